@@ -1,0 +1,58 @@
+#pragma once
+/// The compiled functions behind the thin templates: from an address or a slot to its heap, and memory from it.
+///
+/// A heap owns two ranges of address space: its *durable* span (what the file holds) and its *scratch* range (volatile memory of the same engine, for
+/// containers that live outside the heap). Heaps occupy whole 4 GiB slots of the 47-bit address space, so the heap of an address is two loads away.
+/// Thread rule: look-ups and scratch memory are safe; durable memory obeys the heap's own rule.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <taiyen/base/export.hpp>
+
+namespace taiyen::heap {
+
+class HeapCore;  ///< the compiled side of any open heap
+
+/// The open heap that owns the address (durable or scratch), null if none. Complexity: constant.
+TAIYEN_EXPORT HeapCore* core_at(const void* address) noexcept;
+/// The open heap whose first slot is `slot`, null if none.
+TAIYEN_EXPORT HeapCore* core_of_slot(std::uint32_t slot) noexcept;
+TAIYEN_EXPORT std::uint32_t slot_of(const HeapCore& core) noexcept;
+
+TAIYEN_EXPORT bool in_durable(const HeapCore& core, const void* address) noexcept;
+TAIYEN_EXPORT bool in_scratch(const HeapCore& core, const void* address) noexcept;
+
+/// Durable memory. Throws: HeapFull, Error{read_only | closed | forked | poisoned | no_transaction}.
+TAIYEN_EXPORT void* allocate_durable(HeapCore& core, std::size_t bytes, std::size_t alignment);
+/// Scratch memory: volatile, never saved. Throws: HeapFull.
+TAIYEN_EXPORT void* allocate_scratch(HeapCore& core, std::size_t bytes, std::size_t alignment);
+/// Frees a durable or scratch block, whichever heap it belongs to. A bad pointer is reported (errc::double_free | foreign_pointer) and ignored.
+TAIYEN_EXPORT void deallocate(void* block) noexcept;
+
+/// This thread's current heap: what a container outside any heap allocates from when it was given none. Null: none.
+TAIYEN_EXPORT HeapCore* current_core() noexcept;
+/// Sets it and returns the one before.
+TAIYEN_EXPORT HeapCore* exchange_current_core(HeapCore* core) noexcept;
+
+/// A named object as the templates see it.
+struct NamedObject {
+    void* object;
+    std::size_t bytes;
+    std::size_t count;
+    std::string fingerprint;
+};
+TAIYEN_EXPORT std::optional<NamedObject> find_named(const HeapCore& core, std::string_view name);
+/// Throws: Error{name_taken | invalid_argument | …}, HeapFull.
+TAIYEN_EXPORT void add_named(HeapCore& core, std::string_view name, const NamedObject& object);
+TAIYEN_EXPORT bool remove_named(HeapCore& core, std::string_view name);
+/// Throws Error{type_mismatch} naming the heap's file, both types and the remedy.
+[[noreturn]] TAIYEN_EXPORT void throw_type_mismatch(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);
+[[noreturn]] TAIYEN_EXPORT void throw_name_taken(const HeapCore& core, std::string_view name);
+[[noreturn]] TAIYEN_EXPORT void throw_no_current_heap();
+
+}  // namespace taiyen::heap

@@ -1,0 +1,112 @@
+#pragma once
+/// ArchiveHeap: a heap that is a file.
+///
+/// Containers are allocated in it and found again by name; `snapshot()` saves them: when it returns, what it saved survives power cuts, and a crash at any
+/// moment leaves either the old or the new snapshot, whole. `close()` and destructors never save. Format and protocol: src/store/FORMAT.md.
+/// Thread rule: external lock; concurrent reads are fine. No stores by other threads during `snapshot()`.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <taiyen/base/error.hpp>
+#include <taiyen/base/export.hpp>
+#include <taiyen/heap/access.hpp>
+#include <taiyen/store/options.hpp>
+
+namespace taiyen {
+
+namespace store {
+class HeapFile;  ///< the compiled engine behind the persistent heaps
+}
+template <class T>
+class persistent_allocator;
+struct Report;     ///< taiyen/inspect/report.hpp
+struct HeapStats;  ///< taiyen/inspect/stats.hpp
+
+/// A run of pages that were written since the last save: byte offset within the heap and length, multiples of 4 KiB.
+struct WrittenRange {
+    std::uint64_t offset;
+    std::size_t bytes;
+};
+
+class TAIYEN_EXPORT ArchiveHeap {
+public:
+    /// Creates `path` (mode 0600) with an empty heap. Durability: the empty heap is durable on return.
+    /// Throws: Error{already_exists | mismatch (a foreign data file stands there) | permission | no_space | address_in_use | …}; nothing half-made is left behind.
+    ArchiveHeap(create_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
+    /// Opens an existing heap of any kind, recovering it if its last user crashed.
+    /// Throws: Error{not_found | not_a_heap | busy | corrupt | truncated | address_in_use | …}; a file that is refused is left untouched.
+    ArchiveHeap(open_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
+    ArchiveHeap(open_or_create_t, const std::filesystem::path& path, const PersistentOptions& options = {});
+    /// Opens for reading and writes nothing at all, not even repairs; several readers may do so at once.
+    ArchiveHeap(open_read_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
+    ArchiveHeap(ArchiveHeap&&) noexcept;
+    ArchiveHeap& operator=(ArchiveHeap&&) noexcept;
+    ArchiveHeap(const ArchiveHeap&) = delete;
+    ArchiveHeap& operator=(const ArchiveHeap&) = delete;
+    /// Closes without saving; what fails is reported to the report handler.
+    ~ArchiveHeap();
+
+    // Blocks.
+    /// Throws: HeapFull, Error{closed | read_only | poisoned | forked}. Durability: with the next snapshot().
+    void* allocate(std::size_t bytes, std::size_t alignment = 16);
+    /// A bad pointer is reported, and changes nothing.
+    void deallocate(void* block) noexcept;
+    /// Dynamic block: may move, keeps content. Throws: HeapFull (the old block stays).
+    void* resize(void* block, std::size_t bytes);
+    std::size_t usable_size(const void* block) const noexcept;
+    /// Whether the address is durable or scratch memory of this heap.
+    bool owns(const void* address) const noexcept;
+    bool owns_durable(const void* address) const noexcept;
+
+    // Objects; defined in taiyen/stl/named.hpp.
+    template <class T>
+    persistent_allocator<T> allocator();
+    template <class T, class... A>
+    T& construct(std::string_view name, A&&... arguments);
+    template <class T, class... A>
+    T& find_or_construct(std::string_view name, A&&... arguments);
+    template <class T>
+    T* find(std::string_view name);
+    template <class T>
+    const T* find(std::string_view name) const;
+    template <class T>
+    bool destroy(std::string_view name);
+    template <class T, class... A>
+    T* make(A&&... arguments);
+    template <class T>
+    void destroy_object(T* object);
+
+    // Saving.
+    /// Saves everything. Durability: all of it on return. Throws: Error{foreign_pointer | io_error | no_space | poisoned | scope_open | read_only}.
+    void snapshot();
+    /// Bytes of pages written since the last save (whole pages). Complexity: by resident pages, about 20 ns each.
+    std::size_t dirty_bytes() const;
+    /// The written pages themselves.
+    std::vector<WrittenRange> written_ranges() const;
+
+    // Looking.
+    Report verify() const;      ///< defined in room inspect
+    HeapStats stats() const;    ///< defined in room inspect
+    HeapKind kind() const;      ///< the kind it was opened as
+    Restoration restoration() const;
+    const std::filesystem::path& path() const;
+    bool is_open() const noexcept;
+    /// Closes without saving. Throws: Error{still_in_use} if containers outside still hold scratch memory of this heap (the files are closed all the same).
+    void close();
+
+    /// The compiled side; for the rooms above and for programs that call heap::… functions themselves. Null after close().
+    heap::HeapCore* core() const noexcept;
+
+protected:
+    explicit ArchiveHeap(std::shared_ptr<store::HeapFile> file) noexcept;
+    std::shared_ptr<store::HeapFile> file_;
+    friend struct HeapAccess;  ///< src/store/heap_access.hpp: tests open heaps over other storages
+};
+
+}  // namespace taiyen

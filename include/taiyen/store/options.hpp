@@ -1,0 +1,63 @@
+#pragma once
+/// Options of heaps, tags of opening, kinds.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+#include <taiyen/base/export.hpp>
+
+namespace taiyen {
+
+struct create_only_t { explicit create_only_t() = default; };
+struct open_only_t { explicit open_only_t() = default; };
+struct open_or_create_t { explicit open_or_create_t() = default; };
+struct open_read_only_t { explicit open_read_only_t() = default; };
+inline constexpr create_only_t create_only{};
+inline constexpr open_only_t open_only{};
+inline constexpr open_or_create_t open_or_create{};
+inline constexpr open_read_only_t open_read_only{};
+
+/// How writes of the program become known (rooms change, txn). Archive and snapshot heaps without a history need none of it.
+enum class Capture { pages, stores, declared };
+/// When a commit returns.
+enum class Durability { sync, async };
+/// How often the audit proves that no write escaped capture.
+enum class Audit { off, snapshot, scope };
+/// Pages of memory under a heap.
+enum class PageSize { automatic, base, huge };
+/// How written pages are found (taiyen stats prints the one in use); `automatic` takes the fastest that the kernel has.
+enum class PageTrackerChoice { automatic, scan, pagemap };
+
+enum class HeapKind { volatile_heap, archive, snapshot, transactional };
+TAIYEN_EXPORT std::string_view name_of(HeapKind kind) noexcept;
+
+/// Options matter at creation; at reopening what the file says wins (capacity, address), and the paths say where attached files lie.
+struct PersistentOptions {
+    std::size_t capacity = std::size_t{64} << 30U;  ///< bytes of address space; minimum 256 KiB, rounded up to 4 KiB
+    std::uintptr_t address = 0;                     ///< where to map, a multiple of 4 GiB; 0: chosen from the heap's uuid
+    std::filesystem::path data_file;                ///< empty: `x.tyn.data` beside `x.tyn`
+    std::filesystem::path log_file;                 ///< empty: `x.tyn.log` (transactional heaps) beside it
+    std::size_t log_capacity = std::size_t{64} << 20U;
+    std::size_t dirty_limit = 0;                    ///< unsaved bytes before HeapFull; 0: half of the smaller of memory and the cgroup's limit
+    Capture capture = Capture::pages;
+    Durability durability = Durability::sync;
+    Audit audit = Audit::off;
+    PageSize pages = PageSize::automatic;
+    PageTrackerChoice tracker = PageTrackerChoice::automatic;
+};
+
+/// What had to be done to open the heap.
+struct Restoration {
+    bool clean = true;                      ///< the last user closed it
+    std::uint64_t snapshots_replayed = 0;   ///< ring records newer than the files
+    std::uint64_t transactions_replayed = 0;
+    std::uint64_t records_cut = 0;          ///< torn records at the ring's end (never acknowledged)
+    std::uint64_t pages_healed = 0;         ///< damaged pages restored from the second copy
+    std::uint64_t headers_repaired = 0;
+    bool backing_rebuilt = false;           ///< the backing file was restored from the data file
+    bool data_rebuilt = false;              ///< the data file was refilled from the backing file
+};
+
+}  // namespace taiyen

@@ -1,0 +1,32 @@
+#pragma once
+/// What a heap's files say about it, read without opening the heap: no mapping, no recovery, no lock, nothing written.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include <taiyen/base/export.hpp>
+#include <taiyen/store/options.hpp>
+
+namespace taiyen {
+
+struct HeapParameters {
+    std::uint32_t version = 0;
+    HeapKind kind = HeapKind::archive;   ///< by the files that are attached
+    std::string uuid;
+    std::uintptr_t address = 0;
+    std::size_t capacity_bytes = 0;
+    std::size_t extent_bytes = 0;        ///< of the heap in use, as of the last checkpoint
+    std::uint64_t generation = 0;        ///< of the last checkpoint
+    std::uint64_t serial = 0;
+    bool clean = false;                  ///< closed by its last user
+    std::filesystem::path data_file;     ///< where it is expected; empty if none is attached
+    std::filesystem::path journal_file;
+    std::size_t file_bytes = 0;
+    std::size_t allocated_bytes = 0;
+};
+
+/// Throws: Error{not_found | not_a_regular_file | not_a_heap | unsupported_version | foreign_byte_order | corrupt | …}.
+TAIYEN_EXPORT HeapParameters read_parameters(const std::filesystem::path& path);
+
+}  // namespace taiyen

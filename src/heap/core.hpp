@@ -1,0 +1,76 @@
+#pragma once
+/// HeapCore: an open heap as the rooms above see it: two spans, two engines, a place in the slot table.
+///
+/// (I1) From construction to destruction the heap's slots in the table point here; nobody else's do.
+/// (I2) Scratch memory is the same engine over anonymous memory with its own lock; it is never durable, and is thread-safe.
+/// (I3) Durable calls pass `check_usable` first: closed, forked, poisoned and read-only heaps refuse with their own code.
+/// Thread rule: as access.hpp says.
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include <taiyen/heap/access.hpp>
+
+#include "heap/engine.hpp"
+#include "vm/address_space.hpp"
+
+namespace taiyen::heap {
+
+inline constexpr ByteCount slot_bytes = ByteCount{1} << 32U;
+inline constexpr std::uint32_t slot_count = 1U << 15U;
+
+/// Address space of a heap: [base, base + capacity) durable, then, from the next slot boundary, the scratch range.
+struct CoreRanges {
+    std::uintptr_t durable = 0;
+    ByteCount durable_bytes = 0;
+    std::uintptr_t scratch = 0;
+    ByteCount scratch_bytes = 0;
+    /// How much address space a heap of this capacity reserves from its base on, a multiple of slot_bytes (durable + scratch).
+    static ByteCount total_bytes(ByteCount capacity);
+    static CoreRanges at(std::uintptr_t base, ByteCount capacity);
+};
+
+class HeapCore {
+public:
+    HeapCore(const HeapCore&) = delete;
+    HeapCore& operator=(const HeapCore&) = delete;
+    virtual ~HeapCore();
+
+    const CoreRanges& ranges() const { return ranges_; }
+    /// The file that errors name; empty for volatile heaps.
+    virtual const std::filesystem::path& path() const = 0;
+    /// Throws the reason why the heap can't be changed (or, `for_reading`, not even be read) now: Error{closed | forked | poisoned | read_only | no_transaction}.
+    virtual void check_usable(bool for_reading) const = 0;
+    /// The durable engine. Requires: open.
+    virtual Engine& engine() = 0;
+    const Engine& engine() const { return const_cast<HeapCore*>(this)->engine(); }
+
+    void* allocate_durable(ByteCount bytes, ByteCount alignment);
+    /// False: a bad free, which was reported.
+    virtual bool deallocate_durable(void* block) noexcept;
+    void* allocate_scratch(ByteCount bytes, ByteCount alignment);
+    bool deallocate_scratch(void* block) noexcept;
+    /// Live scratch blocks; close() with some of them keeps the range mapped (Error{still_in_use}).
+    std::uint64_t scratch_live() const noexcept { return scratch_live_.load(); }
+    /// The live scratch block that starts at the address. Thread-safe.
+    bool is_scratch_block_start(const void* address) const noexcept;
+    /// The part of the scratch range that was ever used: [begin, end) as addresses; empty if none.
+    std::pair<std::uintptr_t, std::uintptr_t> scratch_used() const noexcept;
+
+protected:
+    /// `reserved` covers ranges; the scratch engine is made on first use. Registers the slots.
+    explicit HeapCore(const CoreRanges& ranges);
+    /// Takes the heap out of the slot table (idempotent); scratch memory then is given up with the reservation.
+    void unregister() noexcept;
+
+private:
+    struct Scratch;
+    CoreRanges ranges_;
+    std::unique_ptr<Scratch> scratch_;
+    std::atomic<std::uint64_t> scratch_live_{0};
+    bool registered_ = false;
+};
+
+}  // namespace taiyen::heap

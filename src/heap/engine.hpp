@@ -1,0 +1,141 @@
+#pragma once
+/// The block engine: allocates blocks inside one contiguous span of bytes. It knows bytes only, no files.
+///
+/// (I1) All truth lies in the span: super block, roots, segment table, page states, lines. Everything else (bins, cursors, magazines) is a hint, checked at use,
+///      rebuilt on demand (`forget`).
+/// (I2) Nothing is ever written into a user's free page; a free never touches the user's page.
+/// (I3) Every metadata write is announced to the `WriteObserver` before it happens.
+/// (I4) A bad free (double, dangling, interior, foreign) is detected always, changes nothing and is told to the caller.
+/// (I5) The bytes of the span do not depend on its address: the same span works mapped elsewhere (root objects are offsets).
+/// Format: FORMAT.md, `engine_layout.hpp`. Thread rule: external lock.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <taiyen/base/units.hpp>
+
+namespace taiyen::heap {
+
+/// What the engine needs from whoever owns the span.
+class SpanHost {
+public:
+    virtual ~SpanHost() = default;
+    /// Makes [0, extent_bytes) of the span readable, writable and backed by disk blocks. Fresh bytes are zero.
+    /// Throws: HeapFull; then nothing changed. `extent_bytes` is a multiple of 4 KiB and only grows.
+    virtual void extend(ByteCount extent_bytes) = 0;
+    /// Gives disk blocks back to pages that `release_free_pages` reported as released before. Throws: HeapFull.
+    virtual void restore_blocks(HeapOffset offset, ByteCount length) = 0;
+};
+
+/// Is told about each metadata write before it happens.
+class WriteObserver {
+public:
+    virtual ~WriteObserver() = default;
+    virtual void about_to_write(HeapOffset offset, ByteCount length) = 0;
+};
+
+enum class FreeResult { freed, foreign, not_a_block /* interior or free memory: double or dangling */ };
+
+struct Block {
+    HeapOffset offset;
+    ByteCount usable_bytes;
+};
+
+/// A named object.
+struct Root {
+    std::string name;
+    std::string fingerprint;  ///< type text, at most 4 KiB
+    HeapOffset object;
+    ByteCount bytes = 0;
+    std::uint64_t count = 1;
+};
+
+/// A damage that `check` found; never repaired.
+struct Damage {
+    HeapOffset where;
+    std::string what;
+};
+
+struct EngineStats {
+    ByteCount capacity_bytes = 0;
+    ByteCount extent_bytes = 0;       ///< of the span in use (what the file has to hold)
+    ByteCount live_bytes = 0;         ///< usable bytes of live blocks
+    ByteCount free_bytes = 0;         ///< free user bytes within the extent
+    ByteCount metadata_bytes = 0;
+    ByteCount largest_free_bytes = 0; ///< largest block that could be allocated now, growth included
+    std::uint64_t live_blocks = 0;
+};
+
+/// A run of free pages, page-aligned.
+struct FreeRun {
+    HeapOffset offset;
+    ByteCount length;
+};
+
+class Engine {
+public:
+    static constexpr ByteCount capacity_min = 256 * 1024;
+    /// Largest alignment `allocate` takes.
+    static constexpr ByteCount alignment_max = 2 * 1024 * 1024;
+
+    /// Formats an all-zero span: afterwards an empty heap of `capacity_bytes` (a multiple of 4 KiB, ≥ capacity_min) whose extent is as small as possible.
+    static void format(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer = nullptr);
+
+    /// Attaches to a formatted span. Checks the super block only (constant time, touches its first pages only).
+    /// Throws: Error{corrupt | unsupported_version}: hostile bytes must not crash, hang, read outside or allocate without bound, here and in every call below.
+    /// `read_only`: no store ever happens; changing calls throw Error{read_only}.
+    Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer = nullptr, bool read_only = false);
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+    ~Engine();
+
+    /// A block of at least `bytes` (0 counts as 1), aligned to `alignment` (a power of two ≤ alignment_max; less than 16 counts as 16). Fresh content is unspecified.
+    /// Throws: HeapFull, Error{invalid_argument | corrupt}.
+    void* allocate(ByteCount bytes, ByteCount alignment = 16);
+    /// Like `allocate` at exactly that address: true if [at, at+bytes) was free user space and now is a live block. For replay and clones.
+    bool allocate_at(void* at, ByteCount bytes);
+    FreeResult deallocate(void* block) noexcept;
+    /// Dynamic block: keeps content up to the smaller size; in place where it can, else moved by copying; gives growth buffers (≤ 50 %, address space and file only on
+    /// use) that yield before HeapFull. Null: allocates. Throws: HeapFull (the old block stays as it was), Error{double_free | foreign_pointer} for a bad pointer.
+    void* resize(void* block, ByteCount bytes);
+    /// Usable bytes of a live block, 0 if `block` is not the start of one.
+    ByteCount usable_size(const void* block) const noexcept;
+    /// Whether the address lies in the span.
+    bool contains(const void* address) const noexcept;
+    /// The live block that contains the address (its start or its interior).
+    std::optional<Block> find_block(const void* address) const noexcept;
+    /// Each live block, ascending by offset; `visit` returns false to stop. Engine-internal blocks (root directory) are left out.
+    void for_each_block(const std::function<bool(const Block&)>& visit) const;
+
+    // Named objects: the root directory.
+    std::optional<Root> find_root(std::string_view name) const;
+    /// Throws: Error{name_taken | invalid_argument (empty, longer than 1 KiB)}, HeapFull.
+    void add_root(const Root& root);
+    bool remove_root(std::string_view name);
+    std::vector<Root> roots() const;
+
+    /// Bytes of the range were changed from outside (undo, rollback, replay): drops the volatile hints about it; re-reads super block fields.
+    void forget(HeapOffset offset, ByteCount length);
+
+    /// Marks free page runs of at least `minimum` bytes that still have disk blocks as "free without disk blocks" and returns them; the caller turns them into
+    /// zeros and holes (logged). They get their blocks back through SpanHost::restore_blocks when they are allocated again.
+    std::vector<FreeRun> release_free_pages(ByteCount minimum);
+
+    /// Proves the metadata: occupancy, starts, runs, states, roots agree; every violation is returned (at most `limit`). Bounded time on hostile bytes.
+    std::vector<Damage> check(std::size_t limit = 100) const;
+    EngineStats stats() const;
+    ByteCount capacity() const;
+    ByteCount extent() const;  ///< bytes of the span in use; everything behind is untouched zero
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace taiyen::heap

@@ -1,0 +1,102 @@
+#pragma once
+/// The record log: self-validating records in a prewritten ring file, each appended with one direct synchronous write.
+///
+/// Promises:
+/// (I1) `append` returns after its record is durable; one write is in flight at a time.
+/// (I2) A record is accepted by `scan` only if it belongs to this ring's life (epoch), follows its predecessor (sequence, checksum seeded with the predecessor's
+///      checksum), and every 512-byte sector of it carries the right stamp.
+/// (I3) The first record that is not there, or lacks a stamp, ends the log (`torn`/`end`); all stamps there but a wrong checksum is `corrupt`.
+/// (I4) This room does not know what a record means: kind, number and payload are the caller's.
+/// Format: FORMAT.md, `ring_layout.hpp`. Thread rule: external lock.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <taiyen/base/units.hpp>
+
+#include "base/uuid.hpp"
+#include "io/storage.hpp"
+
+namespace taiyen::log {
+
+/// Where and how a ring's valid records begin; stored in the heap's header at every checkpoint.
+struct RingStart {
+    Epoch epoch;
+    std::uint64_t position = 0;    ///< logical byte offset (grows without bound; × modulo capacity gives the place in the file), multiple of 4 KiB
+    std::uint64_t sequence = 1;    ///< number of the record at `position`
+    std::uint64_t chain_seed = 0;  ///< checksum of the record before it (random for a new epoch)
+    bool operator==(const RingStart&) const = default;
+};
+
+/// What is stored in the ring file's own first 4 KiB.
+struct RingIdentity {
+    Uuid ring;
+    Uuid heap;
+    ByteCount capacity_bytes = 0;  ///< of the record area; a multiple of 4 KiB
+    bool is_new = true;            ///< the heap that goes with it may not have been published yet (PROTOCOL R19)
+    bool operator==(const RingIdentity&) const = default;
+};
+
+struct Record {
+    std::uint32_t kind = 0;
+    std::uint64_t number = 0;  ///< generation or serial, the caller's
+    std::uint64_t sequence = 0;
+    std::uint64_t position = 0;
+    std::vector<std::byte> payload;
+};
+
+enum class ScanEnd {
+    end,     ///< nothing of this epoch and lap stands behind the last record
+    torn,    ///< the beginning of a record stands there, incomplete: never acknowledged
+    corrupt  ///< a record with all its stamps but a wrong checksum
+};
+struct ScanResult {
+    ScanEnd how;
+    RingStart next;            ///< where the next record would go
+    std::uint64_t records = 0;
+};
+
+class Ring {
+public:
+    static constexpr ByteCount header_bytes = 4096;
+
+    /// Fills an empty file: identity block and `capacity_bytes` of prewritten zeros, synced. Durable on return (but not its name).
+    static void format(io::File& file, const RingIdentity& identity);
+    /// Reads the identity (direct read). Throws: Error{not_a_heap | truncated | unsupported_version | foreign_byte_order | corrupt | mismatch}.
+    static RingIdentity read_identity(const io::File& file);
+    /// Durably clears or sets `is_new`.
+    static void write_identity(io::File& file, const RingIdentity& identity);
+
+    /// Records from `start` are read in order and given to `sink` (return false to stop early). Reads are direct. Bounded memory: one record.
+    static ScanResult scan(const io::File& file, const RingIdentity& identity, const RingStart& start, const std::function<bool(const Record&)>& sink);
+
+    /// Opens for appending at `next`; `tail` is the oldest record still needed.
+    Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const RingStart& next, std::uint64_t tail_position);
+    ~Ring();
+
+    /// Bytes that a record with this payload takes in the ring.
+    static ByteCount record_bytes(ByteCount payload_bytes);
+    ByteCount capacity() const;
+    ByteCount free_bytes() const;
+    bool fits(ByteCount payload_bytes) const { return record_bytes(payload_bytes) <= free_bytes(); }
+
+    /// Appends one record made of the pieces in order. Requires: fits. Throws: Error{io_error | no_space}: then nothing is known and the ring must not be used again.
+    /// Returns the record's logical position. Complexity: one copy of the payload, one direct write (two at the wrap).
+    std::uint64_t append(std::uint32_t kind, std::uint64_t number, std::span<const std::span<const std::byte>> payload);
+
+    /// Where the next record goes (what a header stores as its ring start).
+    const RingStart& next() const;
+    /// Everything before `position` may be overwritten from now on.
+    void release(std::uint64_t position);
+    std::uint64_t tail() const;
+    io::File& file() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace taiyen::log

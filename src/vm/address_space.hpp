@@ -1,0 +1,73 @@
+#pragma once
+/// Address space: reserving it, finding free ranges, saying who has a range.
+///
+/// (I1) A reservation never covers somebody else's mapping: MAP_FIXED_NOREPLACE, and the returned address is checked (kernels before 4.17
+///      ignore the flag silently).
+/// (I2) Reserved memory is PROT_NONE, MAP_NORESERVE: it costs address space only.
+/// Thread rule: safe.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <taiyen/base/units.hpp>
+
+namespace taiyen::vm {
+
+/// A range of address space that is ours; the destructor unmaps it with everything that was mapped over it.
+class Reservation {
+public:
+    Reservation() = default;
+    /// Throws: Error{address_in_use}, whose text names the mapping in the way and its range, or Error{out_of_address_space}.
+    /// `address` and `length` are multiples of 4 KiB.
+    Reservation(std::uintptr_t address, ByteCount length);
+    Reservation(Reservation&&) noexcept;
+    Reservation& operator=(Reservation&&) noexcept;
+    ~Reservation();
+
+    std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
+    std::uintptr_t address() const { return address_; }
+    ByteCount size() const { return length_; }
+    explicit operator bool() const { return length_ != 0; }
+    /// Gives the range up without unmapping it (it stays mapped until the process ends).
+    void leak() noexcept { length_ = 0; }
+
+private:
+    std::uintptr_t address_ = 0;
+    ByteCount length_ = 0;
+};
+
+/// One line of /proc/self/maps.
+struct Mapping {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+    std::string name;  ///< the file, "[stack]", …; empty: anonymous
+};
+std::vector<Mapping> mappings();
+/// The first mapping that overlaps the range.
+std::optional<Mapping> mapping_in(std::uintptr_t address, ByteCount length);
+
+enum class Placement { low, high };
+/// A free range of `length` bytes, aligned, inside [first, last): the lowest or the highest one. A hint: reserve it to be sure.
+std::optional<std::uintptr_t> find_free(ByteCount length, ByteCount alignment, Placement placement, std::uintptr_t first, std::uintptr_t last);
+
+/// Where heaps go by default in this kind of build (plain, address sanitizer, thread sanitizer): [first, last).
+struct Zone {
+    std::uintptr_t first;
+    std::uintptr_t last;
+};
+Zone default_zone();
+
+/// mprotect(2). Throws: HeapFull{address_space} if the system refuses memory for it.
+void protect(void* address, ByteCount length, bool writable);
+/// Private anonymous zero pages over a reserved range (MAP_NORESERVE), readable and writable. Throws: HeapFull{address_space}.
+void map_anonymous(void* address, ByteCount length);
+/// Back to PROT_NONE, giving the memory up.
+void unmap_to_reservation(void* address, ByteCount length);
+/// MADV_DONTNEED: private copies are dropped; the next touch reads what the mapping's file holds. Throws: Error{io_error}.
+void drop(void* address, ByteCount length);
+/// munlock + MADV_DONTFORK: what a fresh heap mapping needs (a child must not see it; nothing of it is locked in memory).
+void prepare_heap_mapping(void* address, ByteCount length);
+
+}  // namespace taiyen::vm

@@ -1,0 +1,29 @@
+#include <taiyen/base/error.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+BOOST_AUTO_TEST_SUITE(errors)
+
+BOOST_AUTO_TEST_CASE(an_error_names_file_offset_and_remedy) {
+    const taiyen::Error error(taiyen::errc::corrupt, "drawing.tyn", 4096, "header checksum differs; restore a copy");
+    BOOST_TEST(std::string(error.what()).find("drawing.tyn: at byte 4096: header checksum differs") == 0U);
+    BOOST_TEST((error.code() == taiyen::errc::corrupt));
+    BOOST_TEST(error.offset() == 4096U);
+    BOOST_TEST(error.path() == "drawing.tyn");
+}
+
+BOOST_AUTO_TEST_CASE(heap_full_is_a_bad_alloc_with_figures) {
+    const taiyen::HeapFull full(100, 50);
+    const std::bad_alloc& base = full;
+    BOOST_TEST(std::string(base.what()).find("wanted 100 bytes, largest free block 50") != std::string::npos);
+    BOOST_TEST(full.wanted() == 100U);
+    BOOST_TEST(full.largest_free() == 50U);
+}
+
+BOOST_AUTO_TEST_CASE(codes_keep_their_numbers) {
+    BOOST_TEST(static_cast<int>(taiyen::errc::not_found) == 1);
+    BOOST_TEST(static_cast<int>(taiyen::errc::busy) == 12);
+    BOOST_TEST(static_cast<int>(taiyen::errc::invalid_argument) == 39);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
