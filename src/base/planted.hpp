@@ -1,0 +1,45 @@
+#pragma once
+/// Planted bugs: the crash tests prove that they can see by removing one safeguard at a time.
+///
+/// Compiled in with TAIYEN_PLANTED_BUGS only (a test build of the library); elsewhere `planted` is a constant false and leaves no code.
+
+#include <string_view>
+
+namespace taiyen {
+
+enum class Bug {
+    none,
+    skip_backing_sync,             ///< checkpoint: the backing file's sync is left out
+    skip_data_sync,                ///< checkpoint: the data file's sync is left out
+    header_before_sync,            ///< checkpoint: the header is written before pages are synced
+    release_before_data_header,    ///< ring tail by one file only
+    files_before_record,           ///< pages reach the files before their record is durable
+    acknowledge_before_write,      ///< a record is acknowledged without a durable write
+    same_epoch_after_recovery,     ///< recovery goes on in the old epoch
+    ring_restarts_in_old_epoch,    ///< recovery rewinds the ring without a new epoch
+    skip_seed,                     ///< a record's checksum does not depend on its predecessor
+    skip_stamp_check,              ///< torn sectors are not noticed by their stamps
+    trust_filling_data,            ///< recovery trusts a data file that was being filled
+    whole_before_data_sync,        ///< large save: the data file is called whole before its sync
+    backing_before_data_commit,    ///< large save: the backing file is written before the data file's commit point
+    copy_by_entries,               ///< recovery copies only pages whose table entries differ (compare-and-skip)
+    stage_without_sync,            ///< large save without a data file: the stage is not synced before its record
+    truncate_stage_early,          ///< large save: the stage is given up before the backing file's header
+    skip_directory_sync,           ///< creation: names are not made durable
+    publish_backing_first,         ///< creation: the backing file gets its name before data file and journal are durable
+    punch_before_checkpoint,       ///< freed pages become holes before the save that frees them is durable
+    clean_before_checkpoint,       ///< close: the header says clean before the pages are in the files
+    remove_ring_before_clean,      ///< close: the journal is removed before the header says clean
+    skip_table_write,              ///< checkpoint: the checksum table is not written
+    replay_first_record_only,      ///< recovery stops after one record
+};
+
+#ifdef TAIYEN_PLANTED_BUGS
+/// The bug that is switched on in this process.
+inline Bug planted_bug = Bug::none;
+inline bool planted(Bug bug) { return planted_bug == bug; }
+#else
+constexpr bool planted(Bug) { return false; }
+#endif
+
+}  // namespace taiyen
