@@ -3,13 +3,14 @@
 ///
 /// (I1) From construction to destruction the heap's slots in the table point here; nobody else's do.
 /// (I2) Scratch memory is the same engine over anonymous memory with its own lock; it is never durable, and is thread-safe.
+///      In a forked child it can be freed (which does nothing) but not allocated: another thread may have held the lock when the process forked.
 /// (I3) Durable calls pass `check_usable` first: closed, forked, poisoned and read-only heaps refuse with their own code.
 /// Thread rule: as access.hpp says.
 
 #include <atomic>
 #include <filesystem>
 #include <memory>
-#include <mutex>
+#include <utility>
 
 #include <taiyen/heap/access.hpp>
 
@@ -54,7 +55,7 @@ public:
     bool deallocate_scratch(void* block) noexcept;
     /// Live scratch blocks; close() with some of them keeps the range mapped (Error{still_in_use}).
     std::uint64_t scratch_live() const noexcept { return scratch_live_.load(); }
-    /// The live scratch block that starts at the address. Thread-safe.
+    /// Whether a live scratch block starts at the address. Thread-safe; takes the scratch lock.
     bool is_scratch_block_start(const void* address) const noexcept;
     /// The part of the scratch range that was ever used: [begin, end) as addresses; empty if none.
     std::pair<std::uintptr_t, std::uintptr_t> scratch_used() const noexcept;
@@ -62,7 +63,7 @@ public:
 protected:
     /// `reserved` covers ranges; the scratch engine is made on first use. Registers the slots.
     explicit HeapCore(const CoreRanges& ranges);
-    /// Takes the heap out of the slot table (idempotent); scratch memory then is given up with the reservation.
+    /// Takes the heap out of the slot table (idempotent); scratch memory then is given up with the reservation: call it before that.
     void unregister() noexcept;
 
 private:

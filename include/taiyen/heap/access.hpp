@@ -24,6 +24,15 @@ TAIYEN_EXPORT HeapCore* core_at(const void* address) noexcept;
 TAIYEN_EXPORT HeapCore* core_of_slot(std::uint32_t slot) noexcept;
 TAIYEN_EXPORT std::uint32_t slot_of(const HeapCore& core) noexcept;
 
+/// Where an address lies: in which heap, and in which of its two ranges.
+struct Place {
+    HeapCore* core = nullptr;  ///< null: outside every open heap
+    bool durable = false;      ///< within [base, base + capacity)
+    bool scratch = false;      ///< within the scratch range
+};
+/// Complexity: constant.
+TAIYEN_EXPORT Place place_of(const void* address) noexcept;
+
 TAIYEN_EXPORT bool in_durable(const HeapCore& core, const void* address) noexcept;
 TAIYEN_EXPORT bool in_scratch(const HeapCore& core, const void* address) noexcept;
 
@@ -54,5 +63,7 @@ TAIYEN_EXPORT bool remove_named(HeapCore& core, std::string_view name);
 [[noreturn]] TAIYEN_EXPORT void throw_type_mismatch(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);
 [[noreturn]] TAIYEN_EXPORT void throw_name_taken(const HeapCore& core, std::string_view name);
 [[noreturn]] TAIYEN_EXPORT void throw_no_current_heap();
+/// For calls on a heap object whose compiled side is gone.
+[[noreturn]] TAIYEN_EXPORT void throw_closed();
 
 }  // namespace taiyen::heap

@@ -1,0 +1,286 @@
+#include "heap/core.hpp"
+
+#include <cxxabi.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+
+#include <taiyen/base/check.hpp>
+#include <taiyen/base/error.hpp>
+#include <taiyen/base/report.hpp>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TAIYEN_THREAD_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define TAIYEN_THREAD_SANITIZER 1
+#endif
+
+namespace taiyen::heap {
+namespace {
+
+constexpr unsigned slot_shift = 32;
+
+/// The heap of each 4 GiB slot of the 47-bit address space. Zero pages until a heap opens.
+constinit std::array<std::atomic<HeapCore*>, slot_count> slots{};
+
+thread_local constinit HeapCore* current = nullptr;
+
+/// Counts the forks between the process that started and this one: a core that remembers another number belongs to a parent.
+constinit std::atomic<std::uint32_t> forks{0};
+
+void count_forks_once() {
+    static const bool registered = [] {
+        return pthread_atfork(nullptr, nullptr, +[] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0;
+    }();
+    TAIYEN_CHECK(registered);
+}
+
+HeapCore* at_slot(std::uint64_t slot) noexcept {
+    return slot < slot_count ? slots[slot].load(std::memory_order_acquire) : nullptr;
+}
+
+ByteCount scratch_bytes_for(ByteCount capacity) {
+#if defined(TAIYEN_THREAD_SANITIZER)
+    (void)capacity;
+    return slot_bytes;  // the sanitizer leaves us about 256 slots in all
+#else
+    return std::min<ByteCount>(round_up(capacity, slot_bytes), 16 * slot_bytes);
+#endif
+}
+
+/// Tells the handler about a free that can't be done.
+void report_bad_free(errc code, const void* block, std::string_view text) noexcept { report({code, block, text}); }
+
+bool tell(FreeResult result, const void* block) noexcept {
+    switch (result) {
+        case FreeResult::freed: return true;
+        case FreeResult::foreign:
+            report_bad_free(errc::foreign_pointer, block, "a pointer that is no block of the heap was freed; the free is ignored");
+            return false;
+        case FreeResult::not_a_block: break;
+    }
+    report_bad_free(errc::double_free, block,
+                    "a pointer was freed that is not the start of a live block (freed twice, dangling or interior); the free is ignored");
+    return false;
+}
+
+/// The type name at the front of a fingerprint, readable where the compiler's name can be undone.
+std::string readable_type(std::string_view fingerprint) {
+    const std::string mangled(fingerprint.substr(0, fingerprint.find(' ')));
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
+    std::string name = status == 0 && text ? text.get() : mangled;
+    if (const auto rest = fingerprint.find(' '); rest != std::string_view::npos) name.append(" (").append(fingerprint.substr(rest + 1)).append(")");
+    return name;
+}
+
+}  // namespace
+
+/// The scratch engine with the memory under it. The engine is made at the first allocation: most heaps never need it.
+struct HeapCore::Scratch final : SpanHost {
+    /// Memory is mapped in steps of this size, so that a growing scratch range costs few system calls.
+    static constexpr ByteCount step = ByteCount{1} << 20U;
+
+    explicit Scratch(const CoreRanges& r) : ranges(r), life(forks.load(std::memory_order_relaxed)) {}
+
+    void extend(ByteCount extent_bytes) override {
+        const ByteCount wanted = std::min<ByteCount>(round_up(extent_bytes, step), ranges.scratch_bytes);
+        const ByteCount now = mapped.load(std::memory_order_relaxed);
+        if (wanted <= now) return;
+        vm::map_anonymous(reinterpret_cast<void*>(ranges.scratch + now), wanted - now);
+        mapped.store(wanted, std::memory_order_release);
+    }
+    void restore_blocks(HeapOffset, ByteCount) override {}  // anonymous memory has no disk blocks
+
+    Engine& ready() {
+        if (engine) return *engine;
+        auto* const span = reinterpret_cast<std::byte*>(ranges.scratch);
+        // A first attempt that ran out of memory may have left bytes behind; `format` wants zeros.
+        if (const ByteCount used = mapped.load(std::memory_order_relaxed); used != 0) vm::map_anonymous(span, used);
+        Engine::format(span, ranges.scratch_bytes, *this);
+        engine = std::make_unique<Engine>(span, ranges.scratch_bytes, *this);
+        return *engine;
+    }
+    bool in_child() const noexcept { return forks.load(std::memory_order_relaxed) != life; }
+
+    const CoreRanges ranges;
+    const std::uint32_t life;  ///< number of forks when the heap was opened
+    mutable std::mutex mutex;
+    std::unique_ptr<Engine> engine;
+    std::atomic<ByteCount> mapped{0};
+};
+
+ByteCount CoreRanges::total_bytes(ByteCount capacity) { return round_up(capacity, slot_bytes) + scratch_bytes_for(capacity); }
+
+CoreRanges CoreRanges::at(std::uintptr_t base, ByteCount capacity) {
+    return {base, capacity, base + round_up(capacity, slot_bytes), scratch_bytes_for(capacity)};
+}
+
+HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges) {
+    count_forks_once();
+    scratch_ = std::make_unique<Scratch>(ranges);
+    TAIYEN_CHECK(ranges.durable % slot_bytes == 0 && ranges.scratch % slot_bytes == 0 && ranges.durable_bytes != 0);
+    TAIYEN_CHECK(ranges.durable + ranges.durable_bytes <= ranges.scratch);
+    const std::uint64_t first = ranges.durable >> slot_shift;
+    const std::uint64_t last = (ranges.scratch + ranges.scratch_bytes) >> slot_shift;
+    TAIYEN_CHECK(last <= slot_count);
+    for (std::uint64_t slot = first; slot < last; ++slot) {
+        HeapCore* nobody = nullptr;
+        TAIYEN_CHECK(slots[slot].compare_exchange_strong(nobody, this, std::memory_order_acq_rel));  // (I1)
+    }
+    registered_ = true;
+}
+
+HeapCore::~HeapCore() { unregister(); }
+
+void HeapCore::unregister() noexcept {
+    if (!registered_) return;
+    registered_ = false;
+    if (current == this) current = nullptr;
+    const std::uint64_t last = (ranges_.scratch + ranges_.scratch_bytes) >> slot_shift;
+    for (std::uint64_t slot = ranges_.durable >> slot_shift; slot < last; ++slot) slots[slot].store(nullptr, std::memory_order_release);
+    if (scratch_->in_child()) return;
+    const std::lock_guard lock(scratch_->mutex);
+    scratch_->engine.reset();  // before the owner of the reservation unmaps the span under it
+}
+
+void* HeapCore::allocate_durable(ByteCount bytes, ByteCount alignment) {
+    check_usable(false);
+    return engine().allocate(bytes, alignment);
+}
+
+bool HeapCore::deallocate_durable(void* block) noexcept {
+    try {
+        check_usable(false);
+        return tell(engine().deallocate(block), block);
+    } catch (const Error& error) {
+        report_bad_free(static_cast<errc>(error.code().value()), block, error.what());
+    } catch (const std::exception& error) {
+        report_bad_free(errc::foreign_pointer, block, error.what());
+    }
+    return false;
+}
+
+void* HeapCore::allocate_scratch(ByteCount bytes, ByteCount alignment) {
+    if (scratch_->in_child()) throw Error(errc::forked, path(), "the heap was opened before this process was forked; open it in this process");
+    const std::lock_guard lock(scratch_->mutex);
+    void* const block = scratch_->ready().allocate(bytes, alignment);
+    scratch_live_.fetch_add(1, std::memory_order_relaxed);
+    return block;
+}
+
+bool HeapCore::deallocate_scratch(void* block) noexcept {
+    if (scratch_->in_child()) return true;
+    FreeResult result = FreeResult::not_a_block;
+    {
+        const std::lock_guard lock(scratch_->mutex);
+        if (scratch_->engine) result = scratch_->engine->deallocate(block);
+    }
+    if (result == FreeResult::freed) scratch_live_.fetch_sub(1, std::memory_order_relaxed);
+    return tell(result, block);
+}
+
+bool HeapCore::is_scratch_block_start(const void* address) const noexcept {
+    if (!in_scratch(*this, address) || scratch_->in_child()) return false;
+    const std::lock_guard lock(scratch_->mutex);
+    return scratch_->engine && scratch_->engine->usable_size(address) != 0;
+}
+
+std::pair<std::uintptr_t, std::uintptr_t> HeapCore::scratch_used() const noexcept {
+    return {ranges_.scratch, ranges_.scratch + scratch_->mapped.load(std::memory_order_acquire)};
+}
+
+Place place_of(const void* address) noexcept {
+    const auto value = reinterpret_cast<std::uintptr_t>(address);
+    HeapCore* const core = at_slot(value >> slot_shift);
+    if (core == nullptr) return {};
+    const CoreRanges& ranges = core->ranges();
+    return {core, value - ranges.durable < ranges.durable_bytes, value - ranges.scratch < ranges.scratch_bytes};
+}
+
+HeapCore* core_at(const void* address) noexcept {
+    const Place place = place_of(address);
+    return place.durable || place.scratch ? place.core : nullptr;
+}
+
+HeapCore* core_of_slot(std::uint32_t slot) noexcept {
+    HeapCore* const core = at_slot(slot);
+    return core != nullptr && slot_of(*core) == slot ? core : nullptr;
+}
+
+std::uint32_t slot_of(const HeapCore& core) noexcept { return static_cast<std::uint32_t>(core.ranges().durable >> slot_shift); }
+
+bool in_durable(const HeapCore& core, const void* address) noexcept {
+    return reinterpret_cast<std::uintptr_t>(address) - core.ranges().durable < core.ranges().durable_bytes;
+}
+
+bool in_scratch(const HeapCore& core, const void* address) noexcept {
+    return reinterpret_cast<std::uintptr_t>(address) - core.ranges().scratch < core.ranges().scratch_bytes;
+}
+
+void* allocate_durable(HeapCore& core, std::size_t bytes, std::size_t alignment) { return core.allocate_durable(bytes, alignment); }
+
+void* allocate_scratch(HeapCore& core, std::size_t bytes, std::size_t alignment) { return core.allocate_scratch(bytes, alignment); }
+
+void deallocate(void* block) noexcept {
+    if (block == nullptr) return;
+    const Place place = place_of(block);
+    if (place.durable) {
+        place.core->deallocate_durable(block);
+    } else if (place.scratch) {
+        place.core->deallocate_scratch(block);
+    } else {
+        report_bad_free(errc::foreign_pointer, block, "a block was freed that belongs to no open heap (its heap was closed, or it never came from one); the free is ignored");
+    }
+}
+
+HeapCore* current_core() noexcept { return current; }
+
+HeapCore* exchange_current_core(HeapCore* core) noexcept { return std::exchange(current, core); }
+
+std::optional<NamedObject> find_named(const HeapCore& core, std::string_view name) {
+    core.check_usable(true);
+    const std::optional<Root> root = core.engine().find_root(name);
+    if (!root) return std::nullopt;
+    return NamedObject{reinterpret_cast<void*>(core.ranges().durable + root->object.value), root->bytes, root->count, root->fingerprint};
+}
+
+void add_named(HeapCore& core, std::string_view name, const NamedObject& object) {
+    core.check_usable(false);
+    if (core.engine().find_root(name)) throw_name_taken(core, name);
+    TAIYEN_CHECK(in_durable(core, object.object));
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
+    core.engine().add_root({std::string(name), object.fingerprint, HeapOffset{offset}, object.bytes, object.count});
+}
+
+bool remove_named(HeapCore& core, std::string_view name) {
+    core.check_usable(false);
+    return core.engine().remove_root(name);
+}
+
+void throw_type_mismatch(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked) {
+    throw Error(errc::type_mismatch, core.path(),
+                "object '" + std::string(name) + "' is a " + readable_type(stored) + " but was asked for as " + readable_type(asked) +
+                    "; use the type it was constructed with, or destroy it with that type first");
+}
+
+void throw_name_taken(const HeapCore& core, std::string_view name) {
+    throw Error(errc::name_taken, core.path(), "there is an object named '" + std::string(name) + "' already; use find_or_construct, or destroy it first");
+}
+
+void throw_no_current_heap() {
+    throw Error(errc::no_current_heap,
+                "a container outside every heap needs memory and was given no heap; pass the heap to its constructor, or put it under a CurrentHeap, "
+                "UndoScope or Transaction");
+}
+
+void throw_closed() { throw Error(errc::closed, "the heap is closed; open it again"); }
+
+}  // namespace taiyen::heap
