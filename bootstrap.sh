@@ -1,0 +1,215 @@
+#!/usr/bin/env bash
+# From a fresh clone to a running demo, the tests or the benchmarks, on Debian 12. See ./bootstrap.sh --help.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+root=$PWD
+
+# The one place that names packages.
+packages_build=(g++ cmake ninja-build ccache libxxhash-dev)
+packages_test=("${packages_build[@]}" pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev)
+packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev librsvg2-bin pkg-config)
+packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev libpmemobj-dev pkg-config)
+packages_tidy=("${packages_test[@]}" clang-19 clang-tidy-19 clang-format-19)
+
+usage() {
+    cat <<'TEXT'
+usage: ./bootstrap.sh COMMAND
+
+  demo    installs what is missing, builds the CAD example and runs it: a real drawing library kept in a heap file
+  test    installs what is missing, builds and runs every test: Release, address+undefined sanitizers, thread sanitizer
+  bench   installs what is missing, builds the benchmarks and runs them one after the other
+  tidy    checks the sources with Clang 19, clang-tidy and clang-format
+  deps    installs the packages for all of the above and builds nothing
+  --help  this text
+
+Needs Debian 12 (or a system with the same packages installed). Installing needs root or sudo; where everything is installed already neither
+they nor the network are needed. Everything is built below build/; a second run only does what has changed.
+
+environment: JOBS (parallel jobs, default: processors)
+TEXT
+}
+
+jobs=${JOBS:-$(nproc)}
+command=${1:---help}
+log=$root/build/log/$command.log
+started=$SECONDS
+
+start_log() {
+    mkdir -p build/log
+    : >"$log"
+}
+
+# phase "text" command...: one line with the time it took; everything the command prints goes to the log.
+phase() {
+    local text=$1 start=$SECONDS
+    shift
+    printf '%-58s' "$text ..."
+    printf '\n== %s: %s\n' "$text" "$*" >>"$log"
+    if "$@" >>"$log" 2>&1; then
+        printf ' %5d s\n' $((SECONDS - start))
+    else
+        printf ' failed after %d s\n\n' $((SECONDS - start))
+        tail -n 40 "$log"
+        printf '\nThe whole log: %s\n' "$log"
+        exit 1
+    fi
+}
+
+missing_packages() {
+    local package
+    for package in $(printf '%s\n' "$@" | sort -u); do
+        [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s ' "$package"
+    done
+}
+
+apt() {
+    local run=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300)
+    if [ "$(id -u)" != 0 ]; then
+        run=(sudo "${run[@]}")
+    fi
+    "${run[@]}" "$@"
+}
+
+install_packages() {
+    apt update && apt install -y --no-install-recommends "$@"
+}
+
+ensure_packages() {
+    if ! command -v dpkg-query >/dev/null; then
+        printf 'This is no Debian system: the packages are expected to be here under other names: %s\n' "$*"
+        return
+    fi
+    local missing
+    missing=$(missing_packages "$@")
+    missing=${missing% }
+    if [ -z "$missing" ]; then
+        printf '%-58s %5d s\n' "Packages: all installed" 0
+        return
+    fi
+    # Without root, sudo must be able to ask for the password or need none.
+    if [ "$(id -u)" != 0 ] && ! { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; }; }; then
+        printf 'Packages are missing, and installing them needs root. Run this, then the same command again:\n\n'
+        printf '    apt-get update && apt-get install -y --no-install-recommends %s\n\n' "$missing"
+        exit 1
+    fi
+    # shellcheck disable=SC2086 # one word per package
+    phase "Packages: installing $(wc -w <<<"$missing")" install_packages $missing
+}
+
+# configure PRESET [options...]; CMake keeps what it found before, so a second run takes a second.
+configure() {
+    local preset=$1
+    shift
+    phase "Configuring $preset" cmake --preset "$preset" "$@"
+}
+
+build() {
+    local preset=$1
+    shift
+    phase "Building $preset" "${wrap[@]}" cmake --build "build/$preset" --parallel "$jobs" "$@"
+}
+
+# run_tests PRESET ctest-options...: ctest's own closing line goes under the progress line.
+closing_lines=()
+run_tests() {
+    local preset=$1 line
+    shift
+    phase "Testing $preset" "${wrap[@]}" ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" --no-tests=error -LE campaign "$@"
+    line=$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)
+    printf '    %s\n' "$line"
+    closing_lines+=("$(printf '%-12s %s' "$preset" "$line")")
+    awk '/^The following tests did not run:/ { skip = 1 } skip && NF { print "    " $0 } /^$/ { skip = 0 }' <(sed -n "/== Testing $preset/,\$p" "$log")
+}
+
+# The thread sanitizer of GCC 12 does not start where the kernel spreads mappings over more than 28 bits; then without randomisation.
+thread_sanitizer_wrap() {
+    wrap=()
+    if [ "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)" -gt 28 ] && setarch -R true 2>/dev/null; then
+        wrap=(setarch -R)
+    fi
+}
+
+next_steps() {
+    printf '\nDone in %d s. The whole log: %s\n' $((SECONDS - started)) "$log"
+    printf '%s\n' "$@"
+}
+
+wrap=()
+# ccache needs a place to write, also for users without a home directory.
+if ! { mkdir -p "${HOME:-/nonexistent}/.cache" && [ -w "$HOME/.cache" ]; } 2>/dev/null; then
+    export CCACHE_DIR=$root/build/ccache
+fi
+
+case $command in
+    demo)
+        start_log
+        ensure_packages "${packages_demo[@]}"
+        configure demo
+        build demo
+        demo=$(find build/demo/examples -type f -executable -name taiyen_cad_demo | head -n 1)
+        printf '\n'
+        "$demo"
+        next_steps "Next: ./bootstrap.sh test, or read examples/cad and README.md."
+        ;;
+    test)
+        start_log
+        examples=OFF
+        packages=("${packages_test[@]}")
+        if [ -e examples/CMakeLists.txt ]; then
+            examples=ON
+            packages+=("${packages_demo[@]}")
+        fi
+        ensure_packages "${packages[@]}"
+        configure release -DTAIYEN_BUILD_EXAMPLES=$examples
+        build release
+        run_tests release
+        configure asan-ubsan
+        build asan-ubsan
+        run_tests asan-ubsan -L '^unit$'
+        if grep -rq --include='*.cpp' 'label("threads")' tests; then
+            thread_sanitizer_wrap
+            configure tsan
+            build tsan
+            run_tests tsan -L '^threads$'
+        fi
+        printf '\n'
+        printf '%s\n' "${closing_lines[@]}"
+        next_steps "Next: ./bootstrap.sh demo; CONTRIBUTING.md tells how to build and test one room alone."
+        ;;
+    bench)
+        start_log
+        if [ ! -e benchmarks/CMakeLists.txt ]; then
+            printf 'This version has no benchmarks.\n'
+            exit 1
+        fi
+        ensure_packages "${packages_bench[@]}"
+        configure bench
+        build bench
+        for program in $(find build/bench/benchmarks -type f -executable -name 'taiyen_bench_*' | sort); do
+            printf '\n== %s\n' "$(basename "$program")"
+            "$program" 2>&1 | tee -a "$log"
+        done
+        next_steps "Next: the figures above are in the log; run them again on a quiet machine before you compare."
+        ;;
+    tidy)
+        start_log
+        ensure_packages "${packages_tidy[@]}"
+        configure tidy
+        build tidy
+        phase "Formatting" sh -c "git ls-files '*.hpp' '*.cpp' | xargs clang-format-19 --dry-run --Werror"
+        next_steps
+        ;;
+    deps)
+        start_log
+        ensure_packages "${packages_test[@]}" "${packages_demo[@]}" "${packages_bench[@]}"
+        next_steps "Next: ./bootstrap.sh demo or ./bootstrap.sh test."
+        ;;
+    -h | --help | help)
+        usage
+        ;;
+    *)
+        printf 'bootstrap.sh: unknown command %s\n\n' "$command" >&2
+        usage >&2
+        exit 2
+        ;;
+esac

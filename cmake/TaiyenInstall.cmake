@@ -1,0 +1,41 @@
+# Install rules: headers, the library, the CMake package and the pkg-config file.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS taiyen EXPORT taiyenTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taiyen)
+install(EXPORT taiyenTargets NAMESPACE taiyen:: DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/taiyenConfig.cmake.in ${PROJECT_BINARY_DIR}/taiyenConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+# Before 1.0 a minor version may change interfaces, so only the same minor version fits.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/taiyenConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/taiyenConfig.cmake ${PROJECT_BINARY_DIR}/taiyenConfigVersion.cmake DESTINATION ${package_dir})
+
+# The .pc file finds its own prefix, so an installed tree may be moved.
+file(RELATIVE_PATH TAIYEN_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+  set(TAIYEN_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+  set(TAIYEN_PC_LIBDIR ${CMAKE_INSTALL_LIBDIR})
+else()
+  set(TAIYEN_PC_PREFIX "\${pcfiledir}/${TAIYEN_PREFIX_FROM_PC}")
+  set(TAIYEN_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+endif()
+if(IS_ABSOLUTE ${CMAKE_INSTALL_INCLUDEDIR})
+  set(TAIYEN_PC_INCLUDEDIR ${CMAKE_INSTALL_INCLUDEDIR})
+else()
+  set(TAIYEN_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+# A static library does not name what it needs, so its users' link line must.
+if(BUILD_SHARED_LIBS)
+  set(TAIYEN_PC_LIBS "-L\${libdir} -ltaiyen")
+else()
+  set(TAIYEN_PC_LIBS "-L\${libdir} -ltaiyen -pthread")
+endif()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/taiyen.pc.in ${PROJECT_BINARY_DIR}/taiyen.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/taiyen.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,23 @@
+# taiyen_own_target(target): what every target of this project shares: C++20 without extensions, strict warnings, hidden visibility.
+include_guard(GLOBAL)
+
+function(taiyen_own_target target)
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion)
+  if(TAIYEN_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()
+
+# ccache hits in every clone of the tree (paths relative to the source folder) and with precompiled headers.
+if(TAIYEN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(TAIYEN_CCACHE_PROGRAM ccache)
+  mark_as_advanced(TAIYEN_CCACHE_PROGRAM)
+  if(TAIYEN_CCACHE_PROGRAM)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${TAIYEN_CCACHE_PROGRAM})
+  endif()
+endif()

@@ -1,0 +1,15 @@
+#pragma once
+/// Everything public, in one include.
+
+#include <taiyen/base/check.hpp>
+#include <taiyen/base/error.hpp>
+#include <taiyen/base/export.hpp>
+#include <taiyen/base/report.hpp>
+#include <taiyen/base/units.hpp>
+#include <taiyen/heap/access.hpp>
+#include <taiyen/inspect/report.hpp>
+#include <taiyen/inspect/stats.hpp>
+#include <taiyen/store/archive_heap.hpp>
+#include <taiyen/store/options.hpp>
+#include <taiyen/store/parameters.hpp>
+#include <taiyen/store/snapshot_heap.hpp>
