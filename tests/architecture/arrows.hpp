@@ -1,0 +1,26 @@
+#pragma once
+/// Reads every #include of a source tree and holds it to the table of rooms.
+///
+/// (A1) A room includes itself and rooms below it. A public header is <taiyen/room/x.hpp>, a private one "room/x.hpp".
+/// (A2) A public header includes no private one; beside the standard library it includes only Boost: Boost.PFR after asking `__has_include`, and whatever
+///      offset_*.hpp needs.
+/// (A3) Nothing below include/ or src/ includes the umbrella header or a file of the tests.
+/// (A4) tests/<room> obeys A1 as its room does; other folders of the tests may use every room.
+/// (A5) Below include/taiyen and src every source lies in a room.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace taiyen::architecture {
+
+/// One line `file:line: reason` for each violation below `tree`/{include,src,tests}, in order of the files' names.
+std::vector<std::string> violations(const std::filesystem::path& tree);
+
+/// Every public header below `tree` as it is included, `taiyen/room/x.hpp`, sorted; the umbrella is not among them.
+std::vector<std::string> public_headers(const std::filesystem::path& tree);
+
+/// What `file` includes, in its order, without brackets and quotes.
+std::vector<std::string> includes_of(const std::filesystem::path& file);
+
+}  // namespace taiyen::architecture

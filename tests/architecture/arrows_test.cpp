@@ -1,0 +1,120 @@
+#include "architecture/arrows.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <boost/test/unit_test.hpp>
+
+namespace {
+
+namespace fs = std::filesystem;
+using taiyen::architecture::violations;
+
+/// A tree of sources in a folder of its own, gone afterwards.
+class SourceTree {
+public:
+    SourceTree() {
+        std::string name = (fs::temp_directory_path() / "taiyen-arrows-XXXXXX").string();
+        root_ = ::mkdtemp(name.data());
+        write("include/taiyen/base/low.hpp", "#include <vector>\n");
+        write("include/taiyen/heap/high.hpp", "#include <taiyen/base/low.hpp>\n");
+        write("src/base/low.cpp", "#include <taiyen/base/low.hpp>\n#include <sys/mman.h>\n");
+        write("src/heap/block.hpp", "#pragma once\n");
+        write("src/heap/high.cpp", "#include \"heap/block.hpp\"\n#include <taiyen/base/low.hpp>\n");
+        write("tests/heap/high_test.cpp", "#include \"heap/block.hpp\"\n#include <taiyen/taiyen.hpp>\n");
+    }
+    SourceTree(const SourceTree&) = delete;
+    SourceTree& operator=(const SourceTree&) = delete;
+    ~SourceTree() {
+        std::error_code ignored;
+        fs::remove_all(root_, ignored);
+    }
+
+    void write(const fs::path& file, const std::string& text) const {
+        fs::create_directories((root_ / file).parent_path());
+        std::ofstream(root_ / file) << text;
+    }
+    const fs::path& root() const { return root_; }
+
+private:
+    fs::path root_;
+};
+
+/// What is found when `file` with `text` joins a tree that is in order: exactly one violation, in that file.
+std::string only_violation(const std::string& file, const std::string& text) {
+    const SourceTree tree;
+    tree.write(file, text);
+    const auto found = violations(tree.root());
+    BOOST_REQUIRE_EQUAL(found.size(), 1U);
+    BOOST_TEST(found.front().starts_with(file + ":"));
+    return found.front();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(arrows)
+
+BOOST_AUTO_TEST_CASE(every_include_of_this_project_points_to_its_own_room_or_below) {
+    for (const auto& violation : violations(TAIYEN_SOURCE_DIR)) {
+        BOOST_ERROR(violation);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_umbrella_header_includes_every_public_header_once) {
+    auto included = taiyen::architecture::includes_of(fs::path(TAIYEN_SOURCE_DIR) / "include/taiyen/taiyen.hpp");
+    std::sort(included.begin(), included.end());
+    const auto headers = taiyen::architecture::public_headers(TAIYEN_SOURCE_DIR);
+    BOOST_TEST(included == headers, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_tree_in_order_has_no_violations) {
+    const SourceTree tree;
+    BOOST_TEST(violations(tree.root()).empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_upward_include_is_found_with_its_line) {
+    const auto found = only_violation("src/base/bad.cpp", "#include <cstdio>\n\n  #  include <taiyen/heap/high.hpp>\n");
+    BOOST_TEST(found == "src/base/bad.cpp:3: room base (level 0) must not include room heap (level 3)");
+}
+
+BOOST_AUTO_TEST_CASE(a_sideways_include_is_found) {
+    only_violation("src/log/bad.cpp", "#include \"heap/block.hpp\"\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_test_of_a_room_must_not_reach_above_it) {
+    only_violation("tests/base/bad_test.cpp", "#include \"heap/block.hpp\"\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_public_header_must_not_need_a_private_one) {
+    only_violation("include/taiyen/heap/bad.hpp", "#include \"heap/block.hpp\"\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_public_header_must_not_need_other_libraries) {
+    only_violation("include/taiyen/heap/bad.hpp", "#include <fmt/format.h>\n");
+    only_violation("include/taiyen/heap/bad.hpp", "#include <sys/mman.h>\n");
+    only_violation("include/taiyen/heap/bad.hpp", "#include <boost/container/vector.hpp>\n");
+    only_violation("include/taiyen/heap/bad.hpp", "#include <boost/pfr.hpp>\n");
+}
+
+BOOST_AUTO_TEST_CASE(boost_pfr_is_welcome_where_it_was_asked_for) {
+    const SourceTree tree;
+    tree.write("include/taiyen/stl/walk.hpp", "#if __has_include(<boost/pfr.hpp>)\n#include <boost/pfr.hpp>\n#endif\n");
+    BOOST_TEST(violations(tree.root()).empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_library_must_not_include_its_umbrella) {
+    only_violation("src/heap/bad.cpp", "#include <taiyen/taiyen.hpp>\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_path_instead_of_a_room_is_found) {
+    only_violation("src/heap/bad.cpp", "#include \"block.hpp\"\n");
+    only_violation("src/heap/bad.cpp", "#include \"../heap/block.hpp\"\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_in_no_room_is_found) {
+    only_violation("src/utils/bad.hpp", "#pragma once\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
