@@ -30,6 +30,16 @@ constexpr unsigned slot_shift = 32;
 /// The heap of each 4 GiB slot of the 47-bit address space. Zero pages until a heap opens.
 constinit std::array<std::atomic<HeapCore*>, slot_count> slots{};
 
+/// The same heaps as a list: a scan for foreign pointers asks for all of them. Never destroyed: heaps in static storage may outlive this file's statics.
+struct OpenList {
+    std::mutex mutex;
+    std::vector<HeapCore*> cores;
+};
+OpenList& open_list() {
+    static OpenList& list = *new OpenList;
+    return list;
+}
+
 thread_local constinit HeapCore* current = nullptr;
 
 /// Counts the forks between the process that started and this one: a core that remembers another number belongs to a parent.
@@ -136,6 +146,9 @@ HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges) {
         TAIYEN_CHECK(slots[slot].compare_exchange_strong(nobody, this, std::memory_order_acq_rel));  // (I1)
     }
     registered_ = true;
+    OpenList& list = open_list();
+    const std::lock_guard lock(list.mutex);
+    list.cores.push_back(this);
 }
 
 HeapCore::~HeapCore() { unregister(); }
@@ -144,6 +157,11 @@ void HeapCore::unregister() noexcept {
     if (!registered_) return;
     registered_ = false;
     if (current == this) current = nullptr;
+    {
+        OpenList& list = open_list();
+        const std::lock_guard lock(list.mutex);
+        std::erase(list.cores, this);
+    }
     const std::uint64_t last = (ranges_.scratch + ranges_.scratch_bytes) >> slot_shift;
     for (std::uint64_t slot = ranges_.durable >> slot_shift; slot < last; ++slot) slots[slot].store(nullptr, std::memory_order_release);
     if (scratch_->in_child()) return;
@@ -197,6 +215,12 @@ std::pair<std::uintptr_t, std::uintptr_t> HeapCore::scratch_used() const noexcep
     return {ranges_.scratch, ranges_.scratch + scratch_->mapped.load(std::memory_order_acquire)};
 }
 
+std::vector<HeapCore*> open_cores() {
+    OpenList& list = open_list();
+    const std::lock_guard lock(list.mutex);
+    return list.cores;
+}
+
 Place place_of(const void* address) noexcept {
     const auto value = reinterpret_cast<std::uintptr_t>(address);
     HeapCore* const core = at_slot(value >> slot_shift);
@@ -244,6 +268,11 @@ void deallocate(void* block) noexcept {
 HeapCore* current_core() noexcept { return current; }
 
 HeapCore* exchange_current_core(HeapCore* core) noexcept { return std::exchange(current, core); }
+
+std::size_t usable_size(const HeapCore& core, const void* block) {
+    core.check_usable(true);
+    return core.engine().usable_size(block);
+}
 
 std::optional<NamedObject> find_named(const HeapCore& core, std::string_view name) {
     core.check_usable(true);

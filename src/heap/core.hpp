@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <taiyen/heap/access.hpp>
 
@@ -73,5 +74,8 @@ private:
     std::atomic<std::uint64_t> scratch_live_{0};
     bool registered_ = false;
 };
+
+/// All open heaps, in no order. Thread-safe; the pointers are good as long as nobody closes those heaps.
+std::vector<HeapCore*> open_cores();
 
 }  // namespace taiyen::heap

@@ -43,6 +43,9 @@ TAIYEN_EXPORT void* allocate_scratch(HeapCore& core, std::size_t bytes, std::siz
 /// Frees a durable or scratch block, whichever heap it belongs to. A bad pointer is reported (errc::double_free | foreign_pointer) and ignored.
 TAIYEN_EXPORT void deallocate(void* block) noexcept;
 
+/// Usable bytes of the live durable block that starts at the address, 0 if none does. Throws: Error{closed | forked}.
+TAIYEN_EXPORT std::size_t usable_size(const HeapCore& core, const void* block);
+
 /// This thread's current heap: what a container outside any heap allocates from when it was given none. Null: none.
 TAIYEN_EXPORT HeapCore* current_core() noexcept;
 /// Sets it and returns the one before.

@@ -1,0 +1,103 @@
+#include "heap/foreign_pointers.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include <taiyen/base/error.hpp>
+
+namespace taiyen::heap {
+namespace {
+
+std::string hexadecimal(std::uint64_t value) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+std::uint64_t word_at(const std::byte* from) {
+    std::uint64_t word;
+    std::memcpy(&word, from, sizeof word);
+    return word;
+}
+
+}  // namespace
+
+void ForeignPointerScan::Range::include(std::uintptr_t first, std::uintptr_t last) {
+    if (first >= last) return;
+    if (bytes == 0) {
+        begin = first;
+        bytes = last - first;
+        return;
+    }
+    const std::uintptr_t end = std::max(begin + bytes, last);
+    begin = std::min(begin, first);
+    bytes = end - begin;
+}
+
+ForeignPointerScan::ForeignPointerScan(const HeapCore& core) : core_(core), open_(open_cores()) {
+    const auto include = [&](std::uintptr_t first, std::uintptr_t last) { (first < core.ranges().durable ? below_ : above_).include(first, last); };
+    for (const HeapCore* other : open_) {
+        const auto [first, last] = other->scratch_used();
+        include(first, last);
+        if (other != &core) include(other->ranges().durable, other->ranges().durable + other->ranges().durable_bytes);
+    }
+}
+
+std::optional<ForeignPointer> ForeignPointerScan::find(HeapOffset offset, ByteCount length) const {
+    // Groups of eight words without a branch between them; a group with a candidate is looked at word by word.
+    constexpr ByteCount group = 8 * sizeof(std::uint64_t);
+    const std::byte* const begin = reinterpret_cast<const std::byte*>(core_.ranges().durable) + offset.value;
+    const auto exact = [&](ByteCount from, ByteCount to) -> std::optional<ForeignPointer> {
+        for (ByteCount at = from; at < to; at += sizeof(std::uint64_t)) {
+            const std::uint64_t value = word_at(begin + at);
+            const HeapOffset where{offset.value + at};
+            if ((below_.holds(value) || above_.holds(value)) && is_foreign(where, value)) return ForeignPointer{where, value};
+        }
+        return std::nullopt;
+    };
+    const auto sweep = [&](auto suspicious) -> std::optional<ForeignPointer> {
+        ByteCount at = 0;
+        for (; at + group <= length; at += group) {
+            unsigned hits = 0;
+            for (ByteCount word = 0; word < group; word += sizeof(std::uint64_t)) hits |= static_cast<unsigned>(suspicious(word_at(begin + at + word)));
+            if (hits != 0) [[unlikely]] {
+                if (auto found = exact(at, at + group)) return found;
+            }
+        }
+        return exact(at, length);
+    };
+    const Range below = below_;
+    const Range above = above_;
+    if (below.bytes == 0 && above.bytes == 0) return std::nullopt;
+    if (below.bytes == 0) return sweep([above](std::uint64_t value) { return above.holds(value); });
+    if (above.bytes == 0) return sweep([below](std::uint64_t value) { return below.holds(value); });
+    return sweep([below, above](std::uint64_t value) { return static_cast<unsigned>(below.holds(value)) | static_cast<unsigned>(above.holds(value)); });
+}
+
+bool ForeignPointerScan::is_foreign(HeapOffset where, std::uintptr_t value) const {
+    const auto* const target = reinterpret_cast<const void*>(value);
+    const auto owner = std::find_if(open_.begin(), open_.end(), [&](const HeapCore* heap) { return in_durable(*heap, target) || in_scratch(*heap, target); });
+    if (owner == open_.end()) return false;
+    const bool points_out = in_scratch(**owner, target) ? (*owner)->is_scratch_block_start(target) : *owner != &core_;
+    return points_out && core_.engine().find_block(reinterpret_cast<const void*>(core_.ranges().durable + where.value)).has_value();
+}
+
+void ForeignPointerScan::refuse(const ForeignPointer& found) const {
+    const auto* const word = reinterpret_cast<const void*>(core_.ranges().durable + found.where.value);
+    std::string text = "a pointer to memory outside the heap (" + hexadecimal(found.target) + ", ";
+    const auto* const target = reinterpret_cast<const void*>(found.target);
+    const auto owner = std::find_if(open_.begin(), open_.end(), [&](const HeapCore* heap) { return in_durable(*heap, target); });
+    text += owner != open_.end() ? "in the heap " + (*owner)->path().string() : std::string("volatile memory of a container outside");
+    text += ")";
+    if (const auto block = core_.engine().find_block(word)) {
+        text += " lies in the block of " + std::to_string(block->usable_bytes) + " bytes at offset " + hexadecimal(block->offset.value);
+        for (const Root& root : core_.engine().roots()) {
+            if (root.object == block->offset) text += ", the object '" + root.name + "'";
+        }
+    }
+    text += "; a container was moved there past its allocator: copy it instead";
+    throw Error(errc::foreign_pointer, core_.path(), found.where.value, text);
+}
+
+}  // namespace taiyen::heap

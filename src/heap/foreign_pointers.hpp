@@ -1,0 +1,51 @@
+#pragma once
+/// The foreign-pointer scan: finds words of a heap that point where a saved heap must not point: at volatile memory, or into another heap.
+///
+/// The allocator keeps such words out wherever the language gives it a say; implicit moves (`optional` and `variant` assignment, node handles, by-value
+/// parameters moved into members) pass it by. A word counts if it lies 8-byte aligned in a live block and
+/// (a) equals the start of a live scratch block of any open heap, this one's too, or
+/// (b) lies in the durable span of another open heap.
+/// Words in free memory and in the engine's metadata don't count. Cost: one range test per word where no other heap is open; exact look-ups on a hit only.
+/// Thread rule: external lock on the scanned heap; the other heaps may be in use.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <taiyen/base/units.hpp>
+
+#include "heap/core.hpp"
+
+namespace taiyen::heap {
+
+struct ForeignPointer {
+    HeapOffset where;       ///< of the word
+    std::uintptr_t target;  ///< its value
+};
+
+class ForeignPointerScan {
+public:
+    /// Looks once at which heaps are open; make a new one for each save.
+    explicit ForeignPointerScan(const HeapCore& core);
+    /// The first foreign pointer in [offset, offset + length) of the heap, whose bytes must be readable. Both are multiples of 8.
+    std::optional<ForeignPointer> find(HeapOffset offset, ByteCount length) const;
+    /// Throws Error{foreign_pointer} that names the block, the named object if the block is one, and the target.
+    [[noreturn]] void refuse(const ForeignPointer& found) const;
+
+private:
+    struct Range {
+        std::uintptr_t begin = 0;
+        std::uintptr_t bytes = 0;  ///< 0: empty, no address passes
+        bool holds(std::uintptr_t value) const { return value - begin < bytes; }
+        void include(std::uintptr_t first, std::uintptr_t last);
+    };
+    bool is_foreign(HeapOffset where, std::uintptr_t value) const;
+
+    const HeapCore& core_;
+    std::vector<HeapCore*> open_;
+    Range below_;  ///< all targets under the heap's own span; together with `above_` it leaves the heap's own pointers out of the exact look-up
+    Range above_;
+};
+
+}  // namespace taiyen::heap
