@@ -151,6 +151,8 @@ HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges) {
     list.cores.push_back(this);
 }
 
+bool HeapCore::in_forked_child() const noexcept { return scratch_->in_child(); }
+
 HeapCore::~HeapCore() { unregister(); }
 
 void HeapCore::unregister() noexcept {

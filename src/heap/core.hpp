@@ -54,6 +54,8 @@ public:
     virtual bool deallocate_durable(void* block) noexcept;
     void* allocate_scratch(ByteCount bytes, ByteCount alignment);
     bool deallocate_scratch(void* block) noexcept;
+    /// Whether this process is a forked child of the one that opened the heap.
+    bool in_forked_child() const noexcept;
     /// Live scratch blocks; close() with some of them keeps the range mapped (Error{still_in_use}).
     std::uint64_t scratch_live() const noexcept { return scratch_live_.load(); }
     /// Whether a live scratch block starts at the address. Thread-safe; takes the scratch lock.

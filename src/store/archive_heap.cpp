@@ -1,0 +1,113 @@
+#include <taiyen/store/archive_heap.hpp>
+
+#include <taiyen/base/report.hpp>
+#include <taiyen/store/snapshot_heap.hpp>
+
+#include "store/heap_access.hpp"
+
+namespace taiyen {
+namespace {
+
+using store::OpenMode;
+
+std::shared_ptr<store::HeapFile> open(const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options) {
+    return store::HeapFile::open(io::posix_storage(), path, mode, kind, options);
+}
+
+}  // namespace
+
+std::string_view name_of(HeapKind kind) noexcept {
+    switch (kind) {
+        case HeapKind::volatile_heap: return "volatile";
+        case HeapKind::archive: return "archive";
+        case HeapKind::snapshot: return "snapshot";
+        case HeapKind::transactional: return "transactional";
+    }
+    return "unknown";
+}
+
+ArchiveHeap::ArchiveHeap(create_only_t, const std::filesystem::path& path, const PersistentOptions& options)
+    : ArchiveHeap(open(path, OpenMode::create_only, HeapKind::archive, options)) {}
+ArchiveHeap::ArchiveHeap(open_only_t, const std::filesystem::path& path, const PersistentOptions& options)
+    : ArchiveHeap(open(path, OpenMode::open_only, HeapKind::archive, options)) {}
+ArchiveHeap::ArchiveHeap(open_or_create_t, const std::filesystem::path& path, const PersistentOptions& options)
+    : ArchiveHeap(open(path, OpenMode::open_or_create, HeapKind::archive, options)) {}
+ArchiveHeap::ArchiveHeap(open_read_only_t, const std::filesystem::path& path, const PersistentOptions& options)
+    : ArchiveHeap(open(path, OpenMode::read_only, HeapKind::archive, options)) {}
+ArchiveHeap::ArchiveHeap(std::shared_ptr<store::HeapFile> file) noexcept : file_(std::move(file)) {}
+ArchiveHeap::ArchiveHeap(ArchiveHeap&&) noexcept = default;
+
+ArchiveHeap& ArchiveHeap::operator=(ArchiveHeap&& other) noexcept {
+    std::swap(file_, other.file_);
+    ArchiveHeap discarded(std::move(other));
+    return *this;
+}
+
+ArchiveHeap::~ArchiveHeap() {
+    if (!file_) {
+        return;
+    }
+    try {
+        file_->close();
+    } catch (const Error& error) {
+        report({static_cast<errc>(error.code().value()), nullptr, error.what()});
+    } catch (const std::exception& error) {
+        report({errc::io_error, nullptr, error.what()});
+    }
+}
+
+void* ArchiveHeap::allocate(std::size_t bytes, std::size_t alignment) { return HeapAccess::file(*this).allocate_durable(bytes, alignment); }
+
+void ArchiveHeap::deallocate(void* block) noexcept {
+    if (block != nullptr) {
+        heap::deallocate(block);
+    }
+}
+
+void* ArchiveHeap::resize(void* block, std::size_t bytes) {
+    store::HeapFile& file = HeapAccess::file(*this);
+    file.check_usable(false);
+    return file.engine().resize(block, bytes);
+}
+
+std::size_t ArchiveHeap::usable_size(const void* block) const noexcept { return file_ && file_->is_open() ? file_->engine().usable_size(block) : 0; }
+bool ArchiveHeap::owns(const void* address) const noexcept {
+    return file_ && file_->is_open() && (heap::in_durable(*file_, address) || heap::in_scratch(*file_, address));
+}
+bool ArchiveHeap::owns_durable(const void* address) const noexcept { return file_ && file_->is_open() && heap::in_durable(*file_, address); }
+
+void ArchiveHeap::snapshot() { HeapAccess::file(*this).save(); }
+std::uint64_t ArchiveHeap::heal() { return HeapAccess::file(*this).heal(); }
+
+std::vector<WrittenRange> ArchiveHeap::written_ranges() const { return HeapAccess::file(*this).written_ranges(); }
+std::size_t ArchiveHeap::dirty_bytes() const {
+    std::size_t bytes = 0;
+    for (const WrittenRange& range : written_ranges()) {
+        bytes += range.bytes;
+    }
+    return bytes;
+}
+
+HeapKind ArchiveHeap::kind() const { return HeapAccess::file(*this).kind(); }
+Restoration ArchiveHeap::restoration() const { return HeapAccess::file(*this).restoration(); }
+const std::filesystem::path& ArchiveHeap::path() const { return HeapAccess::file(*this).path(); }
+bool ArchiveHeap::is_open() const noexcept { return file_ && file_->is_open(); }
+
+void ArchiveHeap::close() {
+    if (file_) {
+        file_->close();
+    }
+}
+
+heap::HeapCore* ArchiveHeap::core() const noexcept { return is_open() ? file_.get() : nullptr; }
+
+SnapshotHeap::SnapshotHeap(create_only_t, const std::filesystem::path& path, const PersistentOptions& options)
+    : ArchiveHeap(open(path, OpenMode::create_only, HeapKind::snapshot, options)) {}
+SnapshotHeap::SnapshotHeap(open_only_t, const std::filesystem::path& path, const PersistentOptions& options)
+    : ArchiveHeap(open(path, OpenMode::open_only, HeapKind::snapshot, options)) {}
+SnapshotHeap::SnapshotHeap(open_or_create_t, const std::filesystem::path& path, const PersistentOptions& options)
+    : ArchiveHeap(open(path, OpenMode::open_or_create, HeapKind::snapshot, options)) {}
+SnapshotHeap::SnapshotHeap(open_read_only_t, const std::filesystem::path& path, const PersistentOptions& options)
+    : ArchiveHeap(open(path, OpenMode::read_only, HeapKind::snapshot, options)) {}
+
+}  // namespace taiyen

@@ -1,0 +1,328 @@
+// Making heap files: creating a heap, attaching a data file, making the journal of an opening.
+//
+// Files are built without a name, complete and synced, the backing file last; so a killed creation leaves either nothing that counts or the empty heap.
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+#include "store/heap_file.hpp"
+
+namespace taiyen::store {
+namespace {
+
+/// The span of a heap being formatted: anonymous memory inside the range that was reserved for it.
+class FormatHost final : public heap::SpanHost {
+public:
+    explicit FormatHost(std::byte* span) : span_(span) {}
+    void extend(ByteCount extent_bytes) override {
+        vm::map_anonymous(span_ + extent_, extent_bytes - extent_);
+        extent_ = extent_bytes;
+    }
+    void restore_blocks(HeapOffset, ByteCount) override {}
+    ByteCount extent() const { return extent_; }
+
+private:
+    std::byte* span_;
+    ByteCount extent_ = 0;
+};
+
+/// Address space for a heap: at `wanted`, else at a place that its uuid chooses, so that two heaps rarely meet.
+vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount capacity, const Uuid& heap) {
+    const ByteCount total = heap::CoreRanges::total_bytes(capacity);
+    if (wanted != 0) {
+        return vm::Reservation(wanted, total);
+    }
+    const vm::Zone zone = vm::default_zone();
+    if (total > zone.last - zone.first) {
+        throw Error(errc::out_of_address_space, "a heap of " + std::to_string(capacity) + " bytes does not fit into the address zone for heaps; ask for less capacity");
+    }
+    const std::uint64_t places = (zone.last - zone.first - total) / heap::slot_bytes + 1;
+    std::uint64_t hash = 0;
+    std::memcpy(&hash, heap.bytes.data(), sizeof hash);
+    for (int attempt = 0; attempt < 64; ++attempt) {
+        hash = mix(hash, static_cast<std::uint64_t>(attempt));
+        const std::uintptr_t base = zone.first + hash % places * heap::slot_bytes;
+        if (!vm::mapping_in(base, total)) {
+            try {
+                return vm::Reservation(base, total);
+            } catch (const Error& error) {
+                if (error.code() != errc::address_in_use) {
+                    throw;
+                }
+            }
+        }
+    }
+    const auto free = vm::find_free(total, heap::slot_bytes, vm::Placement::low, zone.first, zone.last);
+    if (!free) {
+        throw Error(errc::out_of_address_space, "no room for " + std::to_string(total) + " bytes in the address zone for heaps; close other heaps or ask for less capacity");
+    }
+    return vm::Reservation(*free, total);
+}
+
+/// Removes what a killed creation left at the data file's place. Throws: Error{mismatch} if it is anything else.
+void clear_orphan_data(io::Storage& storage, const std::filesystem::path& path) {
+    if (!storage.find(path)) {
+        return;
+    }
+    {
+        const auto file = storage.open(path, io::Access::read_only);
+        const Slots slots = read_slots(*file);
+        const Header* header = slots.newest();
+        const bool incomplete = header == nullptr && slots.verdict().code != errc::not_a_heap;
+        if (!incomplete && (header == nullptr || !header->is_new || header->role != FileRole::data)) {
+            throw Error(errc::mismatch, path, "a file stands where the new heap's data file must go, and it belongs to something else; move it away or name another data file");
+        }
+    }
+    storage.remove(path);
+    count_row(Row::orphan_removed);
+}
+
+/// The same for the journal; `heap`: a leftover of an earlier opening of this heap is removed too.
+void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) {
+    if (!storage.find(path)) {
+        return;
+    }
+    {
+        const auto file = storage.open(path, io::Access::read_only);
+        bool ours = false;
+        try {
+            const log::RingIdentity identity = log::Ring::read_identity(*file);
+            ours = identity.is_new || identity.heap == heap;
+        } catch (const Error& error) {
+            ours = error.code() == errc::corrupt || error.code() == errc::truncated;
+        }
+        if (!ours) {
+            throw Error(errc::mismatch, path, "a file stands where the heap's journal must go, and it belongs to something else; move it away");
+        }
+    }
+    storage.remove(path);
+    count_row(Row::orphan_removed);
+}
+
+/// Removes published files again if creation fails.
+class Undo {
+public:
+    explicit Undo(io::Storage& storage) : storage_(storage) {}
+    Undo(const Undo&) = delete;
+    Undo& operator=(const Undo&) = delete;
+    ~Undo() {
+        for (const auto& path : published_) {
+            try {
+                storage_.remove(path);
+            } catch (const std::exception&) {  // the next creation removes it: it says that it is new
+            }
+        }
+    }
+    void add(const std::filesystem::path& path) { published_.push_back(path); }
+    void keep() { published_.clear(); }
+
+private:
+    io::Storage& storage_;
+    std::vector<std::filesystem::path> published_;
+};
+
+void check_options(const PersistentOptions& options, const std::filesystem::path& path) {
+    if (options.capacity < heap::Engine::capacity_min || options.capacity > (ByteCount{1} << 46U)) {
+        throw Error(errc::invalid_argument, path, "capacity must be between 256 KiB and 64 TiB, not " + std::to_string(options.capacity) + " bytes");
+    }
+    if (options.address % heap::slot_bytes != 0) {
+        throw Error(errc::invalid_argument, path, "the address of a heap must be a multiple of 4 GiB");
+    }
+}
+
+}  // namespace
+
+std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning) {
+    check_options(options, paths.backing);
+    if (const auto there = storage.find(paths.backing)) {
+        throw Error(there->kind == io::FileKind::regular ? errc::already_exists : errc::not_a_regular_file, paths.backing,
+                    "something of that name exists; open it, or choose another name");
+    }
+    clear_orphan_data(storage, paths.data);
+    clear_orphan_journal(storage, paths.journal, {});
+
+    Header header;
+    header.heap = random_uuid();
+    header.file = random_uuid();
+    header.capacity = round_up(options.capacity, page_bytes);
+    vm::Reservation reservation = reserve_somewhere(options.address, header.capacity, header.heap);
+    header.base = reservation.address();
+    header.ring_kind = RingKind::journal;
+    header.ring = random_uuid();
+    header.ring_capacity = tuning.journal_bytes;
+    header.ring_start = {{random_u64()}, 0, 1, random_u64()};
+    const bool with_data = kind == HeapKind::snapshot;
+    if (with_data) {
+        header.data = random_uuid();
+    }
+
+    FormatHost host(reservation.data());
+    heap::Engine::format(reservation.data(), header.capacity, host);
+    header.extent = host.extent();
+    PageTable table(
+        header.heap, [](std::uint64_t, TablePage& page) { page = {}; }, 0);
+    for (std::uint64_t page = 0; page < header.extent / page_bytes; ++page) {
+        table.set({page}, page_checksum({reservation.data() + page * page_bytes, page_bytes}, {page}, header.heap));
+    }
+    std::vector<TablePage> tables;
+    table.write_changed({0}, [&](const TablePage& page) { tables.push_back(page); });
+    header.table_root = table.root();
+    const auto build = [&](const std::filesystem::path& path, const Header& of) {
+        PageFile file(storage.create_unnamed(io::directory_of(path)), of);
+        if (!file.file().try_lock(io::Lock::exclusive)) {
+            throw Error(errc::busy, path, "a file that was just made is locked; try again");
+        }
+        file.allocate(0, header.extent);
+        file.write_pages({0}, {reservation.data(), header.extent});
+        for (const TablePage& page : tables) {
+            file.write_table_page(page);
+        }
+        write_first_headers(file.file(), file.header);
+        file.sync();
+        return file;
+    };
+
+    OpenFiles files;
+    Undo undo(storage);
+    if (with_data) {
+        Header of = header;
+        of.role = FileRole::data;
+        of.file = header.data;
+        of.is_new = true;
+        files.data.emplace(build(paths.data, of));
+    }
+    log::RingIdentity identity = header.ring_identity();
+    identity.is_new = true;
+    files.ring = storage.create_unnamed(io::directory_of(paths.journal));
+    log::Ring::format(*files.ring, identity);
+    files.backing.emplace(build(paths.backing, header));
+    vm::unmap_to_reservation(reservation.data(), header.extent);
+
+    const auto publish_backing = [&] {
+        storage.publish(files.backing->file(), paths.backing);
+        undo.add(paths.backing);
+    };
+    if (planted(Bug::publish_backing_first)) {
+        publish_backing();
+    }
+    if (with_data) {
+        storage.publish(files.data->file(), paths.data);
+        undo.add(paths.data);
+    }
+    storage.publish(*files.ring, paths.journal);
+    undo.add(paths.journal);
+    if (!planted(Bug::skip_directory_sync)) {
+        if (with_data) {
+            storage.sync_directory(io::directory_of(paths.data));
+        }
+        storage.sync_directory(io::directory_of(paths.journal));
+    }
+    if (!planted(Bug::publish_backing_first)) {
+        publish_backing();
+    }
+    if (!planted(Bug::skip_directory_sync)) {
+        storage.sync_directory(io::directory_of(paths.backing));
+    }
+    // From here on the heap exists; that its files are no longer new is durable before the first save.
+    if (with_data) {
+        files.data->header.is_new = false;
+        files.data->write_header();
+    }
+    identity.is_new = false;
+    log::Ring::write_identity(*files.ring, identity);
+
+    const heap::CoreRanges ranges = heap::CoreRanges::at(header.base, header.capacity);
+    std::shared_ptr<HeapFile> heap(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), false));
+    undo.keep();
+    return heap;
+}
+
+std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
+                                                  bool read_only) {
+    vm::Reservation reservation;
+    heap::CoreRanges ranges;
+    // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
+    OpenFiles files = open_files(storage, paths, read_only, [&](const Header& header) {
+        ranges = heap::CoreRanges::at(header.base, header.capacity);
+        try {
+            reservation = vm::Reservation(header.base, heap::CoreRanges::total_bytes(header.capacity));
+        } catch (const Error& error) {
+            throw Error(static_cast<errc>(error.code().value()), paths.backing,
+                        "the heap's address is taken: " + std::string(error.what()) + "; close what is mapped there, or open the heap in a process of its own");
+        }
+    });
+    std::shared_ptr<HeapFile> heap(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), read_only));
+    if (!read_only) {
+        heap->begin_writing();
+    }
+    return heap;
+}
+
+std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options,
+                                         const Tuning& tuning) {
+    const auto beside = [&](const char* suffix) { return std::filesystem::path(path.string() + suffix); };
+    const HeapPaths paths{path, options.data_file.empty() ? beside(".data") : options.data_file, beside(".journal")};
+    switch (mode) {
+        case OpenMode::create_only: return create(storage, paths, kind, options, tuning);
+        case OpenMode::open_only: return open_existing(storage, paths, kind, options, tuning, false);
+        case OpenMode::read_only: return open_existing(storage, paths, kind, options, tuning, true);
+        case OpenMode::open_or_create: break;
+    }
+    if (!storage.find(path)) {
+        try {
+            return create(storage, paths, kind, options, tuning);
+        } catch (const Error& error) {
+            if (error.code() != errc::already_exists) {
+                throw;
+            }
+        }
+    }
+    return open_existing(storage, paths, kind, options, tuning, false);
+}
+
+void HeapFile::begin_writing() {
+    durable_step("opening for writing", [&] {
+        if (kind_ == HeapKind::snapshot && !data_) {
+            attach_data();
+        }
+        if (ring_) {
+            return;  // recovery left it empty, in a new epoch, and the headers name it
+        }
+        clear_orphan_journal(storage_, paths_.journal, backing_->header.heap);
+        ring_identity_ = {random_uuid(), backing_->header.heap, tuning_.journal_bytes, false};
+        std::shared_ptr<io::File> file = storage_.create_unnamed(io::directory_of(paths_.journal));
+        log::Ring::format(*file, ring_identity_);
+        storage_.publish(*file, paths_.journal);
+        storage_.sync_directory(io::directory_of(paths_.journal));
+        ring_ = std::make_unique<log::Ring>(file, ring_identity_, log::RingStart{{random_u64()}, 0, 1, random_u64()}, 0);
+        write_headers();
+    });
+}
+
+void HeapFile::attach_data() {
+    clear_orphan_data(storage_, paths_.data);
+    Header header = backing_->header;
+    header.role = FileRole::data;
+    header.file = random_uuid();
+    header.data = header.file;
+    header.is_new = true;
+    header.sequence = 0;
+    header.generation = {};
+    header.state = FileState::filling;
+    PageFile data(storage_.create_unnamed(io::directory_of(paths_.data)), header);
+    data.file().try_lock(io::Lock::exclusive);
+    data.file().allocate(0, chunks_offset);
+    write_first_headers(data.file(), data.header);
+    copy_newer(*backing_, data, {}, true);
+    storage_.publish(data.file(), paths_.data);
+    storage_.sync_directory(io::directory_of(paths_.data));
+    backing_->header.data = header.file;
+    backing_->write_header();  // from here on it is attached
+    data.header.is_new = false;
+    data.write_header();
+    data_.emplace(std::move(data));
+}
+
+}  // namespace taiyen::store

@@ -1,0 +1,177 @@
+#include "store/header.hpp"
+
+#include <cstring>
+
+#include "base/aligned_buffer.hpp"
+#include "base/checksum.hpp"
+#include "heap/core.hpp"
+#include "heap/engine.hpp"
+#include "store/geometry.hpp"
+
+namespace taiyen::store {
+namespace {
+
+Uuid uuid_from(const std::uint8_t (&bytes)[16]) {
+    Uuid uuid;
+    std::memcpy(uuid.bytes.data(), bytes, 16);
+    return uuid;
+}
+
+std::uint64_t checksum_of(const HeaderBlock& block, std::uint64_t slot) {
+    return checksum({reinterpret_cast<const std::byte*>(&block), offsetof(HeaderBlock, checksum)}, mix(header_magic, slot));
+}
+
+/// The problem with the block's fields, or none. Order: what tells the user most comes first.
+std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t slot) {
+    if (block.magic != header_magic) {
+        return SlotProblem{errc::not_a_heap, "this is not a taiyen heap: the file does not begin with a heap's magic number"};
+    }
+    if (block.byte_order == __builtin_bswap32(byte_order_mark)) {
+        return SlotProblem{errc::foreign_byte_order, "the heap was written on a machine with the other byte order; open it there"};
+    }
+    if (block.version != format_version) {
+        return SlotProblem{errc::unsupported_version, "the heap has format version " + std::to_string(block.version) + ", this library reads version " +
+                                                          std::to_string(format_version) + "; use the library that wrote it"};
+    }
+    if (block.page_size != page_bytes) {
+        return SlotProblem{errc::unsupported_page_size, "the heap has pages of " + std::to_string(block.page_size) + " bytes; only 4096 is supported"};
+    }
+    if (block.checksum != checksum_of(block, slot)) {
+        return SlotProblem{errc::corrupt, "the header's checksum differs"};
+    }
+    if ((block.incompatible_features & ~known_incompatible_features) != 0) {
+        return SlotProblem{errc::unsupported_version, "the heap uses features that this library does not know; use a newer one"};
+    }
+    const bool role_known = block.role == FileRole::backing || block.role == FileRole::data;
+    const bool state_known = block.state == FileState::whole || block.state == FileState::filling;
+    const bool capacity_fits = block.capacity >= heap::Engine::capacity_min && block.capacity % page_bytes == 0 && block.capacity <= (std::uint64_t{1} << 46U);
+    const bool extent_fits = block.extent <= block.capacity && block.extent % page_bytes == 0;
+    const bool base_fits = block.base % heap::slot_bytes == 0 && block.base != 0 && block.base < (std::uint64_t{1} << 47U) &&
+                           block.capacity < (std::uint64_t{1} << 47U) - block.base;
+    const bool ring_fits = block.ring_kind <= RingKind::log && block.ring_capacity % page_bytes == 0 && block.ring_capacity < (std::uint64_t{1} << 40U) &&
+                           block.ring_position % page_bytes == 0 && (block.ring_kind == RingKind::none) == (block.ring_capacity == 0);
+    if (!role_known || !state_known || !capacity_fits || !extent_fits || !base_fits || !ring_fits || block.sequence % 2 != slot) {
+        return SlotProblem{errc::corrupt, "the header's fields are out of bounds"};
+    }
+    return std::nullopt;
+}
+
+Header decode(const HeaderBlock& block) {
+    Header header;
+    header.heap = uuid_from(block.heap_uuid);
+    header.file = uuid_from(block.file_uuid);
+    header.data = uuid_from(block.data_uuid);
+    header.role = block.role;
+    header.state = block.state;
+    header.sequence = block.sequence;
+    header.clean = (block.flags & flag_clean) != 0;
+    header.is_new = (block.flags & flag_is_new) != 0;
+    header.base = block.base;
+    header.capacity = block.capacity;
+    header.extent = block.extent;
+    header.generation = {block.generation};
+    header.filling_generation = {block.filling_generation};
+    header.serial = {block.serial};
+    header.ring_kind = block.ring_kind;
+    header.ring = uuid_from(block.ring_uuid);
+    header.ring_capacity = block.ring_capacity;
+    header.ring_start = {{block.ring_epoch}, block.ring_position, block.ring_sequence, block.ring_chain_seed};
+    header.table_root = block.table_root;
+    return header;
+}
+
+std::span<const std::byte> bytes_of(const HeaderBlock& block) { return {reinterpret_cast<const std::byte*>(&block), sizeof block}; }
+
+}  // namespace
+
+HeaderBlock encode(const Header& header) {
+    HeaderBlock block{};
+    block.magic = header_magic;
+    block.version = format_version;
+    block.byte_order = byte_order_mark;
+    block.page_size = page_bytes;
+    std::memcpy(block.heap_uuid, header.heap.bytes.data(), 16);
+    std::memcpy(block.file_uuid, header.file.bytes.data(), 16);
+    std::memcpy(block.data_uuid, header.data.bytes.data(), 16);
+    std::memcpy(block.ring_uuid, header.ring.bytes.data(), 16);
+    block.role = header.role;
+    block.state = header.state;
+    block.sequence = header.sequence;
+    block.flags = (header.clean ? flag_clean : 0) | (header.is_new ? flag_is_new : 0);
+    block.base = header.base;
+    block.capacity = header.capacity;
+    block.extent = header.extent;
+    block.generation = header.generation.value;
+    block.filling_generation = header.filling_generation.value;
+    block.serial = header.serial.value;
+    block.ring_kind = header.ring_kind;
+    block.ring_capacity = header.ring_kind == RingKind::none ? 0 : header.ring_capacity;
+    block.ring_epoch = header.ring_start.epoch.value;
+    block.ring_position = header.ring_start.position;
+    block.ring_sequence = header.ring_start.sequence;
+    block.ring_chain_seed = header.ring_start.chain_seed;
+    block.table_root = header.table_root;
+    block.checksum = checksum_of(block, header.sequence % 2);
+    return block;
+}
+
+const Header* Slots::newest() const {
+    if (slot[0] && slot[1]) {
+        return slot[0]->sequence > slot[1]->sequence ? &*slot[0] : &*slot[1];
+    }
+    return slot[0] ? &*slot[0] : slot[1] ? &*slot[1] : nullptr;
+}
+
+SlotProblem Slots::verdict() const {
+    if (problem[0].code == problem[1].code) {
+        return problem[0];
+    }
+    // One slot tells of a heap, the other of garbage: the more telling one, never "not a heap".
+    for (const SlotProblem& candidate : problem) {
+        if (candidate.code != errc::not_a_heap && candidate.code != errc::corrupt) {
+            return candidate;
+        }
+    }
+    return {errc::corrupt, "both copies of the header are damaged"};
+}
+
+Slots read_slots(const io::File& file) {
+    Slots slots;
+    const AlignedBuffer buffer(chunks_offset);
+    const ByteCount got = file.read_direct(buffer.span(), 0);
+    for (std::size_t i = 0; i < 2; ++i) {
+        if (got < (i + 1) * header_slot_bytes) {
+            const bool begins_as_heap = got >= sizeof header_magic && std::memcmp(buffer.data(), &header_magic, sizeof header_magic) == 0;
+            slots.problem[i] = begins_as_heap ? SlotProblem{errc::truncated, "the file ends within its header (" + std::to_string(got) + " bytes)"}
+                                              : SlotProblem{errc::not_a_heap, got == 0 ? "the file is empty" : "this is not a taiyen heap: it is too short"};
+            continue;
+        }
+        HeaderBlock block;
+        std::memcpy(&block, buffer.data() + i * header_slot_bytes, sizeof block);
+        if (auto problem = problem_of(block, i)) {
+            slots.problem[i] = *problem;
+        } else {
+            slots.slot[i] = decode(block);
+        }
+    }
+    return slots;
+}
+
+void write_header(io::File& file, Header& header) {
+    Header next = header;
+    ++next.sequence;
+    const AlignedBuffer buffer(header_slot_bytes);
+    const HeaderBlock block = encode(next);
+    std::memcpy(buffer.data(), &block, sizeof block);
+    file.write_durable(buffer.span(), (next.sequence % 2) * header_slot_bytes);
+    header = next;
+}
+
+void write_first_headers(io::File& file, Header& header) {
+    for (int i = 0; i < 2; ++i) {
+        ++header.sequence;
+        file.write(bytes_of(encode(header)), (header.sequence % 2) * header_slot_bytes);
+    }
+}
+
+}  // namespace taiyen::store

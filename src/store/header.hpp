@@ -1,0 +1,70 @@
+#pragma once
+/// The header of a heap's file as a value, and its two slots on disk.
+///
+/// (I1) A header write goes to the slot that does not hold the newest valid header: a torn write never costs both.
+/// (I2) A header is valid only as a whole: magic, version, byte order, page size, checksum bound to the slot, and fields within their bounds.
+/// Thread rule: external lock.
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include <taiyen/base/error.hpp>
+
+#include "base/uuid.hpp"
+#include "io/storage.hpp"
+#include "log/ring.hpp"
+#include "store/heap_layout.hpp"
+
+namespace taiyen::store {
+
+struct Header {
+    Uuid heap;
+    Uuid file;
+    Uuid data;  ///< file uuid of the attached data file; nil: none
+    FileRole role = FileRole::backing;
+    FileState state = FileState::whole;
+    std::uint64_t sequence = 0;
+    bool clean = false;
+    bool is_new = false;
+    std::uintptr_t base = 0;
+    ByteCount capacity = 0;
+    ByteCount extent = 0;
+    Generation generation;
+    Generation filling_generation;
+    Serial serial;
+    RingKind ring_kind = RingKind::none;
+    Uuid ring;
+    ByteCount ring_capacity = 0;
+    log::RingStart ring_start;
+    std::uint64_t table_root = 0;
+
+    log::RingIdentity ring_identity() const { return {ring, heap, ring_capacity, false}; }
+};
+
+/// Why a slot was refused.
+struct SlotProblem {
+    errc code = errc::corrupt;
+    std::string what;
+};
+
+struct Slots {
+    std::array<std::optional<Header>, 2> slot;
+    std::array<SlotProblem, 2> problem;
+
+    /// The valid header with the higher sequence; null: none.
+    const Header* newest() const;
+    bool damaged() const { return !slot[0] || !slot[1]; }
+    /// The code and sentence to throw if there is no valid header: what both slots agree on, or `corrupt`.
+    SlotProblem verdict() const;
+};
+
+HeaderBlock encode(const Header& header);
+/// Reads both slots directly. Throws: Error{io_error}.
+Slots read_slots(const io::File& file);
+/// Writes `header` (its sequence counted up by one) durably to the slot of its new sequence.
+void write_header(io::File& file, Header& header);
+/// Writes both slots of a new file through the page cache, to be synced by the caller.
+void write_first_headers(io::File& file, Header& header);
+
+}  // namespace taiyen::store

@@ -1,0 +1,24 @@
+#pragma once
+/// HeapAccess: heaps over other storages, for tests; and the compiled side of a heap, for the rooms above.
+
+#include <taiyen/store/snapshot_heap.hpp>
+
+#include "store/heap_file.hpp"
+
+namespace taiyen {
+
+struct HeapAccess {
+    template <class Heap>
+    static Heap make(std::shared_ptr<store::HeapFile> file) {
+        return Heap(std::move(file));
+    }
+    /// Requires: open. Throws: Error{closed}.
+    static store::HeapFile& file(const ArchiveHeap& heap) {
+        if (!heap.file_) {
+            throw Error(errc::closed, "the heap is closed; open it again");
+        }
+        return *heap.file_;
+    }
+};
+
+}  // namespace taiyen

@@ -1,0 +1,338 @@
+#include "store/heap_file.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include <taiyen/base/report.hpp>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+
+namespace taiyen::store {
+namespace {
+
+vm::TrackerKind tracker_kind(PageTrackerChoice choice) {
+    switch (choice) {
+        case PageTrackerChoice::scan: return vm::TrackerKind::scan;
+        case PageTrackerChoice::pagemap: return vm::TrackerKind::pagemap;
+        case PageTrackerChoice::automatic: break;
+    }
+    return vm::TrackerKind::automatic;
+}
+
+/// Half of the smaller of memory and the limit of our memory cgroup (cgroup v2, Documentation/admin-guide/cgroup-v2.rst).
+ByteCount automatic_dirty_limit() {
+    const auto memory = static_cast<ByteCount>(::sysconf(_SC_PHYS_PAGES)) * static_cast<ByteCount>(::sysconf(_SC_PAGESIZE));
+    ByteCount limit = memory;
+    std::ifstream group("/proc/self/cgroup");
+    for (std::string line; std::getline(group, line);) {
+        if (line.starts_with("0::")) {
+            std::ifstream max("/sys/fs/cgroup" + line.substr(3) + "/memory.max");
+            ByteCount bytes = 0;
+            if (max >> bytes) {
+                limit = std::min(limit, bytes);
+            }
+        }
+    }
+    return limit / 2;
+}
+
+}  // namespace
+
+HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning, vm::Reservation reservation,
+                   const heap::CoreRanges& ranges, OpenFiles files, bool read_only)
+    : HeapCore(ranges),
+      storage_(storage),
+      paths_(paths),
+      kind_(kind),
+      tuning_(tuning),
+      dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : automatic_dirty_limit()),
+      read_only_(read_only),
+      reservation_(std::move(reservation)),
+      backing_(std::move(files.backing)),
+      data_(std::move(files.data)),
+      tracker_(tracker_kind(options.tracker)),
+      table_(
+          backing_->header.heap,
+          [this](std::uint64_t index, TablePage& page) {
+              if (load_table_page(*backing_, data(), index, saved_extent_, [](PageNumber) { return false; }, page)) {
+                  ++restoration_.pages_healed;
+              }
+          },
+          files.map_data ? data_->header.table_root : backing_->header.table_root),
+      restoration_(files.restoration) {
+    const PageFile& view = files.map_data ? *data_ : *backing_;
+    generation_ = view.header.generation;
+    saved_extent_ = view.header.extent;
+    ByteCount extent = saved_extent_;
+    for (const SaveRecord& save : files.overlay) {
+        extent = std::max<ByteCount>(extent, save.head.extent);
+    }
+    for_each_piece({0}, extent, [&](HeapOffset offset, ByteCount length) {
+        std::byte* at = reservation_.data() + offset.value;
+        view.file().map_private(at, length, file_offset(offset), read_only_ && files.overlay.empty() ? io::Protection::read : io::Protection::read_write);
+        vm::prepare_heap_mapping(at, length);
+    });
+    mapped_ = extent;
+    if (!files.overlay.empty()) {
+        apply_overlay(files.overlay, files.stage.get());
+    }
+    engine_ = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, nullptr, read_only_);
+    if (files.ring) {
+        ring_identity_ = backing_->header.ring_identity();
+        if (!read_only_) {
+            if (log::Ring::read_identity(*files.ring).is_new) {
+                log::Ring::write_identity(*files.ring, ring_identity_);
+            }
+            ring_ = std::make_unique<log::Ring>(files.ring, ring_identity_, backing_->header.ring_start, backing_->header.ring_start.position);
+        }
+    }
+}
+
+HeapFile::~HeapFile() {
+    try {
+        close();
+    } catch (const std::exception& error) {
+        report({errc::io_error, nullptr, error.what()});
+    }
+}
+
+std::span<std::byte> HeapFile::live_page(PageNumber page) const { return {reservation_.data() + offset_of(page).value, page_bytes}; }
+
+void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage) {
+    // A reader's view of a heap whose user crashed: what recovery would write into the files goes into private copies.
+    for (const SaveRecord& save : overlay) {
+        for_each_saved_page(save, stage, [&](PageNumber page, std::uint64_t, std::span<const std::byte> image) {
+            if (image.empty()) {
+                std::memset(live_page(page).data(), 0, page_bytes);
+            } else {
+                std::memcpy(live_page(page).data(), image.data(), page_bytes);
+            }
+        });
+        generation_ = {save.head.generation};
+    }
+    saved_extent_ = mapped_;
+    vm::protect(reservation_.data(), mapped_, false);
+}
+
+void HeapFile::check_usable(bool for_reading) const {
+    if (!open_) {
+        throw Error(errc::closed, paths_.backing, "the heap is closed; open it again");
+    }
+    if (in_forked_child()) {
+        throw Error(errc::forked, paths_.backing, "the heap was opened before fork(); open it in the process that uses it");
+    }
+    if (!poison_.empty()) {
+        throw Error(errc::poisoned, paths_.backing, "an earlier failure made the heap unusable (" + poison_ + "); close it and open it again to recover");
+    }
+    if (read_only_ && !for_reading) {
+        throw Error(errc::read_only, paths_.backing, "the heap was opened read-only; open it with open_only to change it");
+    }
+}
+
+void HeapFile::poison(const std::string& why) noexcept {
+    try {
+        if (poison_.empty()) {
+            poison_ = why;
+        }
+    } catch (...) {
+        poison_ = "?";
+    }
+}
+
+void HeapFile::durable_step(const char* what, const std::function<void()>& step) {
+    try {
+        step();
+    } catch (const std::exception& error) {
+        poison(std::string(what) + " failed: " + error.what());
+        throw;
+    }
+}
+
+void HeapFile::extend(ByteCount extent_bytes) {
+    if (extent_bytes <= mapped_) {
+        return;
+    }
+    if (extent_bytes > dirty_limit_ && extent_bytes - dirty_checked_ > dirty_limit_ / 16) {
+        ByteCount dirty = 0;
+        for (const vm::PageRun& run : written_runs()) {
+            dirty += run.count * page_bytes;
+        }
+        if (dirty + (extent_bytes - mapped_) > dirty_limit_) {
+            throw HeapFull(extent_bytes - mapped_, 0, HeapFull::Cause::dirty_limit);
+        }
+        dirty_checked_ = extent_bytes;
+    }
+    try {
+        backing_->allocate(mapped_, extent_bytes);
+        if (data_) {
+            data_->allocate(mapped_, extent_bytes);
+        }
+        map(mapped_, extent_bytes);
+    } catch (const Error& error) {
+        if (error.code() == errc::no_space) {
+            throw HeapFull(extent_bytes - mapped_, 0, HeapFull::Cause::disk);
+        }
+        if (error.code() == errc::out_of_address_space) {
+            throw HeapFull(extent_bytes - mapped_, 0, HeapFull::Cause::address_space);
+        }
+        throw;
+    }
+    mapped_ = extent_bytes;
+}
+
+void HeapFile::map(ByteCount from, ByteCount to) {
+    for_each_piece({from}, to - from, [&](HeapOffset offset, ByteCount length) {
+        std::byte* at = reservation_.data() + offset.value;
+        backing_->file().map_private(at, length, file_offset(offset), io::Protection::read_write);
+        vm::prepare_heap_mapping(at, length);
+    });
+}
+
+void HeapFile::restore_blocks(HeapOffset offset, ByteCount length) {
+    try {
+        for_each_piece(offset, length, [&](HeapOffset at, ByteCount part) {
+            backing_->file().allocate(file_offset(at), part);
+            if (data_) {
+                data_->file().allocate(file_offset(at), part);
+            }
+        });
+    } catch (const Error& error) {
+        if (error.code() == errc::no_space) {
+            throw HeapFull(length, 0, HeapFull::Cause::disk);
+        }
+        throw;
+    }
+}
+
+std::vector<vm::PageRun> HeapFile::written_runs() const {
+    std::vector<vm::PageRun> runs;
+    tracker_.written_pages(reservation_.data(), mapped_, runs);
+    return runs;
+}
+
+std::vector<WrittenRange> HeapFile::written_ranges() const {
+    check_usable(true);
+    std::vector<WrittenRange> ranges;
+    if (read_only_) {
+        return ranges;
+    }
+    for (const vm::PageRun& run : written_runs()) {
+        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
+            if (saved_copies_.contains(page) && page_checksum(live_page({page}), {page}, table_.heap()) == table_.entry({page})) {
+                continue;
+            }
+            const std::uint64_t offset = offset_of(PageNumber{page}).value;
+            if (!ranges.empty() && ranges.back().offset + ranges.back().bytes == offset) {
+                ranges.back().bytes += page_bytes;
+            } else {
+                ranges.push_back({offset, page_bytes});
+            }
+        }
+    }
+    return ranges;
+}
+
+void HeapFile::give_back() {
+    // What was saved is all that counts from here on: unsaved changes are dropped, then free pages lose their disk blocks.
+    checkpoint();
+    vm::drop(reservation_.data(), mapped_);
+    saved_copies_.clear();
+    engine_->forget({0}, backing_->header.capacity);
+    const std::vector<heap::FreeRun> runs = engine_->release_free_pages(16 * page_bytes);
+    if (runs.empty()) {
+        return;
+    }
+    std::vector<ChangedPage> changed = changed_pages(written_runs());
+    for (const heap::FreeRun& run : runs) {
+        for (std::uint64_t page = run.offset.value / page_bytes; page < (run.offset.value + run.length) / page_bytes; ++page) {
+            if (table_.entry({page}) != 0) {
+                changed.push_back({{page}, 0});
+            }
+        }
+    }
+    std::sort(changed.begin(), changed.end(), [](const ChangedPage& a, const ChangedPage& b) { return a.page < b.page; });
+    const auto punch_all = [&] {
+        for (const heap::FreeRun& run : runs) {
+            backing_->punch_pages(page_of(run.offset), run.length / page_bytes);
+            if (data_) {
+                data_->punch_pages(page_of(run.offset), run.length / page_bytes);
+            }
+        }
+    };
+    if (planted(Bug::punch_before_checkpoint)) {
+        punch_all();
+    }
+    save_changed(changed, true);
+    checkpoint();
+    durable_step("giving free pages back", punch_all);
+}
+
+void HeapFile::close() {
+    if (!open_) {
+        return;
+    }
+    open_ = false;
+    if (in_forked_child()) {
+        // A forked child: the mapping was not inherited, the files are the parent's.
+        reservation_.leak();
+        unregister();
+        return;
+    }
+    std::string failure;
+    const bool writing = !read_only_ && poison_.empty() && ring_ != nullptr;
+    if (writing) {
+        try {
+            if (planted(Bug::remove_ring_before_clean)) {
+                storage_.remove(paths_.journal);
+                storage_.sync_directory(io::directory_of(paths_.journal));
+            }
+            if (planted(Bug::clean_before_checkpoint)) {
+                fill_header(*backing_, true);
+                backing_->write_header();
+            }
+            if (saved_anything_) {
+                give_back();
+            }
+            checkpoint();
+            durable_step("closing", [&] {
+                backing_->file().resize(file_bytes_for(saved_extent_));
+                if (data_) {
+                    data_->file().resize(file_bytes_for(saved_extent_));
+                }
+                fill_header(*backing_, true);
+                backing_->write_header();
+                if (data_) {
+                    fill_header(*data_, true);
+                    data_->write_header();
+                }
+                storage_.remove(paths_.journal);
+            });
+        } catch (const std::exception& error) {
+            failure = error.what();
+        }
+    }
+    ring_.reset();
+    const std::uint64_t scratch_blocks = scratch_live();
+    if (scratch_blocks != 0) {
+        vm::unmap_to_reservation(reservation_.data(), ranges().durable_bytes);
+        reservation_.leak();
+    }
+    unregister();
+    engine_.reset();
+    reservation_ = {};
+    backing_.reset();
+    data_.reset();
+    if (!failure.empty()) {
+        throw Error(errc::io_error, paths_.backing, "closing failed: " + failure + "; nothing that was saved is lost: open the heap again to recover");
+    }
+    if (scratch_blocks != 0) {
+        throw Error(errc::still_in_use, paths_.backing,
+                    std::to_string(scratch_blocks) + " blocks of containers outside the heap still live in its scratch memory; destroy them before closing");
+    }
+}
+
+}  // namespace taiyen::store

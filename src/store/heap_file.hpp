@@ -1,0 +1,146 @@
+#pragma once
+/// HeapFile: the compiled engine behind the persistent heaps: files, mapping, saving.
+///
+/// Promises:
+/// (I1) The files never hold anything that was not saved: the program works on private copies (MAP_PRIVATE).
+/// (I2) `save` is durable on return; a crash anywhere leaves the save before or the save after, whole.
+/// (I3) A failed write or sync poisons the heap: nothing more is written, later calls say so, reopening recovers.
+/// (I4) Nothing is saved by closing.
+/// The order of all durable steps: FORMAT.md. Thread rule: external lock.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <taiyen/store/archive_heap.hpp>
+#include <taiyen/store/options.hpp>
+
+#include "base/aligned_buffer.hpp"
+#include "heap/core.hpp"
+#include "log/ring.hpp"
+#include "store/recovery.hpp"
+#include "vm/page_tracker.hpp"
+
+namespace taiyen::store {
+
+enum class OpenMode { create_only, open_only, open_or_create, read_only };
+
+/// What tests set beside the public options.
+struct Tuning {
+    ByteCount journal_bytes = ByteCount{1} << 20U;  ///< of the ring, a multiple of 4 KiB, at least 32 KiB
+};
+
+class HeapFile final : public heap::HeapCore, public heap::SpanHost {
+public:
+    /// Creates or opens. Throws: as the constructors of ArchiveHeap.
+    static std::shared_ptr<HeapFile> open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options,
+                                          const Tuning& tuning = {});
+    ~HeapFile() override;
+
+    const std::filesystem::path& path() const override { return paths_.backing; }
+    void check_usable(bool for_reading) const override;
+    heap::Engine& engine() override { return *engine_; }
+
+    /// Saves everything. Durability: on return. Throws: Error{foreign_pointer | no_space | io_error | corrupt | poisoned | …}.
+    void save();
+    /// Brings the files up to the newest save and frees the ring.
+    void checkpoint();
+    /// Reads every page of both copies, restores damaged ones from the other copy; returns how many. Throws: Error{corrupt} if neither has it.
+    std::uint64_t heal();
+    /// The pages that were written since the last save.
+    std::vector<WrittenRange> written_ranges() const;
+    /// Closes without saving. Throws: Error{still_in_use} after everything was closed.
+    void close();
+    bool is_open() const noexcept { return open_; }
+
+    HeapKind kind() const { return kind_; }
+    const Restoration& restoration() const { return restoration_; }
+    Generation generation() const { return generation_; }
+    const vm::PageTracker& tracker() const { return tracker_; }
+    const PageFile& backing() const { return *backing_; }
+    const PageFile* data() const { return data_ ? &*data_ : nullptr; }
+    const log::Ring* ring() const { return ring_.get(); }
+    ByteCount mapped_bytes() const { return mapped_; }
+    bool read_only() const { return read_only_; }
+
+    // heap::SpanHost, for the engine.
+    void extend(ByteCount extent_bytes) override;
+    void restore_blocks(HeapOffset offset, ByteCount length) override;
+
+private:
+    HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning, vm::Reservation reservation,
+             const heap::CoreRanges& ranges, OpenFiles files, bool read_only);
+
+    static std::shared_ptr<HeapFile> create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning);
+    static std::shared_ptr<HeapFile> open_existing(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
+                                                   const Tuning& tuning, bool read_only);
+
+    void map(ByteCount from, ByteCount to);
+    void apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage);
+    void begin_writing();
+    void attach_data();
+
+    /// A page whose bytes differ from the newest save.
+    struct ChangedPage {
+        PageNumber page;
+        std::uint64_t checksum;
+    };
+    std::vector<vm::PageRun> written_runs() const;
+    std::vector<ChangedPage> changed_pages(const std::vector<vm::PageRun>& runs);
+    void check_pointers(const std::vector<ChangedPage>& changed) const;
+    void check_base(PageNumber page);
+    void save_changed(std::vector<ChangedPage>& changed, bool punches);
+    void save_small(std::vector<ChangedPage>& changed, bool punches);
+    void save_large_with_data(const std::vector<ChangedPage>& changed);
+    void save_large_with_stage(const std::vector<ChangedPage>& changed);
+    void write_span_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback);
+    void write_tables(Generation generation);
+    void write_headers();
+    void fill_header(PageFile& file, bool clean);
+    void drop_written(const std::vector<vm::PageRun>& runs);
+    void give_back();
+    /// Runs the step; if it throws, the heap is poisoned.
+    void durable_step(const char* what, const std::function<void()>& step);
+    void poison(const std::string& why) noexcept;
+    std::span<std::byte> live_page(PageNumber page) const;
+
+    io::Storage& storage_;
+    HeapPaths paths_;
+    HeapKind kind_;
+    Tuning tuning_;
+    ByteCount dirty_limit_;
+    bool read_only_;
+    bool open_ = true;
+    std::string poison_;
+
+    vm::Reservation reservation_;
+    std::optional<PageFile> backing_;
+    std::optional<PageFile> data_;
+    std::unique_ptr<log::Ring> ring_;
+    log::RingIdentity ring_identity_;
+    vm::PageTracker tracker_;
+    mutable PageTable table_;  ///< loads on use
+    std::unique_ptr<heap::Engine> engine_;
+    Restoration restoration_;
+
+    Generation generation_;        ///< of the newest save
+    ByteCount saved_extent_ = 0;   ///< of the newest save
+    ByteCount mapped_ = 0;         ///< of the span
+    ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
+    bool saved_anything_ = false;
+
+    /// Images of saves that stand in the ring only; empty: a zero page.
+    struct PendingPage {
+        AlignedBuffer image;
+        bool punch = false;
+    };
+    std::map<std::uint64_t, PendingPage> pending_;
+    /// Pages that are private copies although they were saved: for them "written" must be decided by content.
+    std::unordered_set<std::uint64_t> saved_copies_;
+};
+
+}  // namespace taiyen::store

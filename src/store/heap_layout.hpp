@@ -1,0 +1,123 @@
+#pragma once
+/// The bytes of a heap's files (backing and data file); FORMAT.md says why. Little endian, fixed width.
+///
+///   0     header slot 0        4 KiB   headers alternate by sequence
+///   4096  header slot 1        4 KiB
+///   8192  chunk 0: checksum-table pages | pages of the span [0, 1 MiB)
+///   …     chunk k: checksum-table pages | pages of the span [2^(k-1) MiB, 2^k MiB)
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <taiyen/base/units.hpp>
+
+namespace taiyen::store {
+
+static_assert(std::endian::native == std::endian::little, "heap files are little endian");
+
+inline constexpr std::uint64_t header_magic = 0x0a50'4145'4859'5954ULL;  // "TYYHEAP\n"
+inline constexpr std::uint32_t format_version = 1;
+inline constexpr std::uint32_t byte_order_mark = 0x0102'0304;
+
+inline constexpr ByteCount header_slot_bytes = 4096;
+inline constexpr ByteCount chunks_offset = 2 * header_slot_bytes;
+inline constexpr ByteCount first_chunk_bytes = ByteCount{1} << 20U;
+
+enum class FileRole : std::uint32_t { backing = 1, data = 2 };
+enum class FileState : std::uint32_t { whole = 1, filling = 2 };
+enum class RingKind : std::uint32_t { none = 0, journal = 1, log = 2 };
+
+/// Features a reader has to know to open the file at all.
+inline constexpr std::uint64_t known_incompatible_features = 0;
+
+inline constexpr std::uint64_t flag_clean = 1;   ///< closed by its last user: no ring, nothing to recover
+inline constexpr std::uint64_t flag_is_new = 2;  ///< made for a heap whose backing file may not have got its name yet
+
+/// One header slot. The checksum covers everything before it and is bound to the slot.
+struct HeaderBlock {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint32_t byte_order;
+    std::uint32_t page_size;
+    std::uint32_t reserved0;
+    std::uint64_t compatible_features;
+    std::uint64_t incompatible_features;
+    std::uint8_t heap_uuid[16];
+    std::uint8_t file_uuid[16];
+    std::uint8_t data_uuid[16];  ///< file_uuid of the attached data file; nil: none
+    std::uint8_t ring_uuid[16];
+    FileRole role;
+    FileState state;
+    std::uint64_t sequence;  ///< of header writes of this file; odd ones go to slot 1
+    std::uint64_t flags;
+    std::uint64_t base;      ///< address of the span
+    std::uint64_t capacity;  ///< bytes
+    std::uint64_t extent;    ///< bytes of the span that the file holds
+    std::uint64_t generation;
+    std::uint64_t filling_generation;  ///< state filling: what it will be
+    std::uint64_t serial;
+    RingKind ring_kind;
+    std::uint32_t reserved1;
+    std::uint64_t ring_capacity;
+    std::uint64_t ring_epoch;
+    std::uint64_t ring_position;
+    std::uint64_t ring_sequence;
+    std::uint64_t ring_chain_seed;
+    std::uint64_t table_root;  ///< sum over the written table pages of mix(index, checksum)
+    std::uint64_t history_head;
+    std::uint64_t history_tail;
+    std::uint64_t history_cursor;
+    std::uint8_t padding[4096 - 256 - 8];
+    std::uint64_t checksum;
+};
+static_assert(std::is_trivially_copyable_v<HeaderBlock>);
+static_assert(offsetof(HeaderBlock, heap_uuid) == 40);
+static_assert(offsetof(HeaderBlock, role) == 104);
+static_assert(offsetof(HeaderBlock, generation) == 152);
+static_assert(offsetof(HeaderBlock, ring_kind) == 176);
+static_assert(offsetof(HeaderBlock, padding) == 256);
+static_assert(offsetof(HeaderBlock, checksum) == 4088);
+static_assert(sizeof(HeaderBlock) == header_slot_bytes);
+
+/// Entries of one checksum-table page.
+inline constexpr std::size_t entries_per_table_page = 509;
+
+/// A page of the checksum table; all zero: no page that it covers was ever written. The checksum covers everything behind it and is bound to heap and index.
+struct TablePage {
+    std::uint64_t checksum;
+    std::uint64_t generation;  ///< of the save that changed it last
+    std::uint64_t index;
+    std::uint64_t entries[entries_per_table_page];  ///< checksum of each page; 0: the page is zero
+};
+static_assert(std::is_trivially_copyable_v<TablePage>);
+static_assert(sizeof(TablePage) == page_bytes);
+
+/// Kinds of ring records of this room.
+inline constexpr std::uint32_t record_images = 1;  ///< a save: page images in the record
+inline constexpr std::uint32_t record_staged = 2;  ///< a save: page images in the stage behind the ring
+
+/// Head of a save's payload; `page_count` SavedPage entries follow. record_images: then the images of the pages whose checksum is not 0, in order.
+/// record_staged: entries and images lie in the stage, entries first, each part starting at a multiple of 4 KiB.
+struct SaveHead {
+    std::uint64_t generation;
+    std::uint64_t serial;
+    std::uint64_t extent;
+    std::uint64_t page_count;
+    std::uint64_t image_count;
+    std::uint64_t flags;          ///< 1: zero pages become holes (give-back at close)
+    std::uint64_t stage_offset;   ///< record_staged: in the ring's file
+    std::uint64_t stage_digest;   ///< record_staged: checksum of the entries in the stage
+    std::uint64_t history_bytes;  ///< 0 in this version
+};
+static_assert(sizeof(SaveHead) == 72);
+inline constexpr std::uint64_t save_punches = 1;
+
+struct SavedPage {
+    std::uint64_t page;
+    std::uint64_t checksum;  ///< 0: the page is zero, no image
+};
+static_assert(sizeof(SavedPage) == 16);
+
+}  // namespace taiyen::store

@@ -1,0 +1,95 @@
+#include "store/page_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checksum.hpp"
+
+namespace taiyen::store {
+namespace {
+
+std::uint64_t word_of(const Uuid& uuid, std::size_t index) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, uuid.bytes.data() + index * 8, 8);
+    return word;
+}
+
+std::uint64_t seed_of(const Uuid& heap, std::uint64_t what, std::uint64_t number) {
+    return mix(mix(word_of(heap, 0), word_of(heap, 1) ^ what), number);
+}
+
+std::span<const std::byte> bytes_of(const TablePage& page) { return {reinterpret_cast<const std::byte*>(&page), sizeof page}; }
+
+}  // namespace
+
+std::uint64_t page_checksum(std::span<const std::byte> page, PageNumber number, const Uuid& heap) noexcept {
+    return is_zero(page) ? 0 : checksum(page, seed_of(heap, 'P', number.value));
+}
+
+std::uint64_t table_page_checksum(const TablePage& page, const Uuid& heap) noexcept {
+    return checksum(bytes_of(page).subspan(sizeof page.checksum), seed_of(heap, 'T', page.index));
+}
+
+bool is_sound(const TablePage& page, std::uint64_t index, const Uuid& heap) noexcept {
+    return is_zero(bytes_of(page)) || (page.index == index && page.checksum == table_page_checksum(page, heap));
+}
+
+PageTable::Loaded& PageTable::load(std::uint64_t index) {
+    if (index >= pages_.size()) {
+        pages_.resize(std::max<std::size_t>(index + 1, pages_.size() * 2));
+    }
+    auto& slot = pages_[index];
+    if (!slot) {
+        auto fresh = std::make_unique<Loaded>();
+        loader_(index, fresh->page);
+        slot = std::move(fresh);
+    }
+    return *slot;
+}
+
+std::uint64_t PageTable::entry(PageNumber page) {
+    const TablePlace place = place_of(page);
+    return load(place.table_page).page.entries[place.entry];
+}
+
+void PageTable::set(PageNumber page, std::uint64_t checksum) {
+    const TablePlace place = place_of(page);
+    Loaded& loaded = load(place.table_page);
+    if (loaded.page.entries[place.entry] == checksum) {
+        return;
+    }
+    if (!loaded.changed) {
+        changed_.push_back(place.table_page);
+        loaded.changed = true;
+    }
+    loaded.page.entries[place.entry] = checksum;
+}
+
+void PageTable::replace(const TablePage& page) {
+    Loaded& loaded = load(page.index);
+    std::memcpy(loaded.page.entries, page.entries, sizeof page.entries);
+    if (!loaded.changed) {
+        changed_.push_back(page.index);
+        loaded.changed = true;
+    }
+}
+
+void PageTable::write_changed(Generation generation, const std::function<void(const TablePage&)>& write) {
+    std::sort(changed_.begin(), changed_.end());
+    for (const std::uint64_t index : changed_) {
+        Loaded& loaded = *pages_[index];
+        TablePage& page = loaded.page;
+        if (page.checksum != 0) {
+            root_ -= mix(index, page.checksum);
+        }
+        page.index = index;
+        page.generation = generation.value;
+        page.checksum = table_page_checksum(page, heap_);
+        root_ += mix(index, page.checksum);
+        write(page);
+        loaded.changed = false;
+    }
+    changed_.clear();
+}
+
+}  // namespace taiyen::store

@@ -1,0 +1,57 @@
+#pragma once
+/// The checksum table in memory: one entry per page, table pages loaded on first use.
+///
+/// (I1) An entry is the checksum of the page as the newest save left it (also while that save stands in the ring only).
+/// (I2) `root` is the sum over the non-zero table pages, as they were last written out, of mix(index, checksum).
+/// Thread rule: external lock.
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/uuid.hpp"
+#include "store/geometry.hpp"
+#include "store/heap_layout.hpp"
+
+namespace taiyen::store {
+
+/// Checksum of a page's bytes bound to its place and heap; 0 for a zero page.
+std::uint64_t page_checksum(std::span<const std::byte> page, PageNumber number, const Uuid& heap) noexcept;
+std::uint64_t table_page_checksum(const TablePage& page, const Uuid& heap) noexcept;
+/// A table page is sound if it is all zero, or its checksum and index are right.
+bool is_sound(const TablePage& page, std::uint64_t index, const Uuid& heap) noexcept;
+
+class PageTable {
+public:
+    /// Gives the sound table page `index` as the files hold it, or throws.
+    using Loader = std::function<void(std::uint64_t index, TablePage& page)>;
+
+    PageTable(const Uuid& heap, Loader loader, std::uint64_t root) : heap_(heap), loader_(std::move(loader)), root_(root) {}
+
+    std::uint64_t entry(PageNumber page);
+    void set(PageNumber page, std::uint64_t checksum);
+    /// Replaces a whole table page (recovery); it counts as changed.
+    void replace(const TablePage& page);
+    const TablePage& page(std::uint64_t index) { return load(index).page; }
+
+    /// Seals each changed table page (generation, checksum, root) and gives it to `write`; afterwards none is changed.
+    void write_changed(Generation generation, const std::function<void(const TablePage&)>& write);
+    std::uint64_t root() const { return root_; }
+    const Uuid& heap() const { return heap_; }
+
+private:
+    struct Loaded {
+        TablePage page;
+        bool changed = false;
+    };
+    Loaded& load(std::uint64_t index);
+
+    Uuid heap_;
+    Loader loader_;
+    std::uint64_t root_;
+    std::vector<std::unique_ptr<Loaded>> pages_;
+    std::vector<std::uint64_t> changed_;
+};
+
+}  // namespace taiyen::store

@@ -1,0 +1,411 @@
+#include "store/recovery.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <set>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+
+namespace taiyen::store {
+namespace {
+
+std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Row::count_)> row_counts{};
+
+/// Opens the journal that the header names. Throws: Error{log_missing | mismatch | corrupt …}.
+std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths, const Header& header, bool read_only) {
+    if (header.ring_kind == RingKind::log) {
+        throw Error(errc::unsupported_version, paths.backing, "the heap has a transaction log; this version opens archive and snapshot heaps only");
+    }
+    if (!storage.find(paths.journal)) {
+        throw Error(errc::log_missing, paths.journal,
+                    "the heap was not closed and its journal is missing: put the journal beside the heap; it may hold the newest saves");
+    }
+    std::shared_ptr<io::File> file = storage.open(paths.journal, read_only ? io::Access::read_only : io::Access::read_write);
+    const log::RingIdentity found = log::Ring::read_identity(*file);
+    if (found.ring != header.ring || found.heap != header.heap || found.capacity_bytes != header.ring_capacity) {
+        throw Error(errc::mismatch, paths.journal, "this journal belongs to another heap or to an earlier opening; put the right one beside " + paths.backing.string());
+    }
+    return file;
+}
+
+/// The saves behind the header's generation, consecutive. Throws: Error{corrupt | mismatch}.
+std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
+    std::vector<SaveRecord> saves;
+    std::uint64_t expected = newest.generation.value + 1;
+    log::RingIdentity identity = newest.ring_identity();
+    const auto result = log::Ring::scan(ring, identity, newest.ring_start, [&](const log::Record& record) {
+        if (planted(Bug::replay_first_record_only) && !saves.empty()) {
+            return false;
+        }
+        auto save = decode_save(record, newest.capacity);
+        if (!save) {
+            throw Error(errc::corrupt, paths.journal, record.position, "the record holds no save of this heap; restore the files from a copy");
+        }
+        if (record.number < expected) {
+            return true;  // already in the files
+        }
+        if (record.number > expected) {
+            throw Error(errc::mismatch, paths.journal, record.position,
+                        "save " + std::to_string(expected) + " is missing before save " + std::to_string(record.number) + "; the files do not belong together");
+        }
+        if (save->staged() && !load_stage(ring, *save, newest.capacity, newest.heap)) {
+            throw Error(errc::corrupt, paths.journal, save->head.stage_offset, "the staged pages of a save are damaged; restore the files from a copy");
+        }
+        ++expected;
+        saves.push_back(std::move(*save));
+        return true;
+    });
+    if (result.how == log::ScanEnd::corrupt) {
+        throw Error(errc::corrupt, paths.journal, result.next.position % std::max<ByteCount>(newest.ring_capacity, 1) + log::Ring::header_bytes,
+                    "an acknowledged record is damaged; restore the files from a copy");
+    }
+    if (result.how == log::ScanEnd::torn) {
+        restoration.records_cut = 1;
+        count_row(Row::torn_record_cut);
+    }
+    restoration.snapshots_replayed = saves.size();
+    return saves;
+}
+
+/// Writes the saves' pages into the backing file and (not null) the data file, unconditionally, then tables, sync, headers with a new epoch.
+void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& saves, bool new_epoch) {
+    PageFile& backing = *files.backing;
+    std::set<std::uint64_t> covered;
+    ByteCount extent = backing.header.extent;
+    for (const SaveRecord& save : saves) {
+        for (const SavedPage& saved : save.pages) {
+            covered.insert(saved.page);
+        }
+        extent = std::max<ByteCount>(extent, save.head.extent);
+    }
+    const auto is_covered = [&](PageNumber page) { return covered.contains(page.value); };
+    PageTable table(
+        backing.header.heap,
+        [&](std::uint64_t index, TablePage& page) { load_table_page(backing, data, index, extent, is_covered, page); }, 0);
+    const auto into_both = [&](auto&& write) {
+        write(backing);
+        if (data != nullptr) {
+            write(*data);
+        }
+    };
+    into_both([&](PageFile& file) { file.allocate(file.header.extent, extent); });
+    for (const SaveRecord& save : saves) {
+        for_each_saved_page(save, files.ring.get(), [&](PageNumber page, std::uint64_t sum, std::span<const std::byte> image) {
+            into_both([&](PageFile& file) {
+                if (sum != 0) {
+                    file.write_pages(page, image);
+                } else if (save.punches()) {
+                    file.punch_pages(page, 1);
+                } else {
+                    file.write_zero_pages(page, 1);
+                }
+            });
+            table.set(page, sum);
+        });
+        count_row(save.staged() ? Row::stage_installed : Row::records_installed);
+    }
+    if (!saves.empty()) {
+        // Also a table page whose entries did not change is written again: an interrupted checkpoint may have torn it.
+        std::uint64_t last = ~std::uint64_t{0};
+        for (const std::uint64_t page : covered) {
+            const std::uint64_t index = place_of({page}).table_page;
+            if (index != last) {
+                table.replace(table.page(index));
+                last = index;
+            }
+        }
+        const Generation generation{saves.back().head.generation};
+        table.write_changed(generation, [&](const TablePage& page) { into_both([&](PageFile& file) { file.write_table_page(page); }); });
+        into_both([](PageFile& file) { file.sync(); });
+        backing.header.generation = generation;
+        backing.header.serial = {saves.back().head.serial};
+        backing.header.extent = extent;
+        backing.header.table_root = table_root_of(backing, extent);
+    }
+    if (new_epoch) {
+        if (!planted(Bug::same_epoch_after_recovery)) {
+            backing.header.ring_start = {{random_u64()}, 0, 1, random_u64()};
+        }
+        if (planted(Bug::ring_restarts_in_old_epoch)) {
+            backing.header.ring_start.position = 0;
+        }
+    }
+    backing.header.clean = false;
+    backing.write_header();
+    if (data != nullptr) {
+        const Header& from = backing.header;
+        data->header.generation = from.generation;
+        data->header.serial = from.serial;
+        data->header.extent = from.extent;
+        data->header.table_root = from.table_root;
+        data->header.ring_kind = from.ring_kind;
+        data->header.ring = from.ring;
+        data->header.ring_capacity = from.ring_capacity;
+        data->header.ring_start = from.ring_start;
+        data->header.clean = false;
+        data->header.is_new = false;
+        data->write_header();
+    }
+}
+
+/// The file of the role, opened and locked. Throws: Error{busy | …}.
+std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only) {
+    std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
+    if (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
+        throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
+    }
+    return file;
+}
+
+[[noreturn]] void throw_problem(const std::filesystem::path& path, const SlotProblem& problem) {
+    const bool damaged = problem.code == errc::corrupt;
+    throw Error(problem.code, path, 0, problem.what + (damaged ? "; restore the file from a copy" : ""));
+}
+
+/// A backing file whose two header slots are both damaged but which is recognisable as a heap.
+bool may_be_rebuilt(const Slots& slots) {
+    return slots.verdict().code == errc::corrupt;
+}
+
+}  // namespace
+
+std::uint64_t rows_taken(Row row) noexcept { return row_counts[static_cast<std::size_t>(row)].load(std::memory_order_relaxed); }
+void count_row(Row row) noexcept { row_counts[static_cast<std::size_t>(row)].fetch_add(1, std::memory_order_relaxed); }
+
+bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, ByteCount extent, const std::function<bool(PageNumber)>& is_covered,
+                     TablePage& page) {
+    const Uuid& heap = backing.header.heap;
+    backing.read_table_page(index, page, Via::device);
+    if (is_sound(page, index, heap)) {
+        return false;
+    }
+    const TablePage found = page;
+    if (data != nullptr) {
+        data->read_table_page(index, page, Via::device);
+        if (is_sound(page, index, heap)) {
+            count_row(Row::table_page_rebuilt);
+            return true;
+        }
+    }
+    // Torn by an interrupted checkpoint: old and new version differ only in entries of covered pages; every other entry must match its page.
+    page = found;
+    const TableCover cover = cover_of(index);
+    const AlignedBuffer buffer(cover.count * page_bytes);
+    backing.read_pages(cover.first, buffer.span(), Via::device);
+    for (std::uint64_t i = 0; i < cover.count; ++i) {
+        const PageNumber number{cover.first.value + i};
+        const bool within = number.value < extent / page_bytes;
+        const std::uint64_t sum = page_checksum(buffer.span().subspan(i * page_bytes, page_bytes), number, heap);
+        if (within && !is_covered(number) && sum != page.entries[i]) {
+            backing.throw_corrupt_page(number, "neither its checksum nor a second copy can be relied on");
+        }
+    }
+    page.index = index;
+    page.checksum = table_page_checksum(page, heap);
+    count_row(Row::table_page_rebuilt);
+    return true;
+}
+
+std::uint64_t table_root_of(const PageFile& file, ByteCount extent) {
+    std::uint64_t root = 0;
+    TablePage page;
+    for (std::uint64_t index = 0; index < table_pages_for(extent); ++index) {
+        file.read_table_page(index, page, Via::cache);
+        if (page.checksum != 0) {
+            root += mix(index, page.checksum);
+        }
+    }
+    return root;
+}
+
+void copy_newer(const PageFile& from, PageFile& to, Generation since, bool everything) {
+    const ByteCount extent = from.header.extent;
+    const Uuid& heap = from.header.heap;
+    to.allocate(0, extent);
+    TablePage table;
+    const AlignedBuffer pages(entries_per_table_page * page_bytes);
+    const AlignedBuffer source(page_bytes);
+    for (std::uint64_t index = 0; index < table_pages_for(extent); ++index) {
+        from.read_table_page(index, table, Via::device);
+        if (!is_sound(table, index, heap)) {
+            throw Error(errc::corrupt, from.path(), cover_of(index).file_offset, "a page of the checksum table is damaged; restore the file from a copy");
+        }
+        if (!everything && table.generation <= since.value) {
+            continue;
+        }
+        TablePage old;
+        to.read_table_page(index, old, Via::device);
+        const TableCover cover = cover_of(index);
+        const std::uint64_t count = std::min(cover.count, extent / page_bytes - cover.first.value);
+        to.read_pages(cover.first, pages.first(count * page_bytes), Via::device);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const PageNumber number{cover.first.value + i};
+            const auto there = pages.span().subspan(i * page_bytes, page_bytes);
+            const bool same = planted(Bug::copy_by_entries) ? old.entries[i] == table.entries[i] : page_checksum(there, number, heap) == table.entries[i];
+            if (same) {
+                continue;
+            }
+            from.read_pages(number, source.span(), Via::device);
+            if (page_checksum(source.span(), number, heap) != table.entries[i]) {
+                from.throw_corrupt_page(number, "its checksum differs, and the other copy is older");
+            }
+            to.write_pages(number, source.span());
+        }
+        if (table.checksum != 0) {
+            to.write_table_page(table);
+        } else if (!is_zero({reinterpret_cast<const std::byte*>(&old), sizeof old})) {
+            TablePage empty{};
+            to.file().write({reinterpret_cast<const std::byte*>(&empty), sizeof empty}, cover.file_offset);
+        }
+    }
+    to.sync();
+    to.header.state = FileState::whole;
+    to.header.filling_generation = {};
+    to.header.generation = from.header.generation;
+    to.header.serial = from.header.serial;
+    to.header.extent = extent;
+    to.header.table_root = from.header.table_root;
+    to.header.ring_kind = from.header.ring_kind;
+    to.header.ring = from.header.ring;
+    to.header.ring_capacity = from.header.ring_capacity;
+    to.header.ring_start = from.header.ring_start;
+    to.header.clean = from.header.clean;
+    to.write_header();
+}
+
+OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, const std::function<void(const Header&)>& before_writing) {
+    OpenFiles files;
+    std::shared_ptr<io::File> backing = open_locked(storage, paths.backing, read_only);
+    const Slots slots = read_slots(*backing);
+    bool rebuild = false;
+
+    // 1. Headers: which files are there, which is the newest.
+    if (const Header* newest = slots.newest()) {
+        if (newest->role != FileRole::backing) {
+            throw Error(errc::mismatch, paths.backing, "this is the data file of a heap; open the heap's own file instead");
+        }
+        files.backing.emplace(backing, *newest);
+    } else if (!may_be_rebuilt(slots) || !storage.find(paths.data)) {
+        throw_problem(paths.backing, slots.verdict());
+    } else {
+        rebuild = true;
+    }
+
+    Header* lost_data_header = nullptr;
+    Header from_backing;
+    if (rebuild || !files.backing->header.data.is_nil()) {
+        if (!storage.find(paths.data)) {
+            throw Error(errc::mismatch, paths.data, "the heap's data file is missing: put it beside the heap, or name it in the options");
+        }
+        std::shared_ptr<io::File> data = open_locked(storage, paths.data, read_only);
+        const Slots data_slots = read_slots(*data);
+        if (const Header* found = data_slots.newest()) {
+            if (found->role != FileRole::data || (!rebuild && (found->heap != files.backing->header.heap || found->file != files.backing->header.data))) {
+                throw Error(errc::mismatch, paths.data, "this data file belongs to another heap; put the right one beside " + paths.backing.string());
+            }
+            files.data.emplace(data, *found);
+            files.header_behind = files.header_behind || data_slots.damaged();
+        } else if (rebuild) {
+            throw_problem(paths.backing, slots.verdict());
+        } else if (data_slots.verdict().code != errc::corrupt && data_slots.verdict().code != errc::truncated) {
+            throw Error(errc::mismatch, paths.data, "this is not the heap's data file: " + data_slots.verdict().what);
+        } else {
+            from_backing = files.backing->header;
+            from_backing.role = FileRole::data;
+            from_backing.file = from_backing.data;
+            from_backing.state = FileState::filling;
+            from_backing.sequence = 0;
+            lost_data_header = &from_backing;
+            files.data.emplace(data, from_backing);
+        }
+    }
+    if (rebuild) {
+        if (files.data->header.state != FileState::whole || (files.data->header.is_new && files.data->header.generation.value == 0)) {
+            throw_problem(paths.backing, slots.verdict());
+        }
+        Header header = files.data->header;
+        header.role = FileRole::backing;
+        header.file = random_uuid();
+        header.generation = {};
+        header.is_new = false;
+        files.backing.emplace(backing, header);
+    }
+    PageFile& b = *files.backing;
+    PageFile* d = files.data ? &*files.data : nullptr;
+    if (!rebuild && b.file().info().size_bytes < file_bytes_for(b.header.extent)) {
+        throw Error(errc::truncated, paths.backing, b.file().info().size_bytes,
+                    "the file ends early: its header speaks of " + std::to_string(file_bytes_for(b.header.extent)) + " bytes; restore it from a copy");
+    }
+    const bool data_short = d != nullptr && d->file().info().size_bytes < file_bytes_for(d->header.extent);
+    if (data_short && rebuild) {
+        throw Error(errc::truncated, paths.data, d->file().info().size_bytes, "the file ends early; restore it from a copy");
+    }
+    bool refill = d != nullptr && (lost_data_header != nullptr || data_short || d->header.state == FileState::filling) && !rebuild;
+    if (planted(Bug::trust_filling_data) && refill && lost_data_header == nullptr && !data_short) {
+        refill = false;
+        d->header.generation = d->header.filling_generation;
+        d->header.state = FileState::whole;
+    }
+    const bool data_newer = d != nullptr && !refill && (rebuild || d->header.generation > b.header.generation);
+    const Header newest = data_newer ? d->header : b.header;
+    files.header_behind = files.header_behind || slots.damaged();
+    files.restoration.clean = newest.clean && !data_newer && !refill;
+
+    // 2. The ring: the saves that the files do not have yet.
+    std::vector<SaveRecord> saves;
+    if (newest.ring_kind != RingKind::none) {
+        files.ring = open_ring(storage, paths, newest, read_only);
+        saves = read_saves(*files.ring, newest, paths, files.restoration);
+    }
+    files.restoration.backing_rebuilt = rebuild;
+
+    before_writing(newest);
+
+    // 3. The row is chosen. A reader applies it in its view; a writer to the files.
+    if (read_only) {
+        files.map_data = data_newer;
+        files.overlay = std::move(saves);
+        files.stage = files.ring;
+        return files;
+    }
+    if (rebuild) {
+        count_row(Row::backing_rebuilt);
+    }
+    if (data_newer) {
+        count_row(Row::data_to_backing);
+        copy_newer(*d, b, b.header.generation, rebuild);
+    }
+    if (refill) {
+        count_row(Row::data_refilled);
+        files.restoration.data_rebuilt = true;
+        if (d->header.state != FileState::filling || lost_data_header != nullptr) {
+            d->header.state = FileState::filling;
+            d->header.filling_generation = b.header.generation;
+            d->write_header();
+        }
+    } else if (d != nullptr && d->header.generation < b.header.generation) {
+        count_row(Row::backing_to_data);
+        copy_newer(b, *d, d->header.generation, false);
+    }
+    const bool headers_differ = d != nullptr && !refill &&
+                                (d->header.ring_start != b.header.ring_start || d->header.clean != b.header.clean || d->header.ring != b.header.ring);
+    if (newest.ring_kind != RingKind::none || headers_differ) {
+        install(files, refill ? nullptr : d, saves, newest.ring_kind != RingKind::none);
+    } else {
+        count_row(Row::clean);
+    }
+    if (refill) {
+        d->file().resize(file_bytes_for(b.header.extent));
+        copy_newer(b, *d, {}, true);
+    }
+    if (files.header_behind) {
+        ++files.restoration.headers_repaired;
+        count_row(Row::slot_repaired);
+    }
+    return files;
+}
+
+}  // namespace taiyen::store

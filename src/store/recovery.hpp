@@ -1,0 +1,73 @@
+#pragma once
+/// Recovery: from the files as a crash left them to files that hold the newest acknowledged save.
+///
+/// (I1) Everything is read from the device; nothing is written before the row of the table in FORMAT.md is chosen; a file that is refused is untouched.
+/// (I2) Idempotent: interrupted anywhere and run again, it ends in the same state.
+/// (I3) Afterwards all copies are whole, at one generation, and the ring begins a new epoch.
+/// A read-only opener changes nothing: it gets the saves to apply in its private view.
+/// Thread rule: external lock.
+
+#include <optional>
+#include <vector>
+
+#include <taiyen/store/options.hpp>
+
+#include "store/page_file.hpp"
+#include "store/save_record.hpp"
+
+namespace taiyen::store {
+
+struct HeapPaths {
+    std::filesystem::path backing;
+    std::filesystem::path data;
+    std::filesystem::path journal;
+};
+
+/// Which rows of the recovery table were taken; counted for the tests.
+enum class Row {
+    slot_repaired,
+    backing_rebuilt,
+    clean,
+    data_refilled,
+    data_to_backing,
+    backing_to_data,
+    records_installed,
+    stage_installed,
+    torn_record_cut,
+    table_page_rebuilt,
+    orphan_removed,
+    count_
+};
+/// How often each row was taken in this process (relaxed; for tests).
+std::uint64_t rows_taken(Row row) noexcept;
+void count_row(Row row) noexcept;
+
+/// The files of an open heap.
+struct OpenFiles {
+    std::optional<PageFile> backing;
+    std::optional<PageFile> data;
+    std::shared_ptr<io::File> ring;    ///< null: none attached
+    Restoration restoration;
+    bool map_data = false;             ///< read-only: the data file is the newer one
+    std::vector<SaveRecord> overlay;   ///< read-only: saves to apply in the view, oldest first
+    std::shared_ptr<io::File> stage;   ///< where staged saves of the overlay lie
+    bool header_behind = false;        ///< a header slot is damaged: the next header write repairs it
+};
+
+/// Opens and locks the files and recovers them. `before_writing` is called with the newest header when the row is chosen and nothing was written yet; if it
+/// throws, nothing is. Throws: Error as ArchiveHeap's constructors.
+OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, const std::function<void(const Header&)>& before_writing);
+
+/// Gives the sound table page, from the backing file, else from the data file, else rebuilt: entries of pages that `is_covered` are left as found
+/// (their saves follow), all others must match their pages. Throws: Error{corrupt}. Returns whether it had to be repaired.
+bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, ByteCount extent, const std::function<bool(PageNumber)>& is_covered,
+                     TablePage& page);
+
+/// Brings `to` to what `from` holds: pages of table pages newer than `since` (all, if `everything`), compared by content; then table, sync, and a header
+/// with `from`'s generation. Throws: Error{corrupt} if a page of `from` is damaged.
+void copy_newer(const PageFile& from, PageFile& to, Generation since, bool everything);
+
+/// Sum over the non-zero table pages of mix(index, checksum).
+std::uint64_t table_root_of(const PageFile& file, ByteCount extent);
+
+}  // namespace taiyen::store

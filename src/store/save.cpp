@@ -1,0 +1,449 @@
+// Saving: small saves as one ring record, large ones by the second copy or a stage, checkpoints. The order of steps is the protocol: FORMAT.md.
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+#include "heap/foreign_pointers.hpp"
+#include "store/heap_file.hpp"
+
+namespace taiyen::store {
+namespace {
+
+/// Private copies with saved content that may stay before a save drops them: each costs a checksum at every later save.
+constexpr std::uint64_t unchanged_pages_max = 1024;
+
+/// Bytes written at once by large saves.
+constexpr ByteCount batch_bytes = ByteCount{1} << 20U;
+
+}  // namespace
+
+void HeapFile::save() {
+    check_usable(false);
+    const std::vector<vm::PageRun> runs = written_runs();
+    std::vector<ChangedPage> changed = changed_pages(runs);
+    if (changed.empty()) {
+        return;
+    }
+    check_pointers(changed);
+    save_changed(changed, false);
+    std::uint64_t written = 0;
+    for (const vm::PageRun& run : runs) {
+        written += run.count;
+    }
+    const bool ring_half_full = ring_->free_bytes() < ring_->capacity() / 2;
+    const bool was_large = pending_.empty();
+    if (ring_half_full || was_large || written - changed.size() > unchanged_pages_max) {
+        checkpoint();
+        drop_written(runs);
+    }
+}
+
+std::vector<HeapFile::ChangedPage> HeapFile::changed_pages(const std::vector<vm::PageRun>& runs) {
+    std::vector<ChangedPage> changed;
+    for (const vm::PageRun& run : runs) {
+        for (std::uint64_t number = run.first; number < run.first + run.count; ++number) {
+            const PageNumber page{number};
+            const std::uint64_t sum = page_checksum(live_page(page), page, table_.heap());
+            if (sum != table_.entry(page)) {
+                changed.push_back({page, sum});
+            }
+        }
+    }
+    return changed;
+}
+
+void HeapFile::check_pointers(const std::vector<ChangedPage>& changed) const {
+    const heap::ForeignPointerScan scan(*this);
+    for (const ChangedPage& page : changed) {
+        if (const auto found = scan.find(offset_of(page.page), page_bytes)) {
+            scan.refuse(*found);
+        }
+    }
+}
+
+void HeapFile::check_base(PageNumber page) {
+    const std::uint64_t expected = table_.entry(page);
+    if (saved_copies_.contains(page.value) || (expected == 0 && offset_of(page).value >= saved_extent_)) {
+        return;
+    }
+    const AlignedBuffer base(page_bytes);
+    backing_->read_pages(page, base.span(), Via::cache);
+    if (page_checksum(base.span(), page, table_.heap()) == expected) {
+        return;
+    }
+    // The page rotted before the program changed it: its own changes go on top of the good copy.
+    const AlignedBuffer good(page_bytes);
+    if (data_) {
+        data_->read_pages(page, good.span(), Via::device);
+    }
+    if (!data_ || page_checksum(good.span(), page, table_.heap()) != expected) {
+        poison("a page was damaged on disk before it was changed, and there is no good second copy");
+        backing_->throw_corrupt_page(page, "its checksum differs, so the change on top of it can't be saved");
+    }
+    const std::span<std::byte> live = live_page(page);
+    for (std::size_t i = 0; i < page_bytes; ++i) {
+        if (live[i] == base.data()[i]) {
+            live[i] = good.data()[i];
+        }
+    }
+    ++restoration_.pages_healed;
+}
+
+void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
+    std::uint64_t images = 0;
+    for (const ChangedPage& page : changed) {
+        images += page.checksum != 0 ? 1 : 0;
+    }
+    saved_anything_ = true;
+    if (log::Ring::record_bytes(save_payload_bytes(changed.size(), images)) <= ring_->capacity() / 2) {
+        save_small(changed, punches);
+        return;
+    }
+    checkpoint();
+    for (ChangedPage& page : changed) {
+        check_base(page.page);
+        page.checksum = punches && page.checksum == 0 ? 0 : page_checksum(live_page(page.page), page.page, table_.heap());
+    }
+    if (data_) {
+        save_large_with_data(changed);
+    } else {
+        save_large_with_stage(changed);
+    }
+}
+
+void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
+    SaveHead head{};
+    head.generation = generation_.value + 1;
+    head.extent = mapped_;
+    head.page_count = changed.size();
+    head.flags = punches ? save_punches : 0;
+    std::vector<SavedPage> entries;
+    std::vector<AlignedBuffer> images;
+    entries.reserve(changed.size());
+    images.reserve(changed.size());
+    for (const ChangedPage& page : changed) {
+        if (page.checksum == 0) {
+            entries.push_back({page.page.value, 0});
+            images.emplace_back();
+            continue;
+        }
+        check_base(page.page);
+        AlignedBuffer& image = images.emplace_back(page_bytes);
+        std::memcpy(image.data(), live_page(page.page).data(), page_bytes);
+        const std::uint64_t sum = page_checksum(image.span(), page.page, table_.heap());
+        entries.push_back({page.page.value, sum});
+        head.image_count += sum != 0 ? 1 : 0;
+    }
+    std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(&head, 1)), std::as_bytes(std::span(entries))};
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (entries[i].checksum != 0) {
+            pieces.emplace_back(images[i].span());
+        }
+    }
+    const ByteCount payload = save_payload_bytes(entries.size(), head.image_count);
+    if (!ring_->fits(payload)) {
+        checkpoint();
+    }
+    durable_step("saving", [&] {
+        if (planted(Bug::files_before_record)) {
+            for (std::size_t i = 0; i < entries.size(); ++i) {
+                if (entries[i].checksum != 0) {
+                    backing_->write_pages({entries[i].page}, images[i].span());
+                }
+            }
+        }
+        ring_->append(record_images, head.generation, pieces);
+    });
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        table_.set({entries[i].page}, entries[i].checksum);
+        pending_[entries[i].page] = {entries[i].checksum != 0 ? std::move(images[i]) : AlignedBuffer(), punches};
+        if (!punches) {
+            saved_copies_.insert(entries[i].page);
+        }
+    }
+    generation_ = {head.generation};
+    saved_extent_ = mapped_;
+}
+
+void HeapFile::fill_header(PageFile& file, bool clean) {
+    Header& header = file.header;
+    header.state = FileState::whole;
+    header.filling_generation = {};
+    header.generation = generation_;
+    header.extent = saved_extent_;
+    header.table_root = table_.root();
+    header.clean = clean;
+    header.is_new = false;
+    header.ring_kind = clean ? RingKind::none : RingKind::journal;
+    header.ring = clean ? Uuid{} : ring_identity_.ring;
+    header.ring_capacity = clean ? 0 : ring_identity_.capacity_bytes;
+    header.ring_start = clean ? log::RingStart{} : ring_->next();
+}
+
+void HeapFile::write_headers() {
+    fill_header(*backing_, false);
+    backing_->write_header();
+    if (planted(Bug::release_before_data_header)) {
+        ring_->release(ring_->next().position);
+    }
+    if (data_) {
+        fill_header(*data_, false);
+        data_->write_header();
+    }
+    ring_->release(ring_->next().position);
+}
+
+void HeapFile::write_tables(Generation generation) {
+    table_.write_changed(generation, [&](const TablePage& page) {
+        if (planted(Bug::skip_table_write)) {
+            return;
+        }
+        backing_->write_table_page(page);
+        if (data_) {
+            data_->write_table_page(page);
+        }
+    });
+}
+
+void HeapFile::checkpoint() {
+    if (pending_.empty()) {
+        return;
+    }
+    durable_step("bringing the files up to date", [&] {
+        const auto install = [&](PageFile& file) {
+            for (const auto& [number, page] : pending_) {
+                if (page.image.size() != 0) {
+                    file.write_pages({number}, page.image.span());
+                } else if (!page.punch) {
+                    file.write_zero_pages({number}, 1);
+                } else {
+                    file.punch_pages({number}, 1);
+                }
+            }
+        };
+        install(*backing_);
+        if (data_) {
+            install(*data_);
+        }
+        write_tables(generation_);
+        if (planted(Bug::header_before_sync)) {
+            write_headers();
+        }
+        if (!planted(Bug::skip_backing_sync)) {
+            backing_->sync();
+        }
+        if (data_ && !planted(Bug::skip_data_sync)) {
+            data_->sync();
+        }
+        write_headers();
+    });
+    pending_.clear();
+}
+
+void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) {
+    for (const vm::PageRun& run : runs) {
+        vm::drop(reservation_.data() + run.first * page_bytes, run.count * page_bytes);
+    }
+    saved_copies_.clear();
+}
+
+void HeapFile::write_span_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
+    const AlignedBuffer batch(batch_bytes);
+    std::size_t i = 0;
+    while (i < changed.size()) {
+        // A run of consecutive pages, up to a batch, goes out as one write; what is written is what the checksum was taken of.
+        std::size_t count = 0;
+        while (i + count < changed.size() && count < batch_bytes / page_bytes && changed[i + count].page.value == changed[i].page.value + count) {
+            ++count;
+        }
+        std::memcpy(batch.data(), live_page(changed[i].page).data(), count * page_bytes);
+        for (std::size_t k = 0; k < count; ++k) {
+            const auto page = batch.span().subspan(k * page_bytes, page_bytes);
+            if (changed[i + k].checksum == 0) {
+                std::memset(page.data(), 0, page_bytes);
+            } else if (page_checksum(page, changed[i + k].page, table_.heap()) != changed[i + k].checksum) {
+                if (fallback == nullptr) {
+                    throw Error(errc::invalid_argument, paths_.backing, offset_of(changed[i + k].page).value,
+                                "a page was changed by another thread during the save; stop all stores while saving");
+                }
+                fallback->read_pages(changed[i + k].page, page, Via::device);
+            }
+        }
+        file.write_pages(changed[i].page, batch.first(count * page_bytes));
+        i += count;
+    }
+}
+
+void HeapFile::save_large_with_data(const std::vector<ChangedPage>& changed) {
+    const Generation next{generation_.value + 1};
+    durable_step("saving", [&] {
+        data_->header.state = FileState::filling;
+        data_->header.filling_generation = next;
+        data_->write_header();
+        if (planted(Bug::backing_before_data_commit)) {
+            write_span_pages(*backing_, changed, nullptr);
+        }
+        write_span_pages(*data_, changed, nullptr);
+        for (const ChangedPage& page : changed) {
+            table_.set(page.page, page.checksum);
+        }
+        std::vector<TablePage> tables;
+        table_.write_changed(next, [&](const TablePage& page) {
+            data_->write_table_page(page);
+            tables.push_back(page);
+        });
+        generation_ = next;
+        saved_extent_ = mapped_;
+        if (planted(Bug::whole_before_data_sync)) {
+            fill_header(*data_, false);
+            data_->write_header();
+        }
+        if (!planted(Bug::skip_data_sync)) {
+            data_->sync();
+        }
+        fill_header(*data_, false);
+        data_->write_header();  // the commit point
+
+        write_span_pages(*backing_, changed, &*data_);
+        for (const TablePage& page : tables) {
+            backing_->write_table_page(page);
+        }
+        if (!planted(Bug::skip_backing_sync)) {
+            backing_->sync();
+        }
+        fill_header(*backing_, false);
+        backing_->write_header();
+    });
+}
+
+void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
+    SaveHead head{};
+    head.generation = generation_.value + 1;
+    head.extent = mapped_;
+    head.page_count = changed.size();
+    head.stage_offset = log::Ring::header_bytes + ring_->capacity();
+    std::vector<SavedPage> entries;
+    std::vector<ChangedPage> imaged;
+    entries.reserve(changed.size());
+    for (const ChangedPage& page : changed) {
+        entries.push_back({page.page.value, page.checksum});
+        if (page.checksum != 0) {
+            imaged.push_back(page);
+        }
+    }
+    head.image_count = imaged.size();
+    head.stage_digest = stage_digest(entries, table_.heap());
+    io::File& stage = ring_->file();
+    const ByteCount entries_bytes = stage_entries_bytes(entries.size());
+    try {
+        stage.allocate(head.stage_offset, entries_bytes + imaged.size() * page_bytes);
+    } catch (...) {
+        stage.resize(head.stage_offset);  // nothing happened: the heap goes on, the save can be tried again
+        throw;
+    }
+    durable_step("saving", [&] {
+        const AlignedBuffer batch(batch_bytes);
+        stage.write(std::as_bytes(std::span(entries)), head.stage_offset);
+        for (std::size_t i = 0; i < imaged.size();) {
+            const std::size_t count = std::min(imaged.size() - i, batch_bytes / page_bytes);
+            for (std::size_t k = 0; k < count; ++k) {
+                const auto page = batch.span().subspan(k * page_bytes, page_bytes);
+                std::memcpy(page.data(), live_page(imaged[i + k].page).data(), page_bytes);
+                if (page_checksum(page, imaged[i + k].page, table_.heap()) != imaged[i + k].checksum) {
+                    throw Error(errc::invalid_argument, paths_.backing, offset_of(imaged[i + k].page).value,
+                                "a page was changed by another thread during the save; stop all stores while saving");
+                }
+            }
+            stage.write(batch.first(count * page_bytes), head.stage_offset + entries_bytes + i * page_bytes);
+            i += count;
+        }
+        if (!planted(Bug::stage_without_sync)) {
+            stage.sync();
+        }
+        const std::span<const std::byte> payload[] = {std::as_bytes(std::span(&head, 1))};
+        ring_->append(record_staged, head.generation, payload);  // the commit point
+        if (planted(Bug::truncate_stage_early)) {
+            stage.resize(head.stage_offset);
+        }
+        for (const ChangedPage& page : changed) {
+            table_.set(page.page, page.checksum);
+        }
+        generation_ = {head.generation};
+        saved_extent_ = mapped_;
+        write_span_pages(*backing_, changed, nullptr);
+        write_tables(generation_);
+        if (!planted(Bug::skip_backing_sync)) {
+            backing_->sync();
+        }
+        write_headers();
+        stage.resize(head.stage_offset);
+    });
+}
+
+std::uint64_t HeapFile::heal() {
+    check_usable(false);
+    checkpoint();
+    std::unordered_set<std::uint64_t> live;
+    for (const vm::PageRun& run : written_runs()) {
+        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
+            live.insert(page);
+        }
+    }
+    std::uint64_t healed = 0;
+    const AlignedBuffer bytes(page_bytes);
+    const AlignedBuffer other(page_bytes);
+    const auto heal_page = [&](PageFile& file, PageFile* second, PageNumber page) {
+        file.read_pages(page, bytes.span(), Via::device);
+        const std::uint64_t expected = table_.entry(page);
+        if (page_checksum(bytes.span(), page, table_.heap()) == expected || live.contains(page.value)) {
+            return;
+        }
+        if (second == nullptr) {
+            file.throw_corrupt_page(page, "its checksum differs and there is no second copy");
+        }
+        second->read_pages(page, other.span(), Via::device);
+        if (page_checksum(other.span(), page, table_.heap()) != expected) {
+            file.throw_corrupt_page(page, "its checksum differs in both copies");
+        }
+        durable_step("healing", [&] {
+            file.write_pages(page, other.span());
+            file.sync();
+            file.read_pages(page, bytes.span(), Via::device);
+            if (page_checksum(bytes.span(), page, table_.heap()) != expected) {
+                file.throw_corrupt_page(page, "it reads back damaged after it was restored: the disk is failing");
+            }
+        });
+        ++healed;
+    };
+    for (std::uint64_t page = 0; page < saved_extent_ / page_bytes; ++page) {
+        heal_page(*backing_, data_ ? &*data_ : nullptr, {page});
+        if (data_) {
+            heal_page(*data_, &*backing_, {page});
+        }
+    }
+    // Table pages: the one in memory is sound; a file that holds another one gets it again.
+    for (std::uint64_t index = 0; index < table_pages_for(saved_extent_); ++index) {
+        const TablePage& good = table_.page(index);
+        const auto heal_table = [&](PageFile& file) {
+            TablePage found;
+            file.read_table_page(index, found, Via::device);
+            if (std::memcmp(&found, &good, sizeof found) != 0) {
+                durable_step("healing", [&] {
+                    file.file().write(std::as_bytes(std::span(&good, 1)), cover_of(index).file_offset);
+                    file.sync();
+                });
+                ++healed;
+            }
+        };
+        heal_table(*backing_);
+        if (data_) {
+            heal_table(*data_);
+        }
+    }
+    restoration_.pages_healed += healed;
+    return healed;
+}
+
+}  // namespace taiyen::store

@@ -1,0 +1,81 @@
+#include "store/save_record.hpp"
+
+#include <cstring>
+
+#include "base/checksum.hpp"
+
+namespace taiyen::store {
+namespace {
+
+/// Pages ascend, lie within the extent, and as many have a checksum as the head says.
+bool entries_hold(const SaveRecord& save) {
+    std::uint64_t images = 0;
+    std::uint64_t next = 0;
+    for (const SavedPage& saved : save.pages) {
+        if (saved.page < next || saved.page >= save.head.extent / page_bytes) {
+            return false;
+        }
+        next = saved.page + 1;
+        images += saved.checksum != 0 ? 1 : 0;
+    }
+    return images == save.head.image_count;
+}
+
+}  // namespace
+
+std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capacity) {
+    SaveRecord save;
+    const std::span<const std::byte> payload(record.payload);
+    if ((record.kind != record_images && record.kind != record_staged) || payload.size() < sizeof save.head) {
+        return std::nullopt;
+    }
+    std::memcpy(&save.head, payload.data(), sizeof save.head);
+    const SaveHead& head = save.head;
+    const bool bounded = head.extent <= capacity && head.extent % page_bytes == 0 && head.page_count <= head.extent / page_bytes &&
+                         head.image_count <= head.page_count && head.generation == record.number && head.history_bytes == 0;
+    if (!bounded) {
+        return std::nullopt;
+    }
+    if (record.kind == record_staged) {
+        const bool fits = head.stage_offset >= log::Ring::header_bytes && head.stage_offset % page_bytes == 0 && payload.size() == sizeof head;
+        return fits ? std::optional(std::move(save)) : std::nullopt;
+    }
+    if (head.stage_offset != 0 || payload.size() != save_payload_bytes(head.page_count, head.image_count)) {
+        return std::nullopt;
+    }
+    save.pages.resize(head.page_count);
+    std::memcpy(save.pages.data(), payload.data() + sizeof head, head.page_count * sizeof(SavedPage));
+    save.images.assign(payload.begin() + static_cast<std::ptrdiff_t>(sizeof head + head.page_count * sizeof(SavedPage)), payload.end());
+    return entries_hold(save) ? std::optional(std::move(save)) : std::nullopt;
+}
+
+std::uint64_t stage_digest(std::span<const SavedPage> pages, const Uuid& heap) {
+    std::uint64_t seed = 0;
+    std::memcpy(&seed, heap.bytes.data(), sizeof seed);
+    return checksum(std::as_bytes(pages), mix(seed, 'S'));
+}
+
+bool load_stage(const io::File& ring_file, SaveRecord& save, ByteCount capacity, const Uuid& heap) {
+    const SaveHead& head = save.head;
+    const ByteCount size = ring_file.info().size_bytes;
+    const ByteCount needed = stage_entries_bytes(head.page_count) + head.image_count * page_bytes;
+    if (head.extent > capacity || head.stage_offset > size || needed > size - head.stage_offset) {
+        return false;
+    }
+    const AlignedBuffer buffer(stage_entries_bytes(head.page_count));
+    if (ring_file.read_direct(buffer.span(), head.stage_offset) != buffer.size()) {
+        return false;
+    }
+    save.pages.resize(head.page_count);
+    std::memcpy(save.pages.data(), buffer.data(), head.page_count * sizeof(SavedPage));
+    if (stage_digest(save.pages, heap) != head.stage_digest || !entries_hold(save)) {
+        return false;
+    }
+    bool sound = true;
+    for_each_saved_page(save, &ring_file, [&](PageNumber page, std::uint64_t sum, std::span<const std::byte> image) {
+        sound = sound && (sum == 0 || page_checksum(image, page, heap) == sum);
+    });
+    return sound;
+}
+
+}  // namespace taiyen::store
