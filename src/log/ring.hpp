@@ -5,7 +5,8 @@
 /// (I1) `append` returns after its record is durable; one write is in flight at a time.
 /// (I2) A record is accepted by `scan` only if it belongs to this ring's life (epoch), follows its predecessor (sequence, checksum seeded with the predecessor's
 ///      checksum), and every 512-byte sector of it carries the right stamp.
-/// (I3) The first record that is not there, or lacks a stamp, ends the log (`torn`/`end`); all stamps there but a wrong checksum is `corrupt`.
+/// (I3) The first record that is not there, or lacks a stamp, ends the log (`torn`/`end`); all stamps there but a wrong checksum is `corrupt`, and so is
+///      whatever a torn write can't leave behind: a broken stamp, or a gap with a later record of the same life behind it.
 /// (I4) This room does not know what a record means: kind, number and payload are the caller's.
 /// Format: FORMAT.md, `ring_layout.hpp`. Thread rule: external lock.
 
@@ -31,7 +32,7 @@ struct RingStart {
     bool operator==(const RingStart&) const = default;
 };
 
-/// What is stored in the ring file's own first 4 KiB.
+/// What is stored in the ring file itself, in front of the record area.
 struct RingIdentity {
     Uuid ring;
     Uuid heap;
@@ -50,8 +51,8 @@ struct Record {
 
 enum class ScanEnd {
     end,     ///< nothing of this epoch and lap stands behind the last record
-    torn,    ///< the beginning of a record stands there, incomplete: never acknowledged
-    corrupt  ///< a record with all its stamps but a wrong checksum
+    torn,    ///< parts of one record stand there, but not all of them: never acknowledged
+    corrupt  ///< a record that may have been acknowledged is damaged: a wrong checksum under right stamps, a broken stamp, or a later record behind a gap
 };
 struct ScanResult {
     ScanEnd how;
@@ -61,7 +62,9 @@ struct ScanResult {
 
 class Ring {
 public:
-    static constexpr ByteCount header_bytes = 4096;
+    /// In front of the record area: two identity blocks, so that a torn write of one leaves the other.
+    static constexpr ByteCount header_bytes = 8192;
+    static constexpr ByteCount capacity_min = 8192;
 
     /// Fills an empty file: identity block and `capacity_bytes` of prewritten zeros, synced. Durable on return (but not its name).
     static void format(io::File& file, const RingIdentity& identity);
@@ -71,19 +74,23 @@ public:
     static void write_identity(io::File& file, const RingIdentity& identity);
 
     /// Records from `start` are read in order and given to `sink` (return false to stop early). Reads are direct. Bounded memory: one record.
+    /// Throws: Error{io_error | truncated}, Error{corrupt} if `identity` or `start` can't be.
     static ScanResult scan(const io::File& file, const RingIdentity& identity, const RingStart& start, const std::function<bool(const Record&)>& sink);
 
     /// Opens for appending at `next`; `tail` is the oldest record still needed.
     Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const RingStart& next, std::uint64_t tail_position);
     ~Ring();
 
+    /// Where the byte at a logical position lies in the file.
+    static std::uint64_t file_offset(const RingIdentity& identity, std::uint64_t position) { return header_bytes + position % identity.capacity_bytes; }
     /// Bytes that a record with this payload takes in the ring.
     static ByteCount record_bytes(ByteCount payload_bytes);
     ByteCount capacity() const;
     ByteCount free_bytes() const;
     bool fits(ByteCount payload_bytes) const { return record_bytes(payload_bytes) <= free_bytes(); }
 
-    /// Appends one record made of the pieces in order. Requires: fits. Throws: Error{io_error | no_space}: then nothing is known and the ring must not be used again.
+    /// Appends one record made of the pieces in order. Requires: fits. Throws: Error{io_error | no_space}: then nothing is known and every later call
+    /// throws Error{poisoned}.
     /// Returns the record's logical position. Complexity: one copy of the payload, one direct write (two at the wrap).
     std::uint64_t append(std::uint32_t kind, std::uint64_t number, std::span<const std::span<const std::byte>> payload);
 
