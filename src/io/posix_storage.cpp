@@ -121,6 +121,10 @@ public:
     PosixFile& operator=(const PosixFile&) = delete;
 
     ~PosixFile() override {
+        if (locked_ && !forked_) {
+            // Said aloud, because a child that is just being forked may still hold its copy of the descriptor when ours is closed.
+            ::flock(descriptor_.get(), LOCK_UN);
+        }
         if (guarded_) {
             ForkGuard::instance().remove(*this);
         }
@@ -290,6 +294,7 @@ public:
         guard_against_fork();  // before the lock exists: a fork between the two must find the file listed
         const int kind = lock == Lock::exclusive ? LOCK_EX : LOCK_SH;
         if (uninterrupted([&] { return ::flock(number(), kind | LOCK_NB); }) == 0) {
+            locked_ = true;
             return true;
         }
         if (errno != EWOULDBLOCK) {
@@ -392,7 +397,7 @@ private:
         const std::uint64_t last = offset + std::min<std::uint64_t>(length, size > offset ? size - offset : 0);
         for (std::uint64_t at = offset; at < last;) {
             const ByteCount count = std::min<std::uint64_t>(zeros.size(), last - at);
-            write_all(number(), std::span(zeros).first(count), at);
+            write_all(writable_number(), std::span(zeros).first(count), at);
             at += count;
         }
     }
@@ -410,6 +415,7 @@ private:
     Access access_;
     PosixFeatures features_;
     bool guarded_ = false;
+    bool locked_ = false;
     bool forked_ = false;
     mutable std::mutex direct_mutex_;
     mutable DirectDescriptor direct_read_;

@@ -86,6 +86,7 @@ public:
     struct Extent {
         std::uint64_t offset;
         ByteCount length;
+        bool operator==(const Extent&) const = default;
     };
     virtual std::vector<Extent> data_extents(std::uint64_t offset, ByteCount length) const = 0;
     /// ftruncate(2).

@@ -1,45 +1,216 @@
-#include <array>
-#include <cstring>
-#include <filesystem>
+#include "io/disks.hpp"
 
-#include <boost/test/unit_test.hpp>
+#include <csignal>
+#include <fstream>
 
-#include <taiyen/base/error.hpp>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
-#include "io/storage.hpp"
-
+namespace taiyen::io::test {
 namespace {
-using namespace taiyen;
-using namespace taiyen::literals;
 
-BOOST_AUTO_TEST_SUITE(posix_storage_first)
-
-BOOST_AUTO_TEST_CASE(bytes_come_back) {
-    const std::filesystem::path directory = std::filesystem::current_path() / "io-first";
-    std::filesystem::create_directories(directory);
-    io::Storage& storage = io::posix_storage();
-    storage.remove(directory / "a");
-    {
-        const auto file = storage.create_unnamed(directory);
-        file->allocate(0, 64_KiB);
-        file->sync();
-        alignas(4096) std::array<std::byte, 4096> bytes{};
-        bytes.fill(std::byte{7});
-        file->write_durable(bytes, 4096);
-        file->write(bytes, 10000);
-        file->sync();
-        storage.publish(*file, directory / "a");
-        storage.sync_directory(directory);
-        alignas(4096) std::array<std::byte, 4096> again{};
-        BOOST_TEST(file->read_direct(again, 4096) == 4096U);
-        BOOST_TEST((again == bytes));
-        BOOST_TEST(file->read(again, 10000) == 4096U);
-        BOOST_TEST((again == bytes));
-        BOOST_TEST(file->info().size_bytes == 64_KiB);
-        BOOST_TEST(file->info().mode == 0600U);
+/// Runs `work` in a forked child; its result is the child's exit status.
+template <class Work>
+int in_child(Work work) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::_exit(work());
     }
-    std::filesystem::remove_all(directory);
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_REQUIRE(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+BOOST_AUTO_TEST_SUITE(the_posix_storage)
+
+BOOST_AUTO_TEST_CASE(descriptors_are_not_inherited_by_programs) {
+    PosixDisk disk;
+    const auto file = disk.storage().create(disk.path("a"));
+    file->allocate(0, 8_KiB);
+    AlignedBuffer buffer = filled(4096, 1);
+    file->write_durable(buffer.span(), 0);
+    file->read_direct(buffer.span(), 0);
+    int seen = 0;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+        std::error_code error;
+        if (fs::read_symlink(entry.path(), error) == disk.path("a")) {
+            ++seen;
+            const int flags = ::fcntl(std::stoi(entry.path().filename().string()), F_GETFD);
+            BOOST_TEST((flags & FD_CLOEXEC) != 0);
+        }
+    }
+    BOOST_TEST(seen >= 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_device_is_not_a_regular_file) {
+    BOOST_CHECK_EXCEPTION(posix_storage().open("/dev/null", Access::read_write), Error, has_code(errc::not_a_regular_file));
+}
+
+BOOST_AUTO_TEST_CASE(a_forbidden_file_is_a_matter_of_permission) {
+    if (::geteuid() == 0) {
+        BOOST_TEST_MESSAGE("skipped: permissions do not stop root");
+        return;
+    }
+    PosixDisk disk;
+    disk.storage().create(disk.path("a"));
+    fs::permissions(disk.path("a"), fs::perms::none);
+    BOOST_CHECK_EXCEPTION(disk.storage().open(disk.path("a"), Access::read_only), Error, has_code(errc::permission));
+}
+
+BOOST_AUTO_TEST_CASE(a_read_only_file_system_says_so) {
+    if (!fs::exists("/proc/version")) {
+        BOOST_TEST_MESSAGE("skipped: no /proc");
+        return;
+    }
+    // Whatever the code, a file below /proc cannot be created and the error is typed.
+    BOOST_CHECK_THROW(posix_storage().create("/proc/taiyen"), Error);
+}
+
+BOOST_AUTO_TEST_CASE(too_many_open_files_has_its_own_code) {
+    PosixDisk disk;
+    disk.storage().create(disk.path("a"));
+    const int code = in_child([&] {
+        const rlimit limit{.rlim_cur = 16, .rlim_max = 16};
+        ::setrlimit(RLIMIT_NOFILE, &limit);
+        std::vector<std::unique_ptr<File>> files;
+        try {
+            for (int count = 0; count < 100; ++count) {
+                files.push_back(disk.storage().open(disk.path("a"), Access::read_only));
+            }
+        } catch (const Error& error) {
+            return error.code().value();
+        }
+        return 0;
+    });
+    BOOST_TEST(code == static_cast<int>(errc::too_many_files));
+}
+
+BOOST_AUTO_TEST_CASE(a_lock_excludes_another_process) {
+    PosixDisk disk;
+    auto file = disk.storage().create(disk.path("a"));
+    BOOST_REQUIRE(file->try_lock(Lock::exclusive));
+    const auto child_gets_it = [&] { return disk.storage().open(disk.path("a"), Access::read_write)->try_lock(Lock::exclusive) ? 1 : 0; };
+    BOOST_TEST(in_child(child_gets_it) == 0);
+    file.reset();
+    BOOST_TEST(in_child(child_gets_it) == 1);
+    // The child's lock died with it.
+    BOOST_TEST(disk.storage().open(disk.path("a"), Access::read_write)->try_lock(Lock::exclusive));
+}
+
+BOOST_AUTO_TEST_CASE(a_lock_dies_with_its_owner_although_a_forked_child_lives) {
+    PosixDisk disk;
+    auto file = disk.storage().create(disk.path("a"));
+    BOOST_REQUIRE(file->try_lock(Lock::exclusive));
+    int pipe[2] = {-1, -1};
+    BOOST_REQUIRE(::pipe(pipe) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::close(pipe[1]);
+        char byte = 0;
+        (void)!::read(pipe[0], &byte, 1);  // lives until the parent has looked
+        ::_exit(0);
+    }
+    file.reset();
+    const bool free = disk.storage().open(disk.path("a"), Access::read_write)->try_lock(Lock::exclusive);
+    ::close(pipe[1]);
+    ::waitpid(child, nullptr, 0);
+    ::close(pipe[0]);
+    BOOST_TEST(free);
+}
+
+BOOST_AUTO_TEST_CASE(a_locked_file_is_unusable_in_a_forked_child) {
+    PosixDisk disk;
+    auto file = disk.storage().create(disk.path("a"));
+    file->allocate(0, 4096);
+    file->write_durable(filled(4096, 1).span(), 0);
+    BOOST_REQUIRE(file->try_lock(Lock::exclusive));
+    const int code = in_child([&] {
+        int sum = 0;
+        for (const auto& call : {std::function<void()>([&] { file->write(repeated(1, 2), 0); }),
+                                 std::function<void()>([&] { file->write_durable(filled(4096, 2).span(), 0); }),
+                                 std::function<void()>([&] { (void)file->info(); }), std::function<void()>([&] { file->sync(); })}) {
+            try {
+                call();
+            } catch (const Error& error) {
+                sum += error.code() == errc::forked ? 1 : 0;
+            }
+        }
+        file.reset();
+        return sum;
+    });
+    BOOST_TEST(code == 4);
+    BOOST_TEST((content(*file) == repeated(4096, 1)));
+}
+
+BOOST_AUTO_TEST_CASE(a_child_does_not_remove_the_hidden_name_of_its_parents_file) {
+    PlainPosixDisk disk;
+    auto file = disk.storage().create_unnamed(disk.directory());
+    in_child([&] {
+        file.reset();
+        return 0;
+    });
+    disk.storage().publish(*file, disk.path("a"));
+    BOOST_TEST(disk.storage().find(disk.path("a")).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(holes_take_no_disk_space) {
+    PosixDisk disk;
+    const auto file = disk.storage().create(disk.path("a"));
+    file->write(repeated(1_MiB, 1), 0);
+    file->sync();
+    const ByteCount before = file->info().allocated_bytes;
+    file->punch(64_KiB, 512_KiB);
+    if (file->info().allocated_bytes == before) {
+        BOOST_TEST_MESSAGE("skipped: this file system has no holes");
+        return;
+    }
+    BOOST_TEST(file->info().allocated_bytes <= before - 448_KiB);
+    const auto extents = file->data_extents(0, 1_MiB);
+    BOOST_REQUIRE(extents.size() == 2U);
+    BOOST_TEST(extents[0].length == 64_KiB);
+    BOOST_TEST(extents[1].offset == 576_KiB);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_system_in_memory_serves_without_direct_transfers) {
+    const fs::path directory = "/dev/shm";
+    if (!fs::exists(directory)) {
+        BOOST_TEST_MESSAGE("skipped: no /dev/shm");
+        return;
+    }
+    const auto file = posix_storage().create_unnamed(directory);
+    file->allocate(0, 64_KiB);
+    file->write_durable(filled(4096, 1).span(), 4096);
+    AlignedBuffer buffer = filled(4096, 0);
+    BOOST_TEST(file->read_direct(buffer.span(), 4096) == 4096U);
+    BOOST_TEST(std::to_integer<int>(buffer.data()[4095]) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_mapping_is_an_error) {
+    PosixDisk disk;
+    const auto file = disk.storage().create(disk.path("a"));
+    file->resize(4096);
+    BOOST_CHECK_EXCEPTION(file->map_private(nullptr, 4096, 1, Protection::read), Error, has_code(errc::invalid_argument));
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_is_no_space) {
+    if (!fs::exists("/dev/shm")) {
+        BOOST_TEST_MESSAGE("skipped: no /dev/shm");
+        return;
+    }
+    const auto file = posix_storage().create_unnamed("/dev/shm");
+    BOOST_CHECK_EXCEPTION(file->allocate(0, 1_TiB * 8), Error, has_code(errc::no_space));
+}
+
+BOOST_AUTO_TEST_CASE(the_directory_of_a_bare_name_is_the_current_one) {
+    BOOST_TEST(directory_of("a") == ".");
+    BOOST_TEST(directory_of("b/a") == "b");
+    BOOST_TEST(directory_of("/a") == "/");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
 }  // namespace
+}  // namespace taiyen::io::test

@@ -1,0 +1,175 @@
+#pragma once
+/// A disk in memory: files are memory files of the kernel, so that private mappings and page tracking work on them as on real ones.
+///
+/// (S1) The durability model is the one in the head of storage.hpp. With `Options::power_cuts`, `power_cut` loses what was not synced: everything, or a
+///      random choice of sectors, sizes and directory entries.
+/// (S2) `mark` remembers the disk as it is; `rollback` brings that back and costs only what was changed since.
+/// (S3) Handles that were open at a power cut or rollback are dead: each call throws Error{io_error}. Locks are gone.
+/// (S4) After a failed sync (`LosesUnsynced`) `read` shows the new bytes, `read_direct` and the next power cut the old ones.
+/// A page (4 KiB) of a file is a hole, allocated (reads as zeros, counts as space) or data; only data shows in `data_extents`.
+/// Thread rule: as `Storage`; `mark`, `rollback` and `power_cut` need an external lock.
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "io/storage.hpp"
+
+namespace taiyen::io {
+
+class SimulatedStorage final : public Storage {
+public:
+    struct Options {
+        ByteCount space_bytes = ~ByteCount{0};  ///< of all files together; beyond it Error{no_space}
+        bool power_cuts = false;                ///< keep what `power_cut` needs
+    };
+    class Node;  ///< a file on this disk, with or without a name
+
+    SimulatedStorage() : SimulatedStorage(Options{}) {}
+    explicit SimulatedStorage(Options options);
+    ~SimulatedStorage() override;
+
+    /// Directories exist only if they were added; `device` says which ones lie on the same file system.
+    void add_directory(const std::filesystem::path& directory, std::uint64_t device = 1);
+    /// Puts something at `path` that is no regular file.
+    void add_special(const std::filesystem::path& path, FileKind kind);
+    void set_space(ByteCount space_bytes);
+    ByteCount used_bytes() const { return used_bytes_; }
+
+    /// Loses everything that is not durable. Requires: Options::power_cuts.
+    void power_cut();
+    /// Loses a random part of it.
+    void power_cut(std::uint64_t seed);
+
+    void mark();
+    void rollback();
+
+    /// The files by name: what a test looks at, or puts there, past every handle, lock and recorder. Changes made so count as durable.
+    std::map<std::filesystem::path, std::shared_ptr<Node>> files() const;
+    std::shared_ptr<Node> node(const std::filesystem::path& path) const;  ///< null: none
+    std::shared_ptr<Node> make_node(std::uint64_t device = 1);
+    void put(const std::filesystem::path& path, std::shared_ptr<Node> node);
+    void take_away(const std::filesystem::path& path);
+
+    std::optional<FileInfo> find(const std::filesystem::path& path) override;
+    std::unique_ptr<File> open(const std::filesystem::path& path, Access access) override;
+    std::unique_ptr<File> create(const std::filesystem::path& path) override;
+    std::unique_ptr<File> create_unnamed(const std::filesystem::path& directory) override;
+    void publish(File& file, const std::filesystem::path& path) override;
+    void rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
+    bool remove(const std::filesystem::path& path) override;
+    void sync_directory(const std::filesystem::path& directory) override;
+
+private:
+    friend class SimulatedFile;
+    using Names = std::map<std::filesystem::path, std::shared_ptr<Node>>;
+
+    std::uint64_t device_of_directory(const std::filesystem::path& path) const;
+    void check_free(const std::filesystem::path& path) const;
+    void names_changed();
+    void lose(const std::function<bool()>& lost);
+
+    Options options_;
+    ByteCount used_bytes_ = 0;
+    std::uint64_t life_ = 1;  ///< grows with each power cut and rollback: older handles are dead
+    std::uint64_t inodes_ = 0;
+    std::map<std::filesystem::path, std::uint64_t> directories_;
+    std::map<std::filesystem::path, FileKind> specials_;
+    Names names_;
+    Names durable_names_;               ///< with power_cuts
+    std::optional<Names> marked_names_; ///< if they differ from names_
+    bool marked_ = false;
+    std::set<Node*> nodes_;
+    std::vector<std::shared_ptr<Node>> touched_;  ///< changed since `mark`
+    mutable std::recursive_mutex mutex_;
+};
+
+/// (N1) Bytes of the memory file behind `size_bytes` up to its page's end are zero.
+class SimulatedStorage::Node final : public std::enable_shared_from_this<Node> {
+public:
+    enum class PageState : std::uint8_t { hole, allocated, data };
+
+    Node(SimulatedStorage& storage, std::uint64_t device, std::uint64_t inode);
+    Node(const Node&) = delete;
+    Node& operator=(const Node&) = delete;
+    ~Node();
+
+    FileInfo info() const;
+    ByteCount size_bytes() const { return size_bytes_; }
+    /// The content, `size_bytes` long, until it grows.
+    const std::byte* data() const { return data_; }
+    int descriptor() const { return descriptor_; }
+    PageState page_state(std::uint64_t page) const { return page < states_.size() ? states_[page] : PageState::hole; }
+
+    void write(std::span<const std::byte> bytes, std::uint64_t offset);
+    void allocate(std::uint64_t offset, ByteCount length);
+    void punch(std::uint64_t offset, ByteCount length);
+    void resize(ByteCount size_bytes);
+    ByteCount read(std::span<std::byte> bytes, std::uint64_t offset) const;
+    ByteCount read_durable(std::span<std::byte> bytes, std::uint64_t offset) const;
+
+private:
+    friend class SimulatedStorage;
+    friend class SimulatedFile;
+
+    /// Former contents of pages. Slots are kept for reuse.
+    class SavedPages {
+    public:
+        struct Page {
+            std::uint64_t number = 0;
+            PageState state = PageState::hole;
+            std::unique_ptr<std::array<std::byte, page_bytes>> bytes;  ///< unspecified unless `state` is data
+        };
+        bool has(std::uint64_t page) const { return page < slots_.size() && slots_[page] != 0; }
+        Page& save(std::uint64_t page, PageState state, const std::byte* bytes);
+        Page* find(std::uint64_t page) { return has(page) ? &pages_[slots_[page] - 1] : nullptr; }
+        const Page* find(std::uint64_t page) const { return has(page) ? &pages_[slots_[page] - 1] : nullptr; }
+        void forget(std::uint64_t page);
+        void clear();
+        bool empty() const { return used_ == 0; }
+        std::span<Page> pages() { return std::span(pages_).first(used_); }
+
+    private:
+        std::vector<std::uint32_t> slots_;  ///< by page: index into pages_ plus 1
+        std::vector<Page> pages_;
+        std::size_t used_ = 0;
+    };
+
+    void set_size(ByteCount size_bytes);
+    void will_change(std::uint64_t first_page, std::uint64_t last_page);
+    void touch();
+    void set_state(std::uint64_t page, PageState state);
+    void restore(const SavedPages::Page& page);
+    void rollback();
+    void synced();
+    void lose(const std::function<bool()>& lost);
+    ByteCount missing_space(std::uint64_t offset, ByteCount length) const;
+    void require_space(std::uint64_t offset, ByteCount length) const;
+
+    SimulatedStorage& storage_;
+    std::uint64_t device_;
+    std::uint64_t inode_;
+    int descriptor_ = -1;
+    std::byte* data_ = nullptr;
+    ByteCount mapped_bytes_ = 0;
+    ByteCount size_bytes_ = 0;
+    std::vector<PageState> states_;
+    ByteCount allocated_pages_ = 0;
+
+    bool touched_ = false;
+    ByteCount marked_size_ = 0;
+    SavedPages marked_;
+
+    ByteCount durable_size_ = 0;  ///< with power_cuts
+    SavedPages pending_;          ///< durable contents of pages written since the last sync
+    SavedPages lost_;             ///< durable contents of pages whose sync failed
+
+    const void* exclusive_ = nullptr;      ///< who holds the lock
+    std::set<const void*> shared_;
+};
+
+}  // namespace taiyen::io
