@@ -1,0 +1,384 @@
+#include "heap/engine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <taiyen/base/check.hpp>
+
+#include "heap/engine_state.hpp"
+
+namespace taiyen::heap {
+
+using layout::granule_bytes;
+
+namespace {
+
+/// Tails that leave less than this of their page are rounded up to the page.
+constexpr unsigned tail_rest_min = 4;
+
+bool valid_capacity(ByteCount capacity) {
+    return capacity >= Engine::capacity_min && capacity <= layout::capacity_max && capacity % page_bytes == 0;
+}
+
+constexpr std::uint64_t granules_for(ByteCount bytes) {
+    return bytes == 0 ? 1 : (bytes + granule_bytes - 1) / granule_bytes;
+}
+
+/// Bytes of a run for a block of that many granules.
+constexpr std::uint64_t run_bytes(std::uint64_t granules) {
+    const std::uint64_t rest = granules % layout::page_granules;
+    return rest > layout::page_granules - tail_rest_min ? round_up(granules * granule_bytes, page_bytes) : granules * granule_bytes;
+}
+
+}  // namespace
+
+void Engine::format(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer) {
+    if (!valid_capacity(capacity_bytes))
+        throw Error(errc::invalid_argument, "a heap's capacity is a multiple of 4 KiB between 256 KiB and 8 TiB, not " + std::to_string(capacity_bytes));
+    const Geometry geometry(capacity_bytes);
+    const std::uint64_t extent = std::uint64_t{geometry.region(0).first_user} * page_bytes;
+    host.extend(extent);
+    layout::SuperBlock super{};
+    super.magic = layout::magic;
+    super.version = layout::version;
+    super.page_bytes = static_cast<std::uint32_t>(page_bytes);
+    super.capacity = capacity_bytes;
+    super.extent = extent;
+    Span(span, observer).store(*reinterpret_cast<layout::SuperBlock*>(span), super);
+}
+
+Engine::Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool read_only) {
+    if (!valid_capacity(capacity_bytes))
+        throw Error(errc::invalid_argument, "a heap's capacity is a multiple of 4 KiB between 256 KiB and 8 TiB, not " + std::to_string(capacity_bytes));
+    TAIYEN_CHECK(reinterpret_cast<std::uintptr_t>(span) % page_bytes == 0);
+    const auto& super = *reinterpret_cast<const layout::SuperBlock*>(span);
+    if (super.magic != layout::magic)
+        throw_corrupt(0, "the span does not begin with a super block");
+    if (super.version != layout::version)
+        throw Error(errc::unsupported_version, {}, offsetof(layout::SuperBlock, version), "the block engine's format has version " + std::to_string(super.version) + ", this library reads 1");
+    if (super.page_bytes != page_bytes || super.capacity != capacity_bytes)
+        throw_corrupt(offsetof(layout::SuperBlock, capacity), "the super block's capacity differs from the span's");
+    state_ = std::make_unique<State>(span, capacity_bytes, host, observer, read_only);
+    state_->pages.reload();
+}
+
+Engine::~Engine() = default;
+
+void Engine::State::require_writable() const {
+    if (read_only)
+        throw Error(errc::read_only, "the heap was opened for reading only");
+}
+
+void* Engine::allocate(ByteCount bytes, ByteCount alignment) {
+    State& s = *state_;
+    if (s.read_only) [[unlikely]]
+        s.require_writable();
+    if (bytes <= class_granules_max * granule_bytes && alignment <= granule_bytes) [[likely]]
+        return s.span.base() + s.small.allocate(static_cast<unsigned>(granules_for(bytes)));
+    if (!std::has_single_bit(alignment) || alignment > alignment_max)
+        throw Error(errc::invalid_argument, "an alignment is a power of two up to 2 MiB, not " + std::to_string(alignment));
+    if (bytes > s.capacity)
+        s.supply.throw_full(bytes, HeapFull::Cause::capacity);
+    const std::uint64_t granules = granules_for(bytes);
+    const Page pages_aligned = static_cast<Page>(std::max<ByteCount>(1, alignment / page_bytes));
+    if (granules > small_granules_max)
+        return s.span.base() + std::uint64_t{s.runs.allocate(run_bytes(granules), pages_aligned)} * page_bytes;
+    if (alignment < page_bytes / 2)
+        return s.span.base() + s.small.allocate(static_cast<unsigned>(granules), static_cast<unsigned>(std::max<ByteCount>(alignment, granule_bytes)));
+    return s.span.base() + s.small.allocate_on_fresh(s.supply.find(1, pages_aligned, bytes), static_cast<unsigned>(granules));
+}
+
+bool Engine::allocate_at(void* at, ByteCount bytes) {
+    State& s = *state_;
+    s.require_writable();
+    const std::uint64_t offset = s.span.offset_of(at);
+    if (offset >= s.capacity || offset % granule_bytes != 0 || bytes > s.capacity - offset)
+        return false;
+    const std::uint64_t granules = granules_for(bytes);
+    const Page page = static_cast<Page>(offset / page_bytes);
+    const unsigned start = static_cast<unsigned>(offset % page_bytes / granule_bytes);
+    const bool small = granules <= small_granules_max;
+    if (small ? start + granules > layout::page_granules : start != 0)
+        return false;  // no allocation can have given that place
+    const std::uint64_t end = page + (granules + layout::page_granules - 1) / layout::page_granules;
+    if (end > s.geometry.page_end())
+        return false;
+    const Region& region = s.geometry.region(Geometry::region_of(page));
+    if (page < region.first_user || end > region.end)
+        return false;
+    if (end > s.pages.extent() && !s.supply.extend_to(static_cast<Page>(end)))
+        s.supply.throw_full(bytes, HeapFull::Cause::disk);
+    if (!small)
+        return s.runs.allocate_at(page, granules * granule_bytes);
+    if (s.pages.is_available(page))
+        s.supply.back_with_blocks({page, 1});
+    return s.small.allocate_at(page, start, static_cast<unsigned>(granules));
+}
+
+FreeResult Engine::deallocate(void* block) noexcept {
+    State& s = *state_;
+    const std::uint64_t offset = s.span.offset_of(block);
+    if (offset >= s.capacity)
+        return FreeResult::foreign;
+    const Page page = static_cast<Page>(offset / page_bytes);
+    if (offset % granule_bytes != 0 || !s.pages.is_user(page) || s.read_only)
+        return FreeResult::not_a_block;
+    if (s.pages.is_small(page)) [[likely]]
+        return s.small.free(page, static_cast<unsigned>(offset % page_bytes / granule_bytes)) ? FreeResult::freed : FreeResult::not_a_block;
+    if (offset % page_bytes != 0)
+        return FreeResult::not_a_block;
+    const auto run = s.runs.find(page);
+    if (!run || run->kind != layout::RunKind::user)
+        return FreeResult::not_a_block;
+    s.runs.free(*run);
+    return FreeResult::freed;
+}
+
+void* Engine::resize(void* block, ByteCount bytes) {
+    State& s = *state_;
+    s.require_writable();
+    if (block == nullptr)
+        return allocate(bytes);
+    const std::uint64_t offset = s.span.offset_of(block);
+    if (offset >= s.capacity)
+        throw Error(errc::foreign_pointer, "resize: the block belongs to another heap or to none");
+    const ByteCount usable = s.usable_at(offset);
+    if (usable == 0)
+        throw Error(errc::double_free, {}, offset, "resize: no live block starts there");
+    if (bytes > s.capacity)
+        s.supply.throw_full(bytes, HeapFull::Cause::capacity);
+    const std::uint64_t granules = granules_for(bytes);
+    const Page page = static_cast<Page>(offset / page_bytes);
+    const bool was_small = s.pages.is_small(page);
+    const bool small = granules <= small_granules_max;
+    const Page pages = static_cast<Page>((granules + layout::page_granules - 1) / layout::page_granules);
+    if (was_small && small) {
+        const unsigned old_granules = static_cast<unsigned>(usable / granule_bytes);
+        const unsigned wanted = static_cast<unsigned>(granules <= class_granules_max ? class_granules(class_tables.rounded[granules]) : granules);
+        if (wanted <= old_granules) {
+            if (wanted < old_granules)
+                s.small.shrink(page, static_cast<unsigned>(offset % page_bytes / granule_bytes), old_granules, wanted);
+            return block;
+        }
+    }
+    if (!was_small) {
+        const auto run = s.runs.find(page);
+        if (!run)
+            throw_corrupt(offset, "a run contradicts itself");
+        if (granules * granule_bytes <= run->bytes && run->bytes - granules * granule_bytes < page_bytes)
+            return block;  // less than a page would change
+        const bool shrinks = granules * granule_bytes <= run->bytes;
+        // A block that shrank far looks for a lower place; one that fits a page of small blocks goes there if it can.
+        void* target = nullptr;
+        if (shrinks && small) {
+            try {
+                target = allocate(bytes);
+            } catch (const HeapFull&) {
+            }
+        } else if (shrinks && pages < (run->pages + run->growth) / 4) {
+            if (const auto lower = s.runs.allocate_below(pages, page))
+                target = s.span.base() + std::uint64_t{*lower} * page_bytes;
+        }
+        if (target == nullptr && s.runs.resize_in_place(*run, pages))
+            return block;
+        if (target != nullptr) {
+            s.span.announce(target, bytes);
+            std::memcpy(target, block, bytes);
+            deallocate(block);
+            return target;
+        }
+    }
+    std::byte* target = small ? static_cast<std::byte*>(allocate(bytes)) : s.span.base() + std::uint64_t{s.runs.allocate_growing(pages)} * page_bytes;
+    const ByteCount kept = std::min(usable, bytes);
+    s.span.announce(target, kept);
+    std::memcpy(target, block, kept);
+    deallocate(block);
+    return target;
+}
+
+ByteCount Engine::State::usable_at(std::uint64_t offset) const {
+    const Page page = static_cast<Page>(offset / page_bytes);
+    if (offset >= capacity || offset % granule_bytes != 0 || !pages.is_user(page))
+        return 0;
+    const unsigned granule = static_cast<unsigned>(offset % page_bytes / granule_bytes);
+    if (pages.is_small(page)) {
+        const layout::Line& line = pages.line(page);
+        const layout::Pair& pair = line.pairs[granule / 64];
+        return ((pair.start & pair.occupied) >> (granule % 64) & 1U) == 0 ? 0 : block_granules(line, granule) * granule_bytes;
+    }
+    if (granule != 0)
+        return 0;
+    const auto run = runs.find(page);
+    return run && run->kind == layout::RunKind::user ? run->bytes : 0;
+}
+
+std::optional<Engine::State::Found> Engine::State::owner(std::uint64_t offset) const {
+    const Page page = static_cast<Page>(offset / page_bytes);
+    if (offset >= capacity || !pages.is_user(page) || pages.is_available(page))
+        return std::nullopt;
+    if (pages.is_small(page)) {
+        const layout::Line& line = pages.line(page);
+        const unsigned granule = static_cast<unsigned>(offset % page_bytes / granule_bytes);
+        if (((line.pairs[granule / 64].occupied >> (granule % 64)) & 1U) == 0)
+            return std::nullopt;
+        for (unsigned start = granule + 1; start-- > 0;) {
+            const layout::Pair& pair = line.pairs[start / 64];
+            if (((pair.occupied >> (start % 64)) & 1U) == 0)
+                return std::nullopt;
+            if (((pair.start >> (start % 64)) & 1U) != 0)
+                return Found{{{std::uint64_t{page} * page_bytes + start * granule_bytes}, block_granules(line, start) * granule_bytes}, false};
+        }
+    }
+    const auto run = runs.find_owner(page);
+    const std::uint64_t begin = run ? std::uint64_t{run->head} * page_bytes : 0;
+    if (!run || offset - begin >= run->bytes)
+        return std::nullopt;
+    return Found{{{begin}, run->bytes}, run->kind != layout::RunKind::user};
+}
+
+void Engine::State::visit(const std::function<bool(const Found&)>& visit) const {
+    for (Page page = pages.next_user(0); page < pages.extent(); page = pages.next_user(page)) {
+        const PageState state = pages.state(page);
+        if (static_cast<unsigned>(state) == 0 || pages.is_available(page)) {
+            // Over whole words of nothing at once.
+            const bool word_begins = page % layout::segment_pages == 0;
+            page += word_begins && (*pages.word(page) == 0x8888'8888'8888'8888ULL || *pages.word(page) == 0x9999'9999'9999'9999ULL) ? layout::segment_pages : 1;
+            continue;
+        }
+        if (state == PageState::run_head) {
+            const auto run = runs.find(page);
+            if (run && !visit({{{std::uint64_t{page} * page_bytes}, run->bytes}, run->kind != layout::RunKind::user}))
+                return;
+            page += run ? run->pages : 1;
+            continue;
+        }
+        if (pages.is_small(page)) {
+            const layout::Line& line = pages.line(page);
+            for (unsigned pair = 0; pair < 4; ++pair)
+                for (std::uint64_t starts = line.pairs[pair].start & line.pairs[pair].occupied; starts != 0; starts &= starts - 1) {
+                    const unsigned start = pair * 64 + static_cast<unsigned>(std::countr_zero(starts));
+                    if (!visit({{{std::uint64_t{page} * page_bytes + start * granule_bytes}, block_granules(line, start) * granule_bytes}, false}))
+                        return;
+                }
+        }
+        ++page;
+    }
+}
+
+ByteCount Engine::usable_size(const void* block) const noexcept {
+    return state_->usable_at(state_->span.offset_of(block));
+}
+
+bool Engine::contains(const void* address) const noexcept {
+    return state_->span.offset_of(address) < state_->capacity;
+}
+
+std::optional<Block> Engine::find_block(const void* address) const noexcept {
+    const auto found = state_->owner(state_->span.offset_of(address));
+    return found && !found->internal ? std::optional<Block>(found->block) : std::nullopt;
+}
+
+void Engine::for_each_block(const std::function<bool(const Block&)>& visit) const {
+    state_->visit([&](const State::Found& found) { return found.internal || visit(found.block); });
+}
+
+std::optional<Root> Engine::find_root(std::string_view name) const {
+    return state_->directory.find(name);
+}
+
+void Engine::add_root(const Root& root) {
+    state_->require_writable();
+    state_->directory.add(root);
+}
+
+bool Engine::remove_root(std::string_view name) {
+    state_->require_writable();
+    return state_->directory.remove(name);
+}
+
+std::vector<Root> Engine::roots() const {
+    return state_->directory.all();
+}
+
+void Engine::forget(HeapOffset offset, ByteCount length) {
+    State& s = *state_;
+    if (length == 0 || offset.value >= s.capacity)
+        return;
+    const std::uint64_t end = offset.value + std::min<std::uint64_t>(length, s.capacity - offset.value);
+    if (offset.value < page_bytes)
+        s.pages.reload();
+    for (unsigned index = 0; index < s.geometry.count(); ++index) {
+        const Region& r = s.geometry.region(index);
+        const std::uint64_t lines_end = std::uint64_t{r.first_user} * page_bytes;
+        const std::uint64_t from = std::max<std::uint64_t>(offset.value, r.states);
+        const std::uint64_t to = std::min(end, lines_end);
+        if (from >= to)
+            continue;
+        const std::uint64_t states_end = r.states + (r.end - r.first + layout::segment_pages - 1) / layout::segment_pages * sizeof(std::uint64_t);
+        if (from < states_end) {
+            const std::uint64_t first = (from - r.states) / sizeof(std::uint64_t) * layout::segment_pages;
+            const std::uint64_t last = std::min<std::uint64_t>(r.end - r.first, ((std::min(to, states_end) - 1 - r.states) / sizeof(std::uint64_t) + 1) * layout::segment_pages);
+            s.small.forget({static_cast<Page>(r.first + first), static_cast<Page>(last - first)});
+        }
+        if (to > r.lines) {
+            const std::uint64_t first = (std::max(from, r.lines) - r.lines) / sizeof(layout::Line);
+            const std::uint64_t last = std::min<std::uint64_t>(r.end - r.first_user, (to - 1 - r.lines) / sizeof(layout::Line) + 1);
+            if (first < last)
+                s.small.forget({static_cast<Page>(r.first_user + first), static_cast<Page>(last - first)});
+        }
+    }
+}
+
+std::vector<FreeRun> Engine::release_free_pages(ByteCount minimum) {
+    State& s = *state_;
+    s.require_writable();
+    s.small.release_empty_pages();
+    std::vector<FreeRun> released;
+    const Page least = static_cast<Page>(std::max<ByteCount>(1, std::min<ByteCount>(minimum, s.capacity) / page_bytes));
+    for (Page page = s.pages.next_user(0); page < s.pages.extent(); page = s.pages.next_user(page)) {
+        const Page run = s.pages.count_equal(page, s.pages.extent() - page, PageState::available);
+        if (run >= least)
+            released.push_back({{std::uint64_t{page} * page_bytes}, run * page_bytes});
+        page += std::max<Page>(1, run);
+    }
+    for (const FreeRun& run : released)
+        s.pages.set_states({static_cast<Page>(run.offset.value / page_bytes), static_cast<Page>(run.length / page_bytes)}, PageState::released);
+    return released;
+}
+
+EngineStats Engine::stats() const {
+    const State& s = *state_;
+    EngineStats stats;
+    stats.capacity_bytes = s.capacity;
+    stats.extent_bytes = extent();
+    std::uint64_t user_pages = 0;
+    for (unsigned index = 0; index < s.geometry.count(); ++index) {
+        const Region& r = s.geometry.region(index);
+        user_pages += std::min(std::max(s.pages.extent(), r.first_user), r.end) - r.first_user;
+    }
+    std::uint64_t internal = 0;
+    s.visit([&](const State::Found& found) {
+        if (found.internal) {
+            internal += found.block.usable_bytes;
+        } else {
+            stats.live_bytes += found.block.usable_bytes;
+            ++stats.live_blocks;
+        }
+        return true;
+    });
+    stats.metadata_bytes = stats.extent_bytes - user_pages * page_bytes + internal;
+    stats.free_bytes = user_pages * page_bytes - std::min(user_pages * page_bytes, stats.live_bytes + internal);
+    stats.largest_free_bytes = s.supply.largest_block(true);
+    return stats;
+}
+
+ByteCount Engine::capacity() const {
+    return state_->capacity;
+}
+
+ByteCount Engine::extent() const {
+    return std::uint64_t{state_->pages.extent()} * page_bytes;
+}
+
+}  // namespace taiyen::heap

@@ -1,0 +1,46 @@
+#pragma once
+/// The parts of an engine, wired: span → page map → supply ↔ small blocks → runs → roots.
+
+#include "heap/root_directory.hpp"
+
+namespace taiyen::heap {
+
+struct Engine::State {
+    State(std::byte* base, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool is_read_only)
+        : span(base, observer),
+          geometry(capacity_bytes),
+          pages(span, geometry),
+          supply(span, pages, host),
+          small(span, pages, supply),
+          runs(span, pages, supply, small),
+          directory(span, pages, runs),
+          capacity(capacity_bytes),
+          read_only(is_read_only) {
+        supply.connect(small);
+    }
+
+    /// The live block at that page and granule, if one starts there (directory runs too, see `kind`).
+    struct Found {
+        Block block;
+        bool internal;
+    };
+    /// The block that contains the offset.
+    std::optional<Found> owner(std::uint64_t offset) const;
+    /// Length of the block that starts exactly at the offset; 0 if none does or the engine owns it.
+    ByteCount usable_at(std::uint64_t offset) const;
+    /// Visits blocks of pages in the extent, ascending; stops when `visit` returns false.
+    void visit(const std::function<bool(const Found&)>& visit) const;
+    void require_writable() const;
+
+    Span span;
+    Geometry geometry;
+    PageMap pages;
+    PageSupply supply;
+    SmallBlocks small;
+    Runs runs;
+    RootDirectory directory;
+    ByteCount capacity;
+    bool read_only;
+};
+
+}  // namespace taiyen::heap

@@ -1,0 +1,48 @@
+#pragma once
+/// Where the regions of a span and their metadata lie: a function of the capacity alone.
+///
+/// Region 0 is the first 256 KiB of the span, each further region is as large as everything before it, the last one is cut by the capacity. A region begins with
+/// its metadata: state words, summaries, lines; user pages follow. So metadata in use is at most 1/63 of the extent plus one region's, and a small
+/// heap in a large capacity is a small file.
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "heap/engine_layout.hpp"
+
+namespace taiyen::heap {
+
+using Page = std::uint32_t;  ///< number of a page of the span
+
+struct Region {
+    Page first = 0;         ///< its first page
+    Page end = 0;           ///< behind its last page
+    Page first_user = 0;    ///< pages [first, first_user) hold metadata (region 0: the super block too)
+    std::uint32_t levels = 0;  ///< levels of summaries in the region, without its root
+    std::uint64_t states = 0;  ///< offset of the state words
+    std::uint64_t lines = 0;   ///< offset of the line of first_user
+    std::array<std::uint64_t, 8> level_offset{};  ///< [l] offset of the summaries of 16^(l+2) pages each
+};
+
+class Geometry {
+public:
+    /// `capacity`: a multiple of 4 KiB in [256 KiB, capacity_max].
+    explicit Geometry(ByteCount capacity);
+
+    static unsigned region_of(Page page) {
+        return static_cast<unsigned>(std::bit_width(page | (layout::first_region_pages - 1))) - static_cast<unsigned>(std::bit_width(layout::first_region_pages - 1));
+    }
+    const Region& region(unsigned index) const { return regions_[index]; }
+    unsigned count() const { return count_; }
+    /// Pages up to the end of the last region.
+    Page page_end() const { return regions_[count_ - 1].end; }
+    /// Whether an engine could have left the extent there.
+    bool valid_extent(std::uint64_t bytes) const;
+
+private:
+    std::array<Region, layout::region_count_max> regions_{};
+    unsigned count_ = 0;
+};
+
+}  // namespace taiyen::heap

@@ -1,0 +1,110 @@
+#include "heap/line.hpp"
+
+namespace taiyen::heap {
+
+namespace {
+
+struct Bits {
+    std::uint64_t word[4];
+
+    bool any() const { return (word[0] | word[1] | word[2] | word[3]) != 0; }
+    Bits operator&(const Bits& other) const {
+        return {{word[0] & other.word[0], word[1] & other.word[1], word[2] & other.word[2], word[3] & other.word[3]}};
+    }
+    /// Bit i of the result is bit i + distance; zeros come in. distance < 256.
+    Bits down(unsigned distance) const {
+        Bits result{};
+        const unsigned words = distance / 64;
+        const unsigned bits = distance % 64;
+        for (unsigned i = 0; i + words < 4; ++i) {
+            result.word[i] = word[i + words] >> bits;
+            if (bits != 0 && i + words + 1 < 4)
+                result.word[i] |= word[i + words + 1] << (64 - bits);
+        }
+        return result;
+    }
+};
+
+Bits free_bits(const layout::Line& line) {
+    return {{~line.pairs[0].occupied, ~line.pairs[1].occupied, ~line.pairs[2].occupied, ~line.pairs[3].occupied}};
+}
+
+}  // namespace
+
+unsigned front_granules(const layout::Line& line) {
+    unsigned length = 0;
+    for (const layout::Pair& pair : line.pairs) {
+        const std::uint64_t stop = pair.start | ~pair.occupied;
+        if (stop != 0)
+            return length + static_cast<unsigned>(std::countr_zero(stop));
+        length += 64;
+    }
+    return length;
+}
+
+std::uint64_t fitting_starts(const layout::Line& line, unsigned pair, unsigned granules) {
+    // Doubling: a run of 2n begins where a run of n begins and another one n further. Three words suffice for 128 granules.
+    std::uint64_t a = ~line.pairs[pair].occupied;
+    std::uint64_t b = pair + 1 < 4 ? ~line.pairs[pair + 1].occupied : 0;
+    std::uint64_t c = pair + 2 < 4 && granules > 64 ? ~line.pairs[pair + 2].occupied : 0;
+    unsigned length = 1;
+    while (length < granules && a != 0) {
+        const unsigned step = length < granules - length ? length : granules - length;
+        if (step < 64) {
+            a &= (a >> step) | (b << (64 - step));
+            b &= (b >> step) | (c << (64 - step));
+            c &= c >> step;
+        } else {
+            a &= b;
+            b &= c;
+            c = 0;
+        }
+        length += step;
+    }
+    return a;
+}
+
+unsigned longest_free(const layout::Line& line) {
+    Bits level[9];
+    level[0] = free_bits(line);
+    if (!level[0].any())
+        return 0;
+    unsigned top = 0;
+    while (top < 8) {
+        level[top + 1] = level[top] & level[top].down(1U << top);
+        if (!level[top + 1].any())
+            break;
+        ++top;
+    }
+    unsigned length = 1U << top;
+    if (length == layout::page_granules)
+        return length;
+    Bits runs = level[top];
+    for (unsigned k = top; k-- > 0;) {
+        const Bits longer = runs & level[k].down(length);
+        if (longer.any()) {
+            runs = longer;
+            length += 1U << k;
+        }
+    }
+    return length;
+}
+
+unsigned first_fit(const layout::Line& line, unsigned granules, std::uint64_t starts, unsigned from) {
+    if (granules <= 128) {
+        for (unsigned pair = from / 64; pair < 4; ++pair) {
+            std::uint64_t fits = fitting_starts(line, pair, granules) & starts;
+            if (pair == from / 64)
+                fits &= ~low_bits(from % 64);
+            if (fits != 0)
+                return pair * 64 + static_cast<unsigned>(std::countr_zero(fits));
+        }
+        return layout::page_granules;
+    }
+    for (unsigned at = from; at + granules <= layout::page_granules; ++at)
+        if (((starts >> (at % 64)) & 1U) != 0 && range_free(line, at, granules))
+            return at;
+    return layout::page_granules;
+}
+
+}  // namespace taiyen::heap

@@ -1,0 +1,354 @@
+#include "heap/page_map.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <taiyen/base/error.hpp>
+
+namespace taiyen::heap {
+
+using layout::segment_pages;
+using layout::Summary;
+
+namespace {
+
+constexpr std::uint64_t every_page = 0x1111'1111'1111'1111ULL;
+
+/// Bit i of the result: page i of the word is available.
+std::uint32_t available_mask(std::uint64_t word) {
+    std::uint64_t bits = (word >> 3U) & every_page;
+    bits = (bits | bits >> 3U) & 0x0303'0303'0303'0303ULL;
+    bits = (bits | bits >> 6U) & 0x000F'000F'000F'000FULL;
+    bits = (bits | bits >> 12U) & 0x0000'00FF'0000'00FFULL;
+    return static_cast<std::uint32_t>((bits | bits >> 24U) & 0xFFFFU);
+}
+
+bool has_room(std::uint64_t word) {
+    return (word & (word >> 2U) & every_page) != 0;
+}
+
+/// Summary of one state word.
+Summary summary_of(std::uint64_t word) {
+    const std::uint32_t mask = available_mask(word);
+    const std::uint32_t roomy = has_room(word) ? 1 : 0;
+    if (mask == 0)
+        return {0, 0, 0, roomy};
+    if (mask == 0xFFFFU)
+        return {segment_pages, segment_pages, segment_pages, roomy};
+    std::uint32_t longest = 0;
+    for (std::uint32_t runs = mask; runs != 0; runs &= runs >> 1U)
+        ++longest;
+    return {static_cast<std::uint32_t>(std::countr_one(mask)), static_cast<std::uint32_t>(std::countl_one(mask << 16U)), longest, roomy};
+}
+
+/// Bits of the word's pages [from, to).
+std::uint64_t nibbles(unsigned from, unsigned to) {
+    const std::uint64_t below = to >= 16 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to * 4)) - 1;
+    return below & ~((std::uint64_t{1} << (from * 4)) - 1);
+}
+
+/// Joins summaries of neighbours of `child_pages` each, left to right.
+class Joiner {
+public:
+    explicit Joiner(std::uint32_t child_pages) : child_pages_(child_pages) {}
+    void add(const Summary& child) {
+        if (joined_.prefix == seen_)
+            joined_.prefix = seen_ + child.prefix;
+        joined_.longest = std::max({joined_.longest, child.longest, joined_.suffix + child.prefix});
+        joined_.suffix = child.prefix == child_pages_ ? joined_.suffix + child_pages_ : child.suffix;
+        joined_.roomy += child.roomy != 0 ? 1 : 0;
+        seen_ += child_pages_;
+    }
+    Summary result(std::uint64_t nominal_pages) const {
+        Summary summary = joined_;
+        if (seen_ < nominal_pages)
+            summary.suffix = 0;  // the missing children are absent pages
+        return summary;
+    }
+
+private:
+    Summary joined_{};
+    std::uint32_t child_pages_;
+    std::uint32_t seen_ = 0;
+};
+
+}  // namespace
+
+void throw_corrupt(std::uint64_t offset, const char* what) {
+    throw Error(errc::corrupt, {}, offset, std::string("heap metadata contradicts itself: ") + what + "; run a check, restore a copy");
+}
+
+void PageMap::bind() {
+    const auto base = reinterpret_cast<std::uintptr_t>(span_.base());
+    for (unsigned i = 0; i < geometry_.count(); ++i) {
+        const Region& region = geometry_.region(i);
+        hot_[i] = {base + region.lines - std::uintptr_t{region.first_user} * sizeof(layout::Line),
+                   base + region.states - std::uintptr_t{region.first / segment_pages} * sizeof(std::uint64_t), region.first_user};
+    }
+}
+
+void PageMap::reload() {
+    const std::uint64_t extent = super().extent;
+    if (!geometry_.valid_extent(extent))
+        throw_corrupt(offsetof(layout::SuperBlock, extent), "the extent is impossible");
+    extent_ = static_cast<Page>(extent / page_bytes);
+}
+
+Summary& PageMap::stored(unsigned region, unsigned level, Page index) const {
+    const Region& r = geometry_.region(region);
+    if (level == r.levels)
+        return super().regions[region];
+    return span_.at<Summary>(r.level_offset[level])[index];
+}
+
+Summary PageMap::computed(unsigned region, unsigned level, Page index) const {
+    const Region& r = geometry_.region(region);
+    const Page pages = r.end - r.first;
+    const Page child_pages = level == 0 ? segment_pages : static_cast<Page>(span_pages(level - 1));
+    const Page children = (pages + child_pages - 1) / child_pages;
+    const Page begin = index * layout::fan_out;
+    const Page end = std::min(begin + layout::fan_out, children);
+    Joiner joiner(child_pages);
+    if (level == 0) {
+        const std::uint64_t* words = span_.at<std::uint64_t>(r.states);
+        for (Page child = begin; child < end; ++child)
+            joiner.add(summary_of(words[child]));
+    } else {
+        for (Page child = begin; child < end; ++child)
+            joiner.add(stored(region, level - 1, child));
+    }
+    return joiner.result(span_pages(level));
+}
+
+void PageMap::refresh(PageRun run) {
+    const unsigned index = Geometry::region_of(run.first);
+    const Region& r = geometry_.region(index);
+    const Page from = run.first - r.first;
+    const Page to = from + run.count - 1;
+    for (unsigned level = 0; level <= r.levels; ++level) {
+        const std::uint64_t size = span_pages(level);
+        bool changed = false;
+        for (Page node = static_cast<Page>(from / size); node <= to / size; ++node) {
+            const Summary fresh = computed(index, level, node);
+            Summary& old = stored(index, level, node);
+            if (fresh == old)
+                continue;
+            span_.store(old, fresh);
+            changed = true;
+        }
+        if (!changed)
+            return;
+    }
+}
+
+void PageMap::write_states(PageRun run, PageState state) {
+    const std::uint64_t pattern = static_cast<std::uint64_t>(state) * every_page;
+    Page page = run.first;
+    const Page end = run.first + run.count;
+    while (page < end) {
+        const unsigned from = page % segment_pages;
+        const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
+        const std::uint64_t mask = nibbles(from, to);
+        std::uint64_t& place = *word(page);
+        const std::uint64_t fresh = (place & ~mask) | (pattern & mask);
+        if (fresh != place)
+            span_.store(place, fresh);
+        page += to - from;
+    }
+}
+
+void PageMap::set_roomy(Page page, bool roomy) {
+    std::uint64_t& place = *word(page);
+    const std::uint64_t bit = std::uint64_t{4} << (page % segment_pages * 4);
+    const std::uint64_t fresh = roomy ? place | bit : place & ~bit;
+    const bool before = has_room(place);
+    span_.store(place, fresh);
+    if (before == has_room(fresh))
+        return;
+    // Only the counts above can change, and each only as long as its child turns between none and some.
+    const unsigned index = Geometry::region_of(page);
+    const Region& r = geometry_.region(index);
+    for (unsigned level = 0; level <= r.levels; ++level) {
+        std::uint32_t& count = stored(index, level, static_cast<Page>((page - r.first) / span_pages(level))).roomy;
+        if (!roomy && count == 0)
+            return;  // a lie; check() finds it
+        span_.store(count, roomy ? count + 1 : count - 1);
+        if (count != (roomy ? 1U : 0U))
+            return;
+    }
+}
+
+Page PageMap::scan_end(Page first, Page limit) const {
+    const Page end = std::min(geometry_.region(Geometry::region_of(first)).end, extent_);
+    return static_cast<Page>(std::min<std::uint64_t>(end, std::uint64_t{first} + limit));
+}
+
+Page PageMap::count_equal(Page first, Page limit, PageState state) const {
+    const Page end = scan_end(first, limit);
+    const std::uint64_t pattern = static_cast<std::uint64_t>(state) * every_page;
+    Page page = first;
+    while (page < end) {
+        const unsigned from = page % segment_pages;
+        const std::uint64_t different = (*word(page) ^ pattern) >> (from * 4);
+        const Page same = different == 0 ? segment_pages - from : static_cast<Page>(std::countr_zero(different)) / 4;
+        page += same;
+        if (same < segment_pages - from)
+            break;
+    }
+    return page <= first ? 0 : std::min(page, end) - first;
+}
+
+Page PageMap::count_available(Page first, Page limit) const {
+    const Page end = scan_end(first, limit);
+    Page page = first;
+    while (page < end) {
+        const unsigned from = page % segment_pages;
+        const Page run = static_cast<Page>(std::countr_one(available_mask(*word(page)) >> from));
+        page += run;
+        if (run < segment_pages - from)
+            break;
+    }
+    return page <= first ? 0 : std::min(page, end) - first;
+}
+
+Page PageMap::count_available_before(Page end, Page limit) const {
+    const Region& r = geometry_.region(Geometry::region_of(end - 1));
+    Page count = 0;
+    Page page = end;
+    while (count < limit && page > r.first_user) {
+        const unsigned behind = (page - 1) % segment_pages + 1;
+        const std::uint32_t mask = available_mask(*word(page - 1)) << (32 - behind);
+        const Page run = std::min(static_cast<Page>(std::countl_one(mask)), page - r.first_user);
+        count += run;
+        page -= run;
+        if (run < behind)
+            break;
+    }
+    return std::min(count, limit);
+}
+
+std::optional<Page> PageMap::find_in(unsigned index, Page count) const {
+    const Region& r = geometry_.region(index);
+    const Page pages = r.end - r.first;
+    unsigned level = r.levels;
+    Page node = 0;
+    for (;;) {
+        const Page child_pages = level == 0 ? segment_pages : static_cast<Page>(span_pages(level - 1));
+        const Page children = (pages + child_pages - 1) / child_pages;
+        const Page begin = node * layout::fan_out;
+        const Page end = std::min(begin + layout::fan_out, children);
+        Page open = 0;  // available pages right before the child
+        std::optional<Page> found;
+        Page child = begin;
+        for (; child < end; ++child) {
+            const Summary s = level == 0 ? summary_of(span_.at<std::uint64_t>(r.states)[child]) : stored(index, level - 1, child);
+            if (s.prefix > child_pages || s.suffix > child_pages || s.longest > child_pages)
+                throw_corrupt(span_.offset_of(&stored(index, level - 1, child)), "a summary is larger than what it covers");
+            if (open + s.prefix >= count) {
+                found = r.first + child * child_pages - open;
+                break;
+            }
+            if (s.longest >= count)
+                break;
+            open = s.prefix == child_pages ? open + child_pages : s.suffix;
+        }
+        if (found) {
+            if (!is_user(*found) || count_available(*found, count) != count)
+                throw_corrupt(span_.offset_of(word(*found)), "a summary promises available pages that are not there");
+            return found;
+        }
+        if (child == end)
+            throw_corrupt(span_.offset_of(&stored(index, level, node)), "a summary promises a run that its children don't have");
+        if (level == 0) {
+            const std::uint32_t mask = available_mask(span_.at<std::uint64_t>(r.states)[child]);
+            std::uint32_t runs = mask;
+            for (Page i = 1; i < count; ++i)
+                runs &= mask >> i;
+            const Page page = r.first + child * segment_pages + static_cast<Page>(std::countr_zero(runs));
+            if (!is_user(page) || count_available(page, count) != count)
+                throw_corrupt(span_.offset_of(word(page)), "a page outside the extent is marked available");
+            return page;
+        }
+        node = child;
+        --level;
+    }
+}
+
+std::optional<Page> PageMap::find_available(Page count) const {
+    for (unsigned index = 0; index < geometry_.count() && opened(index); ++index)
+        if (root(index).longest >= count)
+            return find_in(index, count);
+    return std::nullopt;
+}
+
+std::optional<Page> PageMap::find_aligned(Page count, Page alignment) const {
+    if (alignment <= 1)
+        return find_available(count);
+    if (const auto roomy = find_available(count + alignment - 1))
+        return static_cast<Page>(round_up(*roomy, alignment));
+    for (unsigned index = 0; index < geometry_.count() && opened(index); ++index) {
+        if (root(index).longest < count)
+            continue;
+        const Region& r = geometry_.region(index);
+        const Page end = std::min(r.end, extent_);
+        for (std::uint64_t page = round_up(r.first_user, alignment); page + count <= end; page += alignment)
+            if (count_available(static_cast<Page>(page), count) == count)
+                return static_cast<Page>(page);
+    }
+    return std::nullopt;
+}
+
+Page PageMap::longest_available() const {
+    Page longest = 0;
+    for (unsigned index = 0; index < geometry_.count() && opened(index); ++index) {
+        const Region& r = geometry_.region(index);
+        longest = std::max(longest, std::min(root(index).longest, r.end - r.first_user));
+    }
+    return longest;
+}
+
+std::optional<Page> PageMap::find_roomy_segment(unsigned index, Page from) const {
+    const Region& r = geometry_.region(index);
+    const Page first = r.first / segment_pages;
+    const Page end = (std::min(r.end, extent_) + segment_pages - 1) / segment_pages;
+    Page segment = std::max(from, first);
+    while (segment < end) {
+        const Page relative = segment - first;
+        // At a node's beginning, step over the largest node without room.
+        Page step = 0;
+        for (unsigned level = 0; level < r.levels + 1; ++level) {
+            const Page segments = static_cast<Page>(span_pages(level) / segment_pages);
+            if (relative % segments != 0 || stored(index, level, relative / segments).roomy != 0)
+                break;
+            step = segments;
+        }
+        if (step == 0) {
+            if (has_room(span_.at<std::uint64_t>(r.states)[relative]))
+                return segment;
+            step = 1;
+        }
+        segment += step;
+    }
+    return std::nullopt;
+}
+
+void PageMap::adopt(Page end) {
+    const Page old = extent_;
+    span_.store(super().extent, std::uint64_t{end} * page_bytes);
+    extent_ = end;
+    for (unsigned index = 0; index < geometry_.count(); ++index) {
+        const Region& r = geometry_.region(index);
+        const Page from = std::max(old, r.first_user);
+        const Page to = std::min(end, r.end);
+        if (from < to)
+            set_states({from, to - from}, PageState::available);
+    }
+}
+
+Page PageMap::next_user(Page page) const {
+    if (page >= extent_)
+        return extent_;
+    return std::min(extent_, std::max(page, geometry_.region(Geometry::region_of(page)).first_user));
+}
+
+}  // namespace taiyen::heap

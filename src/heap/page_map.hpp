@@ -1,0 +1,113 @@
+#pragma once
+/// The truth about pages: state words and the tree of summaries over them, region by region. No volatile index: nothing to rebuild, nothing to forget.
+///
+/// (I1) A summary equals what its children say; each changing call here ends with that.
+/// (I2) Pages beyond the extent and metadata pages are `absent`.
+/// (I3) Values read from the span are compared with the geometry before they are used; a lie is Error{corrupt}.
+/// Complexity: finding a run and refreshing after a change touch O(log16 of the region's pages) summaries.
+
+#include <optional>
+
+#include "heap/geometry.hpp"
+#include "heap/span.hpp"
+
+namespace taiyen::heap {
+
+using layout::PageState;
+
+/// Throws Error{corrupt} that names the place.
+[[noreturn]] void throw_corrupt(std::uint64_t offset, const char* what);
+
+/// Pages [first, first + count).
+struct PageRun {
+    Page first = 0;
+    Page count = 0;
+};
+
+class PageMap {
+public:
+    PageMap(const Span& span, const Geometry& geometry) : span_(span), geometry_(geometry) { bind(); }
+
+    /// Reads the extent from the super block. Throws: Error{corrupt}.
+    void reload();
+    Page extent() const { return extent_; }
+    /// Whether the page lies in the extent and is not metadata.
+    bool is_user(Page page) const { return page < extent_ && page >= hot_[Geometry::region_of(page)].first_user; }
+
+    /// Requires of these four: is_user(page).
+    PageState state(Page page) const {
+        return static_cast<PageState>((*word(page) >> (page % layout::segment_pages * 4)) & 0xFU);
+    }
+    bool is_small(Page page) const { return (static_cast<unsigned>(state(page)) & 0b1011U) == 1; }
+    bool is_available(Page page) const { return (static_cast<unsigned>(state(page)) & 0b1000U) != 0; }
+    layout::Line& line(Page page) const {
+        return *reinterpret_cast<layout::Line*>(hot_[Geometry::region_of(page)].lines + std::uintptr_t{page} * sizeof(layout::Line));
+    }
+    layout::RunLine& run_line(Page page) const { return reinterpret_cast<layout::RunLine&>(line(page)); }
+
+    /// Writes states without touching the summaries; `refresh` must follow.
+    void write_states(PageRun run, PageState state);
+    /// Makes the summaries above the pages true again.
+    void refresh(PageRun run);
+    void set_states(PageRun run, PageState state) {
+        write_states(run, state);
+        refresh(run);
+    }
+    /// small_full ↔ small_room of one page.
+    void set_roomy(Page page, bool roomy);
+
+    /// Pages from `first` on, at most `limit`, that are in `state`; they end with their region.
+    Page count_equal(Page first, Page limit, PageState state) const;
+    /// Pages from `first` on, at most `limit`, that are available (released ones too).
+    Page count_available(Page first, Page limit) const;
+    /// Available pages right before `end`, at most `limit`, within its region's user pages.
+    Page count_available_before(Page end, Page limit) const;
+
+    /// First page of the lowest run of `count` available pages. Throws: Error{corrupt}.
+    std::optional<Page> find_available(Page count) const;
+    /// The same with the first page a multiple of `alignment` (a power of two). Complexity: linear in the extent if there are many shorter or unaligned runs.
+    std::optional<Page> find_aligned(Page count, Page alignment) const;
+    /// Longest run of available pages.
+    Page longest_available() const;
+
+    /// First segment (page number / 16) of the region at or behind `from` that has a page in state small_room.
+    std::optional<Page> find_roomy_segment(unsigned region, Page from) const;
+
+    /// Makes [extent, end) part of the extent: its user pages become available. Requires: the host has extended.
+    void adopt(Page end);
+
+    /// First page at or behind `page` that is a user page of the extent; the extent if none.
+    Page next_user(Page page) const;
+    const Geometry& geometry() const { return geometry_; }
+    const layout::Summary& root(unsigned region) const { return super().regions[region]; }
+    layout::SuperBlock& super() const { return *span_.at<layout::SuperBlock>(0); }
+    std::uint64_t* word(Page page) const {
+        return reinterpret_cast<std::uint64_t*>(hot_[Geometry::region_of(page)].states) + page / layout::segment_pages;
+    }
+    /// Whether the region has pages in the extent.
+    bool opened(unsigned region) const { return extent_ > geometry_.region(region).first_user; }
+
+    /// What a summary should say, from its children: `level` as in Region::level_offset, `levels` for the root; `index` within the level.
+    layout::Summary computed(unsigned region, unsigned level, Page index) const;
+    layout::Summary& stored(unsigned region, unsigned level, Page index) const;
+    static std::uint64_t span_pages(unsigned level) { return std::uint64_t{layout::segment_pages} << (4 * (level + 1)); }
+
+private:
+    struct Hot {
+        std::uintptr_t lines;   ///< of page 0 if the region's lines began there
+        std::uintptr_t states;  ///< likewise, of its word
+        Page first_user;
+    };
+
+    void bind();
+    std::optional<Page> find_in(unsigned region, Page count) const;
+    /// Behind the pages that a scan from `first` over at most `limit` pages may visit.
+    Page scan_end(Page first, Page limit) const;
+
+    const Span& span_;
+    const Geometry& geometry_;
+    Page extent_ = 0;
+    std::array<Hot, layout::region_count_max + 8> hot_{};
+};
+
+}  // namespace taiyen::heap

@@ -1,0 +1,129 @@
+#include "heap/page_supply.hpp"
+
+#include <algorithm>
+
+#include "heap/small_blocks.hpp"
+
+namespace taiyen::heap {
+
+namespace {
+/// Steps in which the extent grows, in pages.
+constexpr Page step_min = 16;
+constexpr Page step_max = 4096;
+}  // namespace
+
+Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
+    std::optional<HeapFull::Cause> refused;
+    auto found = pages_.find_aligned(count, alignment);
+    if (!found && small_->release_empty_pages())
+        found = pages_.find_aligned(count, alignment);
+    if (!found && grow_for(count, alignment, refused))
+        found = pages_.find_aligned(count, alignment);
+    if (!found && surrender_growth())
+        found = pages_.find_aligned(count, alignment);
+    if (!found && small_->know_all())
+        found = pages_.find_aligned(count, alignment);
+    if (!found)
+        throw_full(wanted, refused.value_or(HeapFull::Cause::capacity));
+    back_with_blocks({*found, count});
+    return *found;
+}
+
+void PageSupply::back_with_blocks(PageRun run) {
+    const Page end = run.first + run.count;
+    for (Page page = run.first; page < end;) {
+        const Page released = pages_.count_equal(page, end - page, PageState::released);
+        if (released != 0) {
+            host_.restore_blocks({std::uint64_t{page} * page_bytes}, released * page_bytes);
+            page += released;
+        }
+        if (page < end)
+            page += std::max<Page>(1, pages_.count_equal(page, end - page, PageState::available));
+    }
+}
+
+bool PageSupply::extend_to(Page end) {
+    if (end > pages_.geometry().page_end())
+        return false;
+    try {
+        host_.extend(std::uint64_t{end} * page_bytes);
+    } catch (const HeapFull&) {
+        return false;
+    }
+    pages_.adopt(end);
+    return true;
+}
+
+bool PageSupply::grow_for(Page count, Page alignment, std::optional<HeapFull::Cause>& refused) {
+    const Geometry& geometry = pages_.geometry();
+    const Page extent = pages_.extent();
+    for (unsigned index = Geometry::region_of(extent - 1); index < geometry.count(); ++index) {
+        const Region& region = geometry.region(index);
+        const Page open_end = std::min(std::max(extent, region.first_user), region.end);
+        const Page before = extent > region.first_user && extent <= region.end ? pages_.count_available_before(extent, count) : 0;
+        const std::uint64_t need = round_up(open_end - before, alignment) + count;
+        if (need > region.end || need <= extent)
+            continue;
+        const std::uint64_t step = std::clamp<Page>(extent / 8, step_min, step_max);
+        const std::uint64_t generous = std::min<std::uint64_t>(std::max<std::uint64_t>(need, extent + step), region.end);
+        for (const std::uint64_t end : {generous, need}) {
+            try {
+                host_.extend(end * page_bytes);
+            } catch (const HeapFull& full) {
+                refused = full.cause();
+                continue;
+            }
+            pages_.adopt(static_cast<Page>(end));
+            return true;
+        }
+        return false;
+    }
+    return false;
+}
+
+bool PageSupply::surrender_growth() {
+    if (pages_.super().growth_pages == 0)
+        return false;
+    bool any = false;
+    for (Page page = pages_.next_user(0); page < pages_.extent();) {
+        const Page end = std::min<Page>(pages_.extent(), page - page % layout::segment_pages + layout::segment_pages);
+        constexpr std::uint64_t ones = 0x1111'1111'1111'1111ULL;
+        const std::uint64_t word = *pages_.word(page);
+        if (((word >> 1U) & (word >> 2U) & ones) == 0) {
+            page = pages_.next_user(end);
+            continue;
+        }
+        for (; page < end; ++page) {
+            if (pages_.state(page) != PageState::growth)
+                continue;
+            const Page run = std::max<Page>(1, pages_.count_equal(page, pages_.extent() - page, PageState::growth));
+            pages_.set_states({page, run}, PageState::available);
+            any = true;
+            page += run - 1;
+        }
+        page = pages_.next_user(page);
+    }
+    span_.store(pages_.super().growth_pages, std::uint64_t{0});
+    return any;
+}
+
+ByteCount PageSupply::largest_block(bool growing) const {
+    std::uint64_t pages = pages_.longest_available();
+    if (growing) {
+        const Geometry& geometry = pages_.geometry();
+        const Page extent = pages_.extent();
+        for (unsigned index = Geometry::region_of(extent - 1); index < geometry.count(); ++index) {
+            const Region& region = geometry.region(index);
+            const Page open_end = std::min(std::max(extent, region.first_user), region.end);
+            const Page before = extent > region.first_user && extent <= region.end ? pages_.count_available_before(extent, extent) : 0;
+            pages = std::max<std::uint64_t>(pages, region.end - open_end + before);
+        }
+    }
+    return std::max<ByteCount>(pages * page_bytes, small_->longest_known() * layout::granule_bytes);
+}
+
+void PageSupply::throw_full(ByteCount wanted, HeapFull::Cause cause) const {
+    throw HeapFull(wanted, largest_block(cause == HeapFull::Cause::capacity), cause);
+}
+
+}  // namespace taiyen::heap

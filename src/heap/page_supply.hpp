@@ -1,0 +1,40 @@
+#pragma once
+/// Finds runs of available pages, and when there are none: empty small pages, a larger extent, other blocks' growth buffers, in this order.
+
+#include <taiyen/base/error.hpp>
+
+#include "heap/page_map.hpp"
+
+namespace taiyen::heap {
+
+class SmallBlocks;
+
+class PageSupply {
+public:
+    PageSupply(const Span& span, PageMap& pages, SpanHost& host) : span_(span), pages_(pages), host_(host) {}
+    void connect(SmallBlocks& small) { small_ = &small; }
+
+    /// First page of `count` available pages with disk blocks, a multiple of `alignment`; they stay available until the caller writes their states.
+    /// `wanted`: bytes, for the error. Throws: HeapFull, Error{corrupt}.
+    Page find(Page count, Page alignment, ByteCount wanted);
+    /// Restores the disk blocks of released pages in the run. Throws: HeapFull.
+    void back_with_blocks(PageRun run);
+    /// Extends the span so that [.., end) belongs to the extent, if the capacity allows it; false if not, or if the host refused.
+    bool extend_to(Page end);
+    /// Makes all growth buffers available; false if there were none.
+    bool surrender_growth();
+    /// Bytes of the largest block that could be had now; `growing`: with growth of the extent.
+    ByteCount largest_block(bool growing) const;
+    [[noreturn]] void throw_full(ByteCount wanted, HeapFull::Cause cause) const;
+
+private:
+    /// True: a run of `count` pages has come into being.
+    bool grow_for(Page count, Page alignment, std::optional<HeapFull::Cause>& refused);
+
+    const Span& span_;
+    PageMap& pages_;
+    SpanHost& host_;
+    SmallBlocks* small_ = nullptr;
+};
+
+}  // namespace taiyen::heap

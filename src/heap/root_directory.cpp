@@ -1,0 +1,237 @@
+#include "heap/root_directory.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checksum.hpp"
+
+namespace taiyen::heap {
+
+using layout::DirectoryEntry;
+using layout::DirectoryHead;
+using layout::DirectorySlot;
+
+namespace {
+
+/// Of a name, as it is stored: FNV-1a with a final mix. Part of the format.
+std::uint32_t hash_of(std::string_view name) {
+    std::uint64_t hash = 0xCBF2'9CE4'8422'2325ULL;
+    for (const char c : name)
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x0000'0100'0000'01B3ULL;
+    return static_cast<std::uint32_t>(mix(hash, name.size()));
+}
+
+std::uint64_t entry_length(std::uint64_t name_bytes, std::uint64_t fingerprint_bytes) {
+    return round_up(sizeof(DirectoryEntry) + name_bytes + fingerprint_bytes, 8);
+}
+
+constexpr bool slot_empty(const DirectorySlot& slot) { return slot.entry == 0 && slot.hash == 0; }
+constexpr DirectorySlot removed_slot{0, 1};
+
+/// A run of this size has that many slots: one per 64 bytes.
+constexpr std::uint32_t slots_for(std::uint64_t bytes) { return static_cast<std::uint32_t>(bytes / 64); }
+constexpr std::uint64_t arena_begin(std::uint32_t slots) { return sizeof(DirectoryHead) + std::uint64_t{slots} * sizeof(DirectorySlot); }
+constexpr std::uint32_t slots_usable(std::uint32_t slots) { return slots / 4 * 3; }
+constexpr std::uint64_t run_bytes_max = std::uint64_t{1} << 31U;
+
+}  // namespace
+
+std::optional<RootDirectory::Table> RootDirectory::table() const {
+    const std::uint64_t offset = pages_.super().directory;
+    if (offset == 0)
+        return std::nullopt;
+    const Page page = static_cast<Page>(std::min<std::uint64_t>(offset / page_bytes, pages_.extent()));
+    if (offset % page_bytes != 0 || !pages_.is_user(page))
+        throw_corrupt(offsetof(layout::SuperBlock, directory), "the root directory lies outside the extent");
+    const auto run = runs_.find(page);
+    if (!run || run->kind != layout::RunKind::directory || !std::has_single_bit(run->bytes) || run->bytes > run_bytes_max)
+        throw_corrupt(offset, "the root directory is not a run of its kind");
+    Table table{offset, run->bytes, span_.at<DirectoryHead>(offset), span_.at<DirectorySlot>(offset + sizeof(DirectoryHead))};
+    const DirectoryHead& head = *table.head;
+    if (head.magic != layout::directory_magic || head.slots != slots_for(run->bytes) || head.live > head.used_slots || head.used_slots > slots_usable(head.slots) ||
+        head.arena_end < arena_begin(head.slots) || head.arena_end > run->bytes)
+        throw_corrupt(offset, "the head of the root directory");
+    return table;
+}
+
+RootDirectory::View RootDirectory::view(const Table& table, std::uint32_t at) const {
+    const std::uint64_t end = table.head->arena_end;
+    if (at % 8 != 0 || at < arena_begin(table.head->slots) || at > end || end - at < sizeof(DirectoryEntry))
+        throw_corrupt(table.offset, "a slot of the root directory points nowhere");
+    const auto* entry = span_.at<DirectoryEntry>(table.offset + at);
+    const std::uint64_t name_bytes = entry->name_bytes;
+    const std::uint64_t fingerprint_bytes = entry->fingerprint_bytes;
+    const std::uint64_t length = entry_length(name_bytes, fingerprint_bytes);
+    if (name_bytes == 0 || name_bytes > name_bytes_max || fingerprint_bytes > fingerprint_bytes_max || length > end - at)
+        throw_corrupt(table.offset + at, "an entry of the root directory is too long");
+    const char* text = reinterpret_cast<const char*>(entry + 1);
+    return {entry, {text, name_bytes}, {text + name_bytes, fingerprint_bytes}, length};
+}
+
+std::optional<std::uint32_t> RootDirectory::locate(const Table& table, std::string_view name, std::uint32_t hash) const {
+    const std::uint32_t mask = table.head->slots - 1;
+    for (std::uint32_t i = 0; i <= mask; ++i) {
+        const std::uint32_t index = (hash + i) & mask;
+        const DirectorySlot slot = table.slots[index];
+        if (slot_empty(slot))
+            return std::nullopt;
+        if (slot.entry != 0 && slot.hash == hash && view(table, slot.entry).name == name)
+            return index;
+    }
+    return std::nullopt;
+}
+
+std::optional<Root> RootDirectory::find(std::string_view name) const {
+    const auto found = table();
+    if (!found)
+        return std::nullopt;
+    const auto index = locate(*found, name, hash_of(name));
+    if (!index)
+        return std::nullopt;
+    const View entry = view(*found, found->slots[*index].entry);
+    return Root{std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count};
+}
+
+std::vector<Root> RootDirectory::all() const {
+    std::vector<Root> roots;
+    const auto found = table();
+    if (!found)
+        return roots;
+    for (std::uint32_t index = 0; index < found->head->slots; ++index) {
+        if (found->slots[index].entry == 0)
+            continue;
+        const View entry = view(*found, found->slots[index].entry);
+        roots.push_back({std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count});
+    }
+    std::sort(roots.begin(), roots.end(), [](const Root& a, const Root& b) { return a.name < b.name; });
+    return roots;
+}
+
+RootDirectory::Table RootDirectory::create(std::uint64_t bytes) {
+    const std::uint64_t offset = std::uint64_t{runs_.allocate(bytes, 1, layout::RunKind::directory)} * page_bytes;
+    Table table{offset, bytes, span_.at<DirectoryHead>(offset), span_.at<DirectorySlot>(offset + sizeof(DirectoryHead))};
+    span_.announce(table.head, bytes);
+    std::memset(static_cast<void*>(table.head), 0, bytes);
+    table.head->magic = layout::directory_magic;
+    table.head->slots = slots_for(bytes);
+    table.head->arena_end = static_cast<std::uint32_t>(arena_begin(table.head->slots));
+    return table;
+}
+
+void RootDirectory::append(const Table& table, const DirectoryEntry& entry, std::string_view name, std::string_view fingerprint, std::uint32_t hash) {
+    const std::uint32_t mask = table.head->slots - 1;
+    std::uint32_t index = hash & mask;
+    while (table.slots[index].entry != 0)
+        index = (index + 1) & mask;
+    const std::uint32_t at = table.head->arena_end;
+    const std::uint64_t length = entry_length(name.size(), fingerprint.size());
+    auto* place = span_.at<DirectoryEntry>(table.offset + at);
+    span_.announce(place, length);
+    *place = entry;
+    char* text = reinterpret_cast<char*>(place + 1);
+    std::memcpy(text, name.data(), name.size());
+    if (!fingerprint.empty())
+        std::memcpy(text + name.size(), fingerprint.data(), fingerprint.size());
+    const std::uint64_t written = sizeof(DirectoryEntry) + name.size() + fingerprint.size();
+    std::memset(reinterpret_cast<char*>(place) + written, 0, length - written);
+    DirectoryHead head = *table.head;
+    head.live += 1;
+    head.used_slots += slot_empty(table.slots[index]) ? 1 : 0;
+    head.arena_end += static_cast<std::uint32_t>(length);
+    span_.store(table.slots[index], DirectorySlot{at, hash});
+    span_.store(*table.head, head);
+}
+
+RootDirectory::Table RootDirectory::rebuild(const std::optional<Table>& old, std::uint64_t extra) {
+    std::uint64_t live_bytes = extra;
+    std::uint32_t live = 1;
+    if (old)
+        for (std::uint32_t index = 0; index < old->head->slots; ++index)
+            if (old->slots[index].entry != 0) {
+                live_bytes += view(*old, old->slots[index].entry).length;
+                ++live;
+            }
+    // Twice what is needed, so that additions stay constant on average.
+    std::uint64_t bytes = page_bytes;
+    while (slots_usable(slots_for(bytes)) < live * 3 / 2 + 1 || bytes - arena_begin(slots_for(bytes)) < (old ? live_bytes * 3 / 2 : live_bytes))
+        bytes *= 2;
+    if (bytes > run_bytes_max)
+        throw HeapFull(extra, 0);
+    const Table fresh = create(bytes);
+    if (old) {
+        for (std::uint32_t index = 0; index < old->head->slots; ++index) {
+            const DirectorySlot slot = old->slots[index];
+            if (slot.entry == 0)
+                continue;
+            const View entry = view(*old, slot.entry);
+            if (fresh.head->live + 2 > slots_usable(fresh.head->slots) || fresh.bytes - fresh.head->arena_end < entry.length)
+                throw_corrupt(old->offset, "entries of the root directory overlap");
+            append(fresh, *entry.entry, entry.name, entry.fingerprint, slot.hash);
+        }
+    }
+    span_.store(pages_.super().directory, fresh.offset);
+    if (old)
+        if (const auto run = runs_.find(static_cast<Page>(old->offset / page_bytes)))
+            runs_.free(*run);
+    return fresh;
+}
+
+void RootDirectory::add(const Root& root) {
+    if (root.name.empty() || root.name.size() > name_bytes_max)
+        throw Error(errc::invalid_argument, "a root's name has 1 to 1024 bytes, not " + std::to_string(root.name.size()));
+    if (root.fingerprint.size() > fingerprint_bytes_max)
+        throw Error(errc::invalid_argument, "a fingerprint has at most 4096 bytes, not " + std::to_string(root.fingerprint.size()));
+    const std::uint32_t hash = hash_of(root.name);
+    auto found = table();
+    if (found && locate(*found, root.name, hash))
+        throw Error(errc::name_taken, "the name \"" + root.name + "\" is taken; remove it first");
+    const std::uint64_t length = entry_length(root.name.size(), root.fingerprint.size());
+    if (!found || found->head->used_slots + 1 > slots_usable(found->head->slots) || found->bytes - found->head->arena_end < length)
+        found = rebuild(found, length);
+    append(*found, {root.object.value, root.bytes, root.count, static_cast<std::uint32_t>(root.name.size()), static_cast<std::uint32_t>(root.fingerprint.size())}, root.name,
+           root.fingerprint, hash);
+}
+
+bool RootDirectory::remove(std::string_view name) {
+    const auto found = table();
+    if (!found)
+        return false;
+    const auto index = locate(*found, name, hash_of(name));
+    if (!index)
+        return false;
+    if (found->head->live == 0)
+        throw_corrupt(found->offset, "the root directory counts fewer names than it has");
+    span_.store(found->slots[*index], removed_slot);
+    span_.store(found->head->live, found->head->live - 1);
+    return true;
+}
+
+void RootDirectory::check(std::vector<Damage>& damages, std::size_t limit) const {
+    try {
+        const auto found = table();
+        if (!found)
+            return;
+        std::uint32_t live = 0;
+        std::uint32_t used = 0;
+        for (std::uint32_t index = 0; index < found->head->slots && damages.size() < limit; ++index) {
+            const DirectorySlot slot = found->slots[index];
+            used += slot_empty(slot) ? 0 : 1;
+            if (slot.entry == 0)
+                continue;
+            ++live;
+            const View entry = view(*found, slot.entry);
+            const std::uint64_t object = entry.entry->object;
+            if (hash_of(entry.name) != slot.hash || locate(*found, entry.name, slot.hash) != index)
+                damages.push_back({{found->offset + slot.entry}, "the name of a root can't be found by its hash"});
+            if (object >= std::uint64_t{pages_.extent()} * page_bytes && entry.entry->bytes != 0)
+                damages.push_back({{found->offset + slot.entry}, "a root's object lies outside the extent"});
+        }
+        if (damages.size() < limit && (live != found->head->live || used != found->head->used_slots))
+            damages.push_back({{found->offset}, "the root directory's counts differ from its slots"});
+    } catch (const Error& error) {
+        if (damages.size() < limit)
+            damages.push_back({{error.offset()}, error.what()});
+    }
+}
+
+}  // namespace taiyen::heap

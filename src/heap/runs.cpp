@@ -1,0 +1,210 @@
+#include "heap/runs.hpp"
+
+#include <algorithm>
+
+namespace taiyen::heap {
+
+using layout::RunKind;
+
+namespace {
+
+constexpr Page full_pages(std::uint64_t bytes) { return static_cast<Page>(bytes / page_bytes); }
+constexpr unsigned tail_of(std::uint64_t bytes) { return static_cast<unsigned>(bytes % page_bytes / layout::granule_bytes); }
+
+}  // namespace
+
+void Runs::write(Page head, std::uint64_t bytes, RunKind kind) {
+    const Page pages = full_pages(bytes);
+    const unsigned tail = tail_of(bytes);
+    layout::RunLine line{};
+    line.bytes = bytes;
+    line.kind = static_cast<std::uint32_t>(kind);
+    layout::RunLine& place = pages_.run_line(head);
+    span_.announce(&place, offsetof(layout::RunLine, zero));
+    place.bytes = line.bytes;
+    place.kind = line.kind;
+    place.zero_word = 0;
+    pages_.write_states({head, 1}, PageState::run_head);
+    if (pages > 1)
+        pages_.write_states({head + 1, pages - 1}, PageState::run_body);
+    const bool own_tail = tail != 0 && pages_.is_available(head + pages);
+    if (own_tail)
+        pages_.write_states({head + pages, 1}, PageState::small_room);
+    pages_.refresh({head, pages + (own_tail ? 1 : 0)});
+    if (own_tail)
+        small_.begin_tail(head + pages, tail);
+}
+
+Page Runs::allocate(std::uint64_t bytes, Page alignment, RunKind kind) {
+    const Page total = full_pages(bytes) + (tail_of(bytes) != 0 ? 1 : 0);
+    const Page head = supply_.find(total, alignment, bytes);
+    write(head, bytes, kind);
+    return head;
+}
+
+bool Runs::allocate_at(Page head, std::uint64_t bytes) {
+    const Page pages = full_pages(bytes);
+    const unsigned tail = tail_of(bytes);
+    if (pages_.count_available(head, pages) != pages)
+        return false;
+    if (tail == 0) {
+        supply_.back_with_blocks({head, pages});
+        write(head, bytes, RunKind::user);
+        return true;
+    }
+    const Page last = head + pages;
+    if (pages_.is_available(last)) {
+        supply_.back_with_blocks({head, pages + 1});
+        write(head, bytes, RunKind::user);
+        return true;
+    }
+    if (!pages_.is_small(last) || !range_free(pages_.line(last), 0, tail))
+        return false;
+    supply_.back_with_blocks({head, pages});
+    write(head, bytes, RunKind::user);
+    small_.add_tail(last, tail);
+    return true;
+}
+
+std::optional<Run> Runs::find(Page head) const {
+    if (pages_.state(head) != PageState::run_head)
+        return std::nullopt;
+    const layout::RunLine& line = pages_.run_line(head);
+    Run run;
+    run.head = head;
+    run.bytes = line.bytes;
+    run.kind = static_cast<RunKind>(line.kind);
+    const Page end = std::min(pages_.geometry().region(Geometry::region_of(head)).end, pages_.extent());
+    if (run.bytes < page_bytes || run.bytes % layout::granule_bytes != 0 || run.bytes / page_bytes > end - head ||
+        (run.kind != RunKind::user && run.kind != RunKind::directory))
+        return std::nullopt;
+    run.pages = full_pages(run.bytes);
+    run.tail_granules = tail_of(run.bytes);
+    if (run.pages > 1 && pages_.count_equal(head + 1, run.pages - 1, PageState::run_body) != run.pages - 1)
+        return std::nullopt;
+    const Page behind = head + run.pages;
+    if (behind < end && pages_.state(behind) == PageState::run_body)
+        return std::nullopt;
+    if (run.tail_granules == 0) {
+        run.growth = behind < end ? pages_.count_equal(behind, end - behind, PageState::growth) : 0;
+        return run;
+    }
+    if (behind >= end || !pages_.is_small(behind) || front_granules(pages_.line(behind)) != run.tail_granules)
+        return std::nullopt;
+    return run;
+}
+
+std::optional<Run> Runs::find_owner(Page page) const {
+    const Page first = pages_.geometry().region(Geometry::region_of(page)).first_user;
+    Page head = page;
+    if (pages_.is_small(page)) {
+        if (page == first)
+            return std::nullopt;
+        --head;
+    }
+    while (head > first && (pages_.state(head) == PageState::growth || pages_.state(head) == PageState::run_body))
+        --head;
+    return find(head);
+}
+
+void Runs::free(const Run& run) {
+    layout::RunLine& line = pages_.run_line(run.head);
+    span_.announce(&line, offsetof(layout::RunLine, zero));
+    line.bytes = 0;
+    line.kind = 0;
+    count_growth(-std::int64_t{run.growth});
+    pages_.set_states({run.head, run.pages + run.growth}, PageState::available);
+    if (run.tail_granules != 0)
+        small_.end_tail(run.head + run.pages, run.tail_granules);
+}
+
+void Runs::count_growth(std::int64_t pages) {
+    if (pages == 0)
+        return;
+    std::uint64_t& count = pages_.super().growth_pages;
+    const std::uint64_t change = static_cast<std::uint64_t>(pages);
+    span_.store(count, pages < 0 && count < static_cast<std::uint64_t>(-pages) ? 0 : count + change);
+}
+
+Page Runs::reserve(Page first, Page limit) {
+    if (limit == 0 || !pages_.is_user(first))
+        return 0;
+    const Page pages = pages_.count_equal(first, limit, PageState::available);
+    if (pages != 0)
+        pages_.set_states({first, pages}, PageState::growth);
+    return pages;
+}
+
+bool Runs::resize_in_place(Run run, Page pages) {
+    const Page end = pages_.geometry().region(Geometry::region_of(run.head)).end;
+    if (pages > end - run.head)
+        return false;
+    // What can be had, before anything is changed.
+    const Page own = run.pages + run.growth;
+    const Page behind = run.head + run.pages;
+    if (pages > run.pages && run.tail_granules == 0 && pages > own) {
+        const Page next = run.head + own;
+        Page following = next < std::min(end, pages_.extent()) ? pages_.count_available(next, pages - own) : 0;
+        if (own + following < pages && next + following == pages_.extent() && supply_.extend_to(run.head + pages))
+            following = pages - own;
+        if (own + following < pages)
+            return false;
+        supply_.back_with_blocks({next, pages - own});
+    } else if (pages > run.pages && run.tail_granules != 0) {
+        const Page next = behind + 1;
+        const Page more = pages - run.pages - 1;
+        Page following = more != 0 && next < std::min(end, pages_.extent()) ? pages_.count_available(next, more) : 0;
+        if (following < more && next + following == pages_.extent() && small_.only_tail(behind, run.tail_granules) && supply_.extend_to(run.head + pages))
+            following = more;
+        if (following < more || !small_.only_tail(behind, run.tail_granules))
+            return false;
+        if (more != 0)
+            supply_.back_with_blocks({next, more});
+    }
+    // Then the change: a run without tail and growth, of the new size.
+    if (run.tail_granules != 0) {
+        if (pages > run.pages)
+            small_.surrender_tail(behind);
+        else
+            small_.end_tail(behind, run.tail_granules);
+    }
+    if (run.growth != 0)
+        pages_.write_states({behind, run.growth}, PageState::available);
+    if (pages > run.pages)
+        pages_.write_states({behind, pages - run.pages}, PageState::run_body);
+    else if (pages < run.pages)
+        pages_.write_states({run.head + pages, run.pages - pages}, PageState::available);
+    span_.store(pages_.run_line(run.head).bytes, std::uint64_t{pages} * page_bytes);
+    pages_.refresh({run.head, std::max(pages, own)});
+    const Page rest = run.head + pages;
+    const Page reserved = rest < std::min(end, pages_.extent()) ? reserve(rest, pages / 2) : 0;
+    count_growth(std::int64_t{reserved} - std::int64_t{run.growth});
+    return true;
+}
+
+Page Runs::allocate_growing(Page pages) {
+    const auto roomy = pages_.find_available(pages + pages / 2);
+    Page head = 0;
+    if (roomy) {
+        head = *roomy;
+        supply_.back_with_blocks({head, pages});
+    } else {
+        head = supply_.find(pages, 1, pages * page_bytes);
+    }
+    write(head, pages * page_bytes, RunKind::user);
+    const Page end = pages_.geometry().region(Geometry::region_of(head)).end;
+    const Page rest = head + pages;
+    count_growth(rest < std::min(end, pages_.extent()) ? reserve(rest, pages / 2) : 0);
+    return head;
+}
+
+std::optional<Page> Runs::allocate_below(Page pages, Page before) {
+    const auto lower = pages_.find_available(pages);
+    if (!lower || *lower >= before)
+        return std::nullopt;
+    supply_.back_with_blocks({*lower, pages});
+    write(*lower, pages * page_bytes, RunKind::user);
+    return lower;
+}
+
+}  // namespace taiyen::heap

@@ -1,0 +1,57 @@
+#pragma once
+/// Blocks of a page and more: runs of pages, with a tail inside a page of small blocks, or with pages reserved for growth behind them.
+///
+/// A run is a head page, body pages, and one of: nothing; a tail (the front granules of the next page, occupied without a start); growth pages.
+/// (I1) `find` believes a head only if its line agrees with the states of its pages.
+/// (I2) Growth pages belong to the run right before them and are given up before anybody gets HeapFull.
+
+#include <optional>
+
+#include "heap/page_supply.hpp"
+#include "heap/small_blocks.hpp"
+
+namespace taiyen::heap {
+
+struct Run {
+    Page head = 0;
+    Page pages = 0;             ///< full pages
+    unsigned tail_granules = 0; ///< in the page behind them
+    Page growth = 0;            ///< pages reserved behind them
+    std::uint64_t bytes = 0;
+    layout::RunKind kind = layout::RunKind::user;
+};
+
+class Runs {
+public:
+    Runs(const Span& span, PageMap& pages, PageSupply& supply, SmallBlocks& small) : span_(span), pages_(pages), supply_(supply), small_(small) {}
+
+    /// A run of `bytes` (a multiple of the granule, at least a page), its head a multiple of `alignment` pages. Throws: HeapFull, Error{corrupt}.
+    Page allocate(std::uint64_t bytes, Page alignment, layout::RunKind kind = layout::RunKind::user);
+    /// Exactly there; false if a page isn't free. Requires: the pages lie in the extent and in one region.
+    bool allocate_at(Page head, std::uint64_t bytes);
+    /// The run whose head the page is; nothing if it is none or contradicts itself. Requires: is_user(page).
+    std::optional<Run> find(Page head) const;
+    /// The run that a body, growth or tail page belongs to. Requires: is_user(page).
+    std::optional<Run> find_owner(Page page) const;
+    void free(const Run& run);
+
+    /// Makes the run `pages` full pages in place (its tail becomes a page of its own); up to half as many stay reserved behind it. False if it can't.
+    bool resize_in_place(Run run, Page pages);
+    /// A run of `pages` pages, with up to half as many behind it reserved for growth if they are free.
+    Page allocate_growing(Page pages);
+    /// A run of `pages` pages below `before`, if there is room without growing.
+    std::optional<Page> allocate_below(Page pages, Page before);
+
+private:
+    void write(Page head, std::uint64_t bytes, layout::RunKind kind);
+    /// Reserves up to `limit` free pages with disk blocks from `first` on.
+    Page reserve(Page first, Page limit);
+    void count_growth(std::int64_t pages);
+
+    const Span& span_;
+    PageMap& pages_;
+    PageSupply& supply_;
+    SmallBlocks& small_;
+};
+
+}  // namespace taiyen::heap
