@@ -9,6 +9,12 @@
 #include <taiyen/heap/access.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
+#include <taiyen/stl/allocator.hpp>
+#include <taiyen/stl/containers.hpp>
+#include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/stl/hash.hpp>
+#include <taiyen/stl/named.hpp>
+#include <taiyen/stl/storable.hpp>
 #include <taiyen/store/archive_heap.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/parameters.hpp>

@@ -1,0 +1,277 @@
+#pragma once
+/// persistent_allocator: every container has a home.
+///
+/// Where the container object lies decides where its elements go:
+/// - INSIDE: the container lies in a heap's durable memory: its elements are durable memory of that heap, always, whatever it was copied or moved from.
+/// - SCRATCH: it lies elsewhere (stack, globals, malloc): its elements are volatile memory beside a heap: the heap it was given (`taiyen::string s("bolt", heap)`),
+///   else this thread's current heap, decided at the first allocation; a copy of a container falls back to the heap of its source. None: errc::no_current_heap.
+///   Inside scratch memory the address wins too: scratch memory of that heap.
+/// - LENT: it lies elsewhere but owns durable memory: it was moved out of a heap (`auto x = std::move(v.front())`), or is a temporary that the standard library
+///   made from a container's allocator in order to swap it in.
+///
+/// Propagation: POCCA false, POCMA false (between different homes elements move one by one), POCS true with a swap that refuses different homes (report and abort);
+/// is_always_equal false. Equal: same heap, and both durable (INSIDE, LENT) or both volatile. Nothing of it is a heap pointer: heaps can move.
+/// Thread rule: a value; memory obeys the heap's rule.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <taiyen/base/export.hpp>
+#include <taiyen/heap/access.hpp>
+#include <taiyen/stl/storable.hpp>
+
+namespace taiyen {
+
+/// Anything that has a compiled heap behind it: `heap.core()`.
+template <class H>
+concept heap_like = requires(H& heap) {
+    { heap.core() } -> std::same_as<heap::HeapCore*>;
+};
+
+namespace stl {
+
+/// The allocator's eight bytes and what they mean. The address comes first: within a heap the word is zero and the address alone decides.
+class TAIYEN_EXPORT Home {
+public:
+    Home() noexcept = default;  ///< outside: undecided until the first allocation
+    Home(const Home& other) noexcept : word_(other.word_seen_from(this)) {}
+    Home& operator=(const Home& other) noexcept {
+        word_ = other.word_seen_from(this);
+        return *this;
+    }
+    ~Home() = default;
+    /// Scratch memory of `core` for an object outside. Null throws Error{closed}.
+    explicit Home(heap::HeapCore* core);
+    /// The home that the address `place` gives; outside every heap, that of `otherwise`.
+    Home(const void* place, const Home& otherwise) noexcept;
+    /// For a copy of a container: undecided, with this home's heap as the last resort.
+    Home for_copy() const noexcept;
+
+    /// Throws: HeapFull, Error{no_current_heap | closed | read_only | …}.
+    void* allocate(std::size_t bytes, std::size_t alignment);
+    bool operator==(const Home& other) const noexcept;
+    /// Reports and aborts if the homes differ.
+    void swap(Home& other) noexcept;
+    /// Whether `source`, another object, has a different home than an object at `place`: what is moved from there may carry memory that must not come along.
+    static bool differs(const void* place, const void* source) noexcept;
+
+private:
+    /// Bits 0–1: kind; 16–31: first slot of the heap; 32–63: serial of the scope that lent (0: none).
+    enum Kind : std::uint64_t { undecided = 0, given = 1, lent = 2, last_resort = 3 };
+    struct Effective {
+        heap::HeapCore* core;
+        bool durable;
+    };
+    static std::uint64_t word(Kind kind, const heap::HeapCore& core) noexcept;
+    Kind kind() const noexcept { return static_cast<Kind>(word_ & 3U); }
+    heap::HeapCore* core() const noexcept;
+    std::uint64_t word_seen_from(const void* place) const noexcept;
+    Effective effective() const noexcept;
+
+    std::uint64_t word_ = 0;
+};
+
+/// Whether moving an A from another home has to become a copy: its move constructor might hand over memory.
+template <class A>
+inline constexpr bool carries_memory = std::is_rvalue_reference_v<A&&> && !std::is_const_v<std::remove_reference_t<A>> &&
+                                       std::is_class_v<std::remove_reference_t<A>> && !std::is_trivially_copyable_v<std::remove_reference_t<A>> &&
+                                       std::is_copy_constructible_v<std::remove_reference_t<A>>;
+
+/// What `A&&` becomes if moving is off.
+template <class A>
+using copied_t = std::conditional_t<carries_memory<A>, const std::remove_reference_t<A>&, A&&>;
+
+template <class T>
+inline constexpr bool is_pair = false;
+template <class A, class B>
+inline constexpr bool is_pair<std::pair<A, B>> = true;
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... A>
+inline constexpr bool is_tuple<std::tuple<A...>> = true;
+
+/// Types that can't carry memory from home to home: constructed without a look at where anything lies.
+template <class T>
+inline constexpr bool is_plain = std::is_trivially_copyable_v<T>;
+template <class A, class B>
+inline constexpr bool is_plain<std::pair<A, B>> = is_plain<std::remove_cv_t<A>> && is_plain<std::remove_cv_t<B>>;
+
+/// Calls `next` with the arguments that construct a T at `place`: the allocator where T takes one, pairs piece by piece, and copies where a move would smuggle.
+template <class T, class Allocator, class Next, class... A>
+void with_arguments(const void* place, const Allocator& allocator, Next&& next, A&&... arguments);
+
+template <class T, class Allocator, class Next, class... A1, class... A2>
+void with_pieces(const void* place, const Allocator& allocator, Next&& next, std::tuple<A1...>& first, std::tuple<A2...>& second) {
+    std::apply(
+        [&](auto&... pieces1) {
+            with_arguments<typename T::first_type>(
+                place, allocator,
+                [&](auto&&... ready1) {
+                    std::apply(
+                        [&](auto&... pieces2) {
+                            with_arguments<typename T::second_type>(
+                                place, allocator,
+                                [&](auto&&... ready2) {
+                                    next(std::piecewise_construct, std::forward_as_tuple(std::forward<decltype(ready1)>(ready1)...),
+                                         std::forward_as_tuple(std::forward<decltype(ready2)>(ready2)...));
+                                },
+                                std::forward<A2>(pieces2)...);
+                        },
+                        second);
+                },
+                std::forward<A1>(pieces1)...);
+        },
+        first);
+}
+
+template <class T, class Allocator, class Next, class... A>
+void with_pair_arguments(const void* place, const Allocator& allocator, Next&& next, A&&... arguments) {
+    if constexpr (sizeof...(A) == 0) {
+        std::tuple<> first;
+        std::tuple<> second;
+        with_pieces<T>(place, allocator, next, first, second);
+    } else if constexpr (sizeof...(A) == 1) {
+        [&]<class P>(P&& source) {
+            if constexpr (is_pair<std::remove_cvref_t<P>>) {
+                auto first = std::forward_as_tuple(std::get<0>(std::forward<P>(source)));
+                auto second = std::forward_as_tuple(std::get<1>(std::forward<P>(source)));
+                with_pieces<T>(place, allocator, next, first, second);
+            } else {
+                // Something that converts to the pair: made outside, then taken apart.
+                T made(std::forward<P>(source));
+                auto first = std::forward_as_tuple(std::forward<typename T::first_type>(made.first));
+                auto second = std::forward_as_tuple(std::forward<typename T::second_type>(made.second));
+                with_pieces<T>(place, allocator, next, first, second);
+            }
+        }(std::forward<A>(arguments)...);
+    } else if constexpr (sizeof...(A) == 2) {
+        [&]<class A1, class A2>(A1&& one, A2&& two) {
+            auto first = std::forward_as_tuple(std::forward<A1>(one));
+            auto second = std::forward_as_tuple(std::forward<A2>(two));
+            with_pieces<T>(place, allocator, next, first, second);
+        }(std::forward<A>(arguments)...);
+    } else {
+        [&](std::piecewise_construct_t, auto first, auto second) { with_pieces<T>(place, allocator, next, first, second); }(std::forward<A>(arguments)...);
+    }
+}
+
+template <class T, class Allocator, class Next, class... A>
+void with_arguments(const void* place, const Allocator& allocator, Next&& next, A&&... arguments) {
+    using Plain = std::remove_cv_t<T>;
+    if constexpr (is_pair<Plain>) {
+        with_pair_arguments<Plain>(place, allocator, next, std::forward<A>(arguments)...);
+    } else if constexpr (std::uses_allocator_v<Plain, Allocator> && !is_tuple<Plain>) {
+        if constexpr (std::is_constructible_v<Plain, std::allocator_arg_t, const Allocator&, A&&...>) {
+            next(std::allocator_arg, allocator, std::forward<A>(arguments)...);
+        } else {
+            static_assert(std::is_constructible_v<Plain, A&&..., const Allocator&>, "the type takes an allocator, but not with these arguments");
+            next(std::forward<A>(arguments)..., allocator);
+        }
+    } else {
+        const auto finish = [&]<class... B>(B&&... ready) {
+            if constexpr (is_tuple<Plain>) {
+                next(std::allocator_arg, allocator, std::forward<B>(ready)...);
+            } else {
+                next(std::forward<B>(ready)...);
+            }
+        };
+        if constexpr ((carries_memory<A> || ...) && std::is_constructible_v<Plain, copied_t<A>...>) {
+            if (((carries_memory<A> && Home::differs(place, std::addressof(arguments))) || ...)) {
+                finish(static_cast<copied_t<A>>(arguments)...);
+                return;
+            }
+        }
+        finish(std::forward<A>(arguments)...);
+    }
+}
+
+}  // namespace stl
+
+template <class T>
+class persistent_allocator {
+public:
+    using value_type = T;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    using is_always_equal = std::false_type;
+    using propagate_on_container_copy_assignment = std::false_type;
+    using propagate_on_container_move_assignment = std::false_type;
+    using propagate_on_container_swap = std::true_type;
+
+    persistent_allocator() noexcept = default;
+    template <class U>
+    persistent_allocator(const persistent_allocator<U>& other) noexcept : home_(other.home_) {}  // NOLINT: allocators convert
+    /// From a heap: `taiyen::vector<int> v(heap)`. Throws: Error{closed}.
+    template <heap_like H>
+    persistent_allocator(H& heap) : home_(heap.core()) {}  // NOLINT: containers take the heap itself
+    explicit persistent_allocator(heap::HeapCore& core) : home_(&core) {}
+
+    /// Throws: HeapFull, std::bad_array_new_length, Error{no_current_heap | closed | read_only | poisoned | forked | no_transaction}.
+    [[nodiscard]] T* allocate(std::size_t count) {
+        if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T)));
+    }
+    /// By the block's own heap; a bad pointer is reported and changes nothing.
+    void deallocate(T* block, std::size_t) noexcept { heap::deallocate(const_cast<std::remove_cv_t<T>*>(block)); }
+
+    /// Constructs a U whose home is where `place` lies, at every level of nesting.
+    template <class U, class... A>
+    void construct(U* place, A&&... arguments) {
+        stl::check_storable<U>();
+        const auto build = [place]<class... B>(B&&... ready) {
+            ::new (const_cast<void*>(static_cast<const volatile void*>(place))) U(std::forward<B>(ready)...);
+        };
+        if constexpr (stl::is_plain<std::remove_cv_t<U>>) {
+            build(std::forward<A>(arguments)...);
+        } else {
+            const persistent_allocator settled(stl::Home(place, home_));
+            stl::with_arguments<U>(place, settled, build, std::forward<A>(arguments)...);
+        }
+    }
+
+    persistent_allocator select_on_container_copy_construction() const noexcept { return persistent_allocator(home_.for_copy()); }
+
+    template <class U>
+    bool operator==(const persistent_allocator<U>& other) const noexcept {
+        return home_ == other.home_;
+    }
+    friend void swap(persistent_allocator& left, persistent_allocator& right) noexcept { left.home_.swap(right.home_); }
+
+private:
+    template <class>
+    friend class persistent_allocator;
+    explicit persistent_allocator(const stl::Home& home) noexcept : home_(home) {}
+
+    stl::Home home_;
+};
+
+template <class T>
+inline constexpr bool stl::is_durable_allocator<persistent_allocator<T>> = true;
+
+static_assert(sizeof(persistent_allocator<int>) == 8, "the allocator is part of every stored container");
+
+/// This thread's current heap while it lives: what containers outside any heap use if they were given none. Scopes nest; destroy them in reverse order.
+class [[nodiscard]] CurrentHeap {
+public:
+    /// Throws: Error{closed}.
+    template <heap_like H>
+    explicit CurrentHeap(H& heap) : CurrentHeap(heap.core()) {}
+    explicit CurrentHeap(heap::HeapCore& core) : CurrentHeap(&core) {}
+    ~CurrentHeap() { heap::exchange_current_core(before_); }
+    CurrentHeap(const CurrentHeap&) = delete;
+    CurrentHeap& operator=(const CurrentHeap&) = delete;
+
+private:
+    explicit CurrentHeap(heap::HeapCore* core) {
+        if (core == nullptr) heap::throw_closed();
+        before_ = heap::exchange_current_core(core);
+    }
+    heap::HeapCore* before_ = nullptr;
+};
+
+}  // namespace taiyen

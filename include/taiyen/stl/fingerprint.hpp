@@ -1,0 +1,47 @@
+#pragma once
+/// The fingerprint of a stored type: a text that differs when the bytes of two types may mean something different.
+///
+/// The compiler's mangled name (GCC and Clang agree), size, alignment and the standard library's binary interface. Stored with each named object and compared when
+/// it is asked for. It can't see that a struct's members changed while its size stayed.
+
+#include <string>
+#include <string_view>
+#include <typeinfo>
+
+#include <taiyen/stl/hash.hpp>
+
+namespace taiyen::stl {
+
+/// Whether the type's name depends on the source file it stands in: such types can't be recognised by another program.
+template <class T>
+consteval bool is_nameless() {
+    const std::string_view name = __PRETTY_FUNCTION__;
+    return name.find("{anonymous}") != std::string_view::npos || name.find("(anonymous namespace)") != std::string_view::npos || name.find("(lambda") != std::string_view::npos ||
+           name.find("<lambda") != std::string_view::npos || name.find("(unnamed") != std::string_view::npos || name.find("<unnamed") != std::string_view::npos;
+}
+
+/// What the standard library adds to the layout of its types.
+constexpr std::string_view library_tags() {
+#if defined(_GLIBCXX_DEBUG)
+    return "debug";
+#elif defined(_GLIBCXX_RELEASE) && defined(_GLIBCXX_USE_CXX11_ABI) && _GLIBCXX_USE_CXX11_ABI
+    return "cxx11";
+#elif defined(_GLIBCXX_RELEASE)
+    return "cxx03";
+#elif defined(_LIBCPP_ABI_VERSION)
+    return "libc++";
+#else
+    return "other";
+#endif
+}
+
+template <class T>
+std::string fingerprint() {
+    static_assert(!is_nameless<T>(), "taiyen: types of anonymous namespaces, lambdas and unnamed types can't be named objects: another program could not recognise them");
+    constexpr std::size_t longest_name = 3500;  // the directory of names takes 4 KiB
+    std::string text = typeid(T).name();
+    if (text.size() > longest_name) text = text.substr(0, longest_name) + "#" + std::to_string(hash_bytes(text.data(), text.size()));
+    return text + " " + std::to_string(sizeof(T)) + " bytes aligned to " + std::to_string(alignof(T)) + ", " + std::string(library_tags());
+}
+
+}  // namespace taiyen::stl

@@ -1,0 +1,150 @@
+#pragma once
+/// Objects in a heap, found by name or by pointer: construct, find, destroy, make.
+///
+/// Construction hands the heap to everything that takes an allocator, at every level of nesting; a constructor that throws leaves nothing behind.
+/// The functions on a HeapCore are the members of the heap classes without the class. Thread rule: as the heap.
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <taiyen/base/report.hpp>
+#include <taiyen/heap/access.hpp>
+#include <taiyen/stl/allocator.hpp>
+#include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/store/archive_heap.hpp>
+
+namespace taiyen {
+namespace stl {
+
+template <class T>
+consteval void check_object() {
+    static_assert(std::is_object_v<T> && !std::is_array_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T>,
+                  "taiyen: objects of a heap are classes and values; for arrays use taiyen::vector or std::array");
+    check_storable<T>();
+}
+
+/// An object of the heap without a name.
+template <class T, class... A>
+T* make(heap::HeapCore& core, A&&... arguments) {
+    check_object<T>();
+    struct Undo {
+        void* block;
+        ~Undo() { heap::deallocate(block); }
+    } undo{heap::allocate_durable(core, sizeof(T), alignof(T))};
+    auto* const object = static_cast<T*>(undo.block);
+    persistent_allocator<T>(core).construct(object, std::forward<A>(arguments)...);
+    undo.block = nullptr;
+    return object;
+}
+
+/// Destroys what `make` made. Null: nothing happens. A pointer that isn't a live object of the heap is reported and left alone.
+template <class T>
+void destroy_object(heap::HeapCore& core, T* object) {
+    check_object<T>();
+    if (object == nullptr) return;
+    if (!heap::in_durable(core, object)) {
+        report({errc::foreign_pointer, object, "an object was to be destroyed that lies outside the heap; it is left alone"});
+    } else if (heap::usable_size(core, object) < sizeof(T)) {
+        report({errc::double_free, object, "an object was to be destroyed that is not the start of a live block (destroyed twice, or part of another object); it is left alone"});
+    } else {
+        std::destroy_at(object);
+        heap::deallocate(object);
+    }
+}
+
+/// The object's address if it exists. Throws: Error{type_mismatch}.
+template <class T>
+T* find(const heap::HeapCore& core, std::string_view name) {
+    check_object<T>();
+    const auto found = heap::find_named(core, name);
+    if (!found) return nullptr;
+    if (const std::string asked = fingerprint<T>(); found->fingerprint != asked) heap::throw_type_mismatch(core, name, found->fingerprint, asked);
+    return static_cast<T*>(found->object);
+}
+
+template <class T, class... A>
+T& construct(heap::HeapCore& core, std::string_view name, A&&... arguments) {
+    check_object<T>();
+    if (heap::find_named(core, name)) heap::throw_name_taken(core, name);
+    struct Undo {
+        heap::HeapCore& core;
+        T* object;
+        ~Undo() {
+            if (object == nullptr) return;
+            std::destroy_at(object);
+            heap::deallocate(object);
+        }
+    } undo{core, make<T>(core, std::forward<A>(arguments)...)};
+    heap::add_named(core, name, {undo.object, sizeof(T), 1, fingerprint<T>()});
+    return *std::exchange(undo.object, nullptr);
+}
+
+template <class T, class... A>
+T& find_or_construct(heap::HeapCore& core, std::string_view name, A&&... arguments) {
+    if (T* const found = find<T>(core, name)) return *found;
+    return construct<T>(core, name, std::forward<A>(arguments)...);
+}
+
+template <class T>
+bool destroy(heap::HeapCore& core, std::string_view name) {
+    T* const object = find<T>(core, name);
+    if (object == nullptr) return false;
+    heap::remove_named(core, name);  // first: it may throw, and then nothing has happened
+    std::destroy_at(object);
+    heap::deallocate(object);
+    return true;
+}
+
+inline heap::HeapCore& open_core(heap::HeapCore* core) {
+    if (core == nullptr) heap::throw_closed();
+    return *core;
+}
+
+}  // namespace stl
+
+template <class T>
+persistent_allocator<T> ArchiveHeap::allocator() {
+    return persistent_allocator<T>(stl::open_core(core()));
+}
+
+template <class T, class... A>
+T& ArchiveHeap::construct(std::string_view name, A&&... arguments) {
+    return stl::construct<T>(stl::open_core(core()), name, std::forward<A>(arguments)...);
+}
+
+template <class T, class... A>
+T& ArchiveHeap::find_or_construct(std::string_view name, A&&... arguments) {
+    return stl::find_or_construct<T>(stl::open_core(core()), name, std::forward<A>(arguments)...);
+}
+
+template <class T>
+T* ArchiveHeap::find(std::string_view name) {
+    return stl::find<T>(stl::open_core(core()), name);
+}
+
+template <class T>
+const T* ArchiveHeap::find(std::string_view name) const {
+    return stl::find<T>(stl::open_core(core()), name);
+}
+
+template <class T>
+bool ArchiveHeap::destroy(std::string_view name) {
+    return stl::destroy<T>(stl::open_core(core()), name);
+}
+
+template <class T, class... A>
+T* ArchiveHeap::make(A&&... arguments) {
+    return stl::make<T>(stl::open_core(core()), std::forward<A>(arguments)...);
+}
+
+template <class T>
+void ArchiveHeap::destroy_object(T* object) {
+    stl::destroy_object(stl::open_core(core()), object);
+}
+
+}  // namespace taiyen

@@ -1,0 +1,237 @@
+#pragma once
+/// `storable<T>`: what may lie in a heap that outlives the program. Rejected as far as the compiler can know.
+///
+/// Bytes are stored as they are and found again by another process of another build, at the same address: pointers into the heap stay good, pointers to code
+/// (virtual functions, `std::function`, function pointers) and to memory of the program (`std::string`, `std::vector`, smart pointers) do not. Standard
+/// wrappers, containers of this library and aggregates are looked through; a class with constructors of its own is believed.
+
+#include <any>
+#include <array>
+#include <complex>
+#include <concepts>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace taiyen {
+namespace stl {
+
+/// What is wrong with a type.
+enum class Flaw { none, reference, function, code_pointer, polymorphic, type_erased, smart_pointer, foreign_container, outside_memory, nested_reference, member };
+
+/// Allocators that keep a container inside a heap specialise this.
+template <class A>
+inline constexpr bool is_durable_allocator = false;
+
+template <class T>
+concept has_allocator = requires { typename T::allocator_type; };
+
+template <class T, class... Seen>
+consteval Flaw flaw_of();
+
+template <class... T>
+struct Types {};
+
+/// The first flaw among the types.
+template <class Seen, class... T>
+struct FirstFlaw;
+template <class... Seen, class... T>
+struct FirstFlaw<Types<Seen...>, T...> {
+    static consteval Flaw value() {
+        Flaw flaw = Flaw::none;
+        ((flaw = flaw == Flaw::none ? flaw_of<T, Seen...>() : flaw), ...);
+        return flaw;
+    }
+};
+
+/// Wrappers of the standard library that hold their arguments' values.
+template <class T, class Seen>
+struct Members {
+    static constexpr bool known = false;
+};
+template <class Seen, class... T>
+struct KnownMembers {
+    static constexpr bool known = true;
+    static consteval Flaw flaw() { return FirstFlaw<Seen, T...>::value(); }
+};
+template <class A, class B, class Seen>
+struct Members<std::pair<A, B>, Seen> : KnownMembers<Seen, A, B> {};
+template <class... T, class Seen>
+struct Members<std::tuple<T...>, Seen> : KnownMembers<Seen, T...> {};
+template <class... T, class Seen>
+struct Members<std::variant<T...>, Seen> : KnownMembers<Seen, T...> {};
+template <class T, class Seen>
+struct Members<std::optional<T>, Seen> : KnownMembers<Seen, T> {};
+template <class T, std::size_t N, class Seen>
+struct Members<std::array<T, N>, Seen> : KnownMembers<Seen, T> {};
+template <class T, class Seen>
+struct Members<std::complex<T>, Seen> : KnownMembers<Seen, T> {};
+
+template <class T>
+inline constexpr bool is_smart_pointer = false;
+template <class T, class D>
+inline constexpr bool is_smart_pointer<std::unique_ptr<T, D>> = true;
+template <class T>
+inline constexpr bool is_smart_pointer<std::shared_ptr<T>> = true;
+template <class T>
+inline constexpr bool is_smart_pointer<std::weak_ptr<T>> = true;
+template <class T>
+inline constexpr bool is_type_erased = std::is_same_v<T, std::any>;
+template <class R, class... A>
+inline constexpr bool is_type_erased<std::function<R(A...)>> = true;
+
+/// Elements, keys, mapped values, comparison and hash of a container.
+template <class C, class... Seen>
+consteval Flaw flaw_of_container() {
+    if constexpr (!is_durable_allocator<typename C::allocator_type>) {
+        return Flaw::foreign_container;
+    } else {
+        Flaw flaw = flaw_of<typename C::value_type, Seen...>();
+        if constexpr (requires { typename C::key_compare; }) flaw = flaw == Flaw::none ? flaw_of<typename C::key_compare, Seen...>() : flaw;
+        if constexpr (requires { typename C::hasher; }) flaw = flaw == Flaw::none ? flaw_of<typename C::hasher, Seen...>() : flaw;
+        if constexpr (requires { typename C::key_equal; }) flaw = flaw == Flaw::none ? flaw_of<typename C::key_equal, Seen...>() : flaw;
+        return flaw;
+    }
+}
+
+// Aggregates are walked without naming their members: a probe that converts to anything shows how many initialisers the aggregate takes; one that converts to
+// flawed types only must not be taken in place of any of them. Never evaluated.
+struct AnyValue {
+    template <class T>
+    operator T() const noexcept;  // NOLINT(google-explicit-constructor)
+};
+struct AnyReference {
+    template <class T>
+    operator T&() const noexcept;  // NOLINT(google-explicit-constructor)
+};
+struct NoValue {};  // taken only by constructors that take everything: they prove nothing
+template <class... Seen>
+struct FlawedValue {
+    template <class T>
+        requires(flaw_of<T, Seen...>() != Flaw::none)
+    operator T() const noexcept;  // NOLINT(google-explicit-constructor)
+};
+template <class Probe, std::size_t>
+using Repeated = Probe;
+
+inline constexpr std::size_t walked_members_max = 64;  ///< members behind these (elements of C arrays count each) are believed
+
+template <class T, std::size_t... I>
+consteval bool takes_values(std::index_sequence<I...>) {
+    return requires { T{Repeated<AnyValue, I>{}...}; };
+}
+
+/// Whether the aggregate takes the probe behind `Before` values and before `After` others.
+template <class T, class Probe, std::size_t... Before, std::size_t... After>
+consteval bool takes_at(std::index_sequence<Before...>, std::index_sequence<After...>) {
+    return requires { T{Repeated<AnyValue, Before>{}..., Probe{}, Repeated<AnyValue, After>{}...}; };
+}
+
+/// How many initialisers the aggregate takes, at most walked_members_max; 0 also if none of these numbers fits.
+template <class T, std::size_t N = 0, bool Began = false>
+consteval std::size_t initialisers() {
+    constexpr bool fits = takes_values<T>(std::make_index_sequence<N>());
+    if constexpr (Began && !fits) {
+        return N - 1;
+    } else if constexpr (N == walked_members_max || N > sizeof(T) * 8) {
+        return fits ? N : 0;
+    } else {
+        return initialisers<T, N + 1, fits>();
+    }
+}
+
+template <class T, std::size_t... I>
+consteval bool takes_reference(std::index_sequence<I...>) {
+    return ((takes_at<T, AnyReference>(std::make_index_sequence<I>(), std::index_sequence<>()) && !takes_values<T>(std::make_index_sequence<I + 1>())) || ...);
+}
+
+template <class T, class Flawed, std::size_t... I>
+consteval bool takes_flawed(std::index_sequence<I...>) {
+    constexpr std::size_t count = sizeof...(I);
+    return ((takes_at<T, Flawed>(std::make_index_sequence<I>(), std::make_index_sequence<count - 1 - I>()) &&
+             !takes_at<T, NoValue>(std::make_index_sequence<I>(), std::make_index_sequence<count - 1 - I>())) ||
+            ...);
+}
+
+template <class T, class... Seen>
+consteval Flaw flaw_of_aggregate() {
+    constexpr std::size_t count = initialisers<T>();
+    if constexpr (!std::is_copy_assignable_v<T> && !std::is_move_assignable_v<T>) {
+        if constexpr (takes_reference<T>(std::make_index_sequence<count == 0 ? 8 : count + 1>())) return Flaw::nested_reference;
+    }
+    if constexpr (takes_flawed<T, FlawedValue<Seen..., T>>(std::make_index_sequence<count>())) {
+        return Flaw::member;
+    } else {
+        return Flaw::none;
+    }
+}
+
+template <class T, class... Seen>
+consteval Flaw flaw_of() {
+    using Plain = std::remove_cv_t<T>;
+    using Known = Members<Plain, Types<Seen..., Plain>>;
+    if constexpr (std::is_reference_v<T>) {
+        return Flaw::reference;
+    } else if constexpr ((std::is_same_v<Plain, Seen> || ...)) {
+        return Flaw::none;  // looked at further out
+    } else if constexpr (std::is_function_v<T> || std::is_void_v<T>) {
+        return Flaw::function;
+    } else if constexpr (std::is_array_v<T>) {
+        return flaw_of<std::remove_extent_t<T>, Seen...>();
+    } else if constexpr (std::is_member_function_pointer_v<T>) {
+        return Flaw::code_pointer;
+    } else if constexpr (std::is_pointer_v<T>) {
+        return std::is_function_v<std::remove_pointer_t<T>> ? Flaw::code_pointer : Flaw::none;
+    } else if constexpr (!std::is_class_v<Plain>) {
+        return Flaw::none;
+    } else if constexpr (is_type_erased<Plain>) {
+        return Flaw::type_erased;
+    } else if constexpr (is_smart_pointer<Plain>) {
+        return Flaw::smart_pointer;
+    } else if constexpr (std::is_same_v<Plain, std::filesystem::path> || std::is_same_v<Plain, std::error_code>) {
+        return Flaw::outside_memory;
+    } else if constexpr (Known::known) {
+        return Known::flaw();
+    } else if constexpr (has_allocator<Plain>) {
+        return flaw_of_container<Plain, Seen..., Plain>();
+    } else if constexpr (std::is_polymorphic_v<Plain>) {
+        return Flaw::polymorphic;
+    } else if constexpr (std::is_aggregate_v<Plain> && !std::is_empty_v<Plain>) {
+        return flaw_of_aggregate<Plain, Seen...>();
+    } else {
+        return Flaw::none;
+    }
+}
+
+/// Refuses to compile, saying why, if a T can't be stored.
+template <class T>
+consteval void check_storable() {
+    constexpr Flaw flaw = flaw_of<T>();
+    static_assert(flaw != Flaw::reference && flaw != Flaw::nested_reference, "taiyen: a reference can't be stored in a heap; use a pointer to something in the heap");
+    static_assert(flaw != Flaw::function, "taiyen: functions and void can't be stored in a heap");
+    static_assert(flaw != Flaw::code_pointer, "taiyen: pointers to functions can't be stored in a heap: code lies elsewhere in the next process");
+    static_assert(flaw != Flaw::polymorphic, "taiyen: a type with virtual functions can't be stored in a heap: its table lies elsewhere in the next process; use std::variant");
+    static_assert(flaw != Flaw::type_erased, "taiyen: std::function and std::any can't be stored in a heap: they point to code and to memory of this process");
+    static_assert(flaw != Flaw::smart_pointer, "taiyen: smart pointers can't be stored in a heap; use a container, or heap.make<T>() and a raw pointer");
+    static_assert(flaw != Flaw::foreign_container,
+                  "taiyen: a container that keeps its memory outside the heap can't be stored in it; use taiyen::string, taiyen::vector, … at every level");
+    static_assert(flaw != Flaw::member,
+                  "taiyen: a member of the type can't be stored in a heap (std::string, a std container, a smart pointer, std::function or the like, at some level); "
+                  "use taiyen::string, taiyen::vector, …");
+    static_assert(flaw != Flaw::outside_memory, "taiyen: std::filesystem::path and std::error_code keep memory outside the heap");
+}
+
+}  // namespace stl
+
+/// Whether a T may lie in a heap.
+template <class T>
+concept storable = stl::flaw_of<T>() == stl::Flaw::none;
+
+}  // namespace taiyen

@@ -1,0 +1,101 @@
+#include <cstdlib>
+#include <utility>
+
+#include <taiyen/base/report.hpp>
+#include <taiyen/stl/allocator.hpp>
+
+namespace taiyen::stl {
+
+std::uint64_t Home::word(Kind kind, const heap::HeapCore& core) noexcept { return kind | std::uint64_t{heap::slot_of(core)} << 16U; }
+
+heap::HeapCore* Home::core() const noexcept { return heap::core_of_slot(static_cast<std::uint32_t>(word_ >> 16U) & 0xffffU); }
+
+Home::Home(heap::HeapCore* core) {
+    if (core == nullptr) heap::throw_closed();
+    if (heap::place_of(this).core == nullptr) word_ = word(given, *core);
+}
+
+Home::Home(const void* place, const Home& otherwise) noexcept {
+    const heap::Place at = heap::place_of(place);
+    if (at.durable || at.scratch) {
+        word_ = word(at.durable ? lent : given, *at.core);
+    } else {
+        word_ = otherwise.word_seen_from(this);
+    }
+}
+
+std::uint64_t Home::word_seen_from(const void* place) const noexcept {
+    std::uint64_t seen = word_;
+    if (seen == 0) {  // inside a heap, or undecided
+        const heap::Place own = heap::place_of(this);
+        if (!own.durable && !own.scratch) return 0;
+        seen = word(own.durable ? lent : given, *own.core);
+    }
+    const heap::Place target = heap::place_of(place);
+    return target.durable || target.scratch ? 0 : seen;
+}
+
+Home::Effective Home::effective() const noexcept {
+    if (const heap::Place own = heap::place_of(this); own.durable || own.scratch) return {own.core, own.durable};
+    switch (kind()) {
+        case given: return {core(), false};
+        case lent: return {core(), true};
+        case undecided: return {heap::current_core(), false};
+        case last_resort: break;
+    }
+    heap::HeapCore* const current = heap::current_core();
+    return {current != nullptr ? current : core(), false};
+}
+
+Home Home::for_copy() const noexcept {
+    Home copy;
+    heap::HeapCore* const source = effective().core;
+    if (source != nullptr && heap::place_of(&copy).core == nullptr) copy.word_ = word(last_resort, *source);
+    return copy;
+}
+
+void* Home::allocate(std::size_t bytes, std::size_t alignment) {
+    const Effective home = effective();
+    if (home.core == nullptr) {
+        if (kind() == given || kind() == lent) heap::throw_closed();
+        heap::throw_no_current_heap();
+    }
+    if (home.durable) return heap::allocate_durable(*home.core, bytes, alignment);
+    void* const block = heap::allocate_scratch(*home.core, bytes, alignment);
+    // Decided now. An object within scratch memory keeps its zero: its address says it.
+    if ((kind() == undecided || kind() == last_resort) && heap::place_of(this).core == nullptr) word_ = word(given, *home.core);
+    return block;
+}
+
+bool Home::operator==(const Home& other) const noexcept {
+    const Effective left = effective();
+    const Effective right = other.effective();
+    return left.core == right.core && left.durable == right.durable;
+}
+
+void Home::swap(Home& other) noexcept {
+    if (this == &other) return;
+    const bool left_outside = heap::place_of(this).core == nullptr;
+    const bool right_outside = heap::place_of(&other).core == nullptr;
+    const auto open = [](const Home& home) { return home.kind() == undecided || home.kind() == last_resort; };
+    const Effective left = effective();
+    const Effective right = other.effective();
+    const bool same = left.core == right.core && left.durable == right.durable;
+    // Two volatile containers outside, one of them undecided: neither holds what the other must not have.
+    const bool undecided_outside = left_outside && right_outside && !left.durable && !right.durable && (open(*this) || open(other));
+    if (!same && !undecided_outside) {
+        report({errc::foreign_pointer, &other,
+                "two containers with different homes were swapped, which would leave each with the other's memory; copy or move-assign them instead"});
+        std::abort();
+    }
+    if (left_outside && right_outside) std::swap(word_, other.word_);
+}
+
+bool Home::differs(const void* place, const void* source) noexcept {
+    const heap::Place target = heap::place_of(place);
+    if (!target.durable && !target.scratch) return false;  // outside: whatever comes along may stay
+    const heap::Place from = heap::place_of(source);
+    return from.core != target.core || from.durable != target.durable;
+}
+
+}  // namespace taiyen::stl
