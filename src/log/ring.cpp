@@ -278,8 +278,8 @@ public:
             return false;
         }
         const ByteCount bytes = Ring::record_bytes(header.payload_bytes);
-        if (header.sequence != next_.sequence || header.position != next_.position || bytes > limit_ - next_.position ||
-            std::memcmp(header.heap, identity_.heap.bytes.data(), sizeof header.heap) != 0) {
+        if (header.sequence != next_.sequence || header.position != next_.position || header.flags != 0 ||
+            bytes > limit_ - next_.position || std::memcmp(header.heap, identity_.heap.bytes.data(), sizeof header.heap) != 0) {
             how = ScanEnd::corrupt;
             return false;
         }
@@ -346,11 +346,14 @@ private:
     /// The sector where a record should begin doesn't begin one.
     ScanEnd without_beginning(const std::byte* block, SectorState beginning) {
         bool others_there = false;
+        bool others_stale = true;
         for (ByteCount at = sector_bytes; at < block_bytes; at += sector_bytes) {
             const SectorState state = stamper_.judge(block + at, next_.position + at);
             others_there = others_there || state == SectorState::begins || state == SectorState::continues;
+            others_stale = others_stale && state == SectorState::stale;
         }
-        if (beginning == SectorState::continues || (beginning == SectorState::damaged && others_there)) {
+        // A single damaged sector among stale ones is rot where no record was ever complete.
+        if (beginning == SectorState::continues || (beginning == SectorState::damaged && !others_stale)) {
             return ScanEnd::corrupt;
         }
         const std::uint64_t last = std::min(limit_, next_.position + look_ahead_bytes);

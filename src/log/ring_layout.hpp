@@ -8,6 +8,7 @@
 ///     sector = | stamp 16 | payload 496 |
 ///     record = whole 4 KiB blocks of sectors; payloads in a row: | RecordHeader 96 | caller's bytes | zeros |
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -104,6 +105,7 @@ static_assert(offsetof(RecordHeader, flags) == 72);
 static_assert(offsetof(RecordHeader, header_checksum) == 80);
 static_assert(offsetof(RecordHeader, record_checksum) == 88);
 
+static_assert(std::endian::native == std::endian::little, "stored numbers are little endian");
 static_assert(std::is_trivially_copyable_v<IdentitySlot> && std::is_trivially_copyable_v<SectorStamp> && std::is_trivially_copyable_v<RecordHeader>);
 
 }  // namespace taiyen::log::layout
