@@ -13,7 +13,7 @@
 namespace taiyen::heap::test {
 
 /// Its capacity is mapped at once; slots come from the default zone.
-class MemoryCore final : public HeapCore, private SpanHost {
+class MemoryCore final : public HeapCore, public SpanHost {
 public:
     static constexpr ByteCount default_capacity = ByteCount{64} << 20U;
 

@@ -1,0 +1,244 @@
+#include "heap/core.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include <boost/test/unit_test.hpp>
+
+#include "heap/foreign_pointers.hpp"
+#include "heap/memory_core.hpp"
+
+using namespace taiyen;
+using heap::test::MemoryCore;
+using heap::test::Reports;
+
+namespace {
+
+bool has_code(const Error& error, errc code) { return error.code() == code; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(heap_core)
+
+BOOST_AUTO_TEST_CASE(an_address_finds_its_heap_and_its_range) {
+    MemoryCore first;
+    MemoryCore second;
+    BOOST_TEST(heap::slot_of(first) != heap::slot_of(second));
+    for (MemoryCore* core : {&first, &second}) {
+        void* const durable = heap::allocate_durable(*core, 100, 16);
+        void* const scratch = heap::allocate_scratch(*core, 100, 64);
+        BOOST_TEST(heap::core_at(durable) == core);
+        BOOST_TEST(heap::core_at(scratch) == core);
+        BOOST_TEST((heap::in_durable(*core, durable) && !heap::in_scratch(*core, durable)));
+        BOOST_TEST((heap::in_scratch(*core, scratch) && !heap::in_durable(*core, scratch)));
+        BOOST_TEST(heap::place_of(durable).durable);
+        BOOST_TEST(heap::place_of(scratch).scratch);
+        BOOST_TEST(reinterpret_cast<std::uintptr_t>(scratch) % 64 == 0U);
+        BOOST_TEST(heap::core_of_slot(heap::slot_of(*core)) == core);
+        heap::deallocate(durable);
+        heap::deallocate(scratch);
+        BOOST_TEST(core->scratch_live() == 0U);
+    }
+    int local = 0;
+    BOOST_TEST(heap::core_at(&local) == nullptr);
+    BOOST_TEST(heap::core_at(nullptr) == nullptr);
+    BOOST_TEST(heap::core_at(reinterpret_cast<void*>(~std::uintptr_t{0})) == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(only_the_first_slot_names_a_heap) {
+    const MemoryCore core;
+    BOOST_TEST(heap::core_of_slot(heap::slot_of(core) + 1) == nullptr);  // its scratch range
+    BOOST_TEST(heap::core_of_slot(heap::slot_count + 5) == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(the_gap_between_the_ranges_is_nobodys) {
+    const MemoryCore core(1U << 20U);
+    const auto* behind = reinterpret_cast<const std::byte*>(core.ranges().durable + core.ranges().durable_bytes);
+    BOOST_TEST(heap::core_at(behind - 1) == &core);
+    BOOST_TEST(heap::core_at(behind) == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(a_closed_heap_leaves_its_slots) {
+    std::uint32_t slot = 0;
+    {
+        const MemoryCore core;
+        slot = heap::slot_of(core);
+        BOOST_TEST(heap::open_cores().size() == 1U);
+    }
+    BOOST_TEST(heap::core_of_slot(slot) == nullptr);
+    BOOST_TEST(heap::open_cores().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_free_is_reported_and_changes_nothing) {
+    const Reports reports;
+    MemoryCore core;
+    void* orphan = nullptr;
+    {
+        MemoryCore closed;
+        orphan = heap::allocate_scratch(closed, 10, 16);
+    }
+    auto* const durable = static_cast<std::byte*>(heap::allocate_durable(core, 100, 16));
+    auto* const scratch = static_cast<std::byte*>(heap::allocate_scratch(core, 100, 16));
+    int local = 0;
+    heap::deallocate(nullptr);
+    BOOST_TEST(Reports::entries().empty());
+    for (void* bad : {static_cast<void*>(durable + 16), static_cast<void*>(scratch + 16), static_cast<void*>(&local), orphan}) heap::deallocate(bad);
+    heap::deallocate(durable);
+    heap::deallocate(scratch);
+    BOOST_TEST(Reports::entries().size() == 4U);
+    heap::deallocate(durable);
+    heap::deallocate(scratch);
+    const auto& entries = Reports::entries();
+    BOOST_REQUIRE(entries.size() == 6U);
+    for (const std::size_t doubled : {0U, 1U, 4U, 5U}) BOOST_TEST((entries[doubled].code == errc::double_free));
+    for (const std::size_t foreign : {2U, 3U}) BOOST_TEST((entries[foreign].code == errc::foreign_pointer));
+    BOOST_TEST(core.scratch_live() == 0U);
+    BOOST_TEST(core.engine().stats().live_blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_that_refuses_says_why_on_every_durable_call) {
+    const Reports reports;
+    MemoryCore core;
+    void* const block = heap::allocate_durable(core, 100, 16);
+    core.refuse(errc::poisoned);
+    BOOST_CHECK_EXCEPTION(heap::allocate_durable(core, 1, 1), Error, [](const Error& e) { return has_code(e, errc::poisoned); });
+    BOOST_CHECK_EXCEPTION(heap::add_named(core, "x", {block, 1, 1, "t"}), Error, [](const Error& e) { return has_code(e, errc::poisoned); });
+    BOOST_CHECK_EXCEPTION(heap::remove_named(core, "x"), Error, [](const Error& e) { return has_code(e, errc::poisoned); });
+    BOOST_TEST(!heap::find_named(core, "x").has_value());  // reading goes on
+    heap::deallocate(block);
+    BOOST_REQUIRE(Reports::entries().size() == 1U);
+    BOOST_TEST((Reports::entries()[0].code == errc::poisoned));
+    void* const scratch = heap::allocate_scratch(core, 100, 16);  // volatile memory goes on as well
+    heap::deallocate(scratch);
+    core.refuse(errc{});
+    heap::deallocate(block);
+    BOOST_TEST(core.engine().stats().live_blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_current_heap_belongs_to_the_thread_and_ends_with_the_heap) {
+    {
+        MemoryCore core;
+        BOOST_TEST(heap::exchange_current_core(&core) == nullptr);
+        heap::HeapCore* seen = &core;
+        std::thread([&] { seen = heap::current_core(); }).join();
+        BOOST_TEST(seen == nullptr);
+        BOOST_TEST(heap::current_core() == &core);
+    }
+    BOOST_TEST(heap::current_core() == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(names_lead_to_objects_and_are_taken_once) {
+    MemoryCore core;
+    void* const object = heap::allocate_durable(core, 40, 8);
+    heap::add_named(core, "index", {object, 40, 1, "type text"});
+    const auto found = heap::find_named(core, "index");
+    BOOST_REQUIRE(found.has_value());
+    BOOST_TEST(found->object == object);
+    BOOST_TEST(found->bytes == 40U);
+    BOOST_TEST(found->fingerprint == "type text");
+    BOOST_CHECK_EXCEPTION(heap::add_named(core, "index", *found), Error,
+                          [](const Error& e) { return has_code(e, errc::name_taken) && std::string(e.what()).find("memory.tyn: ") == 0 && std::string(e.what()).find("'index'") != std::string::npos; });
+    BOOST_CHECK_EXCEPTION(heap::throw_type_mismatch(core, "index", "i 4", "St4pairIiiE 8"), Error, [](const Error& e) {
+        const std::string text = e.what();
+        return has_code(e, errc::type_mismatch) && text.find("is a int (4)") != std::string::npos && text.find("std::pair<int, int> (8)") != std::string::npos;
+    });
+    BOOST_TEST(heap::remove_named(core, "index"));
+    BOOST_TEST(!heap::remove_named(core, "index"));
+}
+
+BOOST_AUTO_TEST_CASE(threads_share_scratch_memory, *boost::unit_test::label("threads")) {
+    MemoryCore core;
+    std::vector<std::thread> threads;
+    for (unsigned seed = 1; seed <= 4; ++seed) {
+        threads.emplace_back([&core, seed] {
+            std::vector<unsigned*> blocks;
+            for (unsigned i = 0; i < 3000; ++i) {
+                auto* const block = static_cast<unsigned*>(heap::allocate_scratch(core, 16 + (i * seed) % 500, 16));
+                *block = seed;
+                blocks.push_back(block);
+                if (i % 3 == 0) {
+                    heap::deallocate(blocks.front());
+                    blocks.erase(blocks.begin());
+                }
+            }
+            for (unsigned* block : blocks) {
+                if (*block != seed) std::abort();
+                heap::deallocate(block);
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    BOOST_TEST(core.scratch_live() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_forked_child_may_free_scratch_memory_but_not_allocate_it) {
+    MemoryCore core;
+    void* const block = heap::allocate_scratch(core, 1000, 16);
+    const pid_t child = fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        heap::deallocate(block);
+        int result = 1;
+        try {
+            heap::allocate_scratch(core, 1000, 16);
+        } catch (const Error& error) {
+            result = error.code() == errc::forked ? 0 : 2;
+        }
+        _exit(result);
+    }
+    int status = 0;
+    BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    heap::deallocate(block);
+    BOOST_TEST(core.scratch_live() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else) {
+    MemoryCore lower;
+    MemoryCore core;
+    MemoryCore upper;
+    constexpr std::size_t words = 600;
+    auto* const block = static_cast<std::uint64_t*>(heap::allocate_durable(core, words * 8, 4096));
+    std::fill_n(block, words, 0U);
+    auto* const scratch = static_cast<std::byte*>(heap::allocate_scratch(core, 200, 16));
+    const auto number = [](const void* p) { return reinterpret_cast<std::uint64_t>(p); };
+    const HeapOffset begin{number(block) - core.ranges().durable};
+    const auto find = [&] { return heap::ForeignPointerScan(core).find(begin, words * 8); };
+
+    for (std::size_t i = 0; i < words; ++i) block[i] = number(block + i);  // its own durable memory
+    BOOST_TEST(!find().has_value());
+
+    for (const std::size_t at : {std::size_t{0}, std::size_t{7}, std::size_t{8}, words - 1}) {
+        for (const void* target : {static_cast<const void*>(scratch), static_cast<const void*>(reinterpret_cast<const std::byte*>(lower.ranges().durable) + 12345),
+                                   static_cast<const void*>(reinterpret_cast<const std::byte*>(upper.ranges().durable))}) {
+            const std::uint64_t before = std::exchange(block[at], number(target));
+            const auto found = find();
+            BOOST_REQUIRE(found.has_value());
+            BOOST_TEST(found->where.value == begin.value + at * 8);
+            BOOST_TEST(found->target == number(target));
+            block[at] = before;
+        }
+    }
+
+    block[3] = number(scratch + 16);  // the inside of a scratch block: a number, as far as anybody can tell
+    BOOST_TEST(!find().has_value());
+    block[3] = number(scratch);
+    heap::add_named(core, "table", {block, words * 8, 1, "t"});
+    BOOST_CHECK_EXCEPTION(heap::ForeignPointerScan(core).refuse(*find()), Error, [&](const Error& e) {
+        return has_code(e, errc::foreign_pointer) && e.offset() == begin.value + 24 && std::string(e.what()).find("'table'") != std::string::npos;
+    });
+    heap::deallocate(scratch);
+    BOOST_TEST(!find().has_value());  // no live block there any more
+
+    void* const other = heap::allocate_scratch(upper, 64, 16);
+    block[4] = number(other);
+    BOOST_TEST(find().has_value());
+    heap::remove_named(core, "table");
+    heap::deallocate(block);
+    BOOST_TEST(!find().has_value());  // free memory is nobody's pointer
+    heap::deallocate(other);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
