@@ -20,18 +20,18 @@ Home::Home(const void* place, const Home& otherwise) noexcept {
     if (at.durable || at.scratch) {
         word_ = word(at.durable ? lent : given, *at.core);
     } else {
-        word_ = otherwise.word_seen_from(this);
+        word_ = otherwise.word_seen_from(reinterpret_cast<std::uintptr_t>(this));
     }
 }
 
-std::uint64_t Home::word_seen_from(const void* place) const noexcept {
+std::uint64_t Home::word_seen_from(std::uintptr_t place) const noexcept {
     std::uint64_t seen = word_;
     if (seen == 0) {  // inside a heap, or undecided
         const heap::Place own = heap::place_of(this);
         if (!own.durable && !own.scratch) return 0;
         seen = word(own.durable ? lent : given, *own.core);
     }
-    const heap::Place target = heap::place_of(place);
+    const heap::Place target = heap::place_of(reinterpret_cast<const void*>(place));
     return target.durable || target.scratch ? 0 : seen;
 }
 

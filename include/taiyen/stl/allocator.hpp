@@ -39,9 +39,9 @@ namespace stl {
 class TAIYEN_EXPORT Home {
 public:
     Home() noexcept = default;  ///< outside: undecided until the first allocation
-    Home(const Home& other) noexcept : word_(other.word_seen_from(this)) {}
+    Home(const Home& other) noexcept : word_(other.word_seen_from(reinterpret_cast<std::uintptr_t>(this))) {}
     Home& operator=(const Home& other) noexcept {
-        word_ = other.word_seen_from(this);
+        word_ = other.word_seen_from(reinterpret_cast<std::uintptr_t>(this));
         return *this;
     }
     ~Home() = default;
@@ -70,7 +70,8 @@ private:
     static std::uint64_t word(Kind kind, const heap::HeapCore& core) noexcept;
     Kind kind() const noexcept { return static_cast<Kind>(word_ & 3U); }
     heap::HeapCore* core() const noexcept;
-    std::uint64_t word_seen_from(const void* place) const noexcept;
+    /// An integer: a compiler takes a const pointer to an object under construction for a read of what is not there yet, and warns in the user's code.
+    std::uint64_t word_seen_from(std::uintptr_t place) const noexcept;
     Effective effective() const noexcept;
 
     std::uint64_t word_ = 0;
