@@ -296,6 +296,7 @@ void HeapFile::begin_writing() {
         log::Ring::format(*file, ring_identity_);
         storage_.publish(*file, paths_.journal);
         storage_.sync_directory(io::directory_of(paths_.journal));
+        ring_file_ = file;
         ring_ = std::make_unique<log::Ring>(file, ring_identity_, log::RingStart{{random_u64()}, 0, 1, random_u64()}, 0);
         write_headers();
     });

@@ -158,13 +158,13 @@ Slots read_slots(const io::File& file) {
 }
 
 void write_header(io::File& file, Header& header) {
-    Header next = header;
-    ++next.sequence;
     const AlignedBuffer buffer(header_slot_bytes);
-    const HeaderBlock block = encode(next);
-    std::memcpy(buffer.data(), &block, sizeof block);
-    file.write_durable(buffer.span(), (next.sequence % 2) * header_slot_bytes);
-    header = next;
+    for (int copy = 0; copy < 2; ++copy) {
+        ++header.sequence;
+        const HeaderBlock block = encode(header);
+        std::memcpy(buffer.data(), &block, sizeof block);
+        file.write_durable(buffer.span(), (header.sequence % 2) * header_slot_bytes);
+    }
 }
 
 void write_first_headers(io::File& file, Header& header) {

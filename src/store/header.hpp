@@ -1,7 +1,8 @@
 #pragma once
 /// The header of a heap's file as a value, and its two slots on disk.
 ///
-/// (I1) A header write goes to the slot that does not hold the newest valid header: a torn write never costs both.
+/// (I1) A header is written to both slots, one durable write after the other, the older one first: a torn write never costs both, and once the call has returned,
+///      the loss of either slot costs nothing.
 /// (I2) A header is valid only as a whole: magic, version, byte order, page size, checksum bound to the slot, and fields within their bounds.
 /// Thread rule: external lock.
 
@@ -62,7 +63,7 @@ struct Slots {
 HeaderBlock encode(const Header& header);
 /// Reads both slots directly. Throws: Error{io_error}.
 Slots read_slots(const io::File& file);
-/// Writes `header` (its sequence counted up by one) durably to the slot of its new sequence.
+/// Writes `header` durably to both slots, its sequence counted up with each; the first write is the commit point.
 void write_header(io::File& file, Header& header);
 /// Writes both slots of a new file through the page cache, to be synced by the caller.
 void write_first_headers(io::File& file, Header& header);

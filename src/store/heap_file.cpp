@@ -82,6 +82,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     }
     engine_ = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, nullptr, read_only_);
     if (files.ring) {
+        ring_file_ = files.ring;
         ring_identity_ = backing_->header.ring_identity();
         if (!read_only_) {
             if (log::Ring::read_identity(*files.ring).is_new) {
@@ -316,6 +317,7 @@ void HeapFile::close() {
         }
     }
     ring_.reset();
+    ring_file_.reset();
     const std::uint64_t scratch_blocks = scratch_live();
     if (scratch_blocks != 0) {
         vm::unmap_to_reservation(reservation_.data(), ranges().durable_bytes);

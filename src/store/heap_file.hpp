@@ -43,6 +43,7 @@ public:
 
     const std::filesystem::path& path() const override { return paths_.backing; }
     void check_usable(bool for_reading) const override;
+    using HeapCore::engine;
     heap::Engine& engine() override { return *engine_; }
 
     /// Saves everything. Durability: on return. Throws: Error{foreign_pointer | no_space | io_error | corrupt | poisoned | …}.
@@ -64,6 +65,8 @@ public:
     const PageFile& backing() const { return *backing_; }
     const PageFile* data() const { return data_ ? &*data_ : nullptr; }
     const log::Ring* ring() const { return ring_.get(); }
+    /// The journal, also of a reader; null: none.
+    const io::File* ring_file() const { return ring_file_.get(); }
     ByteCount mapped_bytes() const { return mapped_; }
     bool read_only() const { return read_only_; }
 
@@ -120,6 +123,7 @@ private:
     vm::Reservation reservation_;
     std::optional<PageFile> backing_;
     std::optional<PageFile> data_;
+    std::shared_ptr<io::File> ring_file_;
     std::unique_ptr<log::Ring> ring_;
     log::RingIdentity ring_identity_;
     vm::PageTracker tracker_;

@@ -1,0 +1,167 @@
+// verify(): proves what the files hold without changing them. Every byte is read from the device, not from the page cache.
+
+#include <taiyen/inspect/report.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/aligned_buffer.hpp"
+#include "base/checksum.hpp"
+#include "store/heap_access.hpp"
+
+namespace taiyen {
+namespace {
+
+using store::HeapFile;
+using store::PageFile;
+using store::TablePage;
+using store::Via;
+
+/// Findings stop here: a file that is damaged all over is damaged.
+constexpr std::size_t findings_max = 1000;
+
+class Verifier {
+public:
+    explicit Verifier(const HeapFile& heap) : heap_(heap) {}
+
+    Report run() {
+        verify_file(heap_.backing(), heap_.data());
+        if (const PageFile* data = heap_.data()) {
+            verify_file(*data, &heap_.backing());
+        }
+        verify_ring();
+        verify_blocks();
+        return std::move(report_);
+    }
+
+private:
+    void add(Severity severity, const std::filesystem::path& path, std::uint64_t offset, std::string what) {
+        if (report_.findings.size() < findings_max) {
+            report_.findings.push_back({severity, path, offset, std::move(what)});
+        }
+    }
+
+    void verify_file(const PageFile& file, const PageFile* other) {
+        const store::Slots slots = store::read_slots(file.file());
+        const store::Header* newest = slots.newest();
+        for (std::size_t i = 0; i < 2; ++i) {
+            if (!slots.slot[i]) {
+                add(newest != nullptr || other != nullptr ? Severity::healable : Severity::damage, file.path(), i * store::header_slot_bytes,
+                    "header slot " + std::to_string(i) + ": " + slots.problem[i].what);
+            }
+        }
+        if (newest == nullptr) {
+            return;
+        }
+        if (newest->state == store::FileState::filling) {
+            add(Severity::healable, file.path(), 0, "it was being filled when its user crashed; the next opening for writing fills it again");
+            return;
+        }
+        File found{file, other, newest->extent, file.file().info().size_bytes};
+        // Chunk by chunk, to the file's end: what lies behind the extent must be zero.
+        for (std::size_t k = 0; store::chunk_at(k).table_file_offset < found.size; ++k) {
+            const store::Chunk chunk = store::chunk_at(k);
+            for (std::uint64_t i = 0; i < chunk.table_pages; ++i) {
+                verify_table_page(found, chunk.first_table_page + i);
+            }
+        }
+        if (found.all_sound && found.root != newest->table_root) {
+            add(other != nullptr ? Severity::healable : Severity::damage, file.path(), 0,
+                "a page of the checksum table is not the one that the header stands for (a lost or stale write)");
+        }
+    }
+
+    /// One file under verification.
+    struct File {
+        const PageFile& file;
+        const PageFile* other;
+        ByteCount extent;
+        ByteCount size;
+        std::uint64_t root = 0;
+        bool all_sound = true;
+    };
+
+    void verify_table_page(File& found, std::uint64_t index) {
+        const Uuid& heap = found.file.header.heap;
+        const store::TableCover cover = store::cover_of(index);
+        TablePage table;
+        found.file.read_table_page(index, table, Via::device);
+        if (!store::is_sound(table, index, heap)) {
+            found.all_sound = false;
+            add(Severity::healable, found.file.path(), cover.file_offset, "a page of the checksum table is damaged; it can be rebuilt from the pages that it covers");
+            return;
+        }
+        if (table.checksum != 0) {
+            found.root += mix(index, table.checksum);
+        }
+        if (store::file_offset(offset_of(cover.first)) >= found.size) {
+            return;
+        }
+        buffer_.grow(store::entries_per_table_page * page_bytes);
+        const auto pages = buffer_.first(cover.count * page_bytes);
+        found.file.read_pages(cover.first, pages, Via::device);
+        for (std::uint64_t i = 0; i < cover.count; ++i) {
+            const PageNumber number{cover.first.value + i};
+            const bool within = number.value < found.extent / page_bytes;
+            const std::uint64_t expected = within ? table.entries[i] : 0;
+            report_.pages_checked += within ? 1 : 0;
+            if (store::page_checksum(pages.subspan(i * page_bytes, page_bytes), number, heap) != expected) {
+                report_page(found, number, expected, within);
+            }
+        }
+    }
+
+    void report_page(const File& found, PageNumber page, std::uint64_t expected, bool within) {
+        bool healable = false;
+        if (found.other != nullptr) {
+            const AlignedBuffer bytes(page_bytes);
+            found.other->read_pages(page, bytes.span(), Via::device);
+            healable = store::page_checksum(bytes.span(), page, found.other->header.heap) == expected;
+        }
+        add(healable ? Severity::healable : Severity::damage, found.file.path(), store::file_offset(offset_of(page)),
+            "page " + std::to_string(page.value) + (within ? " is damaged: its checksum differs" : " lies behind the heap's end and is not zero") +
+                (healable ? "; the other copy is whole: heal() restores it" : ""));
+    }
+
+    void verify_ring() {
+        const io::File* ring = heap_.ring_file();
+        if (ring == nullptr) {
+            return;
+        }
+        try {
+            const store::Header& header = heap_.backing().header;
+            const log::RingIdentity identity = log::Ring::read_identity(*ring);
+            if (identity.ring != header.ring || identity.heap != header.heap) {
+                add(Severity::damage, ring->path(), 0, "the journal belongs to another heap or opening");
+                return;
+            }
+            const auto result = log::Ring::scan(*ring, identity, header.ring_start, [](const log::Record&) { return true; });
+            if (result.how == log::ScanEnd::corrupt) {
+                add(Severity::damage, ring->path(), log::Ring::header_bytes + result.next.position % identity.capacity_bytes, "an acknowledged record is damaged");
+            }
+        } catch (const Error& error) {
+            add(Severity::damage, ring->path(), error.offset(), error.what());
+        }
+    }
+
+    void verify_blocks() {
+        for (const heap::Damage& damage : heap_.engine().check()) {
+            add(Severity::damage, heap_.path(), store::file_offset(damage.where), damage.what);
+        }
+        report_.blocks_checked = heap_.engine().stats().live_blocks;
+    }
+
+    const HeapFile& heap_;
+    Report report_;
+    AlignedBuffer buffer_;
+};
+
+}  // namespace
+
+Report ArchiveHeap::verify() const {
+    const HeapFile& heap = HeapAccess::file(*this);
+    heap.check_usable(true);
+    return Verifier(heap).run();
+}
+
+}  // namespace taiyen

@@ -1,0 +1,332 @@
+#include <boost/test/unit_test.hpp>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tuple>
+
+#include <taiyen/store/parameters.hpp>
+
+#include "heap_probe.hpp"
+
+namespace {
+using namespace probe;
+
+/// Both kinds that this room makes; every promise of an archive is one of a snapshot heap too.
+using Kinds = std::tuple<ArchiveHeap, SnapshotHeap>;
+
+template <class Heap>
+void fill_pages(Heap& heap, const std::string& name, std::size_t bytes, char value) {
+    void* block = heap.allocate(bytes);
+    std::memset(block, value, bytes);
+    heap::add_named(*heap.core(), name, {block, bytes, 1, "bytes"});
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(heaps_on_disk)
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(what_was_saved_is_there_after_reopening, Heap, Kinds) {
+    ScratchDirectory dir;
+    {
+        Heap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "greeting", "hello");
+        heap.snapshot();
+    }
+    Heap heap(open_only, dir / "a.tyn");
+    BOOST_TEST(get(heap, "greeting") == "hello");
+    BOOST_TEST(heap.restoration().clean);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(closing_never_saves, Heap, Kinds) {
+    ScratchDirectory dir;
+    {
+        Heap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "kept", "yes");
+        heap.snapshot();
+        put(heap, "lost", "no");
+        std::strcpy(find(heap, "kept"), "bad");
+        heap.close();
+    }
+    Heap heap(open_only, dir / "a.tyn");
+    BOOST_TEST(get(heap, "kept") == "yes");
+    BOOST_TEST(get(heap, "lost") == "(none)");
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_crash_after_a_save_keeps_it, Heap, Kinds) {
+    ScratchDirectory dir;
+    {
+        Heap heap(create_only, dir / "a.tyn", small_heap());
+        for (int i = 0; i < 40; ++i) {
+            put(heap, "n" + std::to_string(i), std::string(100, 'x') + std::to_string(i));
+            heap.snapshot();
+        }
+        put(heap, "unsaved", "gone");
+        crash_copy(dir / "a.tyn", dir / "b.tyn");
+    }
+    Heap heap(open_only, dir / "b.tyn");
+    BOOST_TEST(!heap.restoration().clean);
+    BOOST_TEST(heap.restoration().snapshots_replayed > 0U);
+    BOOST_TEST(get(heap, "n39") == std::string(100, 'x') + "39");
+    BOOST_TEST(get(heap, "unsaved") == "(none)");
+    BOOST_TEST(heap::find_named(*heap.core(), "n0").has_value());
+    put(heap, "more", "goes on");
+    heap.snapshot();
+    heap.close();
+    Heap again(open_only, dir / "b.tyn");
+    BOOST_TEST(get(again, "more") == "goes on");
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(large_saves_and_many_small_ones_mix, Heap, Kinds) {
+    ScratchDirectory dir;
+    {
+        Heap heap(create_only, dir / "a.tyn", small_heap(64U << 20U));
+        fill_pages(heap, "big", 6U << 20U, 'a');
+        heap.snapshot();
+        BOOST_TEST(heap.dirty_bytes() == 0U);
+        for (int i = 0; i < 300; ++i) {
+            find(heap, "big")[static_cast<std::size_t>(i) * 9000] = static_cast<char>('A' + i % 26);
+            BOOST_TEST(heap.dirty_bytes() > 0U);
+            heap.snapshot();
+            BOOST_TEST(heap.dirty_bytes() == 0U);
+        }
+        crash_copy(dir / "a.tyn", dir / "b.tyn");
+    }
+    for (const char* name : {"a.tyn", "b.tyn"}) {
+        Heap heap(open_only, dir / name);
+        const char* big = find(heap, "big");
+        BOOST_TEST_REQUIRE(big != nullptr);
+        for (std::size_t i = 0; i < 300; ++i) {
+            BOOST_TEST_REQUIRE(big[i * 9000] == static_cast<char>('A' + i % 26));
+            BOOST_TEST_REQUIRE(big[i * 9000 + 1] == 'a');
+        }
+        BOOST_TEST(heap.heal() == 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_sees_the_newest_save_and_writes_nothing, Heap, Kinds) {
+    ScratchDirectory dir;
+    {
+        Heap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "first", "1");
+        heap.snapshot();
+        put(heap, "second", "2");
+        heap.snapshot();
+        crash_copy(dir / "a.tyn", dir / "b.tyn");
+    }
+    const auto before = bytes_of(dir / "b.tyn");
+    const auto journal_before = bytes_of(dir / "b.tyn.journal");
+    {
+        const Heap heap(open_read_only, dir / "b.tyn");
+        BOOST_TEST(get(heap, "second") == "2");
+        BOOST_TEST((code_of([&] { const_cast<Heap&>(heap).snapshot(); }) == errc::read_only));
+        BOOST_TEST((code_of([&] { const_cast<Heap&>(heap).allocate(10); }) == errc::read_only));
+        BOOST_TEST(heap.dirty_bytes() == 0U);
+    }
+    BOOST_TEST((bytes_of(dir / "b.tyn") == before));
+    BOOST_TEST((bytes_of(dir / "b.tyn.journal") == journal_before));
+}
+
+BOOST_AUTO_TEST_CASE(new_files_are_readable_by_their_owner_only) {
+    ScratchDirectory dir;
+    const mode_t old = ::umask(0);
+    {
+        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
+        for (const char* name : {"a.tyn", "a.tyn.data", "a.tyn.journal"}) {
+            struct stat status {};
+            BOOST_TEST(::stat((dir / name).c_str(), &status) == 0);
+            BOOST_TEST((status.st_mode & 0777U) == 0600U);
+        }
+    }
+    ::umask(old);
+}
+
+BOOST_AUTO_TEST_CASE(a_clean_close_leaves_no_journal) {
+    ScratchDirectory dir;
+    {
+        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "x", "y");
+        heap.snapshot();
+    }
+    BOOST_TEST(!std::filesystem::exists(dir / "a.tyn.journal"));
+    BOOST_TEST(read_parameters(dir / "a.tyn").clean);
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_second_opener_is_told_that_the_heap_is_busy, Heap, Kinds) {
+    ScratchDirectory dir;
+    Heap heap(create_only, dir / "a.tyn", small_heap());
+    BOOST_TEST((code_of([&] { Heap second(open_only, dir / "a.tyn"); }) == errc::busy));
+    BOOST_TEST((code_of([&] { Heap second(open_read_only, dir / "a.tyn"); }) == errc::busy));
+    BOOST_TEST((code_of([&] { Heap second(create_only, dir / "a.tyn"); }) == errc::already_exists));
+    heap.close();
+    Heap again(open_only, dir / "a.tyn");
+    BOOST_TEST(again.is_open());
+}
+
+BOOST_AUTO_TEST_CASE(the_lock_of_a_killed_process_is_gone) {
+    ScratchDirectory dir;
+    { ArchiveHeap heap(create_only, dir / "a.tyn", small_heap()); }
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ArchiveHeap heap(open_only, dir / "a.tyn");
+        put(heap, "saved", "by the child");
+        heap.snapshot();
+        ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    BOOST_TEST(WIFSIGNALED(status));
+    ArchiveHeap heap(open_only, dir / "a.tyn");
+    BOOST_TEST(get(heap, "saved") == "by the child");
+    BOOST_TEST(!heap.restoration().clean);
+}
+
+BOOST_AUTO_TEST_CASE(a_forked_child_cannot_use_the_heap_and_does_no_harm) {
+    ScratchDirectory dir;
+    auto heap = std::make_unique<ArchiveHeap>(create_only, dir / "a.tyn", small_heap());
+    put(*heap, "x", "y");
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool refused = code_of([&] { heap->allocate(10); }) == errc::forked && code_of([&] { heap->snapshot(); }) == errc::forked;
+        heap.reset();
+        ::_exit(refused ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    heap->snapshot();
+    heap->close();
+    ArchiveHeap again(open_only, dir / "a.tyn");
+    BOOST_TEST(get(again, "x") == "y");
+}
+
+BOOST_AUTO_TEST_CASE(an_archive_opened_as_a_snapshot_heap_gets_a_data_file_and_keeps_it) {
+    ScratchDirectory dir;
+    {
+        ArchiveHeap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "x", "1");
+        heap.snapshot();
+    }
+    BOOST_TEST((read_parameters(dir / "a.tyn").kind == HeapKind::archive));
+    { SnapshotHeap heap(open_only, dir / "a.tyn"); }
+    BOOST_TEST((read_parameters(dir / "a.tyn").kind == HeapKind::snapshot));
+    BOOST_TEST(std::filesystem::exists(dir / "a.tyn.data"));
+    {
+        ArchiveHeap heap(open_only, dir / "a.tyn");  // a lower kind maintains what exists
+        put(heap, "y", "2");
+        heap.snapshot();
+    }
+    flip_bit(dir / "a.tyn", 60);
+    flip_bit(dir / "a.tyn", 4096 + 60);
+    SnapshotHeap heap(open_only, dir / "a.tyn");
+    BOOST_TEST(heap.restoration().backing_rebuilt);
+    BOOST_TEST(get(heap, "y") == "2");
+}
+
+BOOST_AUTO_TEST_CASE(parameters_are_read_without_opening) {
+    ScratchDirectory dir;
+    SnapshotHeap heap(create_only, dir / "a.tyn", small_heap(16U << 20U));
+    const HeapParameters parameters = read_parameters(dir / "a.tyn");
+    BOOST_TEST(parameters.capacity_bytes == (16U << 20U));
+    BOOST_TEST((parameters.kind == HeapKind::snapshot));
+    BOOST_TEST(!parameters.clean);
+    BOOST_TEST(parameters.address % (1ULL << 32U) == 0U);
+    BOOST_TEST((code_of([&] { read_parameters(dir / "none"); }) == errc::not_found));
+}
+
+BOOST_AUTO_TEST_CASE(a_closed_heap_says_so) {
+    ScratchDirectory dir;
+    ArchiveHeap heap(create_only, dir / "a.tyn", small_heap());
+    heap.close();
+    heap.close();
+    BOOST_TEST(!heap.is_open());
+    BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::closed));
+    BOOST_TEST((code_of([&] { heap.allocate(1); }) == errc::closed));
+    ArchiveHeap moved_from(create_only, dir / "b.tyn", small_heap());
+    ArchiveHeap moved_to(std::move(moved_from));
+    BOOST_TEST((code_of([&] { moved_from.snapshot(); }) == errc::closed));
+    BOOST_TEST(moved_to.is_open());
+}
+
+BOOST_AUTO_TEST_CASE(two_heaps_are_open_side_by_side_and_can_be_assigned) {
+    ScratchDirectory dir;
+    ArchiveHeap a(create_only, dir / "a.tyn", small_heap());
+    ArchiveHeap b(create_only, dir / "b.tyn", small_heap());
+    void* in_a = a.allocate(10);
+    BOOST_TEST(a.owns_durable(in_a));
+    BOOST_TEST(!b.owns(in_a));
+    b = std::move(a);
+    BOOST_TEST(b.owns_durable(in_a));
+    ArchiveHeap reopened(open_only, dir / "b.tyn");
+    BOOST_TEST(reopened.is_open());
+}
+
+BOOST_AUTO_TEST_CASE(an_address_that_is_taken_is_named_and_the_file_untouched) {
+    ScratchDirectory dir;
+    ArchiveHeap a(create_only, dir / "a.tyn", small_heap());
+    put(a, "x", "1");
+    a.snapshot();
+    crash_copy(dir / "a.tyn", dir / "b.tyn");
+    const auto before = bytes_of(dir / "b.tyn");
+    BOOST_TEST((code_of([&] { ArchiveHeap b(open_only, dir / "b.tyn"); }) == errc::address_in_use));
+    BOOST_TEST((bytes_of(dir / "b.tyn") == before));
+    a.close();
+    ArchiveHeap b(open_only, dir / "b.tyn");
+    BOOST_TEST(get(b, "x") == "1");
+}
+
+BOOST_AUTO_TEST_CASE(space_of_freed_blocks_goes_back_to_the_disk_at_close) {
+    ScratchDirectory dir;
+    {
+        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap(64U << 20U));
+        fill_pages(heap, "big", 24U << 20U, 'q');
+        put(heap, "small", "stays");
+        heap.snapshot();
+    }
+    const std::size_t full = read_parameters(dir / "a.tyn").allocated_bytes;
+    BOOST_TEST(full >= (24U << 20U));
+    {
+        SnapshotHeap heap(open_only, dir / "a.tyn");
+        char* big = find(heap, "big");
+        heap::remove_named(*heap.core(), "big");
+        heap.deallocate(big);
+        heap.snapshot();
+    }
+    BOOST_TEST(read_parameters(dir / "a.tyn").allocated_bytes < full / 8);
+    SnapshotHeap heap(open_only, dir / "a.tyn");
+    BOOST_TEST(get(heap, "small") == "stays");
+    BOOST_TEST(heap.heal() == 0U);
+    fill_pages(heap, "again", 24U << 20U, 'r');  // the blocks come back
+    heap.snapshot();
+    BOOST_TEST(find(heap, "again")[(24U << 20U) - 1] == 'r');
+}
+
+BOOST_AUTO_TEST_CASE(the_file_grows_with_use_and_not_with_capacity) {
+    ScratchDirectory dir;
+    PersistentOptions options;
+    options.capacity = std::size_t{1} << 40U;
+    ArchiveHeap heap(create_only, dir / "a.tyn", options);
+    put(heap, "x", "1");
+    heap.snapshot();
+    BOOST_TEST(read_parameters(dir / "a.tyn").file_bytes < (1U << 20U));
+}
+
+BOOST_AUTO_TEST_CASE(unsaved_pages_are_limited_by_dirty_limit) {
+    ScratchDirectory dir;
+    PersistentOptions options = small_heap(64U << 20U);
+    options.dirty_limit = 4U << 20U;
+    ArchiveHeap heap(create_only, dir / "a.tyn", options);
+    bool full = false;
+    for (int i = 0; i < 64 && !full; ++i) {
+        try {
+            std::memset(heap.allocate(1U << 20U), 1, 1U << 20U);
+        } catch (const HeapFull& reason) {
+            full = reason.cause() == HeapFull::Cause::dirty_limit;
+        }
+    }
+    BOOST_TEST(full);
+    heap.snapshot();
+    BOOST_TEST(heap.allocate(1U << 20U) != nullptr);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
