@@ -1,5 +1,7 @@
 # cmake -D program=… -D list=… -D prefix=… -D labels=… -D timeout=… -P this: writes one add_test per enabled case of a Boost.Test program.
 # Boost.Test's graph output is the only listing that tells the labels: one node per line, suites opened and closed by lines of a brace.
+cmake_minimum_required(VERSION 3.22)
+
 execute_process(COMMAND ${program} --list_content=DOT OUTPUT_VARIABLE out ERROR_VARIABLE graph RESULT_VARIABLE failed TIMEOUT 120)
 if(failed)
   message(FATAL_ERROR "${program} can't list its cases: ${failed}\n${graph}")
