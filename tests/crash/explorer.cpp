@@ -1,0 +1,418 @@
+#include "crash/explorer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+
+#include <unistd.h>
+
+#include "base/checksum.hpp"
+
+namespace taiyen::crash {
+namespace {
+
+constexpr std::size_t exhaustive_units_max = 12;
+constexpr unsigned hang_seconds = 60;
+
+constexpr std::array<const char*, 20> select_names{"none",      "all",           "first",     "missing",         "alone",      "two-missing",     "some-operations",
+                                                   "some-units", "torn-head",     "torn-head-alone", "torn-tail", "torn-tail-alone", "torn-part",  "torn-part-alone",
+                                                   "torn-zeroed", "size-only",    "size-only-alone", "data-only", "data-only-alone", "mask"};
+
+/// The state being checked, for the signal handlers.
+std::array<char, 256> current_state{};
+
+void note_current(const std::string& text) {
+    std::strncpy(current_state.data(), text.c_str(), current_state.size() - 1);
+}
+
+void died(int signal) {
+    const char* const what = signal == SIGALRM ? "\nhang in crash state " : "\nfatal signal in crash state ";
+    (void)!::write(STDERR_FILENO, what, std::strlen(what));
+    (void)!::write(STDERR_FILENO, current_state.data(), std::strlen(current_state.data()));
+    (void)!::write(STDERR_FILENO, "\n", 1);
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+}
+
+}  // namespace
+
+void watch_for_crashes() {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM}) {
+        std::signal(signal, died);
+    }
+}
+
+std::string text_of(const StateId& id) {
+    return std::to_string(id.cut) + "." + select_names[static_cast<std::size_t>(id.select)] + "." + std::to_string(id.a) + "." + std::to_string(id.b);
+}
+
+StateId state_id(const std::string& text) {
+    std::vector<std::string> parts{""};
+    for (const char c : text) {
+        if (c == '.') {
+            parts.emplace_back();
+        } else {
+            parts.back() += c;
+        }
+    }
+    if (parts.size() == 4) {
+        for (std::size_t i = 0; i < select_names.size(); ++i) {
+            if (parts[1] == select_names[i]) {
+                return {std::stoul(parts[0]), static_cast<Select>(i), std::stoull(parts[2]), std::stoull(parts[3])};
+            }
+        }
+    }
+    throw std::invalid_argument("not a crash state: " + text);
+}
+
+void Tally::add(const Tally& other) {
+    states += other.states;
+    distinct += other.distinct;
+    nested_states += other.nested_states;
+    nested_distinct += other.nested_distinct;
+    cuts += other.cuts;
+    for (const auto& [select, count] : other.by_selection) {
+        by_selection[select] += count;
+    }
+}
+
+Replay::Selection selection_of(const StateId& id, const Replay& replay) {
+    const auto& pending = replay.pending();
+    const std::size_t count = pending.size();
+    Replay::Selection selection(replay.unit_count(), 0);
+    const auto set_all = [&](std::uint8_t value) { std::fill(selection.begin(), selection.end(), value); };
+    const auto set = [&](std::uint64_t operation, std::uint8_t value) {
+        std::fill_n(selection.begin() + static_cast<std::ptrdiff_t>(pending[operation].first_unit), pending[operation].units, value);
+    };
+    const auto needs_operation = [&](std::uint64_t operation) { return operation < count; };
+    switch (id.select) {
+        case Select::none:
+            return selection;
+        case Select::all:
+            set_all(1);
+            return selection;
+        case Select::first:
+            for (std::size_t i = 0; i < std::min<std::size_t>(id.a, count); ++i) {
+                set(i, 1);
+            }
+            return selection;
+        case Select::missing:
+        case Select::two_missing:
+            if (!needs_operation(id.a) || (id.select == Select::two_missing && !needs_operation(id.b))) {
+                return {};
+            }
+            set_all(1);
+            set(id.a, 0);
+            if (id.select == Select::two_missing) {
+                set(id.b, 0);
+            }
+            return selection;
+        case Select::alone:
+            if (!needs_operation(id.a)) {
+                return {};
+            }
+            set(id.a, 1);
+            return selection;
+        case Select::some_operations: {
+            std::mt19937_64 random(id.a);
+            for (std::size_t i = 0; i < count; ++i) {
+                set(i, (random() & 1U) != 0 ? 1 : 0);
+            }
+            return selection;
+        }
+        case Select::some_units: {
+            std::mt19937_64 random(id.a);
+            // Thin, even and thick choices: b of 8 units come through.
+            for (auto& unit : selection) {
+                unit = random() % 8 < id.b ? 1 : 0;
+            }
+            return selection;
+        }
+        case Select::mask:
+            for (std::size_t u = 0; u < selection.size() && u < 64; ++u) {
+                selection[u] = (id.a >> u & 1U) != 0 ? 1 : 0;
+            }
+            return selection;
+        default:
+            break;
+    }
+    if (!needs_operation(id.a)) {
+        return {};
+    }
+    const Replay::Pending& torn = pending[id.a];
+    const bool alone = id.select == Select::torn_head_alone || id.select == Select::torn_tail_alone || id.select == Select::torn_part_alone ||
+                       id.select == Select::size_only_alone || id.select == Select::data_only_alone;
+    set_all(alone ? 0 : 1);
+    std::mt19937_64 random(id.b);
+    for (std::size_t u = 0; u < torn.units; ++u) {
+        const bool is_size = torn.has_size && u == 0;
+        std::uint8_t& unit = selection[torn.first_unit + u];
+        switch (id.select) {
+            case Select::torn_head:
+            case Select::torn_head_alone:
+                unit = u < id.b ? 1 : 0;
+                break;
+            case Select::torn_tail:
+            case Select::torn_tail_alone:
+                unit = u >= id.b ? 1 : 0;
+                break;
+            case Select::torn_part:
+            case Select::torn_part_alone:
+                unit = (random() & 1U) != 0 ? 1 : 0;
+                break;
+            case Select::torn_zeroed:
+                unit = u < id.b ? 1 : 2;
+                break;
+            case Select::size_only:
+            case Select::size_only_alone:
+                unit = is_size ? 1 : 0;
+                break;
+            default:
+                unit = is_size ? 0 : 1;
+                break;
+        }
+    }
+    return selection;
+}
+
+struct Explorer::Level {
+    unsigned depth = 0;
+    std::string prefix;
+    std::size_t first_cut = 0;
+    std::uint64_t states_per_cut = 0;
+    std::uint64_t seed = 0;
+    std::uint64_t cut_one_in = 1;
+};
+
+std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, const Level& level) const {
+    std::vector<StateId> states;
+    const auto& pending = replay.pending();
+    const std::size_t count = pending.size();
+    const auto add = [&](Select select, std::uint64_t a = 0, std::uint64_t b = 0) { states.push_back({cut, select, a, b}); };
+    add(Select::none);
+    if (count == 0) {
+        return states;
+    }
+    add(Select::all);
+    if (replay.unit_count() <= exhaustive_units_max) {
+        for (std::uint64_t mask = 1; mask + 1 < (std::uint64_t{1} << replay.unit_count()); ++mask) {
+            add(Select::mask, mask);
+        }
+    }
+    std::mt19937_64 random(mix(level.seed, cut));
+    std::vector<StateId> others;
+    const auto add_other = [&](Select select, std::uint64_t a = 0, std::uint64_t b = 0) { others.push_back({cut, select, a, b}); };
+    for (std::size_t i = 0; i < count; ++i) {
+        add_other(Select::missing, i);
+        add_other(Select::alone, i);
+        add_other(Select::first, i + 1);
+        const std::size_t units = pending[i].units;
+        if (pending[i].has_size && units > 1) {
+            add_other(Select::size_only, i);
+            add_other(Select::size_only_alone, i);
+            add_other(Select::data_only, i);
+            add_other(Select::data_only_alone, i);
+        }
+        if (units < 2) {
+            continue;
+        }
+        // Where a write tears: everywhere if it is short, else near its ends, at page borders, and somewhere.
+        std::vector<std::uint64_t> tears;
+        if (units <= 24) {
+            for (std::uint64_t at = 1; at < units; ++at) {
+                tears.push_back(at);
+            }
+        } else {
+            for (const std::uint64_t at : {std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{8}, std::uint64_t{9}, std::uint64_t{16}, std::uint64_t{17}}) {
+                tears.push_back(at);
+                tears.push_back(units - at);
+            }
+            for (int more = 0; more < 6; ++more) {
+                tears.push_back(1 + random() % (units - 1));
+            }
+        }
+        for (const std::uint64_t at : tears) {
+            add_other(Select::torn_head, i, at);
+            add_other(Select::torn_tail, i, at);
+            add_other(Select::torn_head_alone, i, at);
+            add_other(Select::torn_tail_alone, i, at);
+            if (pending[i].covered) {
+                add_other(Select::torn_zeroed, i, at);
+            }
+        }
+        for (int part = 0; part < 4; ++part) {
+            add_other(Select::torn_part, i, random());
+            add_other(Select::torn_part_alone, i, random());
+        }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t j = i + 1; j < count; ++j) {
+            add_other(Select::two_missing, i, j);
+        }
+    }
+    // The newest operation is what this cut is about: its states come first, then a sample of all others.
+    std::stable_partition(others.begin(), others.end(), [&](const StateId& id) { return id.select != Select::two_missing && id.a + 1 >= count; });
+    const std::size_t own = static_cast<std::size_t>(std::count_if(
+        others.begin(), others.end(), [&](const StateId& id) { return id.select != Select::two_missing && id.a + 1 >= count; }));
+    if (others.size() > level.states_per_cut) {
+        std::shuffle(others.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(own, level.states_per_cut)), others.end(), random);
+        if (own > level.states_per_cut) {
+            std::shuffle(others.begin(), others.end(), random);
+        }
+        others.resize(level.states_per_cut);
+    }
+    states.insert(states.end(), others.begin(), others.end());
+    for (std::uint64_t sample = 0; sample < 4 + level.states_per_cut / 8; ++sample) {
+        add(Select::some_operations, random());
+        add(Select::some_units, random(), 1 + random() % 7);
+    }
+    return states;
+}
+
+std::optional<Failure> Explorer::explore(const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
+    only_.clear();
+    return explore_level({.depth = 0, .prefix = scenario_ + ":", .first_cut = effort_.first_cut, .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base, trace,
+                         subject, acknowledged);
+}
+
+std::optional<Failure> Explorer::replay(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
+    std::string rest = id.substr(id.find(':') == std::string::npos ? 0 : id.find(':') + 1);
+    only_.clear();
+    while (!rest.empty()) {
+        const std::size_t end = rest.find('/');
+        only_.push_back(rest.substr(0, end));
+        rest = end == std::string::npos ? "" : rest.substr(end + 1);
+    }
+    return explore_level({.depth = 0, .prefix = scenario_ + ":", .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base, trace, subject, acknowledged);
+}
+
+std::optional<Failure> Explorer::explore_level(const Level& level, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
+    io::SimulatedStorage disk;
+    for (const auto& [path, bytes] : base.files) {
+        disk.add_directory(io::directory_of(path));
+    }
+    for (const io::Operation& operation : trace) {
+        if (operation.kind == io::Operation::Kind::created_unnamed) {
+            disk.add_directory(operation.path);
+        } else if (!operation.path.empty()) {
+            disk.add_directory(io::directory_of(operation.path));
+        }
+    }
+    Replay replay(disk, base);
+    std::unordered_map<std::uint64_t, std::uint64_t> seen;
+    std::uint64_t issued = acknowledged;
+    bool fresh = true;  // something happened since the last cut that was looked at
+    for (std::size_t number = 0; number <= trace.size(); ++number) {
+        if (number < trace.size()) {
+            replay.begin(trace[number], number);
+            if (trace[number].kind == io::Operation::Kind::issued) {
+                issued = std::max(issued, trace[number].number);
+            } else if (trace[number].kind == io::Operation::Kind::acknowledged) {
+                acknowledged = std::max(acknowledged, trace[number].number);
+            }
+            fresh = fresh || trace[number].kind != io::Operation::Kind::issued;
+        }
+        const bool look = only_.empty() ? fresh && number >= level.first_cut && mix(level.seed, number) % level.cut_one_in == 0
+                                        : number == state_id(only_[level.depth]).cut;
+        if (look) {
+            ++tally_.cuts;
+            ::alarm(hang_seconds);
+            for (const StateId& id : only_.empty() ? states_at(number, replay, level) : std::vector{state_id(only_[level.depth])}) {
+                if (auto failure = visit(level, replay, disk, id, subject, acknowledged, issued, seen)) {
+                    ::alarm(0);
+                    return failure;
+                }
+            }
+            ::alarm(0);
+            fresh = false;
+        }
+        if (number < trace.size()) {
+            replay.finish(trace[number]);
+            fresh = fresh || trace[number].kind == io::Operation::Kind::synced || trace[number].kind == io::Operation::Kind::durably_written ||
+                    trace[number].kind == io::Operation::Kind::directory_synced;
+        }
+    }
+    if (replay.durable_writes_outside() != 0) {
+        return Failure{level.prefix, "a durable write lay outside the durable size of its file"};
+    }
+    return std::nullopt;
+}
+
+std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::SimulatedStorage& disk, const StateId& id, Subject& subject, std::uint64_t acknowledged,
+                                       std::uint64_t issued, std::unordered_map<std::uint64_t, std::uint64_t>& seen) {
+    const Replay::Selection selection = selection_of(id, replay);
+    if (selection.size() != replay.unit_count()) {
+        return std::nullopt;
+    }
+    const std::uint64_t state = replay.fingerprint(selection);
+    ++(level.depth == 0 ? tally_.states : tally_.nested_states);
+    ++tally_.by_selection[id.select];
+    const std::string name = level.prefix + text_of(id);
+    std::uint64_t save = 0;
+    if (const auto found = seen.find(state); found != seen.end()) {
+        save = found->second;
+    } else {
+        ++(level.depth == 0 ? tally_.distinct : tally_.nested_distinct);
+        note_current(name);
+        replay.mount(selection);
+        try {
+            save = subject.check(disk, state);
+        } catch (const std::exception& error) {
+            disk.rollback();
+            return Failure{name, error.what()};
+        }
+        disk.rollback();
+        seen.emplace(state, save);
+        const bool goes_deeper = only_.empty() ? level.depth == 0 && effort_.nested_one_in != 0 && mix(state, effort_.seed) % effort_.nested_one_in == 0
+                                               : only_.size() > level.depth + 1;
+        if (goes_deeper) {
+            replay.mount(selection);
+            const Image image = image_of(disk);
+            disk.rollback();
+            if (auto failure = visit_nested(level, name, image, subject, save, state)) {
+                return failure;
+            }
+        }
+    }
+    if (save < acknowledged) {
+        return Failure{name, "save " + std::to_string(acknowledged) + " was acknowledged, but save " + std::to_string(save) + " was found"};
+    }
+    if (save > issued) {
+        return Failure{name, "save " + std::to_string(save) + " was found, but only " + std::to_string(issued) + " was begun"};
+    }
+    return std::nullopt;
+}
+
+std::optional<Failure> Explorer::visit_nested(const Level& level, const std::string& id, const Image& image, Subject& subject, std::uint64_t save, std::uint64_t state) {
+    io::Trace trace;
+    std::unique_ptr<Subject> next;
+    {
+        io::SimulatedStorage disk;
+        const Replay base(disk, image);
+        for (const auto& [path, bytes] : image.files) {
+            disk.add_directory(io::directory_of(path));
+        }
+        io::RecordingStorage recorder(disk);
+        try {
+            next = subject.live_on(recorder, save, state);
+        } catch (const std::exception& error) {
+            return Failure{id, std::string("going on after recovery: ") + error.what()};
+        }
+        trace = recorder.take_trace();
+    }
+    if (next == nullptr) {
+        return std::nullopt;
+    }
+    return explore_level({.depth = level.depth + 1,
+                          .prefix = id + "/",
+                          .states_per_cut = effort_.nested_states_per_cut,
+                          .seed = mix(effort_.seed, state),
+                          .cut_one_in = effort_.nested_cut_one_in},
+                         image, trace, *next, save);
+}
+
+}  // namespace taiyen::crash

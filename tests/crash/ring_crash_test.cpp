@@ -1,0 +1,156 @@
+// The record log on its own: after any crash a scan finds a prefix of what was appended, with every acknowledged record in it.
+
+#include <cstring>
+#include <random>
+
+#include <boost/test/unit_test.hpp>
+
+#include "base/planted.hpp"
+#include "crash/budget.hpp"
+#include "crash/explorer.hpp"
+#include "log/ring.hpp"
+
+namespace taiyen::crash {
+namespace {
+
+const std::filesystem::path ring_path = "/disk/ring";
+
+log::RingIdentity identity_of_test(ByteCount capacity) {
+    log::RingIdentity identity;
+    identity.ring.bytes.fill(0x11);
+    identity.heap.bytes.fill(0x22);
+    identity.capacity_bytes = capacity;
+    identity.is_new = false;
+    return identity;
+}
+
+std::vector<std::byte> payload(std::uint64_t number) {
+    std::mt19937_64 random(number);
+    std::vector<std::byte> bytes(random() % 6000);
+    for (std::byte& byte : bytes) {
+        byte = static_cast<std::byte>(random());
+    }
+    return bytes;
+}
+
+void append(log::Ring& ring, std::uint64_t number) {
+    const auto bytes = payload(number);
+    const std::span<const std::byte> piece(bytes);
+    ring.append(1, number, {&piece, 1});
+}
+
+/// A ring whose starting point a header outside the disk keeps: record number n is save n.
+class RingSubject final : public Subject {
+public:
+    RingSubject(const log::RingIdentity& identity, const log::RingStart& start, std::uint64_t before) : identity_(identity), start_(start), before_(before) {}
+
+    std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override {
+        const auto file = disk.open(ring_path, io::Access::read_only);
+        return scan(*file).first;
+    }
+
+    std::unique_ptr<Subject> live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t) override {
+        const std::shared_ptr<io::File> file = disk.open(ring_path, io::Access::read_write);
+        // A new life of the ring, as recovery begins one: what was found counts as absorbed.
+        log::RingStart start = scan(*file).second;
+        start.epoch = {start.epoch.value + 1};
+        start.chain_seed += 12345;
+        log::Ring ring(file, identity_, start, start.position);
+        for (std::uint64_t number = save + 1; number <= save + 3; ++number) {
+            disk.issue(number);
+            append(ring, number);
+            disk.acknowledge(number);
+        }
+        return std::make_unique<RingSubject>(identity_, start, save);
+    }
+
+    std::pair<std::uint64_t, log::RingStart> scan(const io::File& file) const {
+        std::uint64_t last = before_;
+        const auto result = log::Ring::scan(file, identity_, start_, [&](const log::Record& record) {
+            if (record.number != last + 1) {
+                throw std::runtime_error("record " + std::to_string(record.number) + " follows record " + std::to_string(last));
+            }
+            if (record.payload != payload(record.number)) {
+                throw std::runtime_error("record " + std::to_string(record.number) + " has another content");
+            }
+            last = record.number;
+            return true;
+        });
+        if (result.how == log::ScanEnd::corrupt) {
+            throw std::runtime_error("a crash is taken for corruption");
+        }
+        return {last, result.next};
+    }
+
+private:
+    log::RingIdentity identity_;
+    log::RingStart start_;
+    std::uint64_t before_;
+};
+
+/// Appends, going round the ring several times; the oldest records are released by a header write that the test stands in for.
+std::pair<Tally, std::optional<Failure>> explore_ring(ByteCount capacity, std::uint64_t records, std::uint64_t seed) {
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    const log::RingIdentity identity = identity_of_test(capacity);
+    {
+        const auto file = disk.create(ring_path);
+        log::Ring::format(*file, identity);
+    }
+    log::RingStart start{Epoch{seed}, 0, 1, seed + 7};
+    Tally tally;
+    std::uint64_t number = 0;
+    // Each lap is a trace of its own, since what the scan starts from moves with the header.
+    while (number < records) {
+        const Image base = image_of(disk);
+        io::RecordingStorage recorder(disk);
+        RingSubject subject(identity, start, number);
+        const std::uint64_t before = number;
+        {
+            const std::shared_ptr<io::File> file = recorder.open(ring_path, io::Access::read_write);
+            log::Ring ring(file, identity, start, start.position);
+            while (ring.fits(payload(number + 1).size()) && number < records) {
+                ++number;
+                recorder.issue(number);
+                append(ring, number);
+                recorder.acknowledge(number);
+            }
+            start = ring.next();
+        }
+        Explorer explorer("ring", {.states_per_cut = 200, .nested_one_in = 100, .nested_states_per_cut = 40, .seed = seed});
+        const auto failure = explorer.explore(base, recorder.take_trace(), subject, before);
+        tally.add(explorer.tally());
+        if (failure) {
+            return {tally, failure};
+        }
+    }
+    return {tally, std::nullopt};
+}
+
+BOOST_AUTO_TEST_SUITE(the_ring)
+
+BOOST_AUTO_TEST_CASE(keeps_every_acknowledged_record_through_every_crash_state) {
+    const std::uint64_t seed = seed_of_this_run();
+    const auto [tally, failure] = explore_ring(64_KiB, static_cast<std::uint64_t>(100 * budget()), seed);
+    BOOST_TEST_MESSAGE("ring: " << tally.distinct << " distinct states of " << tally.states << ", nested " << tally.nested_distinct << " of " << tally.nested_states);
+    if (failure) {
+        BOOST_ERROR(failure->id << ": " << failure->what);
+    }
+    BOOST_TEST(tally.distinct > 1000U);
+    BOOST_TEST(tally.nested_distinct > 1000U);
+}
+
+BOOST_AUTO_TEST_CASE(is_caught_when_a_safeguard_is_missing) {
+    for (const auto& [bug, name] : {std::pair{Bug::acknowledge_before_write, "acknowledge_before_write"}, std::pair{Bug::skip_stamp_check, "skip_stamp_check"}}) {
+        planted_bug = bug;
+        const auto [tally, failure] = explore_ring(64_KiB, 100, seed_of_this_run());
+        planted_bug = Bug::none;
+        BOOST_TEST_MESSAGE(name << ": " << (failure ? failure->id + ": " + failure->what : "not caught"));
+        BOOST_TEST(failure.has_value());
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace taiyen::crash
