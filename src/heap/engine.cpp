@@ -72,21 +72,32 @@ void Engine::State::require_writable() const {
 
 void* Engine::allocate(ByteCount bytes, ByteCount alignment) {
     State& s = *state_;
-    if (s.read_only) [[unlikely]]
-        s.require_writable();
-    if (bytes <= class_granules_max * granule_bytes && alignment <= granule_bytes) [[likely]]
-        return s.span.base() + s.small.allocate(static_cast<unsigned>(granules_for(bytes)));
+    if (bytes < s.class_bytes_end && alignment <= granule_bytes) [[likely]] {
+        const unsigned size_class = class_tables.rounded[(bytes + granule_bytes - 1) / granule_bytes];
+        if (s.span.observed())
+            return s.allocate_observed(size_class);
+        return s.small.allocate_class<false>(size_class);
+    }
+    return s.allocate_slowly(bytes, alignment);
+}
+
+void* Engine::State::allocate_observed(unsigned size_class) {
+    return small.allocate_class<true>(size_class);
+}
+
+void* Engine::State::allocate_slowly(ByteCount bytes, ByteCount alignment) {
+    require_writable();
     if (!std::has_single_bit(alignment) || alignment > alignment_max)
         throw Error(errc::invalid_argument, "an alignment is a power of two up to 2 MiB, not " + std::to_string(alignment));
-    if (bytes > s.capacity)
-        s.supply.throw_full(bytes, HeapFull::Cause::capacity);
+    if (bytes > capacity)
+        supply.throw_full(bytes, HeapFull::Cause::capacity);
     const std::uint64_t granules = granules_for(bytes);
     const Page pages_aligned = static_cast<Page>(std::max<ByteCount>(1, alignment / page_bytes));
     if (granules > small_granules_max)
-        return s.span.base() + std::uint64_t{s.runs.allocate(run_bytes(granules), pages_aligned)} * page_bytes;
+        return span.base() + std::uint64_t{runs.allocate(run_bytes(granules), pages_aligned)} * page_bytes;
     if (alignment < page_bytes / 2)
-        return s.span.base() + s.small.allocate(static_cast<unsigned>(granules), static_cast<unsigned>(std::max<ByteCount>(alignment, granule_bytes)));
-    return s.span.base() + s.small.allocate_on_fresh(s.supply.find(1, pages_aligned, bytes), static_cast<unsigned>(granules));
+        return span.base() + small.allocate(static_cast<unsigned>(granules), static_cast<unsigned>(std::max<ByteCount>(alignment, granule_bytes)));
+    return span.base() + small.allocate_on_fresh(supply.find(1, pages_aligned, bytes), static_cast<unsigned>(granules));
 }
 
 bool Engine::allocate_at(void* at, ByteCount bytes) {
@@ -119,19 +130,29 @@ bool Engine::allocate_at(void* at, ByteCount bytes) {
 FreeResult Engine::deallocate(void* block) noexcept {
     State& s = *state_;
     const std::uint64_t offset = s.span.offset_of(block);
-    if (offset >= s.capacity)
+    if (offset < s.pages.extent_bytes() && offset % granule_bytes == 0) [[likely]] {
+        const Page page = static_cast<Page>(offset / page_bytes);
+        const PageMap::Hot& hot = s.pages.hot(page);
+        if (hot.is_small(page) && s.class_bytes_end != 0) [[likely]]
+            return s.span.observed() ? s.free_observed(offset) : s.small.free<false>(hot, offset / granule_bytes);
+    }
+    return s.deallocate_slowly(offset);
+}
+
+FreeResult Engine::State::free_observed(std::uint64_t offset) noexcept {
+    return small.free<true>(pages.hot(static_cast<Page>(offset / page_bytes)), offset / granule_bytes);
+}
+
+FreeResult Engine::State::deallocate_slowly(std::uint64_t offset) noexcept {
+    if (offset >= capacity)
         return FreeResult::foreign;
     const Page page = static_cast<Page>(offset / page_bytes);
-    if (offset % granule_bytes != 0 || !s.pages.is_user(page) || s.read_only)
+    if (offset % page_bytes != 0 || !pages.is_user(page) || read_only)
         return FreeResult::not_a_block;
-    if (s.pages.is_small(page)) [[likely]]
-        return s.small.free(page, static_cast<unsigned>(offset % page_bytes / granule_bytes)) ? FreeResult::freed : FreeResult::not_a_block;
-    if (offset % page_bytes != 0)
-        return FreeResult::not_a_block;
-    const auto run = s.runs.find(page);
+    const auto run = runs.find(page);
     if (!run || run->kind != layout::RunKind::user)
         return FreeResult::not_a_block;
-    s.runs.free(*run);
+    runs.free(*run);
     return FreeResult::freed;
 }
 
@@ -306,8 +327,10 @@ void Engine::forget(HeapOffset offset, ByteCount length) {
     if (length == 0 || offset.value >= s.capacity)
         return;
     const std::uint64_t end = offset.value + std::min<std::uint64_t>(length, s.capacity - offset.value);
-    if (offset.value < page_bytes)
+    if (offset.value < page_bytes) {
         s.pages.reload();
+        s.small.forget({s.pages.extent(), s.geometry.page_end() - s.pages.extent()});
+    }
     for (unsigned index = 0; index < s.geometry.count(); ++index) {
         const Region& r = s.geometry.region(index);
         const std::uint64_t lines_end = std::uint64_t{r.first_user} * page_bytes;

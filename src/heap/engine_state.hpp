@@ -17,6 +17,7 @@ struct Engine::State {
           capacity(capacity_bytes),
           read_only(is_read_only) {
         supply.connect(small);
+        class_bytes_end = read_only ? 0 : class_granules_max * layout::granule_bytes + 1;
     }
 
     /// The live block at that page and granule, if one starts there (directory runs too, see `kind`).
@@ -31,6 +32,10 @@ struct Engine::State {
     /// Visits blocks of pages in the extent, ascending; stops when `visit` returns false.
     void visit(const std::function<bool(const Found&)>& visit) const;
     void require_writable() const;
+    [[gnu::noinline]] void* allocate_slowly(ByteCount bytes, ByteCount alignment);
+    [[gnu::noinline]] void* allocate_observed(unsigned size_class);
+    [[gnu::noinline]] FreeResult free_observed(std::uint64_t offset) noexcept;
+    [[gnu::noinline]] FreeResult deallocate_slowly(std::uint64_t offset) noexcept;
 
     Span span;
     Geometry geometry;
@@ -40,6 +45,7 @@ struct Engine::State {
     Runs runs;
     RootDirectory directory;
     ByteCount capacity;
+    ByteCount class_bytes_end = 0;  ///< smaller requests have a class; 0 in a heap opened for reading
     bool read_only;
 };
 

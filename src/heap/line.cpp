@@ -11,17 +11,13 @@ struct Bits {
     Bits operator&(const Bits& other) const {
         return {{word[0] & other.word[0], word[1] & other.word[1], word[2] & other.word[2], word[3] & other.word[3]}};
     }
-    /// Bit i of the result is bit i + distance; zeros come in. distance < 256.
+    /// Bit i of the result is bit i + distance; zeros come in. 0 < distance < 256.
     Bits down(unsigned distance) const {
-        Bits result{};
-        const unsigned words = distance / 64;
         const unsigned bits = distance % 64;
-        for (unsigned i = 0; i + words < 4; ++i) {
-            result.word[i] = word[i + words] >> bits;
-            if (bits != 0 && i + words + 1 < 4)
-                result.word[i] |= word[i + words + 1] << (64 - bits);
-        }
-        return result;
+        if (distance < 64)  // (x << 1) << (63 - bits) is x << (64 - bits) without a shift by 64
+            return {{word[0] >> bits | word[1] << 1U << (63 - bits), word[1] >> bits | word[2] << 1U << (63 - bits), word[2] >> bits | word[3] << 1U << (63 - bits), word[3] >> bits}};
+        const Bits rest{{word[1], word[2], word[3], 0}};
+        return distance == 64 ? rest : rest.down(distance - 64);
     }
 };
 
@@ -30,6 +26,38 @@ Bits free_bits(const layout::Line& line) {
 }
 
 }  // namespace
+
+unsigned free_around(const layout::Line& line, unsigned at) {
+    unsigned pair = at / 64;
+    const unsigned bit = at % 64;
+    const std::uint64_t occupied = line.pairs[pair].occupied;
+    if (((occupied >> bit) & 1U) != 0)
+        return 0;
+    const std::uint64_t behind = occupied >> bit;
+    const std::uint64_t before = occupied << (63 - bit);
+    unsigned length = 0;  // granule `at` counts on both sides
+    if (behind != 0) {
+        length += static_cast<unsigned>(std::countr_zero(behind));
+    } else {
+        length += 64 - bit;
+        for (unsigned next = pair + 1; next < 4; ++next) {
+            const auto run = static_cast<unsigned>(std::countr_zero(line.pairs[next].occupied));
+            length += run;
+            if (run < 64)
+                break;
+        }
+    }
+    if (before != 0)
+        return length + static_cast<unsigned>(std::countl_zero(before)) - 1;
+    length += bit;
+    while (pair-- > 0) {
+        const auto run = static_cast<unsigned>(std::countl_zero(line.pairs[pair].occupied));
+        length += run;
+        if (run < 64)
+            break;
+    }
+    return length;
+}
 
 unsigned front_granules(const layout::Line& line) {
     unsigned length = 0;

@@ -82,6 +82,9 @@ unsigned front_granules(const layout::Line& line);
 /// Positions of pair `pair` where `granules` (≤ 128) free granules begin.
 std::uint64_t fitting_starts(const layout::Line& line, unsigned pair, unsigned granules);
 
+/// Length of the run of free granules that contains granule `at`; 0 if it is occupied.
+unsigned free_around(const layout::Line& line, unsigned at);
+
 /// Longest run of free granules.
 unsigned longest_free(const layout::Line& line);
 

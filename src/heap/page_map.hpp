@@ -31,17 +31,18 @@ public:
     /// Reads the extent from the super block. Throws: Error{corrupt}.
     void reload();
     Page extent() const { return extent_; }
+    std::uint64_t extent_bytes() const { return std::uint64_t{extent_} * page_bytes; }
     /// Whether the page lies in the extent and is not metadata.
-    bool is_user(Page page) const { return page < extent_ && page >= hot_[Geometry::region_of(page)].first_user; }
+    bool is_user(Page page) const { return page < extent_ && page >= hot(page).first_user; }
 
-    /// Requires of these four: is_user(page).
+    /// Requires of these: is_user(page).
     PageState state(Page page) const {
         return static_cast<PageState>((*word(page) >> (page % layout::segment_pages * 4)) & 0xFU);
     }
-    bool is_small(Page page) const { return (static_cast<unsigned>(state(page)) & 0b1011U) == 1; }
+    bool is_small(Page page) const { return hot(page).is_small(page); }
     bool is_available(Page page) const { return (static_cast<unsigned>(state(page)) & 0b1000U) != 0; }
     layout::Line& line(Page page) const {
-        return *reinterpret_cast<layout::Line*>(hot_[Geometry::region_of(page)].lines + std::uintptr_t{page} * sizeof(layout::Line));
+        return hot(page).line(page);
     }
     layout::RunLine& run_line(Page page) const { return reinterpret_cast<layout::RunLine&>(line(page)); }
 
@@ -82,7 +83,7 @@ public:
     const layout::Summary& root(unsigned region) const { return super().regions[region]; }
     layout::SuperBlock& super() const { return *span_.at<layout::SuperBlock>(0); }
     std::uint64_t* word(Page page) const {
-        return reinterpret_cast<std::uint64_t*>(hot_[Geometry::region_of(page)].states) + page / layout::segment_pages;
+        return hot(page).word(page);
     }
     /// Whether the region has pages in the extent.
     bool opened(unsigned region) const { return extent_ > geometry_.region(region).first_user; }
@@ -92,19 +93,28 @@ public:
     layout::Summary& stored(unsigned region, unsigned level, Page index) const;
     static std::uint64_t span_pages(unsigned level) { return std::uint64_t{layout::segment_pages} << (4 * (level + 1)); }
 
-private:
+    /// What the paths of nanoseconds need of a region.
     struct Hot {
-        std::uintptr_t lines;   ///< of page 0 if the region's lines began there
-        std::uintptr_t states;  ///< likewise, of its word
+        std::uintptr_t lines;   ///< where page 0's line would be if the region's lines began there
+        std::uintptr_t states;  ///< likewise, its word
         Page first_user;
+
+        std::uint64_t* word(Page page) const { return reinterpret_cast<std::uint64_t*>(states) + page / layout::segment_pages; }
+        layout::Line& line(Page page) const { return reinterpret_cast<layout::Line*>(lines)[page]; }
+        /// `granule`: span offset / 16.
+        layout::Pair& pair(std::uint64_t granule) const { return reinterpret_cast<layout::Pair*>(lines)[granule / 64]; }
+        bool is_small(Page page) const { return ((*word(page) >> (page % layout::segment_pages * 4)) & 0b1011U) == 1; }
     };
+    const Hot& hot(Page page) const { return hot_[Geometry::region_of(page)]; }
+
+private:
 
     void bind();
     std::optional<Page> find_in(unsigned region, Page count) const;
     /// Behind the pages that a scan from `first` over at most `limit` pages may visit.
     Page scan_end(Page first, Page limit) const;
 
-    const Span& span_;
+    const Span span_;
     const Geometry& geometry_;
     Page extent_ = 0;
     std::array<Hot, layout::region_count_max + 8> hot_{};

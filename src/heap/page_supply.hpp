@@ -31,7 +31,7 @@ private:
     /// True: a run of `count` pages has come into being.
     bool grow_for(Page count, Page alignment, std::optional<HeapFull::Cause>& refused);
 
-    const Span& span_;
+    const Span span_;
     PageMap& pages_;
     SpanHost& host_;
     SmallBlocks* small_ = nullptr;

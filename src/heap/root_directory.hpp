@@ -52,7 +52,7 @@ private:
     Table rebuild(const std::optional<Table>& old, std::uint64_t extra);
     void append(const Table& table, const layout::DirectoryEntry& entry, std::string_view name, std::string_view fingerprint, std::uint32_t hash);
 
-    const Span& span_;
+    const Span span_;
     PageMap& pages_;
     Runs& runs_;
 };

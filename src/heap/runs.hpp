@@ -48,7 +48,7 @@ private:
     Page reserve(Page first, Page limit);
     void count_growth(std::int64_t pages);
 
-    const Span& span_;
+    const Span span_;
     PageMap& pages_;
     PageSupply& supply_;
     SmallBlocks& small_;

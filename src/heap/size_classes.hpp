@@ -13,7 +13,7 @@ inline constexpr unsigned class_count = 40;
 inline constexpr unsigned class_granules_max = 128;
 /// Blocks of fewer granules than a page lie in pages of small blocks; those above class_granules_max have no class.
 inline constexpr unsigned small_granules_max = layout::page_granules - 1;
-inline constexpr std::uint8_t no_class = 0xFF;
+inline constexpr std::uint8_t no_class = class_count;
 
 constexpr unsigned class_granules(unsigned size_class) {
     if (size_class < 16)

@@ -27,6 +27,12 @@ SmallBlocks::SmallBlocks(const Span& span, PageMap& pages, PageSupply& supply)
       chunks_(static_cast<Known**>(std::calloc(chunk_count_, sizeof(Known*)))) {
     if (chunks_ == nullptr)
         throw std::bad_alloc();
+    for (unsigned size_class = 0; size_class < class_count; ++size_class) {
+        const unsigned granules = class_granules(size_class);
+        classes_[size_class].block = low_bits(granules);
+        classes_[size_class].last_bit = 64 - static_cast<int>(granules);
+    }
+    classes_[no_class].count = magazine_slots;
 }
 
 SmallBlocks::~SmallBlocks() {
@@ -52,10 +58,10 @@ std::uint64_t SmallBlocks::take(Page page, layout::Line& line, unsigned start, u
     return offset_of_granule(page, start);
 }
 
-bool SmallBlocks::free(Page page, unsigned granule) noexcept {
+FreeResult SmallBlocks::free_slowly(std::uint64_t place_granule) noexcept {
+    const Page page = static_cast<Page>(place_granule / layout::page_granules);
+    const unsigned granule = place_granule % layout::page_granules;
     layout::Line& line = pages_.line(page);
-    if (((line.pairs[granule / 64].start & line.pairs[granule / 64].occupied) >> (granule % 64) & 1U) == 0)
-        return false;
     const unsigned granules = block_granules(line, granule);
     const bool was_full = line_full(line);
     for (unsigned pair = granule / 64; pair < 4; ++pair) {
@@ -71,16 +77,16 @@ bool SmallBlocks::free(Page page, unsigned granule) noexcept {
         pages_.set_roomy(page, true);
     const std::uint8_t size_class = granules <= class_granules_max ? class_tables.exact[granules] : no_class;
     if (size_class != no_class) {
-        Magazine& magazine = magazines_[size_class];
-        if (magazine.count == magazine_slots)
-            evict(magazine, magazine_slots / 2);
-        magazine.granules[magazine.count++] = std::uint64_t{page} * layout::page_granules + granule;
+        ClassHints& hints = classes_[size_class];
+        if (hints.count == magazine_slots)
+            evict(hints, magazine_slots / 2);
+        hints.granules[hints.count++] = place_granule;
     } else {
-        file(page);
+        file_around(page, granule);
     }
     if (line_empty(line))
         page_emptied(page);
-    return true;
+    return FreeResult::freed;
 }
 
 void SmallBlocks::shrink(Page page, unsigned start, unsigned old_granules, unsigned granules) {
@@ -102,28 +108,28 @@ void SmallBlocks::shrink(Page page, unsigned start, unsigned old_granules, unsig
 // Allocating: hints first.
 
 std::uint64_t SmallBlocks::allocate(unsigned granules, unsigned alignment) {
-    if (granules > class_granules_max)
-        return allocate_unclassed(granules, start_rule(granules) & aligned_starts(alignment));
-    const unsigned size_class = class_tables.rounded[granules];
-    granules = class_granules(size_class);
-    if (alignment > layout::granule_bytes)
-        return allocate_unclassed(granules, start_rule(granules) & aligned_starts(alignment));
-    Magazine& magazine = magazines_[size_class];
-    while (magazine.count != 0) {
-        const std::uint64_t hint = magazine.granules[--magazine.count];
+    if (granules <= class_granules_max)
+        granules = class_granules(class_tables.rounded[granules]);
+    return allocate_unclassed(granules, start_rule(granules) & aligned_starts(alignment));
+}
+
+void* SmallBlocks::allocate_slowly(unsigned size_class) {
+    const unsigned granules = class_granules(size_class);
+    ClassHints& hints = classes_[size_class];
+    while (hints.count != 0) {
+        const std::uint64_t hint = hints.granules[--hints.count];
         if (try_hint(hint, granules))
-            return hint * layout::granule_bytes;
+            return address_of(hint);
     }
-    Cursor& cursor = cursors_[size_class];
-    if (cursor.line != nullptr)
-        if (const std::uint64_t offset = advance(cursor, size_class))
-            return offset;
-    return refill(size_class);
+    if (hints.cursor.pair != nullptr)
+        if (const std::uint64_t offset = advance(hints.cursor, size_class))
+            return span_.base() + offset;
+    return span_.base() + refill(size_class);
 }
 
 bool SmallBlocks::try_hint(std::uint64_t granule, unsigned granules) {
     const Page page = static_cast<Page>(granule / layout::page_granules);
-    if (!pages_.is_user(page) || !pages_.is_small(page))
+    if (!pages_.is_small(page))
         return false;
     layout::Line& line = pages_.line(page);
     const unsigned start = granule % layout::page_granules;
@@ -137,41 +143,46 @@ bool SmallBlocks::try_hint(std::uint64_t granule, unsigned granules) {
 
 std::uint64_t SmallBlocks::advance(Cursor& cursor, unsigned size_class) {
     const unsigned granules = class_granules(size_class);
+    const Page page = cursor.page();
+    layout::Line& line = pages_.line(page);
     for (;;) {
         while (cursor.candidates != 0) {
             const unsigned bit = static_cast<unsigned>(std::countr_zero(cursor.candidates));
-            const unsigned start = cursor.pair * 64 + bit;
+            const unsigned start = cursor.index() * 64 + bit;
             cursor.candidates &= cursor.candidates - 1;
-            if (!range_free(*cursor.line, start, granules))
+            if (!range_free(line, start, granules))
                 continue;
             cursor.candidates &= ~low_bits(bit + granules);
-            return take(cursor.page, *cursor.line, start, granules);
+            return take(page, line, start, granules);
         }
-        if (++cursor.pair == 4)
+        if (cursor.index() == 3)
             break;
-        cursor.candidates = fitting_starts(*cursor.line, cursor.pair, granules) & start_rule(granules);
+        ++cursor.pair;
+        cursor.granule += 64;
+        cursor.candidates = fitting_starts(line, cursor.index(), granules) & cursor.starts;
     }
     close_cursor(cursor);
     return 0;
 }
 
-void SmallBlocks::open_cursor(Cursor& cursor, Page page, unsigned size_class) {
-    layout::Line& line = pages_.line(page);
-    const unsigned granules = class_granules(size_class);
-    cursor = {fitting_starts(line, 0, granules) & start_rule(granules), &line, page, 0};
-}
-
 void SmallBlocks::close_cursor(Cursor& cursor) {
-    const Page page = cursor.page;
+    const Page page = cursor.page();
     cursor = {};
     if (Known* known_page = known(page); known_page != nullptr && known_page->cursors != 0)
         --known_page->cursors;
     file(page);
 }
 
+std::uint64_t SmallBlocks::starts_of(unsigned granules) const {
+    // 48 and 112 bytes leave one granule in four or eight over, which only blocks of 16 bytes can use.
+    constexpr unsigned leftover_pages_max = 16;
+    const bool leaves_single = granules == 3 || granules == 7;
+    return leaves_single && bin_pages_[1] >= leftover_pages_max ? ~std::uint64_t{0} : start_rule(granules);
+}
+
 std::uint64_t SmallBlocks::refill(unsigned size_class) {
     const unsigned granules = class_granules(size_class);
-    const std::uint64_t starts = start_rule(granules);
+    const std::uint64_t starts = starts_of(granules);
     unsigned at = 0;
     Page page = take_fitting(granules, starts, at);
     if (page == 0 && know_some(segments_per_refill))
@@ -194,8 +205,11 @@ std::uint64_t SmallBlocks::refill(unsigned size_class) {
     if (known_page == nullptr)  // nobody would know that a cursor is there: take one block only
         return take(page, pages_.line(page), at, granules);
     ++known_page->cursors;
-    open_cursor(cursors_[size_class], page, size_class);
-    return advance(cursors_[size_class], size_class);
+    layout::Line& line = pages_.line(page);
+    const unsigned pair = at / 64;
+    Cursor& cursor = classes_[size_class].cursor;
+    cursor = {fitting_starts(line, pair, granules) & starts, &line.pairs[pair], std::uint64_t{page} * layout::page_granules + pair * 64, starts};
+    return advance(cursor, size_class);
 }
 
 std::uint64_t SmallBlocks::allocate_unclassed(unsigned granules, std::uint64_t starts) {
@@ -357,8 +371,7 @@ void SmallBlocks::unfile(Known& entry, Page page) noexcept {
     }
     if (entry.next != 0)
         known(entry.next)->previous = entry.previous;
-    if (bin == layout::page_granules)
-        --empty_pages_;
+    --bin_pages_[bin];
     entry.next = entry.previous = 0;
     entry.bin = 0;
 }
@@ -371,8 +384,7 @@ void SmallBlocks::link(Known& entry, Page page, unsigned bin) noexcept {
         known(entry.next)->previous = page;
     bins_[bin] = page;
     filled_[bin / 64] |= std::uint64_t{1} << (bin % 64);
-    if (bin == layout::page_granules)
-        ++empty_pages_;
+    ++bin_pages_[bin];
 }
 
 void SmallBlocks::file(Page page) noexcept {
@@ -388,15 +400,45 @@ void SmallBlocks::file(Page page) noexcept {
     if (entry->bin == longest + 1)
         return;
     unfile(*entry, page);
-    if (longest == layout::page_granules && empty_pages_ >= empty_pages_kept)
+    if (longest == layout::page_granules && bin_pages_[longest] >= empty_pages_kept)
         release(page);
     else if (longest != 0)
         link(*entry, page, longest);
 }
 
+void SmallBlocks::file_around(Page page, unsigned at) noexcept {
+    Known* entry = known(page);
+    if (entry == nullptr || entry->bin == 0) {
+        file(page);
+        return;
+    }
+    const unsigned run = free_around(pages_.line(page), at);
+    if (run < entry->bin)
+        return;  // what was known is as good
+    unfile(*entry, page);
+    if (run == layout::page_granules)
+        file(page);
+    else
+        link(*entry, page, run);
+}
+
+void* SmallBlocks::pair_filled(std::uint64_t granule) {
+    const Page page = static_cast<Page>(granule / layout::page_granules);
+    if (line_full(pages_.line(page)))
+        pages_.set_roomy(page, false);
+    return address_of(granule);
+}
+
+FreeResult SmallBlocks::pair_emptied(std::uint64_t granule) noexcept {
+    const Page page = static_cast<Page>(granule / layout::page_granules);
+    if (line_empty(pages_.line(page)))
+        page_emptied(page);
+    return FreeResult::freed;
+}
+
 void SmallBlocks::page_emptied(Page page) noexcept {
     const Known* entry = known(page);
-    if (entry == nullptr || entry->cursors == 0)
+    if (entry == nullptr || (entry->cursors == 0 && entry->bin != layout::page_granules + 1))
         file(page);
 }
 
@@ -404,23 +446,19 @@ void SmallBlocks::release(Page page) {
     pages_.set_states({page, 1}, PageState::available);
 }
 
-void SmallBlocks::evict(Magazine& magazine, unsigned count) noexcept {
-    Page last = 0;
+void SmallBlocks::evict(ClassHints& hints, unsigned count) noexcept {
     for (unsigned i = 0; i < count; ++i) {
-        const Page page = static_cast<Page>(magazine.granules[i] / layout::page_granules);
-        if (page == last)
-            continue;
-        last = page;
-        if (pages_.is_user(page) && pages_.is_small(page))
-            file(page);
+        const Page page = static_cast<Page>(hints.granules[i] / layout::page_granules);
+        if (pages_.is_small(page))
+            file_around(page, hints.granules[i] % layout::page_granules);
     }
-    std::copy(magazine.granules.begin() + count, magazine.granules.begin() + magazine.count, magazine.granules.begin());
-    magazine.count -= count;
+    std::copy(hints.granules.begin() + count, hints.granules.begin() + hints.count, hints.granules.begin());
+    hints.count -= count;
 }
 
 void SmallBlocks::flush_magazines() {
-    for (Magazine& magazine : magazines_)
-        evict(magazine, magazine.count);
+    for (unsigned size_class = 0; size_class < class_count; ++size_class)
+        evict(classes_[size_class], classes_[size_class].count);
 }
 
 bool SmallBlocks::release_empty_pages() {
@@ -481,9 +519,15 @@ unsigned SmallBlocks::longest_known() const {
 
 void SmallBlocks::forget(PageRun run) {
     const Page end = run.first + run.count;
-    for (Cursor& cursor : cursors_)
-        if (cursor.line != nullptr && cursor.page >= run.first && cursor.page < end)
-            cursor = {};
+    for (unsigned size_class = 0; size_class < class_count; ++size_class) {
+        ClassHints& hints = classes_[size_class];
+        if (hints.cursor.pair != nullptr && hints.cursor.page() >= run.first && hints.cursor.page() < end)
+            hints.cursor = {};
+        const auto* kept = std::remove_if(hints.granules.data(), hints.granules.data() + hints.count, [&](std::uint64_t granule) {
+            return granule / layout::page_granules >= run.first && granule / layout::page_granules < end;
+        });
+        hints.count = static_cast<unsigned>(kept - hints.granules.data());
+    }
     for (Page page = run.first; page < end;) {
         const Page chunk = page / chunk_pages;
         const Page stop = std::min(end, (chunk + 1) * chunk_pages);

@@ -26,14 +26,18 @@ public:
     SmallBlocks(const SmallBlocks&) = delete;
     SmallBlocks& operator=(const SmallBlocks&) = delete;
 
+    /// A block of that class. Throws: HeapFull, Error{corrupt}.
+    template <bool Observed>
+    void* allocate_class(unsigned size_class);
     /// Offset of a block of `granules` (1 … small_granules_max), aligned to `alignment` ≤ 1024. Throws: HeapFull, Error{corrupt}.
-    std::uint64_t allocate(unsigned granules, unsigned alignment = layout::granule_bytes);
+    std::uint64_t allocate(unsigned granules, unsigned alignment);
     /// A block at the front of that available page (which the supply handed out).
     std::uint64_t allocate_on_fresh(Page page, unsigned granules);
     /// Takes exactly that place in an available or small page; false if something lies there. Requires: is_user(page), backed by disk blocks.
     bool allocate_at(Page page, unsigned start, unsigned granules);
-    /// Requires: is_small(page). False if no block starts there.
-    bool free(Page page, unsigned granule) noexcept;
+    /// Frees the block that starts at the granule (span offset / 16): freed or not_a_block. Requires: `hot` is the page's, and is_small(page).
+    template <bool Observed>
+    FreeResult free(const PageMap::Hot& hot, std::uint64_t granule) noexcept;
     /// Shrinks a block in place.
     void shrink(Page page, unsigned start, unsigned old_granules, unsigned granules);
 
@@ -59,22 +63,29 @@ public:
     void forget(PageRun run);
 
 private:
-    static constexpr unsigned magazine_slots = 30;
+    static constexpr unsigned magazine_slots = 26;
     static constexpr unsigned empty_pages_kept = 32;
     static constexpr unsigned segments_per_refill = 8;
     static constexpr Page chunk_pages = 256;
 
-    struct Magazine {
-        unsigned count = 0;
-        std::array<std::uint64_t, magazine_slots> granules{};  ///< span offset / 16, oldest first
-    };
     /// The page that a class fills, and the start positions of one of its pairs.
     struct Cursor {
         std::uint64_t candidates = 0;
-        layout::Line* line = nullptr;  ///< null: none
-        Page page = 0;
-        unsigned pair = 0;
+        layout::Pair* pair = nullptr;  ///< null: none
+        std::uint64_t granule = 0;     ///< span offset / 16 of the pair's first granule
+        std::uint64_t starts = 0;      ///< positions that the class uses in this page
+        Page page() const { return static_cast<Page>(granule / layout::page_granules); }
+        unsigned index() const { return static_cast<unsigned>(granule % layout::page_granules / 64); }
     };
+    /// What is kept for each class: its cursor, and a magazine of places that were freed lately.
+    struct ClassHints {
+        Cursor cursor;
+        std::uint64_t block = 0;  ///< the class's granules as low bits
+        int last_bit = -1;        ///< last position from which a block stays in its pair; -1: none
+        unsigned count = 0;       ///< places in the magazine, oldest first
+        std::array<std::uint64_t, magazine_slots> granules{};  ///< span offset / 16
+    };
+    static_assert(sizeof(ClassHints) == 256);
     /// What is known about a page; all zero: nothing.
     struct Known {
         Page next;
@@ -84,22 +95,32 @@ private:
     };
     static constexpr unsigned bin_count = layout::page_granules + 1;
 
+    [[gnu::noinline]] void* allocate_slowly(unsigned size_class);
+    [[gnu::noinline]] FreeResult free_slowly(std::uint64_t granule) noexcept;
     std::uint64_t refill(unsigned size_class);
+    /// Start positions for a class: the line rule, unless the single granules that it leaves over pile up.
+    std::uint64_t starts_of(unsigned granules) const;
     std::uint64_t allocate_unclassed(unsigned granules, std::uint64_t starts);
     /// A page with a fitting start (written to `at`), out of the bins. 0: none.
     Page take_fitting(unsigned granules, std::uint64_t starts, unsigned& at);
     Page fresh_page(unsigned granules);
     std::uint64_t advance(Cursor& cursor, unsigned size_class);
-    void open_cursor(Cursor& cursor, Page page, unsigned size_class);
     void close_cursor(Cursor& cursor);
     bool know_some(unsigned segments);
 
     std::uint64_t take(Page page, layout::Line& line, unsigned start, unsigned granules);
     bool try_hint(std::uint64_t granule, unsigned granules);
     void flush_magazines();
-    void evict(Magazine& magazine, unsigned count) noexcept;
+    void evict(ClassHints& hints, unsigned count) noexcept;
     /// Puts the page into the bin of its longest free run.
     void file(Page page) noexcept;
+    /// The same after granule `at` became free: looks at the run around it only, if the page is known.
+    void file_around(Page page, unsigned at) noexcept;
+    /// All granules of a pair have been taken, by the block at the granule, which it returns.
+    [[gnu::noinline]] void* pair_filled(std::uint64_t granule);
+    /// All granules of a pair have become free. Returns freed.
+    [[gnu::noinline]] FreeResult pair_emptied(std::uint64_t granule) noexcept;
+    void* address_of(std::uint64_t granule) const { return span_.base() + granule * layout::granule_bytes; }
     void unfile(Known& known, Page page) noexcept;
     void link(Known& known, Page page, unsigned bin) noexcept;
     void page_emptied(Page page) noexcept;
@@ -108,17 +129,88 @@ private:
     Known* known(Page page) const { return chunks_[page / chunk_pages] == nullptr ? nullptr : chunks_[page / chunk_pages] + page % chunk_pages; }
     Known* make_known(Page page) noexcept;
 
-    const Span& span_;
+    const Span span_;
     PageMap& pages_;
     PageSupply& supply_;
-    std::array<Magazine, class_count> magazines_{};
-    std::array<Cursor, class_count> cursors_{};
+    std::array<ClassHints, class_count + 1> classes_{};    ///< the last one, for sizes of no class, has a magazine that is full of nothing
     std::array<Page, bin_count> bins_{};                   ///< first page of each bin, 0: empty
     std::array<std::uint64_t, (bin_count + 63) / 64> filled_{};  ///< bit b: bin b is not empty
-    unsigned empty_pages_ = 0;                             ///< pages in the last bin
+    std::array<std::uint32_t, bin_count> bin_pages_{};     ///< pages in each bin
     std::array<Page, layout::region_count_max> unknown_from_{};  ///< per region: segments before it hold no unknown page with room
     std::size_t chunk_count_ = 0;
     Known** chunks_ = nullptr;
 };
+
+// `Observed` leaves the call of the observer, and the registers it costs, out of the path without one.
+
+template <bool Observed>
+[[gnu::always_inline]] inline void* SmallBlocks::allocate_class(unsigned size_class) {
+    ClassHints& hints = classes_[size_class];
+    const std::uint64_t block = hints.block;
+    if (hints.count != 0) [[likely]] {
+        const std::uint64_t hint = hints.granules[hints.count - 1];
+        const auto bit = static_cast<int>(hint % 64);
+        const std::uint64_t mask = block << bit;
+        const Page page = static_cast<Page>(hint / layout::page_granules);
+        const PageMap::Hot& hot = pages_.hot(page);
+        layout::Pair& pair = hot.pair(hint);
+        if (bit <= hints.last_bit && (pair.occupied & mask) == 0 && hot.is_small(page)) [[likely]] {
+            --hints.count;
+            if constexpr (Observed)
+                span_.announce(&pair, sizeof pair);
+            pair.occupied |= mask;
+            pair.start = (pair.start & ~mask) | (std::uint64_t{1} << bit);
+            if (pair.occupied == ~std::uint64_t{0}) [[unlikely]]
+                return pair_filled(hint);
+            return address_of(hint);
+        }
+        return allocate_slowly(size_class);
+    }
+    Cursor& cursor = hints.cursor;
+    if (cursor.candidates != 0) [[likely]] {
+        const auto bit = static_cast<int>(std::countr_zero(cursor.candidates));
+        const std::uint64_t mask = block << bit;
+        layout::Pair& pair = *cursor.pair;
+        if (bit <= hints.last_bit && (pair.occupied & mask) == 0) [[likely]] {
+            cursor.candidates &= ~mask;
+            if constexpr (Observed)
+                span_.announce(&pair, sizeof pair);
+            pair.occupied |= mask;
+            pair.start = (pair.start & ~mask) | (std::uint64_t{1} << bit);
+            if (pair.occupied == ~std::uint64_t{0}) [[unlikely]]
+                return pair_filled(cursor.granule + static_cast<unsigned>(bit));
+            return address_of(cursor.granule + static_cast<unsigned>(bit));
+        }
+    }
+    return allocate_slowly(size_class);
+}
+
+template <bool Observed>
+[[gnu::always_inline]] inline FreeResult SmallBlocks::free(const PageMap::Hot& hot, std::uint64_t granule) noexcept {
+    layout::Pair& pair = hot.pair(granule);
+    const std::uint64_t first = std::uint64_t{1} << (granule % 64);
+    if ((pair.start & pair.occupied & first) == 0) [[unlikely]]
+        return FreeResult::not_a_block;
+    // The block ends before the next start or free granule; without one in this pair, or from a full one, it takes longer.
+    const std::uint64_t stop = (pair.start | ~pair.occupied) & ~(first | (first - 1));
+    if (stop != 0 && pair.occupied != ~std::uint64_t{0}) [[likely]] {
+        const std::uint64_t end = stop & (~stop + 1);
+        ClassHints& hints = classes_[class_tables.exact[static_cast<unsigned>(std::countr_zero(stop)) - granule % 64]];
+        const unsigned count = hints.count;
+        if (count < magazine_slots) [[likely]] {
+            if constexpr (Observed)
+                span_.announce(&pair, sizeof pair);
+            const std::uint64_t rest = pair.occupied & ~(end - first);
+            pair.occupied = rest;
+            pair.start &= ~first;
+            hints.count = count + 1;
+            hints.granules[count] = granule;
+            if (rest == 0) [[unlikely]]
+                return pair_emptied(granule);
+            return FreeResult::freed;
+        }
+    }
+    return free_slowly(granule);
+}
 
 }  // namespace taiyen::heap

@@ -20,6 +20,7 @@ public:
     std::uint64_t offset_of(const void* place) const {
         return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - base_);
     }
+    bool observed() const { return observer_ != nullptr; }
     /// Call it before the bytes are written.
     void announce(const void* place, ByteCount length) const {
         if (observer_ != nullptr) [[unlikely]]
