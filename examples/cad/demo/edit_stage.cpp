@@ -1,0 +1,97 @@
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "demo/console.hpp"
+#include "demo/file_anew.hpp"
+#include "demo/stages.hpp"
+#include "dxf_export.hpp"
+
+namespace cad::demo {
+namespace {
+
+constexpr int rounds = 41;
+constexpr int rounds_of_everything = 5;
+
+/// Times and bytes of one way to save.
+struct Samples {
+    std::vector<double> microseconds;
+    std::vector<double> content_bytes;
+    std::vector<double> sent_bytes;
+
+    template <class Save>
+    void measure(double content, Save save) {
+        const std::uint64_t before = bytes_sent_to_storage();
+        const Clock::time_point start = Clock::now();
+        save();
+        microseconds.push_back(microseconds_since(start));
+        content_bytes.push_back(content);
+        sent_bytes.push_back(static_cast<double>(bytes_sent_to_storage() - before));
+    }
+    void print(std::string_view label) const {
+        row(label, time_text(median(microseconds)),
+            bytes_text(static_cast<std::uint64_t>(median(content_bytes))) + " of content, " + bytes_text(static_cast<std::uint64_t>(median(sent_bytes))) +
+                " sent to storage");
+    }
+};
+
+/// A short line somewhere in the drawing.
+void draw_a_line(Drawing& drawing, int number) {
+    const Box& box = drawing.extents;
+    const Point2 from{box.low.x + box.width() * std::fmod(number * 0.618, 1), box.low.y + box.height() * std::fmod(number * 0.382, 1)};
+    const Point2 to = from + Point2{box.width(), -box.height()} * 0.02;
+    NamedLayer* layer = &*drawing.layers.begin();
+    //[ an edit is what it always was; heap.snapshot() saves it
+    add(drawing, Entity{.layer = layer, .colour = {.index = 3}, .shape = Line{from, to}});
+    //]
+}
+
+std::string text_of_everything(const Document& document) {
+    std::string text;
+    for (const auto& [name, drawing] : document.drawings) {
+        text += dxf_text(drawing);
+    }
+    return text;
+}
+
+}  // namespace
+
+bool save_one_edit(const Setting& setting) {
+    heading("3. One line drawn and saved, against writing the file anew");
+    taiyen::SnapshotHeap heap(taiyen::open_only, setting.heap_file());
+    taiyen::CurrentHeap use(heap);
+    Document& document = *heap.find<Document>("document");
+    Drawing& drawing = document.drawings.find(edited_drawing)->second;
+    const std::filesystem::path drawing_file = setting.out / "v21.dxf";
+    const std::filesystem::path library_file = setting.out / "library.txt";
+
+    Samples saves;
+    Samples files;
+    Samples everything;
+    // Interleaved, so that the disk's moods strike all alike.
+    for (int round = 0; round < rounds; ++round) {
+        draw_a_line(drawing, round);
+        ++document.revision;
+        const std::size_t changed = heap.dirty_bytes();
+        saves.measure(static_cast<double>(changed), [&] { heap.snapshot(); });
+        const auto size = static_cast<double>(dxf_text(drawing).size());
+        files.measure(size, [&] { write_file_anew(drawing_file, dxf_text(drawing)); });
+    }
+    for (int round = 0; round < rounds_of_everything; ++round) {
+        const auto size = static_cast<double>(text_of_everything(document).size());
+        everything.measure(size, [&] { write_file_anew(library_file, text_of_everything(document)); });
+    }
+    std::filesystem::remove(library_file);
+    row("", "median", std::to_string(rounds) + " rounds, interleaved");
+    saves.print("heap.snapshot()");
+    files.print("this drawing's DXF anew");
+    everything.print("all drawings as one text anew");
+    char factors[96];
+    std::snprintf(factors, sizeof factors, "%.1f x, %.0f x", median(files.microseconds) / median(saves.microseconds),
+                  median(everything.microseconds) / median(saves.microseconds));
+    row("the snapshot is faster by", factors, "a file anew: written beside, synced, renamed, directory synced");
+    return true;
+}
+
+}  // namespace cad::demo

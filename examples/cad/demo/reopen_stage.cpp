@@ -1,0 +1,109 @@
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "census.hpp"
+#include "checksum.hpp"
+#include "demo/console.hpp"
+#include "demo/page_cache.hpp"
+#include "demo/process.hpp"
+#include "demo/stages.hpp"
+#include "dxf_import.hpp"
+
+namespace cad::demo {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> heap_files(const fs::path& heap_file) {
+    fs::path data = heap_file;
+    data += ".data";
+    return {heap_file, data};
+}
+
+void tell(const char* key, double value) {
+    std::printf("%s %.1f\n", key, value);
+}
+
+void tell(const char* key, std::uint64_t value) {
+    std::printf("%s %llu\n", key, static_cast<unsigned long long>(value));
+}
+
+void tell_residency(const char* key, const Residency& left) {
+    std::printf("%s %llu of %llu pages\n", key, static_cast<unsigned long long>(left.resident), static_cast<unsigned long long>(left.pages));
+}
+
+/// Opens the heap, asks for one drawing, walks through everything; `when` goes before the keys.
+void open_and_report(const Setting& setting, const std::string& when) {
+    const fs::path file = setting.heap_file();
+    const Clock::time_point start = Clock::now();
+    //[ another process opens it again
+    taiyen::SnapshotHeap heap(taiyen::open_only, file);
+    const Document& document = *heap.find<Document>("document");
+    const Drawing& drawing = document.drawings.find(edited_drawing)->second;
+    //]
+    tell((when + "_open").c_str(), microseconds_since(start));
+    const Clock::time_point asking = Clock::now();
+    tell("entities_in_middle", static_cast<std::uint64_t>(entities_in(drawing, {drawing.extents.centre(), drawing.extents.centre()}).size()));
+    tell((when + "_query").c_str(), microseconds_since(asking));
+    const Clock::time_point walking = Clock::now();
+    tell("entities", census_of(document).entities());
+    tell((when + "_walk").c_str(), microseconds_since(walking));
+    tell("checksum", checksum(document));
+    const std::string broken = broken_invariant(document);
+    std::printf("broken %s\n", broken.empty() ? "nothing" : broken.c_str());
+    std::printf("address %p\n", static_cast<const void*>(&document));
+}
+
+std::uint64_t parse_and_report(const std::vector<fs::path>& files, const char* key) {
+    const Clock::time_point start = Clock::now();
+    const std::uint64_t entities = census_of_files(files).entities();
+    tell(key, microseconds_since(start));
+    return entities;
+}
+
+}  // namespace
+
+int reopen_and_report(const Setting& setting) {
+    const std::vector<fs::path> parts = dxf_files(setting.library);
+    tell_residency("heap_left", drop_from_cache(heap_files(setting.heap_file())));
+    open_and_report(setting, "cold");
+    open_and_report(setting, "warm");
+    tell_residency("parts_left", drop_from_cache(parts));
+    parse_and_report(parts, "cold_parse");
+    tell("parsed", parse_and_report(parts, "warm_parse"));
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    tell("faults", static_cast<std::uint64_t>(usage.ru_majflt));
+    return 0;
+}
+
+bool reopen_in_new_process(const Setting& setting) {
+    heading("2. A new process opens the file, instead of parsing again");
+    Child child({"--reopen", "--library", setting.library.string(), "--out", setting.out.string()});
+    const std::map<std::string, std::string> report = parsed_report(child.read_all());
+    const int status = child.wait();
+    const auto text = [&](const char* key) { return report.contains(key) ? report.at(key) : std::string(); };
+    const auto figure = [&](const char* key) { return report.contains(key) ? std::stod(report.at(key)) : 0.0; };
+    row("process", std::to_string(child.pid()), "its parent is " + std::to_string(getpid()) + "; document found at " + text("address"));
+    row("", "page cache dropped", "warm");
+    row("opened, a drawing found by name", time_text(figure("cold_open")), time_text(figure("warm_open")));
+    row("asked what lies in its middle", time_text(figure("cold_query")), time_text(figure("warm_query")));
+    row("every entity walked through", time_text(figure("cold_walk")), time_text(figure("warm_walk")));
+    row("the DXF files parsed again", time_text(figure("cold_parse")), time_text(figure("warm_parse")) + ", dxflib alone, keeping nothing");
+    if (figure("warm_open") > 0) {
+        char factors[96];
+        std::snprintf(factors, sizeof factors, "%.0f x dropped, %.0f x warm", figure("cold_parse") / figure("cold_open"), figure("warm_parse") / figure("warm_open"));
+        row("opening against parsing", factors);
+    }
+    row("left in the page cache by mincore", "heap " + text("heap_left"), "parts " + text("parts_left") + " (posix_fadvise; directory entries stay cached)");
+    bool fine = verdict("the child came to its end", WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    fine &= verdict("entities in the heap as parsed", !text("entities").empty() && text("entities") == text("parsed"), text("entities"));
+    fine &= verdict("pointers, spatial index, extents", text("broken") == "nothing", text("broken") == "nothing" ? "" : text("broken"));
+    return fine;
+}
+
+}  // namespace cad::demo
