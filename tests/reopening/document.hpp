@@ -1,0 +1,238 @@
+#pragma once
+/// One document in all standard containers, once with std:: and once with taiyen:: types, changed by the same seeded program.
+
+#include <taiyen/taiyen.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <forward_list>
+#include <list>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+namespace reopening {
+
+struct InMemory {
+    using string = std::string;
+    template <class T>
+    using vector = std::vector<T>;
+    template <class T>
+    using deque = std::deque<T>;
+    template <class T>
+    using list = std::list<T>;
+    template <class T>
+    using forward_list = std::forward_list<T>;
+    template <class K, class V>
+    using map = std::map<K, V>;
+    template <class K, class V>
+    using multimap = std::multimap<K, V>;
+    template <class K>
+    using set = std::set<K>;
+    template <class K>
+    using multiset = std::multiset<K>;
+    template <class K, class V>
+    using unordered_map = std::unordered_map<K, V>;
+    template <class K, class V>
+    using unordered_multimap = std::unordered_multimap<K, V>;
+    template <class K>
+    using unordered_set = std::unordered_set<K>;
+    template <class K>
+    using unordered_multiset = std::unordered_multiset<K>;
+};
+
+struct InHeap {
+    using string = taiyen::string;
+    template <class T>
+    using vector = taiyen::vector<T>;
+    template <class T>
+    using deque = taiyen::deque<T>;
+    template <class T>
+    using list = taiyen::list<T>;
+    template <class T>
+    using forward_list = taiyen::forward_list<T>;
+    template <class K, class V>
+    using map = taiyen::map<K, V>;
+    template <class K, class V>
+    using multimap = taiyen::multimap<K, V>;
+    template <class K>
+    using set = taiyen::set<K>;
+    template <class K>
+    using multiset = taiyen::multiset<K>;
+    template <class K, class V>
+    using unordered_map = taiyen::unordered_map<K, V>;
+    template <class K, class V>
+    using unordered_multimap = taiyen::unordered_multimap<K, V>;
+    template <class K>
+    using unordered_set = taiyen::unordered_set<K>;
+    template <class K>
+    using unordered_multiset = taiyen::unordered_multiset<K>;
+};
+
+/// A plain struct: no allocator plumbing.
+template <class In>
+struct Part {
+    typename In::string name;
+    typename In::template vector<typename In::string> tags;
+    double x = 0;
+    std::optional<typename In::string> note;
+    std::variant<int, typename In::string> shape;
+    Part* neighbour = nullptr;  ///< a raw pointer within the heap
+};
+
+template <class In>
+struct Document {
+    using string = typename In::string;
+    typename In::template vector<int> numbers;
+    typename In::template vector<string> lines;
+    typename In::template deque<string> queue;
+    typename In::template list<string> names;
+    typename In::template forward_list<string> stack;
+    typename In::template map<string, typename In::template vector<string>> index;
+    typename In::template multimap<int, string> events;
+    typename In::template set<string> words;
+    typename In::template multiset<int> counts;
+    typename In::template unordered_map<string, typename In::template map<int, string>> table;
+    typename In::template unordered_multimap<int, string> links;
+    typename In::template unordered_set<string> seen;
+    typename In::template unordered_multiset<int> bag;
+    typename In::template map<string, Part<In>> parts;
+};
+
+/// One step of the program: the same seed makes the same changes in either kind of document.
+template <class In>
+void change(Document<In>& d, unsigned seed) {
+    using string = typename Document<In>::string;
+    std::mt19937 random(seed);
+    const auto text = [&] { return std::string("text ") + std::to_string(random() % 300) + std::string(random() % 90, '#'); };
+    const auto key = [&] { return "key " + std::to_string(random() % 60) + " of the table, longer than a small buffer"; };
+    for (int i = 0; i < 400; ++i) {
+        const auto number = static_cast<int>(random() % 1000);
+        switch (random() % 20) {
+            case 0: d.numbers.push_back(number); break;
+            case 1:
+                if (!d.numbers.empty()) d.numbers.erase(d.numbers.begin() + number % static_cast<int>(d.numbers.size()));
+                break;
+            case 2: d.lines.emplace_back(text().c_str()); break;
+            case 3:
+                if (!d.lines.empty()) d.lines.insert(d.lines.begin(), d.lines.back());
+                break;
+            case 4:
+                d.queue.emplace_back(text().c_str());
+                d.queue.emplace_front(text().c_str());
+                break;
+            case 5:
+                if (!d.queue.empty()) d.queue.pop_front();
+                break;
+            case 6:
+                d.names.emplace_front(text().c_str());
+                d.names.sort();
+                break;
+            case 7:
+                if (!d.names.empty()) d.names.pop_back();
+                break;
+            case 8: d.stack.emplace_front(text().c_str()); break;
+            case 9: d.index[string(key().c_str())].emplace_back(text().c_str()); break;
+            case 10: d.index.erase(string(key().c_str())); break;
+            case 11:
+                d.events.emplace(number, text().c_str());
+                if (d.events.size() > 100) d.events.erase(d.events.begin());
+                break;
+            case 12: d.words.emplace(text().c_str()); break;
+            case 13:
+                d.counts.insert(number);
+                d.bag.insert(number % 10);
+                break;
+            case 14: d.table[string(key().c_str())][number] = text().c_str(); break;
+            case 15: d.table.erase(string(key().c_str())); break;
+            case 16: d.links.emplace(number, text().c_str()); break;
+            case 17:
+                d.seen.emplace(text().c_str());
+                if (random() % 9 == 0) d.seen.clear();
+                break;
+            case 18: {
+                auto& part = d.parts[string(key().c_str())];
+                part.name = text().c_str();
+                part.tags.emplace_back(text().c_str());
+                part.x += 0.5;
+                part.neighbour = &d.parts.begin()->second;
+                if (random() % 2 == 0) part.note.emplace(text().c_str());
+                if (random() % 3 == 0)
+                    part.shape.template emplace<string>(text().c_str());
+                else
+                    part.shape = number;
+                break;
+            }
+            default:
+                if (d.parts.size() > 20) {
+                    for (auto& [name, part] : d.parts) part.neighbour = nullptr;
+                    d.parts.erase(d.parts.begin());
+                }
+                break;
+        }
+    }
+    d.lines.shrink_to_fit();
+    if (d.numbers.size() > 50) d.numbers.resize(50);
+}
+
+/// Everything in the document as text, in an order that does not depend on hash functions.
+template <class In>
+std::string describe(const Document<In>& d) {
+    std::vector<std::string> unordered;
+    std::string out;
+    const auto add = [&](const auto& value) {
+        if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>)
+            out += std::to_string(value) + ";";
+        else
+            out.append(value.data(), value.size()) += ';';
+    };
+    const auto all = [&](const char* name, const auto& container) {
+        out += std::string("\n") + name + ": ";
+        for (const auto& value : container) add(value);
+    };
+    all("numbers", d.numbers);
+    all("lines", d.lines);
+    all("queue", d.queue);
+    all("names", d.names);
+    all("stack", d.stack);
+    all("words", d.words);
+    all("counts", d.counts);
+    for (const auto& [name, values] : d.index) {
+        add(name);
+        all("index", values);
+    }
+    for (const auto& [number, value] : d.events) {
+        add(number);
+        add(value);
+    }
+    for (const auto& [name, part] : d.parts) {
+        add(name);
+        add(part.name);
+        all("tags", part.tags);
+        add(part.x);
+        add(part.note ? std::string(part.note->data(), part.note->size()) : std::string("-"));
+        if (part.shape.index() == 0)
+            add(std::get<0>(part.shape));
+        else
+            add(std::get<1>(part.shape));
+        if (part.neighbour != nullptr) add(part.neighbour->name);
+    }
+    const auto note = [&](std::string line) { unordered.push_back(std::move(line)); };
+    for (const auto& [name, values] : d.table)
+        for (const auto& [number, value] : values)
+            note("table " + std::string(name.data(), name.size()) + std::to_string(number) + std::string(value.data(), value.size()));
+    for (const auto& [number, value] : d.links) note("links " + std::to_string(number) + std::string(value.data(), value.size()));
+    for (const auto& value : d.seen) note("seen " + std::string(value.data(), value.size()));
+    for (const int value : d.bag) note("bag " + std::to_string(value));
+    std::sort(unordered.begin(), unordered.end());
+    for (const auto& line : unordered) out += line + "\n";
+    return out;
+}
+
+}  // namespace reopening
