@@ -1,0 +1,72 @@
+#pragma once
+/// Counts the instructions that a piece of code executes in user mode, by single-stepping a child process through it.
+///
+/// Needs neither hardware counters (virtual machines often have none) nor a simulator that knows the processor's newest instructions. A repeated string instruction
+/// counts once; what a system call does inside the kernel does not count.
+
+#include <csignal>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <optional>
+
+namespace bench {
+
+/// `prepare` runs in the child at full speed and returns what is counted. Nothing: ptrace is not allowed here, the child failed,
+/// or this is not an x86-64 processor.
+inline std::optional<std::uint64_t> count_instructions(const std::function<std::function<void()>()>& prepare) {
+#if !defined(__x86_64__)
+    (void)prepare;
+    return std::nullopt;
+#else
+    std::fflush(stdout);
+    const pid_t child = ::fork();
+    if (child < 0) {
+        return std::nullopt;
+    }
+    if (child == 0) {
+        try {
+            const std::function<void()> action = prepare();
+            if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
+                ::_exit(3);
+            }
+            std::raise(SIGSTOP);
+            action();
+            std::raise(SIGSTOP);
+        } catch (const std::exception& error) {
+            std::fprintf(stderr, "while counting instructions: %s\n", error.what());
+            ::_exit(1);
+        }
+        ::_exit(0);
+    }
+    int status = 0;
+    std::optional<std::uint64_t> result;
+    if (::waitpid(child, &status, 0) == child && WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP) {
+        std::uint64_t steps = 0;
+        long place_before = 0;
+        while (::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) == 0 && ::waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+            if (WSTOPSIG(status) == SIGSTOP) {
+                result = steps;
+                break;
+            }
+            const long place = ::ptrace(PTRACE_PEEKUSER, child, offsetof(user_regs_struct, rip), nullptr);
+            steps += place != place_before ? 1 : 0;
+            place_before = place;
+        }
+    }
+    if (!WIFEXITED(status) && !WIFSIGNALED(status)) {
+        ::kill(child, SIGKILL);
+        ::waitpid(child, &status, 0);
+    }
+    return result;
+#endif
+}
+
+}  // namespace bench
