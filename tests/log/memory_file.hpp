@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include <boost/test/unit_test.hpp>
+#include <taiyen/base/check.hpp>
 
 #include "io/storage.hpp"
 
@@ -76,17 +76,17 @@ public:
         ++syncs;
     }
     void allocate(std::uint64_t offset, ByteCount length) override { bytes.resize(std::max<std::size_t>(bytes.size(), offset + length)); }
-    void punch(std::uint64_t, ByteCount) override { BOOST_FAIL("not used by this room"); }
+    void punch(std::uint64_t, ByteCount) override { unused(); }
     std::vector<Extent> data_extents(std::uint64_t, ByteCount) const override { return {}; }
     void resize(ByteCount size) override { bytes.resize(size); }
     bool try_lock(io::Lock) override { return true; }
-    void map_private(void*, ByteCount, std::uint64_t, io::Protection) const override { BOOST_FAIL("not used by this room"); }
+    void map_private(void*, ByteCount, std::uint64_t, io::Protection) const override { unused(); }
 
 private:
+    static void unused() { TAIYEN_CHECK(false); }
     static void require_aligned(const std::byte* memory, ByteCount length, std::uint64_t offset) {
-        if (reinterpret_cast<std::uintptr_t>(memory) % io::direct_alignment != 0 || length % io::direct_alignment != 0 || offset % io::direct_alignment != 0) {
-            BOOST_FAIL("a direct transfer that isn't aligned");
-        }
+        TAIYEN_CHECK(reinterpret_cast<std::uintptr_t>(memory) % io::direct_alignment == 0);
+        TAIYEN_CHECK(length % io::direct_alignment == 0 && offset % io::direct_alignment == 0);
     }
     void require_power() const {
         if (off_) {
@@ -94,7 +94,7 @@ private:
         }
     }
     void store(std::span<const std::byte> from, std::uint64_t offset) {
-        BOOST_REQUIRE_LE(offset + from.size(), bytes.size());
+        TAIYEN_CHECK(offset + from.size() <= bytes.size());
         std::memcpy(bytes.data() + offset, from.data(), from.size());
     }
 

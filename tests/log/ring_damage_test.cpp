@@ -6,9 +6,9 @@
 
 #include <taiyen/base/error.hpp>
 
-#include "base/checksum.hpp"
 #include "log/ring_layout.hpp"
 #include "ring_fixture.hpp"
+#include "ring_forgery.hpp"
 
 using namespace taiyen;
 using namespace taiyen::log;
@@ -20,22 +20,6 @@ layout::RecordHeader header_at(const RingFixture& fixture, std::uint64_t positio
     layout::RecordHeader header;
     std::memcpy(&header, fixture.at(position) + sizeof(layout::SectorStamp), sizeof header);
     return header;
-}
-
-/// Writes a header with the right checksum of its own, as an attacker would.
-void forge_header(RingFixture& fixture, std::uint64_t position, layout::RecordHeader header) {
-    std::uint64_t halves[2];
-    std::memcpy(halves, fixture.identity.ring.bytes.data(), sizeof halves);
-    header.header_checksum = checksum({reinterpret_cast<const std::byte*>(&header), offsetof(layout::RecordHeader, header_checksum)}, mix(halves[0], halves[1]));
-    std::memcpy(fixture.at(position) + sizeof(layout::SectorStamp), &header, sizeof header);
-}
-
-/// Makes the record checksum right again, too.
-void forge_record(RingFixture& fixture, std::uint64_t position, ByteCount bytes, std::uint64_t seed) {
-    const std::size_t field = sizeof(layout::SectorStamp) + offsetof(layout::RecordHeader, record_checksum);
-    std::memset(fixture.at(position) + field, 0, 8);
-    const std::uint64_t sum = checksum({fixture.at(position), bytes}, seed);
-    std::memcpy(fixture.at(position) + field, &sum, sizeof sum);
 }
 
 /// Three records of one, two and one block.
@@ -179,7 +163,7 @@ BOOST_AUTO_TEST_CASE(hostile_lengths_with_right_checksums_are_refused_without_re
             const std::uint64_t position = fixture.records[record].position;
             layout::RecordHeader header = header_at(fixture, position);
             header.payload_bytes = length;
-            forge_header(fixture, position, header);
+            forge_header(fixture.at(position), fixture.identity, header);
             const Scanned scanned = fixture.scan();
             BOOST_TEST(scanned.result.how == ScanEnd::corrupt);
             fixture.require_records(scanned, record);
@@ -192,8 +176,8 @@ BOOST_AUTO_TEST_CASE(a_forged_record_with_all_checksums_right_shows_that_the_for
     layout::RecordHeader header = header_at(fixture, 12_KiB);
     const std::uint64_t seed = header_at(fixture, 4_KiB).record_checksum;
     header.kind = 99;
-    forge_header(fixture, 12_KiB, header);
-    forge_record(fixture, 12_KiB, 4_KiB, seed);
+    forge_header(fixture.at(12_KiB), fixture.identity, header);
+    forge_record({fixture.at(12_KiB), 4_KiB}, seed);
     const Scanned scanned = fixture.scan();
     BOOST_TEST(scanned.result.how == ScanEnd::end);
     BOOST_REQUIRE_EQUAL(scanned.records.size(), 3U);
@@ -205,8 +189,8 @@ BOOST_AUTO_TEST_CASE(forged_places_sequences_heaps_and_epochs_are_refused) {
         RingFixture fixture = three_records();
         layout::RecordHeader header = header_at(fixture, 12_KiB);
         change(header);
-        forge_header(fixture, 12_KiB, header);
-        forge_record(fixture, 12_KiB, 4_KiB, header_at(fixture, 4_KiB).record_checksum);
+        forge_header(fixture.at(12_KiB), fixture.identity, header);
+        forge_record({fixture.at(12_KiB), 4_KiB}, header_at(fixture, 4_KiB).record_checksum);
         const Scanned scanned = fixture.scan();
         fixture.require_records(scanned, 2);
         return scanned.result.how;

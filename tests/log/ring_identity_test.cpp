@@ -4,9 +4,9 @@
 
 #include <taiyen/base/error.hpp>
 
-#include "base/checksum.hpp"
 #include "log/ring_layout.hpp"
 #include "ring_fixture.hpp"
+#include "ring_forgery.hpp"
 
 using namespace taiyen;
 using namespace taiyen::log;
@@ -39,8 +39,7 @@ void forge(MemoryFile& file, unsigned index, Change change) {
     IdentitySlot slot;
     std::memcpy(static_cast<void*>(&slot), at, sizeof slot);
     change(slot);
-    slot.checksum = checksum({reinterpret_cast<const std::byte*>(&slot), offsetof(IdentitySlot, checksum)}, index);
-    std::memcpy(at, &slot, sizeof slot);
+    forge_identity({at, sizeof slot}, index, slot);
 }
 template <class Change>
 void forge_both(MemoryFile& file, Change change) {
