@@ -122,6 +122,8 @@ bool Engine::allocate_at(void* at, ByteCount bytes) {
         s.supply.throw_full(bytes, HeapFull::Cause::disk);
     if (!small)
         return s.runs.allocate_at(page, granules * granule_bytes);
+    if (s.pages.state(page) == PageState::growth)
+        s.supply.surrender_growth();
     if (s.pages.is_available(page))
         s.supply.back_with_blocks({page, 1});
     return s.small.allocate_at(page, start, static_cast<unsigned>(granules));

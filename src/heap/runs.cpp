@@ -45,8 +45,11 @@ Page Runs::allocate(std::uint64_t bytes, Page alignment, RunKind kind) {
 bool Runs::allocate_at(Page head, std::uint64_t bytes) {
     const Page pages = full_pages(bytes);
     const unsigned tail = tail_of(bytes);
-    if (pages_.count_available(head, pages) != pages)
+    const auto free = [&] { return pages_.count_available(head, pages) == pages; };
+    if (!free() && !(small_.reclaim({head, pages}) && free()) && !(supply_.surrender_growth() && free()))
         return false;
+    if (tail != 0 && pages_.state(head + pages) == PageState::growth)
+        supply_.surrender_growth();
     if (tail == 0) {
         supply_.back_with_blocks({head, pages});
         write(head, bytes, RunKind::user);

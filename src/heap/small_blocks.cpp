@@ -174,10 +174,9 @@ void SmallBlocks::close_cursor(Cursor& cursor) {
 }
 
 std::uint64_t SmallBlocks::starts_of(unsigned granules) const {
-    // 48 and 112 bytes leave one granule in four or eight over, which only blocks of 16 bytes can use.
+    // Blocks of 48 bytes leave each fourth granule over, which only blocks of 16 bytes can use.
     constexpr unsigned leftover_pages_max = 16;
-    const bool leaves_single = granules == 3 || granules == 7;
-    return leaves_single && bin_pages_[1] >= leftover_pages_max ? ~std::uint64_t{0} : start_rule(granules);
+    return granules == 3 && bin_pages_[1] >= leftover_pages_max ? ~std::uint64_t{0} : start_rule(granules);
 }
 
 std::uint64_t SmallBlocks::refill(unsigned size_class) {
@@ -347,6 +346,18 @@ void SmallBlocks::surrender_tail(Page page) {
     forget({page, 1});
     span_.store(pages_.line(page), layout::Line{});
     pages_.write_states({page, 1}, PageState::available);
+}
+
+bool SmallBlocks::reclaim(PageRun run) {
+    bool any = false;
+    for (Page page = run.first; page < run.first + run.count; ++page) {
+        if (!pages_.is_small(page) || !line_empty(pages_.line(page)))
+            continue;
+        forget({page, 1});
+        release(page);
+        any = true;
+    }
+    return any;
 }
 
 // Bins and what is known.

@@ -52,7 +52,9 @@ public:
     /// Turns such a page into an available one; `refresh` must follow.
     void surrender_tail(Page page);
 
-    /// Gives pages without blocks back to the page map; true if there were any.
+    /// Gives those of the pages that hold no block back to the page map; true if there were any.
+    bool reclaim(PageRun run);
+    /// Gives known pages without blocks back to the page map; true if there were any.
     bool release_empty_pages();
     /// Looks at each page with room that is not known yet, then releases empty ones. True if any page was released or any hint filed.
     bool know_all();
