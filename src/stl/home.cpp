@@ -15,8 +15,8 @@ Home::Home(heap::HeapCore* core) {
     if (heap::place_of(this).core == nullptr) word_ = word(given, *core);
 }
 
-Home::Home(const void* place, const Home& otherwise) noexcept {
-    const heap::Place at = heap::place_of(place);
+Home::Home(std::uintptr_t place, const Home& otherwise) noexcept {
+    const heap::Place at = heap::place_of(reinterpret_cast<const void*>(place));
     if (at.durable || at.scratch) {
         word_ = word(at.durable ? lent : given, *at.core);
     } else {
@@ -91,8 +91,8 @@ void Home::swap(Home& other) noexcept {
     if (left_outside && right_outside) std::swap(word_, other.word_);
 }
 
-bool Home::differs(const void* place, const void* source) noexcept {
-    const heap::Place target = heap::place_of(place);
+bool Home::differs(std::uintptr_t place, const void* source) noexcept {
+    const heap::Place target = heap::place_of(reinterpret_cast<const void*>(place));
     if (!target.durable && !target.scratch) return false;  // outside: whatever comes along may stay
     const heap::Place from = heap::place_of(source);
     return from.core != target.core || from.durable != target.durable;

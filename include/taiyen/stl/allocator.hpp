@@ -47,8 +47,9 @@ public:
     ~Home() = default;
     /// Scratch memory of `core` for an object outside. Null throws Error{closed}.
     explicit Home(heap::HeapCore* core);
-    /// The home that the address `place` gives; outside every heap, that of `otherwise`.
-    Home(const void* place, const Home& otherwise) noexcept;
+    /// The home that the address `place` gives; outside every heap, that of `otherwise`. (Addresses of what is yet to be constructed are numbers here: compilers
+    /// take a pointer for a look at what it points to.)
+    Home(std::uintptr_t place, const Home& otherwise) noexcept;
     /// For a copy of a container: undecided, with this home's heap as the last resort.
     Home for_copy() const noexcept;
 
@@ -58,7 +59,7 @@ public:
     /// Reports and aborts if the homes differ.
     void swap(Home& other) noexcept;
     /// Whether `source`, another object, has a different home than an object at `place`: what is moved from there may carry memory that must not come along.
-    static bool differs(const void* place, const void* source) noexcept;
+    static bool differs(std::uintptr_t place, const void* source) noexcept;
 
 private:
     /// Bits 0–1: kind; 16–31: first slot of the heap; 32–63: serial of the scope that lent (0: none).
@@ -70,7 +71,6 @@ private:
     static std::uint64_t word(Kind kind, const heap::HeapCore& core) noexcept;
     Kind kind() const noexcept { return static_cast<Kind>(word_ & 3U); }
     heap::HeapCore* core() const noexcept;
-    /// An integer: a compiler takes a const pointer to an object under construction for a read of what is not there yet, and warns in the user's code.
     std::uint64_t word_seen_from(std::uintptr_t place) const noexcept;
     Effective effective() const noexcept;
 
@@ -104,10 +104,10 @@ inline constexpr bool is_plain<std::pair<A, B>> = is_plain<std::remove_cv_t<A>> 
 
 /// Calls `next` with the arguments that construct a T at `place`: the allocator where T takes one, pairs piece by piece, and copies where a move would smuggle.
 template <class T, class Allocator, class Next, class... A>
-void with_arguments(const void* place, const Allocator& allocator, Next&& next, A&&... arguments);
+void with_arguments(std::uintptr_t place, const Allocator& allocator, Next&& next, A&&... arguments);
 
 template <class T, class Allocator, class Next, class... A1, class... A2>
-void with_pieces(const void* place, const Allocator& allocator, Next&& next, std::tuple<A1...>& first, std::tuple<A2...>& second) {
+void with_pieces(std::uintptr_t place, const Allocator& allocator, Next&& next, std::tuple<A1...>& first, std::tuple<A2...>& second) {
     std::apply(
         [&](auto&... pieces1) {
             with_arguments<typename T::first_type>(
@@ -131,7 +131,7 @@ void with_pieces(const void* place, const Allocator& allocator, Next&& next, std
 }
 
 template <class T, class Allocator, class Next, class... A>
-void with_pair_arguments(const void* place, const Allocator& allocator, Next&& next, A&&... arguments) {
+void with_pair_arguments(std::uintptr_t place, const Allocator& allocator, Next&& next, A&&... arguments) {
     if constexpr (sizeof...(A) == 0) {
         std::tuple<> first;
         std::tuple<> second;
@@ -162,7 +162,7 @@ void with_pair_arguments(const void* place, const Allocator& allocator, Next&& n
 }
 
 template <class T, class Allocator, class Next, class... A>
-void with_arguments(const void* place, const Allocator& allocator, Next&& next, A&&... arguments) {
+void with_arguments(std::uintptr_t place, const Allocator& allocator, Next&& next, A&&... arguments) {
     using Plain = std::remove_cv_t<T>;
     if constexpr (is_pair<Plain>) {
         with_pair_arguments<Plain>(place, allocator, next, std::forward<A>(arguments)...);
@@ -224,14 +224,15 @@ public:
     template <class U, class... A>
     void construct(U* place, A&&... arguments) {
         stl::check_storable<U>();
+        const auto address = reinterpret_cast<std::uintptr_t>(place);
         const auto build = [place]<class... B>(B&&... ready) {
             ::new (const_cast<void*>(static_cast<const volatile void*>(place))) U(std::forward<B>(ready)...);
         };
         if constexpr (stl::is_plain<std::remove_cv_t<U>>) {
             build(std::forward<A>(arguments)...);
         } else {
-            const persistent_allocator settled(stl::Home(place, home_));
-            stl::with_arguments<U>(place, settled, build, std::forward<A>(arguments)...);
+            const persistent_allocator settled(stl::Home(address, home_));
+            stl::with_arguments<U>(address, settled, build, std::forward<A>(arguments)...);
         }
     }
 
