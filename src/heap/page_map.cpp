@@ -227,6 +227,22 @@ Page PageMap::count_available_before(Page end, Page limit) const {
     return std::min(count, limit);
 }
 
+Page PageMap::skip_back(Page page) const {
+    const Page first = geometry_.region(Geometry::region_of(page)).first_user;
+    constexpr std::uint64_t body = static_cast<std::uint64_t>(PageState::run_body) * every_page;
+    while (page > first) {
+        if (page % segment_pages == segment_pages - 1 && page - first >= segment_pages && *word(page) == body) {
+            page -= segment_pages;
+            continue;
+        }
+        const PageState here = state(page);
+        if (here != PageState::run_body && here != PageState::growth)
+            break;
+        --page;
+    }
+    return page;
+}
+
 std::optional<Page> PageMap::find_in(unsigned index, Page count) const {
     const Region& r = geometry_.region(index);
     const Page pages = r.end - r.first;

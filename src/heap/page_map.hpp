@@ -64,6 +64,9 @@ public:
     /// Available pages right before `end`, at most `limit`, within its region's user pages.
     Page count_available_before(Page end, Page limit) const;
 
+    /// The last page at or before `page`, in its region's user pages, that is neither run_body nor growth; the region's first user page if all are.
+    Page skip_back(Page page) const;
+
     /// First page of the lowest run of `count` available pages. Throws: Error{corrupt}.
     std::optional<Page> find_available(Page count) const;
     /// The same with the first page a multiple of `alignment` (a power of two). Complexity: linear in the extent if there are many shorter or unaligned runs.

@@ -97,10 +97,14 @@ std::vector<Root> RootDirectory::all() const {
     const auto found = table();
     if (!found)
         return roots;
+    std::uint64_t length = 0;
     for (std::uint32_t index = 0; index < found->head->slots; ++index) {
         if (found->slots[index].entry == 0)
             continue;
         const View entry = view(*found, found->slots[index].entry);
+        length += entry.length;
+        if (length > found->bytes)
+            throw_corrupt(found->offset, "entries of the root directory overlap");
         roots.push_back({std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count});
     }
     std::sort(roots.begin(), roots.end(), [](const Root& a, const Root& b) { return a.name < b.name; });
@@ -121,8 +125,9 @@ RootDirectory::Table RootDirectory::create(std::uint64_t bytes) {
 void RootDirectory::append(const Table& table, const DirectoryEntry& entry, std::string_view name, std::string_view fingerprint, std::uint32_t hash) {
     const std::uint32_t mask = table.head->slots - 1;
     std::uint32_t index = hash & mask;
-    while (table.slots[index].entry != 0)
-        index = (index + 1) & mask;
+    for (std::uint32_t tries = 0; table.slots[index].entry != 0; index = (index + 1) & mask)
+        if (tries++ == mask)
+            throw_corrupt(table.offset, "the root directory has no free slot");
     const std::uint32_t at = table.head->arena_end;
     const std::uint64_t length = entry_length(name.size(), fingerprint.size());
     auto* place = span_.at<DirectoryEntry>(table.offset + at);

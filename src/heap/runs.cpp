@@ -105,9 +105,7 @@ std::optional<Run> Runs::find_owner(Page page) const {
             return std::nullopt;
         --head;
     }
-    while (head > first && (pages_.state(head) == PageState::growth || pages_.state(head) == PageState::run_body))
-        --head;
-    return find(head);
+    return find(pages_.skip_back(head));
 }
 
 void Runs::free(const Run& run) {
