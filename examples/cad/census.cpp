@@ -41,8 +41,9 @@ void count_all(Census& census, const taiyen::vector<Entity>& entities) {
 
 std::string_view name_of(Kind kind) {
     constexpr std::array<std::string_view, kind_count> names{
-        "layers", "line types", "blocks", "lines", "arcs", "circles", "ellipses", "polylines", "splines", "texts", "multi-line texts", "inserts", "points",
-        "solids", "hatches", "images", "polyline vertices", "control points", "knots", "fit points", "hatch loops", "hatch edges", "unsupported"};
+        "layers", "line types",       "blocks",      "lines",       "arcs",       "circles", "ellipses", "polylines",         "splines",
+        "texts",  "multi-line texts", "inserts",     "points",      "solids",     "hatches", "images",   "polyline vertices", "control points",
+        "knots",  "fit points",       "hatch loops", "hatch edges", "unsupported"};
     return names[static_cast<std::size_t>(kind)];
 }
 

@@ -13,9 +13,28 @@ namespace cad {
 
 /// What is counted. `unsupported` are entities that a document has no shape for.
 enum class Kind {
-    layer, linetype, block,
-    line, arc, circle, ellipse, polyline, spline, text, mtext, insert, point, solid, hatch, image,
-    vertex, control_point, knot, fit_point, hatch_loop, hatch_edge,
+    layer,
+    linetype,
+    block,
+    line,
+    arc,
+    circle,
+    ellipse,
+    polyline,
+    spline,
+    text,
+    mtext,
+    insert,
+    point,
+    solid,
+    hatch,
+    image,
+    vertex,
+    control_point,
+    knot,
+    fit_point,
+    hatch_loop,
+    hatch_edge,
     unsupported,
 };
 inline constexpr std::size_t kind_count = static_cast<std::size_t>(Kind::unsupported) + 1;

@@ -94,7 +94,12 @@ void take_escape(std::string_view& text, std::u32string& result) {
         case '\\':
         case '{':
         case '}': result += static_cast<char32_t>(code); return;
-        case 'L': case 'l': case 'O': case 'o': case 'K': case 'k': return;
+        case 'L':
+        case 'l':
+        case 'O':
+        case 'o':
+        case 'K':
+        case 'k': return;
         default: break;
     }
     // The other codes (font, height, colour, …) have an argument up to a semicolon; a stacked fraction's argument is what is shown.
@@ -114,11 +119,17 @@ bool take_percent(std::string_view& text, std::u32string& result) {
         return false;
     }
     switch (text.front()) {
-        case 'd': case 'D': result += U'\u00B0'; break;
-        case 'p': case 'P': result += U'\u00B1'; break;
-        case 'c': case 'C': result += U'\u2300'; break;
+        case 'd':
+        case 'D': result += U'\u00B0'; break;
+        case 'p':
+        case 'P': result += U'\u00B1'; break;
+        case 'c':
+        case 'C': result += U'\u2300'; break;
         case '%': result += U'%'; break;
-        case 'u': case 'U': case 'o': case 'O': break;
+        case 'u':
+        case 'U':
+        case 'o':
+        case 'O': break;
         default: return false;
     }
     text.remove_prefix(1);

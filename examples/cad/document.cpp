@@ -79,9 +79,7 @@ Box bounds_of(const Insert& insert, int depth) {
     return box;
 }
 
-Box bounds_of(const PointMark& point, int) {
-    return {point.at, point.at};
-}
+Box bounds_of(const PointMark& point, int) { return {point.at, point.at}; }
 
 template <class Curve>
 Box bounds_of(const Curve& curve, int) {
@@ -162,9 +160,7 @@ std::string broken_invariant(const Drawing& drawing) {
 
 }  // namespace
 
-Box bounds(const Entity& entity) {
-    return bounds_within(entity, 0);
-}
+Box bounds(const Entity& entity) { return bounds_within(entity, 0); }
 
 Entity& add(Drawing& drawing, Entity entity) {
     const auto number = static_cast<EntityNumber>(drawing.entities.size());

@@ -53,31 +53,31 @@ using NamedLinetype = std::pair<const taiyen::string, Linetype>;
 using NamedBlock = std::pair<const taiyen::string, Block>;
 
 struct Line {
-    Point2 from;
-    Point2 to;
+    Point2 from{};
+    Point2 to{};
 };
 struct Circle {
-    Point2 centre;
+    Point2 centre{};
     double radius = 0;
 };
 /// `sweep` is positive counterclockwise.
 struct Arc {
-    Point2 centre;
+    Point2 centre{};
     double radius = 0;
     double start = 0;
     double sweep = 0;
 };
 /// centre + major·cos t + minor·sin t for t from `start` over `sweep`; minor is `major` turned left by a quarter times `ratio`.
 struct Ellipse {
-    Point2 centre;
-    Point2 major;
+    Point2 centre{};
+    Point2 major{};
     double ratio = 1;
     double start = 0;
     double sweep = full_turn;
 };
 /// `bulge` is the tangent of a quarter of the arc's sweep to the next vertex; 0: a straight line.
 struct Vertex {
-    Point2 at;
+    Point2 at{};
     double bulge = 0;
 };
 struct Polyline {
@@ -85,7 +85,7 @@ struct Polyline {
     bool closed = false;
 };
 struct ControlPoint {
-    Point2 at;
+    Point2 at{};
     double weight = 1;
 };
 struct Spline {
@@ -97,7 +97,7 @@ struct Spline {
 };
 /// One line of text, justified as DXF's codes 72 and 73 say; raw, with DXF's escapes.
 struct Text {
-    Point2 at;
+    Point2 at{};
     double height = 1;
     double angle = 0;
     double width_factor = 1;
@@ -107,7 +107,7 @@ struct Text {
 };
 /// Text in a box; `attachment` 1…9 is the corner, edge or centre that lies at `at`, row by row from the top left.
 struct MText {
-    Point2 at;
+    Point2 at{};
     double height = 1;
     double angle = 0;
     double box_width = 0;
@@ -117,19 +117,19 @@ struct MText {
 };
 struct Insert {
     NamedBlock* block = nullptr;
-    Point2 at;
+    Point2 at{};
     Point2 scale{1, 1};
     double angle = 0;
     std::int32_t columns = 1;
     std::int32_t rows = 1;
-    Point2 spacing;
+    Point2 spacing{};
 };
 struct PointMark {
-    Point2 at;
+    Point2 at{};
 };
 /// Three or four corners in DXF's order: the last two are crossed.
 struct Solid {
-    std::array<Point2, 4> corners;
+    std::array<Point2, 4> corners{};
 };
 using HatchEdge = std::variant<Line, Arc, Ellipse, Spline, Polyline>;
 struct HatchLoop {
@@ -144,10 +144,10 @@ struct Hatch {
 };
 /// A placed picture: `u` and `v` are one pixel's vectors.
 struct Image {
-    Point2 at;
-    Point2 u;
-    Point2 v;
-    Point2 pixels;
+    Point2 at{};
+    Point2 u{};
+    Point2 v{};
+    Point2 pixels{};
     taiyen::string file;
 };
 
@@ -156,14 +156,14 @@ using Shape = std::variant<Line, Arc, Circle, Ellipse, Polyline, Spline, Text, M
 struct Entity {
     NamedLayer* layer = nullptr;
     NamedLinetype* linetype = nullptr;  ///< null: as the layer (drawn continuous)
-    Colour colour;
+    Colour colour{};
     std::int32_t line_width = width_by_layer;
     double linetype_scale = 1;
-    Shape shape;
+    Shape shape{};
 };
 
 struct Block {
-    Point2 base;
+    Point2 base{};
     taiyen::vector<Entity> entities;
 };
 
@@ -173,7 +173,7 @@ struct Drawing {
     taiyen::map<taiyen::string, Block> blocks;
     taiyen::vector<Entity> entities;
     SpatialIndex index;
-    Box extents;
+    Box extents{};
     double linetype_scale = 1;
     std::uint32_t unsupported = 0;  ///< entities of the file it came from that no shape here can hold
 };

@@ -38,9 +38,7 @@ private:
     }
 };
 
-std::int32_t count_of(std::size_t size) {
-    return static_cast<std::int32_t>(size);
-}
+std::int32_t count_of(std::size_t size) { return static_cast<std::int32_t>(size); }
 
 void write_shape(Writer& out, const Line& s) {
     out.point(10, s.from);
@@ -126,9 +124,7 @@ void write_shape(Writer& out, const Insert& s) {
     out.group(44, s.spacing.x);
     out.group(45, s.spacing.y);
 }
-void write_shape(Writer& out, const PointMark& s) {
-    out.point(10, s.at);
-}
+void write_shape(Writer& out, const PointMark& s) { out.point(10, s.at); }
 void write_shape(Writer& out, const Solid& s) {
     for (int i = 0; i < 4; ++i) {
         out.point(10 + i, s.corners[static_cast<std::size_t>(i)]);

@@ -77,7 +77,8 @@ public:
     void addKnot(const DL_KnotData& d) override { last<Spline>().knots.push_back(d.k); }
 
     void addInsert(const DL_InsertData& d) override {
-        keep(Insert{&block_named(d.name), {d.ipx, d.ipy}, {d.sx, d.sy}, radians(d.angle), std::max(d.cols, 1), std::max(d.rows, 1), {d.colSp, d.rowSp}});
+        keep(Insert{
+            &block_named(d.name), {d.ipx, d.ipy}, {d.sx, d.sy}, radians(d.angle), std::max(d.cols, 1), std::max(d.rows, 1), {d.colSp, d.rowSp}});
     }
     void addText(const DL_TextData& d) override {
         // Left-aligned base-line text stands at its insertion point, any other at its alignment point.

@@ -37,9 +37,7 @@ Box canvas(const Drawing& drawing) {
     return usable ? drawing.extents : Box{{0, 0}, {100, 100}};
 }
 
-NamedLayer* first_layer(Drawing& drawing) {
-    return &*drawing.layers.try_emplace("0").first;
-}
+NamedLayer* first_layer(Drawing& drawing) { return &*drawing.layers.try_emplace("0").first; }
 
 void draw_line(Drawing& drawing, Random& random) {
     const Box box = canvas(drawing);
@@ -82,48 +80,16 @@ void sketch(Drawing& drawing, Random& random) {
         if (random.below(2) == 0) {
             add(drawing, Entity{layer, nullptr, {}, width_by_layer, 1, Circle{centre, radius}});
         } else {
-            add(drawing, Entity{layer, nullptr, {}, width_by_layer, 1, Arc{centre, radius, full_turn * random.fraction(), full_turn * random.fraction()}});
+            add(drawing,
+                Entity{layer, nullptr, {}, width_by_layer, 1, Arc{centre, radius, full_turn * random.fraction(), full_turn * random.fraction()}});
         }
     }
     reindex(drawing);
 }
 
-}  // namespace
-
-Edit next_edit(const Document& document, std::uint64_t seed) {
-    Random random(seed ^ (document.revision * 0xd134'2543'de82'ef95U));
-    Edit edit;
-    edit.kind = static_cast<Edit::Kind>(random.below(edit_kind_count));
-    edit.random = random();
-    const auto sketches = document.drawings.lower_bound(sketch_prefix);
-    const bool has_sketch = sketches != document.drawings.end() && std::string_view(sketches->first).starts_with(sketch_prefix);
-    if (edit.kind == Edit::Kind::remove_drawing && !has_sketch) {
-        edit.kind = Edit::Kind::new_drawing;
-    }
-    if (edit.kind == Edit::Kind::new_drawing) {
-        edit.drawing = std::string(sketch_prefix) + std::to_string(document.revision) + ", drawn at random";
-    } else if (edit.kind == Edit::Kind::remove_drawing) {
-        edit.drawing = sketches->first;
-    } else {
-        edit.drawing = std::next(document.drawings.begin(), static_cast<std::ptrdiff_t>(random.below(document.drawings.size())))->first;
-    }
-    return edit;
-}
-
-void apply(Document& document, const Edit& edit) {
-    Random random(edit.random);
-    ++document.revision;
-    if (edit.kind == Edit::Kind::new_drawing) {
-        sketch(document.drawings.try_emplace(taiyen::string(edit.drawing)).first->second, random);
-        return;
-    }
-    const auto at = document.drawings.find(std::string_view(edit.drawing));
-    if (at == document.drawings.end()) {
-        return;
-    }
-    Drawing& drawing = at->second;
-    switch (edit.kind) {
-        case Edit::Kind::remove_drawing: document.drawings.erase(at); return;
+/// The steps within one drawing; where there is nothing to rename or erase, a line is drawn.
+void change(Drawing& drawing, Edit::Kind kind, Random& random) {
+    switch (kind) {
         case Edit::Kind::draw_note: draw_note(drawing, random); return;
         case Edit::Kind::move: move_all(drawing, random); return;
         case Edit::Kind::rename_layer:
@@ -141,6 +107,52 @@ void apply(Document& document, const Edit& edit) {
         default: break;
     }
     draw_line(drawing, random);
+}
+
+}  // namespace
+
+Edit next_edit(const Document& document, std::uint64_t seed) {
+    Random random(seed ^ (document.revision * 0xd134'2543'de82'ef95U));
+    Edit edit;
+    edit.kind = static_cast<Edit::Kind>(random.below(edit_kind_count));
+    edit.random = random();
+    const auto sketches = document.drawings.lower_bound(sketch_prefix);
+    const bool has_sketch = sketches != document.drawings.end() && std::string_view(sketches->first).starts_with(sketch_prefix);
+    if (edit.kind == Edit::Kind::remove_drawing && !has_sketch) {
+        edit.kind = Edit::Kind::new_drawing;
+    }
+    if (edit.kind == Edit::Kind::new_drawing) {
+        edit.drawings.push_back(std::string(sketch_prefix) + std::to_string(document.revision) + ", drawn at random");
+        return edit;
+    }
+    if (edit.kind == Edit::Kind::remove_drawing) {
+        edit.drawings.emplace_back(sketches->first);
+        return edit;
+    }
+    // Now and then a good part of the library moves: a save of megabytes.
+    constexpr std::uint64_t many = 250;
+    const std::uint64_t wanted = edit.kind == Edit::Kind::move && random.below(2) == 0 ? many : 1;
+    auto at = std::next(document.drawings.begin(), static_cast<std::ptrdiff_t>(random.below(document.drawings.size())));
+    for (; at != document.drawings.end() && edit.drawings.size() < wanted; ++at) {
+        edit.drawings.emplace_back(at->first);
+    }
+    return edit;
+}
+
+void apply(Document& document, const Edit& edit) {
+    Random random(edit.random);
+    ++document.revision;
+    for (const std::string& name : edit.drawings) {
+        if (edit.kind == Edit::Kind::new_drawing) {
+            sketch(document.drawings.try_emplace(taiyen::string(name)).first->second, random);
+        } else if (const auto at = document.drawings.find(std::string_view(name)); at == document.drawings.end()) {
+            continue;
+        } else if (edit.kind == Edit::Kind::remove_drawing) {
+            document.drawings.erase(at);
+        } else {
+            change(at->second, edit.kind, random);
+        }
+    }
 }
 
 }  // namespace cad

@@ -3,16 +3,17 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "document.hpp"
 
 namespace cad {
 
-/// What one step does, and to which drawing; no step touches two.
+/// What one step does, and to which drawings: one of them for all kinds but `move`.
 struct Edit {
     enum class Kind { draw_line, draw_note, rename_layer, move, erase_entity, new_drawing, remove_drawing };
     Kind kind = Kind::draw_line;
-    std::string drawing;
+    std::vector<std::string> drawings;
     std::uint64_t random = 0;  ///< decides the details
 };
 inline constexpr int edit_kind_count = 7;

@@ -12,9 +12,7 @@ struct Weighted {
     double x, y, w;
 };
 
-Weighted mixed(const Weighted& a, const Weighted& b, double t) {
-    return {a.x + (b.x - a.x) * t, a.y + (b.y - a.y) * t, a.w + (b.w - a.w) * t};
-}
+Weighted mixed(const Weighted& a, const Weighted& b, double t) { return {a.x + (b.x - a.x) * t, a.y + (b.y - a.y) * t, a.w + (b.w - a.w) * t}; }
 
 /// De Boor's algorithm in knot span `span`: knots[span] <= t <= knots[span + 1].
 Point2 point_on(const Spline& spline, std::size_t span, double t) {
@@ -71,9 +69,7 @@ void continue_with(Path& loop, const HatchEdge& edge) {
 
 }  // namespace
 
-Path outline(const Line& line) {
-    return {{MoveTo{line.from}, LineTo{line.to}}};
-}
+Path outline(const Line& line) { return {{MoveTo{line.from}, LineTo{line.to}}}; }
 
 Path outline(const Circle& circle) {
     Path path;

@@ -6,9 +6,7 @@
 namespace cad {
 namespace {
 
-std::uint8_t channel(double value) {
-    return static_cast<std::uint8_t>(std::lround(value * 255));
-}
+std::uint8_t channel(double value) { return static_cast<std::uint8_t>(std::lround(value * 255)); }
 
 /// The pure colour of `hue`, one of 24 steps around the circle from red by yellow.
 std::array<double, 3> pure(int hue) {
@@ -23,8 +21,15 @@ std::array<double, 3> pure(int hue) {
 }  // namespace
 
 Rgb palette_colour(std::int32_t number) {
-    constexpr std::array<Rgb, 9> first{{{255, 77, 77},   {255, 224, 82},  {96, 214, 112}, {88, 214, 222}, {104, 140, 255},
-                                        {226, 110, 226}, foreground, {140, 146, 152}, {190, 194, 198}}};
+    constexpr std::array<Rgb, 9> first{{{255, 77, 77},
+                                        {255, 224, 82},
+                                        {96, 214, 112},
+                                        {88, 214, 222},
+                                        {104, 140, 255},
+                                        {226, 110, 226},
+                                        foreground,
+                                        {140, 146, 152},
+                                        {190, 194, 198}}};
     constexpr std::array<std::uint8_t, 6> greys{0x50, 0x69, 0x82, 0xa0, 0xbe, 0xf4};
     constexpr std::array<double, 5> brightness{1.0, 0.74, 0.58, 0.44, 0.32};
     if (number >= 1 && number <= 9) {

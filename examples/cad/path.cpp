@@ -42,9 +42,7 @@ void Path::arc(const ArcTo& arc) {
     steps.emplace_back(arc);
 }
 
-ArcTo circular_arc(Point2 centre, double radius, double start, double sweep) {
-    return {centre, {radius, 0}, {0, radius}, start, sweep};
-}
+ArcTo circular_arc(Point2 centre, double radius, double start, double sweep) { return {centre, {radius, 0}, {0, radius}, start, sweep}; }
 
 ArcTo bulged(Point2 from, Point2 to, double bulge) {
     // The centre lies on the chord's perpendicular bisector, (1 − b²) / 4b of the chord to its left.
@@ -58,12 +56,13 @@ Path transformed(const Path& path, const Affine& map) {
     Path result;
     result.steps.reserve(path.steps.size());
     for (const PathStep& step : path.steps) {
-        std::visit(overloaded{[&](const MoveTo& s) { result.steps.emplace_back(MoveTo{map(s.to)}); },
-                              [&](const LineTo& s) { result.steps.emplace_back(LineTo{map(s.to)}); },
-                              [&](const CurveTo& s) { result.steps.emplace_back(CurveTo{map(s.control1), map(s.control2), map(s.to)}); },
-                              [&](const ArcTo& s) { result.steps.emplace_back(ArcTo{map(s.centre), map.vector(s.u), map.vector(s.v), s.start, s.sweep}); },
-                              [&](const ClosePath& s) { result.steps.emplace_back(s); }},
-                   step);
+        std::visit(
+            overloaded{[&](const MoveTo& s) { result.steps.emplace_back(MoveTo{map(s.to)}); },
+                       [&](const LineTo& s) { result.steps.emplace_back(LineTo{map(s.to)}); },
+                       [&](const CurveTo& s) { result.steps.emplace_back(CurveTo{map(s.control1), map(s.control2), map(s.to)}); },
+                       [&](const ArcTo& s) { result.steps.emplace_back(ArcTo{map(s.centre), map.vector(s.u), map.vector(s.v), s.start, s.sweep}); },
+                       [&](const ClosePath& s) { result.steps.emplace_back(s); }},
+            step);
     }
     return result;
 }

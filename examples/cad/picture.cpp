@@ -25,9 +25,7 @@ struct Context {
     int depth = 0;
 };
 
-std::u32string wide(std::string_view ascii) {
-    return {ascii.begin(), ascii.end()};
-}
+std::u32string wide(std::string_view ascii) { return {ascii.begin(), ascii.end()}; }
 
 std::vector<std::u32string_view> lines_of(std::u32string_view text) {
     std::vector<std::u32string_view> lines;
@@ -114,7 +112,8 @@ private:
         const double left = text.horizontal == 0 || text.horizontal == 3 || text.horizontal == 5 ? 0 : text.horizontal == 2 ? -width : -width / 2;
         const double bottom = text.vertical == 3 ? -1 : text.vertical == 2 || text.horizontal == 4 ? -0.5 : text.vertical == 1 ? 0.3 : 0;
         const Affine placed = Affine::translation(text.at).after(Affine::rotation(text.angle));
-        const Affine scaled = placed.after(Affine::scaling({text.height * text.width_factor, text.height})).after(Affine::translation({left, bottom}));
+        const Affine scaled =
+            placed.after(Affine::scaling({text.height * text.width_factor, text.height})).after(Affine::translation({left, bottom}));
         keep(layer_, text_paint(text.height, context), transformed(options_.font->line(shown), context.map.after(scaled)));
     }
     void paint_shape(const MText& text, const Entity& entity, const Context& context) {
@@ -269,7 +268,8 @@ void paint_caption(Painter& painter, const Picture& picture, const StrokeFont& f
     painter.keep({}, {mixed(picture.background, foreground, 0.06), 0, {}},
                  {{MoveTo{{0, picture.height - caption_strip}}, LineTo{{picture.width, picture.height - caption_strip}},
                    LineTo{{picture.width, picture.height}}, LineTo{{0, picture.height}}, ClosePath{}}});
-    painter.keep({}, {mixed(foreground, picture.background, 0.1), 1.5, {}}, transformed(font.line(wide(left)), Affine::translation({20, baseline}).after(scaled)));
+    painter.keep({}, {mixed(foreground, picture.background, 0.1), 1.5, {}},
+                 transformed(font.line(wide(left)), Affine::translation({20, baseline}).after(scaled)));
     painter.keep({}, {mixed(foreground, picture.background, 0.45), 1.3, {}},
                  transformed(font.line(wide(right)), Affine::translation({right_start, baseline}).after(scaled)));
 }

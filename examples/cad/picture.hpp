@@ -39,7 +39,7 @@ struct Picture {
 struct PictureOptions {
     double long_side = 1600;
     double margin = 56;
-    double pen = 2.2;      ///< pixels of the default line width
+    double pen = 2.2;  ///< pixels of the default line width
     bool grid = true;
     const StrokeFont* font = nullptr;  ///< null or empty: a text is drawn as its box and there is no caption
 };

@@ -13,9 +13,7 @@ struct Destroy {
     void operator()(cairo_t* context) const { cairo_destroy(context); }
 };
 
-void set_colour(cairo_t* context, Rgb colour) {
-    cairo_set_source_rgb(context, colour.red / 255.0, colour.green / 255.0, colour.blue / 255.0);
-}
+void set_colour(cairo_t* context, Rgb colour) { cairo_set_source_rgb(context, colour.red / 255.0, colour.green / 255.0, colour.blue / 255.0); }
 
 /// The unit circle's arc, seen through the map that makes an ellipse of it.
 void add_arc(cairo_t* context, const ArcTo& arc) {
@@ -37,9 +35,7 @@ void set_path(cairo_t* context, const Path& path) {
         cairo_t* context;
         void operator()(const MoveTo& s) const { cairo_move_to(context, s.to.x, s.to.y); }
         void operator()(const LineTo& s) const { cairo_line_to(context, s.to.x, s.to.y); }
-        void operator()(const CurveTo& s) const {
-            cairo_curve_to(context, s.control1.x, s.control1.y, s.control2.x, s.control2.y, s.to.x, s.to.y);
-        }
+        void operator()(const CurveTo& s) const { cairo_curve_to(context, s.control1.x, s.control1.y, s.control2.x, s.control2.y, s.to.x, s.to.y); }
         void operator()(const ArcTo& s) const { add_arc(context, s); }
         void operator()(const ClosePath&) const { cairo_close_path(context); }
     };

@@ -15,9 +15,7 @@ std::string number(double value) {
     return {text, end};
 }
 
-std::string pair(Point2 p) {
-    return number(p.x) + ' ' + number(p.y);
-}
+std::string pair(Point2 p) { return number(p.x) + ' ' + number(p.y); }
 
 std::string hex(Rgb colour) {
     char text[8];
@@ -48,8 +46,8 @@ std::string arc_command(const ArcTo& arc) {
     const Point2 major = arc.u * std::cos(turn) + arc.v * std::sin(turn);
     const Point2 minor = arc.v * std::cos(turn) - arc.u * std::sin(turn);
     const bool positive = (arc.u.x * arc.v.y - arc.u.y * arc.v.x > 0) == (arc.sweep > 0);
-    const std::string prefix =
-        'A' + number(length(major)) + ' ' + number(length(minor)) + ' ' + number(degrees(std::atan2(major.y, major.x))) + " 0 " + (positive ? "1 " : "0 ");
+    const std::string prefix = 'A' + number(length(major)) + ' ' + number(length(minor)) + ' ' + number(degrees(std::atan2(major.y, major.x))) +
+                               " 0 " + (positive ? "1 " : "0 ");
     // Two halves: the end points of a full turn coincide, and those of nearly a half turn leave the centre undecided after rounding.
     return prefix + pair(arc.at(arc.start + arc.sweep / 2)) + prefix + pair(arc.to());
 }
@@ -99,8 +97,8 @@ void write_item(const PictureItem& item, std::size_t number_of_item, std::ostrea
 
 void write_svg(const Picture& picture, std::ostream& out) {
     out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << number(picture.width) << "\" height=\""
-        << number(picture.height) << "\" viewBox=\"0 0 " << number(picture.width) << ' ' << number(picture.height) << "\">\n<title>" << escaped(picture.title)
-        << "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"" << hex(picture.background)
+        << number(picture.height) << "\" viewBox=\"0 0 " << number(picture.width) << ' ' << number(picture.height) << "\">\n<title>"
+        << escaped(picture.title) << "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"" << hex(picture.background)
         << "\"/>\n<g fill=\"none\" stroke-linecap=\"round\" stroke-linejoin=\"round\">\n";
     for (std::size_t i = 0; i < picture.items.size(); ++i) {
         write_item(picture.items[i], i, out);

@@ -24,7 +24,8 @@ std::optional<CellRange> cells_of(const Box& box, double size) {
     if (!(left <= right && bottom <= top && left > -reach && bottom > -reach && right < reach && top < reach)) {
         return std::nullopt;
     }
-    return CellRange{static_cast<std::int64_t>(left), static_cast<std::int64_t>(bottom), static_cast<std::int64_t>(right), static_cast<std::int64_t>(top)};
+    return CellRange{static_cast<std::int64_t>(left), static_cast<std::int64_t>(bottom), static_cast<std::int64_t>(right),
+                     static_cast<std::int64_t>(top)};
 }
 
 SpatialIndex::Cell cell_at(std::int64_t column, std::int64_t row) {

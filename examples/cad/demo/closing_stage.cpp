@@ -24,8 +24,7 @@ std::string file_system_of(const std::filesystem::path& path) {
         std::istringstream fields(line);
         std::string skipped, mount, field;
         fields >> skipped >> skipped >> skipped >> skipped >> mount;
-        while (fields >> field && field != "-") {
-        }
+        while (fields >> field && field != "-") {}
         std::string type, device;
         fields >> type >> device;
         const bool holds = mount == "/" || wanted == mount || wanted.starts_with(mount + "/");
@@ -54,7 +53,8 @@ bool closing_table(const Setting& setting) {
     std::snprintf(address, sizeof address, "%#llx", static_cast<unsigned long long>(parameters.address));
     utsname kernel{};
     uname(&kernel);
-    row("heap", bytes_text(stats.live_bytes) + " live", grouped(stats.live_blocks) + " blocks; " + bytes_text(stats.allocated_bytes) + " on disk for each of two copies");
+    row("heap", bytes_text(stats.live_bytes) + " live",
+        grouped(stats.live_blocks) + " blocks; " + bytes_text(stats.allocated_bytes) + " on disk for each of two copies");
     row("document", grouped(census_of(document).entities()) + " entities", grouped(document.revision) + " edits since the import");
     row("opens at", address, grouped(stats.capacity_bytes >> 30U) + " GiB of address space");
     row("page tracker", stats.page_tracker, "how written pages are found");

@@ -14,9 +14,7 @@ bool colours() {
     return wanted;
 }
 
-const char* style(const char* sequence) {
-    return colours() ? sequence : "";
-}
+const char* style(const char* sequence) { return colours() ? sequence : ""; }
 
 constexpr const char* bold = "\033[1m";
 constexpr const char* dim = "\033[2m";
@@ -46,9 +44,7 @@ constexpr std::size_t value_width = 22;
 
 }  // namespace
 
-double microseconds_since(Clock::time_point start) {
-    return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
+double microseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::micro>(Clock::now() - start).count(); }
 
 double median(std::vector<double> samples) {
     if (samples.empty()) {
@@ -105,14 +101,16 @@ void row(std::string_view label, std::string_view value, std::string_view remark
     if (remark.empty()) {
         std::printf("  %s %.*s\n", left.c_str(), static_cast<int>(value.size()), value.data());
     } else {
-        std::printf("  %s %s %s%.*s%s\n", left.c_str(), padded(value, value_width).c_str(), style(dim), static_cast<int>(remark.size()), remark.data(), style(plain));
+        std::printf("  %s %s %s%.*s%s\n", left.c_str(), padded(value, value_width).c_str(), style(dim), static_cast<int>(remark.size()),
+                    remark.data(), style(plain));
     }
     std::fflush(stdout);
 }
 
 bool verdict(std::string_view label, bool holds, std::string_view remark) {
-    std::printf("  %s %s%s%s %s%.*s%s\n", padded(label, label_width).c_str(), style(holds ? green : red), padded(holds ? "ok" : "FAILED", value_width).c_str(),
-                style(plain), style(dim), static_cast<int>(remark.size()), remark.data(), style(plain));
+    std::printf("  %s %s%s%s %s%.*s%s\n", padded(label, label_width).c_str(), style(holds ? green : red),
+                padded(holds ? "ok" : "FAILED", value_width).c_str(), style(plain), style(dim), static_cast<int>(remark.size()), remark.data(),
+                style(plain));
     std::fflush(stdout);
     return holds;
 }
@@ -139,7 +137,8 @@ void ProgressBar::show(std::size_t done, std::size_t all, std::string_view what)
     for (std::size_t i = 0; i < width; ++i) {
         bar += i * all < done * width ? "█" : "░";
     }
-    std::printf("\r\033[K  %s %s %3zu %%  %.*s", label_.c_str(), bar.c_str(), done * 100 / all, static_cast<int>(std::min(what.size(), name_max)), what.data());
+    std::printf("\r\033[K  %s %s %3zu %%  %.*s", label_.c_str(), bar.c_str(), done * 100 / all, static_cast<int>(std::min(what.size(), name_max)),
+                what.data());
     std::fflush(stdout);
 }
 

@@ -75,7 +75,8 @@ void print_ten_lines() {
 int run_demo(const Arguments& arguments) {
     Setting setting = arguments.setting;
     if (!fs::is_directory(setting.library)) {
-        std::fprintf(stderr, "taiyen_cad_demo: %s is no folder; install librecad-data or name a folder of DXF files with --library\n", setting.library.c_str());
+        std::fprintf(stderr, "taiyen_cad_demo: %s is no folder; install librecad-data or name a folder of DXF files with --library\n",
+                     setting.library.c_str());
         return 1;
     }
     if (!arguments.seeded) {
@@ -85,13 +86,13 @@ int run_demo(const Arguments& arguments) {
     const Clock::time_point start = Clock::now();
     bool fine = import_and_save(setting);
     fine &= reopen_in_new_process(setting);
+    fine &= draw_pictures(setting);
     fine &= save_one_edit(setting);
     fine &= kill_during_saves(setting);
-    fine &= draw_pictures(setting);
     fine &= closing_table(setting);
     print_ten_lines();
-    std::printf("\n%s in %s; repeat the random parts with --seed %llu\n", fine ? "Everything held," : "SOMETHING DID NOT HOLD,", time_text(microseconds_since(start)).c_str(),
-                static_cast<unsigned long long>(setting.seed));
+    std::printf("\n%s in %s; repeat the random parts with --seed %llu\n", fine ? "Everything held," : "SOMETHING DID NOT HOLD,",
+                time_text(microseconds_since(start)).c_str(), static_cast<unsigned long long>(setting.seed));
     return fine ? 0 : 1;
 }
 

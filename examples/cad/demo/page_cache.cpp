@@ -22,7 +22,7 @@ public:
     File& operator=(const File&) = delete;
     int descriptor() const { return descriptor_; }
     std::size_t size() const {
-        struct stat info {};
+        struct stat info{};
         return descriptor_ >= 0 && fstat(descriptor_, &info) == 0 ? static_cast<std::size_t>(info.st_size) : 0;
     }
 

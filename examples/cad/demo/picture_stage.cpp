@@ -30,7 +30,7 @@ void write_svg_file(const Picture& picture, const fs::path& file) {
 }  // namespace
 
 bool draw_pictures(const Setting& setting) {
-    heading("5. Pictures, drawn from the heap as it was opened again");
+    heading("3. Pictures, drawn from the heap, opened to look");
     const StrokeFont font(fs::path(font_folder) / "unicode.lff");
     if (font.empty()) {
         say("(no stroke font in " + std::string(font_folder) + ": texts are drawn as boxes)");
@@ -51,7 +51,7 @@ bool draw_pictures(const Setting& setting) {
         const fs::path png = fs::path(base) += ".png";
         write_svg_file(picture, svg);
         write_png(picture, png);
-        row(name, bytes_text(fs::file_size(svg)) + ", " + bytes_text(fs::file_size(png)), base.string() + ".{svg,png}");
+        row(fs::path(name).filename().string(), bytes_text(fs::file_size(svg)) + ", " + bytes_text(fs::file_size(png)), base.string() + ".{svg,png}");
     }
     return true;
 }

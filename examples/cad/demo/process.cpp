@@ -12,9 +12,7 @@
 namespace cad::demo {
 namespace {
 
-[[noreturn]] void throw_errno(const char* what) {
-    throw std::system_error(errno, std::generic_category(), what);
-}
+[[noreturn]] void throw_errno(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 }  // namespace
 

@@ -8,9 +8,9 @@
 namespace cad::demo {
 
 struct Setting {
-    std::filesystem::path library;   ///< folder of the parts
-    std::filesystem::path out;       ///< where the demo writes
-    std::uint64_t seed = 0;          ///< of everything random
+    std::filesystem::path library;  ///< folder of the parts
+    std::filesystem::path out;      ///< where the demo writes
+    std::uint64_t seed = 0;         ///< of everything random
     std::filesystem::path heap_file() const { return out / "library.tyn"; }
 };
 
@@ -20,9 +20,9 @@ inline constexpr const char* shown_drawings[] = {edited_drawing, "elektro/electr
 
 bool import_and_save(const Setting& setting);
 bool reopen_in_new_process(const Setting& setting);
+bool draw_pictures(const Setting& setting);
 bool save_one_edit(const Setting& setting);
 bool kill_during_saves(const Setting& setting);
-bool draw_pictures(const Setting& setting);
 bool closing_table(const Setting& setting);
 
 // What children of the demo do; the result is their exit status.
