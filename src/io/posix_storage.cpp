@@ -192,6 +192,12 @@ public:
 
     void write(std::span<const std::byte> bytes, std::uint64_t offset) override { write_all(writable_number(), bytes, offset); }
 
+    void start_writing(std::uint64_t offset, ByteCount length) noexcept override {
+        if (!forked_) {
+            ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WRITE);
+        }
+    }
+
     void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) override {
         check_direct(bytes.data(), bytes.size(), offset);
         const int buffered = writable_number();
@@ -208,6 +214,12 @@ public:
         // After a failure the kernel reports success and drops the pages: asking again would turn loss into a lie (I2). EINTR has written nothing.
         if (uninterrupted([&] { return ::fdatasync(number()); }) != 0) {
             throw_errno(errno, path_, "fdatasync");
+        }
+    }
+
+    void will_read(std::uint64_t offset, ByteCount length) const noexcept override {
+        if (!forked_) {
+            ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
         }
     }
 

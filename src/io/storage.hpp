@@ -70,12 +70,18 @@ public:
 
     /// Buffered write of all bytes. Throws: Error{no_space | io_error}. Durability: none before `sync`.
     virtual void write(std::span<const std::byte> bytes, std::uint64_t offset) = 0;
+    /// Hint: the device may begin to write what `write` left in the page cache of this range. Never fails, never waits, makes nothing durable: `sync` still does, and
+    /// reports what went wrong.
+    virtual void start_writing(std::uint64_t, ByteCount) noexcept {}
     /// One direct synchronous write. Throws as `write`; after a throw nothing is known about the range.
     /// Requires: direct_alignment. Durability: these bytes are durable on return (the file must already have its size and blocks
     /// from an earlier `sync`).
     virtual void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) = 0;
     /// fdatasync(2). Throws: Error{io_error | no_space}; the caller must then regard all unsynced writes as lost.
     virtual void sync() = 0;
+
+    /// Hint: the range will soon be read through the page cache; fetching begins now. Never fails, never waits.
+    virtual void will_read(std::uint64_t, ByteCount) const noexcept {}
 
     /// Makes sure that [offset, offset + length) has disk blocks; grows the file if the range lies beyond its end.
     /// Existing bytes keep their values, new ones are zero. Throws: Error{no_space}: nothing changed that matters.

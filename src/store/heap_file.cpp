@@ -58,7 +58,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
       table_(
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {
-              if (load_table_page(*backing_, data(), index, saved_extent_, [](PageNumber) { return false; }, page)) {
+              if (load_table_page(*backing_, data(), index, saved_extent_, [](PageNumber) { return false; }, Via::cache, page)) {
                   ++restoration_.pages_healed;
               }
           },
@@ -80,7 +80,11 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     if (!files.overlay.empty()) {
         apply_overlay(files.overlay, files.stage.get());
     }
+    // Opening looks at the heap's first page only; the kernel would fetch megabytes around it.
+    const ByteCount first_chunk = std::min(mapped_, first_chunk_bytes);
+    vm::set_readahead(reservation_.data(), first_chunk, false);
     engine_ = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, nullptr, read_only_);
+    vm::set_readahead(reservation_.data(), first_chunk, true);
     if (files.ring) {
         ring_file_ = files.ring;
         ring_identity_ = backing_->header.ring_identity();
@@ -247,7 +251,7 @@ void HeapFile::give_back() {
     if (runs.empty()) {
         return;
     }
-    std::vector<ChangedPage> changed = changed_pages(written_runs());
+    std::vector<ChangedPage> changed = changed_pages(written_runs(), nullptr);
     for (const heap::FreeRun& run : runs) {
         for (std::uint64_t page = run.offset.value / page_bytes; page < (run.offset.value + run.length) / page_bytes; ++page) {
             if (table_.entry({page}) != 0) {

@@ -21,6 +21,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "heap/core.hpp"
+#include "heap/foreign_pointers.hpp"
 #include "log/ring.hpp"
 #include "store/recovery.hpp"
 #include "vm/page_tracker.hpp"
@@ -93,9 +94,12 @@ private:
         std::uint64_t checksum;
     };
     std::vector<vm::PageRun> written_runs() const;
-    std::vector<ChangedPage> changed_pages(const std::vector<vm::PageRun>& runs);
-    void check_pointers(const std::vector<ChangedPage>& changed) const;
-    void check_base(PageNumber page);
+    void will_read_tables(const std::vector<vm::PageRun>& runs) const;
+    /// `scan`: refuses changed pages with a pointer that leads out of the heap; null: none is looked for.
+    std::vector<ChangedPage> changed_pages(const std::vector<vm::PageRun>& runs, const heap::ForeignPointerScan* scan);
+    bool has_base(PageNumber page);
+    bool check_base(PageNumber page);
+    void check_bases(std::span<ChangedPage> changed, bool punches);
     void save_changed(std::vector<ChangedPage>& changed, bool punches);
     void save_small(std::vector<ChangedPage>& changed, bool punches);
     void save_large_with_data(const std::vector<ChangedPage>& changed);

@@ -29,6 +29,8 @@ public:
     /// Pages from `first` on; what lies behind the file's end reads as zeros. Requires for Via::device: 4 KiB-aligned memory.
     void read_pages(PageNumber first, std::span<std::byte> pages, Via via) const;
     void write_pages(PageNumber first, std::span<const std::byte> pages);
+    /// Hint: the device may begin with them.
+    void start_writing(PageNumber first, std::uint64_t count);
     void write_zero_pages(PageNumber first, std::uint64_t count);
     void punch_pages(PageNumber first, std::uint64_t count);
     /// The table page as it stands there, sound or not.

@@ -34,6 +34,7 @@ public:
     /// Replaces a whole table page (recovery); it counts as changed.
     void replace(const TablePage& page);
     const TablePage& page(std::uint64_t index) { return load(index).page; }
+    bool is_loaded(std::uint64_t index) const { return index < pages_.size() && pages_[index] != nullptr; }
 
     /// Seals each changed table page (generation, checksum, root) and gives it to `write`; afterwards none is changed.
     void write_changed(Generation generation, const std::function<void(const TablePage&)>& write);

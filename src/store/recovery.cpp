@@ -84,7 +84,7 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
     const auto is_covered = [&](PageNumber page) { return covered.contains(page.value); };
     PageTable table(
         backing.header.heap,
-        [&](std::uint64_t index, TablePage& page) { load_table_page(backing, data, index, extent, is_covered, page); }, 0);
+        [&](std::uint64_t index, TablePage& page) { load_table_page(backing, data, index, extent, is_covered, Via::device, page); }, 0);
     const auto into_both = [&](auto&& write) {
         write(backing);
         if (data != nullptr) {
@@ -175,9 +175,15 @@ bool may_be_rebuilt(const Slots& slots) {
 std::uint64_t rows_taken(Row row) noexcept { return row_counts[static_cast<std::size_t>(row)].load(std::memory_order_relaxed); }
 void count_row(Row row) noexcept { row_counts[static_cast<std::size_t>(row)].fetch_add(1, std::memory_order_relaxed); }
 
-bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, ByteCount extent, const std::function<bool(PageNumber)>& is_covered,
+bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, ByteCount extent, const std::function<bool(PageNumber)>& is_covered, Via via,
                      TablePage& page) {
     const Uuid& heap = backing.header.heap;
+    if (via == Via::cache) {
+        backing.read_table_page(index, page, Via::cache);
+        if (is_sound(page, index, heap)) {
+            return false;
+        }
+    }
     backing.read_table_page(index, page, Via::device);
     if (is_sound(page, index, heap)) {
         return false;

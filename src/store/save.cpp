@@ -1,11 +1,11 @@
 // Saving: small saves as one ring record, large ones by the second copy or a stage, checkpoints. The order of steps is the protocol: FORMAT.md.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
-#include "heap/foreign_pointers.hpp"
 #include "store/heap_file.hpp"
 
 namespace taiyen::store {
@@ -16,17 +16,19 @@ constexpr std::uint64_t unchanged_pages_max = 1024;
 
 /// Bytes written at once by large saves.
 constexpr ByteCount batch_bytes = ByteCount{1} << 20U;
+/// Read at once where many bases are checked: stays in the processor's cache.
+constexpr ByteCount base_batch_bytes = ByteCount{256} << 10U;
 
 }  // namespace
 
 void HeapFile::save() {
     check_usable(false);
     const std::vector<vm::PageRun> runs = written_runs();
-    std::vector<ChangedPage> changed = changed_pages(runs);
+    const heap::ForeignPointerScan scan(*this);
+    std::vector<ChangedPage> changed = changed_pages(runs, &scan);
     if (changed.empty()) {
         return;
     }
-    check_pointers(changed);
     save_changed(changed, false);
     std::uint64_t written = 0;
     for (const vm::PageRun& run : runs) {
@@ -40,38 +42,57 @@ void HeapFile::save() {
     }
 }
 
-std::vector<HeapFile::ChangedPage> HeapFile::changed_pages(const std::vector<vm::PageRun>& runs) {
+void HeapFile::will_read_tables(const std::vector<vm::PageRun>& runs) const {
+    // One after the other, table pages that nobody has used yet would cost a device read each.
+    std::uint64_t asked = ~std::uint64_t{0};
+    for (const vm::PageRun& run : runs) {
+        const std::uint64_t last = place_of({run.first + run.count - 1}).table_page;
+        for (std::uint64_t index = place_of({run.first}).table_page; index <= last; ++index) {
+            if (index != asked && !table_.is_loaded(index)) {
+                backing_->file().will_read(cover_of(index).file_offset, page_bytes);
+            }
+            asked = index;
+        }
+    }
+}
+
+std::vector<HeapFile::ChangedPage> HeapFile::changed_pages(const std::vector<vm::PageRun>& runs, const heap::ForeignPointerScan* scan) {
     std::vector<ChangedPage> changed;
+    will_read_tables(runs);
     for (const vm::PageRun& run : runs) {
         for (std::uint64_t number = run.first; number < run.first + run.count; ++number) {
             const PageNumber page{number};
             const std::uint64_t sum = page_checksum(live_page(page), page, table_.heap());
-            if (sum != table_.entry(page)) {
-                changed.push_back({page, sum});
+            if (sum == table_.entry(page)) {
+                continue;
+            }
+            changed.push_back({page, sum});
+            // Now, while the page is in the processor's cache.
+            if (scan != nullptr) {
+                if (const auto found = scan->find(offset_of(page), page_bytes)) {
+                    scan->refuse(*found);
+                }
             }
         }
     }
     return changed;
 }
 
-void HeapFile::check_pointers(const std::vector<ChangedPage>& changed) const {
-    const heap::ForeignPointerScan scan(*this);
-    for (const ChangedPage& page : changed) {
-        if (const auto found = scan.find(offset_of(page.page), page_bytes)) {
-            scan.refuse(*found);
-        }
-    }
+/// Whether what the program changed lay in the file before, and may have rotted there.
+bool HeapFile::has_base(PageNumber page) {
+    return !saved_copies_.contains(page.value) && (table_.entry(page) != 0 || offset_of(page).value < saved_extent_);
 }
 
-void HeapFile::check_base(PageNumber page) {
-    const std::uint64_t expected = table_.entry(page);
-    if (saved_copies_.contains(page.value) || (expected == 0 && offset_of(page).value >= saved_extent_)) {
-        return;
+/// Returns whether the live page had to be repaired.
+bool HeapFile::check_base(PageNumber page) {
+    if (!has_base(page)) {
+        return false;
     }
-    const AlignedBuffer base(page_bytes);
-    backing_->read_pages(page, base.span(), Via::cache);
-    if (page_checksum(base.span(), page, table_.heap()) == expected) {
-        return;
+    const std::uint64_t expected = table_.entry(page);
+    alignas(page_bytes) std::array<std::byte, page_bytes> base;
+    backing_->read_pages(page, base, Via::cache);
+    if (page_checksum(base, page, table_.heap()) == expected) {
+        return false;
     }
     // The page rotted before the program changed it: its own changes go on top of the good copy.
     const AlignedBuffer good(page_bytes);
@@ -84,11 +105,33 @@ void HeapFile::check_base(PageNumber page) {
     }
     const std::span<std::byte> live = live_page(page);
     for (std::size_t i = 0; i < page_bytes; ++i) {
-        if (live[i] == base.data()[i]) {
+        if (live[i] == base[i]) {
             live[i] = good.data()[i];
         }
     }
     ++restoration_.pages_healed;
+    return true;
+}
+
+/// The same for many pages, read by runs.
+void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
+    const AlignedBuffer bases(base_batch_bytes);
+    while (!changed.empty()) {
+        std::size_t count = 1;
+        while (count < changed.size() && count < base_batch_bytes / page_bytes && changed[count].page.value == changed[0].page.value + count) {
+            ++count;
+        }
+        backing_->read_pages(changed[0].page, bases.first(count * page_bytes), Via::cache);
+        for (std::size_t i = 0; i < count; ++i) {
+            const PageNumber page = changed[i].page;
+            const auto base = bases.span().subspan(i * page_bytes, page_bytes);
+            const bool becomes_hole = punches && changed[i].checksum == 0;
+            if (has_base(page) && page_checksum(base, page, table_.heap()) != table_.entry(page) && check_base(page) && !becomes_hole) {
+                changed[i].checksum = page_checksum(live_page(page), page, table_.heap());
+            }
+        }
+        changed = changed.subspan(count);
+    }
 }
 
 void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
@@ -102,10 +145,7 @@ void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
         return;
     }
     checkpoint();
-    for (ChangedPage& page : changed) {
-        check_base(page.page);
-        page.checksum = punches && page.checksum == 0 ? 0 : page_checksum(live_page(page.page), page.page, table_.heap());
-    }
+    check_bases(changed, punches);
     if (data_) {
         save_large_with_data(changed);
     } else {
@@ -272,6 +312,7 @@ void HeapFile::write_span_pages(PageFile& file, const std::vector<ChangedPage>& 
             }
         }
         file.write_pages(changed[i].page, batch.first(count * page_bytes));
+        file.start_writing(changed[i].page, count);
         i += count;
     }
 }
@@ -357,6 +398,7 @@ void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
                 }
             }
             stage.write(batch.first(count * page_bytes), head.stage_offset + entries_bytes + i * page_bytes);
+            stage.start_writing(head.stage_offset + entries_bytes + i * page_bytes, count * page_bytes);
             i += count;
         }
         if (!planted(Bug::stage_without_sync)) {

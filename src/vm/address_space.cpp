@@ -265,6 +265,8 @@ void drop(void* address, ByteCount length) {
     throw Error(errc::io_error, "madvise(MADV_DONTNEED) of " + range_text(begin, begin + length) + " failed: " + std::strerror(error));
 }
 
+void set_readahead(void* address, ByteCount length, bool wanted) noexcept { ::madvise(address, length, wanted ? MADV_NORMAL : MADV_RANDOM); }
+
 void prepare_heap_mapping(void* address, ByteCount length) {
     if (::munlock(address, length) != 0) {
         throw_refused("munlock(2)", length);

@@ -67,6 +67,8 @@ void map_anonymous(void* address, ByteCount length);
 void unmap_to_reservation(void* address, ByteCount length);
 /// MADV_DONTNEED: private copies are dropped; the next touch reads what the mapping's file holds. Throws: Error{io_error}.
 void drop(void* address, ByteCount length);
+/// Whether touching a page of a file mapping fetches its neighbours from the device, too (MADV_NORMAL), or that page alone (MADV_RANDOM). A hint: never fails.
+void set_readahead(void* address, ByteCount length, bool wanted) noexcept;
 /// munlock + MADV_DONTFORK: what a fresh heap mapping needs (a child must not see it; nothing of it is locked in memory).
 void prepare_heap_mapping(void* address, ByteCount length);
 

@@ -231,6 +231,29 @@ BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_is_not_laundered_by_a_save) {
     BOOST_TEST(get(heap, "n3") == changed_text());
 }
 
+BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_is_not_laundered_by_a_large_save_either) {
+    const ClosedHeap closed(true);
+    std::uint64_t changed_byte = 0;
+    {
+        const ArchiveHeap heap(open_read_only, closed.path);
+        changed_byte = static_cast<std::uint64_t>(find(heap, "n3") - reinterpret_cast<char*>(read_parameters(closed.path).address));
+    }
+    flip_bit(closed.path, store::file_offset({changed_byte + 50}));
+    const std::string large(2U << 20U, 'l');
+    {
+        SnapshotHeap heap(open_only, closed.path);
+        find(heap, "n3")[0] = 'Z';
+        put(heap, "large", large);
+        heap.snapshot();
+        BOOST_TEST(heap.restoration().pages_healed == 1U);
+        BOOST_TEST(get(heap, "n3") == changed_text());
+    }
+    SnapshotHeap heap(open_only, closed.path);
+    BOOST_TEST(get(heap, "n3") == changed_text());
+    BOOST_TEST((get(heap, "large") == large));
+    BOOST_TEST(heap.heal() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_without_a_second_copy_poisons) {
     const ClosedHeap closed(false);
     std::uint64_t changed_byte = 0;
