@@ -701,6 +701,15 @@ void SimulatedStorage::power_cut(std::uint64_t seed) {
     lose([&random] { return (random() & 1U) != 0; });
 }
 
+void SimulatedStorage::disconnect() {
+    const std::scoped_lock lock(mutex_);
+    ++life_;
+    for (Node* const node : nodes_) {
+        node->exclusive_ = nullptr;
+        node->shared_.clear();
+    }
+}
+
 void SimulatedStorage::mark() {
     const std::scoped_lock lock(mutex_);
     for (const auto& node : touched_) {

@@ -45,6 +45,9 @@ public:
     /// Loses a random part of it.
     void power_cut(std::uint64_t seed);
 
+    /// Handles that are open now are dead from here on; the disk keeps everything.
+    void disconnect();
+
     void mark();
     void rollback();
 
@@ -75,7 +78,7 @@ private:
 
     Options options_;
     ByteCount used_bytes_ = 0;
-    std::uint64_t life_ = 1;  ///< grows with each power cut and rollback: older handles are dead
+    std::uint64_t life_ = 1;  ///< grows with each power cut, rollback and disconnection: older handles are dead
     std::uint64_t inodes_ = 0;
     std::map<std::filesystem::path, std::uint64_t> directories_;
     std::map<std::filesystem::path, FileKind> specials_;

@@ -78,7 +78,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     });
     mapped_ = extent;
     if (!files.overlay.empty()) {
-        apply_overlay(files.overlay, files.stage.get());
+        apply_overlay(files.overlay, view.file(), files.stage.get());
     }
     // Opening looks at the heap's first page only; the kernel would fetch megabytes around it.
     const ByteCount first_chunk = std::min(mapped_, first_chunk_bytes);
@@ -107,8 +107,17 @@ HeapFile::~HeapFile() {
 
 std::span<std::byte> HeapFile::live_page(PageNumber page) const { return {reservation_.data() + offset_of(page).value, page_bytes}; }
 
-void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage) {
-    // A reader's view of a heap whose user crashed: what recovery would write into the files goes into private copies.
+void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::File& file, const io::File* stage) {
+    // A reader's view of a heap whose user crashed: what recovery would write into the files goes into private copies. The crash may have cost the file its growth:
+    // behind its end there is nothing to copy on write.
+    const ByteCount file_bytes = round_up(file.info().size_bytes, page_bytes);
+    for_each_piece({0}, mapped_, [&](HeapOffset offset, ByteCount length) {
+        const std::uint64_t at = file_offset(offset);
+        const ByteCount there = file_bytes > at ? std::min<ByteCount>(length, file_bytes - at) : 0;
+        if (there < length) {
+            vm::map_anonymous(reservation_.data() + offset.value + there, length - there);
+        }
+    });
     for (const SaveRecord& save : overlay) {
         for_each_saved_page(save, stage, [&](PageNumber page, std::uint64_t, std::span<const std::byte> image) {
             if (image.empty()) {

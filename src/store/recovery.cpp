@@ -126,11 +126,11 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         backing.header.table_root = table_root_of(backing, extent);
     }
     if (new_epoch) {
-        if (!planted(Bug::same_epoch_after_recovery)) {
-            backing.header.ring_start = {{random_u64()}, 0, 1, random_u64()};
-        }
         if (planted(Bug::ring_restarts_in_old_epoch)) {
             backing.header.ring_start.position = 0;
+            backing.header.ring_start.sequence = 1;
+        } else if (!planted(Bug::same_epoch_after_recovery)) {
+            backing.header.ring_start = {{random_u64()}, 0, 1, random_u64()};
         }
     }
     backing.header.clean = false;

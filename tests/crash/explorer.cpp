@@ -8,6 +8,7 @@
 #include <random>
 #include <stdexcept>
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include "base/checksum.hpp"
@@ -16,6 +17,7 @@ namespace taiyen::crash {
 namespace {
 
 constexpr std::size_t exhaustive_units_max = 12;
+constexpr std::size_t nested_exhaustive_units_max = 6;
 constexpr unsigned hang_seconds = 60;
 
 constexpr std::array<const char*, 20> select_names{"none",      "all",           "first",     "missing",         "alone",      "two-missing",     "some-operations",
@@ -41,6 +43,9 @@ void died(int signal) {
 }  // namespace
 
 void watch_for_crashes() {
+    // Memory that was freed is kept: page faults of fresh memory would cost more than recovering a small heap.
+    ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
     for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM}) {
         std::signal(signal, died);
     }
@@ -198,7 +203,7 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
         return states;
     }
     add(Select::all);
-    if (replay.unit_count() <= exhaustive_units_max) {
+    if (replay.unit_count() <= (level.depth == 0 ? exhaustive_units_max : nested_exhaustive_units_max)) {
         for (std::uint64_t mask = 1; mask + 1 < (std::uint64_t{1} << replay.unit_count()); ++mask) {
             add(Select::mask, mask);
         }

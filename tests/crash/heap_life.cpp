@@ -1,0 +1,315 @@
+#include "crash/heap_life.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+#include <taiyen/inspect/report.hpp>
+
+#include "base/checksum.hpp"
+#include "store/heap_access.hpp"
+
+namespace taiyen::crash {
+namespace {
+
+constexpr const char* number_name = "number";
+
+std::vector<std::byte> bytes_for(ByteCount size, std::uint64_t seed) {
+    std::vector<std::byte> bytes(size);
+    std::mt19937_64 random(seed);
+    for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
+        const std::uint64_t word = random();
+        std::memcpy(bytes.data() + at, &word, std::min(sizeof word, size - at));
+    }
+    return bytes;
+}
+
+std::string number_text(std::uint64_t number) { return std::to_string(number); }
+
+/// The bytes of the pages in the heap's files, without headers: what recovering again must not change.
+std::map<std::filesystem::path, std::uint64_t> page_sums(const io::SimulatedStorage& disk) {
+    std::map<std::filesystem::path, std::uint64_t> sums;
+    for (const auto& [path, node] : disk.files()) {
+        if (path.extension() != ".journal" && node->size_bytes() > store::chunks_offset) {
+            std::uint64_t sum = node->size_bytes();
+            for (std::uint64_t at = store::chunks_offset; at < node->size_bytes(); at += page_bytes) {
+                const std::span page(node->data() + at, std::min<std::uint64_t>(page_bytes, node->size_bytes() - at));
+                sum += is_zero(page) ? 0 : checksum(page, at);
+            }
+            sums[path] = sum;
+        }
+    }
+    return sums;
+}
+
+std::uint64_t disk_sum(const io::SimulatedStorage& disk) {
+    std::uint64_t sum = 0;
+    for (const auto& [path, node] : disk.files()) {
+        sum = mix(sum, checksum({node->data(), node->size_bytes()}, node->size_bytes()));
+    }
+    return sum;
+}
+
+}  // namespace
+
+HeapLife::HeapLife(io::Storage& disk, io::RecordingStorage* marks, const HeapSetup& setup, History history)
+    : disk_(disk), marks_(marks), setup_(setup), history_(std::move(history)) {}
+
+PersistentOptions HeapLife::options() const {
+    PersistentOptions options;
+    options.capacity = setup_.capacity;
+    options.dirty_limit = 1_GiB;  // asking the system for one takes longer than recovering
+    return options;
+}
+
+store::Tuning HeapLife::tuning() const {
+    store::Tuning tuning;
+    tuning.journal_bytes = setup_.journal_bytes;
+    return tuning;
+}
+
+void HeapLife::create() {
+    if (marks_ != nullptr) {
+        marks_->issue(1);
+    }
+    heap_ = store::HeapFile::open(disk_, heap_path, store::OpenMode::create_only, setup_.kind, options(), tuning());
+    own();
+    model_ = {};
+    history_.resize(1);
+    history_.push_back(model_);
+    if (marks_ != nullptr) {
+        marks_->acknowledge(1);
+    }
+}
+
+void HeapLife::open() { open(setup_.kind); }
+
+void HeapLife::open(HeapKind kind) {
+    const store::OpenMode mode = kind == HeapKind::volatile_heap ? store::OpenMode::read_only : store::OpenMode::open_only;
+    heap_ = store::HeapFile::open(disk_, heap_path, mode, kind == HeapKind::volatile_heap ? HeapKind::archive : kind, options(), tuning());
+    own();
+    model_ = history_[compare()];
+}
+
+void HeapLife::close() {
+    heap_->close();
+    abandon();
+}
+
+void HeapLife::abandon() {
+    owner_.reset();
+    heap_.reset();
+}
+
+void HeapLife::own() { owner_.emplace(HeapAccess::make<ArchiveHeap>(heap_)); }
+
+std::byte* HeapLife::object(const std::string& name) const {
+    const auto root = heap_->engine().find_root(name);
+    return root ? reinterpret_cast<std::byte*>(heap_->ranges().durable + root->object.value) : nullptr;
+}
+
+void HeapLife::put(const std::string& name, ByteCount size, std::uint64_t seed) {
+    heap::Engine& engine = heap_->engine();
+    std::byte* const before = object(name);
+    auto* const block = static_cast<std::byte*>(before == nullptr ? engine.allocate(size) : engine.resize(before, size));
+    const auto bytes = bytes_for(size, seed);
+    std::memcpy(block, bytes.data(), size);
+    if (before != nullptr) {
+        engine.remove_root(name);
+    }
+    const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(block) - heap_->ranges().durable);
+    engine.add_root({.name = name, .fingerprint = "bytes", .object = {offset}, .bytes = size, .count = 1});
+    model_[name] = bytes;
+}
+
+void HeapLife::touch(const std::string& name, std::uint64_t seed) {
+    std::vector<std::byte>& expected = model_.at(name);
+    const std::size_t at = seed % expected.size();
+    const std::size_t count = std::min<std::size_t>(expected.size() - at, 1 + seed / 7 % 64);
+    const auto bytes = bytes_for(count, seed);
+    std::memcpy(object(name) + at, bytes.data(), count);
+    std::memcpy(expected.data() + at, bytes.data(), count);
+}
+
+void HeapLife::remove(const std::string& name) {
+    std::byte* const block = object(name);
+    heap_->engine().remove_root(name);
+    heap_->engine().deallocate(block);
+    model_.erase(name);
+}
+
+void HeapLife::save() {
+    const std::uint64_t number = history_.size();
+    const std::string text = number_text(number);
+    put(number_name, sizeof number, 0);
+    std::memcpy(object(number_name), &number, sizeof number);
+    std::memcpy(model_[number_name].data(), &number, sizeof number);
+    history_.push_back(model_);
+    if (marks_ != nullptr) {
+        marks_->issue(number);
+    }
+    heap_->save();
+    if (marks_ != nullptr) {
+        marks_->acknowledge(number);
+    }
+}
+
+std::uint64_t HeapLife::compare() const {
+    std::uint64_t number = 1;
+    if (const std::byte* const block = object(number_name)) {
+        std::memcpy(&number, block, sizeof number);
+    }
+    if (number == 0 || number >= history_.size()) {
+        throw std::runtime_error("the heap holds save " + number_text(number) + ", which never was");
+    }
+    const Model& expected = history_[number];
+    const auto roots = heap_->engine().roots();
+    if (roots.size() != expected.size()) {
+        throw std::runtime_error("save " + number_text(number) + " has " + number_text(expected.size()) + " objects, the heap " + number_text(roots.size()));
+    }
+    for (const heap::Root& root : roots) {
+        const auto found = expected.find(root.name);
+        if (found == expected.end() || found->second.size() != root.bytes) {
+            throw std::runtime_error("save " + number_text(number) + " has no object '" + root.name + "' of " + number_text(root.bytes) + " bytes");
+        }
+        const auto* const bytes = reinterpret_cast<const std::byte*>(heap_->ranges().durable + root.object.value);
+        if (std::memcmp(bytes, found->second.data(), root.bytes) != 0) {
+            throw std::runtime_error("object '" + root.name + "' differs from what save " + number_text(number) + " saved");
+        }
+    }
+    return number;
+}
+
+void HeapLife::prove() const {
+    for (const heap::Damage& damage : heap_->engine().check(1)) {
+        throw std::runtime_error("engine: " + damage.what);
+    }
+    const Report report = owner_->verify();
+    for (const Finding& finding : report.findings) {
+        if (finding.severity != Severity::note) {
+            throw std::runtime_error("verify: " + finding.path.string() + " at " + number_text(finding.offset) + ": " + finding.what);
+        }
+    }
+}
+
+void change_something(HeapLife& life, std::mt19937_64& random) {
+    const std::string name(1, static_cast<char>('a' + random() % 4));
+    const bool there = life.heap().engine().find_root(name).has_value();
+    const std::uint64_t what = random() % 8;
+    if (!there || what == 0) {
+        life.put(name, 1 + random() % 3000, random());
+    } else if (what == 1) {
+        life.remove(name);
+    } else {
+        life.touch(name, random());
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- the subject
+
+std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state) {
+    if (!disk.find(heap_path)) {
+        return check_missing(disk, state);
+    }
+    const std::uint64_t choice = mix(state, 0x7761'7973);
+    std::uint64_t as_reader = 0;
+    if (choice % 8 == 0) {
+        // A reader sees the same save and writes nothing.
+        const std::uint64_t before = disk_sum(disk);
+        HeapLife life(disk, nullptr, setup_, history_);
+        life.open(HeapKind::volatile_heap);
+        as_reader = life.compare();
+        life.close();
+        if (disk_sum(disk) != before) {
+            throw std::runtime_error("a read-only opening changed the files");
+        }
+    }
+    HeapLife life(disk, nullptr, setup_, history_);
+    life.open(HeapKind::archive);
+    const std::uint64_t save = life.compare();
+    if (as_reader != 0 && as_reader != save) {
+        throw std::runtime_error("a reader saw save " + std::to_string(as_reader) + ", a writer recovers save " + std::to_string(save));
+    }
+    for (const heap::Damage& damage : life.heap().engine().check(1)) {
+        throw std::runtime_error("engine: " + damage.what);
+    }
+    if (choice / 8 % 4 == 0) {
+        life.prove();
+    }
+    if (choice / 32 % 8 == 0) {
+        // Recovering twice equals recovering once.
+        const auto once = page_sums(disk);
+        disk.disconnect();
+        life.abandon();
+        HeapLife again(disk, nullptr, setup_, history_);
+        again.open(HeapKind::archive);
+        if (again.compare() != save) {
+            throw std::runtime_error("a second recovery finds another save");
+        }
+        if (page_sums(disk) != once) {
+            throw std::runtime_error("a second recovery changed pages");
+        }
+        disk.disconnect();
+        again.abandon();
+        return save;
+    }
+    if (choice / 256 % 8 == 0) {
+        // Life goes on: more saves, a clean close, and everything is there.
+        std::mt19937_64 random(state);
+        for (int more = 0; more < 3; ++more) {
+            change_something(life, random);
+            life.save();
+        }
+        life.close();
+        HeapLife after(disk, nullptr, setup_, life.history());
+        after.open();
+        if (after.compare() + 1 != life.history().size()) {
+            throw std::runtime_error("a save made after recovery is not there after closing");
+        }
+        after.prove();
+        disk.disconnect();
+        after.abandon();
+        return save;
+    }
+    disk.disconnect();
+    life.abandon();
+    return save;
+}
+
+std::uint64_t HeapSubject::check_missing(io::SimulatedStorage& disk, std::uint64_t state) const {
+    // No heap under its name: nothing must be in the way of creating it.
+    HeapLife life(disk, nullptr, setup_);
+    life.create();
+    std::mt19937_64 random(state);
+    change_something(life, random);
+    life.save();
+    life.prove();
+    disk.disconnect();
+    life.abandon();
+    return 0;
+}
+
+std::unique_ptr<Subject> HeapSubject::live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t state) {
+    History history(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(save + 1));
+    std::mt19937_64 random(state);
+    HeapLife life(disk, &disk, setup_, history);
+    if (save == 0) {
+        life.create();
+    } else {
+        life.open();
+    }
+    const std::uint64_t saves = random() % 3;
+    for (std::uint64_t more = 0; more < saves; ++more) {
+        change_something(life, random);
+        if (random() % 8 == 0) {
+            life.put("large", 40'000, random());
+        }
+        life.save();
+    }
+    if (random() % 4 != 0) {
+        life.close();
+    }
+    auto next = std::make_unique<HeapSubject>(setup_, life.history());
+    return next;
+}
+
+}  // namespace taiyen::crash

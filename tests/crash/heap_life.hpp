@@ -1,0 +1,99 @@
+#pragma once
+/// A heap's life on a recorded disk, and the model of what it must hold.
+///
+/// The model knows nothing of the engine: after each save, the names and bytes of a few objects. Save 1 is the empty heap as it was created; save 0 means that there
+/// is no heap yet. Each heap also holds its newest save's number under the name "number".
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <taiyen/store/archive_heap.hpp>
+
+#include "crash/explorer.hpp"
+#include "store/heap_file.hpp"
+
+namespace taiyen::crash {
+
+using Model = std::map<std::string, std::vector<std::byte>>;
+
+/// By save number; entry 0 stands for no heap.
+using History = std::vector<Model>;
+
+struct HeapSetup {
+    HeapKind kind = HeapKind::archive;
+    ByteCount capacity = 4_MiB;
+    ByteCount journal_bytes = 64_KiB;
+};
+
+inline const std::filesystem::path heap_path = "/disk/x.tyn";
+
+class HeapLife {
+public:
+    HeapLife(io::Storage& disk, io::RecordingStorage* marks, const HeapSetup& setup, History history = {Model{}});
+    HeapLife(const HeapLife&) = delete;
+    HeapLife& operator=(const HeapLife&) = delete;
+
+    void create();
+    /// Opens, and notes in `model` what it finds.
+    void open();
+    void open(HeapKind kind);
+    void close();
+    /// The process is gone: the heap's handles must be dead already.
+    void abandon();
+
+    /// Puts `size` bytes that depend on `seed` under `name`, new, or resized and overwritten.
+    void put(const std::string& name, ByteCount size, std::uint64_t seed);
+    /// Overwrites a few bytes of an object.
+    void touch(const std::string& name, std::uint64_t seed);
+    void remove(const std::string& name);
+    void save();
+    void checkpoint() { heap_->checkpoint(); }
+
+    /// Throws std::runtime_error unless the heap equals a save of the history; returns its number.
+    std::uint64_t compare() const;
+    /// Throws std::runtime_error unless engine and files are sound.
+    void prove() const;
+
+    const History& history() const { return history_; }
+    store::HeapFile& heap() { return *heap_; }
+
+private:
+    std::byte* object(const std::string& name) const;
+    void own();
+    PersistentOptions options() const;
+    store::Tuning tuning() const;
+
+    io::Storage& disk_;
+    io::RecordingStorage* marks_;  ///< where saves are issued and acknowledged; may be null
+    HeapSetup setup_;
+    History history_;
+    Model model_;                  ///< of the working view
+    std::shared_ptr<store::HeapFile> heap_;
+    std::optional<ArchiveHeap> owner_;  ///< its public face
+};
+
+/// A heap on the disk.
+class HeapSubject final : public Subject {
+public:
+    HeapSubject(const HeapSetup& setup, History history) : setup_(setup), history_(std::move(history)) {}
+
+    std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t state) override;
+    std::unique_ptr<Subject> live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t state) override;
+
+private:
+    std::uint64_t check_missing(io::SimulatedStorage& disk, std::uint64_t state) const;
+
+    HeapSetup setup_;
+    History history_;
+};
+
+/// Random small changes and saves, as a program makes them.
+void change_something(HeapLife& life, std::mt19937_64& random);
+
+}  // namespace taiyen::crash
