@@ -212,7 +212,7 @@ private:
         }
     }
     double pixels(std::int32_t line_width) const {
-        constexpr double narrowest = 1.2;
+        constexpr double narrowest = 1.7;
         constexpr double widest = 4.2;
         const double hundredths = line_width < 0 ? default_width : line_width;
         return std::clamp(options_.pen * hundredths / default_width, narrowest, widest);
