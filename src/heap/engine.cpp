@@ -132,10 +132,10 @@ bool Engine::allocate_at(void* at, ByteCount bytes) {
 FreeResult Engine::deallocate(void* block) noexcept {
     State& s = *state_;
     const std::uint64_t offset = s.span.offset_of(block);
-    if (offset < s.pages.extent_bytes() && offset % granule_bytes == 0) [[likely]] {
+    if (offset < s.pages.free_end() && offset % granule_bytes == 0) [[likely]] {
         const Page page = static_cast<Page>(offset / page_bytes);
         const PageMap::Hot& hot = s.pages.hot(page);
-        if (hot.is_small(page) && s.class_bytes_end != 0) [[likely]]
+        if (hot.is_small(page)) [[likely]]
             return s.span.observed() ? s.free_observed(offset) : s.small.free<false>(hot, offset / granule_bytes);
     }
     return s.deallocate_slowly(offset);

@@ -12,7 +12,7 @@ namespace taiyen::heap::layout {
 
 static_assert(std::endian::native == std::endian::little, "the format is little endian");
 
-inline constexpr std::uint64_t magic = 0x3145'4E45'5941'4954ULL;  ///< "TIAYENE1" as bytes
+inline constexpr std::uint64_t magic = 0x3145'4E45'5949'4154ULL;  ///< "TAIYENE1" as bytes
 inline constexpr std::uint32_t version = 1;
 
 inline constexpr std::uint32_t granule_bytes = 16;

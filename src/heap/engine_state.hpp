@@ -9,7 +9,7 @@ struct Engine::State {
     State(std::byte* base, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool is_read_only)
         : span(base, observer),
           geometry(capacity_bytes),
-          pages(span, geometry),
+          pages(span, geometry, is_read_only),
           supply(span, pages, host),
           small(span, pages, supply),
           runs(span, pages, supply, small),

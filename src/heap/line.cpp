@@ -21,10 +21,6 @@ struct Bits {
     }
 };
 
-Bits free_bits(const layout::Line& line) {
-    return {{~line.pairs[0].occupied, ~line.pairs[1].occupied, ~line.pairs[2].occupied, ~line.pairs[3].occupied}};
-}
-
 }  // namespace
 
 unsigned free_around(const layout::Line& line, unsigned at) {
@@ -92,9 +88,9 @@ std::uint64_t fitting_starts(const layout::Line& line, unsigned pair, unsigned g
     return a;
 }
 
-unsigned longest_free(const layout::Line& line) {
+unsigned longest_run(const std::uint64_t (&bits)[4]) {
     Bits level[9];
-    level[0] = free_bits(line);
+    level[0] = {{bits[0], bits[1], bits[2], bits[3]}};
     if (!level[0].any())
         return 0;
     unsigned top = 0;

@@ -85,8 +85,13 @@ std::uint64_t fitting_starts(const layout::Line& line, unsigned pair, unsigned g
 /// Length of the run of free granules that contains granule `at`; 0 if it is occupied.
 unsigned free_around(const layout::Line& line, unsigned at);
 
+/// Longest run of set bits among 256.
+unsigned longest_run(const std::uint64_t (&bits)[4]);
+
 /// Longest run of free granules.
-unsigned longest_free(const layout::Line& line);
+inline unsigned longest_free(const layout::Line& line) {
+    return longest_run({~line.pairs[0].occupied, ~line.pairs[1].occupied, ~line.pairs[2].occupied, ~line.pairs[3].occupied});
+}
 
 /// First position that is in `starts` (a mask of 64 positions, repeated), has `granules` free granules and is not below `from`; 256 if none.
 unsigned first_fit(const layout::Line& line, unsigned granules, std::uint64_t starts, unsigned from = 0);

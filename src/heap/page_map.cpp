@@ -5,6 +5,8 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "heap/line.hpp"
+
 namespace taiyen::heap {
 
 using layout::segment_pages;
@@ -39,6 +41,37 @@ Summary summary_of(std::uint64_t word) {
     for (std::uint32_t runs = mask; runs != 0; runs &= runs >> 1U)
         ++longest;
     return {static_cast<std::uint32_t>(std::countr_one(mask)), static_cast<std::uint32_t>(std::countl_one(mask << 16U)), longest, roomy};
+}
+
+/// Summary of the node over up to 16 state words: their pages as 256 bits.
+Summary summary_of_words(const std::uint64_t* words, Page count) {
+    std::uint64_t bits[4] = {};
+    std::uint32_t roomy = 0;
+    for (Page i = 0; i < count; ++i) {
+        bits[i / 4] |= std::uint64_t{available_mask(words[i])} << (i % 4 * segment_pages);
+        roomy += has_room(words[i]) ? 1 : 0;
+    }
+    Summary summary{0, 0, 0, roomy};
+    if ((bits[0] | bits[1] | bits[2] | bits[3]) == 0)
+        return summary;
+    for (unsigned i = 0; i < 4; ++i) {
+        summary.prefix += static_cast<std::uint32_t>(std::countr_one(bits[i]));
+        if (bits[i] != ~std::uint64_t{0})
+            break;
+    }
+    std::uint64_t others = 0;  // available pages before the suffix
+    for (unsigned i = 4; i-- > 0;) {
+        if (others != 0 || summary.suffix != (3 - i) * 64) {
+            others |= bits[i];
+            continue;
+        }
+        const auto run = static_cast<unsigned>(std::countl_one(bits[i]));
+        summary.suffix += run;
+        if (run < 64)
+            others = bits[i] << run;
+    }
+    summary.longest = others == 0 ? summary.suffix : longest_run(bits);
+    return summary;
 }
 
 /// Bits of the word's pages [from, to).
@@ -91,7 +124,7 @@ void PageMap::reload() {
     const std::uint64_t extent = super().extent;
     if (!geometry_.valid_extent(extent))
         throw_corrupt(offsetof(layout::SuperBlock, extent), "the extent is impossible");
-    extent_ = static_cast<Page>(extent / page_bytes);
+    set_extent(static_cast<Page>(extent / page_bytes));
 }
 
 Summary& PageMap::stored(unsigned region, unsigned level, Page index) const {
@@ -108,37 +141,81 @@ Summary PageMap::computed(unsigned region, unsigned level, Page index) const {
     const Page children = (pages + child_pages - 1) / child_pages;
     const Page begin = index * layout::fan_out;
     const Page end = std::min(begin + layout::fan_out, children);
+    if (level == 0)
+        return summary_of_words(span_.at<std::uint64_t>(r.states) + begin, end - begin);
     Joiner joiner(child_pages);
-    if (level == 0) {
-        const std::uint64_t* words = span_.at<std::uint64_t>(r.states);
-        for (Page child = begin; child < end; ++child)
-            joiner.add(summary_of(words[child]));
-    } else {
-        for (Page child = begin; child < end; ++child)
-            joiner.add(stored(region, level - 1, child));
-    }
+    for (Page child = begin; child < end; ++child)
+        joiner.add(stored(region, level - 1, child));
     return joiner.result(span_pages(level));
 }
 
 void PageMap::refresh(PageRun run) {
     const unsigned index = Geometry::region_of(run.first);
     const Region& r = geometry_.region(index);
-    const Page from = run.first - r.first;
-    const Page to = from + run.count - 1;
-    for (unsigned level = 0; level <= r.levels; ++level) {
-        const std::uint64_t size = span_pages(level);
-        bool changed = false;
-        for (Page node = static_cast<Page>(from / size); node <= to / size; ++node) {
-            const Summary fresh = computed(index, level, node);
-            Summary& old = stored(index, level, node);
-            if (fresh == old)
-                continue;
+    const Page from = static_cast<Page>((run.first - r.first) / span_pages(0));
+    const Page to = static_cast<Page>((run.first - r.first + run.count - 1) / span_pages(0));
+    bool changed = false;
+    for (Page node = from; node <= to; ++node) {
+        const Summary fresh = computed(index, 0, node);
+        if (Summary& old = stored(index, 0, node); fresh != old) {
             span_.store(old, fresh);
             changed = true;
         }
-        if (!changed)
-            return;
     }
+    if (changed)
+        refresh_above(index, 0, from, to);
+}
+
+void PageMap::refresh_above(unsigned index, unsigned level, Page from, Page to) {
+    bool changed = true;
+    while (changed && level < geometry_.region(index).levels) {
+        ++level;
+        from /= layout::fan_out;
+        to /= layout::fan_out;
+        changed = false;
+        for (Page node = from; node <= to; ++node) {
+            const Summary fresh = computed(index, level, node);
+            if (Summary& old = stored(index, level, node); fresh != old) {
+                span_.store(old, fresh);
+                changed = true;
+            }
+        }
+    }
+}
+
+void PageMap::refresh_uniform(PageRun run, bool available) {
+    const unsigned index = Geometry::region_of(run.first);
+    const Region& r = geometry_.region(index);
+    const Page size = static_cast<Page>(span_pages(0));
+    const Page from = (run.first - r.first) / size;
+    const Page to = (run.first - r.first + run.count - 1) / size;
+    bool changed = false;
+    for (Page node = from; node <= to; ++node) {
+        // In the node, [a, b) has changed within a run of available pages [a - left, b + right), which came into being or was cut.
+        const Page begin = r.first + node * size;
+        const Page end = begin + size;
+        const Page a = std::max(run.first, begin);
+        const Page b = std::min(run.first + run.count, end);
+        const Page left = a > begin ? count_available_before(a, a - begin) : 0;
+        const Page right = b < std::min(end, r.end) ? count_available(b, end - b) : 0;
+        const Page whole = left + (b - a) + right;
+        Summary& old = stored(index, 0, node);
+        Summary fresh = old;
+        if (available)
+            fresh.longest = std::max(old.longest, whole);
+        else if (old.longest <= whole)
+            fresh = computed(index, 0, node);
+        if (a - left == begin)
+            fresh.prefix = available ? whole : left;
+        if (b + right == end)
+            fresh.suffix = available ? whole : right;
+        if (fresh != old) {
+            span_.store(old, fresh);
+            changed = true;
+        }
+    }
+    if (changed)
+        refresh_above(index, 0, from, to);
 }
 
 void PageMap::write_states(PageRun run, PageState state) {
@@ -150,23 +227,19 @@ void PageMap::write_states(PageRun run, PageState state) {
         const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
         const std::uint64_t mask = nibbles(from, to);
         std::uint64_t& place = *word(page);
-        const std::uint64_t fresh = (place & ~mask) | (pattern & mask);
-        if (fresh != place)
+        const std::uint64_t before = place;
+        const std::uint64_t fresh = (before & ~mask) | (pattern & mask);
+        if (fresh != before) {
             span_.store(place, fresh);
+            if (has_room(before) != has_room(fresh))
+                count_room(Geometry::region_of(page), page, has_room(fresh));
+        }
         page += to - from;
     }
 }
 
-void PageMap::set_roomy(Page page, bool roomy) {
-    std::uint64_t& place = *word(page);
-    const std::uint64_t bit = std::uint64_t{4} << (page % segment_pages * 4);
-    const std::uint64_t fresh = roomy ? place | bit : place & ~bit;
-    const bool before = has_room(place);
-    span_.store(place, fresh);
-    if (before == has_room(fresh))
-        return;
-    // Only the counts above can change, and each only as long as its child turns between none and some.
-    const unsigned index = Geometry::region_of(page);
+void PageMap::count_room(unsigned index, Page page, bool roomy) {
+    // Each count changes only as long as its child turns between none and some.
     const Region& r = geometry_.region(index);
     for (unsigned level = 0; level <= r.levels; ++level) {
         std::uint32_t& count = stored(index, level, static_cast<Page>((page - r.first) / span_pages(level))).roomy;
@@ -176,6 +249,16 @@ void PageMap::set_roomy(Page page, bool roomy) {
         if (count != (roomy ? 1U : 0U))
             return;
     }
+}
+
+void PageMap::set_roomy(Page page, bool roomy) {
+    std::uint64_t& place = *word(page);
+    const std::uint64_t bit = std::uint64_t{4} << (page % segment_pages * 4);
+    const std::uint64_t before = place;
+    const std::uint64_t fresh = roomy ? before | bit : before & ~bit;
+    span_.store(place, fresh);
+    if (has_room(before) != has_room(fresh))
+        count_room(Geometry::region_of(page), page, roomy);
 }
 
 Page PageMap::scan_end(Page first, Page limit) const {
@@ -351,7 +434,7 @@ std::optional<Page> PageMap::find_roomy_segment(unsigned index, Page from) const
 void PageMap::adopt(Page end) {
     const Page old = extent_;
     span_.store(super().extent, std::uint64_t{end} * page_bytes);
-    extent_ = end;
+    set_extent(end);
     for (unsigned index = 0; index < geometry_.count(); ++index) {
         const Region& r = geometry_.region(index);
         const Page from = std::max(old, r.first_user);

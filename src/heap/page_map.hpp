@@ -26,12 +26,13 @@ struct PageRun {
 
 class PageMap {
 public:
-    PageMap(const Span& span, const Geometry& geometry) : span_(span), geometry_(geometry) { bind(); }
+    PageMap(const Span& span, const Geometry& geometry, bool read_only) : span_(span), geometry_(geometry), read_only_(read_only) { bind(); }
 
     /// Reads the extent from the super block. Throws: Error{corrupt}.
     void reload();
     Page extent() const { return extent_; }
-    std::uint64_t extent_bytes() const { return std::uint64_t{extent_} * page_bytes; }
+    /// Blocks at smaller offsets may be freed: the extent in bytes, 0 in a heap opened for reading.
+    std::uint64_t free_end() const { return free_end_; }
     /// Whether the page lies in the extent and is not metadata.
     bool is_user(Page page) const { return page < extent_ && page >= hot(page).first_user; }
 
@@ -46,13 +47,15 @@ public:
     }
     layout::RunLine& run_line(Page page) const { return reinterpret_cast<layout::RunLine&>(line(page)); }
 
-    /// Writes states without touching the summaries; `refresh` must follow.
+    /// Writes states; of the summaries only the counts of children with room follow: `refresh…` must come next.
     void write_states(PageRun run, PageState state);
     /// Makes the summaries above the pages true again.
     void refresh(PageRun run);
+    /// The same if all of the pages became available, or all became unavailable.
+    void refresh_uniform(PageRun run, bool available);
     void set_states(PageRun run, PageState state) {
         write_states(run, state);
-        refresh(run);
+        refresh_uniform(run, (static_cast<unsigned>(state) & 0b1000U) != 0);
     }
     /// small_full ↔ small_room of one page.
     void set_roomy(Page page, bool roomy);
@@ -113,13 +116,23 @@ public:
 private:
 
     void bind();
+    /// Recomputes the parents of the nodes [from, to] of `level`, upwards as far as something changes.
+    void refresh_above(unsigned region, unsigned level, Page from, Page to);
+    /// A page of the region got the first room of its segment, or lost the last.
+    void count_room(unsigned region, Page page, bool roomy);
+    void set_extent(Page extent) {
+        extent_ = extent;
+        free_end_ = read_only_ ? 0 : std::uint64_t{extent} * page_bytes;
+    }
     std::optional<Page> find_in(unsigned region, Page count) const;
     /// Behind the pages that a scan from `first` over at most `limit` pages may visit.
     Page scan_end(Page first, Page limit) const;
 
     const Span span_;
     const Geometry& geometry_;
+    bool read_only_;
     Page extent_ = 0;
+    std::uint64_t free_end_ = 0;
     std::array<Hot, layout::region_count_max + 8> hot_{};
 };
 

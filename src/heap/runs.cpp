@@ -30,7 +30,7 @@ void Runs::write(Page head, std::uint64_t bytes, RunKind kind) {
     const bool own_tail = tail != 0 && pages_.is_available(head + pages);
     if (own_tail)
         pages_.write_states({head + pages, 1}, PageState::small_room);
-    pages_.refresh({head, pages + (own_tail ? 1 : 0)});
+    pages_.refresh_uniform({head, pages + (own_tail ? 1 : 0)}, false);
     if (own_tail)
         small_.begin_tail(head + pages, tail);
 }

@@ -303,7 +303,10 @@ void SmallBlocks::begin_tail(Page page, unsigned granules) {
         if (mask != 0)
             span_.store(line.pairs[pair], layout::Pair{mask, 0});
     }
-    file(page);
+    if (Known* entry = make_known(page); entry != nullptr && entry->bin == 0 && entry->cursors == 0)
+        link(*entry, page, layout::page_granules - granules);
+    else
+        file(page);
 }
 
 void SmallBlocks::end_tail(Page page, unsigned granules) {
@@ -319,7 +322,7 @@ void SmallBlocks::end_tail(Page page, unsigned granules) {
     if (line_empty(line))
         page_emptied(page);
     else
-        file(page);
+        file_around(page, 0);
 }
 
 void SmallBlocks::add_tail(Page page, unsigned granules) {
@@ -403,6 +406,7 @@ void SmallBlocks::file(Page page) noexcept {
     if (entry == nullptr) {  // out of memory: found again by a later search for room
         Page& from = unknown_from_[Geometry::region_of(page)];
         from = std::min(from, page / layout::segment_pages);
+        all_known_ = false;
         return;
     }
     if (entry->cursors != 0)
@@ -494,6 +498,8 @@ bool SmallBlocks::release_empty_pages() {
 
 bool SmallBlocks::know_some(unsigned segments) {
     bool any = false;
+    if (all_known_)
+        return any;
     const Geometry& geometry = pages_.geometry();
     for (unsigned index = 0; index < geometry.count() && pages_.opened(index); ++index) {
         while (const auto segment = pages_.find_roomy_segment(index, unknown_from_[index])) {
@@ -513,6 +519,7 @@ bool SmallBlocks::know_some(unsigned segments) {
         }
         unknown_from_[index] = std::max(unknown_from_[index], geometry.region(index).end / layout::segment_pages);
     }
+    all_known_ = true;
     return any;
 }
 
@@ -556,6 +563,7 @@ void SmallBlocks::forget(PageRun run) {
         if (run.first < region.end && end > region.first)
             unknown_from_[index] = std::min(unknown_from_[index], std::max(run.first, region.first) / layout::segment_pages);
     }
+    all_known_ = false;
 }
 
 }  // namespace taiyen::heap

@@ -139,6 +139,7 @@ private:
     std::array<std::uint64_t, (bin_count + 63) / 64> filled_{};  ///< bit b: bin b is not empty
     std::array<std::uint32_t, bin_count> bin_pages_{};     ///< pages in each bin
     std::array<Page, layout::region_count_max> unknown_from_{};  ///< per region: segments before it hold no unknown page with room
+    bool all_known_ = false;                               ///< no page with room is unknown
     std::size_t chunk_count_ = 0;
     Known** chunks_ = nullptr;
 };
@@ -190,21 +191,23 @@ template <bool Observed>
 template <bool Observed>
 [[gnu::always_inline]] inline FreeResult SmallBlocks::free(const PageMap::Hot& hot, std::uint64_t granule) noexcept {
     layout::Pair& pair = hot.pair(granule);
+    const std::uint64_t occupied = read_alone(pair.occupied);
+    const std::uint64_t start = read_alone(pair.start);
     const std::uint64_t first = std::uint64_t{1} << (granule % 64);
-    if ((pair.start & pair.occupied & first) == 0) [[unlikely]]
+    if ((start & occupied & first) == 0) [[unlikely]]
         return FreeResult::not_a_block;
-    // The block ends before the next start or free granule; without one in this pair, or from a full one, it takes longer.
-    const std::uint64_t stop = (pair.start | ~pair.occupied) & ~(first | (first - 1));
-    if (stop != 0 && pair.occupied != ~std::uint64_t{0}) [[likely]] {
+    // The block ends before the next start or free granule; without one in this pair it takes longer, and in a page that was full, too.
+    const std::uint64_t stop = (start | ~occupied) & ~(first | (first - 1));
+    if (stop != 0 && (occupied != ~std::uint64_t{0} || !line_full(hot.line(static_cast<Page>(granule / layout::page_granules))))) [[likely]] {
         const std::uint64_t end = stop & (~stop + 1);
-        ClassHints& hints = classes_[class_tables.exact[static_cast<unsigned>(std::countr_zero(stop)) - granule % 64]];
+        ClassHints& hints = classes_[class_tables.exact[static_cast<std::uint64_t>(std::countr_zero(stop)) - granule % 64]];
         const unsigned count = hints.count;
         if (count < magazine_slots) [[likely]] {
             if constexpr (Observed)
                 span_.announce(&pair, sizeof pair);
-            const std::uint64_t rest = pair.occupied & ~(end - first);
+            const std::uint64_t rest = occupied & ~(end - first);
             pair.occupied = rest;
-            pair.start &= ~first;
+            pair.start = read_alone(start) & ~first;
             hints.count = count + 1;
             hints.granules[count] = granule;
             if (rest == 0) [[unlikely]]

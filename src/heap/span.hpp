@@ -8,6 +8,14 @@
 
 namespace taiyen::heap {
 
+/// The value, read on its own. Two neighbouring words that were just stored one by one must not be loaded as one vector: the load would wait until both
+/// stores have left the processor's buffer.
+inline std::uint64_t read_alone(const std::uint64_t& word) {
+    std::uint64_t value = word;
+    asm("" : "+r"(value));
+    return value;
+}
+
 class Span {
 public:
     Span(std::byte* base, WriteObserver* observer) : base_(base), observer_(observer) {}
