@@ -169,9 +169,10 @@ void with_arguments(std::uintptr_t place, const Allocator& allocator, Next&& nex
     } else if constexpr (std::uses_allocator_v<Plain, Allocator> && !is_tuple<Plain>) {
         if constexpr (std::is_constructible_v<Plain, std::allocator_arg_t, const Allocator&, A&&...>) {
             next(std::allocator_arg, allocator, std::forward<A>(arguments)...);
-        } else {
-            static_assert(std::is_constructible_v<Plain, A&&..., const Allocator&>, "the type takes an allocator, but not with these arguments");
+        } else if constexpr (std::is_constructible_v<Plain, A&&..., const Allocator&>) {
             next(std::forward<A>(arguments)..., allocator);
+        } else {
+            next(std::forward<A>(arguments)...);  // the caller passes an allocator already; the address wins over it
         }
     } else {
         const auto finish = [&]<class... B>(B&&... ready) {

@@ -4,7 +4,7 @@
 ///
 /// The algorithm, for bytes: h = seed; while more than 16 bytes are left, h = rotl(h, 23) ^ fold(w0 ^ k1, w1 ^ h) of the next two 8-byte little-endian words; then
 /// the 0 to 16 bytes left as two zero-extended words (the first takes up to 8), h = rotl(h, 23) ^ fold(w0 ^ k2, w1 ^ h); at last fold(h ^ k3, length ^ k1).
-/// fold(a, b) is the high half of the 128-bit product a·b xor its low half; k1 to k3 are odd and have 32 one bits each.
+/// fold(a, b) is the high half of the 128-bit product a·b xor its low half; k1 to k3 are odd, with about as many ones as zeros.
 /// For integers, enumerations and pointers: fold(value ^ k2, k1 ^ rotl(value, 32)). Not for hostile keys: the constants are public.
 
 #include <array>
