@@ -54,7 +54,7 @@ bool closing_table(const Setting& setting) {
     utsname kernel{};
     uname(&kernel);
     row("heap", bytes_text(stats.live_bytes) + " live",
-        grouped(stats.live_blocks) + " blocks; " + bytes_text(stats.allocated_bytes) + " on disk for each of two copies");
+        grouped(stats.live_blocks) + " blocks; " + bytes_text(stats.allocated_bytes) + " on disk, twice");
     row("document", grouped(census_of(document).entities()) + " entities", grouped(document.revision) + " edits since the import");
     row("opens at", address, grouped(stats.capacity_bytes >> 30U) + " GiB of address space");
     row("page tracker", stats.page_tracker, "how written pages are found");

@@ -39,8 +39,8 @@ std::string format(const char* pattern, double value) {
     return text;
 }
 
-constexpr std::size_t label_width = 36;
-constexpr std::size_t value_width = 22;
+constexpr std::size_t label_width = 33;
+constexpr std::size_t value_width = 18;
 
 }  // namespace
 

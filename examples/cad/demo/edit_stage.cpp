@@ -35,7 +35,7 @@ struct Samples {
         std::string remark = bytes_text(static_cast<std::uint64_t>(median(content_bytes)));
         // Some file systems, and kernels built without task accounting, count nothing.
         if (const auto sent = static_cast<std::uint64_t>(median(sent_bytes)); sent != 0) {
-            remark += ", " + bytes_text(sent) + " sent to storage";
+            remark += ", " + bytes_text(sent) + " to the disk";
         }
         row(label, time_text(median(microseconds)), remark);
     }
@@ -104,16 +104,16 @@ bool save_one_edit(const Setting& setting) {
     std::filesystem::remove(library_file);
     row("", "median", std::to_string(rounds) + " rounds, interleaved");
     saves.print("heap.snapshot()");
-    if (disk) bare.print("a bare direct write of its bytes");
+    if (disk) bare.print("a bare direct write of the bytes");
     files.print("this drawing's DXF anew");
     everything.print("all drawings as one text anew");
     char factors[96];
     std::snprintf(factors, sizeof factors, "%.1f x, %.0f x", median(files.microseconds) / median(saves.microseconds),
                   median(everything.microseconds) / median(saves.microseconds));
-    row("the snapshot is faster by", factors, "a file anew: written beside, synced, renamed, directory synced");
+    row("the snapshot is faster by", factors, "files are written beside, synced, renamed");
     if (disk) {
-        std::snprintf(factors, sizeof factors, "%.2f x", median(saves.microseconds) / median(bare.microseconds));
-        row("the snapshot against the bare disk", factors, "O_DIRECT | O_DSYNC, in place");
+        std::snprintf(factors, sizeof factors, "%.2f x the bare", median(saves.microseconds) / median(bare.microseconds));
+        row("the snapshot takes", factors, "O_DIRECT | O_DSYNC, in place");
     }
     return true;
 }

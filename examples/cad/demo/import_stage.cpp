@@ -53,8 +53,7 @@ bool import_and_save(const Setting& setting) {
     const Census bare = census_of_files(dxf_files(setting.library));
     const double parsed_in = microseconds_since(parsing);
     const bool equal = print_counts(census_of(document), bare);
-    row("imported in", time_text(imported_in),
-        grouped(document.drawings.size()) + " drawings; dxflib alone, keeping nothing: " + time_text(parsed_in));
+    row("imported in", time_text(imported_in), grouped(document.drawings.size()) + " drawings; dxflib alone: " + time_text(parsed_in));
 
     const std::size_t unsaved = heap.dirty_bytes();
     const Clock::time_point saving = Clock::now();
@@ -62,8 +61,8 @@ bool import_and_save(const Setting& setting) {
     heap.snapshot();
     //]
     const double saved_in = microseconds_since(saving);
-    row("saved in", time_text(saved_in), bytes_text(unsaved) + " of written pages, in two copies, durable");
-    row("", file.string());
+    row("saved in", time_text(saved_in), bytes_text(unsaved) + ", two copies, durable");
+    row("to", file.string());
     return equal;
 }
 

@@ -142,9 +142,9 @@ int edit_until_killed(const Setting& setting) {
 
 bool kill_during_saves(const Setting& setting) {
     heading("5. Twenty kills during saves");
-    say("A child edits and saves as fast as it can: lines, notes, renamed layers, new and removed drawings, now and then a move of 250 drawings.");
-    say("SIGKILL strikes at a random moment of a save; then the file is opened here, verified, and its whole content compared with what the child");
-    say("had before and after that save.");
+    say("A child edits and saves as fast as it can: lines, notes, renamed layers, new and removed drawings,");
+    say("now and then a move of 250 drawings. SIGKILL strikes at a random moment of a save. Then the file is");
+    say("opened here and verified, and its whole content compared with the state before and after that save.");
     Message state;
     {
         taiyen::SnapshotHeap heap(taiyen::open_only, setting.heap_file());
@@ -163,9 +163,9 @@ bool kill_during_saves(const Setting& setting) {
     row("old state", std::to_string(tally.old_state), "the save under way had not become durable");
     row("new state", std::to_string(tally.new_state), "it had, before it was acknowledged");
     if (tally.between > 0) {
-        row("too late, just after the save", std::to_string(tally.between), "not among the twenty; the state that was acknowledged");
+        row("too late, just after the save", std::to_string(tally.between), "not among the twenty");
     }
-    row("saves acknowledged in all", grouped(tally.acknowledged), grouped(tally.replayed) + " found again in the journal, the others in the file");
+    row("saves acknowledged in all", grouped(tally.acknowledged), grouped(tally.replayed) + " saves replayed from the journal");
     const bool all_killed =
         verdict("every child was killed", tally.ended_by_itself == 0, tally.ended_by_itself == 0 ? "" : "some ended by themselves");
     return all_killed & verdict("damaged", tally.damaged == 0, std::to_string(tally.damaged) + " of " + std::to_string(all));

@@ -51,8 +51,10 @@ bool draw_pictures(const Setting& setting) {
         const fs::path png = fs::path(base) += ".png";
         write_svg_file(picture, svg);
         write_png(picture, png);
-        row(fs::path(name).filename().string(), bytes_text(fs::file_size(svg)) + ", " + bytes_text(fs::file_size(png)), base.string() + ".{svg,png}");
+        row(fs::path(name).filename().string(), bytes_text(fs::file_size(svg)) + ", " + bytes_text(fs::file_size(png)),
+            base.filename().string() + ".{svg,png}");
     }
+    row("in", setting.out.string());
     return true;
 }
 

@@ -28,7 +28,7 @@ void tell(const char* key, double value) { std::printf("%s %.1f\n", key, value);
 void tell(const char* key, std::uint64_t value) { std::printf("%s %llu\n", key, static_cast<unsigned long long>(value)); }
 
 void tell_residency(const char* key, const Residency& left) {
-    std::printf("%s %llu of %llu pages\n", key, static_cast<unsigned long long>(left.resident), static_cast<unsigned long long>(left.pages));
+    std::printf("%s %llu of %llu\n", key, static_cast<unsigned long long>(left.resident), static_cast<unsigned long long>(left.pages));
 }
 
 /// Opening to look: nothing is written.
@@ -93,21 +93,18 @@ bool reopen_in_new_process(const Setting& setting) {
     const int status = child.wait();
     const auto text = [&](const char* key) { return report.contains(key) ? report.at(key) : std::string(); };
     const auto figure = [&](const char* key) { return report.contains(key) ? std::stod(report.at(key)) : 0.0; };
-    row("process", std::to_string(child.pid()), "its parent is " + std::to_string(getpid()) + "; document found at " + text("address"));
+    row("process", std::to_string(child.pid()), "its parent: " + std::to_string(getpid()) + ", the document: " + text("address"));
     row("", "page cache dropped", "warm");
     row("opened to look, a drawing found", time_text(figure("cold_look")), time_text(figure("warm_look")));
     row("opened to edit, a drawing found", time_text(figure("cold_open")), time_text(figure("warm_open")));
     row("asked what lies in its middle", time_text(figure("cold_query")), time_text(figure("warm_query")));
     row("every entity walked through", time_text(figure("cold_walk")), time_text(figure("warm_walk")));
-    row("the DXF files parsed again", time_text(figure("cold_parse")), time_text(figure("warm_parse")) + ", dxflib alone, keeping nothing");
+    row("the DXF files parsed again", time_text(figure("cold_parse")), time_text(figure("warm_parse")) + ", dxflib alone");
     if (figure("warm_open") > 0 && figure("warm_look") > 0) {
-        char factors[96];
-        std::snprintf(factors, sizeof factors, "%.0f x to look, %.0f x to edit", figure("warm_parse") / figure("warm_look"),
-                      figure("warm_parse") / figure("warm_open"));
-        row("opening is faster by", factors, "warm; opening to edit makes and syncs the journal");
+        const auto times = [&](const char* key) { return grouped(static_cast<std::uint64_t>(figure("warm_parse") / figure(key))) + " x"; };
+        row("opening is faster than parsing", times("warm_look"), times("warm_open") + " to edit, which makes and syncs a journal");
     }
-    row("left in the page cache by mincore", "heap " + text("heap_left"),
-        "parts " + text("parts_left") + " (posix_fadvise; directory entries stay cached)");
+    row("pages left in the cache (mincore)", text("heap_left") + " of the heap", text("parts_left") + " of the parts (posix_fadvise)");
     bool fine = verdict("the child came to its end", WIFEXITED(status) && WEXITSTATUS(status) == 0);
     fine &= verdict("entities in the heap as parsed", !text("entities").empty() && text("entities") == text("parsed"), text("entities"));
     fine &= verdict("pointers, spatial index, extents", text("broken") == "nothing", text("broken") == "nothing" ? "" : text("broken"));
