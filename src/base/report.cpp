@@ -10,8 +10,12 @@ namespace taiyen {
 namespace {
 
 void write_line(const Incident& incident) noexcept {
-    std::fprintf(stderr, "taiyen: %.*s (address %p)\n", static_cast<int>(incident.text.size()), incident.text.data(),
-                 incident.address);
+    const int length = static_cast<int>(incident.text.size());
+    if (incident.address != nullptr) {
+        std::fprintf(stderr, "taiyen: %.*s (address %p)\n", length, incident.text.data(), incident.address);
+    } else {
+        std::fprintf(stderr, "taiyen: %.*s\n", length, incident.text.data());
+    }
 }
 
 std::atomic<ReportHandler> installed{&write_line};
