@@ -3,6 +3,7 @@
 ///
 /// Compiled in with TAIYEN_PLANTED_BUGS only (a test build of the library); elsewhere `planted` is a constant false and leaves no code.
 
+#include <cstdint>
 #include <string_view>
 
 namespace taiyen {
@@ -38,6 +39,8 @@ enum class Bug {
 /// The bug that is switched on in this process.
 inline Bug planted_bug = Bug::none;
 inline bool planted(Bug bug) { return planted_bug == bug; }
+/// If not 0, `random_uuid` and `random_u64` follow from it instead of asking the system: a crash state comes again from its id alone.
+inline std::uint64_t repeatable_random = 0;
 #else
 constexpr bool planted(Bug) { return false; }
 #endif

@@ -4,11 +4,20 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+
 namespace taiyen {
 namespace {
 
 void fill_random(void* bytes, std::size_t count) {
     auto* at = static_cast<std::byte*>(bytes);
+#ifdef TAIYEN_PLANTED_BUGS
+    for (; repeatable_random != 0 && count > 0; ++at, --count) {
+        repeatable_random = mix(repeatable_random, 1) | 1U;
+        *at = static_cast<std::byte>(repeatable_random >> 32U);
+    }
+#endif
     while (count > 0) {
         const ssize_t got = ::getrandom(at, count, 0);
         if (got < 0) {

@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include "base/checksum.hpp"
+#include "base/planted.hpp"
 
 namespace taiyen::crash {
 namespace {
 
 constexpr std::size_t exhaustive_units_max = 12;
-constexpr std::size_t nested_exhaustive_units_max = 6;
+constexpr std::size_t few_exhaustive_units_max = 6;  ///< of recoveries, and where little effort was asked for
+constexpr std::uint64_t thorough_states_per_cut = 40;
 constexpr unsigned hang_seconds = 60;
 
 constexpr std::array<const char*, 20> select_names{"none",      "all",           "first",     "missing",         "alone",      "two-missing",     "some-operations",
@@ -203,7 +205,8 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
         return states;
     }
     add(Select::all);
-    if (replay.unit_count() <= (level.depth == 0 ? exhaustive_units_max : nested_exhaustive_units_max)) {
+    const std::size_t exhaustive_max = level.depth == 0 && level.states_per_cut >= thorough_states_per_cut ? exhaustive_units_max : few_exhaustive_units_max;
+    if (replay.unit_count() <= exhaustive_max) {
         for (std::uint64_t mask = 1; mask + 1 < (std::uint64_t{1} << replay.unit_count()); ++mask) {
             add(Select::mask, mask);
         }
@@ -364,6 +367,7 @@ std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::S
         ++(level.depth == 0 ? tally_.distinct : tally_.nested_distinct);
         note_current(name);
         replay.mount(selection);
+        repeatable_random = mix(state, 1) | 1U;
         try {
             save = subject.check(disk, state);
         } catch (const std::exception& error) {
@@ -402,6 +406,7 @@ std::optional<Failure> Explorer::visit_nested(const Level& level, const std::str
             disk.add_directory(io::directory_of(path));
         }
         io::RecordingStorage recorder(disk);
+        repeatable_random = mix(state, 2) | 1U;
         try {
             next = subject.live_on(recorder, save, state);
         } catch (const std::exception& error) {

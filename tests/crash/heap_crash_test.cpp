@@ -11,6 +11,7 @@
 
 #include <taiyen/base/report.hpp>
 
+#include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "crash/budget.hpp"
 #include "crash/heap_life.hpp"
@@ -176,6 +177,7 @@ struct Outcome {
 
 Outcome run(const Scenario& scenario, const Effort& effort, const std::string& only = {}) {
     const SilentReports silent;
+    repeatable_random = mix(effort.seed, checksum(std::as_bytes(std::span(std::string_view(scenario.name))), 0)) | 1U;
     Outcome outcome;
     io::SimulatedStorage disk;
     disk.add_directory("/disk");
@@ -339,10 +341,15 @@ BOOST_AUTO_TEST_CASE(with_a_safeguard_missing_is_caught_by_a_state) {
         std::uint64_t states = 0;
         const Planted switched(planted.bug);
         for (const Scenario& scenario : order) {
-            const Outcome outcome = run(scenario, {.states_per_cut = 40, .nested_one_in = 50, .nested_states_per_cut = 20, .seed = seed});
+            const Effort effort{.states_per_cut = 40, .nested_one_in = 50, .nested_states_per_cut = 20, .seed = seed};
+            const Outcome outcome = run(scenario, effort);
             states += outcome.tally.distinct + outcome.tally.nested_distinct;
             if (outcome.failure) {
                 failure = outcome.failure;
+                // The id alone builds the state again.
+                const Outcome again = run(scenario, effort, failure->id);
+                BOOST_CHECK_MESSAGE(again.failure && again.failure->id == failure->id && again.failure->what == failure->what,
+                                    failure->id << " does not replay: " << (again.failure ? again.failure->id + ": " + again.failure->what : "no failure"));
                 break;
             }
         }
@@ -351,6 +358,7 @@ BOOST_AUTO_TEST_CASE(with_a_safeguard_missing_is_caught_by_a_state) {
         std::fflush(stdout);
         caught += failure.has_value() ? 1 : 0;
         BOOST_CHECK_MESSAGE(failure.has_value(), planted.name << " was not caught");
+        BOOST_CHECK_MESSAGE(!failure || failure->id.find(":live") == std::string::npos, planted.name << " was caught before any crash: " << failure->what);
     }
     std::printf("%zu of %zu planted bugs caught\n", caught, tried);
 }
