@@ -43,7 +43,7 @@ start_log() {
 phase() {
     local text=$1 start=$SECONDS
     shift
-    printf '%-58s' "$text ..."
+    printf '%-66s' "$text ..."
     printf '\n== %s: %s\n' "$text" "$*" >>"$log"
     if "$@" >>"$log" 2>&1; then
         printf ' %5d s\n' $((SECONDS - start))
@@ -83,7 +83,7 @@ ensure_packages() {
     missing=$(missing_packages "$@")
     missing=${missing% }
     if [ -z "$missing" ]; then
-        printf '%-58s %5d s\n' "Packages: all installed" 0
+        printf '%-66s %5d s\n' "Packages: all installed" 0
         return
     fi
     # Without root, sudo must be able to ask for the password or need none.
@@ -106,7 +106,9 @@ configure() {
 build() {
     local preset=$1
     shift
-    phase "Building $preset" "${wrap[@]}" cmake --build "build/$preset" --parallel "$jobs" "$@"
+    local hint=""
+    [ -e "build/$preset/.ninja_log" ] || hint=" (the first time: some minutes)"
+    phase "Building $preset$hint" "${wrap[@]}" cmake --build "build/$preset" --parallel "$jobs" "$@"
 }
 
 # run_tests PRESET ctest-options...: ctest's own closing line goes under the progress line.
@@ -148,7 +150,7 @@ case $command in
         build demo
         demo=$(find build/demo/examples -type f -executable -name taiyen_cad_demo | head -n 1)
         printf '\n'
-        "$demo"
+        "$demo" --out build/cad-demo
         next_steps "Next: ./bootstrap.sh test, or read examples/cad and README.md."
         ;;
     test)
