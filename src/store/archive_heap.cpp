@@ -10,8 +10,17 @@ namespace {
 
 using store::OpenMode;
 
+/// Files are also removed and made while the heap is open, by name: a program that changes its working directory must not make us meet other files.
+std::filesystem::path made_absolute(const std::filesystem::path& path) {
+    std::error_code error;
+    auto found = path.empty() ? path : std::filesystem::absolute(path, error);
+    return error ? path : found;
+}
+
 std::shared_ptr<store::HeapFile> open(const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options) {
-    return store::HeapFile::open(io::posix_storage(), path, mode, kind, options);
+    PersistentOptions found = options;
+    found.data_file = made_absolute(options.data_file);
+    return store::HeapFile::open(io::posix_storage(), made_absolute(path), mode, kind, found);
 }
 
 }  // namespace

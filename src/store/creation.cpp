@@ -7,6 +7,7 @@
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "heap/engine_layout.hpp"
 #include "store/heap_file.hpp"
 
 namespace taiyen::store {
@@ -61,58 +62,73 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount capacity, con
     return vm::Reservation(*free, total);
 }
 
-/// Removes what a killed creation left at the data file's place. Throws: Error{mismatch} if it is anything else.
+/// Removes a file that a killed creation left, if `is_orphan` says that it is one. Files get their names complete and synced: what can't be read is no orphan.
+/// Throws: Error{busy} if its creation is still under way, Error{mismatch} if it is anything else.
+template <class IsOrphan>
+void clear_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place, IsOrphan&& is_orphan) {
+    const auto found = storage.find(path);
+    if (!found) {
+        return;
+    }
+    if (found->kind != io::FileKind::regular) {
+        throw Error(errc::not_a_regular_file, path, std::string("something stands where ") + place + " must go; move it away");
+    }
+    const auto file = storage.open(path, io::Access::read_only);
+    const bool locked = file->try_lock(io::Lock::exclusive);
+    const auto still = storage.find(path);
+    if (!locked || !still || still->inode != file->info().inode || still->device != file->info().device) {
+        throw Error(errc::busy, path, "a heap of this name is being created or used by somebody else; try again when that is done");
+    }
+    if (!is_orphan(*file)) {
+        throw Error(errc::mismatch, path, std::string("a file stands where ") + place + " must go, and it belongs to something else; move it away");
+    }
+    storage.remove(path);  // nobody else removes or replaces it: that takes the lock
+    count_row(Row::orphan_removed);
+}
+
 void clear_orphan_data(io::Storage& storage, const std::filesystem::path& path) {
-    if (!storage.find(path)) {
-        return;
-    }
-    {
-        const auto file = storage.open(path, io::Access::read_only);
-        const Slots slots = read_slots(*file);
+    clear_orphan(storage, path, "the heap's data file", [](const io::File& file) {
+        const Slots slots = read_slots(file);
         const Header* header = slots.newest();
-        const bool incomplete = header == nullptr && slots.verdict().code != errc::not_a_heap;
-        if (!incomplete && (header == nullptr || !header->is_new || header->role != FileRole::data)) {
-            throw Error(errc::mismatch, path, "a file stands where the new heap's data file must go, and it belongs to something else; move it away or name another data file");
-        }
-    }
-    storage.remove(path);
-    count_row(Row::orphan_removed);
+        return header != nullptr && header->is_new && header->role == FileRole::data;
+    });
 }
 
-/// The same for the journal; `heap`: a leftover of an earlier opening of this heap is removed too.
+/// `heap`: a leftover of an earlier opening of this heap is removed too; its header says that it was closed cleanly.
 void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) {
-    if (!storage.find(path)) {
-        return;
-    }
-    {
-        const auto file = storage.open(path, io::Access::read_only);
-        bool ours = false;
+    clear_orphan(storage, path, "the heap's journal", [&](const io::File& file) {
         try {
-            const log::RingIdentity identity = log::Ring::read_identity(*file);
-            ours = identity.is_new || identity.heap == heap;
+            const log::RingIdentity identity = log::Ring::read_identity(file);
+            return identity.is_new || identity.heap == heap;
         } catch (const Error& error) {
-            ours = error.code() == errc::corrupt || error.code() == errc::truncated;
+            if (error.code() == errc::io_error) {
+                throw;
+            }
+            return false;
         }
-        if (!ours) {
-            throw Error(errc::mismatch, path, "a file stands where the heap's journal must go, and it belongs to something else; move it away");
-        }
-    }
-    storage.remove(path);
-    count_row(Row::orphan_removed);
+    });
 }
 
-/// Removes published files again if creation fails.
+void lock_new(io::File& file) {
+    if (!file.try_lock(io::Lock::exclusive)) {
+        throw Error(errc::busy, file.path(), "a file that was just made is locked; try again");
+    }
+}
+
+/// Removes published files again if creation fails. The heap goes first: without its parts it could not be opened, and they alone are orphans that the next
+/// creation removes.
 class Undo {
 public:
-    explicit Undo(io::Storage& storage) : storage_(storage) {}
+    explicit Undo(io::Storage& storage) : storage_(storage) { published_.reserve(3); }
     Undo(const Undo&) = delete;
     Undo& operator=(const Undo&) = delete;
     ~Undo() {
-        for (const auto& path : published_) {
-            try {
-                storage_.remove(path);
-            } catch (const std::exception&) {  // the next creation removes it: it says that it is new
+        try {
+            for (auto path = published_.rbegin(); path != published_.rend(); ++path) {
+                storage_.remove(*path);
+                storage_.sync_directory(io::directory_of(*path));
             }
+        } catch (const std::exception&) {  // what is left is an empty heap or orphans
         }
     }
     void add(const std::filesystem::path& path) { published_.push_back(path); }
@@ -123,12 +139,21 @@ private:
     std::vector<std::filesystem::path> published_;
 };
 
-void check_options(const PersistentOptions& options, const std::filesystem::path& path) {
-    if (options.capacity < heap::Engine::capacity_min || options.capacity > (ByteCount{1} << 46U)) {
-        throw Error(errc::invalid_argument, path, "capacity must be between 256 KiB and 64 TiB, not " + std::to_string(options.capacity) + " bytes");
+/// Names of one heap's files must differ: else one would be taken for, or published over, another.
+void check_paths(const HeapPaths& paths) {
+    const auto data = paths.data.lexically_normal();
+    if (data == paths.backing.lexically_normal() || data == paths.journal.lexically_normal()) {
+        throw Error(errc::invalid_argument, paths.data, "the data file can't be the heap itself or its journal; name another file");
     }
-    if (options.address % heap::slot_bytes != 0) {
-        throw Error(errc::invalid_argument, path, "the address of a heap must be a multiple of 4 GiB");
+}
+
+void check_options(const PersistentOptions& options, const std::filesystem::path& path) {
+    if (options.capacity < heap::Engine::capacity_min || options.capacity > heap::layout::capacity_max) {
+        throw Error(errc::invalid_argument, path, "capacity must be between 256 KiB and 8 TiB, not " + std::to_string(options.capacity) + " bytes");
+    }
+    const ByteCount total = heap::CoreRanges::total_bytes(round_up(options.capacity, page_bytes));
+    if (options.address % heap::slot_bytes != 0 || options.address > address_end - total) {
+        throw Error(errc::invalid_argument, path, "the address of a heap must be a multiple of 4 GiB, and the heap must end below 128 TiB");
     }
 }
 
@@ -171,9 +196,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     header.table_root = table.root();
     const auto build = [&](const std::filesystem::path& path, const Header& of) {
         PageFile file(storage.create_unnamed(io::directory_of(path)), of);
-        if (!file.file().try_lock(io::Lock::exclusive)) {
-            throw Error(errc::busy, path, "a file that was just made is locked; try again");
-        }
+        lock_new(file.file());
         file.allocate(0, header.extent);
         file.write_pages({0}, {reservation.data(), header.extent});
         for (const TablePage& page : tables) {
@@ -185,7 +208,6 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     };
 
     OpenFiles files;
-    Undo undo(storage);
     if (with_data) {
         Header of = header;
         of.role = FileRole::data;
@@ -196,45 +218,46 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     log::RingIdentity identity = header.ring_identity();
     identity.is_new = true;
     files.ring = storage.create_unnamed(io::directory_of(paths.journal));
+    lock_new(*files.ring);
     log::Ring::format(*files.ring, identity);
     files.backing.emplace(build(paths.backing, header));
     vm::unmap_to_reservation(reservation.data(), header.extent);
 
-    const auto publish_backing = [&] {
-        storage.publish(files.backing->file(), paths.backing);
-        undo.add(paths.backing);
-    };
-    if (planted(Bug::publish_backing_first)) {
-        publish_backing();
-    }
-    if (with_data) {
-        storage.publish(files.data->file(), paths.data);
-        undo.add(paths.data);
-    }
-    storage.publish(*files.ring, paths.journal);
-    undo.add(paths.journal);
-    if (!planted(Bug::skip_directory_sync)) {
-        if (with_data) {
-            storage.sync_directory(io::directory_of(paths.data));
-        }
-        storage.sync_directory(io::directory_of(paths.journal));
-    }
-    if (!planted(Bug::publish_backing_first)) {
-        publish_backing();
-    }
-    if (!planted(Bug::skip_directory_sync)) {
-        storage.sync_directory(io::directory_of(paths.backing));
-    }
-    // From here on the heap exists; that its files are no longer new is durable before the first save.
-    if (with_data) {
-        files.data->header.is_new = false;
-        files.data->write_header();
-    }
-    identity.is_new = false;
-    log::Ring::write_identity(*files.ring, identity);
-
+    // The heap is open before anybody can see its files: what fails later undoes names only, while the locks are still held.
     const heap::CoreRanges ranges = heap::CoreRanges::at(header.base, header.capacity);
     std::shared_ptr<HeapFile> heap(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), false));
+    Undo undo(storage);
+    heap->durable_step("creating the heap", [&] {
+        const auto publish = [&](io::File& file, const std::filesystem::path& path) {
+            storage.publish(file, path);
+            undo.add(path);
+        };
+        if (planted(Bug::publish_backing_first)) {
+            publish(heap->backing_->file(), paths.backing);
+        }
+        if (with_data) {
+            publish(heap->data_->file(), paths.data);
+        }
+        publish(*heap->ring_file_, paths.journal);
+        if (!planted(Bug::skip_directory_sync)) {
+            if (with_data) {
+                storage.sync_directory(io::directory_of(paths.data));
+            }
+            storage.sync_directory(io::directory_of(paths.journal));
+        }
+        if (!planted(Bug::publish_backing_first)) {
+            publish(heap->backing_->file(), paths.backing);
+        }
+        if (!planted(Bug::skip_directory_sync)) {
+            storage.sync_directory(io::directory_of(paths.backing));
+        }
+        // From here on the heap exists; that its files are no longer new is durable before the first save.
+        if (with_data) {
+            heap->data_->header.is_new = false;
+            heap->data_->write_header();
+        }
+        log::Ring::write_identity(*heap->ring_file_, heap->ring_identity_);
+    });
     undo.keep();
     return heap;
 }
@@ -264,6 +287,7 @@ std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesy
                                          const Tuning& tuning) {
     const auto beside = [&](const char* suffix) { return std::filesystem::path(path.string() + suffix); };
     const HeapPaths paths{path, options.data_file.empty() ? beside(".data") : options.data_file, beside(".journal")};
+    check_paths(paths);
     switch (mode) {
         case OpenMode::create_only: return create(storage, paths, kind, options, tuning);
         case OpenMode::open_only: return open_existing(storage, paths, kind, options, tuning, false);
@@ -288,11 +312,16 @@ void HeapFile::begin_writing() {
             attach_data();
         }
         if (ring_) {
-            return;  // recovery left it empty, in a new epoch, and the headers name it
+            // Recovery left it empty, in a new epoch, and the headers name it.
+            if (log::Ring::read_identity(*ring_file_).is_new) {
+                log::Ring::write_identity(*ring_file_, ring_identity_);
+            }
+            return;
         }
         clear_orphan_journal(storage_, paths_.journal, backing_->header.heap);
         ring_identity_ = {random_uuid(), backing_->header.heap, tuning_.journal_bytes, false};
         std::shared_ptr<io::File> file = storage_.create_unnamed(io::directory_of(paths_.journal));
+        lock_new(*file);
         log::Ring::format(*file, ring_identity_);
         storage_.publish(*file, paths_.journal);
         storage_.sync_directory(io::directory_of(paths_.journal));
@@ -313,7 +342,7 @@ void HeapFile::attach_data() {
     header.generation = {};
     header.state = FileState::filling;
     PageFile data(storage_.create_unnamed(io::directory_of(paths_.data)), header);
-    data.file().try_lock(io::Lock::exclusive);
+    lock_new(data.file());
     data.file().allocate(0, chunks_offset);
     write_first_headers(data.file(), data.header);
     copy_newer(*backing_, data, {}, true);

@@ -89,9 +89,6 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
         ring_file_ = files.ring;
         ring_identity_ = backing_->header.ring_identity();
         if (!read_only_) {
-            if (log::Ring::read_identity(*files.ring).is_new) {
-                log::Ring::write_identity(*files.ring, ring_identity_);
-            }
             ring_ = std::make_unique<log::Ring>(files.ring, ring_identity_, backing_->header.ring_start, backing_->header.ring_start.position);
         }
     }
@@ -285,6 +282,14 @@ void HeapFile::give_back() {
     durable_step("giving free pages back", punch_all);
 }
 
+void HeapFile::remove_journal() {
+    const auto found = storage_.find(paths_.journal);
+    const io::FileInfo ours = ring_file_->info();
+    if (found && found->inode == ours.inode && found->device == ours.device) {  // else somebody moved our files while the heap was open
+        storage_.remove(paths_.journal);
+    }
+}
+
 void HeapFile::close() {
     if (!open_) {
         return;
@@ -323,7 +328,7 @@ void HeapFile::close() {
                     fill_header(*data_, true);
                     data_->write_header();
                 }
-                storage_.remove(paths_.journal);
+                remove_journal();
             });
         } catch (const std::exception& error) {
             failure = error.what();

@@ -87,6 +87,7 @@ private:
     void apply_overlay(const std::vector<SaveRecord>& overlay, const io::File& file, const io::File* stage);
     void begin_writing();
     void attach_data();
+    void remove_journal();
 
     /// A page whose bytes differ from the newest save.
     struct ChangedPage {

@@ -25,6 +25,9 @@ inline constexpr ByteCount header_slot_bytes = 4096;
 inline constexpr ByteCount chunks_offset = 2 * header_slot_bytes;
 inline constexpr ByteCount first_chunk_bytes = ByteCount{1} << 20U;
 
+/// Heaps lie below this address.
+inline constexpr std::uint64_t address_end = std::uint64_t{1} << 47U;
+
 enum class FileRole : std::uint32_t { backing = 1, data = 2 };
 enum class FileState : std::uint32_t { whole = 1, filling = 2 };
 enum class RingKind : std::uint32_t { none = 0, journal = 1, log = 2 };

@@ -14,6 +14,15 @@ namespace {
 
 std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Row::count_)> row_counts{};
 
+/// A file of the heap, opened and locked. Throws: Error{busy | …}.
+std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only) {
+    std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
+    if (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
+        throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
+    }
+    return file;
+}
+
 /// Opens the journal that the header names. Throws: Error{log_missing | mismatch | corrupt …}.
 std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths, const Header& header, bool read_only) {
     if (header.ring_kind == RingKind::log) {
@@ -23,7 +32,7 @@ std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths
         throw Error(errc::log_missing, paths.journal,
                     "the heap was not closed and its journal is missing: put the journal beside the heap; it may hold the newest saves");
     }
-    std::shared_ptr<io::File> file = storage.open(paths.journal, read_only ? io::Access::read_only : io::Access::read_write);
+    std::shared_ptr<io::File> file = open_locked(storage, paths.journal, read_only);
     const log::RingIdentity found = log::Ring::read_identity(*file);
     if (found.ring != header.ring || found.heap != header.heap || found.capacity_bytes != header.ring_capacity) {
         throw Error(errc::mismatch, paths.journal, "this journal belongs to another heap or to an earlier opening; put the right one beside " + paths.backing.string());
@@ -149,15 +158,6 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         data->header.is_new = false;
         data->write_header();
     }
-}
-
-/// The file of the role, opened and locked. Throws: Error{busy | …}.
-std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only) {
-    std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
-    if (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
-        throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
-    }
-    return file;
 }
 
 [[noreturn]] void throw_problem(const std::filesystem::path& path, const SlotProblem& problem) {
