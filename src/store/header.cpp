@@ -1,15 +1,21 @@
 #include "store/header.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
 #include "heap/core.hpp"
 #include "heap/engine.hpp"
+#include "heap/engine_layout.hpp"
+#include "heap/geometry.hpp"
 #include "store/geometry.hpp"
 
 namespace taiyen::store {
 namespace {
+
+/// Numbers that only grow stay below this: none ever wraps around.
+constexpr std::uint64_t count_end = std::uint64_t{1} << 62U;
 
 Uuid uuid_from(const std::uint8_t (&bytes)[16]) {
     Uuid uuid;
@@ -44,13 +50,16 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
     }
     const bool role_known = block.role == FileRole::backing || block.role == FileRole::data;
     const bool state_known = block.state == FileState::whole || block.state == FileState::filling;
-    const bool capacity_fits = block.capacity >= heap::Engine::capacity_min && block.capacity % page_bytes == 0 && block.capacity <= (std::uint64_t{1} << 46U);
-    const bool extent_fits = block.extent <= block.capacity && block.extent % page_bytes == 0;
-    const bool base_fits = block.base % heap::slot_bytes == 0 && block.base != 0 && block.base < (std::uint64_t{1} << 47U) &&
-                           block.capacity < (std::uint64_t{1} << 47U) - block.base;
+    const bool capacity_fits =
+        block.capacity >= heap::Engine::capacity_min && block.capacity % page_bytes == 0 && block.capacity <= heap::layout::capacity_max;
+    const bool extent_fits = block.extent <= block.capacity && block.extent % page_bytes == 0 && capacity_fits &&
+                             block.extent >= heap::Geometry(block.capacity).region(0).first_user * page_bytes;
+    const bool base_fits = block.base % heap::slot_bytes == 0 && block.base != 0 && block.base < address_end && capacity_fits &&
+                           heap::CoreRanges::total_bytes(block.capacity) <= address_end - block.base;
+    const bool counts_fit = std::max({block.sequence, block.generation, block.serial}) < count_end;
     const bool ring_fits = block.ring_kind <= RingKind::log && block.ring_capacity % page_bytes == 0 && block.ring_capacity < (std::uint64_t{1} << 40U) &&
                            block.ring_position % page_bytes == 0 && (block.ring_kind == RingKind::none) == (block.ring_capacity == 0);
-    if (!role_known || !state_known || !capacity_fits || !extent_fits || !base_fits || !ring_fits || block.sequence % 2 != slot) {
+    if (!role_known || !state_known || !capacity_fits || !extent_fits || !base_fits || !ring_fits || !counts_fit || block.sequence % 2 != slot) {
         return SlotProblem{errc::corrupt, "the header's fields are out of bounds"};
     }
     return std::nullopt;

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include <taiyen/base/report.hpp>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "heap/geometry.hpp"
 
 namespace taiyen::store {
 namespace {
@@ -85,6 +87,9 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     vm::set_readahead(reservation_.data(), first_chunk, false);
     engine_ = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, nullptr, read_only_);
     vm::set_readahead(reservation_.data(), first_chunk, true);
+    if (engine_->extent() > mapped_) {
+        throw Error(errc::corrupt, paths_.backing, file_offset({0}), "the heap's first page speaks of more than the file holds; restore it from a copy");
+    }
     if (files.ring) {
         ring_file_ = files.ring;
         ring_identity_ = backing_->header.ring_identity();
@@ -136,7 +141,7 @@ void HeapFile::check_usable(bool for_reading) const {
     if (in_forked_child()) {
         throw Error(errc::forked, paths_.backing, "the heap was opened before fork(); open it in the process that uses it");
     }
-    if (!poison_.empty()) {
+    if (poisoned_) {
         throw Error(errc::poisoned, paths_.backing, "an earlier failure made the heap unusable (" + poison_ + "); close it and open it again to recover");
     }
     if (read_only_ && !for_reading) {
@@ -144,13 +149,14 @@ void HeapFile::check_usable(bool for_reading) const {
     }
 }
 
-void HeapFile::poison(const std::string& why) noexcept {
+void HeapFile::poison(const char* what, const char* why) noexcept {
+    if (std::exchange(poisoned_, true)) {
+        return;
+    }
     try {
-        if (poison_.empty()) {
-            poison_ = why;
-        }
-    } catch (...) {
-        poison_ = "?";
+        poison_ = std::string(what) + ": " + why;
+    } catch (const std::bad_alloc&) {
+        poison_ = "out of memory";  // short enough to need none
     }
 }
 
@@ -158,7 +164,7 @@ void HeapFile::durable_step(const char* what, const std::function<void()>& step)
     try {
         step();
     } catch (const std::exception& error) {
-        poison(std::string(what) + " failed: " + error.what());
+        poison(what, error.what());
         throw;
     }
 }
@@ -247,11 +253,28 @@ std::vector<WrittenRange> HeapFile::written_ranges() const {
     return ranges;
 }
 
+bool HeapFile::metadata_is_sound() const {
+    const heap::Geometry geometry(backing_->header.capacity);
+    for (unsigned index = 0; index < geometry.count(); ++index) {
+        const heap::Region& region = geometry.region(index);
+        const std::uint64_t end = std::min<std::uint64_t>((region.lines + page_bytes - 1) / page_bytes, saved_extent_ / page_bytes);
+        for (std::uint64_t page = region.first; page < end; ++page) {
+            if (page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 void HeapFile::give_back() {
     // What was saved is all that counts from here on: unsaved changes are dropped, then free pages lose their disk blocks.
     checkpoint();
     vm::drop(reservation_.data(), mapped_);
     saved_copies_.clear();
+    if (!metadata_is_sound()) {
+        return;  // damaged page states may call live pages free; verify() and heal() tell and repair
+    }
     engine_->forget({0}, backing_->header.capacity);
     const std::vector<heap::FreeRun> runs = engine_->release_free_pages(16 * page_bytes);
     if (runs.empty()) {
@@ -302,7 +325,8 @@ void HeapFile::close() {
         return;
     }
     std::string failure;
-    const bool writing = !read_only_ && poison_.empty() && ring_ != nullptr;
+    errc failure_code = errc::io_error;
+    const bool writing = !read_only_ && !poisoned_ && ring_ != nullptr;
     if (writing) {
         try {
             if (planted(Bug::remove_ring_before_clean)) {
@@ -330,6 +354,9 @@ void HeapFile::close() {
                 }
                 remove_journal();
             });
+        } catch (const Error& error) {
+            failure = error.what();
+            failure_code = static_cast<errc>(error.code().value());
         } catch (const std::exception& error) {
             failure = error.what();
         }
@@ -347,7 +374,7 @@ void HeapFile::close() {
     backing_.reset();
     data_.reset();
     if (!failure.empty()) {
-        throw Error(errc::io_error, paths_.backing, "closing failed: " + failure + "; nothing that was saved is lost: open the heap again to recover");
+        throw Error(failure_code, paths_.backing, "closing failed: " + failure + "; nothing that was saved is lost: open the heap again to recover");
     }
     if (scratch_blocks != 0) {
         throw Error(errc::still_in_use, paths_.backing,

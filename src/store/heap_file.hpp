@@ -111,9 +111,11 @@ private:
     void fill_header(PageFile& file, bool clean);
     void drop_written(const std::vector<vm::PageRun>& runs);
     void give_back();
+    /// Whether the pages that say what is free are as they were saved. Requires: no private copies.
+    bool metadata_is_sound() const;
     /// Runs the step; if it throws, the heap is poisoned.
     void durable_step(const char* what, const std::function<void()>& step);
-    void poison(const std::string& why) noexcept;
+    void poison(const char* what, const char* why) noexcept;
     std::span<std::byte> live_page(PageNumber page) const;
 
     io::Storage& storage_;
@@ -123,7 +125,8 @@ private:
     ByteCount dirty_limit_;
     bool read_only_;
     bool open_ = true;
-    std::string poison_;
+    bool poisoned_ = false;
+    std::string poison_;  ///< why
 
     vm::Reservation reservation_;
     std::optional<PageFile> backing_;

@@ -53,12 +53,9 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
         if (!save) {
             throw Error(errc::corrupt, paths.journal, record.position, "the record holds no save of this heap; restore the files from a copy");
         }
-        if (record.number < expected) {
-            return true;  // already in the files
-        }
-        if (record.number > expected) {
+        if (record.number != expected) {
             throw Error(errc::mismatch, paths.journal, record.position,
-                        "save " + std::to_string(expected) + " is missing before save " + std::to_string(record.number) + "; the files do not belong together");
+                        "save " + std::to_string(record.number) + " stands where save " + std::to_string(expected) + " is due; the files do not belong together");
         }
         if (save->staged() && !load_stage(ring, *save, newest.capacity, newest.heap)) {
             throw Error(errc::corrupt, paths.journal, save->head.stage_offset, "the staged pages of a save are damaged; restore the files from a copy");
@@ -132,7 +129,7 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         backing.header.generation = generation;
         backing.header.serial = {saves.back().head.serial};
         backing.header.extent = extent;
-        backing.header.table_root = table_root_of(backing, extent);
+        backing.header.table_root = table_root_of(backing, extent, Via::cache);
     }
     if (new_epoch) {
         if (planted(Bug::ring_restarts_in_old_epoch)) {
@@ -215,11 +212,11 @@ bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_
     return true;
 }
 
-std::uint64_t table_root_of(const PageFile& file, ByteCount extent) {
+std::uint64_t table_root_of(const PageFile& file, ByteCount extent, Via via) {
     std::uint64_t root = 0;
     TablePage page;
     for (std::uint64_t index = 0; index < table_pages_for(extent); ++index) {
-        file.read_table_page(index, page, Via::cache);
+        file.read_table_page(index, page, via);
         if (page.checksum != 0) {
             root += mix(index, page.checksum);
         }
@@ -312,6 +309,9 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
             if (found->role != FileRole::data || (!rebuild && (found->heap != files.backing->header.heap || found->file != files.backing->header.data))) {
                 throw Error(errc::mismatch, paths.data, "this data file belongs to another heap; put the right one beside " + paths.backing.string());
             }
+            if (!rebuild && (found->base != files.backing->header.base || found->capacity != files.backing->header.capacity)) {
+                throw Error(errc::mismatch, paths.data, "address and capacity are not the heap's; restore the file from a copy");
+            }
             files.data.emplace(data, *found);
             files.header_behind = files.header_behind || data_slots.damaged();
         } else if (rebuild) {
@@ -356,6 +356,14 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         d->header.state = FileState::whole;
     }
     const bool data_newer = d != nullptr && !refill && (rebuild || d->header.generation > b.header.generation);
+    if (data_short && d->header.state == FileState::whole && d->header.generation > b.header.generation) {
+        throw Error(errc::truncated, paths.data, d->file().info().size_bytes, "the file ends early, and it holds a newer save than the heap; restore it from a copy");
+    }
+    if (data_newer && !rebuild && (d->header.clean || d->header.generation.value != b.header.generation.value + 1)) {
+        // No crash leaves that: the data file is ahead by the one save that was under way.
+        throw Error(errc::mismatch, paths.data,
+                    "it is ahead of the heap by more than an interrupted save: one of them is an old copy; put back the other, or move the data file to where the heap finds none");
+    }
     const Header newest = data_newer ? d->header : b.header;
     files.header_behind = files.header_behind || slots.damaged();
     files.restoration.clean = newest.clean && !data_newer && !refill;
@@ -367,6 +375,10 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         saves = read_saves(*files.ring, newest, paths, files.restoration);
     }
     files.restoration.backing_rebuilt = rebuild;
+    if (refill && saves.empty() && table_root_of(b, b.header.extent, Via::device) != b.header.table_root) {
+        // An interrupted large save had begun to change it, and the data file, which would tell how to go on, is lost.
+        throw Error(errc::corrupt, paths.backing, chunks_offset, "its pages are not the ones that its header stands for, and the data file is damaged too; restore it from a copy");
+    }
 
     before_writing(newest);
 

@@ -69,6 +69,6 @@ bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_
 void copy_newer(const PageFile& from, PageFile& to, Generation since, bool everything);
 
 /// Sum over the non-zero table pages of mix(index, checksum).
-std::uint64_t table_root_of(const PageFile& file, ByteCount extent);
+std::uint64_t table_root_of(const PageFile& file, ByteCount extent, Via via);
 
 }  // namespace taiyen::store

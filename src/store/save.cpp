@@ -100,7 +100,7 @@ bool HeapFile::check_base(PageNumber page) {
         data_->read_pages(page, good.span(), Via::device);
     }
     if (!data_ || page_checksum(good.span(), page, table_.heap()) != expected) {
-        poison("a page was damaged on disk before it was changed, and there is no good second copy");
+        poison("saving", "a page was damaged on disk before it was changed, and there is no good second copy");
         backing_->throw_corrupt_page(page, "its checksum differs, so the change on top of it can't be saved");
     }
     const std::span<std::byte> live = live_page(page);
@@ -126,7 +126,7 @@ void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
             const PageNumber page = changed[i].page;
             const auto base = bases.span().subspan(i * page_bytes, page_bytes);
             const bool becomes_hole = punches && changed[i].checksum == 0;
-            if (has_base(page) && page_checksum(base, page, table_.heap()) != table_.entry(page) && check_base(page) && !becomes_hole) {
+            if (!becomes_hole && has_base(page) && page_checksum(base, page, table_.heap()) != table_.entry(page) && check_base(page)) {
                 changed[i].checksum = page_checksum(live_page(page), page, table_.heap());
             }
         }
@@ -135,14 +135,22 @@ void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
 }
 
 void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
-    std::uint64_t images = 0;
-    for (const ChangedPage& page : changed) {
-        images += page.checksum != 0 ? 1 : 0;
-    }
+    const auto is_small = [&] {
+        const auto images = std::count_if(changed.begin(), changed.end(), [](const ChangedPage& page) { return page.checksum != 0; });
+        return log::Ring::record_bytes(save_payload_bytes(changed.size(), static_cast<std::uint64_t>(images))) <= ring_->capacity() / 2;
+    };
     saved_anything_ = true;
-    if (log::Ring::record_bytes(save_payload_bytes(changed.size(), images)) <= ring_->capacity() / 2) {
-        save_small(changed, punches);
-        return;
+    if (is_small()) {
+        for (ChangedPage& page : changed) {
+            const bool becomes_hole = punches && page.checksum == 0;
+            if (!becomes_hole && check_base(page.page)) {
+                page.checksum = page_checksum(live_page(page.page), page.page, table_.heap());
+            }
+        }
+        if (is_small()) {  // a page that rot had made zero may have got its image back
+            save_small(changed, punches);
+            return;
+        }
     }
     checkpoint();
     check_bases(changed, punches);
@@ -169,7 +177,6 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
             images.emplace_back();
             continue;
         }
-        check_base(page.page);
         AlignedBuffer& image = images.emplace_back(page_bytes);
         std::memcpy(image.data(), live_page(page.page).data(), page_bytes);
         const std::uint64_t sum = page_checksum(image.span(), page.page, table_.heap());
@@ -195,16 +202,17 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
             }
         }
         ring_->append(record_images, head.generation, pieces);
-    });
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-        table_.set({entries[i].page}, entries[i].checksum);
-        pending_[entries[i].page] = {entries[i].checksum != 0 ? std::move(images[i]) : AlignedBuffer(), punches};
-        if (!punches) {
-            saved_copies_.insert(entries[i].page);
+        // The save is durable. What memory knows of it must be complete, or the heap is not usable: the next save would take the same generation.
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+            table_.set({entries[i].page}, entries[i].checksum);
+            pending_[entries[i].page] = {entries[i].checksum != 0 ? std::move(images[i]) : AlignedBuffer(), punches};
+            if (!punches) {
+                saved_copies_.insert(entries[i].page);
+            }
         }
-    }
-    generation_ = {head.generation};
-    saved_extent_ = mapped_;
+        generation_ = {head.generation};
+        saved_extent_ = mapped_;
+    });
 }
 
 void HeapFile::fill_header(PageFile& file, bool clean) {
@@ -427,10 +435,13 @@ void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
 std::uint64_t HeapFile::heal() {
     check_usable(false);
     checkpoint();
+    // Pages whose base in the backing file is part of what the program sees.
     std::unordered_set<std::uint64_t> live;
     for (const vm::PageRun& run : written_runs()) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            live.insert(page);
+            if (!saved_copies_.contains(page)) {
+                live.insert(page);
+            }
         }
     }
     std::uint64_t healed = 0;
@@ -439,7 +450,7 @@ std::uint64_t HeapFile::heal() {
     const auto heal_page = [&](PageFile& file, PageFile* second, PageNumber page) {
         file.read_pages(page, bytes.span(), Via::device);
         const std::uint64_t expected = table_.entry(page);
-        if (page_checksum(bytes.span(), page, table_.heap()) == expected || live.contains(page.value)) {
+        if (page_checksum(bytes.span(), page, table_.heap()) == expected || (&file == &*backing_ && live.contains(page.value))) {
             return;
         }
         if (second == nullptr) {

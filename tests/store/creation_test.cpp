@@ -33,6 +33,7 @@ void make_data_file(const std::filesystem::path& path, Edit&& edit) {
     header.is_new = true;
     header.base = 0x2000'0000'0000;
     header.capacity = 1U << 20U;
+    header.extent = 1U << 18U;
     const auto file = io::posix_storage().create(path);
     file->resize(store::chunks_offset);
     store::write_first_headers(*file, header);

@@ -1,0 +1,311 @@
+#include <boost/test/unit_test.hpp>
+
+#include "heap_probe.hpp"
+#include "heap/geometry.hpp"
+#include "io/simulated_storage.hpp"
+#include "store/header.hpp"
+#include "store/page_file.hpp"
+
+// States of the files that no test of a plain crash makes: lost sizes, copies of different ages, two faults at once, hostile headers.
+
+namespace {
+using namespace probe;
+using store::HeapFile;
+using store::OpenMode;
+
+/// A snapshot heap whose large save was interrupted after the data file's commit point: the backing file is one save behind, in every page.
+struct InterruptedLargeSave {
+    ScratchDirectory dir;
+    std::filesystem::path path = dir / "c.tyn";
+    std::filesystem::path data = dir / "c.tyn.data";
+    std::filesystem::path newer = dir / "newer";  ///< the backing file as the finished save leaves it
+
+    InterruptedLargeSave() {
+        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
+        char* block = put(heap, "big", std::string(2U << 20U, 'a'));
+        heap.snapshot();
+        std::filesystem::copy_file(dir / "a.tyn", path);
+        std::memset(block, 'b', 2U << 20U);
+        heap.snapshot();
+        std::filesystem::copy_file(dir / "a.tyn", newer);
+        std::filesystem::copy_file(dir / "a.tyn.data", data);
+        std::filesystem::copy_file(dir / "a.tyn.journal", dir / "c.tyn.journal");
+    }
+    /// The code of opening; the files must stay as they are.
+    std::optional<errc> refused() const {
+        const auto before = bytes_of(path);
+        const auto data_before = bytes_of(data);
+        const auto reading = code_of([&] { ArchiveHeap heap(open_read_only, path); });
+        const auto code = code_of([&] { ArchiveHeap heap(open_only, path); });
+        if (code) {
+            BOOST_TEST((reading == code));
+            BOOST_TEST((bytes_of(path) == before));
+            BOOST_TEST((bytes_of(data) == data_before));
+        }
+        return code;
+    }
+};
+
+void damage_headers(const std::filesystem::path& path) {
+    flip_bit(path, 60);
+    flip_bit(path, store::header_slot_bytes + 60);
+}
+
+template <class Edit>
+void edit_header(const std::filesystem::path& path, Edit&& edit) {
+    const auto file = io::posix_storage().open(path, io::Access::read_write);
+    store::Header header = *store::read_slots(*file).newest();
+    edit(header);
+    store::write_header(*file, header);
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(unusual_recoveries)
+
+BOOST_AUTO_TEST_CASE(a_reader_sees_saved_pages_behind_the_end_of_a_file_whose_growth_was_lost) {
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+        io::SimulatedStorage disk({~ByteCount{0}, true});
+        disk.add_directory("/disk");
+        const std::string text(300'000, 'x');
+        {
+            auto heap = HeapAccess::make<ArchiveHeap>(HeapFile::open(disk, "/disk/a.tyn", OpenMode::create_only, kind, small_heap()));
+            put(heap, "text", text);
+            heap.snapshot();
+            disk.power_cut();
+        }
+        {
+            const auto heap = HeapAccess::make<ArchiveHeap>(HeapFile::open(disk, "/disk/a.tyn", OpenMode::read_only, kind, {}));
+            BOOST_TEST((get(heap, "text") == text));
+        }
+        auto heap = HeapAccess::make<ArchiveHeap>(HeapFile::open(disk, "/disk/a.tyn", OpenMode::open_only, kind, {}));
+        BOOST_TEST((get(heap, "text") == text));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_large_save_is_finished_from_the_data_file) {
+    const InterruptedLargeSave heap;
+    BOOST_TEST(get(ArchiveHeap(open_read_only, heap.path), "big")[0] == 'b');
+    ArchiveHeap opened(open_only, heap.path);
+    BOOST_TEST((get(opened, "big") == std::string(2U << 20U, 'b')));
+    BOOST_TEST(opened.heal() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_newer_data_file_that_ends_early_does_not_bring_the_older_save_back) {
+    const InterruptedLargeSave heap;
+    std::filesystem::resize_file(heap.data, std::filesystem::file_size(heap.data) - page_bytes);
+    BOOST_TEST((heap.refused() == errc::truncated));
+}
+
+BOOST_AUTO_TEST_CASE(a_half_written_backing_file_is_not_trusted_when_the_data_file_lost_its_headers) {
+    const InterruptedLargeSave heap;
+    {
+        // The power failed while the backing file was being brought up to date: its table is new, some pages too, its header old.
+        const auto file = io::posix_storage().open(heap.path, io::Access::read_write);
+        const std::vector<char> newer = bytes_of(heap.newer);
+        const std::vector<char> older = bytes_of(heap.path);
+        const auto bring_up_to_date = [&](std::uint64_t offset) { file->write(std::as_bytes(std::span(newer).subspan(offset, page_bytes)), offset); };
+        for (std::uint64_t index = 0; store::cover_of(index).file_offset < newer.size(); ++index) {
+            bring_up_to_date(store::cover_of(index).file_offset);
+        }
+        std::uint64_t differing = newer.size() - page_bytes;
+        while (std::equal(newer.begin() + static_cast<std::ptrdiff_t>(differing), newer.begin() + static_cast<std::ptrdiff_t>(differing + page_bytes),
+                          older.begin() + static_cast<std::ptrdiff_t>(differing))) {
+            differing -= page_bytes;
+        }
+        bring_up_to_date(differing);
+        file->sync();
+    }
+    damage_headers(heap.data);
+    BOOST_TEST((heap.refused() == errc::corrupt));
+}
+
+BOOST_AUTO_TEST_CASE(a_backing_file_restored_from_an_old_copy_is_not_overwritten_by_the_data_file) {
+    ScratchDirectory dir;
+    const auto save = [&](const std::string& name) {
+        SnapshotHeap heap(open_only, dir / "a.tyn");
+        put(heap, name, "1");
+        heap.snapshot();
+    };
+    { SnapshotHeap heap(create_only, dir / "a.tyn", small_heap()); }
+    save("first");
+    std::filesystem::copy_file(dir / "a.tyn", dir / "backup");
+    save("second");
+    std::filesystem::copy_file(dir / "backup", dir / "a.tyn", std::filesystem::copy_options::overwrite_existing);
+    BOOST_TEST((code_of([&] { SnapshotHeap heap(open_only, dir / "a.tyn"); }) == errc::mismatch));
+    BOOST_TEST((bytes_of(dir / "a.tyn") == bytes_of(dir / "backup")));
+}
+
+BOOST_AUTO_TEST_CASE(hostile_headers_with_right_checksums_are_refused_and_crash_nothing) {
+    ScratchDirectory dir;
+    {
+        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "x", "1");
+        heap.snapshot();
+    }
+    const auto original = bytes_of(dir / "a.tyn");
+    const auto original_data = bytes_of(dir / "a.tyn.data");
+    const auto opening = [&](auto&& edit, auto&& edit_data) {
+        edit_header(dir / "a.tyn", edit);
+        edit_header(dir / "a.tyn.data", edit_data);
+        const auto reading = code_of([&] {
+            const ArchiveHeap heap(open_read_only, dir / "a.tyn");
+            get(heap, "x");
+        });
+        const auto writing = code_of([&] {
+            ArchiveHeap heap(open_only, dir / "a.tyn");
+            put(heap, "y", "2");
+            heap.snapshot();
+        });
+        BOOST_TEST((reading == writing));
+        for (const auto& [name, bytes] : {std::pair{"a.tyn", &original}, std::pair{"a.tyn.data", &original_data}}) {
+            std::ofstream(dir / name, std::ios::binary | std::ios::trunc).write(bytes->data(), static_cast<std::streamsize>(bytes->size()));
+        }
+        return writing;
+    };
+    const auto both = [&](auto&& edit) { return opening(edit, edit); };
+    const auto keep = [](store::Header&) {};
+    BOOST_TEST(!both(keep).has_value());
+    BOOST_TEST((both([](store::Header& h) { h.extent = 0; }) == errc::corrupt));
+    BOOST_TEST((both([](store::Header& h) { h.extent = page_bytes; }) == errc::corrupt));
+    BOOST_TEST((both([](store::Header& h) { h.generation = {~std::uint64_t{0}}; }) == errc::corrupt));
+    BOOST_TEST((both([](store::Header& h) { h.sequence = ~std::uint64_t{0} - 3; }) == errc::corrupt));
+    BOOST_TEST((both([](store::Header& h) { h.base = (std::uint64_t{1} << 47U) - (std::uint64_t{8} << 30U); }).has_value()));
+    BOOST_TEST((opening(keep, [](store::Header& h) {
+                   h.capacity = 256 << 10U;
+                   h.extent = 256 << 10U;
+                   h.clean = false;
+                   ++h.generation.value;
+               }) == errc::mismatch));
+    BOOST_TEST((opening(keep, [](store::Header& h) { h.base += std::uint64_t{1} << 32U; }) == errc::mismatch));
+}
+
+BOOST_AUTO_TEST_CASE(a_flipped_bit_in_the_super_block_is_an_error_and_no_signal) {
+    ScratchDirectory dir;
+    {
+        ArchiveHeap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "x", "1");
+        heap.snapshot();
+    }
+    const std::uint64_t super = store::file_offset({0});
+    for (std::uint64_t byte = 0; byte < 64; ++byte) {
+        for (unsigned bit = 0; bit < 8; ++bit) {
+            const auto flip = [&] {
+                const auto file = io::posix_storage().open(dir / "a.tyn", io::Access::read_write);
+                std::byte value{};
+                file->read({&value, 1}, super + byte);
+                value ^= std::byte{1} << bit;
+                file->write({&value, 1}, super + byte);
+            };
+            flip();
+            try {
+                ArchiveHeap heap(open_read_only, dir / "a.tyn");
+                get(heap, "x");
+                heap.core();
+                HeapAccess::file(heap).engine().check();
+            } catch (const Error&) {
+            }
+            flip();
+        }
+    }
+    ArchiveHeap heap(open_only, dir / "a.tyn");
+    BOOST_TEST(get(heap, "x") == "1");
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_page_under_a_page_that_was_just_saved_is_healed_too) {
+    for (const bool changed_again : {false, true}) {
+        ScratchDirectory dir;
+        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
+        char* block = put(heap, "x", std::string(3 * page_bytes, 'x'));
+        heap.snapshot();
+        const std::uint64_t page = round_up(reinterpret_cast<std::uint64_t>(block), page_bytes) - heap.core()->ranges().durable;
+        BOOST_TEST(heap.heal() == 0U);  // the save is in the files now
+        char& changed = *reinterpret_cast<char*>(heap.core()->ranges().durable + page + 50);
+        if (changed_again) {
+            changed = 'y';
+        }
+        flip_bit(dir / "a.tyn", store::file_offset({page + 7}));
+        BOOST_TEST(heap.heal() == 1U);
+        flip_bit(dir / "a.tyn.data", store::file_offset({page + 7}));
+        BOOST_TEST(heap.heal() == 1U);
+        BOOST_TEST(heap.heal() == 0U);
+        BOOST_TEST(changed == (changed_again ? 'y' : 'x'));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_data_file_is_healed_also_where_the_program_has_unsaved_changes) {
+    ScratchDirectory dir;
+    {
+        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "x", std::string(3 * page_bytes, 'x'));
+        heap.snapshot();
+    }
+    SnapshotHeap heap(open_only, dir / "a.tyn");
+    char* block = find(heap, "x");
+    const std::uint64_t page = round_up(reinterpret_cast<std::uint64_t>(block), page_bytes) - heap.core()->ranges().durable;
+    reinterpret_cast<char*>(heap.core()->ranges().durable + page)[50] = 'y';
+    flip_bit(dir / "a.tyn.data", store::file_offset({page + 7}));
+    BOOST_TEST(heap.heal() == 1U);
+    BOOST_TEST(heap.heal() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_page_that_became_zero_by_rot_is_not_saved_as_zero) {
+    ScratchDirectory dir;
+    std::uint64_t at = 0;
+    {
+        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
+        char* block = static_cast<char*>(heap.allocate(2 * page_bytes));
+        std::memset(block, 0, 2 * page_bytes);
+        heap::add_named(*heap.core(), "x", {block, 2 * page_bytes, 1, "bytes"});
+        at = round_up(reinterpret_cast<std::uint64_t>(block), page_bytes) - heap.core()->ranges().durable;
+        reinterpret_cast<char*>(heap.core()->ranges().durable + at)[100] = 16;
+        heap.snapshot();
+    }
+    flip_bit(dir / "a.tyn", store::file_offset({at + 100}));
+    {
+        SnapshotHeap heap(open_only, dir / "a.tyn");
+        reinterpret_cast<char*>(heap.core()->ranges().durable + at)[200] = 0;
+        heap.snapshot();
+    }
+    SnapshotHeap heap(open_only, dir / "a.tyn");
+    BOOST_TEST(reinterpret_cast<char*>(heap.core()->ranges().durable + at)[100] == 16);
+    BOOST_TEST(heap.heal() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(damaged_metadata_does_not_make_closing_punch_live_pages) {
+    ScratchDirectory dir;
+    const std::string text(1U << 20U, 't');
+    std::uint64_t at = 0;
+    {
+        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
+        char* block = put(heap, "text", text);
+        put(heap, "other", "1");
+        at = round_up(reinterpret_cast<std::uint64_t>(block), page_bytes) - heap.core()->ranges().durable;
+        heap.snapshot();
+    }
+    // The state words that cover the block's pages: all "available".
+    const std::uint64_t page = at / page_bytes;
+    const heap::Geometry geometry(8U << 20U);
+    const heap::Region& region = geometry.region(heap::Geometry::region_of(static_cast<heap::Page>(page)));
+    const std::uint64_t word = region.states + (page - region.first + 15) / 16 * 8;
+    {
+        const auto file = io::posix_storage().open(dir / "a.tyn", io::Access::read_write);
+        const std::vector<std::byte> available(16, std::byte{0x88});
+        file->write(available, store::file_offset({word}));
+        file->sync();
+    }
+    try {
+        SnapshotHeap heap(open_only, dir / "a.tyn");
+        std::strcpy(find(heap, "other"), "2");
+        heap.snapshot();
+        heap.close();
+    } catch (const Error& error) {
+        BOOST_TEST_MESSAGE(error.what());
+    }
+    SnapshotHeap heap(open_only, dir / "a.tyn");
+    heap.heal();
+    heap.close();
+    SnapshotHeap again(open_only, dir / "a.tyn");
+    BOOST_TEST((get(again, "text") == text));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
