@@ -45,7 +45,7 @@ public:
     template <class... Alternatives>
     void add(const std::variant<Alternatives...>& value) {
         add(static_cast<std::uint64_t>(value.index()));
-        std::visit([this](const auto& alternative) { add(alternative); }, value);
+        std::visit([this](const auto& alternative) { this->add(alternative); }, value);
     }
     void add(const Line& s) { all(s.from, s.to); }
     void add(const Circle& s) { all(s.centre, s.radius); }
