@@ -10,6 +10,7 @@ namespace cad::demo {
 struct Residency {
     std::uint64_t pages = 0;     ///< of all files
     std::uint64_t resident = 0;  ///< of them still in memory
+    bool told = true;            ///< the kernel tells the owner of a file, and who may write it, only
 };
 
 /// How much of the files lies in memory.

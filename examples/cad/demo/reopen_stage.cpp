@@ -28,7 +28,11 @@ void tell(const char* key, double value) { std::printf("%s %.1f\n", key, value);
 void tell(const char* key, std::uint64_t value) { std::printf("%s %llu\n", key, static_cast<unsigned long long>(value)); }
 
 void tell_residency(const char* key, const Residency& left) {
-    std::printf("%s %llu of %llu\n", key, static_cast<unsigned long long>(left.resident), static_cast<unsigned long long>(left.pages));
+    if (left.told) {
+        std::printf("%s %llu of %llu\n", key, static_cast<unsigned long long>(left.resident), static_cast<unsigned long long>(left.pages));
+    } else {
+        std::printf("%s unknown\n", key);
+    }
 }
 
 /// Opening to look: nothing is written.
