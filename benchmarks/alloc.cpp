@@ -182,7 +182,7 @@ int run(const bench::Options& options) {
                                  {"small mix, mean 256 B", megabytes << 20U, exponential(256), 252},
                                  {"wide mix, 16 B \u2013 64 KiB, log-uniform", (4 * megabytes) << 20U, log_uniform, 7877}};
     const std::size_t count = options.quick() ? 20'000 : 200'000;
-    const std::size_t stepped = options.quick() ? 200 : 1'000;
+    const std::size_t stepped = options.quick() ? 100 : 500;
 
     if (!options.text("--engine").empty()) {
         const bench::Folder folder(options.folder());
