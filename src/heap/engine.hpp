@@ -33,7 +33,7 @@ public:
     virtual void restore_blocks(HeapOffset offset, ByteCount length) = 0;
 };
 
-/// Is told about each metadata write before it happens.
+/// Is told about each write of the engine before it happens: metadata, and the target of a copy that `resize` makes. Must not throw.
 class WriteObserver {
 public:
     virtual ~WriteObserver() = default;
@@ -88,6 +88,7 @@ public:
     static void format(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer = nullptr);
 
     /// Attaches to a formatted span. Checks the super block only (constant time, touches its first pages only).
+    /// `span` must be aligned like the largest alignment that blocks are to have, at least to a page.
     /// Throws: Error{corrupt | unsupported_version}: hostile bytes must not crash, hang, read outside or allocate without bound, here and in every call below.
     /// `read_only`: no store ever happens; changing calls throw Error{read_only}.
     Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer = nullptr, bool read_only = false);
@@ -96,9 +97,12 @@ public:
     ~Engine();
 
     /// A block of at least `bytes` (0 counts as 1), aligned to `alignment` (a power of two ≤ alignment_max; less than 16 counts as 16). Fresh content is unspecified.
-    /// Throws: HeapFull, Error{invalid_argument | corrupt}.
+    /// Unasked, blocks of 4 KiB and more begin at a page, and smaller ones touch no more cache lines than their size needs (of 48 bytes: as long as the quarter of each line that
+    /// this leaves over is used by others).
+    /// Throws: HeapFull, Error{invalid_argument | corrupt}. Complexity: constant up to 2 KiB; logarithmic in the heap's size, linear in the block's, above.
     void* allocate(ByteCount bytes, ByteCount alignment = 16);
-    /// Like `allocate` at exactly that address: true if [at, at+bytes) was free user space and now is a live block. For replay and clones.
+    /// Like `allocate` at exactly that address: true if [at, at+bytes) was free user space and now is a live block. For replay and clones. False also for a place that
+    /// `allocate` never gives: off a granule, less than a page across a page's end, a page and more off a page. Throws: HeapFull (the extent could not grow).
     bool allocate_at(void* at, ByteCount bytes);
     FreeResult deallocate(void* block) noexcept;
     /// Dynamic block: keeps content up to the smaller size; in place where it can, else moved by copying; gives growth buffers (≤ 50 %, address space and file only on
@@ -129,6 +133,7 @@ public:
 
     /// Proves the metadata: occupancy, starts, runs, states, roots agree; every violation is returned (at most `limit`). Bounded time on hostile bytes.
     std::vector<Damage> check(std::size_t limit = 100) const;
+    /// Complexity: linear in the metadata in use; nothing is counted while blocks come and go.
     EngineStats stats() const;
     ByteCount capacity() const;
     ByteCount extent() const;  ///< bytes of the span in use; everything behind is untouched zero

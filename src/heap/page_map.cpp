@@ -201,9 +201,11 @@ void PageMap::refresh_uniform(PageRun run, bool available) {
         const Page whole = left + (b - a) + right;
         Summary& old = stored(index, 0, node);
         Summary fresh = old;
-        if (available)
+        if (available) {
+            hints_.add(a - left, whole);
             fresh.longest = std::max(old.longest, whole);
-        else if (old.longest <= whole)
+        }
+        if (!available && old.longest <= whole)
             fresh = computed(index, 0, node);
         if (a - left == begin)
             fresh.prefix = available ? whole : left;
@@ -370,6 +372,18 @@ std::optional<Page> PageMap::find_in(unsigned index, Page count) const {
         }
         node = child;
         --level;
+    }
+}
+
+std::optional<Page> PageMap::take_hint(Page count) {
+    for (;;) {
+        const auto [first, length] = hints_.take(count, 2 * count);
+        if (length == 0)
+            return std::nullopt;
+        if (!is_user(first) || !is_available(first) || count_available_before(first, 1) != 0 || count_available(first, length + 1) != length)
+            continue;  // it has grown or gone
+        hints_.add(first + count, length - count);
+        return first;
     }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The truth about pages: state words and the tree of summaries over them, region by region. No volatile index: nothing to rebuild, nothing to forget.
+/// The truth about pages: state words and the tree of summaries over them, region by region. Volatile are only a few hints where to find a run that fits.
 ///
 /// (I1) A summary equals what its children say; each changing call here ends with that.
 /// (I2) Pages beyond the extent and metadata pages are `absent`.
@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "heap/geometry.hpp"
+#include "heap/run_hints.hpp"
 #include "heap/span.hpp"
 
 namespace taiyen::heap {
@@ -70,6 +71,8 @@ public:
     /// The last page at or before `page`, in its region's user pages, that is neither run_body nor growth; the region's first user page if all are.
     Page skip_back(Page page) const;
 
+    /// First page of a run of at least `count` available pages, by a hint: the shortest of those that came into being lately and are not much too long.
+    std::optional<Page> take_hint(Page count);
     /// First page of the lowest run of `count` available pages. Throws: Error{corrupt}.
     std::optional<Page> find_available(Page count) const;
     /// The same with the first page a multiple of `alignment` (a power of two). Complexity: linear in the extent if there are many shorter or unaligned runs.
@@ -131,6 +134,7 @@ private:
     const Span span_;
     const Geometry& geometry_;
     bool read_only_;
+    RunHints hints_;
     Page extent_ = 0;
     std::uint64_t free_end_ = 0;
     std::array<Hot, layout::region_count_max + 8> hot_{};

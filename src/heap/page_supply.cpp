@@ -14,7 +14,9 @@ constexpr Page step_max = 4096;
 
 Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     std::optional<HeapFull::Cause> refused;
-    auto found = pages_.find_aligned(count, alignment);
+    auto found = alignment <= 1 ? pages_.take_hint(count) : std::nullopt;
+    if (!found)
+        found = pages_.find_aligned(count, alignment);
     if (!found && small_->release_empty_pages())
         found = pages_.find_aligned(count, alignment);
     if (!found && grow_for(count, alignment, refused))

@@ -120,6 +120,7 @@ private:
             std::memset(block, 0xA5, engine_->usable_size(block));
     }
 
+    std::string some_name() { return std::string(1 + input_.number(1) / 8, static_cast<char>('a' + input_.number(1) % 8)); }
     void* some_block() { return blocks_.empty() ? span_ : blocks_[input_.number(1) % blocks_.size()]; }
     ByteCount some_size() {
         const std::uint64_t code = input_.number(1);
@@ -151,8 +152,8 @@ private:
                 use(at, bytes);
             break;
         }
-        case 8: engine_->add_root({"n" + std::to_string(input_.number(1)), std::string(input_.number(1), 'f'), {input_.number(2)}, 0, 1}); break;
-        case 9: engine_->remove_root("n" + std::to_string(input_.number(1))); break;
+        case 8: engine_->add_root({some_name(), std::string(input_.number(1), 'f'), {input_.number(2)}, 0, 1}); break;
+        case 9: engine_->remove_root(some_name()); break;
         case 10: engine_->forget({input_.number(3)}, input_.number(3)); break;
         case 11: engine_->release_free_pages(input_.number(2)); break;
         case 12: open(); break;
@@ -185,7 +186,7 @@ private:
             engine_->find_block(span_ + (input_.number(2) * 16) % host_.capacity);
         try {
             engine_->roots();
-            engine_->find_root("n1");
+            engine_->find_root("a");
         } catch (const Error&) {
             TAIYEN_CHECK(corrupted_);
         }
