@@ -1,0 +1,158 @@
+// Containers in heaps that are files: what the rooms below can't test.
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <boost/test/unit_test.hpp>
+
+#include <taiyen/stl/containers.hpp>
+#include <taiyen/stl/named.hpp>
+#include <taiyen/store/snapshot_heap.hpp>
+
+#include "heap/memory_core.hpp"
+#include "scratch_directory.hpp"
+#include "stl/values.hpp"
+
+using namespace taiyen;
+using heap::test::Reports;
+using stl::test::long_text;
+
+namespace archive_test {
+
+struct Part {
+    taiyen::string name;
+    taiyen::vector<taiyen::string> tags;
+    double x, y;
+};
+struct Note {
+    std::optional<taiyen::string> text;
+    std::optional<Part> part;
+};
+
+}  // namespace archive_test
+
+using archive_test::Note;
+using archive_test::Part;
+using Parts = taiyen::map<taiyen::string, Part>;
+
+namespace {
+
+PersistentOptions small_heap() {
+    PersistentOptions options;
+    options.capacity = 8U << 20U;
+    return options;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(containers_in_files)
+
+BOOST_AUTO_TEST_CASE(plain_structs_in_nested_containers_are_there_after_reopening) {
+    const ScratchDirectory directory;
+    {
+        ArchiveHeap heap(create_only, directory / "parts.tyn", small_heap());
+        const CurrentHeap use(heap);
+        auto& parts = heap.find_or_construct<Parts>("parts");
+        for (int n = 0; n < 100; ++n) {
+            Part& part = parts[long_text(n).c_str()];
+            part.name = long_text(n + 1).c_str();
+            part.tags.push_back(long_text(n + 2).c_str());
+            part.x = n;
+        }
+        heap.snapshot();
+        parts.clear();  // not saved
+    }
+    ArchiveHeap heap(open_read_only, directory / "parts.tyn");
+    const auto* const parts = heap.find<Parts>("parts");
+    BOOST_REQUIRE(parts != nullptr);
+    BOOST_REQUIRE(parts->size() == 100U);
+    for (int n = 0; n < 100; ++n) {
+        const Part& part = parts->find(std::string_view(long_text(n)))->second;
+        BOOST_TEST(part.name == long_text(n + 1).c_str());
+        BOOST_TEST(part.tags.at(0) == long_text(n + 2).c_str());
+        BOOST_TEST(part.x == n);
+    }
+    const Part copy = parts->begin()->second;  // to scratch memory, no current heap
+    BOOST_TEST(heap.owns(copy.name.data()));
+    BOOST_TEST(!heap.owns_durable(copy.name.data()));
+    BOOST_CHECK_EXCEPTION(heap.construct<Parts>("more"), Error, [](const Error& error) { return error.code() == errc::read_only; });
+}
+
+BOOST_AUTO_TEST_CASE(a_smuggled_pointer_is_refused_at_the_snapshot_and_saved_once_put_right) {
+    const ScratchDirectory directory;
+    {
+        SnapshotHeap heap(create_only, directory / "notes.tyn", small_heap());
+        const CurrentHeap use(heap);
+        Note& note = heap.construct<Note>("note");
+        heap.snapshot();
+        note.text = taiyen::string(long_text(1).c_str());  // moved in past the allocator
+        for (int attempt = 0; attempt < 2; ++attempt) {
+            BOOST_CHECK_EXCEPTION(heap.snapshot(), Error, [&](const Error& error) {
+                return error.code() == errc::foreign_pointer && error.path() == heap.path() && std::string(error.what()).find("'note'") != std::string::npos;
+            });
+        }
+        const taiyen::string copy(*note.text);
+        note.text.emplace(copy);  // an assignment might keep the buffer that is there
+        heap.snapshot();
+    }
+    const ArchiveHeap heap(open_only, directory / "notes.tyn");
+    BOOST_TEST(heap.find<Note>("note")->text.value() == long_text(1).c_str());
+}
+
+BOOST_AUTO_TEST_CASE(a_pointer_into_another_heap_is_refused_at_the_snapshot) {
+    const ScratchDirectory directory;
+    ArchiveHeap first(create_only, directory / "first.tyn", small_heap());
+    ArchiveHeap second(create_only, directory / "second.tyn", small_heap());
+    auto& pointers = first.construct<taiyen::vector<int*>>("pointers");
+    pointers.push_back(second.make<int>(5));
+    BOOST_CHECK_EXCEPTION(first.snapshot(), Error, [&](const Error& error) {
+        return error.code() == errc::foreign_pointer && std::string(error.what()).find("second.tyn") != std::string::npos;
+    });
+    pointers.back() = first.make<int>(6);
+    first.snapshot();
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_object_that_moves_keeps_its_containers) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small_heap());
+    auto& numbers = heap.construct<taiyen::vector<int>>("numbers");
+    auto outside = std::make_unique<taiyen::vector<int>>(std::initializer_list<int>{1, 2, 3}, heap);
+    ArchiveHeap moved(std::move(heap));
+    numbers.assign(1000, 1);
+    outside->assign(1000, 2);
+    BOOST_TEST(moved.owns_durable(numbers.data()));
+    BOOST_TEST(moved.owns(outside->data()));
+    outside.reset();  // before its heap closes
+    BOOST_TEST(moved.find<taiyen::vector<int>>("numbers") == &numbers);
+}
+
+BOOST_AUTO_TEST_CASE(a_closed_heap_refuses_with_its_code) {
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn", small_heap());
+    heap.close();
+    const auto closed = [](const Error& error) { return error.code() == errc::closed; };
+    BOOST_CHECK_EXCEPTION(heap.construct<int>("x"), Error, closed);
+    BOOST_CHECK_EXCEPTION(heap.find<int>("x"), Error, closed);
+    BOOST_CHECK_EXCEPTION(heap.destroy<int>("x"), Error, closed);
+    BOOST_CHECK_EXCEPTION(heap.make<int>(1), Error, closed);
+    BOOST_CHECK_EXCEPTION(heap.allocator<int>(), Error, closed);
+    BOOST_CHECK_EXCEPTION(taiyen::string("bolt", heap), Error, closed);
+    BOOST_CHECK_EXCEPTION(CurrentHeap{heap}, Error, closed);
+}
+
+BOOST_AUTO_TEST_CASE(a_container_outside_that_is_still_alive_is_told_at_close) {
+    const ScratchDirectory directory;
+    const Reports reports;
+    {
+        ArchiveHeap heap(create_only, directory / "a.tyn", small_heap());
+        const taiyen::string outside(long_text(1).c_str(), heap);
+        BOOST_CHECK_EXCEPTION(heap.close(), Error, [](const Error& error) { return error.code() == errc::still_in_use; });
+        BOOST_TEST(outside == long_text(1).c_str());  // its memory stays
+        BOOST_TEST(!heap.is_open());
+    }
+    BOOST_REQUIRE(Reports::entries().size() == 1U);
+    BOOST_TEST((Reports::entries()[0].code == errc::foreign_pointer));
+    BOOST_CHECK_EXCEPTION(ArchiveHeap(open_only, directory / "a.tyn"), Error, [](const Error& error) { return error.code() == errc::address_in_use; });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
