@@ -150,9 +150,9 @@ public:
         hidden_path_ = std::move(path);
     }
     const fs::path& hidden_path() const { return hidden_path_; }
-    void set_published(const fs::path& path) {
+    void set_published(fs::path&& path) noexcept {
         hidden_path_.clear();
-        path_ = path;
+        path_ = std::move(path);
     }
 
     int number() const {
@@ -540,6 +540,7 @@ std::unique_ptr<File> PosixStorage::create_unnamed(const fs::path& directory) {
 void PosixStorage::publish(File& file, const fs::path& path) {
     auto* const posix = dynamic_cast<PosixFile*>(&file);
     TAIYEN_CHECK(posix != nullptr);
+    fs::path name = path;  // nothing may fail once the file has its name
     const fs::path& hidden = posix->hidden_path();
     if (hidden.empty()) {
         const std::string link = "/proc/self/fd/" + std::to_string(posix->number());
@@ -559,7 +560,7 @@ void PosixStorage::publish(File& file, const fs::path& path) {
         }
         ::unlink(hidden.c_str());
     }
-    posix->set_published(path);
+    posix->set_published(std::move(name));
 }
 
 void PosixStorage::rename(const fs::path& from, const fs::path& to) {

@@ -463,7 +463,7 @@ public:
         }
     }
 
-    void set_path(const fs::path& path) { path_ = path; }
+    void set_path(fs::path&& path) noexcept { path_ = std::move(path); }
     const std::shared_ptr<Node>& node() const { return node_; }
 
 private:
@@ -606,9 +606,10 @@ void SimulatedStorage::publish(File& file, const fs::path& given) {
     if (device_of_directory(directory_of(path)) != simulated->node()->info().device) {
         throw_errno(EXDEV, path, "publishing a new file under this name");
     }
+    fs::path name = given;  // nothing may fail once the file has its name
     names_changed();
     names_[path] = simulated->node();
-    simulated->set_path(given);
+    simulated->set_path(std::move(name));
 }
 
 void SimulatedStorage::rename(const fs::path& given_from, const fs::path& given_to) {

@@ -3,7 +3,9 @@
 // Files are built without a name, complete and synced, the backing file last; so a killed creation leaves either nothing that counts or the empty heap.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <functional>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
@@ -119,24 +121,32 @@ void lock_new(io::File& file) {
 /// creation removes.
 class Undo {
 public:
-    explicit Undo(io::Storage& storage) : storage_(storage) { published_.reserve(3); }
+    /// `mark_new` says durably again that the parts are new.
+    Undo(io::Storage& storage, std::function<void()> mark_new) : storage_(storage), mark_new_(std::move(mark_new)) {}
     Undo(const Undo&) = delete;
     Undo& operator=(const Undo&) = delete;
     ~Undo() {
         try {
-            for (auto path = published_.rbegin(); path != published_.rend(); ++path) {
-                storage_.remove(*path);
-                storage_.sync_directory(io::directory_of(*path));
+            if (count_ != 0) {
+                mark_new_();
+            }
+            while (count_ != 0) {
+                const std::filesystem::path& path = *published_[--count_];
+                storage_.remove(path);
+                storage_.sync_directory(io::directory_of(path));
             }
         } catch (const std::exception&) {  // what is left is an empty heap or orphans
         }
     }
-    void add(const std::filesystem::path& path) { published_.push_back(path); }
-    void keep() { published_.clear(); }
+    /// `path` must outlive this object: what was published is noted without needing memory.
+    void add(const std::filesystem::path& path) noexcept { published_[count_++] = &path; }
+    void keep() noexcept { count_ = 0; }
 
 private:
     io::Storage& storage_;
-    std::vector<std::filesystem::path> published_;
+    std::function<void()> mark_new_;
+    std::array<const std::filesystem::path*, 3> published_{};
+    std::size_t count_ = 0;
 };
 
 /// Names of one heap's files must differ: else one would be taken for, or published over, another.
@@ -226,7 +236,20 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     // The heap is open before anybody can see its files: what fails later undoes names only, while the locks are still held.
     const heap::CoreRanges ranges = heap::CoreRanges::at(header.base, header.capacity);
     std::shared_ptr<HeapFile> heap(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), false));
-    Undo undo(storage);
+    const auto set_new = [&](bool is_new) {
+        if (with_data) {
+            heap->data_->header.is_new = is_new;
+            heap->data_->write_header();
+        }
+        identity.is_new = is_new;
+        log::Ring::write_identity(*heap->ring_file_, identity);
+    };
+    bool new_cleared = false;
+    Undo undo(storage, [&] {
+        if (new_cleared) {
+            set_new(true);
+        }
+    });
     heap->durable_step("creating the heap", [&] {
         const auto publish = [&](io::File& file, const std::filesystem::path& path) {
             storage.publish(file, path);
@@ -252,11 +275,8 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
             storage.sync_directory(io::directory_of(paths.backing));
         }
         // From here on the heap exists; that its files are no longer new is durable before the first save.
-        if (with_data) {
-            heap->data_->header.is_new = false;
-            heap->data_->write_header();
-        }
-        log::Ring::write_identity(*heap->ring_file_, heap->ring_identity_);
+        new_cleared = true;
+        set_new(false);
     });
     undo.keep();
     return heap;
