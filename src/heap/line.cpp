@@ -89,6 +89,30 @@ std::uint64_t fitting_starts(const layout::Line& line, unsigned pair, unsigned g
 }
 
 unsigned longest_run(const std::uint64_t (&bits)[4]) {
+    // Run by run while there are few of them: the k-th first bit and the k-th last bit belong together.
+    constexpr unsigned few = 4;
+    std::uint64_t firsts[4];
+    std::uint64_t lasts[4];
+    for (unsigned i = 0; i < 4; ++i) {
+        firsts[i] = bits[i] & ~(bits[i] << 1U | (i > 0 ? bits[i - 1] >> 63U : 0));
+        lasts[i] = bits[i] & ~(bits[i] >> 1U | (i < 3 ? bits[i + 1] << 63U : 0));
+    }
+    unsigned longest = 0;
+    unsigned first_word = 0;
+    unsigned last_word = 0;
+    for (unsigned runs = 0; runs < few; ++runs) {
+        while (first_word < 4 && firsts[first_word] == 0)
+            ++first_word;
+        if (first_word == 4)
+            return longest;
+        while (lasts[last_word] == 0)
+            ++last_word;
+        const unsigned first = first_word * 64 + static_cast<unsigned>(std::countr_zero(firsts[first_word]));
+        const unsigned last = last_word * 64 + static_cast<unsigned>(std::countr_zero(lasts[last_word]));
+        longest = last - first + 1 > longest ? last - first + 1 : longest;
+        firsts[first_word] &= firsts[first_word] - 1;
+        lasts[last_word] &= lasts[last_word] - 1;
+    }
     Bits level[9];
     level[0] = {{bits[0], bits[1], bits[2], bits[3]}};
     if (!level[0].any())
@@ -125,8 +149,21 @@ unsigned first_fit(const layout::Line& line, unsigned granules, std::uint64_t st
         }
         return layout::page_granules;
     }
-    for (unsigned at = from; at + granules <= layout::page_granules; ++at)
-        if (((starts >> (at % 64)) & 1U) != 0 && range_free(line, at, granules))
+    // More than half a page: there is at most one such run, and it contains the middle.
+    constexpr unsigned middle = layout::page_granules / 2;
+    const unsigned length = free_around(line, middle);
+    if (length < granules)
+        return layout::page_granules;
+    unsigned begin = middle;
+    for (unsigned pair = 2; pair-- > 0;) {
+        const auto run = static_cast<unsigned>(std::countl_zero(line.pairs[pair].occupied));
+        begin -= run;
+        if (run < 64)
+            break;
+    }
+    const unsigned last = begin + length - granules;
+    for (unsigned at = begin > from ? begin : from; at <= last; ++at)
+        if (((starts >> (at % 64)) & 1U) != 0)
             return at;
     return layout::page_granules;
 }

@@ -15,6 +15,7 @@ using layout::Summary;
 namespace {
 
 constexpr std::uint64_t every_page = 0x1111'1111'1111'1111ULL;
+constexpr std::uint64_t available_bits = every_page << 3U;
 
 /// Bit i of the result: page i of the word is available.
 std::uint32_t available_mask(std::uint64_t word) {
@@ -220,23 +221,47 @@ void PageMap::refresh_uniform(PageRun run, bool available) {
         refresh_above(index, 0, from, to);
 }
 
+void PageMap::write_word(Page page, std::uint64_t fresh) {
+    std::uint64_t& place = *word(page);
+    const std::uint64_t before = place;
+    if (fresh == before)
+        return;
+    span_.store(place, fresh);
+    if (has_room(before) != has_room(fresh))
+        count_room(Geometry::region_of(page), page, has_room(fresh));
+}
+
 void PageMap::write_states(PageRun run, PageState state) {
     const std::uint64_t pattern = static_cast<std::uint64_t>(state) * every_page;
-    Page page = run.first;
     const Page end = run.first + run.count;
-    while (page < end) {
+    for (Page page = run.first; page < end;) {
         const unsigned from = page % segment_pages;
         const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
         const std::uint64_t mask = nibbles(from, to);
-        std::uint64_t& place = *word(page);
-        const std::uint64_t before = place;
-        const std::uint64_t fresh = (before & ~mask) | (pattern & mask);
-        if (fresh != before) {
-            span_.store(place, fresh);
-            if (has_room(before) != has_room(fresh))
-                count_room(Geometry::region_of(page), page, has_room(fresh));
-        }
+        write_word(page, (*word(page) & ~mask) | (pattern & mask));
         page += to - from;
+    }
+}
+
+void PageMap::write_run_states(Page head, Page pages, bool tail) {
+    // Everything is a body at first; exclusive or turns one state into another.
+    constexpr std::uint64_t body = static_cast<std::uint64_t>(PageState::run_body) * every_page;
+    const auto turned = [](Page page, PageState state) {
+        return (static_cast<std::uint64_t>(PageState::run_body) ^ static_cast<std::uint64_t>(state)) << (page % segment_pages * 4);
+    };
+    const Page end = head + pages + (tail ? 1 : 0);
+    for (Page page = head; page < end;) {
+        const unsigned from = page % segment_pages;
+        const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
+        const std::uint64_t mask = nibbles(from, to);
+        std::uint64_t fresh = (*word(page) & ~mask) | (body & mask);
+        if (page == head)
+            fresh ^= turned(head, PageState::run_head);
+        const Page next = page + to - from;
+        if (tail && next == end)
+            fresh ^= turned(end - 1, PageState::small_room);
+        write_word(page, fresh);
+        page = next;
     }
 }
 
@@ -288,10 +313,12 @@ Page PageMap::count_available(Page first, Page limit) const {
     Page page = first;
     while (page < end) {
         const unsigned from = page % segment_pages;
-        const Page run = static_cast<Page>(std::countr_one(available_mask(*word(page)) >> from));
-        page += run;
-        if (run < segment_pages - from)
+        const std::uint64_t others = ~*word(page) >> (from * 4) & available_bits;
+        if (others != 0) {
+            page += static_cast<Page>(std::countr_zero(others)) / 4;
             break;
+        }
+        page += segment_pages - from;
     }
     return page <= first ? 0 : std::min(page, end) - first;
 }
@@ -302,8 +329,8 @@ Page PageMap::count_available_before(Page end, Page limit) const {
     Page page = end;
     while (count < limit && page > r.first_user) {
         const unsigned behind = (page - 1) % segment_pages + 1;
-        const std::uint32_t mask = available_mask(*word(page - 1)) << (32 - behind);
-        const Page run = std::min(static_cast<Page>(std::countl_one(mask)), page - r.first_user);
+        const std::uint64_t others = ~*word(page - 1) << ((segment_pages - behind) * 4) & available_bits;
+        const Page run = std::min({others == 0 ? segment_pages : static_cast<Page>(std::countl_zero(others)) / 4, behind, page - r.first_user});
         count += run;
         page -= run;
         if (run < behind)

@@ -50,6 +50,8 @@ public:
 
     /// Writes states; of the summaries only the counts of children with room follow: `refresh…` must come next.
     void write_states(PageRun run, PageState state);
+    /// Writes the states of a run of `pages` pages, and of a tail's page behind it.
+    void write_run_states(Page head, Page pages, bool tail);
     /// Makes the summaries above the pages true again.
     void refresh(PageRun run);
     /// The same if all of the pages became available, or all became unavailable.
@@ -119,6 +121,8 @@ public:
 private:
 
     void bind();
+    /// Replaces a state word and keeps the counts of children with room.
+    void write_word(Page page, std::uint64_t fresh);
     /// Recomputes the parents of the nodes [from, to] of `level`, upwards as far as something changes.
     void refresh_above(unsigned region, unsigned level, Page from, Page to);
     /// A page of the region got the first room of its segment, or lost the last.

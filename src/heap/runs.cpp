@@ -24,12 +24,8 @@ void Runs::write(Page head, std::uint64_t bytes, RunKind kind) {
     place.bytes = line.bytes;
     place.kind = line.kind;
     place.zero_word = 0;
-    pages_.write_states({head, 1}, PageState::run_head);
-    if (pages > 1)
-        pages_.write_states({head + 1, pages - 1}, PageState::run_body);
     const bool own_tail = tail != 0 && pages_.is_available(head + pages);
-    if (own_tail)
-        pages_.write_states({head + pages, 1}, PageState::small_room);
+    pages_.write_run_states(head, pages, own_tail);
     pages_.refresh_uniform({head, pages + (own_tail ? 1 : 0)}, false);
     if (own_tail)
         small_.begin_tail(head + pages, tail);
