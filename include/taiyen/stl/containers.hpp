@@ -4,6 +4,8 @@
 /// Comparison is transparent (std::less<>, std::equal_to<>) and so is the hash of text keys: `find("bolt")` and `find(view)` build no temporary.
 /// Thread rule: as the standard containers, per heap.
 
+#include <compare>
+#include <concepts>
 #include <deque>
 #include <forward_list>
 #include <functional>
@@ -11,6 +13,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -37,6 +40,18 @@ using wstring = basic_string<wchar_t>;
 using u8string = basic_string<char8_t>;
 using u16string = basic_string<char16_t>;
 using u32string = basic_string<char32_t>;
+
+/// Text of a heap compares with text of any other allocator, std::string above all; so `find(a_std_string)` works too, without a temporary.
+template <class C, class Traits, class Other>
+    requires(!std::same_as<Other, persistent_allocator<C>>)
+bool operator==(const basic_string<C, Traits>& a, const std::basic_string<C, Traits, Other>& b) noexcept {
+    return std::basic_string_view<C, Traits>(a) == std::basic_string_view<C, Traits>(b);
+}
+template <class C, class Traits, class Other>
+    requires(!std::same_as<Other, persistent_allocator<C>>)
+auto operator<=>(const basic_string<C, Traits>& a, const std::basic_string<C, Traits, Other>& b) noexcept {
+    return std::basic_string_view<C, Traits>(a) <=> std::basic_string_view<C, Traits>(b);
+}
 
 template <class K, class V, class Compare = std::less<>>
 using map = std::map<K, V, Compare, persistent_allocator<std::pair<const K, V>>>;
