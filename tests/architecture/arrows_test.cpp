@@ -62,10 +62,12 @@ BOOST_AUTO_TEST_CASE(every_include_of_this_project_points_to_its_own_room_or_bel
     }
 }
 
-BOOST_AUTO_TEST_CASE(the_umbrella_header_includes_every_public_header_once) {
+// Programs that want the containers over offset_ptr have Boost and say so themselves.
+BOOST_AUTO_TEST_CASE(the_umbrella_header_includes_every_public_header_that_needs_no_boost) {
     auto included = taiyen::architecture::includes_of(fs::path(TAIYEN_SOURCE_DIR) / "include/taiyen/taiyen.hpp");
     std::sort(included.begin(), included.end());
-    const auto headers = taiyen::architecture::public_headers(TAIYEN_SOURCE_DIR);
+    auto headers = taiyen::architecture::public_headers(TAIYEN_SOURCE_DIR);
+    std::erase_if(headers, [](const std::string& header) { return fs::path(header).filename().string().starts_with("offset_"); });
     BOOST_TEST(included == headers, boost::test_tools::per_element());
 }
 
