@@ -66,21 +66,21 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
           },
           files.map_data ? data_->header.table_root : backing_->header.table_root),
       restoration_(files.restoration) {
-    const PageFile& view = files.map_data ? *data_ : *backing_;
-    generation_ = view.header.generation;
-    saved_extent_ = view.header.extent;
+    maps_data_ = files.map_data;
+    generation_ = view().header.generation;
+    saved_extent_ = view().header.extent;
     ByteCount extent = saved_extent_;
     for (const SaveRecord& save : files.overlay) {
         extent = std::max<ByteCount>(extent, save.head.extent);
     }
     for_each_piece({0}, extent, [&](HeapOffset offset, ByteCount length) {
         std::byte* at = reservation_.data() + offset.value;
-        view.file().map_private(at, length, file_offset(offset), read_only_ && files.overlay.empty() ? io::Protection::read : io::Protection::read_write);
+        view().file().map_private(at, length, file_offset(offset), read_only_ && files.overlay.empty() ? io::Protection::read : io::Protection::read_write);
         vm::prepare_heap_mapping(at, length);
     });
     mapped_ = extent;
     if (!files.overlay.empty()) {
-        apply_overlay(files.overlay, view.file(), files.stage.get());
+        apply_overlay(files.overlay, view().file(), files.stage.get());
     }
     // Opening looks at the heap's first page only; the kernel would fetch megabytes around it.
     const ByteCount first_chunk = std::min(mapped_, first_chunk_bytes);
@@ -122,6 +122,7 @@ void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::F
     });
     for (const SaveRecord& save : overlay) {
         for_each_saved_page(save, stage, [&](PageNumber page, std::uint64_t, std::span<const std::byte> image) {
+            recovering_pages_.insert(page.value);
             if (image.empty()) {
                 std::memset(live_page(page).data(), 0, page_bytes);
             } else {
@@ -132,6 +133,15 @@ void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::F
     }
     saved_extent_ = mapped_;
     vm::protect(reservation_.data(), mapped_, false);
+}
+
+bool HeapFile::is_recovering(const TableCover& cover) const {
+    for (std::uint64_t i = 0; !recovering_pages_.empty() && i < cover.count; ++i) {
+        if (recovering_pages_.contains(cover.first.value + i)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void HeapFile::check_usable(bool for_reading) const {

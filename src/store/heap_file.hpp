@@ -70,6 +70,11 @@ public:
     const io::File* ring_file() const { return ring_file_.get(); }
     ByteCount mapped_bytes() const { return mapped_; }
     bool read_only() const { return read_only_; }
+    /// The file under the mapping: of a reader of a heap whose user crashed it may be the data file.
+    const PageFile& view() const { return maps_data_ ? *data_ : *backing_; }
+    /// A reader's pages whose bytes come from the journal: in the files a crash may have left anything.
+    const std::unordered_set<std::uint64_t>& recovering_pages() const { return recovering_pages_; }
+    bool is_recovering(const TableCover& cover) const;
 
     // heap::SpanHost, for the engine.
     void extend(ByteCount extent_bytes) override;
@@ -144,6 +149,8 @@ private:
     ByteCount mapped_ = 0;         ///< of the span
     ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
     bool saved_anything_ = false;
+    bool maps_data_ = false;
+    std::unordered_set<std::uint64_t> recovering_pages_;
 
     /// Images of saves that stand in the ring only; empty: a zero page.
     struct PendingPage {

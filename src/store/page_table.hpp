@@ -39,6 +39,7 @@ public:
     /// Seals each changed table page (generation, checksum, root) and gives it to `write`; afterwards none is changed.
     void write_changed(Generation generation, const std::function<void(const TablePage&)>& write);
     std::uint64_t root() const { return root_; }
+    void set_root(std::uint64_t root) { root_ = root; }
     const Uuid& heap() const { return heap_; }
 
 private:

@@ -495,6 +495,12 @@ std::uint64_t HeapFile::heal() {
             heal_table(*data_);
         }
     }
+    // A table page that had to be rebuilt may differ from the one that the headers stand for.
+    if (const std::uint64_t root = table_root_of(*backing_, saved_extent_, Via::device); root != table_.root()) {
+        table_.set_root(root);
+        durable_step("healing", [&] { write_headers(); });
+        ++healed;
+    }
     restoration_.pages_healed += healed;
     return healed;
 }

@@ -1,8 +1,13 @@
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/base/report.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
 
+#include <cerrno>
+
+#include "io/faulty_storage.hpp"
+#include "io/simulated_storage.hpp"
 #include "store/heap_probe.hpp"
 
 namespace {
@@ -86,6 +91,64 @@ BOOST_AUTO_TEST_CASE(one_flipped_bit_in_any_sector_of_either_file_is_found) {
         BOOST_TEST(found == sectors);
     }
     BOOST_TEST(!noticed(dir / "a.tyn"));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_crash_leaves_is_not_called_damage) {
+    // The process dies at each call of small saves with checkpoints and of a large one; a reader looks at what is left.
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+        bool finished = false;
+        for (std::uint64_t k = 1; !finished; ++k) {
+            io::SimulatedStorage disk;
+            disk.add_directory("/disk");
+            io::FaultyStorage faults(disk);
+            const store::Tuning small_ring{32768};
+            {
+                auto heap = HeapAccess::make<ArchiveHeap>(
+                    store::HeapFile::open(faults, "/disk/a.tyn", store::OpenMode::create_only, kind, small_heap(1U << 20U), small_ring));
+                char* block = put(heap, "x", std::string(100'000, 'x'));
+                heap.snapshot();
+                faults.arm({k, EIO, true});
+                try {
+                    for (int i = 0; i < 5; ++i) {
+                        std::memset(block, 'a' + i, 3000);
+                        heap.snapshot();
+                    }
+                    std::memset(block, 'z', 100'000);
+                    heap.snapshot();
+                    finished = true;
+                } catch (const Error&) {
+                }
+                disk.disconnect();
+                faults.disarm();
+                const auto before = set_report_handler([](const Incident&) noexcept {});
+                heap = HeapAccess::make<ArchiveHeap>(nullptr);
+                set_report_handler(before);
+            }
+            const auto reader = HeapAccess::make<ArchiveHeap>(store::HeapFile::open(faults, "/disk/a.tyn", store::OpenMode::read_only, kind, {}));
+            for (const Finding& finding : reader.verify().findings) {
+                const bool expected = finding.severity == Severity::note || finding.what.find("being filled") != std::string::npos;
+                BOOST_TEST(expected, "died at call " << k << " of kind " << name_of(kind) << ": " << finding.path << ": " << finding.what);
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_healed_checksum_table_is_sound) {
+    ScratchDirectory dir;
+    {
+        ArchiveHeap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "x", "1");
+        heap.snapshot();
+    }
+    flip_bit(dir / "a.tyn", store::cover_of(0).file_offset + 9);  // the generation of a table page: nothing else has it
+    ArchiveHeap heap(open_only, dir / "a.tyn");
+    put(heap, "y", "2");
+    heap.snapshot();
+    heap.heal();
+    for (const Finding& finding : heap.verify().findings) {
+        BOOST_TEST(false, finding.what);
+    }
+    BOOST_TEST(heap.heal() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(damage_that_the_other_copy_can_heal_is_called_healable) {
