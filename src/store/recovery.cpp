@@ -317,7 +317,8 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         } else if (rebuild) {
             throw_problem(paths.backing, slots.verdict());
         } else if (data_slots.verdict().code != errc::corrupt && data_slots.verdict().code != errc::truncated) {
-            throw Error(errc::mismatch, paths.data, "this is not the heap's data file: " + data_slots.verdict().what);
+            const SlotProblem problem = data_slots.verdict();
+            throw Error(problem.code == errc::not_a_heap ? errc::mismatch : problem.code, paths.data, "this is not the heap's data file: " + problem.what);
         } else {
             from_backing = files.backing->header;
             from_backing.role = FileRole::data;
