@@ -172,7 +172,8 @@ void print_table(const std::vector<Subject>& all, const std::vector<bench::Sampl
     bench::Table table({"", "ns of processor time", "ratio to taiyen", "instructions", "ratio"});
     for (std::size_t i = 0; i < all.size(); ++i) {
         const auto times = bench::ratio(samples[i], samples[0]);
-        table.row({all[i].name, bench::spread(samples[i]), bench::spread(times, 2), instructions[i] != 0 ? bench::fixed(instructions[i], 0) : "not counted",
+        table.row({all[i].name, bench::spread(samples[i]), bench::spread(times, 2),
+                   instructions[i] != 0 ? bench::fixed(instructions[i], 0) : "not counted",
                    instructions[i] != 0 && instructions[0] != 0 ? bench::fixed(instructions[i] / instructions[0], 2) : "-"});
     }
     table.print();
@@ -218,7 +219,8 @@ int run(const bench::Options& options) {
         for (const Subject& one : all) {
             one.close();
         }
-        std::printf("%s, %zu blocks (%zu MiB) live: free a random block and allocate another\n", mix.name.c_str(), script.first_sizes.size(), mix.live_bytes >> 20U);
+        std::printf("%s, %zu blocks (%zu MiB) live: free a random block and allocate another\n", mix.name.c_str(), script.first_sizes.size(),
+                    mix.live_bytes >> 20U);
         print_table(all, churned, count_steps(all, false, stepped));
         std::printf("the same heap: allocate a block and free it at once\n");
         print_table(all, paired, count_steps(all, true, stepped));
@@ -230,7 +232,9 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        const bench::Options options(argc, argv, "What does it cost to allocate and free blocks of mixed sizes in a heap that is a file, among many live ones?", 7, bench::Priority::normal,
+        const bench::Options options(argc, argv,
+                                     "What does it cost to allocate and free blocks of mixed sizes in a heap that is a file, among many live ones?",
+                                     7, bench::Priority::normal,
                                      {{"--engine", "", "run one engine alone (part of its name), for perf or valgrind --tool=callgrind"},
                                       {"--mix", "0", "with --engine: which mix, 0 to 3"},
                                       {"--count", "1000000", "with --engine: how many replacements"}});

@@ -56,8 +56,10 @@ int run(const bench::Options& options) {
         constexpr std::size_t huge = std::size_t{2} << 20U;
         const std::size_t reserved = size + 2 * huge;
         void* const range = ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        std::byte* const first = static_cast<std::byte*>(range) + (huge - reinterpret_cast<std::uintptr_t>(range) % huge) + (huge_congruent ? 0 : huge / 2 + 4096);
-        void* const mapped = range == MAP_FAILED ? range : ::mmap(first, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, file, 0);
+        std::byte* const first =
+            static_cast<std::byte*>(range) + (huge - reinterpret_cast<std::uintptr_t>(range) % huge) + (huge_congruent ? 0 : huge / 2 + 4096);
+        void* const mapped =
+            range == MAP_FAILED ? range : ::mmap(first, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, file, 0);
         ::close(file);
         if (mapped == MAP_FAILED) {
             throw std::runtime_error(std::string("mmap: ") + std::strerror(errno));
@@ -93,6 +95,8 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "What does the first store to a page of an open heap cost, compared with a bare MAP_PRIVATE mapping of the same file?", 15, bench::Priority::normal));
+        return run(bench::Options(
+            argc, argv, "What does the first store to a page of an open heap cost, compared with a bare MAP_PRIVATE mapping of the same file?", 15,
+            bench::Priority::normal));
     });
 }

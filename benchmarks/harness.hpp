@@ -42,8 +42,7 @@ public:
         std::string meaning;
     };
 
-    Options(int argc, char** argv, std::string_view question, int rounds, Priority priority, const std::vector<Extra>& extra = {})
-        : rounds_(rounds) {
+    Options(int argc, char** argv, std::string_view question, int rounds, Priority priority, const std::vector<Extra>& extra = {}) : rounds_(rounds) {
         for (const Extra& option : extra) {
             values_[option.name] = option.value;
         }
@@ -122,7 +121,8 @@ private:
         std::printf("  %-22s %s\n", "--folder DIR", "where the files go (default: here); the file system is what is measured");
         std::printf("  %-22s %s\n", "--processor N", "the processor to stay on (default: the last one)");
         for (const Extra& option : extra) {
-            std::printf("  %-22s %s (default: %s)\n", (option.name + " X").c_str(), option.meaning.c_str(), option.value.empty() ? "none" : option.value.c_str());
+            std::printf("  %-22s %s (default: %s)\n", (option.name + " X").c_str(), option.meaning.c_str(),
+                        option.value.empty() ? "none" : option.value.c_str());
         }
         std::printf("  %-22s %s\n", "--help", "this text");
     }
@@ -280,7 +280,8 @@ public:
 private:
     /// Characters, not bytes.
     static std::size_t columns(const std::string& text) {
-        return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+        return static_cast<std::size_t>(
+            std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
     }
     std::vector<std::vector<std::string>> rows_;
 };

@@ -6,11 +6,11 @@
 
 #include <sched.h>
 
-#include <csignal>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <cstddef>
 #include <cstdint>

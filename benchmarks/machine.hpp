@@ -76,7 +76,7 @@ struct Counters {
     std::uint64_t device_read_bytes = 0;  ///< really fetched from the device
     std::uint64_t read_bytes = 0;         ///< passed to read calls
     std::uint64_t write_calls = 0;
-    std::uint64_t write_bytes = 0;        ///< passed to write calls
+    std::uint64_t write_bytes = 0;  ///< passed to write calls
 
     static Counters now() {
         Counters counters;
@@ -115,7 +115,8 @@ inline void forget_cached(const std::filesystem::path& path) {
 /// A file for bare direct synchronous writes: the yardstick of small saves. Its blocks are written before.
 class DirectFile {
 public:
-    DirectFile(const std::filesystem::path& path, std::size_t bytes) : bytes_(bytes), buffer_(static_cast<std::byte*>(std::aligned_alloc(4096, buffer_bytes))) {
+    DirectFile(const std::filesystem::path& path, std::size_t bytes)
+        : bytes_(bytes), buffer_(static_cast<std::byte*>(std::aligned_alloc(4096, buffer_bytes))) {
         if (buffer_ == nullptr) {
             throw std::bad_alloc();
         }

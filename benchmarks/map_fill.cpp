@@ -186,12 +186,15 @@ int run(const bench::Options& options) {
     const auto samples = bench::interleave(options.rounds(), contenders);
     bench::Table table({std::to_string(nodes) + " nodes", "ms of processor time", "ratio to taiyen", "bytes per node", "then saving or syncing, ms"});
     for (std::size_t i = 0; i < subjects.size(); ++i) {
-        table.row({subjects[i].name, bench::spread(samples[i], 0), bench::spread(bench::ratio(samples[i], samples[0]), 2), bench::fixed(last[i].bytes_per_node),
+        table.row({subjects[i].name, bench::spread(samples[i], 0), bench::spread(bench::ratio(samples[i], samples[0]), 2),
+                   bench::fixed(last[i].bytes_per_node),
                    last[i].then_milliseconds != 0 ? bench::spread(saving[i], 0) : "durable already (on persistent memory)"});
     }
     table.print();
-    std::printf("bytes per node: taiyen: pages written, the heap's metadata included; Boost: get_free_memory() before and after; libpmemobj: stats.heap.curr_allocated, "
-                "which leaves out its chunk metadata\n");
+    std::printf(
+        "bytes per node: taiyen: pages written, the heap's metadata included; Boost: get_free_memory() before and after; libpmemobj: "
+        "stats.heap.curr_allocated, "
+        "which leaves out its chunk metadata\n");
     return 0;
 }
 
@@ -199,6 +202,7 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "What does it cost to fill a map of a million nodes that lives in a file, in time and in bytes?", 5, bench::Priority::normal));
+        return run(bench::Options(argc, argv, "What does it cost to fill a map of a million nodes that lives in a file, in time and in bytes?", 5,
+                                  bench::Priority::normal));
     });
 }

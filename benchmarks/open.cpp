@@ -91,7 +91,9 @@ int run(const bench::Options& options) {
         }
         table.print();
     }
-    std::printf("page faults, bytes and calls are those of the last opening, the constructor alone; the faults are the process's, not the heap's pages only\n");
+    std::printf(
+        "page faults, bytes and calls are those of the last opening, the constructor alone; the faults are the process's, not the heap's pages "
+        "only\n");
     return 0;
 }
 
@@ -99,6 +101,8 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "How long does a heap of 1 TiB capacity take to open with 512 MiB in it, for writing and read-only, and what does it read?", 21, bench::Priority::real_time));
+        return run(bench::Options(
+            argc, argv, "How long does a heap of 1 TiB capacity take to open with 512 MiB in it, for writing and read-only, and what does it read?",
+            21, bench::Priority::real_time));
     });
 }

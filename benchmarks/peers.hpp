@@ -28,16 +28,20 @@ namespace bench {
 inline void print_peers() {
     std::printf("taiyen: ArchiveHeap, default options; blocks become durable with the next snapshot()\n");
 #ifdef TAIYEN_BENCH_BOOST
-    std::printf("Boost.Interprocess %s: managed_mapped_file, rbtree_best_fit; \"no lock\" with null_mutex_family, its fastest setting (taiyen's heap takes no lock either); "
-                "never synced\n",
-                TAIYEN_BENCH_BOOST);
+    std::printf(
+        "Boost.Interprocess %s: managed_mapped_file, rbtree_best_fit; \"no lock\" with null_mutex_family, its fastest setting (taiyen's heap takes "
+        "no lock either); "
+        "never synced\n",
+        TAIYEN_BENCH_BOOST);
 #else
     std::printf("Boost.Interprocess: built without it (libboost1.81-dev)\n");
 #endif
 #ifdef TAIYEN_BENCH_PMEMOBJ
-    std::printf("libpmemobj %s: atomic API (no transactions), destination in volatile memory, PMEM_IS_PMEM_FORCE=1: cache lines are flushed, msync is never called, its "
-                "fastest setting on a disk\n",
-                TAIYEN_BENCH_PMEMOBJ);
+    std::printf(
+        "libpmemobj %s: atomic API (no transactions), destination in volatile memory, PMEM_IS_PMEM_FORCE=1: cache lines are flushed, msync is never "
+        "called, its "
+        "fastest setting on a disk\n",
+        TAIYEN_BENCH_PMEMOBJ);
 #else
     std::printf("libpmemobj: built without it (libpmemobj-dev)\n");
 #endif

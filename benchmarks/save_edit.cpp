@@ -68,7 +68,8 @@ Save save_fresh(const std::filesystem::path& path, taiyen::PageTrackerChoice tra
 }
 
 template <class Heap>
-void fresh_heaps(const bench::Options& options, const std::filesystem::path& path, std::size_t megabytes, taiyen::PageTrackerChoice tracker, bench::DirectFile& bare) {
+void fresh_heaps(const bench::Options& options, const std::filesystem::path& path, std::size_t megabytes, taiyen::PageTrackerChoice tracker,
+                 bench::DirectFile& bare) {
     struct Case {
         std::string name;
         std::size_t touched;
@@ -111,8 +112,8 @@ void fresh_heaps(const bench::Options& options, const std::filesystem::path& pat
     if (calls_max != calls_min) {
         std::printf(" to %llu", static_cast<unsigned long long>(calls_max));
     }
-    std::printf(", of at most %llu bytes; the bare write: one of %zu bytes, O_DIRECT|O_DSYNC, into blocks written before\n\n", static_cast<unsigned long long>(bytes),
-                record_bytes);
+    std::printf(", of at most %llu bytes; the bare write: one of %zu bytes, O_DIRECT|O_DSYNC, into blocks written before\n\n",
+                static_cast<unsigned long long>(bytes), record_bytes);
 }
 
 /// Many edits in one opening: what a program pays on average, checkpoints included.
@@ -137,7 +138,8 @@ void steady(const bench::Options& options, const std::filesystem::path& path, be
     }
     heap.close();
     bench::Table table({"", "saves", "µs", "mean, µs"});
-    table.row({"bare direct synchronous write of the same bytes", std::to_string(saves), bench::spread(bare_times), bench::fixed(bare_total / saves)});
+    table.row(
+        {"bare direct synchronous write of the same bytes", std::to_string(saves), bench::spread(bare_times), bench::fixed(bare_total / saves)});
     table.row({"snapshot() with one durable write", std::to_string(single.size()), bench::spread(single), ""});
     table.row({"snapshot() with a checkpoint", std::to_string(checkpoint.size()), bench::spread(checkpoint), ""});
     table.row({"all of them", std::to_string(saves), "", bench::fixed(total / saves)});
@@ -150,7 +152,8 @@ void all(const bench::Options& options, const bench::Folder& folder, std::size_t
     const auto path = folder / (std::string(kind) + ".tyn");
     bench::make_heap<Heap>(path, megabytes << 20U);
     bench::DirectFile bare(folder / (std::string(kind) + ".bare"), std::size_t{1} << 20U);
-    for (const auto& [tracker, name] : {std::pair{taiyen::PageTrackerChoice::scan, "PAGEMAP_SCAN"}, std::pair{taiyen::PageTrackerChoice::pagemap, "pagemap"}}) {
+    for (const auto& [tracker, name] :
+         {std::pair{taiyen::PageTrackerChoice::scan, "PAGEMAP_SCAN"}, std::pair{taiyen::PageTrackerChoice::pagemap, "pagemap"}}) {
         std::printf("%s of %zu MiB, freshly opened, six pages edited, written pages found by %s\n", kind, megabytes, name);
         bench::settle(folder / "settle");
         try {
@@ -176,5 +179,6 @@ int run(const bench::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return bench::guarded([&] { return run(bench::Options(argc, argv, "What does saving six edited pages of a 512 MiB heap cost?", 15, bench::Priority::real_time)); });
+    return bench::guarded(
+        [&] { return run(bench::Options(argc, argv, "What does saving six edited pages of a 512 MiB heap cost?", 15, bench::Priority::real_time)); });
 }

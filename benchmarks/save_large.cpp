@@ -74,7 +74,8 @@ int run(const bench::Options& options) {
         return bench::microseconds_of([&] {
                    first.write_all(content);
                    second.write_all(content);
-               }) / 1000;
+               }) /
+               1000;
     };
     const std::vector<bench::Contender> contenders{{"the same bytes written twice", twice},
                                                    {"ArchiveHeap::snapshot()", [&] { return archive.save(); }},
@@ -96,6 +97,7 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "How fast are 256 MiB of written pages saved, compared with writing the same bytes twice sequentially?", 5, bench::Priority::real_time));
+        return run(bench::Options(argc, argv, "How fast are 256 MiB of written pages saved, compared with writing the same bytes twice sequentially?",
+                                  5, bench::Priority::real_time));
     });
 }
