@@ -760,6 +760,7 @@ std::shared_ptr<Node> SimulatedStorage::make_node(std::uint64_t device) {
 void SimulatedStorage::put(const fs::path& path, std::shared_ptr<Node> node) {
     const std::scoped_lock lock(mutex_);
     names_changed();
+    node->synced();
     durable_names_[path.lexically_normal()] = node;
     names_[path.lexically_normal()] = std::move(node);
 }

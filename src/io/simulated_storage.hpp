@@ -51,7 +51,7 @@ public:
     void mark();
     void rollback();
 
-    /// The files by name: what a test looks at, or puts there, past every handle, lock and recorder. Changes made so count as durable.
+    /// The files by name: what a test looks at, or puts there, past every handle, lock and recorder. What is put there is durable, name and content.
     std::map<std::filesystem::path, std::shared_ptr<Node>> files() const;
     std::shared_ptr<Node> node(const std::filesystem::path& path) const;  ///< null: none
     std::shared_ptr<Node> make_node(std::uint64_t device = 1);

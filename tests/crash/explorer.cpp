@@ -29,10 +29,6 @@ constexpr std::array<const char*, 20> select_names{"none",      "all",          
 /// The state being checked, for the signal handlers.
 std::array<char, 256> current_state{};
 
-void note_current(const std::string& text) {
-    std::strncpy(current_state.data(), text.c_str(), current_state.size() - 1);
-}
-
 void died(int signal) {
     const char* const what = signal == SIGALRM ? "\nhang in crash state " : "\nfatal signal in crash state ";
     (void)!::write(STDERR_FILENO, what, std::strlen(what));
@@ -43,6 +39,8 @@ void died(int signal) {
 }
 
 }  // namespace
+
+void note_current_state(const std::string& id) { std::strncpy(current_state.data(), id.c_str(), current_state.size() - 1); }
 
 void watch_for_crashes() {
     // Memory that was freed is kept: page faults of fresh memory would cost more than recovering a small heap.
@@ -365,7 +363,7 @@ std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::S
         save = found->second;
     } else {
         ++(level.depth == 0 ? tally_.distinct : tally_.nested_distinct);
-        note_current(name);
+        note_current_state(name);
         replay.mount(selection);
         repeatable_random = mix(state, 1) | 1U;
         try {

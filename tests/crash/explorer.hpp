@@ -107,5 +107,6 @@ Replay::Selection selection_of(const StateId& id, const Replay& replay);
 
 /// What was being done is written to standard error if the program is killed by a signal or hangs.
 void watch_for_crashes();
+void note_current_state(const std::string& id);
 
 }  // namespace taiyen::crash

@@ -3,163 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <functional>
 
 #include <sys/resource.h>
 
 #include <boost/test/unit_test.hpp>
 
-#include <taiyen/base/report.hpp>
-
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "crash/budget.hpp"
 #include "crash/heap_life.hpp"
+#include "crash/heap_scenarios.hpp"
 #include "store/recovery.hpp"
 
 namespace taiyen::crash {
 namespace {
-
-/// A piece of a heap's life: what went before, and what is recorded.
-struct Scenario {
-    const char* name;
-    HeapSetup setup;
-    std::function<void(HeapLife&)> before;  ///< empty: nothing
-    std::function<void(HeapLife&)> life;
-    bool crashed_before = false;            ///< `before` ends without closing
-    bool damage_headers = false;            ///< both header slots of the backing file are lost in between
-};
-
-void small_saves(HeapLife& life, int count, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    for (int i = 0; i < count; ++i) {
-        change_something(life, random);
-        life.save();
-    }
-}
-
-void create_and_save(HeapLife& life) {
-    life.create();
-    small_saves(life, 2, 1);
-    life.close();
-}
-
-void open_save_close(HeapLife& life) {
-    life.open();
-    small_saves(life, 12, 2);
-    life.close();
-}
-
-void large_saves(HeapLife& life) {
-    life.open();
-    small_saves(life, 1, 3);
-    life.put("large", 60'000, 4);
-    life.save();
-    small_saves(life, 1, 5);
-    life.touch("large", 6);
-    life.put("large", 50'000, 7);
-    life.save();
-    life.close();
-}
-
-void give_space_back(HeapLife& life) {
-    life.open();
-    life.remove("big");
-    life.save();
-    life.close();
-    life.open();
-    life.put("again", 120'000, 8);
-    life.save();
-    life.close();
-}
-
-void with_big_object(HeapLife& life) {
-    life.create();
-    life.put("big", 200'000, 9);
-    life.put("small", 100, 10);
-    life.save();
-    life.close();
-}
-
-/// Many pages, and saves that change a few far apart: their checksums lie in different sectors of a table page.
-void with_wide_object(HeapLife& life) {
-    life.create();
-    life.put("wide", 800'000, 15);
-    life.save();
-    life.close();
-}
-
-void change_far_apart(HeapLife& life) {
-    life.open();
-    std::mt19937_64 random(16);
-    for (int i = 0; i < 6; ++i) {
-        life.touch("wide", random());
-        life.touch("wide", random());
-        life.save();
-    }
-    life.close();
-}
-
-std::vector<Scenario> scenarios() {
-    const HeapSetup archive{.kind = HeapKind::archive};
-    const HeapSetup snapshot{.kind = HeapKind::snapshot};
-    const auto create = [](HeapLife& life) {
-        life.create();
-        small_saves(life, 1, 1);
-        life.close();
-    };
-    const auto unclosed = [](HeapLife& life) {
-        life.create();
-        small_saves(life, 3, 11);
-    };
-    const auto recover = [](HeapLife& life) {
-        life.open();
-        small_saves(life, 2, 12);
-        life.close();
-    };
-    return {
-        {.name = "create-archive", .setup = archive, .before = {}, .life = create},
-        {.name = "create-snapshot", .setup = snapshot, .before = {}, .life = create},
-        {.name = "small-archive", .setup = archive, .before = create_and_save, .life = open_save_close},
-        {.name = "small-snapshot", .setup = snapshot, .before = create_and_save, .life = open_save_close},
-        {.name = "large-archive", .setup = archive, .before = create_and_save, .life = large_saves},
-        {.name = "large-snapshot", .setup = snapshot, .before = create_and_save, .life = large_saves},
-        {.name = "release-archive", .setup = archive, .before = with_big_object, .life = give_space_back},
-        {.name = "release-snapshot", .setup = snapshot, .before = with_big_object, .life = give_space_back},
-        {.name = "wide-archive", .setup = archive, .before = with_wide_object, .life = change_far_apart},
-        {.name = "wide-snapshot", .setup = snapshot, .before = with_wide_object, .life = change_far_apart},
-        {.name = "attach", .setup = snapshot,
-         .before =
-             [](HeapLife& life) {
-                 life.create();
-                 small_saves(life, 2, 13);
-                 life.close();
-             },
-         .life =
-             [](HeapLife& life) {
-                 life.open(HeapKind::snapshot);
-                 small_saves(life, 2, 14);
-                 life.close();
-             }},
-        {.name = "recover-archive", .setup = archive, .before = unclosed, .life = recover, .crashed_before = true},
-        {.name = "recover-snapshot", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true},
-        {.name = "rebuild", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
-    };
-}
-
-void stay_silent(const Incident&) noexcept {}
-
-/// Handles that die with their disk complain; that is meant here.
-class SilentReports {
-public:
-    SilentReports() : before_(set_report_handler(stay_silent)) {}
-    SilentReports(const SilentReports&) = delete;
-    SilentReports& operator=(const SilentReports&) = delete;
-    ~SilentReports() { set_report_handler(before_); }
-
-private:
-    ReportHandler before_;
-};
 
 class Planted {
 public:
@@ -187,23 +44,8 @@ Outcome run(const Scenario& scenario, const Effort& effort, const std::string& o
     std::uint64_t acknowledged = 0;
     try {
         if (scenario.before) {
-            HeapSetup setup = scenario.setup;
-            if (std::string_view(scenario.name) == "attach") {
-                setup.kind = HeapKind::archive;
-            }
-            HeapLife life(disk, nullptr, setup);
-            scenario.before(life);
-            history = life.history();
-            if (scenario.crashed_before) {
-                disk.disconnect();
-                life.abandon();
-            }
+            history = live_before(scenario, disk);
             acknowledged = history.size() - 1;
-        }
-        if (scenario.damage_headers) {
-            for (const std::uint64_t slot : {std::uint64_t{0}, std::uint64_t{page_bytes}}) {
-                disk.node(heap_path)->write(std::vector<std::byte>(512, std::byte{0x5a}), slot + 512);
-            }
         }
         base = image_of(disk);
         io::RecordingStorage recorder(disk);

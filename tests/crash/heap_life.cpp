@@ -52,7 +52,7 @@ std::uint64_t disk_sum(const io::SimulatedStorage& disk) {
 }  // namespace
 
 HeapLife::HeapLife(io::Storage& disk, io::RecordingStorage* marks, const HeapSetup& setup, History history)
-    : disk_(disk), marks_(marks), setup_(setup), history_(std::move(history)) {}
+    : disk_(disk), marks_(marks), setup_(setup), history_(std::move(history)), acknowledged_(history_.size() - 1), issued_(acknowledged_) {}
 
 PersistentOptions HeapLife::options() const {
     PersistentOptions options;
@@ -67,18 +67,28 @@ store::Tuning HeapLife::tuning() const {
     return tuning;
 }
 
-void HeapLife::create() {
+void HeapLife::issue(std::uint64_t save) {
+    issued_ = save;
     if (marks_ != nullptr) {
-        marks_->issue(1);
+        marks_->issue(save);
     }
-    heap_ = store::HeapFile::open(disk_, heap_path, store::OpenMode::create_only, setup_.kind, options(), tuning());
-    own();
+}
+
+void HeapLife::acknowledge(std::uint64_t save) {
+    acknowledged_ = save;
+    if (marks_ != nullptr) {
+        marks_->acknowledge(save);
+    }
+}
+
+void HeapLife::create() {
+    issue(1);
     model_ = {};
     history_.resize(1);
     history_.push_back(model_);
-    if (marks_ != nullptr) {
-        marks_->acknowledge(1);
-    }
+    heap_ = store::HeapFile::open(disk_, heap_path, store::OpenMode::create_only, setup_.kind, options(), tuning());
+    own();
+    acknowledge(1);
 }
 
 void HeapLife::open() { open(setup_.kind); }
@@ -144,13 +154,9 @@ void HeapLife::save() {
     std::memcpy(object(number_name), &number, sizeof number);
     std::memcpy(model_[number_name].data(), &number, sizeof number);
     history_.push_back(model_);
-    if (marks_ != nullptr) {
-        marks_->issue(number);
-    }
+    issue(number);
     heap_->save();
-    if (marks_ != nullptr) {
-        marks_->acknowledge(number);
-    }
+    acknowledge(number);
 }
 
 std::uint64_t HeapLife::compare() const {

@@ -61,11 +61,17 @@ public:
     void prove() const;
 
     const History& history() const { return history_; }
+    /// The newest save that was told to be durable, and the newest that was begun.
+    std::uint64_t acknowledged() const { return acknowledged_; }
+    std::uint64_t issued() const { return issued_; }
+    bool is_open() const { return heap_ != nullptr; }
     store::HeapFile& heap() { return *heap_; }
 
 private:
     std::byte* object(const std::string& name) const;
     void own();
+    void issue(std::uint64_t save);
+    void acknowledge(std::uint64_t save);
     PersistentOptions options() const;
     store::Tuning tuning() const;
 
@@ -74,6 +80,8 @@ private:
     HeapSetup setup_;
     History history_;
     Model model_;                  ///< of the working view
+    std::uint64_t acknowledged_ = 0;
+    std::uint64_t issued_ = 0;
     std::shared_ptr<store::HeapFile> heap_;
     std::optional<ArchiveHeap> owner_;  ///< its public face
 };
