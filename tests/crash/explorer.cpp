@@ -261,9 +261,14 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
         }
     }
     // The newest operation is what this cut is about: its states come first, then a sample of all others.
-    std::stable_partition(others.begin(), others.end(), [&](const StateId& id) { return id.select != Select::two_missing && id.a + 1 >= count; });
-    const std::size_t own = static_cast<std::size_t>(std::count_if(
-        others.begin(), others.end(), [&](const StateId& id) { return id.select != Select::two_missing && id.a + 1 >= count; }));
+    std::vector<StateId> sorted;
+    std::vector<StateId> rest;
+    for (const StateId& id : others) {
+        (id.select != Select::two_missing && id.a + 1 >= count ? sorted : rest).push_back(id);
+    }
+    const std::size_t own = sorted.size();
+    sorted.insert(sorted.end(), rest.begin(), rest.end());
+    others = std::move(sorted);
     if (others.size() > level.states_per_cut) {
         std::shuffle(others.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(own, level.states_per_cut)), others.end(), random);
         if (own > level.states_per_cut) {
