@@ -85,6 +85,9 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     // Opening looks at the heap's first page only; the kernel would fetch megabytes around it.
     const ByteCount first_chunk = std::min(mapped_, first_chunk_bytes);
     vm::set_readahead(reservation_.data(), first_chunk, false);
+    if (files.overlay.empty() && !maps_data_) {
+        heal_first_page();
+    }
     engine_ = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, nullptr, read_only_);
     vm::set_readahead(reservation_.data(), first_chunk, true);
     if (engine_->extent() > mapped_) {
@@ -108,6 +111,31 @@ HeapFile::~HeapFile() {
 }
 
 std::span<std::byte> HeapFile::live_page(PageNumber page) const { return {reservation_.data() + offset_of(page).value, page_bytes}; }
+
+void HeapFile::heal_first_page() {
+    // The engine reads the super block before anybody could call heal(): damage there is healed, or named, here.
+    const PageNumber first{0};
+    const std::uint64_t expected = table_.entry(first);
+    if (page_checksum(live_page(first), first, table_.heap()) == expected) {
+        return;
+    }
+    const AlignedBuffer good(page_bytes);
+    if (data_) {
+        data_->read_pages(first, good.span(), Via::device);
+    }
+    if (!data_ || page_checksum(good.span(), first, table_.heap()) != expected) {
+        backing_->throw_corrupt_page(first, data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
+    }
+    if (read_only_) {  // in the private view only
+        vm::protect(live_page(first).data(), page_bytes, true);
+        std::memcpy(live_page(first).data(), good.data(), page_bytes);
+        vm::protect(live_page(first).data(), page_bytes, false);
+    } else {
+        backing_->write_pages(first, good.span());
+        backing_->sync();
+    }
+    ++restoration_.pages_healed;
+}
 
 void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::File& file, const io::File* stage) {
     // A reader's view of a heap whose user crashed: what recovery would write into the files goes into private copies. The crash may have cost the file its growth:

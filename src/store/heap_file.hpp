@@ -89,6 +89,7 @@ private:
                                                    const Tuning& tuning, bool read_only);
 
     void map(ByteCount from, ByteCount to);
+    void heal_first_page();
     void apply_overlay(const std::vector<SaveRecord>& overlay, const io::File& file, const io::File* stage);
     void begin_writing();
     void attach_data();

@@ -196,6 +196,32 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_in_any_page_is_healed_from_the_other_copy) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_damaged_first_page_is_healed_by_opening_and_named_where_there_is_no_second_copy) {
+    for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{70}, std::uint64_t{4000}}) {
+        const ClosedHeap closed(true);
+        flip_bit(closed.path, store::file_offset({at}));
+        const auto before = closed.all_bytes();
+        {
+            const SnapshotHeap reader(open_read_only, closed.path);
+            BOOST_TEST(get(reader, "n7") == std::string(3000, 'h'));
+            BOOST_TEST(reader.restoration().pages_healed == 1U);
+        }
+        BOOST_TEST((closed.all_bytes() == before));
+        {
+            SnapshotHeap heap(open_only, closed.path);
+            BOOST_TEST(get(heap, "n7") == std::string(3000, 'h'));
+            BOOST_TEST(heap.restoration().pages_healed == 1U);
+        }
+        SnapshotHeap heap(open_only, closed.path);
+        BOOST_TEST(heap.restoration().pages_healed == 0U);
+        BOOST_TEST(heap.heal() == 0U);
+
+        const ClosedHeap alone(false);
+        flip_bit(alone.path, store::file_offset({at}));
+        BOOST_TEST((alone.refused() == errc::corrupt));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(damage_in_both_copies_is_corrupt_and_names_the_page) {
     const ClosedHeap closed(true);
     const std::uint64_t at = store::file_offset({20 * page_bytes + 77});

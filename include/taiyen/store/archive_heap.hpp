@@ -40,7 +40,8 @@ public:
     /// Throws: Error{already_exists | mismatch (a foreign data file stands there) | permission | no_space | address_in_use | …}; nothing half-made is left behind.
     ArchiveHeap(create_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
     /// Opens an existing heap of any kind, recovering it if its last user crashed.
-    /// Throws: Error{not_found | not_a_heap | busy | corrupt | truncated | address_in_use | …}; a file that is refused is left untouched.
+    /// Throws: Error{not_found | not_a_heap | busy | corrupt | truncated | address_in_use | …}; a file that is refused for what it is
+    /// (not a heap, another version, damaged header, foreign or missing companion, busy, taken address) is left untouched.
     ArchiveHeap(open_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
     ArchiveHeap(open_or_create_t, const std::filesystem::path& path, const PersistentOptions& options = {});
     /// Opens for reading and writes nothing at all, not even repairs; several readers may do so at once.
