@@ -1,4 +1,4 @@
-// Heaps written once by format version 1 (golden/README.md) are opened, read and used; and their bytes are looked at one by one, without the code that wrote them.
+// Heaps written once by format version 1 (tests/store/golden/README.md) are opened, read and used; and their bytes are looked at one by one, without the code that wrote them.
 
 #include <boost/test/unit_test.hpp>
 
@@ -8,8 +8,8 @@
 #include <iterator>
 
 #include "base/checksum.hpp"
-#include "golden/content.hpp"
-#include "heap_probe.hpp"
+#include "store/golden/content.hpp"
+#include "store/heap_probe.hpp"
 #include "vm/address_space.hpp"
 
 namespace {
