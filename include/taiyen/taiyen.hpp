@@ -1,6 +1,7 @@
 #pragma once
 /// Everything public, in one include.
 
+#include <taiyen/base/capture.hpp>
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/export.hpp>

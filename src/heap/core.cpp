@@ -188,6 +188,8 @@ bool HeapCore::deallocate_durable(void* block) noexcept {
     return false;
 }
 
+bool HeapCore::deallocate_lent(void* block, std::uint32_t) noexcept { return deallocate_durable(block); }
+
 void* HeapCore::allocate_scratch(ByteCount bytes, ByteCount alignment) {
     if (scratch_->in_child()) throw Error(errc::forked, path(), "the heap was opened before this process was forked; open it in this process");
     const std::lock_guard lock(scratch_->mutex);

@@ -34,6 +34,16 @@ struct CoreRanges {
     static CoreRanges at(std::uintptr_t base, ByteCount capacity);
 };
 
+/// Wants to know about stores into a heap's durable span (room change).
+class StoreListener {
+public:
+    virtual ~StoreListener() = default;
+    /// A store faulted on a page of the span. True: the page is writable now, the store may be repeated. Called in a signal handler.
+    virtual bool on_fault(void* address) noexcept = 0;
+    /// Instrumented code is about to store there. The range starts in the span. Must not allocate from the heap.
+    virtual void on_store(void* address, ByteCount length) noexcept = 0;
+};
+
 class HeapCore {
 public:
     HeapCore(const HeapCore&) = delete;
@@ -54,6 +64,14 @@ public:
     virtual bool deallocate_durable(void* block) noexcept;
     void* allocate_scratch(ByteCount bytes, ByteCount alignment);
     bool deallocate_scratch(void* block) noexcept;
+    /// A free by an object outside that had the block on loan since the scope of that serial (0: none). False: a bad free, which was reported.
+    virtual bool deallocate_lent(void* block, std::uint32_t scope) noexcept;
+    /// Serial of the open scope, 0: none. What is moved out of the heap meanwhile is lent by that scope.
+    std::uint32_t scope_serial() const noexcept { return scope_serial_.load(std::memory_order_relaxed); }
+    void set_scope_serial(std::uint32_t serial) noexcept { scope_serial_.store(serial, std::memory_order_relaxed); }
+    /// Null: nobody listens.
+    StoreListener* listener() const noexcept { return listener_.load(std::memory_order_acquire); }
+    void set_listener(StoreListener* listener) noexcept { listener_.store(listener, std::memory_order_release); }
     /// Whether this process is a forked child of the one that opened the heap.
     bool in_forked_child() const noexcept;
     /// Live scratch blocks; close() with some of them keeps the range mapped (Error{still_in_use}).
@@ -74,6 +92,8 @@ private:
     CoreRanges ranges_;
     std::unique_ptr<Scratch> scratch_;
     std::atomic<std::uint64_t> scratch_live_{0};
+    std::atomic<StoreListener*> listener_{nullptr};
+    std::atomic<std::uint32_t> scope_serial_{0};
     bool registered_ = false;
 };
 

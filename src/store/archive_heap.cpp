@@ -57,7 +57,7 @@ ArchiveHeap::~ArchiveHeap() {
         return;
     }
     try {
-        file_->close();
+        file_->abandon();
     } catch (const Error& error) {
         report({static_cast<errc>(error.code().value()), nullptr, error.what()});
     } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
 
 #include "base/checksum.hpp"
@@ -88,7 +89,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     if (files.overlay.empty() && !maps_data_) {
         heal_first_page();
     }
-    engine_ = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, nullptr, read_only_);
+    make_engine();
     vm::set_readahead(reservation_.data(), first_chunk, true);
     if (engine_->extent() > mapped_) {
         throw Error(errc::corrupt, paths_.backing, file_offset({0}), "the heap's first page speaks of more than the file holds; restore it from a copy");
@@ -102,9 +103,35 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     }
 }
 
+void HeapFile::make_engine() {
+    heap::WriteObserver* const observer = participant_ ? participant_->observer() : nullptr;
+    engine_ = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, observer, read_only_);
+}
+
+void HeapFile::join(std::shared_ptr<SnapshotParticipant> participant) {
+    check_usable(false);
+    TAIYEN_CHECK(participant_ == nullptr);
+    participant_ = std::move(participant);
+    make_engine();  // an engine's observer is for life; what is lost with the old one are hints
+}
+
+void HeapFile::leave() noexcept {
+    if (const std::shared_ptr<SnapshotParticipant> leaving = std::move(participant_)) {
+        participant_.reset();
+        leaving->left();
+        if (open_) {
+            make_engine();
+        }
+    }
+}
+
+bool HeapFile::deallocate_lent(void* block, std::uint32_t scope) noexcept {
+    return participant_ ? participant_->free_lent(block, scope) : deallocate_durable(block);
+}
+
 HeapFile::~HeapFile() {
     try {
-        close();
+        abandon();
     } catch (const std::exception& error) {
         report({errc::io_error, nullptr, error.what()});
     }
@@ -227,6 +254,9 @@ void HeapFile::extend(ByteCount extent_bytes) {
             data_->allocate(mapped_, extent_bytes);
         }
         map(mapped_, extent_bytes);
+        if (participant_) {
+            participant_->extended(mapped_, extent_bytes);
+        }
     } catch (const Error& error) {
         if (error.code() == errc::no_space) {
             throw HeapFull(extent_bytes - mapped_, 0, HeapFull::Cause::disk);
@@ -352,10 +382,22 @@ void HeapFile::remove_journal() {
 }
 
 void HeapFile::close() {
+    if (open_ && participant_ && !in_forked_child()) {
+        participant_->before_close();
+    }
+    abandon();
+}
+
+void HeapFile::abandon() {
     if (!open_) {
         return;
     }
     open_ = false;
+    leave();
+    close_files();
+}
+
+void HeapFile::close_files() {
     if (in_forked_child()) {
         // A forked child: the mapping was not inherited, the files are the parent's.
         reservation_.leak();

@@ -24,6 +24,7 @@
 #include "heap/foreign_pointers.hpp"
 #include "log/ring.hpp"
 #include "store/recovery.hpp"
+#include "store/snapshot_participant.hpp"
 #include "vm/page_tracker.hpp"
 
 namespace taiyen::store {
@@ -55,8 +56,16 @@ public:
     std::uint64_t heal();
     /// The pages that were written since the last save.
     std::vector<WrittenRange> written_ranges() const;
-    /// Closes without saving. Throws: Error{still_in_use} after everything was closed.
+    /// Closes without saving. Throws: Error{still_in_use} after everything was closed; Error{scope_open}: nothing was closed.
     void close();
+    /// Closes whatever the participant says; for destructors.
+    void abandon();
+
+    /// From now on the participant takes part in saves and growth. The engine tells its observer about its writes. Requires: none joined before.
+    void join(std::shared_ptr<SnapshotParticipant> participant);
+    void leave() noexcept;
+    SnapshotParticipant* participant() const { return participant_.get(); }
+    bool deallocate_lent(void* block, std::uint32_t scope) noexcept override;
     bool is_open() const noexcept { return open_; }
 
     HeapKind kind() const { return kind_; }
@@ -94,6 +103,8 @@ private:
     void begin_writing();
     void attach_data();
     void remove_journal();
+    void close_files();
+    void make_engine();
 
     /// A page whose bytes differ from the newest save.
     struct ChangedPage {
@@ -143,6 +154,7 @@ private:
     vm::PageTracker tracker_;
     mutable PageTable table_;  ///< loads on use
     std::unique_ptr<heap::Engine> engine_;
+    std::shared_ptr<SnapshotParticipant> participant_;
     Restoration restoration_;
 
     Generation generation_;        ///< of the newest save

@@ -23,13 +23,21 @@ constexpr ByteCount base_batch_bytes = ByteCount{256} << 10U;
 
 void HeapFile::save() {
     check_usable(false);
+    if (participant_) {
+        participant_->before_save();
+    }
     const std::vector<vm::PageRun> runs = written_runs();
     const heap::ForeignPointerScan scan(*this);
     std::vector<ChangedPage> changed = changed_pages(runs, &scan);
+    if (!changed.empty()) {
+        save_changed(changed, false);
+    }
+    if (participant_) {
+        participant_->saved();
+    }
     if (changed.empty()) {
         return;
     }
-    save_changed(changed, false);
     std::uint64_t written = 0;
     for (const vm::PageRun& run : runs) {
         written += run.count;
@@ -104,6 +112,9 @@ bool HeapFile::check_base(PageNumber page) {
         backing_->throw_corrupt_page(page, "its checksum differs, so the change on top of it can't be saved");
     }
     const std::span<std::byte> live = live_page(page);
+    if (participant_) {
+        participant_->about_to_repair(page);
+    }
     for (std::size_t i = 0; i < page_bytes; ++i) {
         if (live[i] == base[i]) {
             live[i] = good.data()[i];

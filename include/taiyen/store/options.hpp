@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include <taiyen/base/capture.hpp>
 #include <taiyen/base/export.hpp>
 
 namespace taiyen {
@@ -19,12 +20,6 @@ inline constexpr open_only_t open_only{};
 inline constexpr open_or_create_t open_or_create{};
 inline constexpr open_read_only_t open_read_only{};
 
-/// How writes of the program become known (rooms change, txn). Archive and snapshot heaps without a history need none of it.
-enum class Capture { pages, stores, declared };
-/// When a commit returns.
-enum class Durability { sync, async };
-/// How often the audit proves that no write escaped capture.
-enum class Audit { off, snapshot, scope };
 /// Pages of memory under a heap.
 enum class PageSize { automatic, base, huge };
 /// How written pages are found (taiyen stats prints the one in use); `automatic` takes the fastest that the kernel has.

@@ -1,0 +1,85 @@
+#pragma once
+/// Recorder: knows what was written into a heap's durable span since the last cut, and can take it back.
+///
+/// One implementation per `Capture` value; all give the same change set for the same program. A recorder decides nothing about durability or about steps:
+/// the rooms above cut, restore and apply.
+///
+/// (I1) From `start` on, every change of the span since the last cut is in the next cut, or taken back by `restore`: stores of the program as far as the mode sees them,
+///      metadata writes of the engine (announced through WriteObserver) always.
+/// (I2) `restore` and `apply` allocate nothing and can't fail: memory for the bytes before is reserved when a range opens, before it can be written.
+/// (I3) A cut that throws has changed nothing: it can be repeated, or `restore` can follow.
+/// (I4) Whatever the recorder writes itself (restore, apply) is not a change: the next cut doesn't show it; the engine forgets its hints about those ranges.
+/// Thread rule: external lock, as the heap; faults and store hooks come from the thread that stores.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <taiyen/base/capture.hpp>
+#include <taiyen/base/units.hpp>
+
+#include "change/change_set.hpp"
+#include "heap/core.hpp"
+#include "heap/engine.hpp"
+
+namespace taiyen::change {
+
+/// What capturing has cost so far; for benchmarks, tests and `stats()`.
+struct RecorderCounters {
+    std::uint64_t cuts = 0;
+    std::uint64_t faults = 0;          ///< pages mode: protection faults taken
+    std::uint64_t pages_compared = 0;  ///< pages mode
+    std::uint64_t pages_hot = 0;       ///< pages mode: writable between scopes now
+    std::uint64_t stores = 0;          ///< stores mode: hooks that hit the heap
+};
+
+class Recorder : public heap::WriteObserver, public heap::StoreListener {
+public:
+    /// `core` outlives the recorder; [0, mapped) of its durable span is readable and writable. Nothing is captured before `start`.
+    /// Throws: Error{not_instrumented} (stores mode, and no instrumented code is part of the program), std::bad_alloc, HeapFull{address_space}.
+    static std::unique_ptr<Recorder> make(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit);
+    ~Recorder() override = default;
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    virtual Capture mode() const = 0;
+    /// Capture begins: the state of the span now is the base of the first cut; the recorder listens to the core's stores. The engine's observer is set by the owner of the engine.
+    virtual void start() = 0;
+    /// Capture ends; changes since the last cut stay as they are and are forgotten.
+    virtual void stop() noexcept = 0;
+
+    /// Bracket the outermost scope on the calling thread: who may store, and when pages that are no longer in use are protected again. Not nested.
+    /// Throws: Error{stray_write} if somebody replaced the fault handler and passes nothing on.
+    virtual void begin_scope() = 0;
+    virtual void end_scope() noexcept = 0;
+
+    /// The range is about to be written by means that the mode can't see (a system call, declared mode): open it. Throws: std::bad_alloc, Error{invalid_argument} (outside the span).
+    virtual void touch(HeapOffset where, ByteCount length) = 0;
+
+    /// Appends what changed since the last cut to `out`; the state now is the base of the next one. Throws: std::bad_alloc; Error{uncaptured_store} (audit).
+    virtual void cut(ChangeSet& out) = 0;
+    /// Whether a cut would certainly be empty; cheap, may say false for an empty one.
+    virtual bool certainly_unchanged() const = 0;
+    /// Takes back everything since the last cut.
+    virtual void restore() noexcept = 0;
+
+    /// The first place where the heap's bytes are not those that the set was recorded against (backward: its bytes after; forward: its bytes before).
+    /// Requires: nothing changed since the last cut. Zeroed runs and procedures are not compared. Writes nothing.
+    virtual std::optional<HeapOffset> conflict(const ChangeSetView& changes, Direction direction) const;
+    /// Puts the bytes of one direction in place. Procedure entries are skipped: the caller calls them. Requires: nothing changed since the last cut.
+    virtual void apply(const ChangeSetView& changes, Direction direction) noexcept = 0;
+    /// Makes room so that `apply` of that set needs none. Throws: std::bad_alloc.
+    virtual void reserve_for(const ChangeSetView& changes) = 0;
+
+    /// The span grew: [from, to) is mapped, writable, zero. Throws: HeapFull{address_space}.
+    virtual void extended(ByteCount from, ByteCount to) = 0;
+    /// Proves that nothing was written that no cut has shown. Requires: just cut. Throws: Error{uncaptured_store} naming the block.
+    virtual void audit() const = 0;
+
+    virtual RecorderCounters counters() const = 0;
+
+protected:
+    Recorder() = default;
+};
+
+}  // namespace taiyen::change

@@ -1,0 +1,39 @@
+#pragma once
+/// SnapshotParticipant: how capture and history take part in a heap's life without store knowing them.
+///
+/// Calls come in the order of the heap's own life, on the thread that uses the heap. What throws before anything was written leaves the heap as it was.
+/// Thread rule: as the heap.
+
+#include <cstdint>
+
+#include <taiyen/base/units.hpp>
+
+#include "heap/engine.hpp"
+
+namespace taiyen::store {
+
+class SnapshotParticipant {
+public:
+    virtual ~SnapshotParticipant() = default;
+
+    /// Who is told about the engine's metadata writes; asked once, when the participant joins. May be null.
+    virtual heap::WriteObserver* observer() = 0;
+
+    /// A save begins; what belongs into it must be in the span (or the annex) on return. Throws: Error{scope_open | …}: nothing is saved.
+    virtual void before_save() = 0;
+    /// What was saved is durable.
+    virtual void saved() noexcept = 0;
+    /// The span grew: [from, to) is mapped, writable and zero. Throws: HeapFull; then the heap does not grow.
+    virtual void extended(ByteCount from, ByteCount to) = 0;
+    /// Store is about to put good bytes of a damaged page under the program's changes of it.
+    virtual void about_to_repair(PageNumber page) = 0;
+    /// The program asks to close. Throws: Error{scope_open}: the heap stays open. A destructor doesn't ask: `left` comes at once.
+    virtual void before_close() = 0;
+    /// The heap is done with its participant: unsaved changes are about to be dropped, then the span is unmapped.
+    virtual void left() noexcept = 0;
+    /// A durable block that was lent to an object outside is freed by it; `scope` is the serial of the scope it was lent in, 0: none.
+    /// False: a bad free, which was reported.
+    virtual bool free_lent(void* block, std::uint32_t scope) noexcept = 0;
+};
+
+}  // namespace taiyen::store
