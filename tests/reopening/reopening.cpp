@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <set>
 
-#include "reopening/document.hpp"
+#include <taiyen/taiyen.hpp>
+
+#include "containers/document.hpp"
 #include "scratch_directory.hpp"
 
 extern char** environ;
@@ -20,9 +22,9 @@ extern char** environ;
 namespace {
 
 using namespace taiyen;
-using reopening::Document;
-using reopening::InHeap;
-using reopening::InMemory;
+using test::Document;
+using test::InHeap;
+using test::InMemory;
 
 int failures = 0;
 
@@ -50,18 +52,18 @@ int step(unsigned number, const char* path) {
     std::fflush(stdout);
     Document<InMemory> expected;
     for (unsigned earlier = 0; earlier < number; ++earlier) {
-        reopening::change(expected, earlier);
+        test::change(expected, earlier);
     }
     SnapshotHeap heap(open_or_create, path);
     CurrentHeap current(heap);
     auto& document = heap.find_or_construct<Document<InHeap>>("document");
-    expect(reopening::describe(document) == reopening::describe(expected), "the document is what the earlier processes left");
+    expect(test::describe(document) == test::describe(expected), "the document is what the earlier processes left");
     expect(heap.verify().ok(), "verify() is clean");
     expect(number == 0 || throws(errc::type_mismatch, [&] { heap.find<taiyen::vector<int>>("document"); }), "another type is refused");
     expect(number == 0 || throws(errc::name_taken, [&] { heap.construct<int>("document", 1); }), "a taken name is refused");
-    reopening::change(document, number);
-    reopening::change(expected, number);
-    expect(reopening::describe(document) == reopening::describe(expected), "a step has the same result in the heap and in memory");
+    test::change(document, number);
+    test::change(expected, number);
+    expect(test::describe(document) == test::describe(expected), "a step has the same result in the heap and in memory");
     heap.snapshot();
     if (failures != 0) {
         return 1;

@@ -1,79 +1,18 @@
 #pragma once
-/// One document in all standard containers, once with std:: and once with taiyen:: types, changed by the same seeded program.
-
-#include <taiyen/taiyen.hpp>
+/// One document in every standard container, in a heap and in ordinary memory, changed by the same seeded program.
 
 #include <algorithm>
-#include <deque>
-#include <forward_list>
-#include <list>
-#include <map>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
-namespace reopening {
+#include "containers/families.hpp"
 
-struct InMemory {
-    using string = std::string;
-    template <class T>
-    using vector = std::vector<T>;
-    template <class T>
-    using deque = std::deque<T>;
-    template <class T>
-    using list = std::list<T>;
-    template <class T>
-    using forward_list = std::forward_list<T>;
-    template <class K, class V>
-    using map = std::map<K, V>;
-    template <class K, class V>
-    using multimap = std::multimap<K, V>;
-    template <class K>
-    using set = std::set<K>;
-    template <class K>
-    using multiset = std::multiset<K>;
-    template <class K, class V>
-    using unordered_map = std::unordered_map<K, V>;
-    template <class K, class V>
-    using unordered_multimap = std::unordered_multimap<K, V>;
-    template <class K>
-    using unordered_set = std::unordered_set<K>;
-    template <class K>
-    using unordered_multiset = std::unordered_multiset<K>;
-};
-
-struct InHeap {
-    using string = taiyen::string;
-    template <class T>
-    using vector = taiyen::vector<T>;
-    template <class T>
-    using deque = taiyen::deque<T>;
-    template <class T>
-    using list = taiyen::list<T>;
-    template <class T>
-    using forward_list = taiyen::forward_list<T>;
-    template <class K, class V>
-    using map = taiyen::map<K, V>;
-    template <class K, class V>
-    using multimap = taiyen::multimap<K, V>;
-    template <class K>
-    using set = taiyen::set<K>;
-    template <class K>
-    using multiset = taiyen::multiset<K>;
-    template <class K, class V>
-    using unordered_map = taiyen::unordered_map<K, V>;
-    template <class K, class V>
-    using unordered_multimap = taiyen::unordered_multimap<K, V>;
-    template <class K>
-    using unordered_set = taiyen::unordered_set<K>;
-    template <class K>
-    using unordered_multiset = taiyen::unordered_multiset<K>;
-};
+namespace taiyen::test {
 
 /// A plain struct: no allocator plumbing.
 template <class In>
@@ -235,4 +174,4 @@ std::string describe(const Document<In>& d) {
     return out;
 }
 
-}  // namespace reopening
+}  // namespace taiyen::test
