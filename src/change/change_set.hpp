@@ -86,6 +86,8 @@ public:
     void append(const ChangeSetView& later);
 
     void clear() noexcept { bytes_.clear(); }
+    /// Drops what was added since `size()` was `size`.
+    void truncate(ByteCount size) noexcept { bytes_.erase(bytes_.begin() + static_cast<std::ptrdiff_t>(size), bytes_.end()); }
     void reserve(ByteCount bytes) { bytes_.reserve(bytes); }
     bool empty() const { return bytes_.empty(); }
     /// Bytes of the serialised form.
