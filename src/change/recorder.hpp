@@ -64,7 +64,8 @@ public:
     virtual void restore() noexcept = 0;
 
     /// The first place where the heap's bytes are not those that the set was recorded against (backward: its bytes after; forward: its bytes before).
-    /// Requires: nothing changed since the last cut. Zeroed runs and procedures are not compared. Writes nothing.
+    /// Requires: nothing changed since the last cut. Writes nothing. Not compared: procedures, zeroed runs, and backward the targets of moved pages (what they were copied
+    /// from may be long gone). Throws: std::bad_alloc, only if there is a conflict or entries overlap.
     virtual std::optional<HeapOffset> conflict(const ChangeSetView& changes, Direction direction) const;
     /// Puts the bytes of one direction in place. Procedure entries are skipped: the caller calls them. Requires: nothing changed since the last cut.
     virtual void apply(const ChangeSetView& changes, Direction direction) noexcept = 0;
@@ -79,7 +80,11 @@ public:
     virtual RecorderCounters counters() const = 0;
 
 protected:
-    Recorder() = default;
+    explicit Recorder(heap::HeapCore& core) : core_(core) {}
+
+    std::byte* span() const { return reinterpret_cast<std::byte*>(core_.ranges().durable); }
+
+    heap::HeapCore& core_;
 };
 
 }  // namespace taiyen::change

@@ -161,6 +161,18 @@ Reservation::Reservation(std::uintptr_t address, ByteCount length) {
     length_ = length;
 }
 
+Reservation Reservation::anywhere(ByteCount length) {
+    TAIYEN_CHECK(is_page_multiple(length) && length > 0);
+    void* const got = ::mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == MAP_FAILED) {
+        throw HeapFull(length, 0, HeapFull::Cause::address_space);
+    }
+    Reservation reservation;
+    reservation.address_ = reinterpret_cast<std::uintptr_t>(got);
+    reservation.length_ = length;
+    return reservation;
+}
+
 Reservation::Reservation(Reservation&& other) noexcept
     : address_(std::exchange(other.address_, 0)), length_(std::exchange(other.length_, 0)) {}
 
@@ -238,6 +250,13 @@ void protect(void* address, ByteCount length, bool writable) {
     if (::mprotect(address, length, writable ? PROT_READ | PROT_WRITE : PROT_READ) != 0) {
         throw_refused("mprotect(2)", length);
     }
+}
+
+bool try_protect(void* address, ByteCount length, bool writable) noexcept {
+    const int before = errno;
+    const bool done = ::mprotect(address, length, writable ? PROT_READ | PROT_WRITE : PROT_READ) == 0;
+    errno = before;
+    return done;
 }
 
 void map_anonymous(void* address, ByteCount length) {

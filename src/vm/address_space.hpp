@@ -22,6 +22,8 @@ public:
     /// Throws: Error{address_in_use}, whose text names the mapping in the way and its range, or Error{out_of_address_space}.
     /// `address` and `length` are multiples of 4 KiB.
     Reservation(std::uintptr_t address, ByteCount length);
+    /// Wherever the system has room. Throws: HeapFull{address_space}.
+    static Reservation anywhere(ByteCount length);
     Reservation(Reservation&&) noexcept;
     Reservation& operator=(Reservation&&) noexcept;
     ~Reservation();
@@ -61,6 +63,8 @@ Zone default_zone();
 
 /// mprotect(2). Throws: HeapFull{address_space} if the system refuses memory for it.
 void protect(void* address, ByteCount length, bool writable);
+/// The same for signal handlers and destructors: false instead of an exception, errno untouched.
+bool try_protect(void* address, ByteCount length, bool writable) noexcept;
 /// Private anonymous zero pages over a reserved range (MAP_NORESERVE), readable and writable. Throws: HeapFull{address_space}.
 void map_anonymous(void* address, ByteCount length);
 /// Back to PROT_NONE, giving the memory up.

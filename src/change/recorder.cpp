@@ -1,0 +1,110 @@
+#include "change/recorder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <map>
+
+#include <taiyen/base/error.hpp>
+
+namespace taiyen::change {
+namespace {
+
+/// Ranges of bytes whose expected values a later change has replaced.
+class Covered {
+public:
+    void add(std::uint64_t begin, std::uint64_t end) {
+        auto at = ends_.upper_bound(begin);
+        if (at != ends_.begin() && std::prev(at)->second >= begin) --at;
+        while (at != ends_.end() && at->first <= end) {
+            begin = std::min(begin, at->first);
+            end = std::max(end, at->second);
+            at = ends_.erase(at);
+        }
+        ends_.emplace(begin, end);
+    }
+    /// Calls `visit(begin, end)` for the parts of the range that are not covered.
+    template <class F>
+    void for_each_gap(std::uint64_t begin, std::uint64_t end, F&& visit) const {
+        auto at = ends_.upper_bound(begin);
+        if (at != ends_.begin() && std::prev(at)->second > begin) --at;
+        for (; at != ends_.end() && at->first < end; ++at) {
+            if (begin < at->first) visit(begin, at->first);
+            begin = std::max(begin, at->second);
+        }
+        if (begin < end) visit(begin, end);
+    }
+
+private:
+    std::map<std::uint64_t, std::uint64_t> ends_;  ///< begin → end, disjoint
+};
+
+/// What the heap must hold where the entry is about to be applied; `compared`: whether that is known at all.
+struct Expectation {
+    bool compared = false;
+    std::span<const std::byte> bytes;  ///< empty: zeros
+};
+
+Expectation expected_by(const Entry& entry, Direction direction) {
+    switch (entry.kind) {
+        case EntryKind::bytes: return {true, direction == Direction::backward ? entry.after : entry.before};
+        case EntryKind::pages_moved: return {direction == Direction::forward, entry.before};
+        case EntryKind::zeroed_run:
+        case EntryKind::procedure: break;
+    }
+    return {};
+}
+
+/// Offset within the range of the first byte that is not as expected.
+std::optional<std::uint64_t> first_difference(const std::byte* now, std::span<const std::byte> expected, ByteCount length) {
+    if (expected.empty()) {
+        const auto* const found = std::find_if(now, now + length, [](std::byte b) { return b != std::byte{0}; });
+        if (found == now + length) return std::nullopt;
+        return static_cast<std::uint64_t>(found - now);
+    }
+    if (std::memcmp(now, expected.data(), length) == 0) return std::nullopt;
+    return static_cast<std::uint64_t>(std::mismatch(now, now + length, expected.data()).first - now);
+}
+
+}  // namespace
+
+std::optional<HeapOffset> Recorder::conflict(const ChangeSetView& changes, Direction direction) const {
+    const std::byte* const base = span();
+    bool suspicious = false;
+    changes.for_each(direction, [&](const Entry& entry) {
+        const Expectation expectation = expected_by(entry, direction);
+        suspicious = suspicious || (expectation.compared && first_difference(base + entry.where.value, expectation.bytes, entry.length));
+    });
+    if (!suspicious) return std::nullopt;
+
+    // Appended sets overlap: what an entry visited earlier replaces is not in the heap now, and is not expected there.
+    Covered covered;
+    std::optional<HeapOffset> found;
+    changes.for_each(direction, [&](const Entry& entry) {
+        if (found || entry.kind == EntryKind::procedure) return;
+        const std::uint64_t end = entry.where.value + entry.length;
+        if (const Expectation expectation = expected_by(entry, direction); expectation.compared) {
+            covered.for_each_gap(entry.where.value, end, [&](std::uint64_t from, std::uint64_t to) {
+                if (found) return;
+                const auto expected = expectation.bytes.empty() ? expectation.bytes : expectation.bytes.subspan(from - entry.where.value, to - from);
+                if (const auto difference = first_difference(base + from, expected, to - from)) found = HeapOffset{from + *difference};
+            });
+        }
+        covered.add(entry.where.value, end);
+    });
+    return found;
+}
+
+std::unique_ptr<Recorder> Recorder::make(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit) {
+    switch (mode) {
+        case Capture::pages: break;
+        case Capture::stores:
+        case Capture::declared: break;
+    }
+    (void)core;
+    (void)mapped;
+    (void)audit;
+    throw Error(errc::invalid_argument, "this way of capturing writes is not part of this build");
+}
+
+}  // namespace taiyen::change

@@ -1,0 +1,37 @@
+#pragma once
+/// SideMemory: anonymous memory beside a heap that becomes usable as the heap grows: twins, shadows, tables of pages.
+///
+/// Its address never changes and a signal handler may use it: what was grown into can be written without asking anybody. Unused pages cost nothing.
+/// A limit on the process's data (ulimit -d, strict overcommit) is met as the heap grows, not for its whole capacity.
+/// Thread rule: external lock for `grow`.
+
+#include <algorithm>
+
+#include <taiyen/base/units.hpp>
+
+#include "vm/address_space.hpp"
+
+namespace taiyen::change {
+
+class SideMemory {
+public:
+    SideMemory() = default;
+    /// Throws: HeapFull{address_space}.
+    explicit SideMemory(ByteCount capacity) : reservation_(vm::Reservation::anywhere(round_up(std::max<ByteCount>(capacity, 1), page_bytes))) {}
+
+    std::byte* data() const { return reservation_.data(); }
+    /// Makes [0, bytes) usable; fresh bytes are zero. Throws: HeapFull{address_space}; then nothing changed.
+    void grow(ByteCount bytes) {
+        const ByteCount wanted = std::min<ByteCount>(round_up(bytes, step), reservation_.size());
+        if (wanted <= usable_) return;
+        vm::protect(data() + usable_, wanted - usable_, true);
+        usable_ = wanted;
+    }
+
+private:
+    static constexpr ByteCount step = ByteCount{1} << 20U;
+    vm::Reservation reservation_;
+    ByteCount usable_ = 0;
+};
+
+}  // namespace taiyen::change
