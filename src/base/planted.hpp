@@ -33,6 +33,12 @@ enum class Bug {
     remove_ring_before_clean,      ///< close: the journal is removed before the header says clean
     skip_table_write,              ///< checkpoint: the checksum table is not written
     replay_first_record_only,      ///< recovery stops after one record
+    annex_without_table,           ///< checkpoint: pages of the annex are written, their checksums are not
+    annex_after_data_sync,         ///< checkpoint: the data file gets its pages of the annex after its sync
+    annex_guessed_place,           ///< recovery puts chunks of the annex where the header lets it expect them, not where the record says
+    annex_ends_before_record,      ///< an annex that nobody opened is ended in the files, before the record that ends it
+    annex_ends_after_record,       ///< an annex that nobody opened is ended by a record of its own
+    refill_keeps_tail,             ///< a refilled data file keeps what lies behind its extents
 };
 
 #ifdef TAIYEN_PLANTED_BUGS

@@ -61,12 +61,14 @@ private:
             add(Severity::note, file.path(), 0, "its user crashed while this copy was being brought up to date; the next opening for writing goes on with that");
             return;
         }
-        File found{file, other, newest->extent, file.file().info().size_bytes};
-        // Chunk by chunk, to the file's end: what lies behind the extent must be zero.
-        for (std::size_t k = 0; store::chunk_at(k).table_file_offset < found.size; ++k) {
-            const store::Chunk chunk = store::chunk_at(k);
-            for (std::uint64_t i = 0; i < chunk.table_pages; ++i) {
-                verify_table_page(found, chunk.first_table_page + i);
+        File found{file, other, newest->extents(), file.file().info().size_bytes};
+        // Chunk by chunk, to the file's end: what lies behind the extents must be zero.
+        for (const store::Sequence sequence : {store::Sequence::span, store::Sequence::annex}) {
+            for (std::size_t k = 0; file.layout.has(sequence, k) && file.layout.table_of(sequence, k) < found.size; ++k) {
+                const store::ChunkShape& chunk = store::chunk_shapes[k];
+                for (std::uint64_t i = 0; i < chunk.table_pages; ++i) {
+                    verify_table_page(found, (sequence == store::Sequence::span ? 0 : store::annex_first_table_page) + chunk.first_table_page + i);
+                }
             }
         }
         if (found.all_sound && heap_.recovering_pages().empty() && found.root != newest->table_root) {
@@ -79,7 +81,7 @@ private:
     struct File {
         const PageFile& file;
         const PageFile* other;
-        ByteCount extent;
+        store::Extents extents;
         ByteCount size;
         std::uint64_t root = 0;
         bool all_sound = true;
@@ -94,13 +96,13 @@ private:
         const bool may_be_torn = heap_.is_recovering(cover);
         if (!store::is_sound(table, index, heap) && !may_be_torn) {
             found.all_sound = false;
-            add(Severity::healable, found.file.path(), cover.file_offset, "a page of the checksum table is damaged; it can be rebuilt from the pages that it covers");
+            add(Severity::healable, found.file.path(), found.file.layout.table_offset(index), "a page of the checksum table is damaged; it can be rebuilt from the pages that it covers");
             return;
         }
         if (table.checksum != 0) {
             found.root += mix(index, table.checksum);
         }
-        if (store::file_offset(offset_of(cover.first)) >= found.size) {
+        if (found.file.layout.file_offset(offset_of(cover.first)) >= found.size) {
             return;
         }
         buffer_.grow(store::entries_per_table_page * page_bytes);
@@ -111,7 +113,7 @@ private:
             if (may_be_torn && heap_.recovering_pages().contains(number.value)) {
                 continue;  // its bytes come from the journal; the reader has them
             }
-            const bool within = number.value < found.extent / page_bytes;
+            const bool within = found.extents.hold(number);
             const std::uint64_t expected = within ? table.entries[i] : 0;
             report_.pages_checked += within ? 1 : 0;
             if (store::page_checksum(pages.subspan(i * page_bytes, page_bytes), number, heap) != expected) {
@@ -127,8 +129,8 @@ private:
             found.other->read_pages(page, bytes.span(), Via::device);
             healable = store::page_checksum(bytes.span(), page, found.other->header.heap) == expected;
         }
-        add(healable ? Severity::healable : Severity::damage, found.file.path(), store::file_offset(offset_of(page)),
-            "page " + std::to_string(page.value) + (within ? " is damaged: its checksum differs" : " lies behind the heap's end and is not zero") +
+        add(healable ? Severity::healable : Severity::damage, found.file.path(), found.file.layout.file_offset(offset_of(page)),
+            store::text_of(page) + (within ? " is damaged: its checksum differs" : " lies behind the heap's end and is not zero") +
                 (healable ? "; the other copy is whole: heal() restores it" : ""));
     }
 
@@ -155,7 +157,7 @@ private:
 
     void verify_blocks() {
         for (const heap::Damage& damage : heap_.engine().check()) {
-            add(Severity::damage, heap_.path(), store::file_offset(damage.where), damage.what);
+            add(Severity::damage, heap_.path(), heap_.backing().layout.file_offset(damage.where), damage.what);
         }
         report_.blocks_checked = heap_.engine().stats().live_blocks;
     }

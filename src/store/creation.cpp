@@ -207,7 +207,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     const auto build = [&](const std::filesystem::path& path, const Header& of) {
         PageFile file(storage.create_unnamed(io::directory_of(path)), of);
         lock_new(file.file());
-        file.allocate(0, header.extent);
+        file.allocate({0}, header.extent);
         file.write_pages({0}, {reservation.data(), header.extent});
         for (const TablePage& page : tables) {
             file.write_table_page(page);

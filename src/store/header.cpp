@@ -9,7 +9,6 @@
 #include "heap/engine.hpp"
 #include "heap/engine_layout.hpp"
 #include "heap/geometry.hpp"
-#include "store/geometry.hpp"
 
 namespace taiyen::store {
 namespace {
@@ -54,12 +53,14 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
         block.capacity >= heap::Engine::capacity_min && block.capacity % page_bytes == 0 && block.capacity <= heap::layout::capacity_max;
     const bool extent_fits = block.extent <= block.capacity && block.extent % page_bytes == 0 && capacity_fits &&
                              block.extent >= heap::Geometry(block.capacity).region(0).first_user * page_bytes;
+    const bool annex_fits = extent_fits && block.annex_extent <= sequence_bytes_max && block.annex_extent % page_bytes == 0 && block.annex_used <= block.annex_extent &&
+                            block.annex_used % page_bytes == 0 && are_places(block.annex_places, {block.extent, block.annex_extent});
     const bool base_fits = block.base % heap::slot_bytes == 0 && block.base != 0 && block.base < address_end && capacity_fits &&
                            heap::CoreRanges::total_bytes(block.capacity) <= address_end - block.base;
     const bool counts_fit = std::max({block.sequence, block.generation, block.serial}) < count_end;
     const bool ring_fits = block.ring_kind <= RingKind::log && block.ring_capacity % page_bytes == 0 && block.ring_capacity < (std::uint64_t{1} << 40U) &&
                            block.ring_position % page_bytes == 0 && (block.ring_kind == RingKind::none) == (block.ring_capacity == 0);
-    if (!role_known || !state_known || !capacity_fits || !extent_fits || !base_fits || !ring_fits || !counts_fit || block.sequence % 2 != slot) {
+    if (!role_known || !state_known || !capacity_fits || !extent_fits || !annex_fits || !base_fits || !ring_fits || !counts_fit || block.sequence % 2 != slot) {
         return SlotProblem{errc::corrupt, "the header's fields are out of bounds"};
     }
     return std::nullopt;
@@ -86,12 +87,28 @@ Header decode(const HeaderBlock& block) {
     header.ring_capacity = block.ring_capacity;
     header.ring_start = {{block.ring_epoch}, block.ring_position, block.ring_sequence, block.ring_chain_seed};
     header.table_root = block.table_root;
+    header.annex = {block.annex_extent, block.annex_used, block.annex_places};
     return header;
 }
 
 std::span<const std::byte> bytes_of(const HeaderBlock& block) { return {reinterpret_cast<const std::byte*>(&block), sizeof block}; }
 
 }  // namespace
+
+void Header::take_content(const Header& from) {
+    state = FileState::whole;
+    filling_generation = {};
+    generation = from.generation;
+    serial = from.serial;
+    extent = from.extent;
+    annex = from.annex;
+    table_root = from.table_root;
+    ring_kind = from.ring_kind;
+    ring = from.ring;
+    ring_capacity = from.ring_capacity;
+    ring_start = from.ring_start;
+    clean = from.clean;
+}
 
 HeaderBlock encode(const Header& header) {
     HeaderBlock block{};
@@ -120,6 +137,9 @@ HeaderBlock encode(const Header& header) {
     block.ring_sequence = header.ring_start.sequence;
     block.ring_chain_seed = header.ring_start.chain_seed;
     block.table_root = header.table_root;
+    block.annex_extent = header.annex.extent;
+    block.annex_used = header.annex.used;
+    block.annex_places = header.annex.places;
     block.checksum = checksum_of(block, header.sequence % 2);
     return block;
 }

@@ -15,7 +15,7 @@
 #include "base/uuid.hpp"
 #include "io/storage.hpp"
 #include "log/ring.hpp"
-#include "store/heap_layout.hpp"
+#include "store/geometry.hpp"
 
 namespace taiyen::store {
 
@@ -30,7 +30,8 @@ struct Header {
     bool is_new = false;
     std::uintptr_t base = 0;
     ByteCount capacity = 0;
-    ByteCount extent = 0;
+    ByteCount extent = 0;  ///< of the span
+    AnnexHead annex{};
     Generation generation;
     Generation filling_generation;
     Serial serial;
@@ -41,6 +42,9 @@ struct Header {
     std::uint64_t table_root = 0;
 
     log::RingIdentity ring_identity() const { return {ring, heap, ring_capacity, false}; }
+    Extents extents() const { return {extent, annex.extent}; }
+    /// Takes over what the other copy's header says of the save that both hold now.
+    void take_content(const Header& from);
 };
 
 /// Why a slot was refused.

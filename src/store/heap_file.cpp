@@ -43,6 +43,22 @@ ByteCount automatic_dirty_limit() {
     return limit / 2;
 }
 
+/// Growth that the system refuses is a full heap.
+template <class F>
+void grow(ByteCount by, F&& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        if (error.code() == errc::no_space) {
+            throw HeapFull(by, 0, HeapFull::Cause::disk);
+        }
+        if (error.code() == errc::out_of_address_space) {
+            throw HeapFull(by, 0, HeapFull::Cause::address_space);
+        }
+        throw;
+    }
+}
+
 }  // namespace
 
 HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning, vm::Reservation reservation,
@@ -61,7 +77,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
       table_(
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {
-              if (load_table_page(*backing_, data(), index, saved_extent_, [](PageNumber) { return false; }, Via::cache, page)) {
+              if (load_table_page(*backing_, data(), index, saved_extents(), [](PageNumber) { return false; }, Via::cache, page)) {
                   ++restoration_.pages_healed;
               }
           },
@@ -70,18 +86,23 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     maps_data_ = files.map_data;
     generation_ = view().header.generation;
     saved_extent_ = view().header.extent;
+    saved_annex_ = view().header.annex;
     ByteCount extent = saved_extent_;
     for (const SaveRecord& save : files.overlay) {
         extent = std::max<ByteCount>(extent, save.head.extent);
+        saved_annex_ = save.annex;
     }
-    for_each_piece({0}, extent, [&](HeapOffset offset, ByteCount length) {
-        std::byte* at = reservation_.data() + offset.value;
-        view().file().map_private(at, length, file_offset(offset), read_only_ && files.overlay.empty() ? io::Protection::read : io::Protection::read_write);
-        vm::prepare_heap_mapping(at, length);
-    });
+    for (std::optional<PageFile>* file : {&backing_, &data_}) {
+        if (*file) {
+            (*file)->layout = FileLayout(saved_annex_.places);
+        }
+    }
+    annex_mapped_ = saved_annex_.extent;
+    annex_used_ = saved_annex_.used;
+    map({0}, extent, read_only_ && files.overlay.empty() ? io::Protection::read : io::Protection::read_write);
     mapped_ = extent;
     if (!files.overlay.empty()) {
-        apply_overlay(files.overlay, view().file(), files.stage.get());
+        apply_overlay(files.overlay, files.stage.get());
     }
     // Opening looks at the heap's first page only; the kernel would fetch megabytes around it.
     const ByteCount first_chunk = std::min(mapped_, first_chunk_bytes);
@@ -92,7 +113,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     make_engine();
     vm::set_readahead(reservation_.data(), first_chunk, true);
     if (engine_->extent() > mapped_) {
-        throw Error(errc::corrupt, paths_.backing, file_offset({0}), "the heap's first page speaks of more than the file holds; restore it from a copy");
+        throw Error(errc::corrupt, paths_.backing, backing_->layout.file_offset({0}), "the heap's first page speaks of more than the file holds; restore it from a copy");
     }
     if (files.ring) {
         ring_file_ = files.ring;
@@ -137,7 +158,11 @@ HeapFile::~HeapFile() {
     }
 }
 
-std::span<std::byte> HeapFile::live_page(PageNumber page) const { return {reservation_.data() + offset_of(page).value, page_bytes}; }
+std::span<std::byte> HeapFile::live_page(PageNumber page) const {
+    const Sequence sequence = sequence_of(page);
+    std::byte* const base = sequence == Sequence::span ? reservation_.data() : annex_.data();
+    return {base + (offset_of(page).value - start_of(sequence).value), page_bytes};
+}
 
 void HeapFile::heal_first_page() {
     // The engine reads the super block before anybody could call heal(): damage there is healed, or named, here.
@@ -164,21 +189,14 @@ void HeapFile::heal_first_page() {
     ++restoration_.pages_healed;
 }
 
-void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::File& file, const io::File* stage) {
-    // A reader's view of a heap whose user crashed: what recovery would write into the files goes into private copies. The crash may have cost the file its growth:
-    // behind its end there is nothing to copy on write.
-    const ByteCount file_bytes = round_up(file.info().size_bytes, page_bytes);
-    for_each_piece({0}, mapped_, [&](HeapOffset offset, ByteCount length) {
-        const std::uint64_t at = file_offset(offset);
-        const ByteCount there = file_bytes > at ? std::min<ByteCount>(length, file_bytes - at) : 0;
-        if (there < length) {
-            vm::map_anonymous(reservation_.data() + offset.value + there, length - there);
-        }
-    });
+void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage) {
+    // A reader's view of a heap whose user crashed: what recovery would write into the files goes into private copies.
     for (const SaveRecord& save : overlay) {
         for_each_saved_page(save, stage, [&](PageNumber page, std::uint64_t, std::span<const std::byte> image) {
             recovering_pages_.insert(page.value);
-            if (image.empty()) {
+            if (sequence_of(page) == Sequence::annex) {
+                annex_overlay_[page.value].assign(image.begin(), image.end());
+            } else if (image.empty()) {
                 std::memset(live_page(page).data(), 0, page_bytes);
             } else {
                 std::memcpy(live_page(page).data(), image.data(), page_bytes);
@@ -248,54 +266,128 @@ void HeapFile::extend(ByteCount extent_bytes) {
         }
         dirty_checked_ = extent_bytes;
     }
-    try {
-        backing_->allocate(mapped_, extent_bytes);
-        if (data_) {
-            data_->allocate(mapped_, extent_bytes);
-        }
-        map(mapped_, extent_bytes);
-        if (participant_) {
-            participant_->extended(mapped_, extent_bytes);
-        }
-    } catch (const Error& error) {
-        if (error.code() == errc::no_space) {
-            throw HeapFull(extent_bytes - mapped_, 0, HeapFull::Cause::disk);
-        }
-        if (error.code() == errc::out_of_address_space) {
-            throw HeapFull(extent_bytes - mapped_, 0, HeapFull::Cause::address_space);
-        }
-        throw;
+    grow(extent_bytes - mapped_, [&] {
+        allocate_blocks({mapped_}, extent_bytes - mapped_);
+        map({mapped_}, extent_bytes - mapped_, io::Protection::read_write);
+    });
+    if (participant_) {
+        participant_->extended(mapped_, extent_bytes);
     }
     mapped_ = extent_bytes;
 }
 
-void HeapFile::map(ByteCount from, ByteCount to) {
-    for_each_piece({from}, to - from, [&](HeapOffset offset, ByteCount length) {
-        std::byte* at = reservation_.data() + offset.value;
-        backing_->file().map_private(at, length, file_offset(offset), io::Protection::read_write);
-        vm::prepare_heap_mapping(at, length);
+void HeapFile::allocate_blocks(HeapOffset offset, ByteCount length) {
+    backing_->allocate(offset, length);
+    if (data_) {
+        data_->allocate(offset, length);
+    }
+}
+
+void HeapFile::map(HeapOffset offset, ByteCount length, io::Protection protection) {
+    // A crash may have cost the file its growth: where saves come from the journal, there is nothing behind its end to copy on write.
+    const ByteCount file_bytes = read_only_ ? round_up(view().file().info().size_bytes, page_bytes) : ~ByteCount{0};
+    for_each_piece(offset, length, [&](HeapOffset at, ByteCount part) {
+        std::byte* const address = live_page(page_of(at)).data();
+        const std::uint64_t from = view().layout.file_offset(at);
+        const ByteCount there = file_bytes > from ? std::min<ByteCount>(part, file_bytes - from) : 0;
+        if (there != 0) {
+            view().file().map_private(address, there, from, protection);
+        }
+        if (there < part) {
+            vm::map_anonymous(address + there, part - there);
+        }
+        vm::prepare_heap_mapping(address, part);
     });
 }
 
 void HeapFile::restore_blocks(HeapOffset offset, ByteCount length) {
-    try {
-        for_each_piece(offset, length, [&](HeapOffset at, ByteCount part) {
-            backing_->file().allocate(file_offset(at), part);
-            if (data_) {
-                data_->file().allocate(file_offset(at), part);
-            }
-        });
-    } catch (const Error& error) {
-        if (error.code() == errc::no_space) {
-            throw HeapFull(length, 0, HeapFull::Cause::disk);
+    grow(length, [&] { allocate_blocks(offset, length); });
+}
+
+std::byte* HeapFile::open_annex(ByteCount capacity) {
+    check_usable(read_only_);
+    const ByteCount wanted = round_up(std::max({capacity, annex_mapped_, page_bytes}), page_bytes);
+    if (annex_) {
+        if (wanted > annex_.size()) {
+            throw Error(errc::invalid_argument, paths_.backing, "its annex is open with a capacity of " + std::to_string(annex_.size()) + " bytes already, ask for no more");
         }
+        return annex_.data();
+    }
+    if (wanted > sequence_bytes_max) {
+        throw HeapFull(wanted, 0, HeapFull::Cause::address_space);
+    }
+    if (!read_only_) {
+        checkpoint();  // a save that ended the annex may stand in the ring only
+    }
+    try {
+        annex_ = vm::Reservation::anywhere(wanted);
+        grow(wanted, [&] { map(annex_start, annex_mapped_, read_only_ && annex_overlay_.empty() ? io::Protection::read : io::Protection::read_write); });
+    } catch (...) {
+        annex_ = {};
         throw;
     }
+    if (!annex_overlay_.empty()) {
+        for (const auto& [number, image] : annex_overlay_) {
+            std::byte* const page = live_page({number}).data();
+            image.empty() ? std::memset(page, 0, page_bytes) : std::memcpy(page, image.data(), page_bytes);
+        }
+        vm::protect(annex_.data(), annex_mapped_, false);
+    }
+    return annex_.data();
+}
+
+void HeapFile::extend_annex(ByteCount bytes) {
+    check_usable(false);
+    TAIYEN_CHECK(annex_is_open());
+    const ByteCount wanted = round_up(bytes, page_bytes);
+    if (wanted <= annex_used_) {
+        return;
+    }
+    if (wanted > annex_.size()) {
+        throw HeapFull(wanted - annex_used_, 0, HeapFull::Cause::address_space);
+    }
+    const FileLayout before = backing_->layout;
+    const auto lay_out = [&](const FileLayout& layout) {
+        backing_->layout = layout;
+        if (data_) {
+            data_->layout = layout;
+        }
+    };
+    try {
+        lay_out(before.with_annex(wanted, mapped_));
+        grow(wanted - annex_used_, [&] {
+            allocate_blocks({annex_start.value + annex_used_}, wanted - annex_used_);
+            if (wanted > annex_mapped_) {
+                map({annex_start.value + annex_mapped_}, wanted - annex_mapped_, io::Protection::read_write);
+            }
+        });
+    } catch (...) {
+        lay_out(before);
+        throw;
+    }
+    annex_mapped_ = std::max(annex_mapped_, wanted);
+    annex_used_ = wanted;
+}
+
+AnnexHead HeapFile::annex_head() const { return {annex_mapped_, annex_used_, backing_->layout.places_for(annex_mapped_)}; }
+
+bool HeapFile::annex_has_ended() const { return !annex_is_open() && annex_used_ != 0 && table_.entry(annex_first_page) != 0; }
+
+std::vector<vm::PageRun> HeapFile::written_span_runs() const {
+    std::vector<vm::PageRun> runs;
+    tracker_.written_pages(reservation_.data(), mapped_, runs);
+    return runs;
 }
 
 std::vector<vm::PageRun> HeapFile::written_runs() const {
-    std::vector<vm::PageRun> runs;
-    tracker_.written_pages(reservation_.data(), mapped_, runs);
+    std::vector<vm::PageRun> runs = written_span_runs();
+    if (annex_is_open() && annex_mapped_ != 0) {
+        const std::size_t span_runs = runs.size();
+        tracker_.written_pages(annex_.data(), annex_mapped_, runs);
+        for (std::size_t i = span_runs; i < runs.size(); ++i) {
+            runs[i].first += annex_first_page.value;
+        }
+    }
     return runs;
 }
 
@@ -305,7 +397,7 @@ std::vector<WrittenRange> HeapFile::written_ranges() const {
     if (read_only_) {
         return ranges;
     }
-    for (const vm::PageRun& run : written_runs()) {
+    for (const vm::PageRun& run : written_span_runs()) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
             if (saved_copies_.contains(page) && page_checksum(live_page({page}), {page}, table_.heap()) == table_.entry({page})) {
                 continue;
@@ -339,16 +431,25 @@ void HeapFile::give_back() {
     // What was saved is all that counts from here on: unsaved changes are dropped, then free pages lose their disk blocks.
     checkpoint();
     vm::drop(reservation_.data(), mapped_);
+    annex_ = {};
     saved_copies_.clear();
-    if (!metadata_is_sound()) {
-        return;  // damaged page states may call live pages free; verify() and heal() tell and repair
+    mapped_ = saved_extent_;
+    annex_mapped_ = saved_annex_.extent;
+    annex_used_ = saved_annex_.used;
+    std::vector<heap::FreeRun> runs;
+    std::vector<ChangedPage> changed;
+    if (metadata_is_sound()) {  // else damaged page states may call live pages free; verify() and heal() tell and repair
+        engine_->forget({0}, backing_->header.capacity);
+        runs = engine_->release_free_pages(16 * page_bytes);
+        changed = changed_pages(written_runs(), nullptr);
     }
-    engine_->forget({0}, backing_->header.capacity);
-    const std::vector<heap::FreeRun> runs = engine_->release_free_pages(16 * page_bytes);
+    if (annex_used_ != 0 && table_.entry(annex_first_page) == 0) {  // it ended
+        runs.push_back({annex_start, annex_used_});
+        annex_used_ = 0;
+    }
     if (runs.empty()) {
         return;
     }
-    std::vector<ChangedPage> changed = changed_pages(written_runs(), nullptr);
     for (const heap::FreeRun& run : runs) {
         for (std::uint64_t page = run.offset.value / page_bytes; page < (run.offset.value + run.length) / page_bytes; ++page) {
             if (table_.entry({page}) != 0) {
@@ -401,6 +502,7 @@ void HeapFile::close_files() {
     if (in_forked_child()) {
         // A forked child: the mapping was not inherited, the files are the parent's.
         reservation_.leak();
+        annex_.leak();
         unregister();
         return;
     }
@@ -422,9 +524,9 @@ void HeapFile::close_files() {
             }
             checkpoint();
             durable_step("closing", [&] {
-                backing_->file().resize(file_bytes_for(saved_extent_));
+                backing_->file().resize(backing_->layout.file_bytes_for(saved_extents()));
                 if (data_) {
-                    data_->file().resize(file_bytes_for(saved_extent_));
+                    data_->file().resize(backing_->layout.file_bytes_for(saved_extents()));
                 }
                 fill_header(*backing_, true);
                 backing_->write_header();
@@ -450,6 +552,7 @@ void HeapFile::close_files() {
     }
     unregister();
     engine_.reset();
+    annex_ = {};
     reservation_ = {};
     backing_.reset();
     data_.reset();

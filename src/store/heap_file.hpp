@@ -54,7 +54,7 @@ public:
     void checkpoint();
     /// Reads every page of both copies, restores damaged ones from the other copy; returns how many. Throws: Error{corrupt} if neither has it.
     std::uint64_t heal();
-    /// The pages that were written since the last save.
+    /// The pages of the span that were written since the last save.
     std::vector<WrittenRange> written_ranges() const;
     /// Closes without saving. Throws: Error{still_in_use} after everything was closed; Error{scope_open}: nothing was closed.
     void close();
@@ -67,6 +67,19 @@ public:
     SnapshotParticipant* participant() const { return participant_.get(); }
     bool deallocate_lent(void* block, std::uint32_t scope) noexcept override;
     bool is_open() const noexcept { return open_; }
+
+    /// The annex: pages beside the span that the program never sees; saved with it, in the same record, and recovered, healed and verified like it. A history lives
+    /// there. It is mapped privately, at any address: nothing in it may be an address. Page 0 says that the annex is in use by not being zero: if nobody opens the annex,
+    /// the next save that changes the heap makes page 0 zero, for then its content no longer fits; close() gives the other pages back.
+    ///
+    /// Reserves address space for `capacity` bytes (at least what is in use) and maps what the files hold. Idempotent. Throws: HeapFull{address_space},
+    /// Error{invalid_argument}: it was opened with less capacity. Where page 0 is zero, the other pages may hold garbage of an annex that ended.
+    std::byte* open_annex(ByteCount capacity);
+    bool annex_is_open() const { return static_cast<bool>(annex_); }
+    /// In use, a multiple of 4 KiB; 0: there is none, or it ended.
+    ByteCount annex_bytes() const { return annex_used_; }
+    /// Grows it to `bytes` (rounded up to 4 KiB); fresh bytes are zero. Durability: with the next save. Requires: open. Throws: HeapFull; then it is as before.
+    void extend_annex(ByteCount bytes);
 
     HeapKind kind() const { return kind_; }
     const Restoration& restoration() const { return restoration_; }
@@ -97,9 +110,11 @@ private:
     static std::shared_ptr<HeapFile> open_existing(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
                                                    const Tuning& tuning, bool read_only);
 
-    void map(ByteCount from, ByteCount to);
+    /// Maps [offset, offset + length) of span or annex from the file.
+    void map(HeapOffset offset, ByteCount length, io::Protection protection);
+    void allocate_blocks(HeapOffset offset, ByteCount length);
     void heal_first_page();
-    void apply_overlay(const std::vector<SaveRecord>& overlay, const io::File& file, const io::File* stage);
+    void apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage);
     void begin_writing();
     void attach_data();
     void remove_journal();
@@ -111,7 +126,15 @@ private:
         PageNumber page;
         std::uint64_t checksum;
     };
+    /// Private copies of span and annex, by page number.
     std::vector<vm::PageRun> written_runs() const;
+    std::vector<vm::PageRun> written_span_runs() const;
+    Extents mapped_extents() const { return {mapped_, annex_mapped_}; }
+    AnnexHead annex_head() const;
+    bool is_mapped(PageNumber page) const { return sequence_of(page) == Sequence::span || annex_is_open(); }
+    /// Whether the annex that the files hold is not the one of what is saved now.
+    bool annex_has_ended() const;
+    void end_annex(std::vector<ChangedPage>& changed);
     void will_read_tables(const std::vector<vm::PageRun>& runs) const;
     /// `scan`: refuses changed pages with a pointer that leads out of the heap; null: none is looked for.
     std::vector<ChangedPage> changed_pages(const std::vector<vm::PageRun>& runs, const heap::ForeignPointerScan* scan);
@@ -122,7 +145,7 @@ private:
     void save_small(std::vector<ChangedPage>& changed, bool punches);
     void save_large_with_data(const std::vector<ChangedPage>& changed);
     void save_large_with_stage(const std::vector<ChangedPage>& changed);
-    void write_span_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback);
+    void write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback);
     void write_tables(Generation generation);
     void write_headers();
     void fill_header(PageFile& file, bool clean);
@@ -130,6 +153,7 @@ private:
     void give_back();
     /// Whether the pages that say what is free are as they were saved. Requires: no private copies.
     bool metadata_is_sound() const;
+    Extents saved_extents() const { return {saved_extent_, saved_annex_.extent}; }
     /// Runs the step; if it throws, the heap is poisoned.
     void durable_step(const char* what, const std::function<void()>& step);
     void poison(const char* what, const char* why) noexcept;
@@ -159,11 +183,16 @@ private:
 
     Generation generation_;        ///< of the newest save
     ByteCount saved_extent_ = 0;   ///< of the newest save
+    AnnexHead saved_annex_{};      ///< of the newest save
     ByteCount mapped_ = 0;         ///< of the span
+    vm::Reservation annex_;        ///< empty: not opened
+    ByteCount annex_mapped_ = 0;   ///< what the annex has places for, also where nobody opened it
+    ByteCount annex_used_ = 0;
     ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
     bool saved_anything_ = false;
     bool maps_data_ = false;
     std::unordered_set<std::uint64_t> recovering_pages_;
+    std::map<std::uint64_t, std::vector<std::byte>> annex_overlay_;  ///< a reader's pages of the annex that come from the journal; empty: zero
 
     /// Images of saves that stand in the ring only; empty: a zero page.
     struct PendingPage {

@@ -5,7 +5,9 @@
 ///   4096  header slot 1        4 KiB
 ///   8192  chunk 0: checksum-table pages | pages of the span [0, 1 MiB)
 ///   …     chunk k: checksum-table pages | pages of the span [2^(k-1) MiB, 2^k MiB)
+///   …     among them, each behind the span chunks that the header says: chunks of the annex, of the same shape
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +26,12 @@ inline constexpr std::uint32_t byte_order_mark = 0x0102'0304;
 inline constexpr ByteCount header_slot_bytes = 4096;
 inline constexpr ByteCount chunks_offset = 2 * header_slot_bytes;
 inline constexpr ByteCount first_chunk_bytes = ByteCount{1} << 20U;
+
+/// Of the span, and of the annex: together 8 TiB each.
+inline constexpr std::size_t chunks_max = 24;
+inline constexpr ByteCount sequence_bytes_max = first_chunk_bytes << (chunks_max - 1);
+/// Chunk k of the annex lies behind so many chunks of the span; 0: it has no place.
+using AnnexPlaces = std::array<std::uint8_t, chunks_max>;
 
 /// Heaps lie below this address.
 inline constexpr std::uint64_t address_end = std::uint64_t{1} << 47U;
@@ -69,10 +77,10 @@ struct HeaderBlock {
     std::uint64_t ring_sequence;
     std::uint64_t ring_chain_seed;
     std::uint64_t table_root;  ///< sum over the written table pages of mix(index, checksum)
-    std::uint64_t history_head;
-    std::uint64_t history_tail;
-    std::uint64_t history_cursor;
-    std::uint8_t padding[4096 - 256 - 8];
+    std::uint64_t annex_extent;  ///< bytes of the annex that the file has places for; what lies behind annex_used is zero
+    std::uint64_t annex_used;
+    AnnexPlaces annex_places;
+    std::uint8_t padding[4096 - 272 - 8];
     std::uint64_t checksum;
 };
 static_assert(std::is_trivially_copyable_v<HeaderBlock>);
@@ -80,7 +88,8 @@ static_assert(offsetof(HeaderBlock, heap_uuid) == 40);
 static_assert(offsetof(HeaderBlock, role) == 104);
 static_assert(offsetof(HeaderBlock, generation) == 152);
 static_assert(offsetof(HeaderBlock, ring_kind) == 176);
-static_assert(offsetof(HeaderBlock, padding) == 256);
+static_assert(offsetof(HeaderBlock, annex_extent) == 232);
+static_assert(offsetof(HeaderBlock, padding) == 272);
 static_assert(offsetof(HeaderBlock, checksum) == 4088);
 static_assert(sizeof(HeaderBlock) == header_slot_bytes);
 
@@ -101,7 +110,7 @@ static_assert(sizeof(TablePage) == page_bytes);
 inline constexpr std::uint32_t record_images = 1;  ///< a save: page images in the record
 inline constexpr std::uint32_t record_staged = 2;  ///< a save: page images in the stage behind the ring
 
-/// Head of a save's payload; `page_count` SavedPage entries follow. record_images: then the images of the pages whose checksum is not 0, in order.
+/// Head of a save's payload; an AnnexHead follows if the flags say so, then `page_count` SavedPage entries. record_images: then the images of the pages whose checksum is not 0, in order.
 /// record_staged: entries and images lie in the stage, entries first, each part starting at a multiple of 4 KiB.
 struct SaveHead {
     std::uint64_t generation;
@@ -109,13 +118,22 @@ struct SaveHead {
     std::uint64_t extent;
     std::uint64_t page_count;
     std::uint64_t image_count;
-    std::uint64_t flags;          ///< 1: zero pages become holes (give-back at close)
-    std::uint64_t stage_offset;   ///< record_staged: in the ring's file
-    std::uint64_t stage_digest;   ///< record_staged: checksum of the entries in the stage
-    std::uint64_t history_bytes;  ///< 0 in this version
+    std::uint64_t flags;
+    std::uint64_t stage_offset;  ///< record_staged: in the ring's file
+    std::uint64_t stage_digest;  ///< record_staged: checksum of the entries in the stage
+    std::uint64_t reserved;      ///< 0
 };
 static_assert(sizeof(SaveHead) == 72);
-inline constexpr std::uint64_t save_punches = 1;
+inline constexpr std::uint64_t save_punches = 1;    ///< zero pages become holes (give-back at close)
+inline constexpr std::uint64_t save_has_annex = 2;  ///< an AnnexHead follows; without it the heap has no annex
+
+/// The annex as the save leaves it; the fields of the header. The places travel with the save because its pages may be the first ones of a chunk.
+struct AnnexHead {
+    std::uint64_t extent;
+    std::uint64_t used;
+    AnnexPlaces places;
+};
+static_assert(std::is_trivially_copyable_v<AnnexHead> && sizeof(AnnexHead) == 40);
 
 struct SavedPage {
     std::uint64_t page;

@@ -7,11 +7,16 @@
 
 namespace taiyen::store {
 
+std::string text_of(PageNumber page) {
+    const Sequence sequence = sequence_of(page);
+    return "page " + std::to_string(page.value - page_of(start_of(sequence)).value) + (sequence == Sequence::annex ? " of the annex" : "");
+}
+
 void PageFile::read_pages(PageNumber first, std::span<std::byte> pages, Via via) const {
     const HeapOffset start = offset_of(first);
     for_each_piece(start, pages.size(), [&](HeapOffset offset, ByteCount length) {
         const auto part = pages.subspan(offset.value - start.value, length);
-        const ByteCount got = via == Via::device ? file_->read_direct(part, file_offset(offset)) : file_->read(part, file_offset(offset));
+        const ByteCount got = via == Via::device ? file_->read_direct(part, layout.file_offset(offset)) : file_->read(part, layout.file_offset(offset));
         std::memset(part.data() + got, 0, part.size() - got);
     });
 }
@@ -19,12 +24,12 @@ void PageFile::read_pages(PageNumber first, std::span<std::byte> pages, Via via)
 void PageFile::write_pages(PageNumber first, std::span<const std::byte> pages) {
     const HeapOffset start = offset_of(first);
     for_each_piece(start, pages.size(), [&](HeapOffset offset, ByteCount length) {
-        file_->write(pages.subspan(offset.value - start.value, length), file_offset(offset));
+        file_->write(pages.subspan(offset.value - start.value, length), layout.file_offset(offset));
     });
 }
 
 void PageFile::start_writing(PageNumber first, std::uint64_t count) {
-    for_each_piece(offset_of(first), count * page_bytes, [&](HeapOffset offset, ByteCount length) { file_->start_writing(file_offset(offset), length); });
+    for_each_piece(offset_of(first), count * page_bytes, [&](HeapOffset offset, ByteCount length) { file_->start_writing(layout.file_offset(offset), length); });
 }
 
 void PageFile::write_zero_pages(PageNumber first, std::uint64_t count) {
@@ -39,11 +44,11 @@ void PageFile::write_zero_pages(PageNumber first, std::uint64_t count) {
 
 void PageFile::punch_pages(PageNumber first, std::uint64_t count) {
     for_each_piece(offset_of(first), count * page_bytes,
-                   [&](HeapOffset offset, ByteCount length) { file_->punch(file_offset(offset), length); });
+                   [&](HeapOffset offset, ByteCount length) { file_->punch(layout.file_offset(offset), length); });
 }
 
 void PageFile::read_table_page(std::uint64_t index, TablePage& page, Via via) const {
-    const std::uint64_t at = cover_of(index).file_offset;
+    const std::uint64_t at = layout.table_offset(index);
     if (via == Via::cache) {
         const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(&page), sizeof page);
         const ByteCount got = file_->read(bytes, at);
@@ -57,23 +62,45 @@ void PageFile::read_table_page(std::uint64_t index, TablePage& page, Via via) co
 }
 
 void PageFile::write_table_page(const TablePage& page) {
-    file_->write({reinterpret_cast<const std::byte*>(&page), sizeof page}, cover_of(page.index).file_offset);
+    file_->write({reinterpret_cast<const std::byte*>(&page), sizeof page}, layout.table_offset(page.index));
 }
 
-void PageFile::allocate(ByteCount from, ByteCount to) {
-    if (from >= to) {
+void PageFile::allocate(HeapOffset from, ByteCount length) {
+    if (length == 0) {
         return;
     }
-    const std::uint64_t table_first = table_pages_for(from);
-    for (std::uint64_t index = table_first == 0 ? 0 : table_first - 1; index < table_pages_for(to); ++index) {
-        file_->allocate(cover_of(index).file_offset, page_bytes);
+    const std::uint64_t last = place_of(page_of({from.value + length - page_bytes})).table_page;
+    for (std::uint64_t index = place_of(page_of(from)).table_page; index <= last; ++index) {
+        file_->allocate(layout.table_offset(index), page_bytes);
     }
-    for_each_piece({from}, to - from, [&](HeapOffset offset, ByteCount length) { file_->allocate(file_offset(offset), length); });
+    for_each_piece(from, length, [&](HeapOffset offset, ByteCount part) { file_->allocate(layout.file_offset(offset), part); });
+}
+
+void PageFile::clear_behind(const Extents& extents) {
+    const std::uint64_t end = layout.file_bytes_for(extents);
+    file_->resize(end);
+    // In front of the end: the rest of the last chunk of each sequence, and of its table pages.
+    const auto clear = [&](std::uint64_t from, std::uint64_t to) {
+        if (from < std::min(to, end)) {
+            file_->punch(from, std::min(to, end) - from);
+        }
+    };
+    for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
+        const ByteCount extent = extents.of(sequence);
+        if (extent == 0) {
+            continue;
+        }
+        const PageNumber last = page_of({start_of(sequence).value + extent - page_bytes});
+        const std::size_t chunk = chunk_of(offset_of(last));
+        const std::uint64_t pages = layout.table_of(sequence, chunk) + chunk_shapes[chunk].table_pages * page_bytes;
+        clear(layout.table_offset(place_of(last).table_page) + page_bytes, pages);
+        clear(layout.file_offset(offset_of(last)) + page_bytes, pages + chunk_shapes[chunk].bytes);
+    }
 }
 
 void PageFile::throw_corrupt_page(PageNumber page, const std::string& why) const {
-    throw Error(errc::corrupt, path(), file_offset(offset_of(page)),
-                "page " + std::to_string(page.value) + " of the heap is damaged: " + why + "; restore the file from a copy");
+    throw Error(errc::corrupt, path(), layout.file_offset(offset_of(page)),
+                text_of(page) + " of the heap is damaged: " + why + "; restore the file from a copy");
 }
 
 }  // namespace taiyen::store

@@ -15,12 +15,17 @@ namespace taiyen::store {
 
 enum class Via { cache, device };
 
+/// "page 7", "page 7 of the annex".
+std::string text_of(PageNumber page);
+
 class PageFile {
 public:
-    PageFile(std::shared_ptr<io::File> file, const Header& header) : header(header), file_(std::move(file)) {}
+    PageFile(std::shared_ptr<io::File> file, const Header& header) : header(header), layout(header.annex.places), file_(std::move(file)) {}
 
     /// As it stands in the file, or is about to.
     Header header;
+    /// Of the chunks begun in the file; the header's, and those of growth that is not saved yet.
+    FileLayout layout;
 
     io::File& file() const { return *file_; }
     const std::shared_ptr<io::File>& handle() const { return file_; }
@@ -37,8 +42,10 @@ public:
     void read_table_page(std::uint64_t index, TablePage& page, Via via) const;
     void write_table_page(const TablePage& page);
 
-    /// Disk blocks for the pages and table pages of [from, to) of the span. Throws: Error{no_space}.
-    void allocate(ByteCount from, ByteCount to);
+    /// Disk blocks for the pages and table pages of [from, from + length). Throws: Error{no_space}.
+    void allocate(HeapOffset from, ByteCount length);
+    /// Cuts off, and makes zero, what lies behind the extents: what an interrupted save left there.
+    void clear_behind(const Extents& extents);
     void sync() { file_->sync(); }
     /// Writes `header` durably, to its other slot.
     void write_header() { store::write_header(*file_, header); }
@@ -49,16 +56,5 @@ public:
 private:
     std::shared_ptr<io::File> file_;
 };
-
-/// Calls `piece(HeapOffset, ByteCount)` for the parts of [offset, offset + length) that lie contiguously in a file.
-template <class F>
-void for_each_piece(HeapOffset offset, ByteCount length, F&& piece) {
-    while (length > 0) {
-        const ByteCount part = length < contiguous_bytes(offset) ? length : contiguous_bytes(offset);
-        piece(offset, part);
-        offset.value += part;
-        length -= part;
-    }
-}
 
 }  // namespace taiyen::store

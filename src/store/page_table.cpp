@@ -34,11 +34,19 @@ bool is_sound(const TablePage& page, std::uint64_t index, const Uuid& heap) noex
     return is_zero(bytes_of(page)) || (page.index == index && page.checksum == table_page_checksum(page, heap));
 }
 
+bool PageTable::is_loaded(std::uint64_t index) const {
+    const auto& pages = pages_[static_cast<std::size_t>(sequence_of_table(index))];
+    const std::uint64_t at = index % annex_first_table_page;
+    return at < pages.size() && pages[at] != nullptr;
+}
+
 PageTable::Loaded& PageTable::load(std::uint64_t index) {
-    if (index >= pages_.size()) {
-        pages_.resize(std::max<std::size_t>(index + 1, pages_.size() * 2));
+    auto& pages = pages_[static_cast<std::size_t>(sequence_of_table(index))];
+    const std::uint64_t at = index % annex_first_table_page;
+    if (at >= pages.size()) {
+        pages.resize(std::max<std::size_t>(at + 1, pages.size() * 2));
     }
-    auto& slot = pages_[index];
+    auto& slot = pages[at];
     if (!slot) {
         auto fresh = std::make_unique<Loaded>();
         loader_(index, fresh->page);
@@ -77,7 +85,7 @@ void PageTable::replace(const TablePage& page) {
 void PageTable::write_changed(Generation generation, const std::function<void(const TablePage&)>& write) {
     std::sort(changed_.begin(), changed_.end());
     for (const std::uint64_t index : changed_) {
-        Loaded& loaded = *pages_[index];
+        Loaded& loaded = load(index);
         TablePage& page = loaded.page;
         if (page.checksum != 0) {
             root_ -= mix(index, page.checksum);

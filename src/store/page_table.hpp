@@ -5,6 +5,7 @@
 /// (I2) `root` is the sum over the non-zero table pages, as they were last written out, of mix(index, checksum).
 /// Thread rule: external lock.
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -34,7 +35,7 @@ public:
     /// Replaces a whole table page (recovery); it counts as changed.
     void replace(const TablePage& page);
     const TablePage& page(std::uint64_t index) { return load(index).page; }
-    bool is_loaded(std::uint64_t index) const { return index < pages_.size() && pages_[index] != nullptr; }
+    bool is_loaded(std::uint64_t index) const;
 
     /// Seals each changed table page (generation, checksum, root) and gives it to `write`; afterwards none is changed.
     void write_changed(Generation generation, const std::function<void(const TablePage&)>& write);
@@ -52,7 +53,7 @@ private:
     Uuid heap_;
     Loader loader_;
     std::uint64_t root_;
-    std::vector<std::unique_ptr<Loaded>> pages_;
+    std::array<std::vector<std::unique_ptr<Loaded>>, 2> pages_;  ///< of the span, of the annex
     std::vector<std::uint64_t> changed_;
 };
 

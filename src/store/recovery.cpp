@@ -40,10 +40,17 @@ std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths
     return file;
 }
 
+/// Whether `after` has all chunks of the annex where `before` has them.
+bool grows_from(const AnnexHead& before, const AnnexHead& after) {
+    const std::size_t chunks = chunks_for(before.extent);
+    return after.extent >= before.extent && std::equal(before.places.begin(), before.places.begin() + static_cast<std::ptrdiff_t>(chunks), after.places.begin());
+}
+
 /// The saves behind the header's generation, consecutive. Throws: Error{corrupt | mismatch}.
 std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
     std::vector<SaveRecord> saves;
     std::uint64_t expected = newest.generation.value + 1;
+    AnnexHead annex = newest.annex;
     log::RingIdentity identity = newest.ring_identity();
     const auto result = log::Ring::scan(ring, identity, newest.ring_start, [&](const log::Record& record) {
         if (planted(Bug::replay_first_record_only) && !saves.empty()) {
@@ -57,6 +64,10 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
             throw Error(errc::mismatch, paths.journal, record.position,
                         "save " + std::to_string(record.number) + " stands where save " + std::to_string(expected) + " is due; the files do not belong together");
         }
+        if (!grows_from(annex, save->annex)) {
+            throw Error(errc::corrupt, paths.journal, record.position, "the save speaks of another annex than the heap has; restore the files from a copy");
+        }
+        annex = save->annex;
         if (save->staged() && !load_stage(ring, *save, newest.capacity, newest.heap)) {
             throw Error(errc::corrupt, paths.journal, save->head.stage_offset, "the staged pages of a save are damaged; restore the files from a copy");
         }
@@ -80,24 +91,32 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
 void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& saves, bool new_epoch) {
     PageFile& backing = *files.backing;
     std::set<std::uint64_t> covered;
-    ByteCount extent = backing.header.extent;
+    Header after = backing.header;
     for (const SaveRecord& save : saves) {
         for (const SavedPage& saved : save.pages) {
             covered.insert(saved.page);
         }
-        extent = std::max<ByteCount>(extent, save.head.extent);
+        after.extent = std::max<ByteCount>(after.extent, save.head.extent);
+        after.annex = save.annex;
     }
+    const Extents extents = after.extents();
     const auto is_covered = [&](PageNumber page) { return covered.contains(page.value); };
     PageTable table(
         backing.header.heap,
-        [&](std::uint64_t index, TablePage& page) { load_table_page(backing, data, index, extent, is_covered, Via::device, page); }, 0);
+        [&](std::uint64_t index, TablePage& page) { load_table_page(backing, data, index, extents, is_covered, Via::device, page); }, 0);
     const auto into_both = [&](auto&& write) {
         write(backing);
         if (data != nullptr) {
             write(*data);
         }
     };
-    into_both([&](PageFile& file) { file.allocate(file.header.extent, extent); });
+    into_both([&](PageFile& file) {
+        const Extents before = file.header.extents();
+        file.layout = planted(Bug::annex_guessed_place) ? file.layout.with_annex(after.annex.extent, before.span) : FileLayout(after.annex.places);
+        file.allocate({before.span}, extents.span - std::min(before.span, extents.span));
+        const ByteCount used = std::min(file.header.annex.used, after.annex.used);
+        file.allocate({annex_start.value + used}, after.annex.used - used);
+    });
     for (const SaveRecord& save : saves) {
         for_each_saved_page(save, files.ring.get(), [&](PageNumber page, std::uint64_t sum, std::span<const std::byte> image) {
             into_both([&](PageFile& file) {
@@ -128,8 +147,9 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         into_both([](PageFile& file) { file.sync(); });
         backing.header.generation = generation;
         backing.header.serial = {saves.back().head.serial};
-        backing.header.extent = extent;
-        backing.header.table_root = table_root_of(backing, extent, Via::cache);
+        backing.header.extent = after.extent;
+        backing.header.annex = after.annex;
+        backing.header.table_root = table_root_of(backing, extents, Via::cache);
     }
     if (new_epoch) {
         if (planted(Bug::ring_restarts_in_old_epoch)) {
@@ -142,16 +162,7 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
     backing.header.clean = false;
     backing.write_header();
     if (data != nullptr) {
-        const Header& from = backing.header;
-        data->header.generation = from.generation;
-        data->header.serial = from.serial;
-        data->header.extent = from.extent;
-        data->header.table_root = from.table_root;
-        data->header.ring_kind = from.ring_kind;
-        data->header.ring = from.ring;
-        data->header.ring_capacity = from.ring_capacity;
-        data->header.ring_start = from.ring_start;
-        data->header.clean = false;
+        data->header.take_content(backing.header);
         data->header.is_new = false;
         data->write_header();
     }
@@ -172,8 +183,8 @@ bool may_be_rebuilt(const Slots& slots) {
 std::uint64_t rows_taken(Row row) noexcept { return row_counts[static_cast<std::size_t>(row)].load(std::memory_order_relaxed); }
 void count_row(Row row) noexcept { row_counts[static_cast<std::size_t>(row)].fetch_add(1, std::memory_order_relaxed); }
 
-bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, ByteCount extent, const std::function<bool(PageNumber)>& is_covered, Via via,
-                     TablePage& page) {
+bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents, const std::function<bool(PageNumber)>& is_covered,
+                     Via via, TablePage& page) {
     const Uuid& heap = backing.header.heap;
     if (via == Via::cache) {
         backing.read_table_page(index, page, Via::cache);
@@ -200,7 +211,7 @@ bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_
     backing.read_pages(cover.first, buffer.span(), Via::device);
     for (std::uint64_t i = 0; i < cover.count; ++i) {
         const PageNumber number{cover.first.value + i};
-        const bool within = number.value < extent / page_bytes;
+        const bool within = extents.hold(number);
         const std::uint64_t sum = page_checksum(buffer.span().subspan(i * page_bytes, page_bytes), number, heap);
         if (within && !is_covered(number) && sum != page.entries[i]) {
             backing.throw_corrupt_page(number, "neither its checksum nor a second copy can be relied on");
@@ -212,37 +223,40 @@ bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_
     return true;
 }
 
-std::uint64_t table_root_of(const PageFile& file, ByteCount extent, Via via) {
+std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via via) {
     std::uint64_t root = 0;
     TablePage page;
-    for (std::uint64_t index = 0; index < table_pages_for(extent); ++index) {
+    for_each_table_page(extents, [&](std::uint64_t index) {
         file.read_table_page(index, page, via);
         if (page.checksum != 0) {
             root += mix(index, page.checksum);
         }
-    }
+    });
     return root;
 }
 
 void copy_newer(const PageFile& from, PageFile& to, Generation since, bool everything) {
-    const ByteCount extent = from.header.extent;
+    const Extents extents = from.header.extents();
     const Uuid& heap = from.header.heap;
-    to.allocate(0, extent);
+    to.layout = FileLayout(from.header.annex.places);
+    to.allocate({0}, extents.span);
+    to.allocate(annex_start, from.header.annex.used);
     TablePage table;
     const AlignedBuffer pages(entries_per_table_page * page_bytes);
     const AlignedBuffer source(page_bytes);
-    for (std::uint64_t index = 0; index < table_pages_for(extent); ++index) {
+    for_each_table_page(extents, [&](std::uint64_t index) {
         from.read_table_page(index, table, Via::device);
         if (!is_sound(table, index, heap)) {
-            throw Error(errc::corrupt, from.path(), cover_of(index).file_offset, "a page of the checksum table is damaged; restore the file from a copy");
+            throw Error(errc::corrupt, from.path(), from.layout.table_offset(index), "a page of the checksum table is damaged; restore the file from a copy");
         }
         if (!everything && table.generation <= since.value) {
-            continue;
+            return;
         }
         TablePage old;
         to.read_table_page(index, old, Via::device);
         const TableCover cover = cover_of(index);
-        const std::uint64_t count = std::min(cover.count, extent / page_bytes - cover.first.value);
+        const Sequence sequence = sequence_of(cover.first);
+        const std::uint64_t count = std::min(cover.count, page_of(start_of(sequence)).value + extents.of(sequence) / page_bytes - cover.first.value);
         to.read_pages(cover.first, pages.first(count * page_bytes), Via::device);
         for (std::uint64_t i = 0; i < count; ++i) {
             const PageNumber number{cover.first.value + i};
@@ -261,21 +275,11 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
             to.write_table_page(table);
         } else if (!is_zero({reinterpret_cast<const std::byte*>(&old), sizeof old})) {
             TablePage empty{};
-            to.file().write({reinterpret_cast<const std::byte*>(&empty), sizeof empty}, cover.file_offset);
+            to.file().write({reinterpret_cast<const std::byte*>(&empty), sizeof empty}, to.layout.table_offset(index));
         }
-    }
+    });
     to.sync();
-    to.header.state = FileState::whole;
-    to.header.filling_generation = {};
-    to.header.generation = from.header.generation;
-    to.header.serial = from.header.serial;
-    to.header.extent = extent;
-    to.header.table_root = from.header.table_root;
-    to.header.ring_kind = from.header.ring_kind;
-    to.header.ring = from.header.ring;
-    to.header.ring_capacity = from.header.ring_capacity;
-    to.header.ring_start = from.header.ring_start;
-    to.header.clean = from.header.clean;
+    to.header.take_content(from.header);
     to.write_header();
 }
 
@@ -312,6 +316,9 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
             if (!rebuild && (found->base != files.backing->header.base || found->capacity != files.backing->header.capacity)) {
                 throw Error(errc::mismatch, paths.data, "address and capacity are not the heap's; restore the file from a copy");
             }
+            if (!rebuild && !grows_from(files.backing->header.annex, found->annex) && !grows_from(found->annex, files.backing->header.annex)) {
+                throw Error(errc::mismatch, paths.data, "its annex lies elsewhere than the heap's; restore the file from a copy");
+            }
             files.data.emplace(data, *found);
             files.header_behind = files.header_behind || data_slots.damaged();
         } else if (rebuild) {
@@ -342,11 +349,11 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
     }
     PageFile& b = *files.backing;
     PageFile* d = files.data ? &*files.data : nullptr;
-    if (!rebuild && b.file().info().size_bytes < file_bytes_for(b.header.extent)) {
+    if (!rebuild && b.file().info().size_bytes < b.layout.file_bytes_for(b.header.extents())) {
         throw Error(errc::truncated, paths.backing, b.file().info().size_bytes,
-                    "the file ends early: its header speaks of " + std::to_string(file_bytes_for(b.header.extent)) + " bytes; restore it from a copy");
+                    "the file ends early: its header speaks of " + std::to_string(b.layout.file_bytes_for(b.header.extents())) + " bytes; restore it from a copy");
     }
-    const bool data_short = d != nullptr && d->file().info().size_bytes < file_bytes_for(d->header.extent);
+    const bool data_short = d != nullptr && d->file().info().size_bytes < d->layout.file_bytes_for(d->header.extents());
     if (data_short && rebuild) {
         throw Error(errc::truncated, paths.data, d->file().info().size_bytes, "the file ends early; restore it from a copy");
     }
@@ -376,7 +383,7 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         saves = read_saves(*files.ring, newest, paths, files.restoration);
     }
     files.restoration.backing_rebuilt = rebuild;
-    if (refill && saves.empty() && table_root_of(b, b.header.extent, Via::device) != b.header.table_root) {
+    if (refill && saves.empty() && table_root_of(b, b.header.extents(), Via::device) != b.header.table_root) {
         // An interrupted large save had begun to change it, and the data file, which would tell how to go on, is lost.
         throw Error(errc::corrupt, paths.backing, chunks_offset, "its pages are not the ones that its header stands for, and the data file is damaged too; restore it from a copy");
     }
@@ -417,7 +424,10 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         count_row(Row::clean);
     }
     if (refill) {
-        d->file().resize(file_bytes_for(b.header.extent));
+        d->layout = b.layout;
+        if (!planted(Bug::refill_keeps_tail)) {
+            d->clear_behind(b.header.extents());
+        }
         copy_newer(b, *d, {}, true);
     }
     if (files.header_behind) {

@@ -61,14 +61,14 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
 /// Gives the sound table page, from the backing file, else from the data file, else rebuilt: entries of pages that `is_covered` are left as found
 /// (their saves follow), all others must match their pages. `via`: how the backing file is asked first; recovery asks the device, an open heap knows that what its
 /// page cache holds was recovered or is its own. Throws: Error{corrupt}. Returns whether it had to be repaired.
-bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, ByteCount extent, const std::function<bool(PageNumber)>& is_covered, Via via,
-                     TablePage& page);
+bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents, const std::function<bool(PageNumber)>& is_covered,
+                     Via via, TablePage& page);
 
 /// Brings `to` to what `from` holds: pages of table pages newer than `since` (all, if `everything`), compared by content; then table, sync, and a header
 /// with `from`'s generation. Throws: Error{corrupt} if a page of `from` is damaged.
 void copy_newer(const PageFile& from, PageFile& to, Generation since, bool everything);
 
 /// Sum over the non-zero table pages of mix(index, checksum).
-std::uint64_t table_root_of(const PageFile& file, ByteCount extent, Via via);
+std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via via);
 
 }  // namespace taiyen::store

@@ -30,7 +30,14 @@ void HeapFile::save() {
     const heap::ForeignPointerScan scan(*this);
     std::vector<ChangedPage> changed = changed_pages(runs, &scan);
     if (!changed.empty()) {
+        if (annex_has_ended()) {
+            end_annex(changed);
+        }
         save_changed(changed, false);
+        if (planted(Bug::annex_ends_after_record) && annex_has_ended()) {
+            std::vector<ChangedPage> end{{annex_first_page, 0}};
+            save_changed(end, false);
+        }
     }
     if (participant_) {
         participant_->saved();
@@ -50,6 +57,15 @@ void HeapFile::save() {
     }
 }
 
+void HeapFile::end_annex(std::vector<ChangedPage>& changed) {
+    if (planted(Bug::annex_ends_before_record)) {
+        backing_->write_zero_pages(annex_first_page, 1);
+    }
+    if (!planted(Bug::annex_ends_after_record)) {
+        changed.push_back({annex_first_page, 0});
+    }
+}
+
 void HeapFile::will_read_tables(const std::vector<vm::PageRun>& runs) const {
     // One after the other, table pages that nobody has used yet would cost a device read each.
     std::uint64_t asked = ~std::uint64_t{0};
@@ -57,7 +73,7 @@ void HeapFile::will_read_tables(const std::vector<vm::PageRun>& runs) const {
         const std::uint64_t last = place_of({run.first + run.count - 1}).table_page;
         for (std::uint64_t index = place_of({run.first}).table_page; index <= last; ++index) {
             if (index != asked && !table_.is_loaded(index)) {
-                backing_->file().will_read(cover_of(index).file_offset, page_bytes);
+                backing_->file().will_read(backing_->layout.table_offset(index), page_bytes);
             }
             asked = index;
         }
@@ -76,7 +92,7 @@ std::vector<HeapFile::ChangedPage> HeapFile::changed_pages(const std::vector<vm:
             }
             changed.push_back({page, sum});
             // Now, while the page is in the processor's cache.
-            if (scan != nullptr) {
+            if (scan != nullptr && sequence_of(page) == Sequence::span) {
                 if (const auto found = scan->find(offset_of(page), page_bytes)) {
                     scan->refuse(*found);
                 }
@@ -88,7 +104,7 @@ std::vector<HeapFile::ChangedPage> HeapFile::changed_pages(const std::vector<vm:
 
 /// Whether what the program changed lay in the file before, and may have rotted there.
 bool HeapFile::has_base(PageNumber page) {
-    return !saved_copies_.contains(page.value) && (table_.entry(page) != 0 || offset_of(page).value < saved_extent_);
+    return is_mapped(page) && !saved_copies_.contains(page.value) && (table_.entry(page) != 0 || saved_extents().hold(page));
 }
 
 /// Returns whether the live page had to be repaired.
@@ -112,7 +128,7 @@ bool HeapFile::check_base(PageNumber page) {
         backing_->throw_corrupt_page(page, "its checksum differs, so the change on top of it can't be saved");
     }
     const std::span<std::byte> live = live_page(page);
-    if (participant_) {
+    if (participant_ && sequence_of(page) == Sequence::span) {
         participant_->about_to_repair(page);
     }
     for (std::size_t i = 0; i < page_bytes; ++i) {
@@ -148,7 +164,7 @@ void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
 void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
     const auto is_small = [&] {
         const auto images = std::count_if(changed.begin(), changed.end(), [](const ChangedPage& page) { return page.checksum != 0; });
-        return log::Ring::record_bytes(save_payload_bytes(changed.size(), static_cast<std::uint64_t>(images))) <= ring_->capacity() / 2;
+        return log::Ring::record_bytes(save_payload_bytes(annex_mapped_ != 0, changed.size(), static_cast<std::uint64_t>(images))) <= ring_->capacity() / 2;
     };
     saved_anything_ = true;
     if (is_small()) {
@@ -177,7 +193,8 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
     head.generation = generation_.value + 1;
     head.extent = mapped_;
     head.page_count = changed.size();
-    head.flags = punches ? save_punches : 0;
+    head.flags = (punches ? save_punches : 0) | (annex_mapped_ != 0 ? save_has_annex : 0);
+    const AnnexHead annex = annex_head();
     std::vector<SavedPage> entries;
     std::vector<AlignedBuffer> images;
     entries.reserve(changed.size());
@@ -194,13 +211,17 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
         entries.push_back({page.page.value, sum});
         head.image_count += sum != 0 ? 1 : 0;
     }
-    std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(&head, 1)), std::as_bytes(std::span(entries))};
+    std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(&head, 1))};
+    if (annex.extent != 0) {
+        pieces.emplace_back(std::as_bytes(std::span(&annex, 1)));
+    }
+    pieces.emplace_back(std::as_bytes(std::span(entries)));
     for (std::size_t i = 0; i < entries.size(); ++i) {
         if (entries[i].checksum != 0) {
             pieces.emplace_back(images[i].span());
         }
     }
-    const ByteCount payload = save_payload_bytes(entries.size(), head.image_count);
+    const ByteCount payload = save_payload_bytes(annex.extent != 0, entries.size(), head.image_count);
     if (!ring_->fits(payload)) {
         checkpoint();
     }
@@ -217,12 +238,13 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
         for (std::size_t i = 0; i < entries.size(); ++i) {
             table_.set({entries[i].page}, entries[i].checksum);
             pending_[entries[i].page] = {entries[i].checksum != 0 ? std::move(images[i]) : AlignedBuffer(), punches};
-            if (!punches) {
+            if (!punches && is_mapped({entries[i].page})) {
                 saved_copies_.insert(entries[i].page);
             }
         }
         generation_ = {head.generation};
         saved_extent_ = mapped_;
+        saved_annex_ = annex;
     });
 }
 
@@ -232,6 +254,7 @@ void HeapFile::fill_header(PageFile& file, bool clean) {
     header.filling_generation = {};
     header.generation = generation_;
     header.extent = saved_extent_;
+    header.annex = saved_annex_;
     header.table_root = table_.root();
     header.clean = clean;
     header.is_new = false;
@@ -256,7 +279,7 @@ void HeapFile::write_headers() {
 
 void HeapFile::write_tables(Generation generation) {
     table_.write_changed(generation, [&](const TablePage& page) {
-        if (planted(Bug::skip_table_write)) {
+        if (planted(Bug::skip_table_write) || (planted(Bug::annex_without_table) && sequence_of_table(page.index) == Sequence::annex)) {
             return;
         }
         backing_->write_table_page(page);
@@ -271,8 +294,11 @@ void HeapFile::checkpoint() {
         return;
     }
     durable_step("bringing the files up to date", [&] {
-        const auto install = [&](PageFile& file) {
+        const auto install = [&](PageFile& file, bool late) {
             for (const auto& [number, page] : pending_) {
+                if ((planted(Bug::annex_after_data_sync) && &file != &*backing_ && sequence_of(PageNumber{number}) == Sequence::annex) != late) {
+                    continue;
+                }
                 if (page.image.size() != 0) {
                     file.write_pages({number}, page.image.span());
                 } else if (!page.punch) {
@@ -282,9 +308,9 @@ void HeapFile::checkpoint() {
                 }
             }
         };
-        install(*backing_);
+        install(*backing_, false);
         if (data_) {
-            install(*data_);
+            install(*data_, false);
         }
         write_tables(generation_);
         if (planted(Bug::header_before_sync)) {
@@ -296,6 +322,9 @@ void HeapFile::checkpoint() {
         if (data_ && !planted(Bug::skip_data_sync)) {
             data_->sync();
         }
+        if (data_ && planted(Bug::annex_after_data_sync)) {
+            install(*data_, true);
+        }
         write_headers();
     });
     pending_.clear();
@@ -303,12 +332,12 @@ void HeapFile::checkpoint() {
 
 void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) {
     for (const vm::PageRun& run : runs) {
-        vm::drop(reservation_.data() + run.first * page_bytes, run.count * page_bytes);
+        vm::drop(live_page({run.first}).data(), run.count * page_bytes);
     }
     saved_copies_.clear();
 }
 
-void HeapFile::write_span_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
+void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
     const AlignedBuffer batch(batch_bytes);
     std::size_t i = 0;
     while (i < changed.size()) {
@@ -317,7 +346,9 @@ void HeapFile::write_span_pages(PageFile& file, const std::vector<ChangedPage>& 
         while (i + count < changed.size() && count < batch_bytes / page_bytes && changed[i + count].page.value == changed[i].page.value + count) {
             ++count;
         }
-        std::memcpy(batch.data(), live_page(changed[i].page).data(), count * page_bytes);
+        if (is_mapped(changed[i].page)) {
+            std::memcpy(batch.data(), live_page(changed[i].page).data(), count * page_bytes);
+        }
         for (std::size_t k = 0; k < count; ++k) {
             const auto page = batch.span().subspan(k * page_bytes, page_bytes);
             if (changed[i + k].checksum == 0) {
@@ -343,9 +374,9 @@ void HeapFile::save_large_with_data(const std::vector<ChangedPage>& changed) {
         data_->header.filling_generation = next;
         data_->write_header();
         if (planted(Bug::backing_before_data_commit)) {
-            write_span_pages(*backing_, changed, nullptr);
+            write_changed_pages(*backing_, changed, nullptr);
         }
-        write_span_pages(*data_, changed, nullptr);
+        write_changed_pages(*data_, changed, nullptr);
         for (const ChangedPage& page : changed) {
             table_.set(page.page, page.checksum);
         }
@@ -356,6 +387,7 @@ void HeapFile::save_large_with_data(const std::vector<ChangedPage>& changed) {
         });
         generation_ = next;
         saved_extent_ = mapped_;
+        saved_annex_ = annex_head();
         if (planted(Bug::whole_before_data_sync)) {
             fill_header(*data_, false);
             data_->write_header();
@@ -366,7 +398,7 @@ void HeapFile::save_large_with_data(const std::vector<ChangedPage>& changed) {
         fill_header(*data_, false);
         data_->write_header();  // the commit point
 
-        write_span_pages(*backing_, changed, &*data_);
+        write_changed_pages(*backing_, changed, &*data_);
         for (const TablePage& page : tables) {
             backing_->write_table_page(page);
         }
@@ -384,6 +416,8 @@ void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
     head.extent = mapped_;
     head.page_count = changed.size();
     head.stage_offset = log::Ring::header_bytes + ring_->capacity();
+    head.flags = annex_mapped_ != 0 ? save_has_annex : 0;
+    const AnnexHead annex = annex_head();
     std::vector<SavedPage> entries;
     std::vector<ChangedPage> imaged;
     entries.reserve(changed.size());
@@ -423,7 +457,7 @@ void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
         if (!planted(Bug::stage_without_sync)) {
             stage.sync();
         }
-        const std::span<const std::byte> payload[] = {std::as_bytes(std::span(&head, 1))};
+        const std::span<const std::byte> payload[] = {std::as_bytes(std::span(&head, 1)), std::as_bytes(std::span(&annex, annex.extent != 0 ? 1 : 0))};
         ring_->append(record_staged, head.generation, payload);  // the commit point
         if (planted(Bug::truncate_stage_early)) {
             stage.resize(head.stage_offset);
@@ -433,7 +467,8 @@ void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
         }
         generation_ = {head.generation};
         saved_extent_ = mapped_;
-        write_span_pages(*backing_, changed, nullptr);
+        saved_annex_ = annex;
+        write_changed_pages(*backing_, changed, nullptr);
         write_tables(generation_);
         if (!planted(Bug::skip_backing_sync)) {
             backing_->sync();
@@ -481,21 +516,24 @@ std::uint64_t HeapFile::heal() {
         });
         ++healed;
     };
-    for (std::uint64_t page = 0; page < saved_extent_ / page_bytes; ++page) {
-        heal_page(*backing_, data_ ? &*data_ : nullptr, {page});
-        if (data_) {
-            heal_page(*data_, &*backing_, {page});
+    for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
+        const std::uint64_t first = page_of(start_of(sequence)).value;
+        for (std::uint64_t page = first; page < first + saved_extents().of(sequence) / page_bytes; ++page) {
+            heal_page(*backing_, data_ ? &*data_ : nullptr, {page});
+            if (data_) {
+                heal_page(*data_, &*backing_, {page});
+            }
         }
     }
     // Table pages: the one in memory is sound; a file that holds another one gets it again.
-    for (std::uint64_t index = 0; index < table_pages_for(saved_extent_); ++index) {
+    for_each_table_page(saved_extents(), [&](std::uint64_t index) {
         const TablePage& good = table_.page(index);
         const auto heal_table = [&](PageFile& file) {
             TablePage found;
             file.read_table_page(index, found, Via::device);
             if (std::memcmp(&found, &good, sizeof found) != 0) {
                 durable_step("healing", [&] {
-                    file.file().write(std::as_bytes(std::span(&good, 1)), cover_of(index).file_offset);
+                    file.file().write(std::as_bytes(std::span(&good, 1)), backing_->layout.table_offset(index));
                     file.sync();
                 });
                 ++healed;
@@ -505,9 +543,9 @@ std::uint64_t HeapFile::heal() {
         if (data_) {
             heal_table(*data_);
         }
-    }
+    });
     // A table page that had to be rebuilt may differ from the one that the headers stand for.
-    if (const std::uint64_t root = table_root_of(*backing_, saved_extent_, Via::device); root != table_.root()) {
+    if (const std::uint64_t root = table_root_of(*backing_, saved_extents(), Via::device); root != table_.root()) {
         table_.set_root(root);
         durable_step("healing", [&] { write_headers(); });
         ++healed;

@@ -7,12 +7,12 @@
 namespace taiyen::store {
 namespace {
 
-/// Pages ascend, lie within the extent, and as many have a checksum as the head says.
+/// Pages ascend, lie within the extents, and as many have a checksum as the head says.
 bool entries_hold(const SaveRecord& save) {
     std::uint64_t images = 0;
     std::uint64_t next = 0;
     for (const SavedPage& saved : save.pages) {
-        if (saved.page < next || saved.page >= save.head.extent / page_bytes) {
+        if (saved.page < next || !save.extents().hold({saved.page})) {
             return false;
         }
         next = saved.page + 1;
@@ -31,21 +31,33 @@ std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capac
     }
     std::memcpy(&save.head, payload.data(), sizeof save.head);
     const SaveHead& head = save.head;
-    const bool bounded = head.extent <= capacity && head.extent % page_bytes == 0 && head.page_count <= head.extent / page_bytes &&
-                         head.image_count <= head.page_count && head.generation == record.number && head.history_bytes == 0;
-    if (!bounded) {
+    const bool has_annex = (head.flags & save_has_annex) != 0;
+    ByteCount at = sizeof head;
+    if (has_annex) {
+        if (payload.size() < at + sizeof save.annex) {
+            return std::nullopt;
+        }
+        std::memcpy(&save.annex, payload.data() + at, sizeof save.annex);
+        at += sizeof save.annex;
+    }
+    const AnnexHead& annex = save.annex;
+    const bool annex_bounded = annex.extent <= sequence_bytes_max && annex.extent % page_bytes == 0 && annex.used <= annex.extent && annex.used % page_bytes == 0;
+    const bool bounded = head.extent <= capacity && head.extent % page_bytes == 0 && annex_bounded &&
+                         head.page_count <= (head.extent + annex.extent) / page_bytes && head.image_count <= head.page_count &&
+                         head.generation == record.number && head.reserved == 0;
+    if (!bounded || !are_places(annex.places, save.extents())) {
         return std::nullopt;
     }
     if (record.kind == record_staged) {
-        const bool fits = head.stage_offset >= log::Ring::header_bytes && head.stage_offset % page_bytes == 0 && payload.size() == sizeof head;
+        const bool fits = head.stage_offset >= log::Ring::header_bytes && head.stage_offset % page_bytes == 0 && payload.size() == at;
         return fits ? std::optional(std::move(save)) : std::nullopt;
     }
-    if (head.stage_offset != 0 || payload.size() != save_payload_bytes(head.page_count, head.image_count)) {
+    if (head.stage_offset != 0 || payload.size() != save_payload_bytes(has_annex, head.page_count, head.image_count)) {
         return std::nullopt;
     }
     save.pages.resize(head.page_count);
-    std::memcpy(save.pages.data(), payload.data() + sizeof head, head.page_count * sizeof(SavedPage));
-    save.images.assign(payload.begin() + static_cast<std::ptrdiff_t>(sizeof head + head.page_count * sizeof(SavedPage)), payload.end());
+    std::memcpy(save.pages.data(), payload.data() + at, head.page_count * sizeof(SavedPage));
+    save.images.assign(payload.begin() + static_cast<std::ptrdiff_t>(at + head.page_count * sizeof(SavedPage)), payload.end());
     return entries_hold(save) ? std::optional(std::move(save)) : std::nullopt;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 /// A save as a ring record: which pages, their checksums, their images (in the record or in the stage behind the ring).
 ///
-/// (I1) A decoded record obeys its bounds: pages ascend, lie within its extent, the extent within the capacity, sizes add up exactly.
+/// (I1) A decoded record obeys its bounds: pages ascend, lie within its extents, the span's within the capacity, sizes add up exactly.
 /// Thread rule: values.
 
 #include <optional>
@@ -11,23 +11,24 @@
 #include "base/aligned_buffer.hpp"
 #include "io/storage.hpp"
 #include "log/ring.hpp"
-#include "store/heap_layout.hpp"
 #include "store/page_table.hpp"
 
 namespace taiyen::store {
 
 struct SaveRecord {
     SaveHead head{};
+    AnnexHead annex{};
     std::vector<SavedPage> pages;
     std::vector<std::byte> images;  ///< record_images: of the pages with a checksum, in order
 
     bool staged() const { return head.stage_offset != 0; }
     bool punches() const { return (head.flags & save_punches) != 0; }
+    Extents extents() const { return {head.extent, annex.extent}; }
 };
 
 /// Payload bytes of a record_images save.
-constexpr ByteCount save_payload_bytes(std::uint64_t pages, std::uint64_t images) {
-    return sizeof(SaveHead) + pages * sizeof(SavedPage) + images * page_bytes;
+constexpr ByteCount save_payload_bytes(bool has_annex, std::uint64_t pages, std::uint64_t images) {
+    return sizeof(SaveHead) + (has_annex ? sizeof(AnnexHead) : 0) + pages * sizeof(SavedPage) + images * page_bytes;
 }
 
 /// Bytes of the entries part of a stage.

@@ -179,7 +179,7 @@ constexpr Field header_fields[] = {
     {offsetof(HeaderBlock, filling_generation), 8}, {offsetof(HeaderBlock, serial), 8},     {offsetof(HeaderBlock, ring_kind), 4},
     {offsetof(HeaderBlock, reserved1), 4},     {offsetof(HeaderBlock, ring_capacity), 8},   {offsetof(HeaderBlock, ring_epoch), 8},
     {offsetof(HeaderBlock, ring_position), 8}, {offsetof(HeaderBlock, ring_sequence), 8},   {offsetof(HeaderBlock, ring_chain_seed), 8},
-    {offsetof(HeaderBlock, table_root), 8},    {offsetof(HeaderBlock, history_head), 8},    {offsetof(HeaderBlock, padding), 8},
+    {offsetof(HeaderBlock, table_root), 8},    {offsetof(HeaderBlock, annex_extent), 8},    {offsetof(HeaderBlock, padding), 8},
     {offsetof(HeaderBlock, checksum), 8},
 };
 
@@ -212,8 +212,8 @@ private:
         Bytes& pages = file ? *file : empty_;
         switch (where % 8) {
         case 0: edit_header(pages, where / 32); break;
-        case 1: change(pages, file_offset({input_.number(2) * 8 % (2 * page_bytes)}), 8); break;
-        case 2: change(pages, file_offset({input_.number(3) % 256_KiB}), 8); break;
+        case 1: change(pages, FileLayout().file_offset({input_.number(2) * 8 % (2 * page_bytes)}), 8); break;
+        case 2: change(pages, FileLayout().file_offset({input_.number(3) % 256_KiB}), 8); break;
         case 3: change(pages, chunks_offset + input_.number(1) * 8, 8); break;
         case 4: edit_ring(where / 8); break;
         case 5: case 6: edit_record(where / 8); break;

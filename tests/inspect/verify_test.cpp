@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_healed_checksum_table_is_sound) {
         put(heap, "x", "1");
         heap.snapshot();
     }
-    flip_bit(dir / "a.tyn", store::cover_of(0).file_offset + 9);  // the generation of a table page: nothing else has it
+    flip_bit(dir / "a.tyn", store::FileLayout().table_offset(0) + 9);  // the generation of a table page: nothing else has it
     ArchiveHeap heap(open_only, dir / "a.tyn");
     put(heap, "y", "2");
     heap.snapshot();
@@ -154,12 +154,12 @@ BOOST_AUTO_TEST_CASE(a_healed_checksum_table_is_sound) {
 BOOST_AUTO_TEST_CASE(damage_that_the_other_copy_can_heal_is_called_healable) {
     ScratchDirectory dir;
     make_heap(dir / "a.tyn");
-    flip_bit(dir / "a.tyn", store::file_offset({6 * page_bytes + 9}));
+    flip_bit(dir / "a.tyn", store::FileLayout().file_offset({6 * page_bytes + 9}));
     const ArchiveHeap heap(open_read_only, dir / "a.tyn");
     const Report report = heap.verify();
     BOOST_TEST_REQUIRE(report.findings.size() == 1U);
     BOOST_TEST((report.findings[0].severity == Severity::healable));
-    BOOST_TEST(report.findings[0].offset == store::file_offset({6 * page_bytes}));
+    BOOST_TEST(report.findings[0].offset == store::FileLayout().file_offset({6 * page_bytes}));
     BOOST_TEST(!report.ok());
 }
 

@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_in_any_page_is_healed_from_the_other_copy) {
     for (int round = 0; round < 20; ++round) {
         const std::string victim = closed.path.string() + (round % 2 == 0 ? "" : ".data");
         const std::uint64_t offset = random() % parameters.extent_bytes;
-        flip_bit(victim, store::file_offset({offset}));
+        flip_bit(victim, store::FileLayout().file_offset({offset}));
         SnapshotHeap heap(open_only, closed.path);
         BOOST_TEST_REQUIRE(heap.heal() == 1U);
         BOOST_TEST_REQUIRE(heap.heal() == 0U);
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_in_any_page_is_healed_from_the_other_copy) {
 BOOST_AUTO_TEST_CASE(a_damaged_first_page_is_healed_by_opening_and_named_where_there_is_no_second_copy) {
     for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{70}, std::uint64_t{4000}}) {
         const ClosedHeap closed(true);
-        flip_bit(closed.path, store::file_offset({at}));
+        flip_bit(closed.path, store::FileLayout().file_offset({at}));
         const auto before = closed.all_bytes();
         {
             const SnapshotHeap reader(open_read_only, closed.path);
@@ -217,14 +217,14 @@ BOOST_AUTO_TEST_CASE(a_damaged_first_page_is_healed_by_opening_and_named_where_t
         BOOST_TEST(heap.heal() == 0U);
 
         const ClosedHeap alone(false);
-        flip_bit(alone.path, store::file_offset({at}));
+        flip_bit(alone.path, store::FileLayout().file_offset({at}));
         BOOST_TEST((alone.refused() == errc::corrupt));
     }
 }
 
 BOOST_AUTO_TEST_CASE(damage_in_both_copies_is_corrupt_and_names_the_page) {
     const ClosedHeap closed(true);
-    const std::uint64_t at = store::file_offset({20 * page_bytes + 77});
+    const std::uint64_t at = store::FileLayout().file_offset({20 * page_bytes + 77});
     flip_bit(closed.path, at);
     flip_bit(closed.path.string() + ".data", at + 100);
     SnapshotHeap heap(open_only, closed.path);
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_is_not_laundered_by_a_save) {
         const ArchiveHeap heap(open_read_only, closed.path);
         changed_byte = static_cast<std::uint64_t>(find(heap, "n3") - reinterpret_cast<char*>(read_parameters(closed.path).address));
     }
-    flip_bit(closed.path, store::file_offset({changed_byte + 50}));
+    flip_bit(closed.path, store::FileLayout().file_offset({changed_byte + 50}));
     {
         SnapshotHeap heap(open_only, closed.path);
         find(heap, "n3")[0] = 'Z';
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_is_not_laundered_by_a_large_save_e
         const ArchiveHeap heap(open_read_only, closed.path);
         changed_byte = static_cast<std::uint64_t>(find(heap, "n3") - reinterpret_cast<char*>(read_parameters(closed.path).address));
     }
-    flip_bit(closed.path, store::file_offset({changed_byte + 50}));
+    flip_bit(closed.path, store::FileLayout().file_offset({changed_byte + 50}));
     const std::string large(2U << 20U, 'l');
     {
         SnapshotHeap heap(open_only, closed.path);
@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_without_a_second_copy_poisons) {
         const ArchiveHeap heap(open_read_only, closed.path);
         changed_byte = static_cast<std::uint64_t>(find(heap, "n3") - reinterpret_cast<char*>(read_parameters(closed.path).address));
     }
-    flip_bit(closed.path, store::file_offset({changed_byte + 50}));
+    flip_bit(closed.path, store::FileLayout().file_offset({changed_byte + 50}));
     ArchiveHeap heap(open_only, closed.path);
     find(heap, "n3")[0] = 'Z';
     BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::corrupt));
@@ -297,7 +297,7 @@ BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_without_a_second_copy_poisons) {
 
 BOOST_AUTO_TEST_CASE(a_damaged_table_page_is_rebuilt) {
     const ClosedHeap closed(false);
-    flip_bit(closed.path, store::cover_of(0).file_offset + 3);  // its own checksum
+    flip_bit(closed.path, store::FileLayout().table_offset(0) + 3);  // its own checksum
     {
         ArchiveHeap heap(open_only, closed.path);
         put(heap, "new", "entry");

@@ -29,19 +29,19 @@ inline void forge_entries(std::span<std::byte> file, std::uint64_t index, const 
     const TableCover cover = cover_of(index);
     for (std::uint64_t i = 0; i < cover.count; ++i) {
         const PageNumber page{cover.first.value + i};
-        const std::uint64_t at = file_offset(offset_of(page));
+        const std::uint64_t at = FileLayout().file_offset(offset_of(page));
         if (at + page_bytes > file.size()) {
             break;
         }
         const std::uint64_t sum = page_checksum(file.subspan(at, page_bytes), page, heap);
-        std::memcpy(file.data() + cover.file_offset + offsetof(TablePage, entries) + i * sizeof sum, &sum, sizeof sum);
+        std::memcpy(file.data() + FileLayout().table_offset(index) + offsetof(TablePage, entries) + i * sizeof sum, &sum, sizeof sum);
     }
 }
 
 /// Gives table page `index` its right checksum, which is returned.
 inline std::uint64_t forge_table_page(std::span<std::byte> file, std::uint64_t index, const Uuid& heap) {
     TablePage page;
-    std::byte* const at = file.data() + cover_of(index).file_offset;
+    std::byte* const at = file.data() + FileLayout().table_offset(index);
     std::memcpy(&page, at, sizeof page);
     page.checksum = table_page_checksum(page, heap);
     std::memcpy(at, &page.checksum, sizeof page.checksum);

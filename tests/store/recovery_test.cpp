@@ -104,8 +104,8 @@ BOOST_AUTO_TEST_CASE(a_half_written_backing_file_is_not_trusted_when_the_data_fi
         const std::vector<char> newer = bytes_of(heap.newer);
         const std::vector<char> older = bytes_of(heap.path);
         const auto bring_up_to_date = [&](std::uint64_t offset) { file->write(std::as_bytes(std::span(newer).subspan(offset, page_bytes)), offset); };
-        for (std::uint64_t index = 0; store::cover_of(index).file_offset < newer.size(); ++index) {
-            bring_up_to_date(store::cover_of(index).file_offset);
+        for (std::uint64_t index = 0; store::FileLayout().table_offset(index) < newer.size(); ++index) {
+            bring_up_to_date(store::FileLayout().table_offset(index));
         }
         std::uint64_t differing = newer.size() - page_bytes;
         while (std::equal(newer.begin() + static_cast<std::ptrdiff_t>(differing), newer.begin() + static_cast<std::ptrdiff_t>(differing + page_bytes),
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_in_the_super_block_is_an_error_and_no_signal)
         put(heap, "x", "1");
         heap.snapshot();
     }
-    const std::uint64_t super = store::file_offset({0});
+    const std::uint64_t super = store::FileLayout().file_offset({0});
     for (std::uint64_t byte = 0; byte < 64; ++byte) {
         for (unsigned bit = 0; bit < 8; ++bit) {
             const auto flip = [&] {
@@ -223,9 +223,9 @@ BOOST_AUTO_TEST_CASE(a_damaged_page_under_a_page_that_was_just_saved_is_healed_t
         if (changed_again) {
             changed = 'y';
         }
-        flip_bit(dir / "a.tyn", store::file_offset({page + 7}));
+        flip_bit(dir / "a.tyn", store::FileLayout().file_offset({page + 7}));
         BOOST_TEST(heap.heal() == 1U);
-        flip_bit(dir / "a.tyn.data", store::file_offset({page + 7}));
+        flip_bit(dir / "a.tyn.data", store::FileLayout().file_offset({page + 7}));
         BOOST_TEST(heap.heal() == 1U);
         BOOST_TEST(heap.heal() == 0U);
         BOOST_TEST(changed == (changed_again ? 'y' : 'x'));
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_data_file_is_healed_also_where_the_program_has_un
     char* block = find(heap, "x");
     const std::uint64_t page = round_up(reinterpret_cast<std::uint64_t>(block), page_bytes) - heap.core()->ranges().durable;
     reinterpret_cast<char*>(heap.core()->ranges().durable + page)[50] = 'y';
-    flip_bit(dir / "a.tyn.data", store::file_offset({page + 7}));
+    flip_bit(dir / "a.tyn.data", store::FileLayout().file_offset({page + 7}));
     BOOST_TEST(heap.heal() == 1U);
     BOOST_TEST(heap.heal() == 0U);
 }
@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_became_zero_by_rot_is_not_saved_as_zero) {
         reinterpret_cast<char*>(heap.core()->ranges().durable + at)[100] = 16;
         heap.snapshot();
     }
-    flip_bit(dir / "a.tyn", store::file_offset({at + 100}));
+    flip_bit(dir / "a.tyn", store::FileLayout().file_offset({at + 100}));
     {
         SnapshotHeap heap(open_only, dir / "a.tyn");
         reinterpret_cast<char*>(heap.core()->ranges().durable + at)[200] = 0;
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(damaged_metadata_does_not_make_closing_punch_live_pages) {
     {
         const auto file = io::posix_storage().open(dir / "a.tyn", io::Access::read_write);
         const std::vector<std::byte> available(16, std::byte{0x88});
-        file->write(available, store::file_offset({word}));
+        file->write(available, store::FileLayout().file_offset({word}));
         file->sync();
     }
     try {
