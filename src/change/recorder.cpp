@@ -7,6 +7,8 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "change/logged_recorder.hpp"
+
 namespace taiyen::change {
 namespace {
 
@@ -99,11 +101,8 @@ std::unique_ptr<Recorder> Recorder::make(Capture mode, heap::HeapCore& core, Byt
     switch (mode) {
         case Capture::pages: break;
         case Capture::stores:
-        case Capture::declared: break;
+        case Capture::declared: return std::make_unique<LoggedRecorder>(mode, core, mapped, audit);
     }
-    (void)core;
-    (void)mapped;
-    (void)audit;
     throw Error(errc::invalid_argument, "this way of capturing writes is not part of this build");
 }
 

@@ -6,6 +6,7 @@
 /// Thread rule: external lock for `grow`.
 
 #include <algorithm>
+#include <exception>
 
 #include <taiyen/base/units.hpp>
 
@@ -26,6 +27,21 @@ public:
         if (wanted <= usable_) return;
         vm::protect(data() + usable_, wanted - usable_, true);
         usable_ = wanted;
+    }
+    template <class T>
+    T* as() const {
+        return reinterpret_cast<T*>(data());
+    }
+    /// Gives the memory of [from, to) back, as far as whole pages go: best effort; its content is lost.
+    void release(ByteCount from, ByteCount to) noexcept {
+        const ByteCount first = round_up(from, page_bytes);
+        const ByteCount last = round_down(to, page_bytes);
+        if (first >= last) return;
+        try {
+            vm::drop(data() + first, last - first);
+        } catch (const std::exception&) {
+            // It stays, with what it holds.
+        }
     }
 
 private:
