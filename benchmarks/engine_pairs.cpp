@@ -76,7 +76,7 @@ struct EngineAllocator {
     explicit EngineAllocator(Engine& e) : engine(&e) {}
     template <class U>
     EngineAllocator(const EngineAllocator<U>& other) : engine(other.engine) {}
-    T* allocate(std::size_t n) { return static_cast<T*>(engine->allocate(n * sizeof(T))); }
+    T* allocate(std::size_t n) { return static_cast<T*>(engine->allocate(n * sizeof(T), alignof(T))); }
     void deallocate(T* block, std::size_t) { engine->deallocate(block); }
     bool operator==(const EngineAllocator&) const = default;
 };
@@ -94,6 +94,12 @@ void pairs(Engine& engine, const char* name) {
                     for (unsigned i = 0; i < 2'000'000; ++i)
                         engine.deallocate(engine.allocate(sizes[i % sizes.size()]));
                 }));
+    for (const ByteCount bytes : {24U, 40U, 120U}) {
+        std::printf("%-24s pair %4zu B, packed: %6.1f ns\n", name, bytes, nanoseconds(2'000'000, [&] {
+                        for (int i = 0; i < 2'000'000; ++i)
+                            engine.deallocate(engine.allocate(bytes, 8));
+                    }));
+    }
     std::vector<void*> blocks(10'000);
     std::printf("%-24s batch of 1000 x 64 B: %6.1f ns a pair\n", name, nanoseconds(1'000'000, [&] {
                     for (unsigned round = 0; round < 1000; ++round) {
@@ -115,6 +121,22 @@ void pairs(Engine& engine, const char* name) {
                             engine.deallocate(blocks[i]);
                     }
                 }));
+}
+
+void packed_churn(Engine& engine, std::size_t live, ByteCount alignment) {
+    std::vector<void*> blocks(live);
+    std::mt19937 random(4);
+    for (void*& block : blocks)
+        block = engine.allocate(40, alignment);
+    std::printf("churn, %zu live of 40 B, alignment %zu: %6.1f ns a pair\n", live, alignment, nanoseconds(live, [&] {
+                    for (std::size_t i = 0; i < live; ++i) {
+                        void*& block = blocks[random() % live];
+                        engine.deallocate(block);
+                        block = engine.allocate(40, alignment);
+                    }
+                }));
+    for (void* block : blocks)
+        engine.deallocate(block);
 }
 
 void churn(Engine& engine, std::size_t live) {
@@ -164,6 +186,8 @@ int main(int argc, char** argv) {
         pairs(*heap.engine, "no observer");
         churn(*heap.engine, 1000);
         churn(*heap.engine, 1'000'000);
+        packed_churn(*heap.engine, 1'000'000, 8);
+        packed_churn(*heap.engine, 1'000'000, 16);
         runs(*heap.engine);
     }
     {

@@ -73,12 +73,21 @@ void Engine::State::require_writable() const {
 void* Engine::allocate(ByteCount bytes, ByteCount alignment) {
     State& s = *state_;
     if (bytes < s.class_bytes_end && alignment <= granule_bytes) [[likely]] {
+        if (alignment <= packed_alignment && packed_class_of(bytes) != packed_class_count)
+            return s.allocate_packed(bytes);
         const unsigned size_class = class_tables.rounded[(bytes + granule_bytes - 1) / granule_bytes];
         if (s.span.observed())
             return s.allocate_observed(size_class);
         return s.small.allocate_class<false>(size_class);
     }
     return s.allocate_slowly(bytes, alignment);
+}
+
+void* Engine::State::allocate_packed(ByteCount bytes) {
+    if (const std::uint64_t offset = packed.allocate(packed_class_of(bytes)); offset != 0)
+        return span.base() + offset;
+    const unsigned size_class = class_tables.rounded[granules_for(bytes)];
+    return span.observed() ? allocate_observed(size_class) : small.allocate_class<false>(size_class);
 }
 
 void* Engine::State::allocate_observed(unsigned size_class) {
@@ -100,17 +109,21 @@ void* Engine::State::allocate_slowly(ByteCount bytes, ByteCount alignment) {
     return span.base() + small.allocate_on_fresh(supply.find(1, pages_aligned, bytes), static_cast<unsigned>(granules));
 }
 
-bool Engine::allocate_at(void* at, ByteCount bytes) {
+bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment) {
     State& s = *state_;
     s.require_writable();
     const std::uint64_t offset = s.span.offset_of(at);
-    if (offset >= s.capacity || offset % granule_bytes != 0 || bytes > s.capacity - offset)
+    if (offset >= s.capacity || offset % packed_alignment != 0 || bytes > s.capacity - offset)
         return false;
     const std::uint64_t granules = granules_for(bytes);
     const Page page = static_cast<Page>(offset / page_bytes);
-    const unsigned start = static_cast<unsigned>(offset % page_bytes / granule_bytes);
+    const unsigned in_page = static_cast<unsigned>(offset % page_bytes);
+    const unsigned packed_class = alignment <= packed_alignment ? packed_class_of(bytes) : packed_class_count;
+    const bool slot = packed_class != packed_class_count && in_page % packed_slot_bytes(packed_class) == 0 && in_page + packed_slot_bytes(packed_class) <= page_bytes;
+    const unsigned start = in_page / granule_bytes;
     const bool small = granules <= small_granules_max;
-    if (small ? start + granules > layout::page_granules : start != 0)
+    const bool granule = in_page % granule_bytes == 0 && (small ? start + granules <= layout::page_granules : start == 0);
+    if (!slot && !granule)
         return false;  // no allocation can have given that place
     const std::uint64_t end = page + (granules + layout::page_granules - 1) / layout::page_granules;
     if (end > s.geometry.page_end())
@@ -124,19 +137,25 @@ bool Engine::allocate_at(void* at, ByteCount bytes) {
         return s.runs.allocate_at(page, granules * granule_bytes);
     if (s.pages.state(page) == PageState::growth)
         s.supply.surrender_growth();
+    if (s.pages.is_packed(page) ? !slot || packed_class_of(s.pages.packed_line(page)) != packed_class : slot)
+        s.small.reclaim({page, 1});  // an empty page of the other kind
     if (s.pages.is_available(page))
         s.supply.back_with_blocks({page, 1});
-    return s.small.allocate_at(page, start, static_cast<unsigned>(granules));
+    if (slot && s.packed.allocate_at(page, in_page, packed_class))
+        return true;
+    return granule && s.small.allocate_at(page, start, static_cast<unsigned>(granules));
 }
 
 FreeResult Engine::deallocate(void* block) noexcept {
     State& s = *state_;
     const std::uint64_t offset = s.span.offset_of(block);
-    if (offset < s.pages.free_end() && offset % granule_bytes == 0) [[likely]] {
+    if (offset < s.pages.free_end() && offset % packed_alignment == 0) [[likely]] {
         const Page page = static_cast<Page>(offset / page_bytes);
         const PageMap::Hot& hot = s.pages.hot(page);
-        if (hot.is_small(page)) [[likely]]
+        if (hot.is_small(page) && offset % granule_bytes == 0) [[likely]]
             return s.span.observed() ? s.free_observed(offset) : s.small.free<false>(hot, offset / granule_bytes);
+        if (page >= hot.first_user && s.pages.is_packed(page))
+            return s.free_packed(offset);
     }
     return s.deallocate_slowly(offset);
 }
@@ -174,6 +193,9 @@ void* Engine::resize(void* block, ByteCount bytes) {
     const std::uint64_t granules = granules_for(bytes);
     const Page page = static_cast<Page>(offset / page_bytes);
     const bool was_small = s.pages.is_small(page);
+    const bool was_packed = s.pages.is_packed(page);
+    if (was_packed && bytes <= usable)
+        return block;
     const bool small = granules <= small_granules_max;
     const Page pages = static_cast<Page>((granules + layout::page_granules - 1) / layout::page_granules);
     if (was_small && small) {
@@ -185,7 +207,7 @@ void* Engine::resize(void* block, ByteCount bytes) {
             return block;
         }
     }
-    if (!was_small) {
+    if (!was_small && !was_packed) {
         const auto run = s.runs.find(page);
         if (!run)
             throw_corrupt(offset, "a run contradicts itself");
@@ -222,7 +244,13 @@ void* Engine::resize(void* block, ByteCount bytes) {
 
 ByteCount Engine::State::usable_at(std::uint64_t offset) const {
     const Page page = static_cast<Page>(offset / page_bytes);
-    if (offset >= capacity || offset % granule_bytes != 0 || !pages.is_user(page))
+    if (offset >= capacity || !pages.is_user(page))
+        return 0;
+    if (pages.is_packed(page)) {
+        const auto slot = packed.find(offset);
+        return slot && slot->offset == offset ? slot->bytes : 0;
+    }
+    if (offset % granule_bytes != 0)
         return 0;
     const unsigned granule = static_cast<unsigned>(offset % page_bytes / granule_bytes);
     if (pages.is_small(page)) {
@@ -240,6 +268,10 @@ std::optional<Engine::State::Found> Engine::State::owner(std::uint64_t offset) c
     const Page page = static_cast<Page>(offset / page_bytes);
     if (offset >= capacity || !pages.is_user(page) || pages.is_available(page))
         return std::nullopt;
+    if (pages.is_packed(page)) {
+        const auto slot = packed.find(offset);
+        return slot ? std::optional(Found{{{slot->offset}, slot->bytes}, false}) : std::nullopt;
+    }
     if (pages.is_small(page)) {
         const layout::Line& line = pages.line(page);
         const unsigned granule = static_cast<unsigned>(offset % page_bytes / granule_bytes);
@@ -276,6 +308,8 @@ void Engine::State::visit(const std::function<bool(const Found&)>& visit) const 
             page += run ? run->pages : 1;
             continue;
         }
+        if (pages.is_packed(page) && !packed.for_each(page, [&](const PackedBlocks::Slot& slot) { return visit({{{slot.offset}, slot.bytes}, false}); }))
+            return;
         if (pages.is_small(page)) {
             const layout::Line& line = pages.line(page);
             for (unsigned pair = 0; pair < 4; ++pair)

@@ -96,14 +96,16 @@ public:
     Engine& operator=(const Engine&) = delete;
     ~Engine();
 
-    /// A block of at least `bytes` (0 counts as 1), aligned to `alignment` (a power of two ≤ alignment_max; less than 16 counts as 16). Fresh content is unspecified.
+    /// A block of at least `bytes` (0 counts as 1), aligned to `alignment` (a power of two ≤ alignment_max). Fresh content is unspecified.
+    /// With an alignment of 8 or less, blocks that 8-byte words hold and 16-byte granules would round up (24, 40, … 120 bytes) lie in packed pages; all others count it as 16.
     /// Unasked, blocks of 4 KiB and more begin at a page, and smaller ones touch no more cache lines than their size needs (of 48 bytes: as long as the quarter of each line that
     /// this leaves over is used by others).
     /// Throws: HeapFull, Error{invalid_argument | corrupt}. Complexity: constant up to 2 KiB; logarithmic in the heap's size, linear in the block's, above.
     void* allocate(ByteCount bytes, ByteCount alignment = 16);
     /// Like `allocate` at exactly that address: true if [at, at+bytes) was free user space and now is a live block. For replay and clones. False also for a place that
-    /// `allocate` never gives: off a granule, less than a page across a page's end, a page and more off a page. Throws: HeapFull (the extent could not grow).
-    bool allocate_at(void* at, ByteCount bytes);
+    /// `allocate` never gives with that alignment: off a granule or slot, less than a page across a page's end, a page and more off a page. A replica passes the usable size,
+    /// and 8 as the alignment if that is no multiple of 16. Throws: HeapFull (the extent could not grow).
+    bool allocate_at(void* at, ByteCount bytes, ByteCount alignment = 16);
     FreeResult deallocate(void* block) noexcept;
     /// Dynamic block: keeps content up to the smaller size; in place where it can, else moved by copying; gives growth buffers (≤ 50 %, address space and file only on
     /// use) that yield before HeapFull. Null: allocates. Throws: HeapFull (the old block stays as it was), Error{double_free | foreign_pointer} for a bad pointer.

@@ -73,6 +73,10 @@ private:
         case PageState::small_room:
             check_small(page);
             return 1;
+        case PageState::packed_full:
+        case PageState::packed_room:
+            check_packed(page);
+            return 1;
         case PageState::run_head: {
             const auto run = runs_.find(page);
             if (!run) {
@@ -123,6 +127,22 @@ private:
             inside = (pair.occupied >> 63U) != 0;
         }
         if (line_full(line) != (pages_.state(page) == PageState::small_full))
+            found(span_.offset_of(pages_.word(page)), "a page's state and its line differ about room");
+    }
+
+    void check_packed(Page page) {
+        const layout::PackedLine& line = pages_.packed_line(page);
+        const unsigned packed_class = packed_class_of(line);
+        if (packed_class == packed_class_count) {
+            found(line_place(page), "a page of packed blocks has slots of an impossible size");
+            return;
+        }
+        if (line.zero_word != 0 || std::any_of(std::begin(line.zero), std::end(line.zero), [](std::uint64_t word) { return word != 0; }))
+            found(line_place(page), "padding of a packed page's line is not zero");
+        for (unsigned word = 0; word < PackedTables::words; ++word)
+            if ((line.occupied[word] & ~packed_tables.slots[packed_class][word]) != 0)
+                found(line_place(page), "a packed page has blocks behind its last slot");
+        if (packed_full(line, packed_class) != (pages_.state(page) == PageState::packed_full))
             found(span_.offset_of(pages_.word(page)), "a page's state and its line differ about room");
     }
 

@@ -36,6 +36,15 @@ struct Line {
 };
 static_assert(sizeof(Line) == 64 && sizeof(Line) * 64 == page_bytes);
 
+/// The line of a page of packed blocks: bit i is slot i, of slot_bytes at i · slot_bytes.
+struct PackedLine {
+    std::uint64_t occupied[3];
+    std::uint32_t slot_bytes;  ///< 24, 40, … 120
+    std::uint32_t zero_word;
+    std::uint64_t zero[4];
+};
+static_assert(sizeof(PackedLine) == sizeof(Line) && offsetof(PackedLine, slot_bytes) == 24 && offsetof(PackedLine, zero) == 32);
+
 /// The line of the first page of a run.
 struct RunLine {
     std::uint64_t bytes;  ///< usable bytes; a multiple of the granule, at least a page
@@ -47,14 +56,16 @@ static_assert(sizeof(RunLine) == sizeof(Line) && offsetof(RunLine, kind) == 8 &&
 
 enum class RunKind : std::uint32_t { user = 1, directory = 2 };
 
-/// State of a page, four bits. Bit 3: available; bits 0 and 2 together: small blocks with a free granule.
+/// State of a page, four bits. Bit 3: available; bits 0 and 2 together: blocks, and room for another one.
 enum class PageState : std::uint8_t {
     absent = 0,        ///< metadata, or beyond the extent
     small_full = 1,    ///< small blocks, no free granule
     run_head = 2,      ///< first page of a run
     run_body = 3,      ///< further page of a run
+    packed_full = 4,   ///< packed blocks, no free slot
     small_room = 5,    ///< small blocks and at least one free granule
     growth = 6,        ///< reserved for the growth of the run before it
+    packed_room = 7,   ///< packed blocks and at least one free slot
     available = 8,     ///< free, with disk blocks
     released = 9,      ///< free, without disk blocks
 };
@@ -64,7 +75,7 @@ struct Summary {
     std::uint32_t prefix;   ///< run of available pages at its start
     std::uint32_t suffix;   ///< run of available pages at its end
     std::uint32_t longest;  ///< longest run of available pages
-    std::uint32_t roomy;    ///< children that contain a page in state small_room
+    std::uint32_t roomy;    ///< children that contain a page with room
     bool operator==(const Summary&) const = default;
 };
 static_assert(sizeof(Summary) == 16);

@@ -1,6 +1,7 @@
 #pragma once
-/// The parts of an engine, wired: span → page map → supply ↔ small blocks → runs → roots.
+/// The parts of an engine, wired: span → page map → supply ↔ small and packed blocks → runs → roots.
 
+#include "heap/packed_blocks.hpp"
 #include "heap/root_directory.hpp"
 
 namespace taiyen::heap {
@@ -10,8 +11,10 @@ struct Engine::State {
         : span(base, observer),
           geometry(capacity_bytes),
           pages(span, geometry, is_read_only),
+          bins(geometry.page_end()),
           supply(span, pages, host),
-          small(span, pages, supply),
+          packed(span, pages, bins, supply),
+          small(span, pages, bins, supply, packed),
           runs(span, pages, supply, small),
           directory(span, pages, runs),
           capacity(capacity_bytes),
@@ -33,14 +36,19 @@ struct Engine::State {
     void visit(const std::function<bool(const Found&)>& visit) const;
     void require_writable() const;
     [[gnu::noinline]] void* allocate_slowly(ByteCount bytes, ByteCount alignment);
+    /// A block whose user can do with an alignment of 8.
+    [[gnu::noinline]] void* allocate_packed(ByteCount bytes);
     [[gnu::noinline]] void* allocate_observed(unsigned size_class);
     [[gnu::noinline]] FreeResult free_observed(std::uint64_t offset) noexcept;
+    [[gnu::noinline]] FreeResult free_packed(std::uint64_t offset) noexcept { return packed.free(offset); }
     [[gnu::noinline]] FreeResult deallocate_slowly(std::uint64_t offset) noexcept;
 
     Span span;
     Geometry geometry;
     PageMap pages;
+    PageBins bins;
     PageSupply supply;
+    PackedBlocks packed;
     SmallBlocks small;
     Runs runs;
     RootDirectory directory;

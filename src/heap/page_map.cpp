@@ -278,14 +278,9 @@ void PageMap::count_room(unsigned index, Page page, bool roomy) {
     }
 }
 
-void PageMap::set_roomy(Page page, bool roomy) {
-    std::uint64_t& place = *word(page);
-    const std::uint64_t bit = std::uint64_t{4} << (page % segment_pages * 4);
-    const std::uint64_t before = place;
-    const std::uint64_t fresh = roomy ? before | bit : before & ~bit;
-    span_.store(place, fresh);
-    if (has_room(before) != has_room(fresh))
-        count_room(Geometry::region_of(page), page, roomy);
+void PageMap::set_state(Page page, PageState state) {
+    const unsigned shift = page % segment_pages * 4;
+    write_word(page, (*word(page) & ~(std::uint64_t{0xF} << shift)) | static_cast<std::uint64_t>(state) << shift);
 }
 
 Page PageMap::scan_end(Page first, Page limit) const {

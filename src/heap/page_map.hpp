@@ -42,10 +42,12 @@ public:
         return static_cast<PageState>((*word(page) >> (page % layout::segment_pages * 4)) & 0xFU);
     }
     bool is_small(Page page) const { return hot(page).is_small(page); }
+    bool is_packed(Page page) const { return state(page) == PageState::packed_room || state(page) == PageState::packed_full; }
     bool is_available(Page page) const { return (static_cast<unsigned>(state(page)) & 0b1000U) != 0; }
     layout::Line& line(Page page) const {
         return hot(page).line(page);
     }
+    layout::PackedLine& packed_line(Page page) const { return reinterpret_cast<layout::PackedLine&>(line(page)); }
     layout::RunLine& run_line(Page page) const { return reinterpret_cast<layout::RunLine&>(line(page)); }
 
     /// Writes states; of the summaries only the counts of children with room follow: `refresh…` must come next.
@@ -60,8 +62,8 @@ public:
         write_states(run, state);
         refresh_uniform(run, (static_cast<unsigned>(state) & 0b1000U) != 0);
     }
-    /// small_full ↔ small_room of one page.
-    void set_roomy(Page page, bool roomy);
+    /// small_full ↔ small_room, or packed_full ↔ packed_room, of one page.
+    void set_state(Page page, PageState state);
 
     /// Pages from `first` on, at most `limit`, that are in `state`; they end with their region.
     Page count_equal(Page first, Page limit, PageState state) const;
@@ -82,7 +84,7 @@ public:
     /// Longest run of available pages.
     Page longest_available() const;
 
-    /// First segment (page number / 16) of the region at or behind `from` that has a page in state small_room.
+    /// First segment (page number / 16) of the region at or behind `from` that has a page with room.
     std::optional<Page> find_roomy_segment(unsigned region, Page from) const;
 
     /// Makes [extent, end) part of the extent: its user pages become available. Requires: the host has extended.

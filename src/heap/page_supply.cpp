@@ -31,6 +31,10 @@ Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     return *found;
 }
 
+bool PageSupply::look_for_room() {
+    return small_->know_some();
+}
+
 void PageSupply::back_with_blocks(PageRun run) {
     const Page end = run.first + run.count;
     for (Page page = run.first; page < end;) {

@@ -228,7 +228,7 @@ void RootDirectory::check(std::vector<Damage>& damages, std::size_t limit) const
             const std::uint64_t object = entry.entry->object;
             if (hash_of(entry.name) != slot.hash || locate(*found, entry.name, slot.hash) != index)
                 damages.push_back({{found->offset + slot.entry}, "the name of a root can't be found by its hash"});
-            if (object >= std::uint64_t{pages_.extent()} * page_bytes && entry.entry->bytes != 0)
+            if (object >= std::uint64_t{pages_.extent()} * page_bytes && entry.entry->bytes != 0 && damages.size() < limit)
                 damages.push_back({{found->offset + slot.entry}, "a root's object lies outside the extent"});
         }
         if (damages.size() < limit && (live != found->head->live || used != found->head->used_slots))

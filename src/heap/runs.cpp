@@ -52,6 +52,8 @@ bool Runs::allocate_at(Page head, std::uint64_t bytes) {
         return true;
     }
     const Page last = head + pages;
+    if (pages_.is_packed(last))
+        small_.reclaim({last, 1});
     if (pages_.is_available(last)) {
         supply_.back_with_blocks({head, pages + 1});
         write(head, bytes, RunKind::user);

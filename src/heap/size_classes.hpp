@@ -1,5 +1,5 @@
 #pragma once
-/// Sizes of small blocks: 1–16 granules exactly, then 8 steps per doubling up to 128 granules (2 KiB): 40 classes.
+/// Sizes of small blocks (of packed ones: packed_page.hpp): 1–16 granules exactly, then 8 steps per doubling up to 128 granules (2 KiB): 40 classes.
 
 #include <array>
 #include <bit>

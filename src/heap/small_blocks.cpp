@@ -1,10 +1,10 @@
 #include "heap/small_blocks.hpp"
 
 #include <algorithm>
-#include <new>
 
 #include <taiyen/base/error.hpp>
 
+#include "heap/packed_blocks.hpp"
 #include "heap/page_supply.hpp"
 
 namespace taiyen::heap {
@@ -19,26 +19,14 @@ constexpr std::uint64_t offset_of_granule(Page page, unsigned granule) {
 
 }  // namespace
 
-SmallBlocks::SmallBlocks(const Span& span, PageMap& pages, PageSupply& supply)
-    : span_(span),
-      pages_(pages),
-      supply_(supply),
-      chunk_count_(pages.geometry().page_end() / chunk_pages + 1),
-      chunks_(static_cast<Known**>(std::calloc(chunk_count_, sizeof(Known*)))) {
-    if (chunks_ == nullptr)
-        throw std::bad_alloc();
+SmallBlocks::SmallBlocks(const Span& span, PageMap& pages, PageBins& bins, PageSupply& supply, PackedBlocks& packed)
+    : span_(span), pages_(pages), bins_(bins), supply_(supply), packed_(packed) {
     for (unsigned size_class = 0; size_class < class_count; ++size_class) {
         const unsigned granules = class_granules(size_class);
         classes_[size_class].block = low_bits(granules);
         classes_[size_class].last_bit = 64 - static_cast<int>(granules);
     }
     classes_[no_class].count = magazine_slots;
-}
-
-SmallBlocks::~SmallBlocks() {
-    for (std::size_t i = 0; i < chunk_count_; ++i)
-        std::free(chunks_[i]);
-    std::free(chunks_);
 }
 
 // Taking and freeing: the truth.
@@ -54,7 +42,7 @@ std::uint64_t SmallBlocks::take(Page page, layout::Line& line, unsigned start, u
         place.start = (place.start & ~mask) | (pair == start / 64 ? std::uint64_t{1} << (start % 64) : 0);
     }
     if (line_full(line))
-        pages_.set_roomy(page, false);
+        pages_.set_state(page, PageState::small_full);
     return offset_of_granule(page, start);
 }
 
@@ -74,7 +62,7 @@ FreeResult SmallBlocks::free_slowly(std::uint64_t place_granule) noexcept {
         place.start &= ~mask;
     }
     if (was_full)
-        pages_.set_roomy(page, true);
+        pages_.set_state(page, PageState::small_room);
     const std::uint8_t size_class = granules <= class_granules_max ? class_tables.exact[granules] : no_class;
     if (size_class != no_class) {
         ClassHints& hints = classes_[size_class];
@@ -101,7 +89,7 @@ void SmallBlocks::shrink(Page page, unsigned start, unsigned old_granules, unsig
         place.occupied &= ~mask;
     }
     if (was_full)
-        pages_.set_roomy(page, true);
+        pages_.set_state(page, PageState::small_room);
     file(page);
 }
 
@@ -168,7 +156,7 @@ std::uint64_t SmallBlocks::advance(Cursor& cursor, unsigned size_class) {
 void SmallBlocks::close_cursor(Cursor& cursor) {
     const Page page = cursor.page();
     cursor = {};
-    if (Known* known_page = known(page); known_page != nullptr && known_page->cursors != 0)
+    if (Known* known_page = bins_.known(page); known_page != nullptr && known_page->cursors != 0)
         --known_page->cursors;
     file(page);
 }
@@ -176,7 +164,7 @@ void SmallBlocks::close_cursor(Cursor& cursor) {
 std::uint64_t SmallBlocks::starts_of(unsigned granules) const {
     // Blocks of 48 bytes leave each fourth granule over, which only blocks of 16 bytes can use.
     constexpr unsigned leftover_pages_max = 16;
-    return granules == 3 && bin_pages_[1] >= leftover_pages_max ? ~std::uint64_t{0} : start_rule(granules);
+    return granules == 3 && bins_.pages(1) >= leftover_pages_max ? ~std::uint64_t{0} : start_rule(granules);
 }
 
 std::uint64_t SmallBlocks::refill(unsigned size_class) {
@@ -200,7 +188,7 @@ std::uint64_t SmallBlocks::refill(unsigned size_class) {
                 throw;
         }
     }
-    Known* known_page = make_known(page);
+    Known* known_page = bins_.make_known(page);
     if (known_page == nullptr)  // nobody would know that a cursor is there: take one block only
         return take(page, pages_.line(page), at, granules);
     ++known_page->cursors;
@@ -232,24 +220,18 @@ std::uint64_t SmallBlocks::allocate_unclassed(unsigned granules, std::uint64_t s
 }
 
 Page SmallBlocks::take_fitting(unsigned granules, std::uint64_t starts, unsigned& at) {
-    for (unsigned bin = granules; bin < bin_count;) {
-        const std::uint64_t rest = filled_[bin / 64] & ~low_bits(bin % 64);
-        if (rest == 0) {
-            bin = bin / 64 * 64 + 64;
-            continue;
-        }
-        bin = bin / 64 * 64 + static_cast<unsigned>(std::countr_zero(rest));
-        Page page = bins_[bin];
+    for (unsigned bin = bins_.filled_run_bin(granules); bin < PageBins::run_bins; bin = bins_.filled_run_bin(bin + 1)) {
+        Page page = bins_.first(bin);
         for (unsigned tries = 0; page != 0 && tries < bin_tries;) {
-            Known& entry = *known(page);
+            Known& entry = *bins_.known(page);
             const Page next = entry.next;
             if (!pages_.is_user(page) || !pages_.is_small(page)) {
-                unfile(entry, page);
+                bins_.unfile(entry, page);
             } else {
                 const layout::Line& line = pages_.line(page);
                 at = first_fit(line, granules, starts);
                 if (at < layout::page_granules) {
-                    unfile(entry, page);
+                    bins_.unfile(entry, page);
                     return page;
                 }
                 if (longest_free(line) == bin)
@@ -259,7 +241,6 @@ Page SmallBlocks::take_fitting(unsigned granules, std::uint64_t starts, unsigned
             }
             page = next;
         }
-        ++bin;
     }
     return 0;
 }
@@ -303,8 +284,8 @@ void SmallBlocks::begin_tail(Page page, unsigned granules) {
         if (mask != 0)
             span_.store(line.pairs[pair], layout::Pair{mask, 0});
     }
-    if (Known* entry = make_known(page); entry != nullptr && entry->bin == 0 && entry->cursors == 0)
-        link(*entry, page, layout::page_granules - granules);
+    if (Known* entry = bins_.make_known(page); entry != nullptr && entry->bin == 0 && entry->cursors == 0)
+        bins_.link(*entry, page, layout::page_granules - granules);
     else
         file(page);
 }
@@ -318,7 +299,7 @@ void SmallBlocks::end_tail(Page page, unsigned granules) {
             span_.store(line.pairs[pair], layout::Pair{line.pairs[pair].occupied & ~mask, line.pairs[pair].start & ~mask});
     }
     if (was_full)
-        pages_.set_roomy(page, true);
+        pages_.set_state(page, PageState::small_room);
     if (line_empty(line))
         page_emptied(page);
     else
@@ -333,7 +314,7 @@ void SmallBlocks::add_tail(Page page, unsigned granules) {
             span_.store(line.pairs[pair], layout::Pair{line.pairs[pair].occupied | mask, line.pairs[pair].start & ~mask});
     }
     if (line_full(line))
-        pages_.set_roomy(page, false);
+        pages_.set_state(page, PageState::small_full);
     file(page);
 }
 
@@ -354,6 +335,8 @@ void SmallBlocks::surrender_tail(Page page) {
 bool SmallBlocks::reclaim(PageRun run) {
     bool any = false;
     for (Page page = run.first; page < run.first + run.count; ++page) {
+        if (pages_.is_packed(page))
+            any |= packed_.release_if_empty(page);
         if (!pages_.is_small(page) || !line_empty(pages_.line(page)))
             continue;
         forget({page, 1});
@@ -365,44 +348,8 @@ bool SmallBlocks::reclaim(PageRun run) {
 
 // Bins and what is known.
 
-SmallBlocks::Known* SmallBlocks::make_known(Page page) noexcept {
-    Known*& chunk = chunks_[page / chunk_pages];
-    if (chunk == nullptr)
-        chunk = static_cast<Known*>(std::calloc(chunk_pages, sizeof(Known)));
-    return chunk == nullptr ? nullptr : chunk + page % chunk_pages;
-}
-
-void SmallBlocks::unfile(Known& entry, Page page) noexcept {
-    if (entry.bin == 0)
-        return;
-    const unsigned bin = entry.bin - 1U;
-    if (bins_[bin] == page) {
-        bins_[bin] = entry.next;
-        if (entry.next == 0)
-            filled_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
-    } else {
-        known(entry.previous)->next = entry.next;
-    }
-    if (entry.next != 0)
-        known(entry.next)->previous = entry.previous;
-    --bin_pages_[bin];
-    entry.next = entry.previous = 0;
-    entry.bin = 0;
-}
-
-void SmallBlocks::link(Known& entry, Page page, unsigned bin) noexcept {
-    entry.bin = static_cast<std::uint16_t>(bin + 1);
-    entry.previous = 0;
-    entry.next = bins_[bin];
-    if (entry.next != 0)
-        known(entry.next)->previous = page;
-    bins_[bin] = page;
-    filled_[bin / 64] |= std::uint64_t{1} << (bin % 64);
-    ++bin_pages_[bin];
-}
-
 void SmallBlocks::file(Page page) noexcept {
-    Known* entry = make_known(page);
+    Known* entry = bins_.make_known(page);
     if (entry == nullptr) {  // out of memory: found again by a later search for room
         Page& from = unknown_from_[Geometry::region_of(page)];
         from = std::min(from, page / layout::segment_pages);
@@ -414,15 +361,15 @@ void SmallBlocks::file(Page page) noexcept {
     const unsigned longest = longest_free(pages_.line(page));
     if (entry->bin == longest + 1)
         return;
-    unfile(*entry, page);
-    if (longest == layout::page_granules && bin_pages_[longest] >= empty_pages_kept)
+    bins_.unfile(*entry, page);
+    if (longest == layout::page_granules && bins_.pages(longest) >= empty_pages_kept)
         release(page);
     else if (longest != 0)
-        link(*entry, page, longest);
+        bins_.link(*entry, page, longest);
 }
 
 void SmallBlocks::file_around(Page page, unsigned at) noexcept {
-    Known* entry = known(page);
+    Known* entry = bins_.known(page);
     if (entry == nullptr || entry->bin == 0) {
         file(page);
         return;
@@ -430,17 +377,17 @@ void SmallBlocks::file_around(Page page, unsigned at) noexcept {
     const unsigned run = free_around(pages_.line(page), at);
     if (run < entry->bin)
         return;  // what was known is as good
-    unfile(*entry, page);
+    bins_.unfile(*entry, page);
     if (run == layout::page_granules)
         file(page);
     else
-        link(*entry, page, run);
+        bins_.link(*entry, page, run);
 }
 
 void* SmallBlocks::pair_filled(std::uint64_t granule) {
     const Page page = static_cast<Page>(granule / layout::page_granules);
     if (line_full(pages_.line(page)))
-        pages_.set_roomy(page, false);
+        pages_.set_state(page, PageState::small_full);
     return address_of(granule);
 }
 
@@ -452,7 +399,7 @@ FreeResult SmallBlocks::pair_emptied(std::uint64_t granule) noexcept {
 }
 
 void SmallBlocks::page_emptied(Page page) noexcept {
-    const Known* entry = known(page);
+    const Known* entry = bins_.known(page);
     if (entry == nullptr || (entry->cursors == 0 && entry->bin != layout::page_granules + 1))
         file(page);
 }
@@ -478,11 +425,11 @@ void SmallBlocks::flush_magazines() {
 
 bool SmallBlocks::release_empty_pages() {
     flush_magazines();
-    bool any = false;
-    for (Page page = bins_[layout::page_granules]; page != 0;) {
-        Known& entry = *known(page);
+    bool any = packed_.release_empty_pages();
+    for (Page page = bins_.first(layout::page_granules); page != 0;) {
+        Known& entry = *bins_.known(page);
         const Page next = entry.next;
-        unfile(entry, page);
+        bins_.unfile(entry, page);
         if (pages_.is_user(page) && pages_.is_small(page)) {
             if (line_empty(pages_.line(page))) {
                 release(page);
@@ -508,12 +455,16 @@ bool SmallBlocks::know_some(unsigned segments) {
             --segments;
             unknown_from_[index] = *segment + 1;
             for (Page page = *segment * layout::segment_pages; page < (*segment + 1) * layout::segment_pages; ++page) {
-                if (!pages_.is_user(page) || pages_.state(page) != PageState::small_room)
+                if (!pages_.is_user(page))
                     continue;
-                const Known* entry = known(page);
-                if (entry != nullptr && (entry->bin != 0 || entry->cursors != 0))
+                const PageState state = pages_.state(page);
+                const Known* entry = bins_.known(page);
+                if ((state != PageState::small_room && state != PageState::packed_room) || (entry != nullptr && (entry->bin != 0 || entry->cursors != 0)))
                     continue;
-                file(page);
+                if (state == PageState::small_room)
+                    file(page);
+                else
+                    packed_.file(page);
                 any = true;
             }
         }
@@ -524,15 +475,13 @@ bool SmallBlocks::know_some(unsigned segments) {
 }
 
 bool SmallBlocks::know_all() {
-    const bool filed = know_some(~0U);
+    bool filed = know_some(~0U);
+    for (ClassHints& hints : classes_)
+        if (hints.cursor.pair != nullptr) {  // what a class has left of its page may serve another one
+            close_cursor(hints.cursor);
+            filed = true;
+        }
     return release_empty_pages() || filed;
-}
-
-unsigned SmallBlocks::longest_known() const {
-    for (unsigned word = static_cast<unsigned>(filled_.size()); word-- > 0;)
-        if (filled_[word] != 0)
-            return word * 64 + static_cast<unsigned>(std::bit_width(filled_[word])) - 1;
-    return 0;
 }
 
 void SmallBlocks::forget(PageRun run) {
@@ -546,17 +495,7 @@ void SmallBlocks::forget(PageRun run) {
         });
         hints.count = static_cast<unsigned>(kept - hints.granules.data());
     }
-    for (Page page = run.first; page < end;) {
-        const Page chunk = page / chunk_pages;
-        const Page stop = std::min(end, (chunk + 1) * chunk_pages);
-        if (chunk < chunk_count_ && chunks_[chunk] != nullptr)
-            for (; page < stop; ++page) {
-                Known& entry = chunks_[chunk][page % chunk_pages];
-                unfile(entry, page);
-                entry.cursors = 0;
-            }
-        page = stop;
-    }
+    bins_.forget(run.first, end);
     const Geometry& geometry = pages_.geometry();
     for (unsigned index = 0; index < geometry.count(); ++index) {
         const Region& region = geometry.region(index);

@@ -1,5 +1,5 @@
 #pragma once
-/// Blocks of less than a page: cursors, magazines and best-fit bins over pages of small blocks.
+/// Blocks of less than a page, in granules (packed_blocks.hpp has the others): cursors, magazines and best-fit bins over pages of small blocks.
 ///
 /// (I1) The truth is the lines. Cursors, magazines and bins are hints: what they propose is compared with the line before it is taken.
 /// (I2) A page is taken from the supply when no hint fits, and goes back when its last block went and enough empty pages are kept.
@@ -8,21 +8,20 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 
 #include "heap/line.hpp"
+#include "heap/page_bins.hpp"
 #include "heap/page_map.hpp"
 #include "heap/size_classes.hpp"
 
 namespace taiyen::heap {
 
+class PackedBlocks;
 class PageSupply;
 
 class SmallBlocks {
 public:
-    SmallBlocks(const Span& span, PageMap& pages, PageSupply& supply);
-    ~SmallBlocks();
+    SmallBlocks(const Span& span, PageMap& pages, PageBins& bins, PageSupply& supply, PackedBlocks& packed);
     SmallBlocks(const SmallBlocks&) = delete;
     SmallBlocks& operator=(const SmallBlocks&) = delete;
 
@@ -52,14 +51,16 @@ public:
     /// Turns such a page into an available one; `refresh` must follow.
     void surrender_tail(Page page);
 
-    /// Gives those of the pages that hold no block back to the page map; true if there were any.
+    /// Gives those of the pages that hold no block, packed ones too, back to the page map; true if there were any.
     bool reclaim(PageRun run);
-    /// Gives known pages without blocks back to the page map; true if there were any.
+    /// Gives known pages without blocks, packed ones too, back to the page map; true if there were any.
     bool release_empty_pages();
-    /// Looks at each page with room that is not known yet, then releases empty ones. True if any page was released or any hint filed.
+    /// Files pages with room, packed ones too, that are not known yet, from a bounded number of segments; true if there were any.
+    bool know_some() { return know_some(segments_per_refill); }
+    /// The same without a bound, then releases empty ones. True if any page was released or any hint filed.
     bool know_all();
     /// Largest number of granules that a page of small blocks could give, by what is known.
-    unsigned longest_known() const;
+    unsigned longest_known() const { return bins_.longest_run(); }
 
     /// Drops the hints about pages [first, first + count).
     void forget(PageRun run);
@@ -68,7 +69,6 @@ private:
     static constexpr unsigned magazine_slots = 26;
     static constexpr unsigned empty_pages_kept = 32;
     static constexpr unsigned segments_per_refill = 8;
-    static constexpr Page chunk_pages = 256;
 
     /// The page that a class fills, and the start positions of one of its pairs.
     struct Cursor {
@@ -88,14 +88,7 @@ private:
         std::array<std::uint64_t, magazine_slots> granules{};  ///< span offset / 16
     };
     static_assert(sizeof(ClassHints) == 256);
-    /// What is known about a page; all zero: nothing.
-    struct Known {
-        Page next;
-        Page previous;
-        std::uint16_t bin;     ///< 0: in no bin; else longest free run + 1
-        std::uint16_t cursors; ///< classes whose cursor is here
-    };
-    static constexpr unsigned bin_count = layout::page_granules + 1;
+    using Known = PageBins::Known;
 
     [[gnu::noinline]] void* allocate_slowly(unsigned size_class);
     [[gnu::noinline]] FreeResult free_slowly(std::uint64_t granule) noexcept;
@@ -123,25 +116,17 @@ private:
     /// All granules of a pair have become free. Returns freed.
     [[gnu::noinline]] FreeResult pair_emptied(std::uint64_t granule) noexcept;
     void* address_of(std::uint64_t granule) const { return span_.base() + granule * layout::granule_bytes; }
-    void unfile(Known& known, Page page) noexcept;
-    void link(Known& known, Page page, unsigned bin) noexcept;
     void page_emptied(Page page) noexcept;
     void release(Page page);
 
-    Known* known(Page page) const { return chunks_[page / chunk_pages] == nullptr ? nullptr : chunks_[page / chunk_pages] + page % chunk_pages; }
-    Known* make_known(Page page) noexcept;
-
     const Span span_;
     PageMap& pages_;
+    PageBins& bins_;
     PageSupply& supply_;
+    PackedBlocks& packed_;
     std::array<ClassHints, class_count + 1> classes_{};    ///< the last one, for sizes of no class, has a magazine that is full of nothing
-    std::array<Page, bin_count> bins_{};                   ///< first page of each bin, 0: empty
-    std::array<std::uint64_t, (bin_count + 63) / 64> filled_{};  ///< bit b: bin b is not empty
-    std::array<std::uint32_t, bin_count> bin_pages_{};     ///< pages in each bin
     std::array<Page, layout::region_count_max> unknown_from_{};  ///< per region: segments before it hold no unknown page with room
     bool all_known_ = false;                               ///< no page with room is unknown
-    std::size_t chunk_count_ = 0;
-    Known** chunks_ = nullptr;
 };
 
 // `Observed` leaves the call of the observer, and the registers it costs, out of the path without one.

@@ -131,7 +131,8 @@ private:
         switch (const std::uint64_t code = input_.number(1); code % 16) {
         case 0: case 1: case 2: {
             const ByteCount bytes = some_size();
-            use(engine_->allocate(bytes, ByteCount{16} << (code / 16 > 10 ? code / 16 - 6 : 0)), bytes);
+            const ByteCount usual = code % 16 == 1 ? 8 : 16;  // 8: packed blocks
+            use(engine_->allocate(bytes, code / 16 > 10 ? ByteCount{16} << (code / 16 - 6) : usual), bytes);
             break;
         }
         case 3: case 4: engine_->deallocate(some_block()); break;
@@ -146,9 +147,10 @@ private:
             break;
         }
         case 7: {
-            std::byte* at = span_ + input_.number(3) % host_.capacity / 16 * 16;
+            const ByteCount alignment = code / 16 % 2 == 0 ? 16 : 8;
+            std::byte* at = span_ + input_.number(3) % host_.capacity / alignment * alignment;
             const ByteCount bytes = some_size();
-            if (engine_->allocate_at(at, bytes))
+            if (engine_->allocate_at(at, bytes, alignment))
                 use(at, bytes);
             break;
         }

@@ -21,7 +21,7 @@ constexpr ByteCount capacity = 4_MiB;
 void populate(Engine& engine, std::mt19937_64& random) {
     std::vector<void*> blocks;
     for (unsigned i = 0; i < 1500; ++i)
-        blocks.push_back(engine.allocate(random() % 12 == 0 ? random() % 20'000 : random() % 400));
+        blocks.push_back(engine.allocate(random() % 12 == 0 ? random() % 20'000 : random() % 400, 8 << random() % 2));
     for (unsigned i = 0; i < 40; ++i)
         blocks[i * 7] = engine.resize(blocks[i * 7], random() % 30'000);
     for (std::size_t i = 0; i < blocks.size(); i += 1 + random() % 4)
@@ -41,10 +41,10 @@ void use(Engine& engine, std::byte* base, std::mt19937_64& random) {
         }
     };
     for (unsigned i = 0; i < 60; ++i) {
-        tolerate([&] { engine.allocate(random() % 12 == 0 ? random() % 100'000 : random() % 400, random() % 10 == 0 ? 8192 : 16); });
-        tolerate([&] { engine.deallocate(base + random() % capacity / 16 * 16); });
+        tolerate([&] { engine.allocate(random() % 12 == 0 ? random() % 100'000 : random() % 400, random() % 10 == 0 ? 8192 : 8 << random() % 2); });
+        tolerate([&] { engine.deallocate(base + random() % capacity / 8 * 8); });
         tolerate([&] { engine.deallocate(base + random() % capacity / 4096 * 4096); });
-        tolerate([&] { engine.allocate_at(base + random() % capacity / 16 * 16, random() % 500); });
+        tolerate([&] { engine.allocate_at(base + random() % capacity / 8 * 8, random() % 500, 8 << random() % 2); });
         tolerate([&] { engine.allocate_at(base + random() % capacity / 4096 * 4096, random() % 20'000); });
         tolerate([&] { engine.find_block(base + random() % capacity); });
     }
@@ -189,6 +189,21 @@ BOOST_AUTO_TEST_CASE(check_names_what_is_wrong_and_where) {
     BOOST_TEST(damages[0].where.value == static_cast<ByteCount>(reinterpret_cast<std::byte*>(line) - base));
     BOOST_TEST(damages[0].what == "occupied granules that no block starts");
     BOOST_TEST(engine.check(0).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_root_that_is_wrong_twice_does_not_exceed_the_limit) {
+    Heap heap;
+    std::byte* base = heap.memory.base();
+    Engine engine(base, capacity, heap.host);
+    engine.add_root({"name", "type", {16}, 8, 1});
+    std::byte* const directory = base + reinterpret_cast<const layout::SuperBlock*>(base)->directory;
+    auto* slots = reinterpret_cast<layout::DirectorySlot*>(directory + sizeof(layout::DirectoryHead));
+    while (slots->entry == 0)
+        ++slots;
+    ++slots->hash;
+    reinterpret_cast<layout::DirectoryEntry*>(directory + slots->entry)->object = capacity;
+    BOOST_TEST(engine.check(2).size() == 2U);
+    BOOST_TEST(engine.check(1).size() == 1U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -36,6 +36,7 @@ public:
     }
 
     unsigned full_seen() const { return full_seen_; }
+    unsigned packed_seen() const { return packed_seen_; }
 
 private:
     std::uint64_t below(std::uint64_t end) { return std::uniform_int_distribution<std::uint64_t>(0, end - 1)(random_); }
@@ -44,7 +45,8 @@ private:
     ByteCount some_size() {
         switch (below(12)) {
         case 0: return below(4);
-        case 1: case 2: case 3: case 4: case 5: return 1 + below(256);
+        case 1: case 2: case 3: case 4: return 1 + below(256);
+        case 5: return 24 + 16 * below(7);  // what packed pages hold
         case 6: case 7: return 1 + below(2100);
         case 8: return 2000 + below(2200);
         case 9: return 4096 * (1 + below(8));
@@ -100,10 +102,11 @@ private:
         case 8: if (below(8) == 0) reopen(); break;
         case 9: engine_->forget({below(capacity_)}, below(capacity_)); break;
         case 10: if (below(20) == 0) free_many(); break;
+        case 11: if (below(3) == 0) allocate_nodes(); break;
         default:
             // Drifts between filling and emptying.
             if (below(100) < (step_ / 512 % 3 == 0 ? 65U : 45U))
-                allocate(some_size(), 16);
+                allocate(some_size(), below(2) == 0 ? 8 : 16);
             else
                 free_one();
         }
@@ -112,14 +115,25 @@ private:
     void allocate(ByteCount bytes, ByteCount alignment) {
         try {
             void* block = engine_->allocate(bytes, alignment);
-            BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % std::max<ByteCount>(alignment, 16) == 0);
+            BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % std::max<ByteCount>(alignment, 8) == 0);
             if (bytes >= 4096)
                 BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % 4096 == 0);
+            const ByteCount usable = engine_->usable_size(block);
+            if (alignment > 8)
+                BOOST_REQUIRE(usable % 16 == 0);
+            packed_seen_ += usable % 16 == 8 ? 1U : 0U;
             adopt(block, bytes);
         } catch (const HeapFull& full) {
             ++full_seen_;
             BOOST_REQUIRE(full.wanted() >= bytes);
         }
+    }
+
+    /// Up to two pages full of one packed size.
+    void allocate_nodes() {
+        const ByteCount bytes = 24 + 16 * below(7);
+        for (std::uint64_t count = below(2 * 4096 / bytes); count != 0; --count)
+            allocate(bytes, 8);
     }
 
     void free_one() {
@@ -165,16 +179,17 @@ private:
             return;
         const auto block = some_block();
         const auto [offset, live] = *block;
-        BOOST_REQUIRE(!engine_->allocate_at(base() + offset, live.bytes));
+        const ByteCount alignment = live.bytes % 16 == 8 ? 8 : 16;
+        BOOST_REQUIRE(!engine_->allocate_at(base() + offset, live.bytes, alignment));
         BOOST_REQUIRE((engine_->deallocate(base() + offset) == FreeResult::freed));
-        BOOST_REQUIRE(engine_->allocate_at(base() + offset, live.bytes));
+        BOOST_REQUIRE(engine_->allocate_at(base() + offset, live.bytes, alignment));
         BOOST_REQUIRE(engine_->usable_size(base() + offset) == live.bytes);
         fill(offset, live);
-        const std::uint64_t at = below(capacity_ / 16) * 16;
-        const ByteCount bytes = 16 * (1 + below(20));
+        const std::uint64_t at = below(2) == 0 ? below(capacity_ / 8) * 8 : offset + live.bytes * below(4);
+        const ByteCount bytes = below(2) == 0 ? live.bytes % 256 + 8 : 8 * (1 + below(40));
         const bool free_before = !overlaps(at, at + bytes);
         try {
-            if (engine_->allocate_at(base() + at, bytes)) {
+            if (engine_->allocate_at(base() + at, bytes, ByteCount{8} << below(2))) {
                 BOOST_REQUIRE(free_before);
                 adopt(base() + at, bytes);
             }
@@ -272,6 +287,7 @@ private:
     std::map<std::string, Root> roots_;
     unsigned step_ = 0;
     unsigned full_seen_ = 0;
+    unsigned packed_seen_ = 0;  ///< blocks that lay in packed pages
 };
 
 }  // namespace
@@ -280,8 +296,12 @@ BOOST_AUTO_TEST_SUITE(engine_model)
 
 BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_the_smallest_heap) {
     std::mt19937_64 seeds(test_seed());
-    for (unsigned i = 0; i < 6; ++i)
-        Model(256 * 1024, seeds()).run(4000);
+    for (unsigned i = 0; i < 6; ++i) {
+        Model model(256 * 1024, seeds());
+        model.run(4000);
+        BOOST_TEST(model.full_seen() > 0U);
+        BOOST_TEST(model.packed_seen() > 100U);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_heaps_of_odd_capacity) {

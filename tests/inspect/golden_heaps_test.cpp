@@ -230,10 +230,24 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_the_golden_archive_lie_where_the_format_says) 
     BOOST_TEST(number_at(bytes, span + 12, 4) == 4096U);
     BOOST_TEST(number_at(bytes, span + 16, 8) == 256U * 1024U);
     BOOST_TEST(number_at(bytes, span + 24, 8) == 86'016U - 12'288U);
-    // The root directory is where the super block says, with five names.
+    // The root directory is where the super block says, with seven names.
     const std::size_t directory = span + number_at(bytes, span + 32, 8);
     BOOST_TEST(std::memcmp(bytes.data() + directory, "TAYNDIR1", 8) == 0);
-    BOOST_TEST(number_at(bytes, directory + 12, 4) == 5U);
+    BOOST_TEST(number_at(bytes, directory + 12, 4) == 7U);
+    // One page has the state of packed blocks with a free slot; its line says 40 bytes, two of them taken, and there they are.
+    const std::size_t states = span + 4096;
+    std::size_t packed = 0;
+    for (std::size_t page = 2; page < 18; ++page) {
+        packed = (number_at(bytes, states + page / 16 * 8, 8) >> (page % 16 * 4) & 0xFU) == 7 ? page : packed;
+    }
+    BOOST_TEST_REQUIRE(packed != 0U);
+    const std::size_t line = span + 4096 + 64 + (packed - 2) * 64;
+    BOOST_TEST(number_at(bytes, line, 8) == 3U);
+    BOOST_TEST(is_zero(part(bytes, line + 8, 16)));
+    BOOST_TEST(number_at(bytes, line + 24, 8) == 40U);
+    BOOST_TEST(is_zero(part(bytes, line + 32, 32)));
+    BOOST_TEST((std::memcmp(bytes.data() + span + packed * 4096, golden::pattern(40, 5).data(), 40) == 0));
+    BOOST_TEST((std::memcmp(bytes.data() + span + packed * 4096 + 40, golden::pattern(40, 6).data(), 40) == 0));
 }
 
 BOOST_AUTO_TEST_CASE(the_bytes_of_the_golden_snapshot_heap_lie_where_the_format_says) {

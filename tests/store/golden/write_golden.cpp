@@ -20,7 +20,7 @@ using store::HeapFile;
 const std::filesystem::path path = "/disk/heap.tyn";
 
 void* put(HeapFile& heap, const golden::Named& named) {
-    void* const block = heap.engine().allocate(named.bytes.size());
+    void* const block = heap.engine().allocate(named.bytes.size(), golden::alignment_of(named));
     std::memcpy(block, named.bytes.data(), named.bytes.size());
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(block) - heap.ranges().durable;
     heap.engine().add_root({named.name, golden::fingerprint, {offset}, named.bytes.size(), 1});
