@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <vector>
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
@@ -30,7 +31,8 @@ constexpr unsigned slot_shift = 32;
 /// The heap of each 4 GiB slot of the 47-bit address space. Zero pages until a heap opens.
 constinit std::array<std::atomic<HeapCore*>, slot_count> slots{};
 
-/// The same heaps as a list: a scan for foreign pointers asks for all of them. Never destroyed: heaps in static storage may outlive this file's statics.
+/// The same heaps as a list: a scan for foreign pointers asks for all of them. A heap leaves it before anything of it is taken apart.
+/// Lock order: this one, then a heap's scratch lock. Never destroyed: heaps in static storage may outlive this file's statics.
 struct OpenList {
     std::mutex mutex;
     std::vector<HeapCore*> cores;
@@ -40,7 +42,12 @@ OpenList& open_list() {
     return list;
 }
 
-thread_local constinit HeapCore* current = nullptr;
+/// Any thread may close the heap that is current here: the pointer counts as long as its slot says the same.
+struct Current {
+    HeapCore* core = nullptr;
+    std::uint32_t slot = 0;
+};
+thread_local constinit Current current;
 
 /// Counts the forks between the process that started and this one: a core that remembers another number belongs to a parent.
 constinit std::atomic<std::uint32_t> forks{0};
@@ -124,6 +131,7 @@ struct HeapCore::Scratch final : SpanHost {
     const std::uint32_t life;  ///< number of forks when the heap was opened
     mutable std::mutex mutex;
     std::unique_ptr<Engine> engine;
+    bool given_up = false;  ///< the heap is closed
     std::atomic<ByteCount> mapped{0};
 };
 
@@ -158,7 +166,6 @@ HeapCore::~HeapCore() { unregister(); }
 void HeapCore::unregister() noexcept {
     if (!registered_) return;
     registered_ = false;
-    if (current == this) current = nullptr;
     {
         OpenList& list = open_list();
         const std::lock_guard lock(list.mutex);
@@ -168,6 +175,7 @@ void HeapCore::unregister() noexcept {
     for (std::uint64_t slot = ranges_.durable >> slot_shift; slot < last; ++slot) slots[slot].store(nullptr, std::memory_order_release);
     if (scratch_->in_child()) return;
     const std::lock_guard lock(scratch_->mutex);
+    scratch_->given_up = true;
     scratch_->engine.reset();  // before the owner of the reservation unmaps the span under it
 }
 
@@ -193,6 +201,7 @@ bool HeapCore::deallocate_lent(void* block, std::uint32_t) noexcept { return dea
 void* HeapCore::allocate_scratch(ByteCount bytes, ByteCount alignment) {
     if (scratch_->in_child()) throw Error(errc::forked, path(), "the heap was opened before this process was forked; open it in this process");
     const std::lock_guard lock(scratch_->mutex);
+    if (scratch_->given_up) throw_closed();
     void* const block = scratch_->ready().allocate(bytes, alignment);
     scratch_live_.fetch_add(1, std::memory_order_relaxed);
     return block;
@@ -219,10 +228,12 @@ std::pair<std::uintptr_t, std::uintptr_t> HeapCore::scratch_used() const noexcep
     return {ranges_.scratch, ranges_.scratch + scratch_->mapped.load(std::memory_order_acquire)};
 }
 
-std::vector<HeapCore*> open_cores() {
+void visit_open_cores(const std::function<bool(const HeapCore&)>& visit) {
     OpenList& list = open_list();
     const std::lock_guard lock(list.mutex);
-    return list.cores;
+    for (const HeapCore* core : list.cores) {
+        if (!visit(*core)) return;
+    }
 }
 
 Place place_of(const void* address) noexcept {
@@ -269,9 +280,18 @@ void deallocate(void* block) noexcept {
     }
 }
 
-HeapCore* current_core() noexcept { return current; }
+HeapCore* current_core() noexcept { return current.core != nullptr && at_slot(current.slot) == current.core ? current.core : nullptr; }
 
-HeapCore* exchange_current_core(HeapCore* core) noexcept { return std::exchange(current, core); }
+HeapCore* exchange_current_core(HeapCore* core) noexcept {
+    HeapCore* const before = current_core();
+    current = {};
+    if (core == nullptr) return before;
+    // A scope that ends puts back what was current before it, and that heap may be closed, even destroyed, by now.
+    OpenList& list = open_list();
+    const std::lock_guard lock(list.mutex);
+    if (std::find(list.cores.begin(), list.cores.end(), core) != list.cores.end()) current = {core, slot_of(*core)};
+    return before;
+}
 
 std::size_t usable_size(const HeapCore& core, const void* block) {
     core.check_usable(true);

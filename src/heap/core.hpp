@@ -4,14 +4,15 @@
 /// (I1) From construction to destruction the heap's slots in the table point here; nobody else's do.
 /// (I2) Scratch memory is the same engine over anonymous memory with its own lock; it is never durable, and is thread-safe.
 ///      In a forked child it can be freed (which does nothing) but not allocated: another thread may have held the lock when the process forked.
+///      Nor is it allocated once the heap left the slot table: by then its addresses may be somebody else's.
 /// (I3) Durable calls pass `check_usable` first: closed, forked, poisoned and read-only heaps refuse with their own code.
 /// Thread rule: as access.hpp says.
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include <taiyen/heap/access.hpp>
 
@@ -72,6 +73,8 @@ public:
     /// Null: nobody listens.
     StoreListener* listener() const noexcept { return listener_.load(std::memory_order_acquire); }
     void set_listener(StoreListener* listener) noexcept { listener_.store(listener, std::memory_order_release); }
+    /// Whether the heap's own constructor has ended: from then on its path can be asked for by other threads.
+    bool is_complete() const noexcept { return complete_.load(std::memory_order_acquire); }
     /// Whether this process is a forked child of the one that opened the heap.
     bool in_forked_child() const noexcept;
     /// Live scratch blocks; close() with some of them keeps the range mapped (Error{still_in_use}).
@@ -84,6 +87,8 @@ public:
 protected:
     /// `reserved` covers ranges; the scratch engine is made on first use. Registers the slots.
     explicit HeapCore(const CoreRanges& ranges);
+    /// The last step of each heap's constructor.
+    void complete() noexcept { complete_.store(true, std::memory_order_release); }
     /// Takes the heap out of the slot table (idempotent); scratch memory then is given up with the reservation: call it before that.
     void unregister() noexcept;
 
@@ -94,10 +99,12 @@ private:
     std::atomic<std::uint64_t> scratch_live_{0};
     std::atomic<StoreListener*> listener_{nullptr};
     std::atomic<std::uint32_t> scope_serial_{0};
+    std::atomic<bool> complete_{false};
     bool registered_ = false;
 };
 
-/// All open heaps, in no order. Thread-safe; the pointers are good as long as nobody closes those heaps.
-std::vector<HeapCore*> open_cores();
+/// Calls `visit` with each open heap, in no order, until it returns false. No heap opens or closes meanwhile, so `visit` must not do that either.
+/// Nothing virtual may be called on a heap that is not complete yet. Thread-safe.
+void visit_open_cores(const std::function<bool(const HeapCore&)>& visit);
 
 }  // namespace taiyen::heap

@@ -35,13 +35,14 @@ void ForeignPointerScan::Range::include(std::uintptr_t first, std::uintptr_t las
     bytes = end - begin;
 }
 
-ForeignPointerScan::ForeignPointerScan(const HeapCore& core) : core_(core), open_(open_cores()) {
+ForeignPointerScan::ForeignPointerScan(const HeapCore& core) : core_(core) {
     const auto include = [&](std::uintptr_t first, std::uintptr_t last) { (first < core.ranges().durable ? below_ : above_).include(first, last); };
-    for (const HeapCore* other : open_) {
-        const auto [first, last] = other->scratch_used();
+    visit_open_cores([&](const HeapCore& other) {
+        const auto [first, last] = other.scratch_used();
         include(first, last);
-        if (other != &core) include(other->ranges().durable, other->ranges().durable + other->ranges().durable_bytes);
-    }
+        if (&other != &core) include(other.ranges().durable, other.ranges().durable + other.ranges().durable_bytes);
+        return true;
+    });
 }
 
 std::optional<ForeignPointer> ForeignPointerScan::find(HeapOffset offset, ByteCount length) const {
@@ -77,9 +78,17 @@ std::optional<ForeignPointer> ForeignPointerScan::find(HeapOffset offset, ByteCo
 
 bool ForeignPointerScan::is_foreign(HeapOffset where, std::uintptr_t value) const {
     const auto* const target = reinterpret_cast<const void*>(value);
-    const auto owner = std::find_if(open_.begin(), open_.end(), [&](const HeapCore* heap) { return in_durable(*heap, target) || in_scratch(*heap, target); });
-    if (owner == open_.end()) return false;
-    const bool points_out = in_scratch(**owner, target) ? (*owner)->is_scratch_block_start(target) : *owner != &core_;
+    bool points_out = false;
+    visit_open_cores([&](const HeapCore& heap) {
+        if (in_scratch(heap, target)) {
+            points_out = heap.is_scratch_block_start(target);
+        } else if (in_durable(heap, target)) {
+            points_out = &heap != &core_;
+        } else {
+            return true;
+        }
+        return false;
+    });
     return points_out && core_.engine().find_block(reinterpret_cast<const void*>(core_.ranges().durable + where.value)).has_value();
 }
 
@@ -87,9 +96,13 @@ void ForeignPointerScan::refuse(const ForeignPointer& found) const {
     const auto* const word = reinterpret_cast<const void*>(core_.ranges().durable + found.where.value);
     std::string text = "a pointer to memory outside the heap (" + hexadecimal(found.target) + ", ";
     const auto* const target = reinterpret_cast<const void*>(found.target);
-    const auto owner = std::find_if(open_.begin(), open_.end(), [&](const HeapCore* heap) { return in_durable(*heap, target); });
-    text += owner != open_.end() ? "in the heap " + (*owner)->path().string() : std::string("volatile memory of a container outside");
-    text += ")";
+    std::string owner = "volatile memory of a container outside";
+    visit_open_cores([&](const HeapCore& heap) {
+        if (!in_durable(heap, target)) return true;
+        owner = heap.is_complete() ? "in the heap " + heap.path().string() : std::string("in a heap that is being opened");
+        return false;
+    });
+    text += owner + ")";
     if (const auto block = core_.engine().find_block(word)) {
         text += " lies in the block of " + std::to_string(block->usable_bytes) + " bytes at offset " + hexadecimal(block->offset.value);
         for (const Root& root : core_.engine().roots()) {

@@ -6,12 +6,10 @@
 /// (a) equals the start of a live scratch block of any open heap, this one's too, or
 /// (b) lies in the durable span of another open heap.
 /// Words in free memory and in the engine's metadata don't count. Cost: one range test per word where no other heap is open; exact look-ups on a hit only.
-/// Thread rule: external lock on the scanned heap; the other heaps may be in use.
+/// Thread rule: external lock on the scanned heap; the other heaps may be in use and may be closed meanwhile.
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include <taiyen/base/units.hpp>
 
@@ -43,7 +41,6 @@ private:
     bool is_foreign(HeapOffset where, std::uintptr_t value) const;
 
     const HeapCore& core_;
-    std::vector<HeapCore*> open_;
     Range below_;  ///< all targets under the heap's own span; together with `above_` it leaves the heap's own pointers out of the exact look-up
     Range above_;
 };

@@ -57,11 +57,16 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount capacity, con
             }
         }
     }
-    const auto free = vm::find_free(total, heap::slot_bytes, vm::Placement::low, zone.first, zone.last);
-    if (!free) {
-        throw Error(errc::out_of_address_space, "no room for " + std::to_string(total) + " bytes in the address zone for heaps; close other heaps or ask for less capacity");
+    while (const auto free = vm::find_free(total, heap::slot_bytes, vm::Placement::low, zone.first, zone.last)) {
+        try {
+            return vm::Reservation(*free, total);
+        } catch (const Error& error) {
+            if (error.code() != errc::address_in_use) {  // else another thread was faster
+                throw;
+            }
+        }
     }
-    return vm::Reservation(*free, total);
+    throw Error(errc::out_of_address_space, "no room for " + std::to_string(total) + " bytes in the address zone for heaps; close other heaps or ask for less capacity");
 }
 
 /// Removes a file that a killed creation left, if `is_orphan` says that it is one. Files get their names complete and synced: what can't be read is no orphan.

@@ -122,6 +122,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
             ring_ = std::make_unique<log::Ring>(files.ring, ring_identity_, backing_->header.ring_start, backing_->header.ring_start.position);
         }
     }
+    complete();
 }
 
 void HeapFile::make_engine() {
@@ -399,6 +400,7 @@ std::vector<WrittenRange> HeapFile::written_ranges() const {
     }
     for (const vm::PageRun& run : written_span_runs()) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
+            // Several threads may look at once: the save that made the copy has loaded its table page, so nothing is loaded here.
             if (saved_copies_.contains(page) && page_checksum(live_page({page}), {page}, table_.heap()) == table_.entry({page})) {
                 continue;
             }

@@ -1,6 +1,7 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
+
+#include "threads.hpp"
 
 namespace {
 
@@ -79,6 +82,27 @@ BOOST_AUTO_TEST_CASE(an_incident_without_an_address_names_none) {
         taiyen::report({taiyen::errc::still_in_use, nullptr, "still in use"});
     });
     BOOST_TEST(ending.text == "taiyen: still in use\n");
+}
+
+BOOST_AUTO_TEST_CASE(handlers_are_exchanged_while_other_threads_report, *boost::unit_test::label("threads")) {
+    static std::atomic<unsigned> first;
+    static std::atomic<unsigned> second;
+    first = second = 0;
+    const taiyen::ReportHandler count_first = [](const taiyen::Incident&) noexcept { ++first; };
+    const taiyen::ReportHandler count_second = [](const taiyen::Incident&) noexcept { ++second; };
+    const auto before = taiyen::set_report_handler(count_first);
+    taiyen::test::at_once(4, [&](unsigned number) {
+        for (unsigned i = 0; i < 2000; ++i) {
+            if (number < 2) {
+                taiyen::report({taiyen::errc::double_free, nullptr, "freed twice"});
+            } else {
+                const auto replaced = taiyen::set_report_handler(i % 2 == 0 ? count_first : count_second);
+                taiyen::test::require(replaced == count_first || replaced == count_second, "the one before comes back whole");
+            }
+        }
+    });
+    taiyen::set_report_handler(before);
+    BOOST_TEST(first + second == 4000U);
 }
 
 BOOST_AUTO_TEST_CASE(a_failed_check_names_condition_and_place_and_aborts) {

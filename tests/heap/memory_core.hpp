@@ -27,6 +27,8 @@ public:
     Engine& engine() override { return *engine_; }
 
     HeapCore* core() noexcept { return this; }  ///< so that it passes for a heap
+    /// Leaves the slot table, as a heap does that is closed while its object goes on.
+    void close() { unregister(); }
     /// Every changing call throws this code from now on; errc{} ends it.
     void refuse(errc code) { unusable_ = code; }
 
@@ -36,13 +38,20 @@ private:
         vm::map_anonymous(reservation_.data(), capacity);
         Engine::format(reservation_.data(), capacity, *this);
         engine_ = std::make_unique<Engine>(reservation_.data(), capacity, *this);
+        complete();
     }
     static vm::Reservation reserve(ByteCount capacity) {
         const ByteCount length = CoreRanges::total_bytes(capacity);
         const vm::Zone zone = vm::default_zone();
-        const auto address = vm::find_free(length, slot_bytes, vm::Placement::low, zone.first, zone.last);
-        if (!address) throw Error(errc::out_of_address_space, "no room for a test heap");
-        return {*address, length};
+        for (;;) {
+            const auto address = vm::find_free(length, slot_bytes, vm::Placement::low, zone.first, zone.last);
+            if (!address) throw Error(errc::out_of_address_space, "no room for a test heap");
+            try {
+                return {*address, length};
+            } catch (const Error& error) {
+                if (error.code() != errc::address_in_use) throw;  // else another thread was faster
+            }
+        }
     }
     void extend(ByteCount) override {}
     void restore_blocks(HeapOffset, ByteCount) override {}
