@@ -39,6 +39,9 @@ enum class Bug {
     annex_ends_before_record,      ///< an annex that nobody opened is ended in the files, before the record that ends it
     annex_ends_after_record,       ///< an annex that nobody opened is ended by a record of its own
     refill_keeps_tail,             ///< a refilled data file keeps what lies behind its extents
+    skip_hot_page,                 ///< pages mode: a page that was open before the scope is not compared
+    skip_page_end,                 ///< pages mode: the last line of a page is not compared
+    stale_twin,                    ///< pages mode: a cut doesn't bring twins up to date
 };
 
 #ifdef TAIYEN_PLANTED_BUGS

@@ -93,6 +93,8 @@ public:
     /// Bytes of the serialised form.
     ByteCount size() const { return bytes_.size(); }
     ChangeSetView view() const { return ChangeSetView(bytes_); }
+    /// What was added since `size()` was `size`.
+    ChangeSetView view_since(ByteCount size) const { return ChangeSetView(std::span<const std::byte>(bytes_).subspan(size)); }
     operator ChangeSetView() const { return view(); }  // NOLINT: a set is a view of itself
 
     template <class F>

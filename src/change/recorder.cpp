@@ -8,6 +8,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "change/logged_recorder.hpp"
+#include "change/page_recorder.hpp"
 
 namespace taiyen::change {
 namespace {
@@ -99,11 +100,11 @@ std::optional<HeapOffset> Recorder::conflict(const ChangeSetView& changes, Direc
 
 std::unique_ptr<Recorder> Recorder::make(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit) {
     switch (mode) {
-        case Capture::pages: break;
+        case Capture::pages: return std::make_unique<PageRecorder>(core, mapped, audit);
         case Capture::stores:
         case Capture::declared: return std::make_unique<LoggedRecorder>(mode, core, mapped, audit);
     }
-    throw Error(errc::invalid_argument, "this way of capturing writes is not part of this build");
+    throw Error(errc::invalid_argument, "there is no such way of capturing writes");
 }
 
 }  // namespace taiyen::change

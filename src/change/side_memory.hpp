@@ -2,6 +2,7 @@
 /// SideMemory: anonymous memory beside a heap that becomes usable as the heap grows: twins, shadows, tables of pages.
 ///
 /// Its address never changes and a signal handler may use it: what was grown into can be written without asking anybody. Unused pages cost nothing.
+/// A forked child has none of it.
 /// A limit on the process's data (ulimit -d, strict overcommit) is met as the heap grows, not for its whole capacity.
 /// Thread rule: external lock for `grow`.
 
@@ -18,7 +19,9 @@ class SideMemory {
 public:
     SideMemory() = default;
     /// Throws: HeapFull{address_space}.
-    explicit SideMemory(ByteCount capacity) : reservation_(vm::Reservation::anywhere(round_up(std::max<ByteCount>(capacity, 1), page_bytes))) {}
+    explicit SideMemory(ByteCount capacity) : reservation_(vm::Reservation::anywhere(round_up(std::max<ByteCount>(capacity, 1), page_bytes))) {
+        vm::prepare_heap_mapping(reservation_.data(), reservation_.size());
+    }
 
     std::byte* data() const { return reservation_.data(); }
     /// Makes [0, bytes) usable; fresh bytes are zero. Throws: HeapFull{address_space}; then nothing changed.

@@ -271,6 +271,18 @@ void unmap_to_reservation(void* address, ByteCount length) {
     }
 }
 
+std::uint64_t mappings_max() noexcept {
+    constexpr std::uint64_t usual = 65530;
+    const Descriptor limit{::open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC)};
+    char digits[32];
+    const ssize_t got = limit.value < 0 ? -1 : ::read(limit.value, digits, sizeof digits);
+    std::uint64_t value = 0;
+    if (got <= 0 || std::from_chars(digits, digits + got, value).ec != std::errc{}) {
+        return usual;
+    }
+    return value;
+}
+
 void drop(void* address, ByteCount length) {
     if (::madvise(address, length, MADV_DONTNEED) == 0) {
         return;

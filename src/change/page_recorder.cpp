@@ -1,0 +1,421 @@
+#include "change/page_recorder.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+
+#include <taiyen/base/check.hpp>
+#include <taiyen/base/error.hpp>
+
+#include "base/planted.hpp"
+#include "change/changed_ranges.hpp"
+#include "change/fault_handler.hpp"
+
+namespace taiyen::change {
+namespace {
+
+constexpr std::uint32_t scopes_kept = 64;
+constexpr std::uint64_t idle_pages_max = 128;
+constexpr std::uint32_t first_uses_max = 1024;
+constexpr std::uint64_t window_max = 256;
+constexpr std::uint64_t idle_twins_max = 4096;
+
+/// Page uses: the scope in the lower bits.
+constexpr std::uint32_t first_use = std::uint32_t{1} << 31U;
+constexpr std::uint32_t scope_mask = first_use - 1;
+
+/// Runs of open pages of all heaps: they share the process's mappings.
+constinit std::atomic<std::uint64_t> runs_in_process{0};
+
+}  // namespace
+
+/// Who works on the recorder's tables: a spin lock, since a signal handler takes it. What the engine announces while its own bytes are restored comes from inside.
+class PageRecorder::Guard {
+public:
+    explicit Guard(const PageRecorder& recorder) noexcept : owner_(recorder.owner_), inside_(is_inside(recorder)) {
+        if (inside_) return;
+        std::uintptr_t nobody = 0;
+        while (!owner_.compare_exchange_weak(nobody, self(), std::memory_order_acquire, std::memory_order_relaxed)) {
+            nobody = 0;
+            sched_yield();
+        }
+    }
+    ~Guard() {
+        if (!inside_) owner_.store(0, std::memory_order_release);
+    }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+    static bool is_inside(const PageRecorder& recorder) noexcept { return recorder.owner_.load(std::memory_order_relaxed) == self(); }
+
+private:
+    static std::uintptr_t self() noexcept { return static_cast<std::uintptr_t>(pthread_self()); }
+    std::atomic<std::uintptr_t>& owner_;
+    const bool inside_;
+};
+
+PageRecorder::PageRecorder(heap::HeapCore& core, ByteCount mapped, Audit audit)
+    : Recorder(core),
+      twins_(core.ranges().durable_bytes),
+      uses_(core.ranges().durable_bytes / page_bytes * sizeof(std::uint32_t)),
+      open_(core.ranges().durable_bytes / page_bytes),
+      capacity_(core.ranges().durable_bytes),
+      runs_max_(std::max<std::uint64_t>(vm::mappings_max() / 8, 16)),
+      audit_(audit) {
+    TAIYEN_CHECK(mapped % page_bytes == 0 && mapped <= capacity_);
+    grow_to(mapped);
+}
+
+PageRecorder::~PageRecorder() { stop(); }
+
+void PageRecorder::grow_to(ByteCount mapped) {
+    const Page pages = mapped / page_bytes;
+    twins_.grow(mapped);
+    uses_.grow(pages * sizeof(std::uint32_t));
+    open_.grow(pages);
+    if (shadow_) shadow_->extended(mapped);
+    mapped_ = mapped;
+}
+
+void PageRecorder::start() {
+    TAIYEN_CHECK(!active_);
+    ensure_fault_handler();
+    if (audit_ != Audit::off) shadow_.emplace(core_, mapped_);
+    core_.set_listener(this);
+    active_ = true;
+    if (mapped_ == 0) return;
+    try {
+        vm::protect(span(), mapped_, false);
+    } catch (...) {
+        stop();
+        throw;
+    }
+}
+
+void PageRecorder::stop() noexcept {
+    if (!active_) return;
+    const Guard guard(*this);
+    active_ = false;
+    if (core_.listener() == this) core_.set_listener(nullptr);
+    shadow_.reset();
+    runs_in_process.fetch_sub(runs_, std::memory_order_relaxed);
+    runs_ = 0;
+    if (core_.in_forked_child()) return;
+    open_.remove(0, mapped_pages());
+    if (mapped_ != 0) TAIYEN_CHECK(vm::try_protect(span(), mapped_, true));
+    idle_twins_ = idle_twins_max + 1;
+    give_back_twins();
+}
+
+void PageRecorder::begin_scope() { ensure_fault_handler(); }
+
+void PageRecorder::end_scope() noexcept {
+    if (core_.in_forked_child()) return;
+    const Guard guard(*this);
+    close_unused();
+    first_uses_ = 0;
+    scope_ = (scope_ + 1) & scope_mask;
+    if (scope_ < scopes_kept) scope_ = scopes_kept;  // the count starts again: what was used before looks old
+}
+
+// Opening
+
+bool PageRecorder::is_first_use(Page page) const noexcept { return (use_of(page) & first_use) != 0; }
+
+void PageRecorder::mark_used(Page page) noexcept {
+    std::uint32_t& use = use_of(page);
+    const std::uint32_t last = use & scope_mask;
+    if (last == scope_) return;
+    const bool recently = last != 0 && last < scope_ && scope_ - last < scopes_kept;
+    use = scope_ | (recently ? 0 : first_use);
+    if (!recently) ++first_uses_;
+}
+
+void PageRecorder::copy_twins(Range range) noexcept {
+    for (Page at = range.first; at < range.end;) {
+        const Page member = std::min(range.end, open_.next(at).value_or(range.end));
+        if (at < member) {
+            std::memcpy(twin_at(at), page_at(at), (member - at) * page_bytes);
+            const bool joins_before = at > 0 && open_.contains(at - 1);
+            const bool joins_after = open_.contains(member);
+            open_.add(at, member);
+            const std::uint64_t joined = std::uint64_t{joins_before} + std::uint64_t{joins_after};  // one run more, minus what it joins
+            runs_ = runs_ + 1 - joined;
+            runs_in_process.fetch_add(1 - joined, std::memory_order_relaxed);
+        }
+        at = open_.next_absent(member, range.end);
+    }
+}
+
+bool PageRecorder::open(Range range) noexcept {
+    copy_twins(range);
+    if (vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, true)) return true;
+    // No mapping to be had for a page on its own: a wider window joins others.
+    for (std::uint64_t width = 8; width != 0 && width / 8 < mapped_pages(); width *= 8) {
+        const Range wider{range.first / width * width, std::min<Page>(mapped_pages(), round_up(range.end, width))};
+        copy_twins(wider);
+        if (vm::try_protect(page_at(wider.first), (wider.end - wider.first) * page_bytes, true)) return true;
+    }
+    return false;
+}
+
+PageRecorder::Range PageRecorder::window_for(Page page) const noexcept {
+    const std::uint64_t runs = runs_in_process.load(std::memory_order_relaxed);
+    if (runs >= runs_max_ / 2) {
+        const std::uint64_t width = runs < runs_max_ * 3 / 4 ? 8 : runs < runs_max_ * 7 / 8 ? 64 : 512;
+        Range window{page / width * width, std::min<Page>(mapped_pages(), (page / width + 1) * width)};
+        // No further run: on to the next open page, if this heap has one.
+        if (runs >= runs_max_ && runs_ != 0) {
+            const auto after = open_.next(page);
+            for (std::uint64_t wider = width; !after && open_.next(window.first).value_or(page) >= page && window.first > 0; wider *= 2) window.first = page / wider * wider;
+            if (after) window.end = std::max(window.end, *after);
+        }
+        return window;
+    }
+    if (const std::uint64_t before = open_.run_before(page, window_max); before != 0) {
+        const Page end = std::min<Page>(page + before, mapped_pages());
+        return {page, std::min(end, open_.next(page).value_or(end))};
+    }
+    if (page + 1 < mapped_pages() && open_.contains(page + 1)) {
+        const std::uint64_t after = open_.next_absent(page + 1, std::min<Page>(page + 1 + window_max, mapped_pages())) - page - 1;
+        Page first = page;
+        while (first > 0 && page - first + 1 < after && !open_.contains(first - 1)) --first;
+        return {first, page + 1};
+    }
+    return {page, page + 1};
+}
+
+bool PageRecorder::on_fault(void* address) noexcept {
+    if (Guard::is_inside(*this)) return false;
+    const Guard guard(*this);
+    const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(address) - span());
+    if (!active_ || offset >= mapped_ || core_.in_forked_child()) return false;
+    const Page page = offset / page_bytes;
+    ++counters_.faults;
+    mark_used(page);
+    // Open already: another thread was quicker.
+    return open(open_.contains(page) ? Range{page, page + 1} : window_for(page));
+}
+
+void PageRecorder::about_to_write(HeapOffset offset, ByteCount length) {
+    if (length == 0 || !active_) return;
+    const Page first = offset.value / page_bytes;
+    const Page end = (offset.value + length - 1) / page_bytes + 1;
+    if (end > mapped_pages()) return;  // not ours: the span hasn't grown that far
+    Page missing = first;
+    while (missing < end && open_.contains(missing)) ++missing;
+    if (missing == end || core_.in_forked_child()) return;
+    const Guard guard(*this);
+    for (Page page = missing; page < end; ++page) {
+        if (!open_.contains(page)) mark_used(page);
+    }
+    // If the system refuses the store faults, and there it ends.
+    open({missing, end});
+}
+
+void PageRecorder::touch(HeapOffset where, ByteCount length) {
+    if (where.value > mapped_ || length > mapped_ - where.value) {
+        throw Error(errc::invalid_argument, core_.path(), where.value, "touch() of a range that lies outside the heap; pass an address and a length inside one block");
+    }
+    if (length == 0 || !active_ || core_.in_forked_child()) return;
+    const Guard guard(*this);
+    const Range range{where.value / page_bytes, (where.value + length - 1) / page_bytes + 1};
+    for (Page page = range.first; page < range.end; ++page) mark_used(page);
+    if (!open(range)) throw HeapFull(length, 0, HeapFull::Cause::address_space);
+}
+
+// Cutting
+
+void PageRecorder::cut(ChangeSet& out) {
+    if (core_.in_forked_child()) return;
+    const Guard guard(*this);
+    ++counters_.cuts;
+    const ByteCount before = out.size();
+    try {
+        open_.for_each_run([&](Page first, Page end) {
+            counters_.pages_compared += end - first;
+            for (Page page = first; page < end; ++page) {
+                if (planted(Bug::skip_hot_page) && (use_of(page) & scope_mask) != scope_) continue;
+                const ByteCount so_far = out.size();
+                const ByteCount length = planted(Bug::skip_page_end) ? page_bytes - line_bytes : page_bytes;
+                add_changed_ranges(out, {page * page_bytes}, twin_at(page), page_at(page), length);
+                if (out.size() != so_far) mark_used(page);
+            }
+        });
+        if (shadow_) {
+            shadow_->follow(out.view_since(before), Direction::forward);
+            if (audit_ == Audit::scope) shadow_->prove();
+        }
+    } catch (...) {
+        if (shadow_) shadow_->follow(out.view_since(before), Direction::backward);
+        out.truncate(before);
+        throw;
+    }
+    settle_twins(out.view_since(before));
+}
+
+void PageRecorder::settle_twins(const ChangeSetView& changes) {
+    if (planted(Bug::stale_twin)) return;
+    const bool very_many = first_uses_ > first_uses_max;
+    changes.for_each(Direction::forward, [&](const Entry& entry) {
+        if (very_many && is_first_use(entry.where.value / page_bytes)) return;
+        std::memcpy(twins_.data() + entry.where.value, span() + entry.where.value, entry.length);
+    });
+    if (very_many) {
+        close_except([this](Page page) { return (use_of(page) & scope_mask) == scope_ ? !is_first_use(page) : scope_ - (use_of(page) & scope_mask) < scopes_kept; });
+    }
+}
+
+void PageRecorder::restore() noexcept {
+    if (core_.in_forked_child()) return;
+    const Guard guard(*this);
+    open_.for_each_run([this](Page first, Page end) {
+        counters_.pages_compared += end - first;
+        for (Page page = first; page < end; ++page) {
+            if (std::memcmp(page_at(page), twin_at(page), page_bytes) == 0) continue;
+            std::memcpy(page_at(page), twin_at(page), page_bytes);
+            mark_used(page);
+            core_.engine().forget({page * page_bytes}, page_bytes);
+        }
+    });
+}
+
+void PageRecorder::open_all(const ChangeSetView& changes, Direction direction) noexcept {
+    std::optional<Range> joined;
+    const auto open_joined = [&] {
+        if (joined) TAIYEN_CHECK(open(*joined));
+    };
+    changes.for_each(direction, [&](const Entry& entry) {
+        if (entry.kind == EntryKind::procedure || (entry.kind == EntryKind::zeroed_run && direction == Direction::backward)) return;
+        const Range range{entry.where.value / page_bytes, (entry.where.value + entry.length - 1) / page_bytes + 1};
+        for (Page page = range.first; page < range.end; ++page) mark_used(page);
+        if (joined && range.first <= joined->end && joined->first <= range.end) {
+            joined = Range{std::min(joined->first, range.first), std::max(joined->end, range.end)};
+            return;
+        }
+        open_joined();
+        joined = range;
+    });
+    open_joined();
+}
+
+void PageRecorder::apply(const ChangeSetView& changes, Direction direction) noexcept {
+    if (core_.in_forked_child()) return;
+    const Guard guard(*this);
+    open_all(changes, direction);
+    const auto for_each_written = [&](auto&& visit) {
+        changes.for_each(direction, [&](const Entry& entry) {
+            const bool writes = entry.kind != EntryKind::procedure && (entry.kind != EntryKind::zeroed_run || direction == Direction::forward);
+            if (writes) visit(entry);
+        });
+    };
+    for_each_written([&](const Entry& entry) {
+        write_entry(span(), entry, direction);
+        std::memcpy(twins_.data() + entry.where.value, span() + entry.where.value, entry.length);
+    });
+    // The engine reads its super block again: not before all of it is in place.
+    for_each_written([&](const Entry& entry) { core_.engine().forget(entry.where, entry.length); });
+    if (shadow_) shadow_->follow(changes, direction);
+    if (open_.count() > first_uses_max) close_unused();
+}
+
+// Closing
+
+void PageRecorder::close_range(Range range) noexcept {
+    // Between its ends nothing is to stay open: one call, which doesn't touch what is read-only already.
+    if (!vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, false)) {
+        // They stay open, so their twins must be right; pages that a cut wanted to close have old ones.
+        for (auto page = open_.next(range.first); page && *page < range.end; page = open_.next(*page + 1)) std::memcpy(twin_at(*page), page_at(*page), page_bytes);
+        return;
+    }
+    for (auto first = open_.next(range.first); first && *first < range.end; first = open_.next(*first)) {
+        const Page end = open_.next_absent(*first, range.end);
+        const bool splits_before = *first > 0 && open_.contains(*first - 1);
+        const bool splits_after = open_.contains(end);
+        open_.remove(*first, end);
+        idle_twins_ += end - *first;
+        const std::uint64_t left = std::uint64_t{splits_before} + std::uint64_t{splits_after};
+        runs_ = runs_ + left - 1;
+        runs_in_process.fetch_add(left - 1, std::memory_order_relaxed);
+    }
+}
+
+template <class F>
+void PageRecorder::close_except(F&& keeps) noexcept {
+    std::optional<Range> closing;
+    open_.for_each_run([&](Page first, Page end) {
+        for (Page page = first; page < end; ++page) {
+            if (!keeps(page)) {
+                closing = Range{closing ? closing->first : page, page + 1};
+            } else if (closing) {
+                close_range(*closing);
+                closing.reset();
+            }
+        }
+    });
+    if (closing) close_range(*closing);
+    give_back_twins();
+}
+
+void PageRecorder::close_unused() noexcept {
+    const auto age_of = [this](Page page) {
+        const std::uint32_t last = use_of(page) & scope_mask;
+        return last == 0 || last > scope_ ? scopes_kept : std::min(scope_ - last, scopes_kept);
+    };
+    std::array<std::uint64_t, scopes_kept + 1> pages_of_age{};
+    open_.for_each_run([&](Page first, Page end) {
+        for (Page page = first; page < end; ++page) ++pages_of_age[age_of(page)];
+    });
+    const std::uint64_t idle_max = std::max<std::uint64_t>(idle_pages_max, 2 * pages_of_age[0]);
+    std::uint32_t age_max = 0;
+    for (std::uint64_t idle = 0; age_max + 1 < scopes_kept; ++age_max) {
+        idle += pages_of_age[age_max + 1];
+        if (idle > idle_max) break;
+    }
+    const bool very_many = first_uses_ > first_uses_max;
+    std::uint64_t dropped = 0;
+    for (std::uint32_t age = age_max + 1; age <= scopes_kept; ++age) dropped += pages_of_age[age];
+    if (dropped == 0 && !very_many) return;
+    close_except([&](Page page) {
+        const std::uint32_t age = age_of(page);
+        return age == 0 ? !very_many || !is_first_use(page) : age <= age_max;
+    });
+}
+
+void PageRecorder::give_back_twins() noexcept {
+    if (idle_twins_ <= idle_twins_max) return;
+    const auto give_back = [this](Page first, Page end) { twins_.release(first * page_bytes, end * page_bytes); };
+    Page from = 0;
+    open_.for_each_run([&](Page first, Page end) {
+        give_back(from, first);
+        from = end;
+    });
+    give_back(from, mapped_pages());
+    idle_twins_ = 0;
+}
+
+// The rest
+
+void PageRecorder::extended(ByteCount from, ByteCount to) {
+    TAIYEN_CHECK(from == mapped_ && to >= from && to <= capacity_ && to % page_bytes == 0);
+    const Guard guard(*this);
+    if (active_ && to > from) vm::protect(span() + from, to - from, false);
+    grow_to(to);
+}
+
+void PageRecorder::audit() const {
+    if (shadow_ && !core_.in_forked_child()) shadow_->prove();
+}
+
+RecorderCounters PageRecorder::counters() const {
+    const Guard guard(*this);
+    RecorderCounters counters = counters_;
+    counters.pages_hot = open_.count();
+    return counters;
+}
+
+}  // namespace taiyen::change

@@ -1,0 +1,111 @@
+#pragma once
+/// PageRecorder: capture through page protection (`Capture::pages`). Works for any code, also inside libraries that nobody recompiled.
+///
+/// Pages of the span are read-only. The first store to one faults; its bytes are copied to a *twin*, then the page becomes writable: it is *open*. A cut compares open pages with
+/// their twins, and only bytes that differ go into the change set. What the engine is about to write is announced and opens its page without a fault.
+///
+/// (I1) A page is writable only while it is open, and a page is open only while its twin holds its bytes as of the last cut. So the twin is copied before the page becomes
+///      writable, and a page is forgotten only after it became read-only.
+/// (I2) Every cut compares every open page, whoever opened it and when.
+/// (I3) The twin of a page lies at the page's own offset in an arena as large as the span: opening, restoring and applying look for nothing and allocate nothing, and the arena can't run
+///      out before the heap does. What can run out is the number of mappings of the process, each lone open page costing two. From half of the budget on (a quarter of
+///      vm.max_map_count for all heaps together) windows of 8, 64 and 512 pages are opened, and at the budget's end whatever lies between the page and the next open one. If the system
+///      refuses nevertheless, windows grow until it doesn't. If it refuses to open the whole span the fault is passed on as a real one.
+/// (I4) A forked child has neither span nor twins: every call returns without doing anything.
+///
+/// **Which pages stay open.** A page that is kept costs a comparison in each scope; one that is dropped costs a fault when it is used again, as much as some 60 comparisons. So a page stays
+/// open until it was unused for 63 scopes: never more than about twice the cost of knowing the future. Two bounds keep single scopes short:
+/// unused pages together may cost 128 comparisons per scope (or twice as many as the scope changed pages), youngest first; and of the pages of a scope that
+/// used more than 1024 for the first time only those stay that were used within the last 63 scopes, too. Pages opened by a window that nobody used are dropped at once.
+/// **Sequential stores** open windows as long as the run of open pages before them, up to 256 pages: 1, 1, 2, 4 … The same downwards.
+/// **Very large scopes.** Their pages are closed by the cut, in runs, instead of getting up-to-date twins. Twins of closed pages are given back to the system when there are
+/// more than 4096 of them.
+///
+/// A store outside any scope opens its page likewise and is in the next cut. A store by another thread into a page that is open goes into the same cut, unnoticed.
+/// In a debugger let the signal pass: `handle SIGSEGV nostop noprint pass`.
+/// Thread rule: as Recorder; faults of all threads wait for each other and for cuts.
+
+#include <atomic>
+#include <optional>
+
+#include "change/audit_shadow.hpp"
+#include "change/page_set.hpp"
+#include "change/recorder.hpp"
+#include "change/side_memory.hpp"
+
+namespace taiyen::change {
+
+class PageRecorder final : public Recorder {
+public:
+    /// See Recorder::make. Throws: HeapFull{address_space}, std::bad_alloc.
+    PageRecorder(heap::HeapCore& core, ByteCount mapped, Audit audit);
+    ~PageRecorder() override;
+
+    Capture mode() const override { return Capture::pages; }
+    /// Throws: Error{stray_write} (begin_scope), HeapFull{address_space}.
+    void start() override;
+    void stop() noexcept override;
+    void begin_scope() override;
+    void end_scope() noexcept override;
+    void touch(HeapOffset where, ByteCount length) override;
+    void cut(ChangeSet& out) override;
+    /// True only if no page is open.
+    bool certainly_unchanged() const override { return open_.count() == 0; }
+    void restore() noexcept override;
+    void apply(const ChangeSetView& changes, Direction direction) noexcept override;
+    void reserve_for(const ChangeSetView&) override {}
+    void extended(ByteCount from, ByteCount to) override;
+    void audit() const override;
+    RecorderCounters counters() const override;
+
+    void about_to_write(HeapOffset offset, ByteCount length) override;
+    bool on_fault(void* address) noexcept override;
+    void on_store(void*, ByteCount) noexcept override {}  // it will fault
+
+private:
+    using Page = PageSet::Page;
+    struct Range {
+        Page first;
+        Page end;
+    };
+    class Guard;
+
+    std::byte* page_at(Page page) const { return span() + page * page_bytes; }
+    std::byte* twin_at(Page page) const { return twins_.data() + page * page_bytes; }
+    std::uint32_t& use_of(Page page) const { return uses_.as<std::uint32_t>()[page]; }
+    Page mapped_pages() const { return mapped_ / page_bytes; }
+
+    void grow_to(ByteCount mapped);
+    Range window_for(Page page) const noexcept;
+    /// Opens all pages of the range. False: the system refused.
+    bool open(Range range) noexcept;
+    void copy_twins(Range range) noexcept;
+    void mark_used(Page page) noexcept;
+    bool is_first_use(Page page) const noexcept;
+    void open_all(const ChangeSetView& changes, Direction direction) noexcept;
+    void settle_twins(const ChangeSetView& changes);
+    /// Closes every open page that `keeps(page)` doesn't keep.
+    template <class F>
+    void close_except(F&& keeps) noexcept;
+    void close_range(Range range) noexcept;
+    void close_unused() noexcept;
+    void give_back_twins() noexcept;
+
+    SideMemory twins_;
+    SideMemory uses_;  ///< for each page: the scope that used it last, and whether that was its first use within 63 scopes
+    PageSet open_;
+    ByteCount mapped_ = 0;
+    ByteCount capacity_;
+    std::uint64_t runs_max_;       ///< of open pages, in the process
+    std::uint64_t runs_ = 0;       ///< of ours
+    std::uint64_t idle_twins_ = 0; ///< twins of closed pages that may still hold memory
+    std::uint32_t scope_ = 64;     ///< number of the scope, so that never used pages look old
+    std::uint32_t first_uses_ = 0; ///< pages used for the first time in this scope
+    bool active_ = false;
+    Audit audit_;
+    std::optional<AuditShadow> shadow_;
+    RecorderCounters counters_;
+    mutable std::atomic<std::uintptr_t> owner_{0};  ///< the thread that is at work here
+};
+
+}  // namespace taiyen::change
