@@ -63,7 +63,7 @@ public:
     void add(const HatchLoop& loop) { add(loop.edges); }
     void add(const Hatch& s) { all(std::string_view(s.pattern), s.scale, s.angle, s.solid, s.loops); }
     void add(const Image& s) { all(s.at, s.u, s.v, s.pixels, std::string_view(s.file)); }
-    void add(const Entity& e) { all(name_of(e.layer), name_of(e.linetype), e.colour, e.line_width, e.linetype_scale, e.shape); }
+    void add(const Entity& e) { all(name_of(e.layer), name_of(e.linetype), e.colour, e.line_width, e.linetype_scale, e.id, e.shape); }
     void add(const Layer& layer) { all(layer.colour, layer.line_width, layer.visible); }
     void add(const Linetype& type) { add(type.dashes); }
     void add(const Block& block) { all(block.base, block.entities); }
@@ -86,7 +86,7 @@ public:
             add(value);
         }
     }
-    void add(const Drawing& d) { all(d.layers, d.linetypes, d.blocks, d.entities, d.index, d.extents, d.linetype_scale, d.unsupported); }
+    void add(const Drawing& d) { all(d.layers, d.linetypes, d.blocks, d.entities, d.index, d.extents, d.linetype_scale, d.unsupported, d.last_id); }
 
     std::uint64_t value() const { return state_; }
 

@@ -121,6 +121,17 @@ std::string broken_pointer(const Drawing& drawing, const taiyen::vector<Entity>&
     return {};
 }
 
+std::string broken_id(const Drawing& drawing) {
+    EntityId last = 0;
+    for (const Entity& entity : drawing.entities) {
+        if (entity.id <= last || entity.id > drawing.last_id) {
+            return "an entity's id does not follow the one before it";
+        }
+        last = entity.id;
+    }
+    return {};
+}
+
 std::string broken_index(const Drawing& drawing) {
     const auto out_of_range = [&](EntityNumber number) { return number >= drawing.entities.size(); };
     for (const auto& [cell, numbers] : drawing.index.cells) {
@@ -155,6 +166,9 @@ std::string broken_invariant(const Drawing& drawing) {
             return broken;
         }
     }
+    if (std::string broken = broken_id(drawing); !broken.empty()) {
+        return broken;
+    }
     return broken_index(drawing);
 }
 
@@ -165,18 +179,50 @@ Box bounds(const Entity& entity) { return bounds_within(entity, 0); }
 Entity& add(Drawing& drawing, Entity entity) {
     const auto number = static_cast<EntityNumber>(drawing.entities.size());
     const Box box = bounds(entity);
+    entity.id = ++drawing.last_id;
     Entity& added = drawing.entities.emplace_back(std::move(entity));
     drawing.index.insert(number, box);
     drawing.extents.add(box);
     return added;
 }
 
-void erase(Drawing& drawing, EntityNumber number) {
-    drawing.entities.erase(drawing.entities.begin() + number);
-    reindex(drawing);
+std::optional<EntityNumber> number_of(const Drawing& drawing, EntityId id) {
+    const auto at =
+        std::lower_bound(drawing.entities.begin(), drawing.entities.end(), id, [](const Entity& e, EntityId wanted) { return e.id < wanted; });
+    if (at == drawing.entities.end() || at->id != id) {
+        return std::nullopt;
+    }
+    return static_cast<EntityNumber>(at - drawing.entities.begin());
 }
 
 namespace {
+
+/// The extents without `gone`: only a box at their border could have held them open.
+void shrink_extents(Drawing& drawing, const Box& gone) {
+    const Box& all = drawing.extents;
+    const bool inside = gone.empty() || (gone.low.x > all.low.x && gone.low.y > all.low.y && gone.high.x < all.high.x && gone.high.y < all.high.y);
+    if (inside) {
+        return;
+    }
+    Box extents;
+    for (const Entity& entity : drawing.entities) {
+        extents.add(bounds(entity));
+    }
+    drawing.extents = extents;
+}
+
+/// Changes one entity's shape in place; only the cells it leaves and enters are written.
+template <class Change>
+void reshape(Drawing& drawing, EntityNumber number, Change change) {
+    Entity& entity = drawing.entities[number];
+    const Box before = bounds(entity);
+    std::visit(change, entity.shape);
+    const Box after = bounds(entity);
+    drawing.index.remove(number, before);
+    drawing.index.insert(number, after);
+    drawing.extents.add(after);
+    shrink_extents(drawing, before);
+}
 
 void move(Line& s, Point2 by) {
     s.from = s.from + by;
@@ -218,7 +264,77 @@ void move(Hatch& s, Point2 by) {
     }
 }
 
+void turn(Line& s, const Affine& map, double) {
+    s.from = map(s.from);
+    s.to = map(s.to);
+}
+void turn(Circle& s, const Affine& map, double) { s.centre = map(s.centre); }
+void turn(Arc& s, const Affine& map, double angle) {
+    s.centre = map(s.centre);
+    s.start = std::fmod(s.start + angle, full_turn);
+}
+void turn(Ellipse& s, const Affine& map, double) {
+    s.centre = map(s.centre);
+    s.major = map.vector(s.major);
+}
+void turn(Polyline& s, const Affine& map, double) {
+    for (Vertex& vertex : s.vertices) {
+        vertex.at = map(vertex.at);
+    }
+}
+void turn(Spline& s, const Affine& map, double) {
+    for (ControlPoint& control : s.control_points) {
+        control.at = map(control.at);
+    }
+    for (Point2& point : s.fit_points) {
+        point = map(point);
+    }
+}
+void turn(PointMark& s, const Affine& map, double) { s.at = map(s.at); }
+void turn(Solid& s, const Affine& map, double) {
+    for (Point2& corner : s.corners) {
+        corner = map(corner);
+    }
+}
+void turn(Image& s, const Affine& map, double) {
+    s.at = map(s.at);
+    s.u = map.vector(s.u);
+    s.v = map.vector(s.v);
+}
+/// Texts and inserts.
+template <class Shape>
+    requires requires(Shape s) { s.at, s.angle; }
+void turn(Shape& s, const Affine& map, double angle) {
+    s.at = map(s.at);
+    s.angle = std::fmod(s.angle + angle, full_turn);
+}
+void turn(Hatch& s, const Affine& map, double angle) {
+    s.angle = std::fmod(s.angle + angle, full_turn);
+    for (HatchLoop& loop : s.loops) {
+        for (HatchEdge& edge : loop.edges) {
+            std::visit([&](auto& e) { turn(e, map, angle); }, edge);
+        }
+    }
+}
+
 }  // namespace
+
+void erase(Drawing& drawing, EntityNumber number) {
+    const Box gone = bounds(drawing.entities[number]);
+    drawing.index.remove(number, gone);
+    drawing.index.close_gap(number);
+    drawing.entities.erase(drawing.entities.begin() + number);
+    shrink_extents(drawing, gone);
+}
+
+void move(Drawing& drawing, EntityNumber number, Point2 by) {
+    reshape(drawing, number, [by](auto& shape) { move(shape, by); });
+}
+
+void rotate(Drawing& drawing, EntityNumber number, Point2 about, double angle) {
+    const Affine map = Affine::translation(about).after(Affine::rotation(angle)).after(Affine::translation(about * -1));
+    reshape(drawing, number, [&](auto& shape) { turn(shape, map, angle); });
+}
 
 void translate(Drawing& drawing, Point2 by) {
     for (Entity& entity : drawing.entities) {

@@ -5,11 +5,13 @@
 /// points at its layer and line type, an insert at its block: raw pointers to nodes of the drawing's own maps, so renaming touches one node. They hold as long
 /// as the node lives, in the next process too, because a heap reopens at its address. Because of them a drawing must not be copied as a whole.
 ///
-/// (D1) every pointer in a drawing leads into the same drawing's maps; (D2) `index` lists the entity numbers of `entities`; (D3) `extents` covers them.
+/// (D1) every pointer in a drawing leads into the same drawing's maps; (D2) `index` lists the entity numbers of `entities`; (D3) `extents` covers them;
+/// (D4) the ids of `entities` ascend, from 1 to at most `last_id`.
 /// Thread rule: as any container.
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -153,11 +155,15 @@ struct Image {
 
 using Shape = std::variant<Line, Arc, Circle, Ellipse, Polyline, Spline, Text, MText, Insert, PointMark, Solid, Hatch, Image>;
 
+/// What an entity is called for as long as its drawing lives: never given twice, not even after it is erased. 0: not in a drawing (yet), or a block's.
+using EntityId = std::uint32_t;
+
 struct Entity {
     NamedLayer* layer = nullptr;
     NamedLinetype* linetype = nullptr;  ///< null: as the layer (drawn continuous)
     Colour colour{};
     std::int32_t line_width = width_by_layer;
+    EntityId id = 0;
     double linetype_scale = 1;
     Shape shape{};
 };
@@ -176,6 +182,7 @@ struct Drawing {
     Box extents{};
     double linetype_scale = 1;
     std::uint32_t unsupported = 0;  ///< entities of the file it came from that no shape here can hold
+    EntityId last_id = 0;           ///< the last one given
 };
 
 struct Document {
@@ -183,15 +190,22 @@ struct Document {
     std::uint64_t revision = 0;  ///< number of edits since the import
 };
 
+/// An entity's place in the drawing order.
 using EntityNumber = SpatialIndex::Number;
 
 /// The box around an entity; a text's is estimated from its height and length. Complexity: linear in its points; an insert's in its block's entities.
 Box bounds(const Entity& entity);
 
-/// Appends an entity and keeps index and extents. Invalidates: references to entities, as `vector::push_back`.
+/// Appends an entity, gives it the next id, and keeps index and extents. Invalidates: references to entities, as `vector::push_back`.
 Entity& add(Drawing& drawing, Entity entity);
 /// Removes an entity; the numbers of those behind it become one less. Complexity: linear in the drawing.
 void erase(Drawing& drawing, EntityNumber number);
+/// Where the entity of that id is; nothing if it was erased or never was. Complexity: logarithmic.
+std::optional<EntityNumber> number_of(const Drawing& drawing, EntityId id);
+/// Moves one entity. Complexity: linear in its points; in the drawing if it lay at the border of the extents.
+void move(Drawing& drawing, EntityNumber number, Point2 by);
+/// Turns one entity about a point. Complexity: as `move`.
+void rotate(Drawing& drawing, EntityNumber number, Point2 about, double angle);
 /// Moves every entity. Complexity: linear in the drawing.
 void translate(Drawing& drawing, Point2 by);
 /// Gives a layer another name; entities follow without being touched. Returns false if there is no such layer or the new name is taken.
@@ -201,7 +215,7 @@ void reindex(Drawing& drawing);
 /// Numbers of the entities whose bounds meet `window`, ascending.
 std::vector<EntityNumber> entities_in(const Drawing& drawing, const Box& window);
 
-/// Whether (D1)–(D3) hold, for every drawing; the text says what is wrong first, empty if nothing is.
+/// Whether (D1)–(D4) hold, for every drawing; the text says what is wrong first, empty if nothing is.
 std::string broken_invariant(const Document& document);
 
 }  // namespace cad

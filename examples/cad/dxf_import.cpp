@@ -147,6 +147,7 @@ private:
                                   linetype_named(attributes.getLinetype()),
                                   {attributes.getColor(), attributes.getColor24()},
                                   attributes.getWidth(),
+                                  block_ != nullptr ? 0 : ++drawing_.last_id,
                                   attributes.getLinetypeScale(),
                                   std::move(shape)});
     }

@@ -42,7 +42,7 @@ NamedLayer* first_layer(Drawing& drawing) { return &*drawing.layers.try_emplace(
 void draw_line(Drawing& drawing, Random& random) {
     const Box box = canvas(drawing);
     const Point2 from = random.point_in(box);
-    add(drawing, Entity{first_layer(drawing), nullptr, {}, width_by_layer, 1, Line{from, random.point_in(box)}});
+    add(drawing, Entity{.layer = first_layer(drawing), .shape = Line{from, random.point_in(box)}});
 }
 
 /// A cloud of arcs around a remark that fits no small string.
@@ -53,10 +53,10 @@ void draw_note(Drawing& drawing, Random& random) {
         cloud.vertices.push_back({random.point_in(box), random.fraction()});
     }
     NamedLayer* layer = first_layer(drawing);
-    add(drawing, Entity{layer, nullptr, {1, -1}, width_by_layer, 1, std::move(cloud)});
+    add(drawing, Entity{.layer = layer, .colour = {1, -1}, .shape = std::move(cloud)});
     taiyen::string remark("please check the tolerance of this part, remark ");
     remark += std::to_string(random.below(1'000'000));
-    add(drawing, Entity{layer, nullptr, {1, -1}, width_by_layer, 1, MText{random.point_in(box), 1, random.fraction(), 0, 1, 1, std::move(remark)}});
+    add(drawing, Entity{.layer = layer, .colour = {1, -1}, .shape = MText{random.point_in(box), 1, random.fraction(), 0, 1, 1, std::move(remark)}});
 }
 
 void rename_some_layer(Drawing& drawing, Random& random) {
@@ -78,10 +78,10 @@ void sketch(Drawing& drawing, Random& random) {
         const Point2 centre = random.point_in(box);
         const double radius = 10 * random.fraction();
         if (random.below(2) == 0) {
-            add(drawing, Entity{layer, nullptr, {}, width_by_layer, 1, Circle{centre, radius}});
+            add(drawing, Entity{.layer = layer, .shape = Circle{centre, radius}});
         } else {
-            add(drawing,
-                Entity{layer, nullptr, {}, width_by_layer, 1, Arc{centre, radius, full_turn * random.fraction(), full_turn * random.fraction()}});
+            const double start = full_turn * random.fraction();
+            add(drawing, Entity{.layer = layer, .shape = Arc{centre, radius, start, full_turn * random.fraction()}});
         }
     }
     reindex(drawing);

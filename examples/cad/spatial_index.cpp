@@ -58,6 +58,36 @@ void SpatialIndex::insert(Number number, const Box& box) {
     for_each_cell(*range, [&](Cell cell) { cells[cell].push_back(number); });
 }
 
+void SpatialIndex::remove(Number number, const Box& box) {
+    const std::optional<CellRange> range = cells_of(box, cell_size);
+    if (!range || range->count() > cells_max) {
+        std::erase(large, number);
+        return;
+    }
+    for_each_cell(*range, [&](Cell cell) {
+        if (const auto at = cells.find(cell); at != cells.end()) {
+            std::erase(at->second, number);
+            if (at->second.empty()) {
+                cells.erase(at);
+            }
+        }
+    });
+}
+
+void SpatialIndex::close_gap(Number gone) {
+    const auto lower = [gone](taiyen::vector<Number>& numbers) {
+        for (Number& number : numbers) {
+            if (number > gone) {
+                --number;
+            }
+        }
+    };
+    for (auto& [cell, numbers] : cells) {
+        lower(numbers);
+    }
+    lower(large);
+}
+
 std::vector<SpatialIndex::Number> SpatialIndex::candidates(const Box& window) const {
     std::vector<Number> found(large.begin(), large.end());
     const auto take = [&](const auto& numbers) { found.insert(found.end(), numbers.begin(), numbers.end()); };

@@ -25,6 +25,10 @@ struct SpatialIndex {
     /// Forgets everything; cells become `size` wide.
     void reset(double size);
     void insert(Number number, const Box& box);
+    /// Forgets a number; `box` is the one it was inserted with.
+    void remove(Number number, const Box& box);
+    /// Lowers all numbers above `gone`, which is not listed any more, by one. Complexity: linear in the index.
+    void close_gap(Number gone);
     /// A superset of the numbers whose boxes meet `window`: ascending, each once.
     std::vector<Number> candidates(const Box& window) const;
 

@@ -23,6 +23,7 @@ class Random {
 public:
     explicit Random(std::uint64_t seed) : engine_(seed) {}
     double between(double low, double high) { return std::uniform_real_distribution(low, high)(engine_); }
+    std::size_t below(std::size_t bound) { return std::uniform_int_distribution<std::size_t>(0, bound - 1)(engine_); }
     Box box_in(const Box& outer) {
         Box box;
         for (int i = 0; i < 2; ++i) {
@@ -68,6 +69,19 @@ BOOST_AUTO_TEST_CASE(queries_on_random_lines_equal_brute_force_also_after_change
             translate(drawing, {random.between(-5, 5), random.between(-5, 5)});
         }
         check_queries(drawing, world, random, 40);
+        for (int i = 0; i < 30; ++i) {
+            const auto number = static_cast<EntityNumber>(random.below(drawing.entities.size()));
+            switch (i % 3) {
+                case 0: move(drawing, number, {random.between(-50, 50), random.between(-50, 50)}); break;
+                case 1: rotate(drawing, number, {random.between(-50, 50), 0}, random.between(-7, 7)); break;
+                default: erase(drawing, number);
+            }
+            BOOST_REQUIRE_EQUAL(broken_invariant(in_heap.document), "");
+        }
+        check_queries(drawing, world, random, 40);
+        const Box extents = drawing.extents;
+        reindex(drawing);
+        BOOST_TEST((drawing.extents == extents));
     }
 }
 
