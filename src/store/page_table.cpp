@@ -66,18 +66,15 @@ void PageTable::set(PageNumber page, std::uint64_t checksum) {
     if (loaded.page.entries[place.entry] == checksum) {
         return;
     }
-    if (!loaded.changed) {
-        changed_.push_back(place.table_page);
-        loaded.changed = true;
-    }
+    mark_changed(loaded, place.table_page);
     loaded.page.entries[place.entry] = checksum;
 }
 
-void PageTable::replace(const TablePage& page) {
-    Loaded& loaded = load(page.index);
-    std::memcpy(loaded.page.entries, page.entries, sizeof page.entries);
+void PageTable::touch(std::uint64_t index) { mark_changed(load(index), index); }
+
+void PageTable::mark_changed(Loaded& loaded, std::uint64_t index) {
     if (!loaded.changed) {
-        changed_.push_back(page.index);
+        changed_.push_back(index);
         loaded.changed = true;
     }
 }

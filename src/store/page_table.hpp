@@ -32,8 +32,8 @@ public:
 
     std::uint64_t entry(PageNumber page);
     void set(PageNumber page, std::uint64_t checksum);
-    /// Replaces a whole table page (recovery); it counts as changed.
-    void replace(const TablePage& page);
+    /// The table page counts as changed, whatever its entries.
+    void touch(std::uint64_t index);
     const TablePage& page(std::uint64_t index) { return load(index).page; }
     bool is_loaded(std::uint64_t index) const;
 
@@ -49,6 +49,7 @@ private:
         bool changed = false;
     };
     Loaded& load(std::uint64_t index);
+    void mark_changed(Loaded& loaded, std::uint64_t index);
 
     Uuid heap_;
     Loader loader_;

@@ -138,7 +138,7 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         for (const std::uint64_t page : covered) {
             const std::uint64_t index = place_of({page}).table_page;
             if (index != last) {
-                table.replace(table.page(index));
+                table.touch(index);
                 last = index;
             }
         }

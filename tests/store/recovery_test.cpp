@@ -82,6 +82,28 @@ BOOST_AUTO_TEST_CASE(a_reader_sees_saved_pages_behind_the_end_of_a_file_whose_gr
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_small_save_that_grew_the_heap_into_a_new_chunk_is_recovered_without_harm_to_the_old_ones) {
+    // The table page of the new chunk was never written: recovery must not take it for the first one.
+    ScratchDirectory dir;
+    char* last = nullptr;
+    {
+        ArchiveHeap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "first", std::string(300'000, 'a'));
+        heap.snapshot();
+        const std::string zeros(2'000'000, '\0');
+        last = put(heap, "second", zeros) + zeros.size() - 10;
+        BOOST_TEST_REQUIRE(reinterpret_cast<std::uintptr_t>(last) >= heap.core()->ranges().durable + store::first_chunk_bytes);
+        *last = 'z';
+        heap.snapshot();
+        crash_copy(dir / "a.tyn", dir / "c.tyn");
+    }
+    ArchiveHeap heap(open_only, dir / "c.tyn");
+    BOOST_TEST(heap.restoration().snapshots_replayed > 0U);
+    BOOST_TEST(get(heap, "first") == std::string(300'000, 'a'));
+    BOOST_TEST(*last == 'z');
+    BOOST_TEST(heap.heal() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(an_interrupted_large_save_is_finished_from_the_data_file) {
     const InterruptedLargeSave heap;
     BOOST_TEST(get(ArchiveHeap(open_read_only, heap.path), "big")[0] == 'b');
