@@ -4,6 +4,8 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <mutex>
+#include <vector>
 
 #include <taiyen/base/error.hpp>
 
@@ -69,7 +71,36 @@ std::optional<std::uint64_t> first_difference(const std::byte* now, std::span<co
     return static_cast<std::uint64_t>(std::mismatch(now, now + length, expected.data()).first - now);
 }
 
+/// Recorders that exist. Never destroyed: heaps in static storage may outlive this file's statics.
+struct Recorders {
+    std::mutex mutex;
+    std::vector<Recorder*> all;
+};
+Recorders& recorders() {
+    static Recorders& list = *new Recorders;
+    return list;
+}
+
 }  // namespace
+
+Recorder::Recorder(heap::HeapCore& core) : core_(core) {
+    Recorders& list = recorders();
+    const std::lock_guard lock(list.mutex);
+    list.all.push_back(this);
+}
+
+Recorder::~Recorder() {
+    Recorders& list = recorders();
+    const std::lock_guard lock(list.mutex);
+    std::erase(list.all, this);
+}
+
+Recorder* Recorder::of(const heap::HeapCore& core) noexcept {
+    Recorders& list = recorders();
+    const std::lock_guard lock(list.mutex);
+    const auto found = std::ranges::find_if(list.all, [&](const Recorder* recorder) { return &recorder->core_ == &core; });
+    return found == list.all.end() ? nullptr : *found;
+}
 
 std::optional<HeapOffset> Recorder::conflict(const ChangeSetView& changes, Direction direction) const {
     const std::byte* const base = span();

@@ -38,7 +38,9 @@ public:
     /// `core` outlives the recorder; [0, mapped) of its durable span is readable and writable. Nothing is captured before `start`.
     /// Throws: Error{not_instrumented} (stores mode, and no instrumented code is part of the program), std::bad_alloc, HeapFull{address_space}.
     static std::unique_ptr<Recorder> make(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit);
-    ~Recorder() override = default;
+    /// The recorder of that heap, null if nothing captures its writes. Thread-safe.
+    static Recorder* of(const heap::HeapCore& core) noexcept;
+    ~Recorder() override;
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
 
@@ -80,7 +82,7 @@ public:
     virtual RecorderCounters counters() const = 0;
 
 protected:
-    explicit Recorder(heap::HeapCore& core) : core_(core) {}
+    explicit Recorder(heap::HeapCore& core);
 
     std::byte* span() const { return reinterpret_cast<std::byte*>(core_.ranges().durable); }
 
