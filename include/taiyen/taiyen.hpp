@@ -20,3 +20,6 @@
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/parameters.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
+#include <taiyen/undo/history.hpp>
+#include <taiyen/undo/procedure.hpp>
+#include <taiyen/undo/scope.hpp>

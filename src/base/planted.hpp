@@ -33,6 +33,8 @@ enum class Bug {
     remove_ring_before_clean,      ///< close: the journal is removed before the header says clean
     skip_table_write,              ///< checkpoint: the checksum table is not written
     replay_first_record_only,      ///< recovery stops after one record
+    drop_implicit_step,            ///< undo: what was stored outside scopes becomes no step
+    cursor_outside_record,         ///< undo: the history's cursor does not travel with the save
     annex_without_table,           ///< checkpoint: pages of the annex are written, their checksums are not
     annex_after_data_sync,         ///< checkpoint: the data file gets its pages of the annex after its sync
     annex_guessed_place,           ///< recovery puts chunks of the annex where the header lets it expect them, not where the record says

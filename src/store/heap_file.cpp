@@ -70,6 +70,8 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
       tuning_(tuning),
       dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : automatic_dirty_limit()),
       read_only_(read_only),
+      capture_(options.capture),
+      audit_(options.audit),
       reservation_(std::move(reservation)),
       backing_(std::move(files.backing)),
       data_(std::move(files.data)),
@@ -141,8 +143,13 @@ void HeapFile::leave() noexcept {
     if (const std::shared_ptr<SnapshotParticipant> leaving = std::move(participant_)) {
         participant_.reset();
         leaving->left();
-        if (open_) {
-            make_engine();
+        if (in_forked_child()) {
+            return;
+        }
+        try {
+            make_engine();  // the observer goes with the participant; closing uses the engine once more
+        } catch (const std::exception& error) {
+            poison("ending capture", error.what());
         }
     }
 }
@@ -438,6 +445,9 @@ void HeapFile::give_back() {
     mapped_ = saved_extent_;
     annex_mapped_ = saved_annex_.extent;
     annex_used_ = saved_annex_.used;
+    if (annex_used_ != 0 && table_.entry(annex_first_page) != 0) {
+        return;  // a history lives there, and its steps remember what free pages hold
+    }
     std::vector<heap::FreeRun> runs;
     std::vector<ChangedPage> changed;
     if (metadata_is_sound()) {  // else damaged page states may call live pages free; verify() and heal() tell and repair

@@ -82,6 +82,8 @@ public:
     void extend_annex(ByteCount bytes);
 
     HeapKind kind() const { return kind_; }
+    Capture capture() const { return capture_; }
+    Audit audit() const { return audit_; }
     const Restoration& restoration() const { return restoration_; }
     Generation generation() const { return generation_; }
     const vm::PageTracker& tracker() const { return tracker_; }
@@ -165,6 +167,8 @@ private:
     Tuning tuning_;
     ByteCount dirty_limit_;
     bool read_only_;
+    Capture capture_;
+    Audit audit_;
     bool open_ = true;
     bool poisoned_ = false;
     std::string poison_;  ///< why

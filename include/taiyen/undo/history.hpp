@@ -1,0 +1,31 @@
+#pragma once
+/// What an undo history is asked for, and what it says about its steps. The calls are members of SnapshotHeap.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace taiyen {
+
+struct UndoOptions {
+    std::size_t bytes = std::size_t{256} << 20U;  ///< room for the steps; a history that is resumed keeps the size it was made with. At least 16 KiB
+    bool circular = true;                         ///< full: the oldest steps fall off whole; else the history ends with a report, errc::history_full
+    bool persistent = true;                       ///< saved by each snapshot in the same record, resumed by the next process
+};
+
+/// One step of a history.
+struct UndoStep {
+    std::uint64_t id = 0;   ///< ascending, never used twice
+    std::string name;       ///< empty: unnamed
+    std::size_t bytes = 0;  ///< that it takes in the history
+    bool implicit = false;  ///< what was stored outside scopes
+    bool undone = false;    ///< behind the cursor: `redo` would do it again
+};
+
+/// A place between two steps.
+struct UndoMark {
+    std::uint64_t id = 0;  ///< of the step before it
+    bool operator==(const UndoMark&) const = default;
+};
+
+}  // namespace taiyen

@@ -1,0 +1,138 @@
+#pragma once
+/// UndoHistory: a log of steps in one contiguous span of bytes, with a cursor.
+///
+/// (I1) Steps are whole and in one piece: what fell off fell off whole, and a step can be read in place.
+/// (I2) Nothing is believed: every offset, size and checksum is checked when it is used. Bytes that contradict themselves are Error{corrupt}, never a wrong step.
+/// (I3) A call that throws has changed nothing.
+/// Format: FORMAT.md. Thread rule: external lock.
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <taiyen/base/units.hpp>
+#include <taiyen/undo/history.hpp>
+
+#include "change/change_set.hpp"
+#include "undo/history_layout.hpp"
+
+namespace taiyen::undo {
+
+/// Where a history lies: [0, bytes) of one range that never moves and can grow to `capacity`.
+class HistoryMemory {
+public:
+    virtual ~HistoryMemory() = default;
+    virtual std::byte* base() = 0;
+    virtual ByteCount bytes() const = 0;
+    virtual ByteCount capacity() const = 0;
+    /// Throws: HeapFull; then nothing changed. Requires: at most `capacity`.
+    virtual void extend(ByteCount bytes) = 0;
+};
+
+/// Memory that ends with the process.
+std::unique_ptr<HistoryMemory> anonymous_history_memory(ByteCount capacity);
+
+/// A step as it lies in the log; good until the log changes.
+struct StepView {
+    std::uint64_t offset = 0;
+    std::uint64_t id = 0;
+    std::uint64_t size = 0;
+    std::uint64_t previous = 0;
+    std::uint64_t life = 0;
+    std::uint32_t first_serial = 0;
+    std::uint32_t last_serial = 0;
+    std::uint32_t flags = 0;
+    std::string_view name;
+    std::span<const std::byte> body;
+
+    std::uint64_t end() const { return offset + size; }
+    bool implicit() const { return (flags & layout::step_implicit) != 0; }
+};
+
+/// A piece of a step to be: a change set. One that `joins` makes one segment with the piece before it.
+struct Piece {
+    std::span<const std::byte> changes;
+    bool joins = false;
+};
+
+/// A step to be.
+struct NewStep {
+    std::string_view name;
+    std::uint32_t flags = 0;
+    std::uint64_t life = 0;
+    std::uint32_t first_serial = 0;
+    std::uint32_t last_serial = 0;
+    std::span<const Piece> pieces;  ///< in the order in which they happened
+};
+
+/// Whether the segment is a procedure's call.
+bool is_call(const change::ChangeSetView& segment);
+
+class UndoHistory {
+public:
+    static constexpr ByteCount capacity_min = 16 * 1024;
+
+    /// An empty history of at most `bytes`. Throws: HeapFull (not even the first page).
+    static UndoHistory create(std::unique_ptr<HistoryMemory> memory, ByteCount bytes, bool circular);
+    /// The history that lies there; nothing: none. Throws: Error{corrupt | unsupported_version}.
+    static std::optional<UndoHistory> resume(std::unique_ptr<HistoryMemory>& memory);
+
+    /// Adds a step behind the cursor; what could be done again is forgotten. False: there is no room (the history is not circular, or the step is larger than all of it);
+    /// then nothing changed. Throws: Error{corrupt}.
+    bool append(const NewStep& step);
+    bool append(const NewStep& step, std::uint64_t id);
+
+    bool circular() const { return (header().flags & layout::flag_circular) != 0; }
+    std::uint64_t undoable() const { return header().undoable; }
+    std::uint64_t redoable() const { return header().redoable; }
+    /// Id of the step before the cursor, 0 or that of the newest step that fell off: the cursor stands before all steps.
+    std::uint64_t cursor_id() const;
+    std::uint64_t base_id() const { return header().base_id; }
+    std::uint64_t next_id() const { return header().next_id; }
+
+    /// The step that undo would take back, or redo would do again; its head is proven. Throws: Error{corrupt}.
+    std::optional<StepView> to_undo() const;
+    std::optional<StepView> to_redo() const;
+    /// Proves the body and returns its change sets in order. Throws: Error{corrupt}, std::bad_alloc.
+    std::vector<change::ChangeSetView> segments(const StepView& step, ByteCount heap_capacity) const;
+    /// The cursor passes that step. Requires: it came from to_undo (to_redo).
+    void step_back(const StepView& undone);
+    void step_forward(const StepView& redone);
+    /// Where the cursor stands, and back there; steps must not have come or gone in between.
+    using Cursor = layout::HistoryHeader;
+    Cursor cursor() const { return header(); }
+    void put_back(const Cursor& cursor) noexcept { std::memcpy(memory_->base(), &cursor, sizeof cursor); }
+
+    /// All steps, oldest first. Throws: Error{corrupt}.
+    std::vector<UndoStep> steps() const;
+    /// The newest `count` steps before the cursor, newest first. Throws: Error{corrupt}.
+    std::vector<StepView> newest(std::uint64_t count) const;
+    /// Makes the newest `count` steps one, which has the last one's id. False: there is no room for it in one piece; nothing changed.
+    /// Requires: nothing can be done again, 0 < count ≤ undoable. Throws: Error{corrupt}, std::bad_alloc.
+    bool squash(std::uint64_t count, std::string_view name);
+
+    /// Writes the end into the memory: it holds no history any more.
+    static void erase(HistoryMemory& memory) noexcept;
+    HistoryMemory& memory() { return *memory_; }
+
+private:
+    explicit UndoHistory(std::unique_ptr<HistoryMemory> memory) : memory_(std::move(memory)) {}
+    const layout::HistoryHeader& header() const { return *reinterpret_cast<const layout::HistoryHeader*>(memory_->base()); }
+    void store(layout::HistoryHeader header);
+    StepView step_at(std::uint64_t offset) const;
+    std::uint64_t offset_behind(const layout::HistoryHeader& header, const StepView& step) const;
+    StepView checked_previous(const StepView& step) const;
+    bool grow(ByteCount bytes);
+    std::uint64_t place(layout::HistoryHeader& header, std::uint64_t size);
+    bool drop_oldest(layout::HistoryHeader& header) const;
+    void forget_redoable(layout::HistoryHeader& header) const;
+    void write(layout::HistoryHeader header, std::uint64_t at, const NewStep& step, std::uint64_t size, std::uint64_t id);
+
+    std::unique_ptr<HistoryMemory> memory_;
+};
+
+}  // namespace taiyen::undo

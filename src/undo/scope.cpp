@@ -1,0 +1,184 @@
+#include <taiyen/undo/scope.hpp>
+
+#include <exception>
+#include <utility>
+
+#include <taiyen/base/check.hpp>
+
+#include "store/heap_access.hpp"
+#include "undo/undo_service.hpp"
+
+namespace taiyen {
+namespace {
+
+/// This thread's innermost scope, of whatever heap.
+thread_local constinit UndoScope* innermost = nullptr;
+
+}  // namespace
+
+UndoScope::UndoScope(SnapshotHeap& heap, std::string_view name) : exceptions_(std::uncaught_exceptions()) {
+    store::HeapFile& file = HeapAccess::file(heap);
+    service_ = undo::UndoService::of(file);
+    service_->begin(name);
+    depth_ = service_->depth();
+    outer_ = std::exchange(innermost, this);
+    current_before_ = heap::exchange_current_core(&file);
+}
+
+/// The scope is over, whatever became of it.
+void UndoScope::leave() noexcept {
+    innermost = outer_;
+    heap::exchange_current_core(current_before_);
+    service_.reset();
+}
+
+UndoScope::~UndoScope() {
+    if (!service_) {
+        return;
+    }
+    TAIYEN_CHECK(innermost == this);  // scopes end in reverse order, on their own thread
+    if (service_->file() != nullptr) {
+        if (std::uncaught_exceptions() > exceptions_) {
+            service_->cancel();
+        } else {
+            try {
+                service_->commit();
+            } catch (const std::exception& error) {
+                service_->cancel();
+                try {
+                    const auto* const typed = dynamic_cast<const Error*>(&error);
+                    service_->remember(typed != nullptr ? *typed : Error(errc::cancelled, std::string("a scope could not be kept and was taken back: ") + error.what()));
+                } catch (const std::bad_alloc&) {
+                    // Nothing can be remembered either.
+                }
+            }
+        }
+    }
+    leave();
+}
+
+undo::UndoService& UndoScope::open_service() const {
+    if (!service_) {
+        throw Error(errc::invalid_argument, "the scope has ended already");
+    }
+    if (service_->file() == nullptr) {
+        throw Error(errc::closed, "the scope's heap was closed, and what the scope did was not kept");
+    }
+    if (innermost != this || service_->depth() != depth_) {
+        throw Error(errc::scope_open, service_->file()->path(), "an inner scope is open; end it first");
+    }
+    return *service_;
+}
+
+void UndoScope::commit() {
+    open_service().commit();
+    leave();
+}
+
+void UndoScope::cancel() {
+    if (!service_) {
+        return;
+    }
+    if (service_->file() != nullptr) {
+        open_service().cancel();
+    } else {
+        TAIYEN_CHECK(innermost == this);
+    }
+    leave();
+}
+
+void UndoScope::touch(void* address, std::size_t bytes) { open_service().touch(address, bytes); }
+
+bool UndoScope::is_open() const noexcept { return service_ != nullptr && service_->file() != nullptr; }
+
+heap::HeapCore& UndoScope::core() const { return *open_service().file(); }
+
+void UndoScope::call_erased(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
+    open_service().call(name, signature, arguments);
+}
+
+// The undo members of SnapshotHeap.
+
+namespace {
+
+std::shared_ptr<undo::UndoService> service_of(const SnapshotHeap& heap) {
+    const store::HeapFile& file = HeapAccess::file(heap);
+    file.check_usable(true);
+    return undo::UndoService::find(file);
+}
+
+}  // namespace
+
+void SnapshotHeap::attach_undo() { attach_undo(UndoOptions{}); }
+void SnapshotHeap::attach_undo(const UndoOptions& options) { undo::UndoService::of(HeapAccess::file(*this))->attach(options); }
+
+bool SnapshotHeap::has_undo() const noexcept {
+    const auto service = is_open() ? undo::UndoService::find(*file_) : nullptr;
+    return service && service->live();
+}
+
+void SnapshotHeap::end_undo() {
+    if (const auto service = service_of(*this)) {
+        service->end_history();
+    }
+}
+
+bool SnapshotHeap::undo() {
+    const auto service = service_of(*this);
+    return service && service->move(change::Direction::backward);
+}
+
+bool SnapshotHeap::redo() {
+    const auto service = service_of(*this);
+    return service && service->move(change::Direction::forward);
+}
+
+bool SnapshotHeap::can_undo() const {
+    const auto service = service_of(*this);
+    return service && service->can_move(change::Direction::backward);
+}
+
+bool SnapshotHeap::can_redo() const {
+    const auto service = service_of(*this);
+    return service && service->can_move(change::Direction::forward);
+}
+
+std::string SnapshotHeap::undo_name() const {
+    const auto service = service_of(*this);
+    return service ? service->name_of_next(change::Direction::backward) : std::string();
+}
+
+std::string SnapshotHeap::redo_name() const {
+    const auto service = service_of(*this);
+    return service ? service->name_of_next(change::Direction::forward) : std::string();
+}
+
+std::vector<UndoStep> SnapshotHeap::undo_steps() const {
+    const auto service = service_of(*this);
+    return service ? service->steps() : std::vector<UndoStep>();
+}
+
+void SnapshotHeap::squash_undo(std::size_t count, std::string_view name) {
+    undo::UndoService::of(HeapAccess::file(*this))->squash(count, name);
+}
+
+void SnapshotHeap::squash_undo(const UndoMark& since, std::string_view name) {
+    undo::UndoService::of(HeapAccess::file(*this))->squash_since(since, name);
+}
+
+UndoMark SnapshotHeap::undo_mark() const {
+    const auto service = service_of(*this);
+    return service ? service->mark() : UndoMark();
+}
+
+bool SnapshotHeap::go_to(const UndoMark& mark) {
+    const auto service = service_of(*this);
+    return service && service->go_to(mark);
+}
+
+std::optional<Error> SnapshotHeap::last_error() const {
+    const auto service = is_open() ? undo::UndoService::find(*file_) : nullptr;
+    return service ? service->last_error() : std::nullopt;
+}
+
+}  // namespace taiyen

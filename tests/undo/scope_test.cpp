@@ -1,0 +1,219 @@
+#include <taiyen/undo/scope.hpp>
+
+#include <thread>
+
+#include <boost/test/unit_test.hpp>
+
+#include "undo/undo_fixture.hpp"
+
+namespace {
+
+using namespace taiyen;
+using namespace taiyen::undo::test;
+using Values = std::vector<int>;
+
+struct Changed : std::exception {};
+
+BOOST_FIXTURE_TEST_SUITE(undo_scope, UndoFixture)
+
+BOOST_AUTO_TEST_CASE(a_scope_that_leaves_normally_keeps_its_changes) {
+    push(1);
+    push(2);
+    BOOST_TEST(values() == (Values{1, 2}));
+    BOOST_TEST(!heap->can_undo());  // no history is attached
+    BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_cancelled_scope_never_ran) {
+    push(1);
+    {
+        UndoScope scope(*heap, "two");
+        numbers().push_back(2);
+        heap->construct<Numbers>("more", std::size_t{1000});
+        scope.cancel();
+        BOOST_TEST(!scope.is_open());
+    }
+    BOOST_TEST(values() == Values{1});
+    BOOST_TEST(heap->find<Numbers>("more") == nullptr);
+    BOOST_TEST(heap->verify().ok());
+    push(3);
+    BOOST_TEST(values() == (Values{1, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(a_scope_left_by_an_exception_never_ran) {
+    push(1);
+    const auto edit = [&] {
+        UndoScope scope(*heap);
+        for (int i = 0; i < 10'000; ++i) numbers().push_back(i);
+        throw Changed();
+    };
+    BOOST_CHECK_THROW(edit(), Changed);
+    BOOST_TEST(values() == Values{1});
+    BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_scope_inside_a_destructor_that_runs_during_an_exception_is_kept) {
+    struct AtExit {
+        UndoFixture& fixture;
+        ~AtExit() { fixture.push(7); }
+    };
+    try {
+        const AtExit at_exit{*this};
+        throw Changed();
+    } catch (const Changed&) {
+    }
+    BOOST_TEST(values() == Values{7});
+}
+
+BOOST_AUTO_TEST_CASE(an_inner_scope_becomes_part_of_the_outer_one) {
+    heap->attach_undo();
+    {
+        UndoScope outer(*heap, "outer");
+        numbers().push_back(1);
+        push(2, "inner");
+        numbers().push_back(3);
+    }
+    BOOST_TEST(values() == (Values{1, 2, 3}));
+    BOOST_TEST(names_of(heap->undo_steps()) == std::vector<std::string>{"outer"});
+    BOOST_TEST(heap->undo());
+    BOOST_TEST(values() == Values{});
+    BOOST_TEST(heap->redo());
+    BOOST_TEST(values() == (Values{1, 2, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(an_inner_scope_that_is_cancelled_takes_back_its_own_changes_only) {
+    {
+        UndoScope outer(*heap);
+        numbers().push_back(1);
+        {
+            UndoScope middle(*heap);
+            numbers().push_back(2);
+            push(3);
+            numbers().push_back(4);
+            middle.cancel();
+        }
+        numbers().push_back(5);
+    }
+    BOOST_TEST(values() == (Values{1, 5}));
+    BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(an_outer_scope_takes_back_what_inner_ones_kept) {
+    push(0);
+    {
+        UndoScope outer(*heap);
+        push(1);
+        push(2);
+        outer.cancel();
+    }
+    BOOST_TEST(values() == Values{0});
+}
+
+BOOST_AUTO_TEST_CASE(an_outer_scope_does_not_end_before_an_inner_one) {
+    UndoScope outer(*heap);
+    UndoScope inner(*heap);
+    BOOST_TEST(throws(errc::scope_open, [&] { outer.commit(); }));
+    BOOST_TEST(throws(errc::scope_open, [&] { outer.cancel(); }));
+    inner.commit();
+    outer.commit();
+    BOOST_TEST(throws(errc::invalid_argument, [&] { outer.commit(); }));
+}
+
+BOOST_AUTO_TEST_CASE(saving_and_closing_within_a_scope_are_refused) {
+    heap->attach_undo();
+    {
+        UndoScope scope(*heap);
+        numbers().push_back(1);
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->snapshot(); }));
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->close(); }));
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->undo(); }));
+        BOOST_TEST(heap->is_open());
+    }
+    heap->snapshot();
+    BOOST_TEST(values() == Values{1});
+}
+
+BOOST_AUTO_TEST_CASE(a_scope_outlives_its_heap_and_is_dead) {
+    push(1);
+    heap->snapshot();
+    {
+        UndoScope scope(*heap);
+        numbers().push_back(2);
+        heap.reset();
+        BOOST_TEST(!scope.is_open());
+        BOOST_TEST(throws(errc::closed, [&] { scope.commit(); }));
+        scope.cancel();
+    }
+    heap.emplace(open_only, path, small_heap());
+    BOOST_TEST(values() == Values{1});
+}
+
+BOOST_AUTO_TEST_CASE(another_threads_scope_is_refused) {
+    UndoScope scope(*heap);
+    bool refused = false;
+    std::thread([&] { refused = throws(errc::scope_open, [&] { UndoScope other(*heap); }); }).join();
+    BOOST_TEST(refused);
+}
+
+BOOST_AUTO_TEST_CASE(a_scope_makes_its_heap_the_current_one) {
+    {
+        UndoScope scope(*heap);
+        const taiyen::string text("a text that is longer than what a string keeps inside itself");
+        BOOST_TEST(heap->owns(text.data()));
+        BOOST_TEST(!heap->owns_durable(text.data()));
+    }
+    BOOST_TEST((heap::current_core() == nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(scopes_of_two_heaps_nest) {
+    SnapshotHeap other(create_only, directory / "other.tyn", small_heap());
+    {
+        UndoScope outer(*heap);
+        numbers().push_back(1);
+        UndoScope inner(other);
+        BOOST_TEST((heap::current_core() == other.core()));
+        other.find_or_construct<Numbers>("numbers").push_back(1);
+        BOOST_TEST(throws(errc::scope_open, [&] { outer.commit(); }));
+        inner.cancel();
+    }
+    BOOST_TEST(values() == Values{1});
+    BOOST_TEST(other.find<Numbers>("numbers") == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_can_not_be_kept_is_taken_back_and_told) {
+    const WithCopyRecorder recorders;  // fails when asked to
+    heap->attach_undo();
+    push(1);
+    {
+        UndoScope scope(*heap, "fails");
+        numbers().push_back(2);
+        CopyRecorder::next_cut_fails = true;
+    }
+    BOOST_TEST(values() == Values{1});
+    BOOST_REQUIRE(heap->last_error());
+    BOOST_TEST((heap->last_error()->code() == errc::cancelled));
+    {
+        UndoScope scope(*heap, "fails first");
+        numbers().push_back(3);
+        CopyRecorder::next_cut_fails = true;
+        BOOST_CHECK_THROW(scope.commit(), std::bad_alloc);
+        BOOST_TEST(scope.is_open());
+        scope.commit();
+    }
+    BOOST_TEST(values() == (Values{1, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(a_read_only_heap_has_no_scopes) {
+    push(1);
+    heap->snapshot();
+    heap.reset();
+    SnapshotHeap reader(open_read_only, path);
+    BOOST_TEST(throws(errc::read_only, [&] { UndoScope scope(reader); }));
+    BOOST_TEST(throws(errc::read_only, [&] { reader.attach_undo(); }));
+    BOOST_TEST(!reader.can_undo());
+    BOOST_TEST(!reader.undo());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
