@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(every_byte_of_a_range_counts_whatever_its_place_and_length)
     CapturedCore core(1 << 20U);
     Recorder& recorder = core.capture(Capture::pages, Audit::scope);
     const std::uint64_t page = 512U << 10U;
-    for (std::uint64_t at = page - 70; at < page + 70; at += 7) {
+    for (std::uint64_t at = page - 70; at < page + 70; at += 13) {
         for (const ByteCount length : {1U, 2U, 8U, 63U, 64U, 65U, 129U, 4095U, 4096U, 4097U, 9000U}) {
             const Image before = core.image();
             std::memset(core.base() + at, 0x5a, length);
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(every_byte_of_a_range_counts_whatever_its_place_and_length)
 
 BOOST_AUTO_TEST_CASE(random_programs_give_the_set_that_comparing_all_pages_gives) {
     std::mt19937_64 random(heap::test::test_seed());
-    CapturedCore core(4U << 20U);
+    CapturedCore core(2U << 20U);
     Recorder& recorder = core.capture(Capture::pages, Audit::scope);
     std::vector<std::byte*> blocks;
     const auto find_blocks = [&] {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(random_programs_give_the_set_that_comparing_all_pages_gives
     };
     std::vector<Image> states{core.image()};
     std::vector<ChangeSet> sets;
-    for (int scope = 0; scope < 250; ++scope) {
+    for (int scope = 0; scope < 200; ++scope) {
         const Image& before = states.back();
         const bool in_scope = random() % 5 != 0;  // else: what is stored outside scopes comes with the next cut
         if (in_scope) recorder.begin_scope();
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(scopes_that_wander_do_not_drag_all_their_pages_along) {
     CapturedCore core(256U << 20U);
     Recorder& recorder = core.capture(Capture::pages);
     std::mt19937_64 random(1);
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 400; ++i) {
         recorder.begin_scope();
         for (int k = 0; k < 10; ++k) core.base()[user + random() % (200U << 20U)] = std::byte{1};
         ChangeSet set;
@@ -258,14 +258,14 @@ BOOST_AUTO_TEST_CASE(a_very_large_scope_can_be_taken_back_or_go_on_after_its_cut
     Recorder& recorder = core.capture(Capture::pages, Audit::scope);
     const Image before = core.image();
     recorder.begin_scope();
-    std::memset(core.base() + user, 1, 40U << 20U);
+    std::memset(core.base() + user, 1, 20U << 20U);
     recorder.restore();
     BOOST_TEST((core.image() == before));
-    std::memset(core.base() + user, 1, 40U << 20U);
+    std::memset(core.base() + user, 1, 20U << 20U);
     const Image half = core.image();
     ChangeSet first;
     recorder.cut(first);
-    for (std::uint64_t at = user; at < user + (40U << 20U); at += 3 * page_bytes) core.base()[at + 5] = std::byte{9};
+    for (std::uint64_t at = user; at < user + (20U << 20U); at += 3 * page_bytes) core.base()[at + 5] = std::byte{9};
     const Image after = core.image();
     ChangeSet second;
     recorder.cut(second);
