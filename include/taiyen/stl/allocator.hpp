@@ -192,10 +192,9 @@ void with_arguments(std::uintptr_t place, const Allocator& allocator, Next&& nex
     }
 }
 
-}  // namespace stl
-
-template <class T>
-class persistent_allocator {
+/// What allocators with a home have in common, whatever their pointers look like: `Allocator<T>` derives from it and gives and takes memory.
+template <template <class> class Allocator, class T>
+class HomeAllocator {
 public:
     using value_type = T;
     using size_type = std::size_t;
@@ -205,52 +204,67 @@ public:
     using propagate_on_container_move_assignment = std::false_type;
     using propagate_on_container_swap = std::true_type;
 
-    persistent_allocator() noexcept = default;
+    HomeAllocator() noexcept = default;
     template <class U>
-    persistent_allocator(const persistent_allocator<U>& other) noexcept : home_(other.home_) {}  // NOLINT: allocators convert
+    HomeAllocator(const HomeAllocator<Allocator, U>& other) noexcept : home_(other.home_) {}  // NOLINT: allocators convert
     /// From a heap: `taiyen::vector<int> v(heap)`. Throws: Error{closed}.
     template <heap_like H>
-    persistent_allocator(H& heap) : home_(heap.core()) {}  // NOLINT: containers take the heap itself
-    explicit persistent_allocator(heap::HeapCore& core) : home_(&core) {}
-
-    /// Throws: HeapFull, std::bad_array_new_length, Error{no_current_heap | closed | read_only | poisoned | forked | no_transaction}.
-    [[nodiscard]] T* allocate(std::size_t count) {
-        if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T)));
-    }
-    /// By the block's own heap; a bad pointer is reported and changes nothing.
-    void deallocate(T* block, std::size_t) noexcept { heap::deallocate(const_cast<std::remove_cv_t<T>*>(block)); }
+    HomeAllocator(H& heap) : home_(heap.core()) {}  // NOLINT: containers take the heap itself
+    explicit HomeAllocator(heap::HeapCore& core) : home_(&core) {}
+    explicit HomeAllocator(const Home& home) noexcept : home_(home) {}
 
     /// Constructs a U whose home is where `place` lies, at every level of nesting.
     template <class U, class... A>
     void construct(U* place, A&&... arguments) {
-        stl::check_storable<U>();
+        check_storable<U>();
         const auto address = reinterpret_cast<std::uintptr_t>(place);
         const auto build = [place]<class... B>(B&&... ready) {
             ::new (const_cast<void*>(static_cast<const volatile void*>(place))) U(std::forward<B>(ready)...);
         };
-        if constexpr (stl::is_plain<std::remove_cv_t<U>>) {
+        if constexpr (is_plain<std::remove_cv_t<U>>) {
             build(std::forward<A>(arguments)...);
         } else {
-            const persistent_allocator settled(stl::Home(address, home_));
-            stl::with_arguments<U>(address, settled, build, std::forward<A>(arguments)...);
+            const Allocator<T> settled(Home(address, home_));
+            with_arguments<U>(address, settled, build, std::forward<A>(arguments)...);
         }
     }
 
-    persistent_allocator select_on_container_copy_construction() const noexcept { return persistent_allocator(home_.for_copy()); }
+    Allocator<T> select_on_container_copy_construction() const noexcept { return Allocator<T>(home_.for_copy()); }
 
     template <class U>
-    bool operator==(const persistent_allocator<U>& other) const noexcept {
+    bool operator==(const HomeAllocator<Allocator, U>& other) const noexcept {
         return home_ == other.home_;
     }
-    friend void swap(persistent_allocator& left, persistent_allocator& right) noexcept { left.home_.swap(right.home_); }
+    friend void swap(Allocator<T>& left, Allocator<T>& right) noexcept { left.swap_home(right); }
+
+protected:
+    /// Throws: HeapFull, std::bad_array_new_length, Error{no_current_heap | closed | read_only | poisoned | forked | no_transaction}.
+    [[nodiscard]] T* allocate_at_home(std::size_t count) {
+        if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T)));
+    }
 
 private:
-    template <class>
-    friend class persistent_allocator;
-    explicit persistent_allocator(const stl::Home& home) noexcept : home_(home) {}
+    template <template <class> class, class>
+    friend class HomeAllocator;
+    void swap_home(HomeAllocator& other) noexcept { home_.swap(other.home_); }
 
-    stl::Home home_;
+    Home home_;
+};
+
+}  // namespace stl
+
+template <class T>
+class persistent_allocator : public stl::HomeAllocator<persistent_allocator, T> {
+    using Base = stl::HomeAllocator<taiyen::persistent_allocator, T>;
+
+public:
+    using Base::Base;
+
+    /// Throws: HeapFull, std::bad_array_new_length, Error{no_current_heap | closed | read_only | poisoned | forked | no_transaction}.
+    [[nodiscard]] T* allocate(std::size_t count) { return Base::allocate_at_home(count); }
+    /// By the block's own heap; a bad pointer is reported and changes nothing.
+    void deallocate(T* block, std::size_t) noexcept { heap::deallocate(const_cast<std::remove_cv_t<T>*>(block)); }
 };
 
 template <class T>

@@ -7,8 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -56,63 +54,22 @@ inline constexpr bool has_raw_links<std::_Rb_tree_node<T>> = true;
 }  // namespace stl
 
 template <class T>
-class offset_allocator {
+class offset_allocator : public stl::HomeAllocator<offset_allocator, T> {
+    using Base = stl::HomeAllocator<taiyen::offset_allocator, T>;
+
 public:
-    using value_type = T;
     using pointer = offset_ptr<T>;
     using const_pointer = offset_ptr<const T>;
-    using size_type = std::size_t;
-    using difference_type = std::ptrdiff_t;
-    using is_always_equal = std::false_type;
-    using propagate_on_container_copy_assignment = std::false_type;
-    using propagate_on_container_move_assignment = std::false_type;
-    using propagate_on_container_swap = std::true_type;
 
     static_assert(!stl::has_raw_links<T>, "taiyen: this standard container links its nodes by raw pointers and would break in a heap that is mapped elsewhere; use taiyen::offset::map, …");
 
-    offset_allocator() noexcept = default;
-    template <class U>
-    offset_allocator(const offset_allocator<U>& other) noexcept : home_(other.home_) {}  // NOLINT: allocators convert
-    template <heap_like H>
-    offset_allocator(H& heap) : home_(heap.core()) {}  // NOLINT: containers take the heap itself
-    explicit offset_allocator(heap::HeapCore& core) : home_(&core) {}
+    using Base::Base;
 
-    [[nodiscard]] pointer allocate(std::size_t count) {
-        if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-        return pointer(static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T))));
-    }
+    [[nodiscard]] pointer allocate(std::size_t count) { return pointer(Base::allocate_at_home(count)); }
     void deallocate(pointer block, std::size_t) noexcept { heap::deallocate(const_cast<std::remove_cv_t<T>*>(block.get())); }
-
-    template <class U, class... A>
-    void construct(U* place, A&&... arguments) {
-        stl::check_storable<U>();
-        const auto address = reinterpret_cast<std::uintptr_t>(place);
-        const auto build = [place]<class... B>(B&&... ready) {
-            ::new (const_cast<void*>(static_cast<const volatile void*>(place))) U(std::forward<B>(ready)...);
-        };
-        if constexpr (stl::is_plain<std::remove_cv_t<U>>) {
-            build(std::forward<A>(arguments)...);
-        } else {
-            const offset_allocator settled(stl::Home(address, home_));
-            stl::with_arguments<U>(address, settled, build, std::forward<A>(arguments)...);
-        }
-    }
-
-    offset_allocator select_on_container_copy_construction() const noexcept { return offset_allocator(home_.for_copy()); }
+    /// Boost looks for it in the class itself.
+    offset_allocator select_on_container_copy_construction() const noexcept { return Base::select_on_container_copy_construction(); }
     std::size_t max_size() const noexcept { return static_cast<std::size_t>(-1) / 2 / sizeof(T); }
-
-    template <class U>
-    bool operator==(const offset_allocator<U>& other) const noexcept {
-        return home_ == other.home_;
-    }
-    friend void swap(offset_allocator& left, offset_allocator& right) noexcept { left.home_.swap(right.home_); }
-
-private:
-    template <class>
-    friend class offset_allocator;
-    explicit offset_allocator(const stl::Home& home) noexcept : home_(home) {}
-
-    stl::Home home_;
 };
 
 template <class T>
