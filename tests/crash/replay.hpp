@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "io/recording_storage.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/simulated_node.hpp"
 
 namespace taiyen::crash {
 

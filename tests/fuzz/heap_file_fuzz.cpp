@@ -24,7 +24,7 @@
 
 #include "heap/engine_layout.hpp"
 #include "io/faulty_storage.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/simulated_node.hpp"
 #include "log/memory_file.hpp"
 #include "log/ring_forgery.hpp"
 #include "store/heap_access.hpp"

@@ -16,7 +16,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "io/posix_storage.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/simulated_node.hpp"
 
 namespace taiyen::io::test {
 

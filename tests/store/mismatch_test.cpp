@@ -10,7 +10,7 @@
 #include "heap_forgery.hpp"
 #include "heap_probe.hpp"
 #include "io/faulty_storage.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/simulated_node.hpp"
 #include "log/ring_forgery.hpp"
 
 namespace {

@@ -9,7 +9,7 @@
 
 #include "content.hpp"
 #include "io/faulty_storage.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/simulated_node.hpp"
 #include "store/heap_file.hpp"
 
 namespace {
