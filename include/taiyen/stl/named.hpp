@@ -17,6 +17,7 @@
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/fingerprint.hpp>
 #include <taiyen/store/archive_heap.hpp>
+#include <taiyen/undo/procedure.hpp>
 
 namespace taiyen {
 namespace stl {
@@ -106,6 +107,11 @@ inline heap::HeapCore& open_core(heap::HeapCore* core) {
 }
 
 }  // namespace stl
+
+template <class T>
+T* ProcedureHeap::find(std::string_view name) const {
+    return stl::find<T>(*core_, name);
+}
 
 template <class T>
 persistent_allocator<T> ArchiveHeap::allocator() {
