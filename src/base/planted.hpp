@@ -35,7 +35,7 @@ enum class Bug {
     replay_first_record_only,      ///< recovery stops after one record
     drop_implicit_step,            ///< undo: what was stored outside scopes becomes no step
     cursor_outside_record,         ///< undo: the history's cursor does not travel with the save
-    annex_without_table,           ///< checkpoint: pages of the annex are written, their checksums are not
+    annex_without_table,           ///< recovery installs pages of the annex without their checksums
     annex_after_data_sync,         ///< checkpoint: the data file gets its pages of the annex after its sync
     annex_guessed_place,           ///< recovery puts chunks of the annex where the header lets it expect them, not where the record says
     annex_ends_before_record,      ///< an annex that nobody opened is ended in the files, before the record that ends it

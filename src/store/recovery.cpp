@@ -143,7 +143,11 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
             }
         }
         const Generation generation{saves.back().head.generation};
-        table.write_changed(generation, [&](const TablePage& page) { into_both([&](PageFile& file) { file.write_table_page(page); }); });
+        table.write_changed(generation, [&](const TablePage& page) {
+            if (!planted(Bug::annex_without_table) || sequence_of_table(page.index) == Sequence::span) {
+                into_both([&](PageFile& file) { file.write_table_page(page); });
+            }
+        });
         into_both([](PageFile& file) { file.sync(); });
         backing.header.generation = generation;
         backing.header.serial = {saves.back().head.serial};

@@ -279,7 +279,7 @@ void HeapFile::write_headers() {
 
 void HeapFile::write_tables(Generation generation) {
     table_.write_changed(generation, [&](const TablePage& page) {
-        if (planted(Bug::skip_table_write) || (planted(Bug::annex_without_table) && sequence_of_table(page.index) == Sequence::annex)) {
+        if (planted(Bug::skip_table_write)) {
             return;
         }
         backing_->write_table_page(page);

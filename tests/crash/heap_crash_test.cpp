@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(keeps_every_acknowledged_save_through_every_crash_state) {
     const char* const only = std::getenv("TAIYEN_CRASH_STATE");
     Tally total;
     const double start = cpu_seconds();
-    std::printf("%-18s %10s %10s %10s %10s %10s %8s\n", "scenario", "operations", "cuts", "states", "distinct", "nested", "cpu s");
+    std::printf("%-20s %10s %10s %10s %10s %10s %8s\n", "scenario", "operations", "cuts", "states", "distinct", "nested", "cpu s");
     for (const Scenario& scenario : scenarios()) {
         if (only != nullptr && !std::string_view(only).starts_with(std::string(scenario.name) + ":")) {
             continue;
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(keeps_every_acknowledged_save_through_every_crash_state) {
         effort.states_per_cut = static_cast<std::uint64_t>(400 * budget()) + 4;
         effort.nested_one_in = 200;
         const Outcome outcome = run(scenario, effort, only != nullptr ? only : "");
-        std::printf("%-18s %10zu %10llu %10llu %10llu %10llu %8.1f\n", scenario.name, outcome.operations, static_cast<unsigned long long>(outcome.tally.cuts),
+        std::printf("%-20s %10zu %10llu %10llu %10llu %10llu %8.1f\n", scenario.name, outcome.operations, static_cast<unsigned long long>(outcome.tally.cuts),
                     static_cast<unsigned long long>(outcome.tally.states), static_cast<unsigned long long>(outcome.tally.distinct),
                     static_cast<unsigned long long>(outcome.tally.nested_distinct), cpu_seconds() - begin);
         std::fflush(stdout);
@@ -160,6 +160,12 @@ std::vector<PlantedBug> planted_bugs() {
         {Bug::remove_ring_before_clean, "remove_ring_before_clean", {"small-archive"}},
         {Bug::skip_table_write, "skip_table_write", {"create-archive"}},
         {Bug::replay_first_record_only, "replay_first_record_only", {"small-archive"}},
+        {Bug::annex_without_table, "annex_without_table", {"annex-archive"}},
+        {Bug::annex_after_data_sync, "annex_after_data_sync", {"annex-snapshot"}},
+        {Bug::annex_guessed_place, "annex_guessed_place", {"annex-archive"}},
+        {Bug::annex_ends_before_record, "annex_ends_before_record", {"annex-ends-archive"}},
+        {Bug::annex_ends_after_record, "annex_ends_after_record", {"annex-ends-archive"}},
+        {Bug::refill_keeps_tail, "refill_keeps_tail", {"annex-large-snapshot"}},
     };
 }
 

@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(loses_nothing_acknowledged_whichever_call_fails) {
     const std::uint64_t seed = seed_of_this_run();
     const auto step = static_cast<std::uint64_t>(std::max(1.0, 1.0 / (budget() * 20.0)));  // small budgets look at every n-th call only
     std::uint64_t total = 0;
-    std::printf("%-18s %10s\n", "scenario", "faults");
+    std::printf("%-20s %10s\n", "scenario", "faults");
     for (const Scenario& scenario : scenarios()) {
         repeatable_random = seed | 1U;
         Image base;
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(loses_nothing_acknowledged_whichever_call_fails) {
                 }
             }
         }
-        std::printf("%-18s %10llu\n", scenario.name, static_cast<unsigned long long>(faults));
+        std::printf("%-20s %10llu\n", scenario.name, static_cast<unsigned long long>(faults));
         std::fflush(stdout);
         total += faults;
     }

@@ -13,6 +13,9 @@ namespace {
 
 constexpr const char* number_name = "number";
 
+/// Address space of an annex.
+constexpr ByteCount annex_room = 4_MiB;
+
 std::vector<std::byte> bytes_for(ByteCount size, std::uint64_t seed) {
     std::vector<std::byte> bytes(size);
     std::mt19937_64 random(seed);
@@ -89,15 +92,30 @@ void HeapLife::create() {
     heap_ = store::HeapFile::open(disk_, heap_path, store::OpenMode::create_only, setup_.kind, options(), tuning());
     own();
     acknowledge(1);
+    if (setup_.annex) {
+        open_annex();
+    }
 }
 
 void HeapLife::open() { open(setup_.kind); }
 
 void HeapLife::open(HeapKind kind) {
+    open_without_annex(kind);
+    if (setup_.annex) {
+        open_annex();
+    }
+}
+
+void HeapLife::open_without_annex(HeapKind kind) {
     const store::OpenMode mode = kind == HeapKind::volatile_heap ? store::OpenMode::read_only : store::OpenMode::open_only;
     heap_ = store::HeapFile::open(disk_, heap_path, mode, kind == HeapKind::volatile_heap ? HeapKind::archive : kind, options(), tuning());
     own();
     model_ = history_[compare()];
+}
+
+void HeapLife::open_annex() {
+    heap_->open_annex(annex_room);
+    compare();
 }
 
 void HeapLife::close() {
@@ -118,21 +136,49 @@ std::byte* HeapLife::object(const std::string& name) const {
 }
 
 void HeapLife::put(const std::string& name, ByteCount size, std::uint64_t seed) {
+    std::byte* const block = own_block(name, size);
+    const auto bytes = bytes_for(size, seed);
+    std::memcpy(block, bytes.data(), size);
+    model_.objects[name] = bytes;
+}
+
+std::byte* HeapLife::own_block(const std::string& name, ByteCount size) {
     heap::Engine& engine = heap_->engine();
     std::byte* const before = object(name);
     auto* const block = static_cast<std::byte*>(before == nullptr ? engine.allocate(size) : engine.resize(before, size));
-    const auto bytes = bytes_for(size, seed);
-    std::memcpy(block, bytes.data(), size);
     if (before != nullptr) {
         engine.remove_root(name);
     }
     const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(block) - heap_->ranges().durable);
     engine.add_root({.name = name, .fingerprint = "bytes", .object = {offset}, .bytes = size, .count = 1});
-    model_[name] = bytes;
+    return block;
+}
+
+void HeapLife::put_sparse(const std::string& name, ByteCount size) {
+    std::vector<std::byte>& expected = model_.objects[name];
+    expected.assign(size, std::byte{0});
+    expected.back() = std::byte{1};
+    std::memcpy(own_block(name, size), expected.data(), size);
+}
+
+void HeapLife::write_annex(ByteCount at, ByteCount size, std::uint64_t seed) {
+    std::byte* const annex = heap_->open_annex(annex_room);
+    heap_->extend_annex(at + size);
+    std::vector<std::byte>& expected = model_.annex;
+    if (expected.empty()) {  // begun anew, over what an earlier one may have left
+        expected.assign(annex, annex + heap_->annex_bytes());
+    }
+    expected.resize(heap_->annex_bytes());
+    const auto bytes = bytes_for(size, seed);
+    std::memcpy(expected.data() + at, bytes.data(), size);
+    std::memcpy(annex + at, bytes.data(), size);
+    const std::uint64_t number = history_.size();
+    std::memcpy(expected.data(), &number, sizeof number);
+    std::memcpy(annex, &number, sizeof number);
 }
 
 void HeapLife::touch(const std::string& name, std::uint64_t seed) {
-    std::vector<std::byte>& expected = model_.at(name);
+    std::vector<std::byte>& expected = model_.objects.at(name);
     const std::size_t at = seed % expected.size();
     const std::size_t count = std::min<std::size_t>(expected.size() - at, 1 + seed / 7 % 64);
     const auto bytes = bytes_for(count, seed);
@@ -144,7 +190,7 @@ void HeapLife::remove(const std::string& name) {
     std::byte* const block = object(name);
     heap_->engine().remove_root(name);
     heap_->engine().deallocate(block);
-    model_.erase(name);
+    model_.objects.erase(name);
 }
 
 void HeapLife::save() {
@@ -152,7 +198,12 @@ void HeapLife::save() {
     const std::string text = number_text(number);
     put(number_name, sizeof number, 0);
     std::memcpy(object(number_name), &number, sizeof number);
-    std::memcpy(model_[number_name].data(), &number, sizeof number);
+    std::memcpy(model_.objects[number_name].data(), &number, sizeof number);
+    if (!heap_->annex_is_open()) {
+        model_.annex.clear();  // nobody carries it on
+    } else if (has_annex()) {
+        write_annex(0, sizeof number, 0);
+    }
     history_.push_back(model_);
     issue(number);
     heap_->save();
@@ -167,7 +218,7 @@ std::uint64_t HeapLife::compare() const {
     if (number == 0 || number >= history_.size()) {
         throw std::runtime_error("the heap holds save " + number_text(number) + ", which never was");
     }
-    const Model& expected = history_[number];
+    const auto& expected = history_[number].objects;
     const auto roots = heap_->engine().roots();
     if (roots.size() != expected.size()) {
         throw std::runtime_error("save " + number_text(number) + " has " + number_text(expected.size()) + " objects, the heap " + number_text(roots.size()));
@@ -182,7 +233,28 @@ std::uint64_t HeapLife::compare() const {
             throw std::runtime_error("object '" + root.name + "' differs from what save " + number_text(number) + " saved");
         }
     }
+    if (heap_->annex_is_open()) {
+        compare_annex(number);
+    }
     return number;
+}
+
+void HeapLife::compare_annex(std::uint64_t number) const {
+    const std::vector<std::byte>& expected = history_[number].annex;
+    const std::byte* const annex = heap_->open_annex(annex_room);
+    const ByteCount bytes = heap_->annex_bytes();
+    if (expected.empty()) {
+        if (bytes != 0 && !is_zero({annex, page_bytes})) {
+            throw std::runtime_error("save " + number_text(number) + " has no annex, the heap has one");
+        }
+    } else if (bytes != expected.size() || std::memcmp(annex, expected.data(), bytes) != 0) {
+        std::uint64_t found = 0;
+        if (bytes != 0) {
+            std::memcpy(&found, annex, sizeof found);
+        }
+        throw std::runtime_error("the annex of save " + number_text(number) + " has " + number_text(expected.size()) + " bytes, the heap's is another one: of " +
+                                 number_text(bytes) + " bytes, of save " + number_text(found));
+    }
 }
 
 void HeapLife::prove() const {
@@ -198,6 +270,9 @@ void HeapLife::prove() const {
 }
 
 void change_something(HeapLife& life, std::mt19937_64& random) {
+    if (life.has_annex() && random() % 2 == 0) {
+        life.write_annex(random() % 30'000, 1 + random() % 3000, random());
+    }
     const std::string name(1, static_cast<char>('a' + random() % 4));
     const bool there = life.heap().engine().find_root(name).has_value();
     const std::uint64_t what = random() % 8;
@@ -230,7 +305,11 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
         }
     }
     HeapLife life(disk, nullptr, setup_, history_);
-    life.open(HeapKind::archive);
+    if (choice / 4096 % 4 == 0) {
+        life.open_without_annex(HeapKind::archive);  // and later saves end it
+    } else {
+        life.open(HeapKind::archive);
+    }
     const std::uint64_t save = life.compare();
     if (as_reader != 0 && as_reader != save) {
         throw std::runtime_error("a reader saw save " + std::to_string(as_reader) + ", a writer recovers save " + std::to_string(save));

@@ -1,7 +1,7 @@
 #pragma once
 /// A heap's life on a recorded disk, and the model of what it must hold.
 ///
-/// The model knows nothing of the engine: after each save, the names and bytes of a few objects. Save 1 is the empty heap as it was created; save 0 means that there
+/// The model knows nothing of the engine: after each save, the names and bytes of a few objects, and the bytes of the annex. Save 1 is the empty heap as it was created; save 0 means that there
 /// is no heap yet. Each heap also holds its newest save's number under the name "number".
 
 #include <cstdint>
@@ -20,7 +20,10 @@
 
 namespace taiyen::crash {
 
-using Model = std::map<std::string, std::vector<std::byte>>;
+struct Model {
+    std::map<std::string, std::vector<std::byte>> objects;
+    std::vector<std::byte> annex;  ///< empty: there is none, or it ended
+};
 
 /// By save number; entry 0 stands for no heap.
 using History = std::vector<Model>;
@@ -29,6 +32,7 @@ struct HeapSetup {
     HeapKind kind = HeapKind::archive;
     ByteCount capacity = 4_MiB;
     ByteCount journal_bytes = 64_KiB;
+    bool annex = false;  ///< openings open it
 };
 
 inline const std::filesystem::path heap_path = "/disk/x.tyn";
@@ -43,6 +47,10 @@ public:
     /// Opens, and notes in `model` what it finds.
     void open();
     void open(HeapKind kind);
+    /// Opens it and leaves the annex alone, whatever the setup says: the next save ends it.
+    void open_without_annex(HeapKind kind);
+    /// Opens the annex; its content must be that of the save that was found.
+    void open_annex();
     void close();
     /// The process is gone: the heap's handles must be dead already.
     void abandon();
@@ -52,6 +60,11 @@ public:
     /// Overwrites a few bytes of an object.
     void touch(const std::string& name, std::uint64_t seed);
     void remove(const std::string& name);
+    /// Puts `size` zeros and one byte under a new name: the heap grows, and few pages of it change.
+    void put_sparse(const std::string& name, ByteCount size);
+    /// Writes into the annex, which grows for it. Its first bytes are the number of the save.
+    void write_annex(ByteCount at, ByteCount size, std::uint64_t seed);
+    bool has_annex() const { return !model_.annex.empty(); }
     void save();
     void checkpoint() { heap_->checkpoint(); }
 
@@ -69,6 +82,8 @@ public:
 
 private:
     std::byte* object(const std::string& name) const;
+    void compare_annex(std::uint64_t number) const;
+    std::byte* own_block(const std::string& name, ByteCount size);
     void own();
     void issue(std::uint64_t save);
     void acknowledge(std::uint64_t save);

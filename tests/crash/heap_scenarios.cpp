@@ -75,6 +75,65 @@ void change_far_apart(HeapLife& life) {
     life.close();
 }
 
+/// A heap with an annex behind its first chunk.
+void with_annex(HeapLife& life) {
+    life.create();
+    life.put("some", 5000, 17);
+    life.write_annex(0, 9000, 18);
+    life.save();
+    life.close();
+}
+
+/// Both sequences begin their second chunks in one small save, and go on.
+void grow_span_and_annex(HeapLife& life) {
+    life.open();
+    std::mt19937_64 random(19);
+    for (int i = 0; i < 2; ++i) {
+        life.write_annex(random() % 20'000, 100, random());
+        life.touch("some", random());
+        life.save();
+    }
+    life.put_sparse("wide", 1'200'000);
+    life.write_annex(1_MiB + 5000, 6000, random());
+    life.save();
+    small_saves(life, 3, 20);
+    life.checkpoint();
+    life.write_annex(1_MiB + 40'000, 100, random());
+    life.save();
+    life.close();
+}
+
+void large_saves_with_annex(HeapLife& life) {
+    life.open();
+    life.write_annex(100, 200, 21);
+    life.save();
+    life.put("large", 40'000, 22);
+    life.write_annex(2 * page_bytes, 30'000, 23);
+    life.save();
+    small_saves(life, 1, 24);
+    life.write_annex(10 * page_bytes, 40'000, 25);
+    life.put("more", 30'000, 26);
+    life.save();
+    life.close();
+}
+
+/// A run that does not carry the annex on; then one that begins it anew.
+void end_annex(HeapLife& life, HeapKind kind) {
+    life.open_without_annex(kind);
+    life.touch("some", 27);
+    life.save();
+    small_saves(life, 2, 28);
+    life.close();
+    life.open();
+    life.write_annex(5000, 6000, 29);
+    life.save();
+    life.close();
+    life.open_without_annex(kind);
+    life.touch("some", 30);
+    life.put("large", 60'000, 31);
+    life.save();
+}
+
 void stay_silent(const Incident&) noexcept {}
 
 }  // namespace
@@ -84,6 +143,8 @@ SilentReports::SilentReports() : before_(set_report_handler(stay_silent)) {}
 std::vector<Scenario> scenarios() {
     const HeapSetup archive{.kind = HeapKind::archive};
     const HeapSetup snapshot{.kind = HeapKind::snapshot};
+    const HeapSetup annex_archive{.kind = HeapKind::archive, .annex = true};
+    const HeapSetup annex_snapshot{.kind = HeapKind::snapshot, .annex = true};
     const auto create = [](HeapLife& life) {
         life.create();
         small_saves(life, 1, 1);
@@ -125,6 +186,12 @@ std::vector<Scenario> scenarios() {
          .kind_before = HeapKind::archive},
         {.name = "recover-archive", .setup = archive, .before = unclosed, .life = recover, .crashed_before = true},
         {.name = "recover-snapshot", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true},
+        {.name = "annex-archive", .setup = annex_archive, .before = with_annex, .life = grow_span_and_annex},
+        {.name = "annex-snapshot", .setup = annex_snapshot, .before = with_annex, .life = grow_span_and_annex},
+        {.name = "annex-large-archive", .setup = annex_archive, .before = with_annex, .life = large_saves_with_annex},
+        {.name = "annex-large-snapshot", .setup = annex_snapshot, .before = with_annex, .life = large_saves_with_annex},
+        {.name = "annex-ends-archive", .setup = annex_archive, .before = with_annex, .life = [](HeapLife& life) { end_annex(life, HeapKind::archive); }},
+        {.name = "annex-ends-snapshot", .setup = annex_snapshot, .before = with_annex, .life = [](HeapLife& life) { end_annex(life, HeapKind::snapshot); }},
         {.name = "rebuild", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
     };
 }
