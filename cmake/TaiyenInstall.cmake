@@ -2,7 +2,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS taiyen EXPORT taiyenTargets
+install(TARGETS taiyen taiyen_stores EXPORT taiyenTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
@@ -15,7 +15,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/taiyenConfig.cmake.in ${
   INSTALL_DESTINATION ${package_dir})
 # Before 1.0 a minor version may change interfaces, so only the same minor version fits.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/taiyenConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/taiyenConfig.cmake ${PROJECT_BINARY_DIR}/taiyenConfigVersion.cmake DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/taiyenConfig.cmake ${PROJECT_BINARY_DIR}/taiyenConfigVersion.cmake ${CMAKE_CURRENT_LIST_DIR}/TaiyenStores.cmake
+  DESTINATION ${package_dir})
 
 # The .pc file finds its own prefix, so an installed tree may be moved.
 file(RELATIVE_PATH TAIYEN_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)

@@ -9,6 +9,7 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "change/instrumented.hpp"
 #include "change/logged_recorder.hpp"
 #include "change/page_recorder.hpp"
 
@@ -133,6 +134,10 @@ std::unique_ptr<Recorder> Recorder::make(Capture mode, heap::HeapCore& core, Byt
     switch (mode) {
         case Capture::pages: return std::make_unique<PageRecorder>(core, mapped, audit);
         case Capture::stores:
+            if (!instrumented_code_present())
+                throw Error(errc::not_instrumented, core.path(),
+                            "no code of this program announces its stores; build it with taiyen_instrument_stores(), or use another way of capture");
+            [[fallthrough]];
         case Capture::declared: return std::make_unique<LoggedRecorder>(mode, core, mapped, audit);
     }
     throw Error(errc::invalid_argument, "there is no such way of capturing writes");

@@ -24,12 +24,11 @@
 #endif
 
 namespace taiyen::heap {
+
+// Zero pages until a heap opens.
+constinit std::array<std::atomic<HeapCore*>, slot_count> slot_table{};
+
 namespace {
-
-constexpr unsigned slot_shift = 32;
-
-/// The heap of each 4 GiB slot of the 47-bit address space. Zero pages until a heap opens.
-constinit std::array<std::atomic<HeapCore*>, slot_count> slots{};
 
 /// The same heaps as a list: a scan for foreign pointers asks for all of them. A heap leaves it before anything of it is taken apart.
 /// Lock order: this one, then a heap's scratch lock. Never destroyed: heaps in static storage may outlive this file's statics.
@@ -60,7 +59,7 @@ void count_forks_once() {
 }
 
 HeapCore* at_slot(std::uint64_t slot) noexcept {
-    return slot < slot_count ? slots[slot].load(std::memory_order_acquire) : nullptr;
+    return slot < slot_count ? slot_table[slot].load(std::memory_order_acquire) : nullptr;
 }
 
 ByteCount scratch_bytes_for(ByteCount capacity) {
@@ -151,7 +150,7 @@ HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges) {
     TAIYEN_CHECK(last <= slot_count);
     for (std::uint64_t slot = first; slot < last; ++slot) {
         HeapCore* nobody = nullptr;
-        TAIYEN_CHECK(slots[slot].compare_exchange_strong(nobody, this, std::memory_order_acq_rel));  // (I1)
+        TAIYEN_CHECK(slot_table[slot].compare_exchange_strong(nobody, this, std::memory_order_acq_rel));  // (I1)
     }
     registered_ = true;
     OpenList& list = open_list();
@@ -172,7 +171,7 @@ void HeapCore::unregister() noexcept {
         std::erase(list.cores, this);
     }
     const std::uint64_t last = (ranges_.scratch + ranges_.scratch_bytes) >> slot_shift;
-    for (std::uint64_t slot = ranges_.durable >> slot_shift; slot < last; ++slot) slots[slot].store(nullptr, std::memory_order_release);
+    for (std::uint64_t slot = ranges_.durable >> slot_shift; slot < last; ++slot) slot_table[slot].store(nullptr, std::memory_order_release);
     if (scratch_->in_child()) return;
     const std::lock_guard lock(scratch_->mutex);
     scratch_->given_up = true;
@@ -226,6 +225,11 @@ bool HeapCore::is_scratch_block_start(const void* address) const noexcept {
 
 std::pair<std::uintptr_t, std::uintptr_t> HeapCore::scratch_used() const noexcept {
     return {ranges_.scratch, ranges_.scratch + scratch_->mapped.load(std::memory_order_acquire)};
+}
+
+void announce_store(HeapCore& core, std::uintptr_t address, ByteCount length) noexcept {
+    if (address - core.ranges().durable >= core.ranges().durable_bytes) return;
+    if (StoreListener* const listener = core.listener(); listener != nullptr) listener->on_store(reinterpret_cast<void*>(address), length);
 }
 
 void visit_open_cores(const std::function<bool(const HeapCore&)>& visit) {

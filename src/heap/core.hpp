@@ -8,12 +8,14 @@
 /// (I3) Durable calls pass `check_usable` first: closed, forked, poisoned and read-only heaps refuse with their own code.
 /// Thread rule: as access.hpp says.
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <utility>
 
+#include <taiyen/base/export.hpp>
 #include <taiyen/heap/access.hpp>
 
 #include "heap/engine.hpp"
@@ -22,7 +24,9 @@
 namespace taiyen::heap {
 
 inline constexpr ByteCount slot_bytes = ByteCount{1} << 32U;
+inline constexpr unsigned slot_shift = 32;
 inline constexpr std::uint32_t slot_count = 1U << 15U;
+static_assert(slot_bytes == ByteCount{1} << slot_shift);
 
 /// Address space of a heap: [base, base + capacity) durable, then, from the next slot boundary, the scratch range.
 struct CoreRanges {
@@ -102,6 +106,12 @@ private:
     std::atomic<bool> complete_{false};
     bool registered_ = false;
 };
+
+/// The heap of each 4 GiB slot of the 47-bit address space. Exported for the store hooks, which are compiled into programs.
+extern TAIYEN_EXPORT constinit std::array<std::atomic<HeapCore*>, slot_count> slot_table;
+
+/// Instrumented code is about to store there; tells the listener if the address lies in the heap's durable span.
+TAIYEN_EXPORT void announce_store(HeapCore& core, std::uintptr_t address, ByteCount length) noexcept;
 
 /// Calls `visit` with each open heap, in no order, until it returns false. No heap opens or closes meanwhile, so `visit` must not do that either.
 /// Nothing virtual may be called on a heap that is not complete yet. Thread-safe.

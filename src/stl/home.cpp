@@ -10,18 +10,14 @@ std::uint64_t Home::word(Kind kind, const heap::HeapCore& core) noexcept { retur
 
 heap::HeapCore* Home::core() const noexcept { return heap::core_of_slot(static_cast<std::uint32_t>(word_ >> 16U) & 0xffffU); }
 
-Home::Home(heap::HeapCore* core) {
+std::uint64_t Home::word_given(std::uintptr_t self, heap::HeapCore* core) {
     if (core == nullptr) heap::throw_closed();
-    if (heap::place_of(this).core == nullptr) word_ = word(given, *core);
+    return heap::place_of(reinterpret_cast<const void*>(self)).core == nullptr ? word(given, *core) : 0;
 }
 
-Home::Home(std::uintptr_t place, const Home& otherwise) noexcept {
+std::uint64_t Home::word_at(std::uintptr_t place, std::uintptr_t self) const noexcept {
     const heap::Place at = heap::place_of(reinterpret_cast<const void*>(place));
-    if (at.durable || at.scratch) {
-        word_ = word(at.durable ? lent : given, *at.core);
-    } else {
-        word_ = otherwise.word_seen_from(reinterpret_cast<std::uintptr_t>(this));
-    }
+    return at.durable || at.scratch ? word(at.durable ? lent : given, *at.core) : word_seen_from(self);
 }
 
 std::uint64_t Home::word_seen_from(std::uintptr_t place) const noexcept {

@@ -17,7 +17,8 @@ class CapturedCore final : public heap::HeapCore, public heap::SpanHost, public 
 public:
     static constexpr ByteCount default_capacity = ByteCount{16} << 20U;
 
-    explicit CapturedCore(ByteCount capacity = default_capacity) : CapturedCore(reserve(capacity), capacity) {}
+    /// `address`: where, 0: anywhere. Two heaps that lived one after the other at the same place hold the same bytes after the same program.
+    explicit CapturedCore(ByteCount capacity = default_capacity, std::uintptr_t address = 0) : CapturedCore(reserve(capacity, address), capacity) {}
     ~CapturedCore() override {
         recorder_.reset();
         unregister();
@@ -46,12 +47,13 @@ private:
         heap::Engine::format(reservation_.data(), capacity, *this);
         engine_ = std::make_unique<heap::Engine>(reservation_.data(), capacity, *this, this);
     }
-    static vm::Reservation reserve(ByteCount capacity) {
+    static vm::Reservation reserve(ByteCount capacity, std::uintptr_t address) {
         const ByteCount length = heap::CoreRanges::total_bytes(capacity);
+        if (address != 0) return {address, length};
         const vm::Zone zone = vm::default_zone();
-        const auto address = vm::find_free(length, heap::slot_bytes, vm::Placement::low, zone.first, zone.last);
-        if (!address) throw Error(errc::out_of_address_space, "no room for a test heap");
-        return {*address, length};
+        const auto found = vm::find_free(length, heap::slot_bytes, vm::Placement::low, zone.first, zone.last);
+        if (!found) throw Error(errc::out_of_address_space, "no room for a test heap");
+        return {*found, length};
     }
     void extend(ByteCount) override {}
     void restore_blocks(HeapOffset, ByteCount) override {}

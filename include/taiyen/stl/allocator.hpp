@@ -22,6 +22,7 @@
 #include <utility>
 
 #include <taiyen/base/export.hpp>
+#include <taiyen/base/instrumented.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/stl/storable.hpp>
 
@@ -38,18 +39,18 @@ namespace stl {
 /// The allocator's eight bytes and what they mean. The address comes first: within a heap the word is zero and the address alone decides.
 class TAIYEN_EXPORT Home {
 public:
-    Home() noexcept = default;  ///< outside: undecided until the first allocation
-    Home(const Home& other) noexcept : word_(other.word_seen_from(reinterpret_cast<std::uintptr_t>(this))) {}
-    Home& operator=(const Home& other) noexcept {
+    TAIYEN_STORES_HERE Home() noexcept : word_(0) {}  ///< outside: undecided until the first allocation
+    TAIYEN_STORES_HERE Home(const Home& other) noexcept : word_(other.word_seen_from(reinterpret_cast<std::uintptr_t>(this))) {}
+    TAIYEN_STORES_HERE Home& operator=(const Home& other) noexcept {
         word_ = other.word_seen_from(reinterpret_cast<std::uintptr_t>(this));
         return *this;
     }
     ~Home() = default;
     /// Scratch memory of `core` for an object outside. Null throws Error{closed}.
-    explicit Home(heap::HeapCore* core);
+    TAIYEN_STORES_HERE explicit Home(heap::HeapCore* core) : word_(word_given(reinterpret_cast<std::uintptr_t>(this), core)) {}
     /// The home that the address `place` gives; outside every heap, that of `otherwise`. (Addresses of what is yet to be constructed are numbers here: compilers
     /// take a pointer for a look at what it points to.)
-    Home(std::uintptr_t place, const Home& otherwise) noexcept;
+    TAIYEN_STORES_HERE Home(std::uintptr_t place, const Home& otherwise) noexcept : word_(otherwise.word_at(place, reinterpret_cast<std::uintptr_t>(this))) {}
     /// For a copy of a container: undecided, with this home's heap as the last resort.
     Home for_copy() const noexcept;
 
@@ -69,12 +70,16 @@ private:
         bool durable;
     };
     static std::uint64_t word(Kind kind, const heap::HeapCore& core) noexcept;
+    /// Word of an object at `self` that was given a heap.
+    static std::uint64_t word_given(std::uintptr_t self, heap::HeapCore* core);
+    /// Word of an object at `self` for the home that `place` gives, or else this one.
+    std::uint64_t word_at(std::uintptr_t place, std::uintptr_t self) const noexcept;
     Kind kind() const noexcept { return static_cast<Kind>(word_ & 3U); }
     heap::HeapCore* core() const noexcept;
     std::uint64_t word_seen_from(std::uintptr_t place) const noexcept;
     Effective effective() const noexcept;
 
-    std::uint64_t word_ = 0;
+    std::uint64_t word_;
 };
 
 /// Whether moving an A from another home has to become a copy: its move constructor might hand over memory.

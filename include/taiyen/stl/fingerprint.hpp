@@ -35,11 +35,18 @@ constexpr std::string_view library_tags() {
 #endif
 }
 
+/// The compiler's name of a type without the tag that instrumented code gives the allocator (TAIYEN_STORES_TAG): the bytes are the same.
+inline std::string untagged(std::string name) {
+    constexpr std::string_view tag = "B13taiyen_stores";
+    for (std::size_t at = name.find(tag); at != std::string::npos; at = name.find(tag, at)) name.erase(at, tag.size());
+    return name;
+}
+
 template <class T>
 std::string fingerprint() {
     static_assert(!is_nameless<T>(), "taiyen: types of anonymous namespaces, lambdas and unnamed types can't be named objects: another program could not recognise them");
     constexpr std::size_t longest_name = 3500;  // the directory of names takes 4 KiB
-    std::string text = typeid(T).name();
+    std::string text = untagged(typeid(T).name());
     if (text.size() > longest_name) text = text.substr(0, longest_name) + "#" + std::to_string(hash_bytes(text.data(), text.size()));
     return text + " " + std::to_string(sizeof(T)) + " bytes aligned to " + std::to_string(alignof(T)) + ", " + std::string(library_tags());
 }

@@ -54,7 +54,7 @@ inline constexpr bool has_raw_links<std::_Rb_tree_node<T>> = true;
 }  // namespace stl
 
 template <class T>
-class offset_allocator : public stl::HomeAllocator<offset_allocator, T> {
+class TAIYEN_STORES_TAG offset_allocator : public stl::HomeAllocator<offset_allocator, T> {
     using Base = stl::HomeAllocator<taiyen::offset_allocator, T>;
 
 public:

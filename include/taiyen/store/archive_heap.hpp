@@ -15,6 +15,7 @@
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/export.hpp>
+#include <taiyen/base/instrumented.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/store/options.hpp>
 
@@ -23,8 +24,6 @@ namespace taiyen {
 namespace store {
 class HeapFile;  ///< the compiled engine behind the persistent heaps
 }
-template <class T>
-class persistent_allocator;
 struct Report;     ///< taiyen/inspect/report.hpp
 struct HeapStats;  ///< taiyen/inspect/stats.hpp
 

@@ -1,0 +1,66 @@
+# taiyen_instrument_stores(target): compiles the C and C++ code of `target` so that it announces each store to heaps opened with Capture::stores (doc/capture.md).
+# Every target whose code writes into such a heap needs it: programs, shared libraries and static ones. GCC and Clang with libstdc++.
+include_guard(GLOBAL)
+
+function(taiyen_instrument_stores target)
+  if(NOT TARGET ${target})
+    message(FATAL_ERROR "taiyen_instrument_stores: there is no target ${target}")
+  endif()
+  get_target_property(type ${target} TYPE)
+  get_target_property(imported ${target} IMPORTED)
+  get_target_property(aliased ${target} ALIASED_TARGET)
+  if(imported OR aliased OR NOT type MATCHES "^(EXECUTABLE|(STATIC|SHARED|MODULE|OBJECT)_LIBRARY)$")
+    message(FATAL_ERROR "taiyen_instrument_stores: ${target} has no sources of its own to compile; name the program or library that has them")
+  endif()
+  get_target_property(done ${target} TAIYEN_STORES_INSTRUMENTED)
+  if(done)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES TAIYEN_STORES_INSTRUMENTED ON)
+
+  # The compilers refuse the combination, or it fails when the program starts.
+  set(flags "${CMAKE_CXX_FLAGS} ${CMAKE_C_FLAGS} ${CMAKE_EXE_LINKER_FLAGS} $ENV{CXXFLAGS}")
+  foreach(config ${CMAKE_BUILD_TYPE} ${CMAKE_CONFIGURATION_TYPES})
+    string(TOUPPER ${config} config)
+    string(APPEND flags " ${CMAKE_CXX_FLAGS_${config}}")
+  endforeach()
+  foreach(property COMPILE_OPTIONS LINK_OPTIONS COMPILE_FLAGS)
+    get_target_property(value ${target} ${property})
+    string(APPEND flags " ${value}")
+  endforeach()
+  if(flags MATCHES "-fsanitize=[^ ;]*(address|thread|memory)")
+    message(FATAL_ERROR "taiyen_instrument_stores: ${target} is built with the sanitizer '${CMAKE_MATCH_0}', which uses the same hooks. "
+      "Leave one of the two out: tests under that sanitizer can use Capture::pages or Capture::declared. The undefined-behaviour sanitizer is fine.")
+  endif()
+
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(options -fsanitize=kernel-address --param=asan-instrumentation-with-call-threshold=0 --param=asan-instrument-reads=0
+      --param=asan-stack=0 --param=asan-globals=0 --param=asan-instrument-allocas=0)
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    set(options -fsanitize=kernel-address)
+    foreach(option instrumentation-with-call-threshold=0 instrument-reads=0 stack=0 globals=0 kernel-mem-intrinsic-prefix=1)
+      list(APPEND options "SHELL:-mllvm -asan-${option}")
+    endforeach()
+  else()
+    message(FATAL_ERROR "taiyen_instrument_stores: ${CMAKE_CXX_COMPILER_ID} is not known; build ${target} with GCC or Clang")
+  endif()
+  # Optimisation at link time drops the hooks without a word.
+  target_compile_options(${target} PRIVATE ${options} -fno-lto)
+  set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)
+  foreach(config ${CMAKE_BUILD_TYPE} ${CMAKE_CONFIGURATION_TYPES})
+    string(TOUPPER ${config} config)
+    set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION_${config} OFF)
+  endforeach()
+  target_compile_definitions(${target} PRIVATE TAIYEN_STORES=1)
+
+  set(hooks taiyen::stores)
+  if(ARGC GREATER 1)
+    set(hooks ${ARGV1})  # our own tests choose the build of the library that the hooks talk to
+  endif()
+  # Whoever links a library of instrumented objects needs the hooks, too.
+  if(type MATCHES "STATIC|OBJECT")
+    target_link_libraries(${target} PUBLIC ${hooks})
+  else()
+    target_link_libraries(${target} PRIVATE ${hooks})
+  endif()
+endfunction()
