@@ -131,6 +131,9 @@ const std::vector<Command>& commands() {
         {"delete", "delete ID...", "deletes entities", run_delete},
         {"layer", "layer | layer new NAME [COLOUR] | layer rename NAME NEW | layer assign NAME ID...",
          "lists the layers, makes or renames one, puts entities on one", run_layer},
+        {"undo", "undo [COUNT]", "takes the last step back, or so many; also steps of earlier sessions, if they were saved", run_undo},
+        {"redo", "redo [COUNT]", "does again what was undone last", run_redo},
+        {"history", "history [COUNT]", "lists the last steps, and those that were undone", run_history},
         {"help", "help [COMMAND]", "lists the commands, or tells how one is used", run_help},
         {"quit", "quit", "leaves", run_quit},
     };

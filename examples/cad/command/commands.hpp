@@ -30,7 +30,7 @@ struct Completion {
 };
 Completion complete(Workplace& place, std::string_view line_to_cursor);
 
-// One function per command; file_commands.cpp, drawing_commands.cpp, entity_commands.cpp.
+// One function per command; file_commands.cpp, drawing_commands.cpp, entity_commands.cpp, history_commands.cpp.
 void run_create(Workplace& place, Arguments& arguments);
 void run_open(Workplace& place, Arguments& arguments);
 void run_save(Workplace& place, Arguments& arguments);
@@ -49,6 +49,13 @@ void run_add(Workplace& place, Arguments& arguments);
 void run_move(Workplace& place, Arguments& arguments);
 void run_rotate(Workplace& place, Arguments& arguments);
 void run_delete(Workplace& place, Arguments& arguments);
+
+void run_undo(Workplace& place, Arguments& arguments);
+void run_redo(Workplace& place, Arguments& arguments);
+void run_history(Workplace& place, Arguments& arguments);
+/// "12 steps, 3 of them undone, 4567 bytes".
+std::string history_text(const taiyen::SnapshotHeap& heap);
+
 /// Numbers of the entities that the ids name, ascending, each once. Throws CommandError for an id that is not there.
 std::vector<EntityNumber> entities_named(const Drawing& drawing, const std::vector<EntityId>& ids);
 /// "circle 17", "circle 17 and 2 more".

@@ -18,7 +18,11 @@ namespace fs = std::filesystem;
 void tell_opened(Workplace& place, const char* how) {
     const auto& drawings = place.file->document().drawings;
     place.drawing_in_use = drawings.size() == 1 ? std::string(drawings.begin()->first) : std::string();
-    place.out << how << ' ' << place.file->name() << ": " << counted(drawings.size(), "drawing", "drawings") << '\n';
+    place.out << how << ' ' << place.file->name() << ": " << counted(drawings.size(), "drawing", "drawings");
+    if (const std::size_t steps = place.file->heap().undo_steps().size(); steps != 0) {
+        place.out << ", " << counted(steps, "step", "steps") << " of history";
+    }
+    place.out << '\n' << place.file->remark << (place.file->remark.empty() ? "" : "\n");
 }
 
 template <class Tag>
@@ -102,7 +106,8 @@ void run_info(Workplace& place, Arguments& arguments) {
               << "document   " << counted(file.document().drawings.size(), "drawing", "drawings") << ", "
               << counted(census_of(file.document()).entities(), "entity", "entities") << '\n'
               << "heap       " << stats.live_bytes << " bytes in " << counted(stats.live_blocks, "block", "blocks") << '\n'
-              << "unsaved    " << file.heap().dirty_bytes() << " bytes of pages\n";
+              << "unsaved    " << file.heap().dirty_bytes() << " bytes of pages\n"
+              << "history    " << history_text(file.heap()) << '\n';
 }
 
 void run_quit(Workplace& place, Arguments& arguments) {

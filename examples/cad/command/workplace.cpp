@@ -1,6 +1,7 @@
 #include "command/workplace.hpp"
 
-#include "command/steps.hpp"
+#include <algorithm>
+
 #include "command/words.hpp"
 
 namespace cad::command {
@@ -14,6 +15,16 @@ Document* document_of(taiyen::SnapshotHeap& heap) {
         throw CommandError(heap.path().string() + ": a heap, but not of drawings: it has no object named '" + document_name + "'");
     }
     return document;
+}
+
+/// The most that a step's name may have, and not half a character.
+std::string_view step_name(std::string_view name) {
+    constexpr std::size_t bytes_max = 1024;
+    std::size_t size = std::min(name.size(), bytes_max);
+    while (size < name.size() && size > 0 && (static_cast<unsigned char>(name[size]) & 0xc0U) == 0x80) {
+        --size;
+    }
+    return name.substr(0, size);
 }
 
 template <class Map>
@@ -32,11 +43,23 @@ std::vector<std::string> names_of(const Map& map) {
 
 }  // namespace
 
-OpenFile::OpenFile(taiyen::open_only_t, const std::filesystem::path& path) : heap_(taiyen::open_only, path), document_(document_of(heap_)) {}
+OpenFile::OpenFile(taiyen::open_only_t, const std::filesystem::path& path) : heap_(taiyen::open_only, path), document_(document_of(heap_)) {
+    try {
+        heap_.attach_undo();
+    } catch (const taiyen::Error& error) {
+        // Drawings without their history are better than none.
+        if (error.code() != taiyen::errc::corrupt) {
+            throw;
+        }
+        remark = error.what();
+        heap_.attach_undo();
+    }
+}
 
 OpenFile::OpenFile(taiyen::create_only_t, const std::filesystem::path& path)
     : heap_(taiyen::create_only, path), document_(&heap_.construct<Document>(document_name)) {
     heap_.snapshot();
+    heap_.attach_undo();  // now: making the document is no step
 }
 
 OpenFile& Workplace::open_file() {
@@ -83,10 +106,12 @@ NamedLayer& Workplace::layer_named(const std::string& name) {
 
 void Workplace::step(std::string_view name, const std::function<void()>& change) {
     OpenFile& here = open_file();
-    Step step(here.heap(), name);
+    //[ every command is a step of the history, or never happened
+    taiyen::UndoScope scope(here.heap(), step_name(name));
     change();
     ++here.document().revision;
-    step.keep();
+    scope.commit();
+    //]
     here.changed = true;
 }
 

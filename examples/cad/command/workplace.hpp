@@ -17,9 +17,9 @@ namespace cad::command {
 /// An open heap file with the document in it.
 class OpenFile {
 public:
-    /// Throws taiyen::Error; CommandError if the heap has no document.
+    /// Resumes the history, or begins a new one if there is none or it is damaged. Throws taiyen::Error; CommandError if the heap has no document.
     OpenFile(taiyen::open_only_t, const std::filesystem::path& path);
-    /// Makes the file, with an empty document, and saves it. Throws taiyen::Error.
+    /// Makes the file, with an empty document, saves it and begins a history. Throws taiyen::Error.
     OpenFile(taiyen::create_only_t, const std::filesystem::path& path);
 
     taiyen::SnapshotHeap& heap() { return heap_; }
@@ -31,6 +31,7 @@ public:
     void become_current() { use_.emplace(heap_); }
 
     bool changed = false;  ///< since it was opened or saved
+    std::string remark;    ///< what opening has to tell; mostly empty
 
 private:
     taiyen::SnapshotHeap heap_;
@@ -51,7 +52,7 @@ public:
     Drawing& drawing_named(const std::string& name);
     NamedLayer& layer_named(const std::string& name);
 
-    /// Carries out `change` as one named step of the file: all of it happens, or, if it throws, nothing.
+    /// Carries out `change` as one step of the file's history: all of it happens, or, if it throws, nothing.
     void step(std::string_view name, const std::function<void()>& change);
 
     /// Says, or on a terminal asks, what becomes of unsaved changes before the file is closed; false: it must stay open.

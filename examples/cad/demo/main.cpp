@@ -21,7 +21,8 @@ using namespace cad::demo;
 constexpr std::string_view usage =
     "usage: taiyen_cad_demo [options]\n"
     "\n"
-    "Imports LibreCAD's part library into a heap file, opens it from a new process, edits, saves, is killed, and draws pictures.\n"
+    "Imports LibreCAD's part library into a heap file, opens it from a new process, draws pictures,\n"
+    "edits, saves, is killed, and takes back what was done.\n"
     "Exits with 1 if anything it checks does not hold.\n"
     "\n"
     "  --library DIR  folder of DXF files (default: /usr/share/librecad/library, Debian package librecad-data)\n"
@@ -29,7 +30,7 @@ constexpr std::string_view usage =
     "  --seed N       repeats a run's kills and edits\n"
     "  --help         this text\n";
 
-enum class Task { demo, help, reopen, edit_until_killed };
+enum class Task { demo, help, reopen, edit_until_killed, edit_and_undo, reopen_and_undo };
 
 struct Arguments {
     Task task = Task::demo;
@@ -49,6 +50,10 @@ std::optional<Arguments> parse(const std::vector<std::string>& words) {
             arguments.task = Task::reopen;
         } else if (word == "--edit-until-killed") {
             arguments.task = Task::edit_until_killed;
+        } else if (word == "--edit-and-undo") {
+            arguments.task = Task::edit_and_undo;
+        } else if (word == "--reopen-and-undo") {
+            arguments.task = Task::reopen_and_undo;
         } else if (word == "--library" && !last) {
             arguments.setting.library = words[++i];
         } else if (word == "--out" && !last) {
@@ -68,7 +73,7 @@ std::optional<Arguments> parse(const std::vector<std::string>& words) {
 }
 
 void print_ten_lines() {
-    heading("7. The lines that did it, as they stand in examples/cad/demo");
+    heading("8. The lines that did it, as they stand in examples/cad");
     std::printf("%s", ten_lines);
 }
 
@@ -89,6 +94,7 @@ int run_demo(const Arguments& arguments) {
     fine &= draw_pictures(setting);
     fine &= save_one_edit(setting);
     fine &= kill_during_saves(setting);
+    fine &= undo_after_restart(setting);
     fine &= closing_table(setting);
     print_ten_lines();
     std::printf("\n%s in %s; repeat the random parts with --seed %llu\n", fine ? "Everything held," : "SOMETHING DID NOT HOLD,",
@@ -101,6 +107,8 @@ int run(const Arguments& arguments) {
         case Task::help: std::printf("%s", usage.data()); return 0;
         case Task::reopen: return reopen_and_report(arguments.setting);
         case Task::edit_until_killed: return edit_until_killed(arguments.setting);
+        case Task::edit_and_undo: return edit_and_undo(arguments.setting);
+        case Task::reopen_and_undo: return reopen_and_undo(arguments.setting);
         case Task::demo: break;
     }
     return run_demo(arguments);
