@@ -79,7 +79,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
       table_(
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {
-              if (load_table_page(*backing_, data(), index, saved_extents(), [](PageNumber) { return false; }, Via::cache, page)) {
+              if (load_table_page(*backing_, data(), index, saved_extents(), [this](PageNumber covered) { return recovering_pages_.contains(covered.value); }, Via::cache, page)) {
                   ++restoration_.pages_healed;
               }
           },
@@ -109,7 +109,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     // Opening looks at the heap's first page only; the kernel would fetch megabytes around it.
     const ByteCount first_chunk = std::min(mapped_, first_chunk_bytes);
     vm::set_readahead(reservation_.data(), first_chunk, false);
-    if (files.overlay.empty() && !maps_data_) {
+    if (!maps_data_ && !recovering_pages_.contains(0)) {
         heal_first_page();
     }
     make_engine();

@@ -90,11 +90,21 @@ void fill(HeapFile& heap, const std::string& name, ByteCount bytes, int value) {
 
 enum class Left { closed, after_small_saves, large_save_synced, large_save_half };
 
-FileSet make_set(HeapKind kind, Left left) {
+constexpr ByteCount annex_room = 1_MiB;
+
+FileSet make_set(HeapKind kind, Left left, bool annex = false) {
     io::SimulatedStorage disk;
     disk.add_directory("/disk");
     io::FaultyStorage faulty(disk);
     auto heap = HeapFile::open(faulty, heap_path, OpenMode::create_only, kind, options(), small_journal);
+    const auto write_annex = [&](ByteCount bytes, int value) {
+        if (annex) {
+            std::byte* const at = heap->open_annex(annex_room);
+            heap->extend_annex(bytes);
+            std::memset(at, value, bytes);
+        }
+    };
+    write_annex(5000, 'h');
     fill(*heap, "first", 30, 'a');
     fill(*heap, "second", 3000, 'b');
     heap->save();
@@ -114,6 +124,7 @@ FileSet make_set(HeapKind kind, Left left) {
         faulty.arm({.sticky = true, .calls = io::Call::write});  // a checkpoint gets no further than its first write
         for (const char* name : {"x", "y"}) {
             fill(*heap, name, 100, 'f');
+            write_annex(9000, 'i');
             try {
                 heap->save();
             } catch (const Error&) {
@@ -125,6 +136,7 @@ FileSet make_set(HeapKind kind, Left left) {
         return set;
     }
     std::memset(heap->engine().allocate(50'000), 'g', 50'000);
+    write_annex(20'000, 'j');
     // Of the syncs of a large save the second one comes after its commit point, the first one before it.
     faulty.arm({.at = left == Left::large_save_synced ? 2U : 1U, .sticky = true, .calls = io::Call::sync});
     try {
@@ -140,9 +152,15 @@ const std::vector<FileSet>& sets() {
         make_set(HeapKind::archive, Left::closed),           make_set(HeapKind::archive, Left::after_small_saves), make_set(HeapKind::archive, Left::large_save_synced),
         make_set(HeapKind::snapshot, Left::closed),          make_set(HeapKind::snapshot, Left::after_small_saves), make_set(HeapKind::snapshot, Left::large_save_synced),
         make_set(HeapKind::snapshot, Left::large_save_half),
+        make_set(HeapKind::archive, Left::after_small_saves, true), make_set(HeapKind::snapshot, Left::after_small_saves, true),
+        make_set(HeapKind::snapshot, Left::large_save_half, true),
     };
     return all;
 }
+constexpr std::size_t plain_sets = 7;
+
+/// Inputs from before there was an annex mean what they meant.
+std::size_t set_for(std::uint64_t choice) { return choice < 224 ? choice % plain_sets : plain_sets + choice % (sets().size() - plain_sets); }
 
 class Input {
 public:
@@ -179,7 +197,7 @@ constexpr Field header_fields[] = {
     {offsetof(HeaderBlock, filling_generation), 8}, {offsetof(HeaderBlock, serial), 8},     {offsetof(HeaderBlock, ring_kind), 4},
     {offsetof(HeaderBlock, reserved1), 4},     {offsetof(HeaderBlock, ring_capacity), 8},   {offsetof(HeaderBlock, ring_epoch), 8},
     {offsetof(HeaderBlock, ring_position), 8}, {offsetof(HeaderBlock, ring_sequence), 8},   {offsetof(HeaderBlock, ring_chain_seed), 8},
-    {offsetof(HeaderBlock, table_root), 8},    {offsetof(HeaderBlock, annex_extent), 8},    {offsetof(HeaderBlock, padding), 8},
+    {offsetof(HeaderBlock, table_root), 8},    {offsetof(HeaderBlock, annex_extent), 8},    {offsetof(HeaderBlock, annex_used), 8},
     {offsetof(HeaderBlock, checksum), 8},
 };
 
@@ -223,7 +241,8 @@ private:
 
     /// Both slots as a rule: a single bad one is repaired from the other.
     void edit_header(Bytes& file, std::uint64_t slots) {
-        const Field field = header_fields[input_.number(1) % std::size(header_fields)];
+        const std::uint64_t choice = input_.number(1);
+        const Field field = choice < 248 ? header_fields[choice % std::size(header_fields)] : Field{offsetof(HeaderBlock, annex_places), 8};
         if (file.size() < chunks_offset)
             return;
         if (slots != 1)
@@ -427,6 +446,7 @@ class Program {
 public:
     Program(const FileSet& set, bool untouched, Input& input) : untouched_(untouched), input_(input) {
         disk_.add_directory("/disk");
+        disk_.set_space(256_MiB);  // what a save speaks of is allocated
         for (std::size_t i = 0; i < 3; ++i)
             if (set.files[i])
                 put(disk_, paths[i], *set.files[i]);
@@ -545,6 +565,12 @@ private:
         case 6: file.save(); break;
         case 7: file.checkpoint(); break;
         case 8: file.written_ranges(); break;
+        case 10: {
+            std::byte* const annex = file.open_annex(annex_room);
+            file.extend_annex(std::min<ByteCount>(file.annex_bytes() + code * 16, annex_room));
+            std::memset(annex, 0x5A, file.annex_bytes());
+            break;
+        }
         case 9: {
             file.check_usable(false);
             std::byte* const at = reinterpret_cast<std::byte*>(file.ranges().durable) + input_.number(3) % file.ranges().durable_bytes;
@@ -555,7 +581,7 @@ private:
         }
     }
 
-    void look(const ArchiveHeap& heap, const HeapFile& file) {
+    void look(const ArchiveHeap& heap, HeapFile& file) {
         const heap::Engine& engine = file.engine();
         const auto* const begin = reinterpret_cast<const std::byte*>(file.ranges().durable);
         std::uint64_t sum = 0;
@@ -568,6 +594,11 @@ private:
             engine.roots();
         } catch (const Error&) {
             TAIYEN_CHECK(!untouched_);
+        }
+        if (file.read_only()) {
+            const std::byte* const annex = file.open_annex(0);
+            for (ByteCount at = 0; at < file.annex_bytes(); at += 64)
+                sum += static_cast<std::uint64_t>(annex[at]);
         }
         const Report report = heap.verify();
         TAIYEN_CHECK(!untouched_ || report.ok() || !file.restoration().clean || sum == 0);
@@ -584,7 +615,7 @@ private:
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
     set_report_handler([](const Incident&) noexcept {});
     Input input(bytes, size);
-    FileSet set = sets()[input.number(1) % sets().size()];
+    FileSet set = sets()[set_for(input.number(1))];
     Forger forger(set, input);
     forger.run();
     Program(set, forger.untouched(), input).run();
