@@ -112,13 +112,13 @@ Entry ChangeSetView::entry_at(std::size_t at) const {
 
 std::byte* ChangeSet::append_entry(std::uint64_t kind_and_flags, std::uint64_t where, std::uint64_t length, ByteCount payload) {
     TAIYEN_CHECK(where <= where_mask);
-    const std::size_t at = bytes_.size();
     const std::uint64_t size = sizeof(EntryHead) + round_up(payload, 8) + trailer_bytes;
-    bytes_.resize(at + size);
+    std::byte* const entry = bytes_.extend(size);
     const EntryHead head{kind_and_flags | where, length};
-    std::memcpy(bytes_.data() + at, &head, sizeof head);
-    std::memcpy(bytes_.data() + at + size - trailer_bytes, &size, sizeof size);
-    return bytes_.data() + at + sizeof head;
+    std::memcpy(entry, &head, sizeof head);
+    std::memset(entry + (size - trailer_bytes - 8), 0, payload == 0 ? 0 : 8);  // the padding
+    std::memcpy(entry + (size - trailer_bytes), &size, sizeof size);
+    return entry + sizeof head;
 }
 
 void ChangeSet::add_bytes(HeapOffset where, std::span<const std::byte> before, std::span<const std::byte> after) {
@@ -160,8 +160,7 @@ void ChangeSet::add_procedure(std::string_view name, std::span<const std::byte> 
 }
 
 void ChangeSet::append(const ChangeSetView& later) {
-    const auto bytes = later.bytes();
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    bytes_.append(later.bytes());
 }
 
 }  // namespace taiyen::change

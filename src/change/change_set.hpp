@@ -11,9 +11,10 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include <taiyen/base/units.hpp>
+
+#include "change/byte_buffer.hpp"
 
 namespace taiyen::change {
 
@@ -85,16 +86,16 @@ public:
     /// What came later than everything in this set.
     void append(const ChangeSetView& later);
 
-    void clear() noexcept { bytes_.clear(); }
+    void clear() noexcept { bytes_.truncate(0); }
     /// Drops what was added since `size()` was `size`.
-    void truncate(ByteCount size) noexcept { bytes_.erase(bytes_.begin() + static_cast<std::ptrdiff_t>(size), bytes_.end()); }
+    void truncate(ByteCount size) noexcept { bytes_.truncate(size); }
     void reserve(ByteCount bytes) { bytes_.reserve(bytes); }
     bool empty() const { return bytes_.empty(); }
     /// Bytes of the serialised form.
     ByteCount size() const { return bytes_.size(); }
-    ChangeSetView view() const { return ChangeSetView(bytes_); }
+    ChangeSetView view() const { return ChangeSetView(bytes_.bytes()); }
     /// What was added since `size()` was `size`.
-    ChangeSetView view_since(ByteCount size) const { return ChangeSetView(std::span<const std::byte>(bytes_).subspan(size)); }
+    ChangeSetView view_since(ByteCount size) const { return ChangeSetView(bytes_.bytes().subspan(size)); }
     operator ChangeSetView() const { return view(); }  // NOLINT: a set is a view of itself
 
     template <class F>
@@ -104,7 +105,7 @@ public:
 
 private:
     std::byte* append_entry(std::uint64_t kind_and_flags, std::uint64_t where, std::uint64_t length, ByteCount payload);
-    std::vector<std::byte> bytes_;
+    ByteBuffer bytes_;
 };
 
 }  // namespace taiyen::change

@@ -22,11 +22,23 @@ constexpr std::uint32_t scopes_kept = 64;
 constexpr std::uint64_t idle_pages_max = 128;
 constexpr std::uint32_t first_uses_max = 1024;
 constexpr std::uint64_t window_max = 256;
+constexpr std::uint64_t populated_min = 16;
 constexpr std::uint64_t idle_twins_max = 4096;
 
 /// Page uses: the scope in the lower bits.
 constexpr std::uint32_t first_use = std::uint32_t{1} << 31U;
 constexpr std::uint32_t scope_mask = first_use - 1;
+
+/// Copies pages before they become writable. Another thread may store into them as soon as they are: after the copy, by the protection, which the thread sanitizer knows nothing about.
+#if defined(__SANITIZE_THREAD__)
+__attribute__((no_sanitize("thread"))) void copy_unordered(std::byte* target, const std::byte* source, ByteCount length) noexcept {
+    auto* const to = reinterpret_cast<volatile std::uint64_t*>(target);
+    const auto* const from = reinterpret_cast<const volatile std::uint64_t*>(source);
+    for (ByteCount i = 0; i < length / sizeof(std::uint64_t); ++i) to[i] = from[i];
+}
+#else
+void copy_unordered(std::byte* target, const std::byte* source, ByteCount length) noexcept { std::memcpy(target, source, length); }
+#endif
 
 /// Runs of open pages of all heaps: they share the process's mappings.
 constinit std::atomic<std::uint64_t> runs_in_process{0};
@@ -136,10 +148,11 @@ void PageRecorder::mark_used(Page page) noexcept {
 }
 
 void PageRecorder::copy_twins(Range range) noexcept {
+    if (range.end - range.first >= populated_min) twins_.populate(range.first * page_bytes, range.end * page_bytes);
     for (Page at = range.first; at < range.end;) {
         const Page member = std::min(range.end, open_.next(at).value_or(range.end));
         if (at < member) {
-            std::memcpy(twin_at(at), page_at(at), (member - at) * page_bytes);
+            copy_unordered(twin_at(at), page_at(at), (member - at) * page_bytes);
             const bool joins_before = at > 0 && open_.contains(at - 1);
             const bool joins_after = open_.contains(member);
             open_.add(at, member);

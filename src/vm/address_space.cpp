@@ -33,6 +33,10 @@ constexpr bool thread_sanitizer = false;
 constexpr bool thread_sanitizer = false;
 #endif
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 void* pointer(std::uintptr_t address) {
     return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): fixed addresses are this room's business
 }
@@ -297,6 +301,12 @@ void drop(void* address, ByteCount length) {
 }
 
 void set_readahead(void* address, ByteCount length, bool wanted) noexcept { ::madvise(address, length, wanted ? MADV_NORMAL : MADV_RANDOM); }
+
+void populate(void* address, ByteCount length) noexcept {
+    const int before = errno;
+    ::madvise(address, length, MADV_POPULATE_WRITE);
+    errno = before;
+}
 
 void prepare_heap_mapping(void* address, ByteCount length) {
     if (::munlock(address, length) != 0) {
