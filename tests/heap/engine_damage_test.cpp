@@ -21,7 +21,7 @@ constexpr ByteCount capacity = 4_MiB;
 void populate(Engine& engine, std::mt19937_64& random) {
     std::vector<void*> blocks;
     for (unsigned i = 0; i < 1500; ++i)
-        blocks.push_back(engine.allocate(random() % 12 == 0 ? random() % 20'000 : random() % 400, 8 << random() % 2));
+        blocks.push_back(engine.allocate(random() % 12 == 0 ? random() % 20'000 : random() % 400, ByteCount{8} << random() % 2));
     for (unsigned i = 0; i < 40; ++i)
         blocks[i * 7] = engine.resize(blocks[i * 7], random() % 30'000);
     for (std::size_t i = 0; i < blocks.size(); i += 1 + random() % 4)
@@ -41,10 +41,10 @@ void use(Engine& engine, std::byte* base, std::mt19937_64& random) {
         }
     };
     for (unsigned i = 0; i < 60; ++i) {
-        tolerate([&] { engine.allocate(random() % 12 == 0 ? random() % 100'000 : random() % 400, random() % 10 == 0 ? 8192 : 8 << random() % 2); });
+        tolerate([&] { engine.allocate(random() % 12 == 0 ? random() % 100'000 : random() % 400, random() % 10 == 0 ? 8192 : ByteCount{8} << random() % 2); });
         tolerate([&] { engine.deallocate(base + random() % capacity / 8 * 8); });
         tolerate([&] { engine.deallocate(base + random() % capacity / 4096 * 4096); });
-        tolerate([&] { engine.allocate_at(base + random() % capacity / 8 * 8, random() % 500, 8 << random() % 2); });
+        tolerate([&] { engine.allocate_at(base + random() % capacity / 8 * 8, random() % 500, ByteCount{8} << random() % 2); });
         tolerate([&] { engine.allocate_at(base + random() % capacity / 4096 * 4096, random() % 20'000); });
         tolerate([&] { engine.find_block(base + random() % capacity); });
     }

@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(every_changed_byte_was_announced) {
         try {
             switch (random() % 12) {
             case 0: case 1: case 2: case 3: case 4:
-                live.push_back(engine.allocate(random() % 8 == 0 ? random() % 20'000 : random() % 400, random() % 9 == 0 ? 256 : 8 << random() % 2));
+                live.push_back(engine.allocate(random() % 8 == 0 ? random() % 20'000 : random() % 400, random() % 9 == 0 ? ByteCount{256} : ByteCount{8} << random() % 2));
                 break;
             case 5: case 6: case 7: case 8:
                 if (!live.empty()) {

@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_closed_heap_refuses_with_its_code) {
     BOOST_CHECK_EXCEPTION(heap.make<int>(1), Error, closed);
     BOOST_CHECK_EXCEPTION(heap.allocator<int>(), Error, closed);
     BOOST_CHECK_EXCEPTION(taiyen::string("bolt", heap), Error, closed);
-    BOOST_CHECK_EXCEPTION(CurrentHeap{heap}, Error, closed);
+    BOOST_CHECK_EXCEPTION(const CurrentHeap current(heap), Error, closed);
 }
 
 BOOST_AUTO_TEST_CASE(a_container_outside_that_is_still_alive_is_told_at_close) {
