@@ -33,6 +33,7 @@ enum class Bug {
     remove_ring_before_clean,      ///< close: the journal is removed before the header says clean
     skip_table_write,              ///< checkpoint: the checksum table is not written
     replay_first_record_only,      ///< recovery stops after one record
+    detach_in_memory_only,         ///< opening without the lost data file: the header goes on naming it
     drop_implicit_step,            ///< undo: what was stored outside scopes becomes no step
     cursor_outside_record,         ///< undo: the history's cursor does not travel with the save
     annex_without_table,           ///< recovery installs pages of the annex without their checksums

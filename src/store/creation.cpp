@@ -292,7 +292,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     vm::Reservation reservation;
     heap::CoreRanges ranges;
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
-    OpenFiles files = open_files(storage, paths, read_only, [&](const Header& header) {
+    OpenFiles files = open_files(storage, paths, read_only, options.detach_data_file, [&](const Header& header) {
         ranges = heap::CoreRanges::at(header.base, header.capacity);
         try {
             reservation = vm::Reservation(header.base, heap::CoreRanges::total_bytes(header.capacity));

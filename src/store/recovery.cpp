@@ -287,7 +287,41 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
     to.write_header();
 }
 
-OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, const std::function<void(const Header&)>& before_writing) {
+namespace {
+
+/// Proves that the backing file and the ring alone hold the newest save: every page that no save of the ring brings is the one that the table stands for.
+void prove_alone(const PageFile& backing, const std::vector<SaveRecord>& saves) {
+    const Extents extents = backing.header.extents();
+    if (saves.empty() && table_root_of(backing, extents, Via::device) != backing.header.table_root) {
+        // An interrupted large save had begun to change it, and only the data file could tell how to go on.
+        throw Error(errc::corrupt, backing.path(), chunks_offset, "its pages are not the ones that its header stands for, and the data file is missing; restore it from a copy");
+    }
+    std::set<std::uint64_t> covered;
+    for (const SaveRecord& save : saves) {
+        for (const SavedPage& saved : save.pages) {
+            covered.insert(saved.page);
+        }
+    }
+    const auto is_covered = [&](PageNumber page) { return covered.contains(page.value); };
+    TablePage table;
+    const AlignedBuffer buffer(entries_per_table_page * page_bytes);
+    for_each_table_page(extents, [&](std::uint64_t index) {
+        load_table_page(backing, nullptr, index, extents, is_covered, Via::device, table);
+        const TableCover cover = cover_of(index);
+        const auto pages = buffer.first(cover.count * page_bytes);
+        backing.read_pages(cover.first, pages, Via::device);
+        for (std::uint64_t i = 0; i < cover.count; ++i) {
+            const PageNumber number{cover.first.value + i};
+            if (extents.hold(number) && !is_covered(number) && page_checksum(pages.subspan(i * page_bytes, page_bytes), number, backing.header.heap) != table.entries[i]) {
+                backing.throw_corrupt_page(number, "its checksum differs, and the data file that might have it whole is missing");
+            }
+        }
+    });
+}
+
+}  // namespace
+
+OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const std::function<void(const Header&)>& before_writing) {
     OpenFiles files;
     std::shared_ptr<io::File> backing = open_locked(storage, paths.backing, read_only);
     const Slots slots = read_slots(*backing);
@@ -307,10 +341,13 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
 
     Header* lost_data_header = nullptr;
     Header from_backing;
-    if (rebuild || !files.backing->header.data.is_nil()) {
-        if (!storage.find(paths.data)) {
-            throw Error(errc::mismatch, paths.data, "the heap's data file is missing: put it beside the heap, or name it in the options");
-        }
+    const bool missing = !rebuild && !files.backing->header.data.is_nil() && !storage.find(paths.data);
+    if (missing && !detach_data) {
+        throw Error(errc::mismatch, paths.data,
+                    "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with detach_data_file to go on without it");
+    }
+    files.restoration.data_detached = missing;
+    if (rebuild || (!files.backing->header.data.is_nil() && !missing)) {
         std::shared_ptr<io::File> data = open_locked(storage, paths.data, read_only);
         const Slots data_slots = read_slots(*data);
         if (const Header* found = data_slots.newest()) {
@@ -391,6 +428,9 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         // An interrupted large save had begun to change it, and the data file, which would tell how to go on, is lost.
         throw Error(errc::corrupt, paths.backing, chunks_offset, "its pages are not the ones that its header stands for, and the data file is damaged too; restore it from a copy");
     }
+    if (missing) {
+        prove_alone(b, saves);
+    }
 
     before_writing(newest);
 
@@ -400,6 +440,11 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         files.overlay = std::move(saves);
         files.stage = files.ring;
         return files;
+    }
+    if (missing && !planted(Bug::detach_in_memory_only)) {
+        // The commit point. First of all: from here on the lost file, should it come back, is nobody's.
+        b.header.data = {};
+        b.write_header();
     }
     if (rebuild) {
         count_row(Row::backing_rebuilt);

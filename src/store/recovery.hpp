@@ -56,7 +56,8 @@ struct OpenFiles {
 
 /// Opens and locks the files and recovers them. `before_writing` is called with the newest header when the row is chosen and nothing was written yet; if it
 /// throws, nothing is. Throws: Error as ArchiveHeap's constructors.
-OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, const std::function<void(const Header&)>& before_writing);
+/// `detach_data`: if the attached data file is missing, the heap goes on without it; that is the first thing written.
+OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const std::function<void(const Header&)>& before_writing);
 
 /// Gives the sound table page, from the backing file, else from the data file, else rebuilt: entries of pages that `is_covered` are left as found
 /// (their saves follow), all others must match their pages. `via`: how the backing file is asked first; recovery asks the device, an open heap knows that what its

@@ -42,9 +42,12 @@ Outcome run(const Scenario& scenario, const Effort& effort, const std::string& o
     io::Trace trace;
     Image base;
     std::uint64_t acknowledged = 0;
+    std::optional<LostData> lost;
     try {
         if (scenario.before) {
-            history = live_before(scenario, disk);
+            Past past = live_before(scenario, disk);
+            history = std::move(past.history);
+            lost = std::move(past.lost);
             acknowledged = history.size() - 1;
         }
         base = image_of(disk);
@@ -58,7 +61,7 @@ Outcome run(const Scenario& scenario, const Effort& effort, const std::string& o
         return outcome;
     }
     outcome.operations = trace.size();
-    HeapSubject subject(scenario.setup, history);
+    HeapSubject subject(scenario.setup, history, std::move(lost));
     Explorer explorer(scenario.name, effort);
     outcome.failure = only.empty() ? explorer.explore(base, trace, subject, acknowledged) : explorer.replay(only, base, trace, subject, acknowledged);
     outcome.tally = explorer.tally();
@@ -166,6 +169,7 @@ std::vector<PlantedBug> planted_bugs() {
         {Bug::annex_ends_before_record, "annex_ends_before_record", {"annex-ends-archive"}},
         {Bug::annex_ends_after_record, "annex_ends_after_record", {"annex-ends-archive"}},
         {Bug::refill_keeps_tail, "refill_keeps_tail", {"annex-large-snapshot"}},
+        {Bug::detach_in_memory_only, "detach_in_memory_only", {"detach"}},
     };
 }
 

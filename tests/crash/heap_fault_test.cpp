@@ -47,7 +47,7 @@ const char* name_of(Aftermath aftermath) {
 constexpr std::uint64_t calls_max = 5000;
 
 /// One life with one fault. Returns whether the fault struck. Throws std::runtime_error if anything is wrong.
-bool live_with_fault(const Scenario& scenario, const Image& base, const History& history, const io::Fault& fault, Aftermath aftermath, bool closes) {
+bool live_with_fault(const Scenario& scenario, const Image& base, const Past& past, const io::Fault& fault, Aftermath aftermath, bool closes) {
     io::SimulatedStorage disk({.power_cuts = true});
     disk.add_directory("/disk");
     { const Replay fills(disk, base); }
@@ -56,7 +56,7 @@ bool live_with_fault(const Scenario& scenario, const Image& base, const History&
     std::uint64_t acknowledged = 0;
     std::uint64_t issued = 0;
     {
-        HeapLife life(faulty, nullptr, scenario.setup, history);
+        HeapLife life(faulty, nullptr, scenario.setup, past.history);
         faulty.arm(fault);
         const std::uint64_t before = life.issued();
         try {
@@ -89,7 +89,7 @@ bool live_with_fault(const Scenario& scenario, const Image& base, const History&
         }
         life.abandon();
     }
-    HeapSubject subject(scenario.setup, after);
+    HeapSubject subject(scenario.setup, after, past.lost);
     const std::uint64_t found = subject.check(disk, mix(fault.at, acknowledged));
     if (found < acknowledged || found > issued) {
         throw std::runtime_error("save " + std::to_string(found) + " was found; " + std::to_string(acknowledged) + " was acknowledged, " + std::to_string(issued) + " begun");
@@ -109,11 +109,11 @@ BOOST_AUTO_TEST_CASE(loses_nothing_acknowledged_whichever_call_fails) {
     for (const Scenario& scenario : scenarios()) {
         repeatable_random = seed | 1U;
         Image base;
-        History history{Model{}};
+        Past past{History{Model{}}, std::nullopt};
         if (scenario.before) {
             io::SimulatedStorage disk;
             disk.add_directory("/disk");
-            history = live_before(scenario, disk);
+            past = live_before(scenario, disk);
             base = image_of(disk);
         }
         std::uint64_t faults = 0;
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(loses_nothing_acknowledged_whichever_call_fails) {
                         note_current_state(id);
                         repeatable_random = mix(seed, k) | 1U;
                         try {
-                            struck = live_with_fault(scenario, base, history,
+                            struck = live_with_fault(scenario, base, past,
                                                      {.at = k, .error = kind.error, .sticky = sticky, .calls = kind.calls, .short_bytes = kind.short_bytes}, aftermath, closes);
                         } catch (const std::exception& error) {
                             BOOST_ERROR(id << ": " << error.what());

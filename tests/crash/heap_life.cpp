@@ -60,6 +60,7 @@ HeapLife::HeapLife(io::Storage& disk, io::RecordingStorage* marks, const HeapSet
 PersistentOptions HeapLife::options() const {
     PersistentOptions options;
     options.capacity = setup_.capacity;
+    options.detach_data_file = setup_.detach_data_file;
     options.dirty_limit = 1_GiB;  // asking the system for one takes longer than recovering
     return options;
 }
@@ -292,11 +293,13 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
         return check_missing(disk, state);
     }
     const std::uint64_t choice = mix(state, 0x7761'7973);
+    HeapSetup setup = setup_;
+    setup.detach_data_file = misses_data(disk, state);
     std::uint64_t as_reader = 0;
     if (choice % 8 == 0) {
         // A reader sees the same save and writes nothing.
         const std::uint64_t before = disk_sum(disk);
-        HeapLife life(disk, nullptr, setup_, history_);
+        HeapLife life(disk, nullptr, setup, history_);
         life.open(HeapKind::volatile_heap);
         as_reader = life.compare();
         life.close();
@@ -304,13 +307,17 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
             throw std::runtime_error("a read-only opening changed the files");
         }
     }
-    HeapLife life(disk, nullptr, setup_, history_);
+    HeapLife life(disk, nullptr, setup, history_);
     if (choice / 4096 % 4 == 0) {
         life.open_without_annex(HeapKind::archive);  // and later saves end it
     } else {
         life.open(HeapKind::archive);
     }
     const std::uint64_t save = life.compare();
+    if (setup.detach_data_file && save > lost_->save) {
+        throw std::runtime_error("save " + number_text(save) + " was made without the lost data file, but the heap still names it");
+    }
+    setup.detach_data_file = false;  // once is enough
     if (as_reader != 0 && as_reader != save) {
         throw std::runtime_error("a reader saw save " + std::to_string(as_reader) + ", a writer recovers save " + std::to_string(save));
     }
@@ -325,7 +332,7 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
         const auto once = page_sums(disk);
         disk.disconnect();
         life.abandon();
-        HeapLife again(disk, nullptr, setup_, history_);
+        HeapLife again(disk, nullptr, setup, history_);
         again.open(HeapKind::archive);
         if (again.compare() != save) {
             throw std::runtime_error("a second recovery finds another save");
@@ -345,7 +352,7 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
             life.save();
         }
         life.close();
-        HeapLife after(disk, nullptr, setup_, life.history());
+        HeapLife after(disk, nullptr, setup, life.history());
         after.open();
         if (after.compare() + 1 != life.history().size()) {
             throw std::runtime_error("a save made after recovery is not there after closing");
@@ -373,6 +380,21 @@ std::uint64_t HeapSubject::check_missing(io::SimulatedStorage& disk, std::uint64
     return 0;
 }
 
+bool HeapSubject::misses_data(io::SimulatedStorage& disk, std::uint64_t state) const {
+    const std::filesystem::path data = heap_path.string() + ".data";
+    if (!lost_ || disk.find(data)) {
+        return false;
+    }
+    if (mix(state, 0x6261'636b) % 4 == 0) {
+        const auto node = disk.make_node();
+        node->write(lost_->bytes, 0);
+        disk.put(data, node);
+        return false;
+    }
+    const store::Slots slots = store::read_slots(*disk.open(heap_path, io::Access::read_only));
+    return slots.newest() != nullptr && !slots.newest()->data.is_nil();
+}
+
 std::unique_ptr<Subject> HeapSubject::live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t state) {
     History history(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(save + 1));
     std::mt19937_64 random(state);
@@ -393,7 +415,11 @@ std::unique_ptr<Subject> HeapSubject::live_on(io::RecordingStorage& disk, std::u
     if (random() % 4 != 0) {
         life.close();
     }
-    auto next = std::make_unique<HeapSubject>(setup_, life.history());
+    std::optional<LostData> lost = lost_;
+    if (lost) {
+        lost->save = save;
+    }
+    auto next = std::make_unique<HeapSubject>(setup_, life.history(), std::move(lost));
     return next;
 }
 

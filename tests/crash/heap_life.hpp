@@ -33,6 +33,7 @@ struct HeapSetup {
     ByteCount capacity = 4_MiB;
     ByteCount journal_bytes = 64_KiB;
     bool annex = false;  ///< openings open it
+    bool detach_data_file = false;
 };
 
 inline const std::filesystem::path heap_path = "/disk/x.tyn";
@@ -101,19 +102,29 @@ private:
     std::optional<ArchiveHeap> owner_;  ///< its public face
 };
 
+/// A data file that a heap lost: its bytes, and the newest save that it may know of.
+struct LostData {
+    std::vector<std::byte> bytes;
+    std::uint64_t save = 0;
+};
+
 /// A heap on the disk.
 class HeapSubject final : public Subject {
 public:
-    HeapSubject(const HeapSetup& setup, History history) : setup_(setup), history_(std::move(history)) {}
+    HeapSubject(const HeapSetup& setup, History history, std::optional<LostData> lost = std::nullopt)
+        : setup_(setup), history_(std::move(history)), lost_(std::move(lost)) {}
 
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t state) override;
     std::unique_ptr<Subject> live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t state) override;
 
 private:
     std::uint64_t check_missing(io::SimulatedStorage& disk, std::uint64_t state) const;
+    /// Whether the heap must be told to go on without its data file. In some states that file comes back instead.
+    bool misses_data(io::SimulatedStorage& disk, std::uint64_t state) const;
 
     HeapSetup setup_;
     History history_;
+    std::optional<LostData> lost_;
 };
 
 /// Random small changes and saves, as a program makes them.

@@ -159,6 +159,7 @@ std::vector<Scenario> scenarios() {
         small_saves(life, 2, 12);
         life.close();
     };
+    const HeapSetup without{.kind = HeapKind::archive, .detach_data_file = true};
     return {
         {.name = "create-archive", .setup = archive, .before = {}, .life = create},
         {.name = "create-snapshot", .setup = snapshot, .before = {}, .life = create},
@@ -193,10 +194,12 @@ std::vector<Scenario> scenarios() {
         {.name = "annex-ends-archive", .setup = annex_archive, .before = with_annex, .life = [](HeapLife& life) { end_annex(life, HeapKind::archive); }},
         {.name = "annex-ends-snapshot", .setup = annex_snapshot, .before = with_annex, .life = [](HeapLife& life) { end_annex(life, HeapKind::snapshot); }},
         {.name = "rebuild", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
+        {.name = "detach", .setup = without, .before = create_and_save, .life = open_save_close, .kind_before = HeapKind::snapshot, .lose_data = true},
+        {.name = "recover-detach", .setup = without, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::snapshot, .lose_data = true},
     };
 }
 
-History live_before(const Scenario& scenario, io::SimulatedStorage& disk) {
+Past live_before(const Scenario& scenario, io::SimulatedStorage& disk) {
     HeapSetup setup = scenario.setup;
     setup.kind = scenario.kind_before.value_or(setup.kind);
     HeapLife life(disk, nullptr, setup);
@@ -210,7 +213,14 @@ History live_before(const Scenario& scenario, io::SimulatedStorage& disk) {
             disk.node(heap_path)->write(std::vector<std::byte>(io::sector_bytes, std::byte{0x5a}), slot + io::sector_bytes);
         }
     }
-    return life.history();
+    Past past{life.history(), std::nullopt};
+    if (scenario.lose_data) {
+        const std::filesystem::path path = heap_path.string() + ".data";
+        const auto node = disk.node(path);
+        past.lost = LostData{{node->data(), node->data() + node->size_bytes()}, past.history.size() - 1};
+        disk.take_away(path);
+    }
+    return past;
 }
 
 }  // namespace taiyen::crash

@@ -20,12 +20,19 @@ struct Scenario {
     bool crashed_before = false;            ///< `before` ends without closing
     bool damage_headers = false;            ///< both header slots of the backing file are lost in between
     std::optional<HeapKind> kind_before = std::nullopt;
+    bool lose_data = false;                 ///< the data file is lost in between
 };
 
 std::vector<Scenario> scenarios();
 
-/// Lives what went before, unrecorded, and leaves the disk as the recorded piece finds it. Returns the history. Requires: `scenario.before`.
-History live_before(const Scenario& scenario, io::SimulatedStorage& disk);
+/// What went before: the saves, and the data file if it was lost.
+struct Past {
+    History history;
+    std::optional<LostData> lost;
+};
+
+/// Lives what went before, unrecorded, and leaves the disk as the recorded piece finds it. Requires: `scenario.before`.
+Past live_before(const Scenario& scenario, io::SimulatedStorage& disk);
 
 /// While it lives, nobody hears the complaints of handles that die with their disk: that is meant there.
 class SilentReports {

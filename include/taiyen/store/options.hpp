@@ -33,6 +33,9 @@ struct PersistentOptions {
     std::size_t capacity = std::size_t{64} << 30U;  ///< bytes of address space; minimum 256 KiB, rounded up to 4 KiB
     std::uintptr_t address = 0;                     ///< where to map, a multiple of 4 GiB; 0: chosen from the heap's uuid
     std::filesystem::path data_file;                ///< empty: `x.tyn.data` beside `x.tyn`
+    /// At opening: a data file that is gone is no error (mismatch), the heap goes on without it. Reads the whole heap to prove that it needs no second copy.
+    /// Durability: the heap knows of no data file any more when opening for writing returns; a SnapshotHeap makes a new one.
+    bool detach_data_file = false;
     std::filesystem::path log_file;                 ///< empty: `x.tyn.log` (transactional heaps) beside it
     std::size_t log_capacity = std::size_t{64} << 20U;
     std::size_t dirty_limit = 0;                    ///< unsaved bytes before HeapFull; 0: half of the smaller of memory and the cgroup's limit
@@ -53,6 +56,7 @@ struct Restoration {
     std::uint64_t headers_repaired = 0;
     bool backing_rebuilt = false;           ///< the backing file was restored from the data file
     bool data_rebuilt = false;              ///< the data file was refilled from the backing file
+    bool data_detached = false;             ///< the data file was missing and is done without (`detach_data_file`)
 };
 
 }  // namespace taiyen
