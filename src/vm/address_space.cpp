@@ -154,8 +154,9 @@ Reservation::Reservation(std::uintptr_t address, ByteCount length) {
         if (error == EEXIST) {
             throw_in_use(address, length);
         }
-        throw Error(errc::out_of_address_space, "address range " + range_text(address, address + length) + " can't be reserved: " +
-                                                    std::strerror(error) + "; use another address or a smaller capacity");
+        const char* const remedy = error == EAGAIN ? "; the process locks all its memory (mlockall): raise its limit of locked memory, or open the heap before locking"
+                                                   : "; use another address or a smaller capacity, or raise the process's limit of address space";
+        throw Error(errc::out_of_address_space, "address range " + range_text(address, address + length) + " can't be reserved: " + std::strerror(error) + remedy);
     }
     if (got != pointer(address)) {
         ::munmap(got, length);

@@ -1,0 +1,197 @@
+// Heaps in processes whose memory is limited or locked. Each case runs in a child, whose limits are its own.
+
+#include <csignal>
+#include <cstdio>
+#include <functional>
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include "store/heap_probe.hpp"
+
+namespace {
+using namespace probe;
+
+constexpr std::size_t block_bytes = 1U << 20U;
+
+/// Runs `action` in a child. The text that it returns or throws, empty if all is well; "skipped: …" if this machine doesn't let it look.
+std::string in_child(const std::function<std::string()>& action) {
+    int ends[2];
+    BOOST_REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        std::signal(SIGABRT, SIG_DFL);
+        std::string said;
+        try {
+            said = action();
+        } catch (const std::exception& error) {
+            said = std::string("threw ") + error.what();
+        }
+        const ssize_t written = ::write(ends[1], said.data(), said.size());
+        ::_exit(written == static_cast<ssize_t>(said.size()) ? 0 : 1);
+    }
+    ::close(ends[1]);
+    std::string said;
+    char buffer[512];
+    for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
+        said.append(buffer, static_cast<std::size_t>(got));
+    }
+    ::close(ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? said : "the child died; " + said;
+}
+
+void expect_well(const std::string& said) {
+    if (said.starts_with("skipped")) {
+        BOOST_TEST_MESSAGE(said);
+    } else {
+        BOOST_TEST(said == "");
+    }
+}
+
+/// A figure of /proc/self/status in bytes.
+std::size_t status_bytes(const std::string& name) {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with(name + ":")) {
+            return std::stoull(line.substr(name.size() + 1)) * 1024;
+        }
+    }
+    return 0;
+}
+
+/// Leaves the process `more` bytes above what it uses; what it gets back lifts the limit.
+class Limit {
+public:
+    Limit(__rlimit_resource kind, const char* used, std::size_t more) : kind_(kind) {
+        ::getrlimit(kind, &before_);
+        const rlimit limit{status_bytes(used) + more, before_.rlim_max};
+        ::setrlimit(kind, &limit);
+    }
+    Limit(const Limit&) = delete;
+    Limit& operator=(const Limit&) = delete;
+    ~Limit() { ::setrlimit(kind_, &before_); }
+
+private:
+    __rlimit_resource kind_;
+    rlimit before_{};
+};
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool sanitized = true;  // its shadow memory leaves no room for limits
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(limited_processes)
+
+BOOST_AUTO_TEST_CASE(a_limit_of_address_space_is_named_at_opening_and_leaves_nothing_behind) {
+    if (sanitized) return;
+    const ScratchDirectory dir;
+    expect_well(in_child([&]() -> std::string {
+        const auto path = dir / "a.tyn";
+        {
+            const Limit limit(RLIMIT_AS, "VmSize", 64U << 20U);
+            const auto refused = code_of([&] { ArchiveHeap(create_only, path, small_heap()); });
+            if (refused != errc::out_of_address_space) return "creation was not refused as it should be";
+        }
+        if (!std::filesystem::is_empty(dir.path())) return "a refused creation left files";
+        {
+            ArchiveHeap heap(create_only, path, small_heap());
+            put(heap, "text", "saved");
+            heap.snapshot();
+        }
+        const auto before = bytes_of(path);
+        {
+            const Limit limit(RLIMIT_AS, "VmSize", 64U << 20U);
+            const auto refused = code_of([&] { ArchiveHeap(open_only, path); });
+            if (refused != errc::out_of_address_space) return "opening was not refused as it should be";
+        }
+        if (bytes_of(path) != before) return "a refused opening changed the file";
+        return get(ArchiveHeap(open_only, path), "text") == "saved" ? "" : "the heap is not whole";
+    }));
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_that_the_process_may_not_grow_is_full_and_goes_on_when_it_may) {
+    if (sanitized) return;
+    const ScratchDirectory dir;
+    expect_well(in_child([&]() -> std::string {
+        const auto path = dir / "a.tyn";
+        SnapshotHeap heap(create_only, path, small_heap(256U << 20U));
+        put(heap, "text", "saved");
+        unsigned blocks = 0;
+        {
+            const Limit limit(RLIMIT_DATA, "VmData", 20 * block_bytes);
+            try {
+                for (; blocks < 200; ++blocks) {
+                    static_cast<char*>(heap.allocate(block_bytes))[5] = 'x';
+                }
+                return "skipped: this kernel doesn't count private mappings as data";
+            } catch (const HeapFull& full) {
+                if (full.cause() != HeapFull::Cause::address_space) return std::string("the cause is another: ") + full.what();
+            }
+            if (blocks == 0) return "nothing could be allocated below the limit";
+            put(heap, "small", "still fits");
+        }
+        static_cast<char*>(heap.allocate(100 * block_bytes))[5] = 'x';
+        heap.snapshot();
+        heap.close();
+        const SnapshotHeap again(open_only, path);
+        return get(again, "text") == "saved" && get(again, "small") == "still fits" ? "" : "the heap is not whole";
+    }));
+}
+
+BOOST_AUTO_TEST_CASE(a_process_that_locks_all_its_memory_does_not_lock_its_heaps) {
+    if (sanitized) return;
+    const ScratchDirectory dir;
+    expect_well(in_child([&]() -> std::string {
+        const auto path = dir / "a.tyn";
+        {
+            ArchiveHeap heap(create_only, path, small_heap(256U << 20U));
+            for (int i = 0; i < 40; ++i) static_cast<char*>(heap.allocate(block_bytes))[7] = 'x';
+            put(heap, "text", "saved");
+            heap.snapshot();
+        }
+        if (::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return "skipped: mlockall(2) is not permitted here";
+        std::optional<ArchiveHeap> heap;
+        if (const auto refused = code_of([&] { heap.emplace(open_only, path); })) {
+            return *refused == errc::out_of_address_space ? "skipped: the limit of locked memory is too low" : "opening failed otherwise";
+        }
+        for (int i = 0; i < 10; ++i) static_cast<char*>(heap->allocate(block_bytes))[7] = 'y';
+        put(*heap, "more", "text");
+        // Of the span, what is mapped must not be locked (the address space reserved behind it holds no memory).
+        const auto begin = heap->core() != nullptr ? reinterpret_cast<std::uintptr_t>(find(*heap, "text")) & ~0xffff'ffffULL : 0;
+        std::ifstream maps("/proc/self/smaps");
+        bool ours = false;
+        bool seen = false;
+        for (std::string line; std::getline(maps, line);) {
+            unsigned long first = 0;
+            unsigned long last = 0;
+            if (std::sscanf(line.c_str(), "%lx-%lx", &first, &last) == 2) {
+                ours = first >= begin && last <= begin + (256U << 20U) && line.find("a.tyn") != std::string::npos;
+                seen = seen || ours;
+            } else if (ours && line.starts_with("Locked:") && std::stoul(line.substr(7)) != 0) {
+                return "pages of the heap are locked: " + line;
+            } else if (ours && line.starts_with("VmFlags:") && line.find(" lo") != std::string::npos) {
+                return "a mapping of the heap is locked";
+            }
+        }
+        if (!seen) return "the heap's mapping was not found";
+        heap->snapshot();
+        if (heap->dirty_bytes() != 0) return "saved pages were not dropped";
+        heap->close();
+        return "";
+    }));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
