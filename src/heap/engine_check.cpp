@@ -151,7 +151,7 @@ private:
         for (unsigned level = 0; level <= r.levels && !full(); ++level) {
             const Page nodes = static_cast<Page>((r.end - r.first + PageMap::span_pages(level) - 1) / PageMap::span_pages(level));
             for (Page node = 0; node < nodes && !full(); ++node)
-                if (pages_.stored(index, level, node) != pages_.computed(index, level, node))
+                if (!pages_.agrees(index, level, node))
                     found(span_.offset_of(&pages_.stored(index, level, node)), "a summary differs from what it covers");
         }
     }

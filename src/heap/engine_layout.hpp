@@ -74,7 +74,7 @@ enum class PageState : std::uint8_t {
 struct Summary {
     std::uint32_t prefix;   ///< run of available pages at its start
     std::uint32_t suffix;   ///< run of available pages at its end
-    std::uint32_t longest;  ///< longest run of available pages
+    std::uint32_t longest;  ///< longest run of available pages; on the lowest level it may say too much
     std::uint32_t roomy;    ///< children that contain a page with room
     bool operator==(const Summary&) const = default;
 };

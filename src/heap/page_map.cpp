@@ -150,6 +150,14 @@ Summary PageMap::computed(unsigned region, unsigned level, Page index) const {
     return joiner.result(span_pages(level));
 }
 
+bool PageMap::agrees(unsigned region, unsigned level, Page index) const {
+    const Summary& said = stored(region, level, index);
+    Summary truth = computed(region, level, index);
+    if (level == 0 && said.longest > truth.longest && said.longest <= span_pages(0))
+        truth.longest = said.longest;
+    return said == truth;
+}
+
 void PageMap::refresh(PageRun run) {
     const unsigned index = Geometry::region_of(run.first);
     const Region& r = geometry_.region(index);
@@ -192,26 +200,30 @@ void PageMap::refresh_uniform(PageRun run, bool available) {
     const Page to = (run.first - r.first + run.count - 1) / size;
     bool changed = false;
     for (Page node = from; node <= to; ++node) {
-        // In the node, [a, b) has changed within a run of available pages [a - left, b + right), which came into being or was cut.
+        // In the node, [a, b) has changed within a run of available pages, which came into being or was cut.
         const Page begin = r.first + node * size;
         const Page end = begin + size;
         const Page a = std::max(run.first, begin);
         const Page b = std::min(run.first + run.count, end);
-        const Page left = a > begin ? count_available_before(a, a - begin) : 0;
-        const Page right = b < std::min(end, r.end) ? count_available(b, end - b) : 0;
-        const Page whole = left + (b - a) + right;
         Summary& old = stored(index, 0, node);
         Summary fresh = old;
         if (available) {
+            const Page left = a > begin ? count_available_before(a, a - begin) : 0;
+            const Page right = b < std::min(end, r.end) ? count_available(b, end - b) : 0;
+            const Page whole = left + (b - a) + right;
             hints_.add(a - left, whole);
             fresh.longest = std::max(old.longest, whole);
+            if (a - left == begin)
+                fresh.prefix = whole;
+            if (b + right == end)
+                fresh.suffix = whole;
+        } else {
+            // What is the longest run now would cost a look at all of the node's words: it stays an upper bound, until a search believes it in vain.
+            fresh.prefix = std::min(old.prefix, a - begin);
+            fresh.suffix = std::min(old.suffix, end - b);
+            if (old.prefix == size)
+                fresh.longest = std::max(fresh.prefix, fresh.suffix);
         }
-        if (!available && old.longest <= whole)
-            fresh = computed(index, 0, node);
-        if (a - left == begin)
-            fresh.prefix = available ? whole : left;
-        if (b + right == end)
-            fresh.suffix = available ? whole : right;
         if (fresh != old) {
             span_.store(old, fresh);
             changed = true;
@@ -303,6 +315,18 @@ Page PageMap::count_equal(Page first, Page limit, PageState state) const {
     return page <= first ? 0 : std::min(page, end) - first;
 }
 
+bool PageMap::any_released(PageRun run) const {
+    const Page end = run.first + run.count;
+    for (Page page = run.first; page < end;) {
+        const unsigned from = page % segment_pages;
+        const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
+        if ((*word(page) & nibbles(from, to) & every_page) != 0)
+            return true;
+        page += to - from;
+    }
+    return false;
+}
+
 Page PageMap::count_available(Page first, Page limit) const {
     const Page end = scan_end(first, limit);
     Page page = first;
@@ -350,7 +374,7 @@ Page PageMap::skip_back(Page page) const {
     return page;
 }
 
-std::optional<Page> PageMap::find_in(unsigned index, Page count) const {
+std::optional<Page> PageMap::find_in(unsigned index, Page count) {
     const Region& r = geometry_.region(index);
     const Page pages = r.end - r.first;
     unsigned level = r.levels;
@@ -380,8 +404,15 @@ std::optional<Page> PageMap::find_in(unsigned index, Page count) const {
                 throw_corrupt(span_.offset_of(word(*found)), "a summary promises available pages that are not there");
             return found;
         }
-        if (child == end)
-            throw_corrupt(span_.offset_of(&stored(index, level, node)), "a summary promises a run that its children don't have");
+        if (child == end) {
+            Summary& promise = stored(index, level, node);
+            const Page truth = level == 0 ? computed(index, level, node).longest : promise.longest;
+            if (truth >= promise.longest)
+                throw_corrupt(span_.offset_of(&promise), "a summary promises a run that its children don't have");
+            span_.store(promise.longest, truth);
+            refresh_above(index, level, node, node);
+            return std::nullopt;
+        }
         if (level == 0) {
             const std::uint32_t mask = available_mask(span_.at<std::uint64_t>(r.states)[child]);
             std::uint32_t runs = mask;
@@ -409,14 +440,15 @@ std::optional<Page> PageMap::take_hint(Page count) {
     }
 }
 
-std::optional<Page> PageMap::find_available(Page count) const {
+std::optional<Page> PageMap::find_available(Page count) {
     for (unsigned index = 0; index < geometry_.count() && opened(index); ++index)
-        if (root(index).longest >= count)
-            return find_in(index, count);
+        while (root(index).longest >= count)
+            if (const auto found = find_in(index, count))
+                return found;
     return std::nullopt;
 }
 
-std::optional<Page> PageMap::find_aligned(Page count, Page alignment) const {
+std::optional<Page> PageMap::find_aligned(Page count, Page alignment) {
     if (alignment <= 1)
         return find_available(count);
     if (const auto roomy = find_available(count + alignment - 1))
@@ -437,9 +469,26 @@ Page PageMap::longest_available() const {
     Page longest = 0;
     for (unsigned index = 0; index < geometry_.count() && opened(index); ++index) {
         const Region& r = geometry_.region(index);
-        longest = std::max(longest, std::min(root(index).longest, r.end - r.first_user));
+        longest = std::min(longest_below(index, r.levels, 0, longest), std::max(longest, r.end - r.first_user));
     }
     return longest;
+}
+
+Page PageMap::longest_below(unsigned index, unsigned level, Page node, Page least) const {
+    if (stored(index, level, node).longest <= least)
+        return least;
+    if (level == 0)
+        return std::max(least, computed(index, level, node).longest);
+    const Region& r = geometry_.region(index);
+    const Page child_pages = static_cast<Page>(span_pages(level - 1));
+    const Page children = (r.end - r.first + child_pages - 1) / child_pages;
+    Page open = 0;  // available pages right before the child
+    for (Page child = node * layout::fan_out; child < std::min((node + 1) * layout::fan_out, children); ++child) {
+        const Summary& s = stored(index, level - 1, child);
+        least = longest_below(index, level - 1, child, std::max(least, open + s.prefix));
+        open = s.prefix == child_pages ? open + child_pages : s.suffix;
+    }
+    return least;
 }
 
 std::optional<Page> PageMap::find_roomy_segment(unsigned index, Page from) const {

@@ -1,10 +1,11 @@
 #pragma once
 /// The truth about pages: state words and the tree of summaries over them, region by region. Volatile are only a few hints where to find a run that fits.
 ///
-/// (I1) A summary equals what its children say; each changing call here ends with that.
+/// (I1) A summary equals what its children say, except that `longest` of the lowest level may be too large: each changing call here ends with that.
+///      A search that was promised too much makes it true.
 /// (I2) Pages beyond the extent and metadata pages are `absent`.
 /// (I3) Values read from the span are compared with the geometry before they are used; a lie is Error{corrupt}.
-/// Complexity: finding a run and refreshing after a change touch O(log16 of the region's pages) summaries.
+/// Complexity: refreshing after a change touches O(log16 of the region's pages) summaries; finding a run too, amortised over the allocations since the last search.
 
 #include <optional>
 
@@ -67,6 +68,8 @@ public:
 
     /// Pages from `first` on, at most `limit`, that are in `state`; they end with their region.
     Page count_equal(Page first, Page limit, PageState state) const;
+    /// Whether one of these pages, all available, is released.
+    bool any_released(PageRun run) const;
     /// Pages from `first` on, at most `limit`, that are available (released ones too).
     Page count_available(Page first, Page limit) const;
     /// Available pages right before `end`, at most `limit`, within its region's user pages.
@@ -78,10 +81,10 @@ public:
     /// First page of a run of at least `count` available pages, by a hint: the shortest of those that came into being lately and are not much too long.
     std::optional<Page> take_hint(Page count);
     /// First page of the lowest run of `count` available pages. Throws: Error{corrupt}.
-    std::optional<Page> find_available(Page count) const;
+    std::optional<Page> find_available(Page count);
     /// The same with the first page a multiple of `alignment` (a power of two). Complexity: linear in the extent if there are many shorter or unaligned runs.
-    std::optional<Page> find_aligned(Page count, Page alignment) const;
-    /// Longest run of available pages.
+    std::optional<Page> find_aligned(Page count, Page alignment);
+    /// Longest run of available pages, exactly. Complexity: linear in the lowest summaries at worst.
     Page longest_available() const;
 
     /// First segment (page number / 16) of the region at or behind `from` that has a page with room.
@@ -104,6 +107,8 @@ public:
     /// What a summary should say, from its children: `level` as in Region::level_offset, `levels` for the root; `index` within the level.
     layout::Summary computed(unsigned region, unsigned level, Page index) const;
     layout::Summary& stored(unsigned region, unsigned level, Page index) const;
+    /// Whether a summary says what (I1) demands.
+    bool agrees(unsigned region, unsigned level, Page index) const;
     static std::uint64_t span_pages(unsigned level) { return std::uint64_t{layout::segment_pages} << (4 * (level + 1)); }
 
     /// What the paths of nanoseconds need of a region.
@@ -133,7 +138,10 @@ private:
         extent_ = extent;
         free_end_ = read_only_ ? 0 : std::uint64_t{extent} * page_bytes;
     }
-    std::optional<Page> find_in(unsigned region, Page count) const;
+    /// First page of the lowest such run in the region, whose root promises one; nothing: a promise turned out to be too large, and is no more.
+    std::optional<Page> find_in(unsigned region, Page count);
+    /// The longest run below the node, or `least` if that is longer.
+    Page longest_below(unsigned region, unsigned level, Page node, Page least) const;
     /// Behind the pages that a scan from `first` over at most `limit` pages may visit.
     Page scan_end(Page first, Page limit) const;
 

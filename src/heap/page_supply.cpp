@@ -36,6 +36,8 @@ bool PageSupply::look_for_room() {
 }
 
 void PageSupply::back_with_blocks(PageRun run) {
+    if (!pages_.any_released(run))
+        return;
     const Page end = run.first + run.count;
     for (Page page = run.first; page < end;) {
         const Page released = pages_.count_equal(page, end - page, PageState::released);

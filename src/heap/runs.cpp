@@ -112,9 +112,11 @@ void Runs::free(const Run& run) {
     line.bytes = 0;
     line.kind = 0;
     count_growth(-std::int64_t{run.growth});
-    pages_.set_states({run.head, run.pages + run.growth}, PageState::available);
-    if (run.tail_granules != 0)
-        small_.end_tail(run.head + run.pages, run.tail_granules);
+    const Page behind = run.head + run.pages;
+    const bool tail_too = run.tail_granules != 0 && small_.clear_tail(behind, run.tail_granules);
+    pages_.set_states({run.head, run.pages + run.growth + (tail_too ? 1 : 0)}, PageState::available);
+    if (run.tail_granules != 0 && !tail_too)
+        small_.end_tail(behind, run.tail_granules);
 }
 
 void Runs::count_growth(std::int64_t pages) {

@@ -174,7 +174,7 @@ std::uint64_t SmallBlocks::refill(unsigned size_class) {
     Page page = take_fitting(granules, starts, at);
     if (page == 0 && know_some(segments_per_refill))
         page = take_fitting(granules, starts, at);
-    if (page == 0 && pages_.longest_available() == 0) {
+    if (page == 0 && !pages_.find_available(1)) {
         flush_magazines();
         page = take_fitting(granules, starts, at);
     }
@@ -323,6 +323,16 @@ bool SmallBlocks::only_tail(Page page, unsigned granules) const {
     for (unsigned pair = 0; pair < 4; ++pair)
         if (line.pairs[pair].occupied != pair_mask(pair, 0, granules) || line.pairs[pair].start != 0)
             return false;
+    return true;
+}
+
+bool SmallBlocks::clear_tail(Page page, unsigned granules) {
+    Known* entry = bins_.known(page);
+    if (!only_tail(page, granules) || (entry != nullptr && entry->cursors != 0))
+        return false;
+    if (entry != nullptr)
+        bins_.unfile(*entry, page);
+    span_.store(pages_.line(page), layout::Line{});
     return true;
 }
 

@@ -46,6 +46,8 @@ public:
     void end_tail(Page page, unsigned granules);
     /// The same in a page of small blocks whose front is free.
     void add_tail(Page page, unsigned granules);
+    /// Clears the line if nothing but the run's tail lies in the page and no class fills it; true: the page must become an available one.
+    bool clear_tail(Page page, unsigned granules);
     /// Whether nothing but the run's tail lies in the page.
     bool only_tail(Page page, unsigned granules) const;
     /// Turns such a page into an available one; `refresh` must follow.

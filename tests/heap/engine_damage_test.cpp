@@ -167,6 +167,9 @@ BOOST_AUTO_TEST_CASE(check_finds_each_changed_summary_and_each_changed_count) {
             const auto bit = static_cast<std::byte>(1U << (random() % 8));
             if (offset >= 16 && offset < 24)
                 continue;  // the capacity is compared at opening only
+            const bool longest = offset >= offsetof(layout::SuperBlock, regions) && offset % sizeof(layout::Summary) / 4 == offsetof(layout::Summary, longest) / 4;
+            if (longest && (base[offset] & bit) == std::byte{0} && offset % 4 < 2)
+                continue;  // an upper bound may be too high
             base[offset] ^= bit;
             BOOST_REQUIRE_MESSAGE(!engine.check(1).empty(), "a flipped bit at " << offset << " was not found");
             base[offset] ^= bit;

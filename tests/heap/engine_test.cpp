@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heap/engine_layout.hpp"
 #include "test_span.hpp"
 
 namespace {
@@ -136,6 +137,27 @@ BOOST_AUTO_TEST_CASE(heap_full_tells_the_largest_block_that_fits) {
     BOOST_TEST(largest > 400'000U);
     BOOST_CHECK_THROW(heap.engine->allocate(largest + 1), HeapFull);
     BOOST_TEST(heap.engine->usable_size(heap.engine->allocate(largest)) >= largest);
+}
+
+BOOST_AUTO_TEST_CASE(a_search_that_was_promised_too_much_leaves_the_truth) {
+    // Nothing but holes of one page: what an earlier, longer run has left in the summaries must neither hide the end of the heap nor outlive the search.
+    for (const ByteCount capacity : {1_MiB, 16_MiB}) {
+        Heap heap(capacity);
+        const auto pages = fill(*heap.engine, 4096);
+        for (void* page : pages)
+            heap.engine->deallocate(page);
+        const auto again = fill(*heap.engine, 4096);
+        BOOST_TEST(again.size() == pages.size());
+        for (std::size_t i = 0; i < again.size(); i += 2)
+            heap.engine->deallocate(again[i]);
+        BOOST_TEST(heap.engine->stats().largest_free_bytes == 4096U);
+        BOOST_CHECK_EXCEPTION(heap.engine->allocate(8192), HeapFull, [](const HeapFull& full) { return full.largest_free() == 4096; });
+        const auto& super = *reinterpret_cast<const layout::SuperBlock*>(heap.base());
+        for (const layout::Summary& region : super.regions)
+            BOOST_TEST(region.longest <= 1U);
+        BOOST_TEST(damage_text(*heap.engine) == "");
+        BOOST_TEST(fill(*heap.engine, 4096).size() == (again.size() + 1) / 2);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(requests_beyond_any_capacity_are_heap_full_and_bad_alignments_are_errors) {
