@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <map>
 #include <random>
 #include <vector>
+
+#include <taiyen/base/error.hpp>
 
 #include "heap/engine.hpp"
 
@@ -20,7 +24,11 @@ using namespace taiyen::heap;
 
 class Host : public SpanHost {
 public:
-    void extend(ByteCount) override {}
+    void extend(ByteCount extent_bytes) override {
+        if (extent_bytes > limit)
+            throw HeapFull(extent_bytes, 0, HeapFull::Cause::disk);
+    }
+    ByteCount limit = ~ByteCount{0};
     void restore_blocks(HeapOffset, ByteCount) override {}
 };
 
@@ -177,6 +185,46 @@ void runs(Engine& engine) {
                 }));
 }
 
+/// What a mix leaves of its span: how much of it is asked for, and how much of the free rest can be had in blocks of one size.
+template <class Draw>
+void space(const char* mix, ByteCount live_bytes, std::size_t replacements, std::initializer_list<ByteCount> sizes, Draw draw) {
+    struct Live {
+        void* block;
+        ByteCount bytes;
+    };
+    for (const ByteCount size : sizes) {
+        Heap heap;
+        std::vector<Live> live;
+        std::mt19937 random(6);
+        ByteCount asked = 0;
+        for (std::size_t step = 0; asked < live_bytes || step < replacements;) {
+            if (asked >= live_bytes) {
+                Live& victim = live[random() % live.size()];
+                heap.engine->deallocate(victim.block);
+                asked -= victim.bytes;
+                victim = live.back();
+                live.pop_back();
+                ++step;
+                continue;
+            }
+            const ByteCount bytes = draw(random, static_cast<double>(step) / static_cast<double>(replacements));
+            live.push_back({heap.engine->allocate(bytes), bytes});
+            asked += bytes;
+        }
+        const ByteCount extent = heap.engine->extent();
+        const ByteCount free_bytes = heap.engine->stats().free_bytes;
+        heap.host.limit = extent;
+        ByteCount had = 0;
+        try {
+            for (;; ++had)
+                heap.engine->allocate(size);
+        } catch (const HeapFull&) {
+        }
+        std::printf("%s, %zu MiB live: efficiency %.2f, availability for %zu B %.2f\n", mix, live_bytes >> 20U, static_cast<double>(asked) / static_cast<double>(extent), size,
+                    static_cast<double>(had * size) / static_cast<double>(free_bytes));
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -190,6 +238,13 @@ int main(int argc, char** argv) {
         packed_churn(*heap.engine, 1'000'000, 16);
         runs(*heap.engine);
     }
+    space("small mix", ByteCount{64} << 20U, 4'000'000, {48, 256}, [](std::mt19937& random, double progress) {
+        const double mean = 43 * (progress < 0.5 ? 1 + 2 * progress : 2 - 2.6 * (progress - 0.5));  // x 1, x 2, x 0.7
+        return std::min<ByteCount>(1024, 1 + static_cast<ByteCount>(std::exponential_distribution<double>(1 / mean)(random)));
+    });
+    space("wide mix", ByteCount{192} << 20U, 1'000'000, {16 * 1024, 4096, 256}, [](std::mt19937& random, double) {
+        return static_cast<ByteCount>(16 * std::pow(4096.0, std::uniform_real_distribution<double>(0, 1)(random)));
+    });
     {
         Counter counter;
         Heap heap(&counter);

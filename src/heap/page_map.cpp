@@ -430,7 +430,7 @@ std::optional<Page> PageMap::find_in(unsigned index, Page count) {
 
 std::optional<Page> PageMap::take_hint(Page count) {
     for (;;) {
-        const auto [first, length] = hints_.take(count, 2 * count);
+        const auto [first, length] = hints_.take(count);
         if (length == 0)
             return std::nullopt;
         if (!is_user(first) || !is_available(first) || count_available_before(first, 1) != 0 || count_available(first, length + 1) != length)

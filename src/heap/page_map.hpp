@@ -78,7 +78,7 @@ public:
     /// The last page at or before `page`, in its region's user pages, that is neither run_body nor growth; the region's first user page if all are.
     Page skip_back(Page page) const;
 
-    /// First page of a run of at least `count` available pages, by a hint: the shortest of those that came into being lately and are not much too long.
+    /// First page of a run of at least `count` available pages, by a hint: the shortest that lately came into being and is long enough.
     std::optional<Page> take_hint(Page count);
     /// First page of the lowest run of `count` available pages. Throws: Error{corrupt}.
     std::optional<Page> find_available(Page count);

@@ -29,14 +29,12 @@ public:
         Page first = 0;
         Page length = 0;  ///< 0: none
     };
-    /// Takes the latest hint of the smallest length in [count, limit].
-    Hint take(Page count, Page limit) {
+    /// Takes the latest hint of the smallest length that is at least `count`.
+    Hint take(Page count) {
         const std::uint64_t fitting = count > length_max ? 0 : filled_ >> (count - 1) << (count - 1);
         if (fitting == 0)
             return {};
         const Page length = static_cast<Page>(std::countr_zero(fitting)) + 1;
-        if (length > limit)
-            return {};
         Bin& bin = bins_[length - 1];
         const Page first = bin.first[--bin.end % slots];
         if (--bin.count == 0)
@@ -44,8 +42,33 @@ public:
         return {first, length};
     }
 
+    enum class Verdict { take, keep, drop };
+    /// Takes one of the latest few hints of that length of which `judge(first)` says so; 0: none.
+    template <class Judge>
+    Page take_if(Page length, Judge judge) {
+        constexpr std::uint32_t tries = 6;
+        if (length == 0 || length > length_max)
+            return 0;
+        Bin& bin = bins_[length - 1];
+        Page taken = 0;
+        for (std::uint32_t back = 1, left = tries; back <= bin.count && left != 0 && taken == 0; --left) {
+            Page& first = bin.first[(bin.end - back) % slots];
+            const Verdict verdict = judge(first);
+            if (verdict == Verdict::keep) {
+                ++back;
+                continue;
+            }
+            if (verdict == Verdict::take)
+                taken = first;
+            first = bin.first[--bin.end % slots];
+            if (--bin.count == 0)
+                filled_ &= ~(std::uint64_t{1} << (length - 1));
+        }
+        return taken;
+    }
+
 private:
-    static constexpr std::uint32_t slots = 32;
+    static constexpr std::uint32_t slots = 64;
     struct Bin {
         std::uint32_t end = 0;
         std::uint32_t count = 0;

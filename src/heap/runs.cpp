@@ -32,10 +32,28 @@ void Runs::write(Page head, std::uint64_t bytes, RunKind kind) {
 }
 
 Page Runs::allocate(std::uint64_t bytes, Page alignment, RunKind kind) {
-    const Page total = full_pages(bytes) + (tail_of(bytes) != 0 ? 1 : 0);
+    const unsigned tail = tail_of(bytes);
+    if (tail != 0 && alignment <= 1)
+        if (const Page fitting = find_before_front(full_pages(bytes), tail); fitting != 0) {
+            supply_.back_with_blocks({fitting, full_pages(bytes)});
+            write(fitting, bytes, kind);
+            small_.add_tail(fitting + full_pages(bytes), tail);
+            return fitting;
+        }
+    const Page total = full_pages(bytes) + (tail != 0 ? 1 : 0);
     const Page head = supply_.find(total, alignment, bytes);
     write(head, bytes, kind);
     return head;
+}
+
+Page Runs::find_before_front(Page pages, unsigned tail) {
+    using enum RunHints::Verdict;
+    const Page behind = fronts_.take_if(pages, [&](Page page) {
+        if (!pages_.is_user(page) || !pages_.is_small(page) || pages_.count_available_before(page, pages) != pages)
+            return drop;
+        return range_free(pages_.line(page), 0, tail) ? take : keep;
+    });
+    return behind == 0 ? 0 : behind - pages;
 }
 
 bool Runs::allocate_at(Page head, std::uint64_t bytes) {
@@ -115,8 +133,10 @@ void Runs::free(const Run& run) {
     const Page behind = run.head + run.pages;
     const bool tail_too = run.tail_granules != 0 && small_.clear_tail(behind, run.tail_granules);
     pages_.set_states({run.head, run.pages + run.growth + (tail_too ? 1 : 0)}, PageState::available);
-    if (run.tail_granules != 0 && !tail_too)
+    if (run.tail_granules != 0 && !tail_too) {
         small_.end_tail(behind, run.tail_granules);
+        fronts_.add(behind, run.pages);
+    }
 }
 
 void Runs::count_growth(std::int64_t pages) {

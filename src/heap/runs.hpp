@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "heap/page_supply.hpp"
+#include "heap/run_hints.hpp"
 #include "heap/small_blocks.hpp"
 
 namespace taiyen::heap {
@@ -44,6 +45,8 @@ public:
 
 private:
     void write(Page head, std::uint64_t bytes, layout::RunKind kind);
+    /// First page of so many available ones that end where a page of small blocks has a free front for the tail, by a hint; 0: none.
+    Page find_before_front(Page pages, unsigned tail);
     /// Reserves up to `limit` free pages with disk blocks from `first` on.
     Page reserve(Page first, Page limit);
     void count_growth(std::int64_t pages);
@@ -52,6 +55,7 @@ private:
     PageMap& pages_;
     PageSupply& supply_;
     SmallBlocks& small_;
+    RunHints fronts_;  ///< pages of small blocks behind which a freed run has left a free front, by the run's pages
 };
 
 }  // namespace taiyen::heap

@@ -121,6 +121,35 @@ BOOST_AUTO_TEST_CASE(the_rest_of_a_runs_last_page_serves_small_blocks) {
     BOOST_TEST(damage_text(*heap.engine) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_run_takes_a_freed_ones_place_though_others_use_its_last_page) {
+    for (const ByteCount bytes : {5000U, 10'000U, 100'000U}) {
+        Heap heap(4_MiB);
+        Engine& engine = *heap.engine;
+        void* const first = engine.allocate(bytes);
+        auto* const guest = static_cast<std::byte*>(engine.allocate(16));
+        engine.allocate(bytes);
+        BOOST_REQUIRE(guest < static_cast<std::byte*>(first) + round_up(bytes, page_bytes));
+        std::memset(guest, 0x77, 16);
+        BOOST_TEST((engine.deallocate(first) == FreeResult::freed));
+        BOOST_TEST(engine.allocate(bytes - 100) == first);
+        BOOST_TEST((engine.deallocate(first) == FreeResult::freed));
+        void* const larger = engine.allocate(bytes + 1000);  // would overlap the guest
+        BOOST_TEST(larger != first);
+        BOOST_TEST(engine.allocate(bytes) == first);
+        BOOST_TEST(std::all_of(guest, guest + 16, [](std::byte byte) { return byte == std::byte{0x77}; }));
+        BOOST_TEST(engine.usable_size(guest) == 16U);
+        BOOST_TEST(damage_text(engine) == "");
+        // A stale hint: the guest's page was given to another run in the meantime.
+        BOOST_TEST((engine.deallocate(first) == FreeResult::freed));
+        BOOST_TEST((engine.deallocate(guest) == FreeResult::freed));
+        engine.release_free_pages(4096);
+        void* const whole = engine.allocate(round_up(bytes, page_bytes) + page_bytes);
+        engine.allocate(bytes);
+        BOOST_TEST(damage_text(engine) == "");
+        BOOST_TEST((engine.deallocate(whole) == FreeResult::freed));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(heap_full_tells_the_largest_block_that_fits) {
     Heap heap(1_MiB);
     heap.engine->allocate(200'000);
