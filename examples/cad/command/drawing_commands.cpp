@@ -26,7 +26,8 @@ std::string kinds_text(const Drawing& drawing) {
         ++counts[kind_of(entity.shape)];
     }
     std::vector<std::pair<std::string_view, std::size_t>> sorted(counts.begin(), counts.end());
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::sort(sorted.begin(), sorted.end(),
+              [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
     std::string text;
     for (const auto& [kind, count] : sorted) {
         const std::string one(kind);

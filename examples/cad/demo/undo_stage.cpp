@@ -179,7 +179,9 @@ int reopen_and_undo(const Setting& setting) {
     tell("picture", std::uint64_t{std::hash<std::string>()(picture)});
     write_text(svg_file(setting, "undone"), picture);
     tell("redo_time", walk(place, left, left + redone_later));
+    const Clock::time_point saving = Clock::now();
     command::execute(place, "save");
+    tell("save_time", microseconds_since(saving));
     const bool whole = heap.verify().ok() && broken_invariant(place.file->document()).empty();
     std::printf("whole %s\n", whole ? "yes" : "no");
     return 0;
@@ -202,6 +204,7 @@ bool undo_after_restart(const Setting& setting) {
         later.text("steps_undone") + " of them undone; next: " + later.text("next"));
     row("undo, " + std::to_string(undone_later) + " more", later.time("undo_time"), "median");
     row("redo, " + std::to_string(redone_later), later.time("redo_time"), "median");
+    row("saved again", later.time("save_time"));
     row("before and after", svg_file(setting, "edited").filename().string(), svg_file(setting, "undone").filename().string());
 
     int agree = states_that_agree(edited, edited, "undone", edits - undone_at_once, edits - 1);
