@@ -284,6 +284,19 @@ void deallocate(void* block) noexcept {
     }
 }
 
+void deallocate_lent(void* block, std::uint32_t scope) noexcept {
+    if (const Place place = place_of(block); place.durable) {
+        place.core->deallocate_lent(block, scope);
+    } else {
+        deallocate(block);
+    }
+}
+
+bool lent_came_back(std::uint32_t slot, std::uint32_t scope) noexcept {
+    const HeapCore* const core = scope == 0 ? nullptr : core_of_slot(slot);
+    return core != nullptr && core->lent_came_back(scope);
+}
+
 HeapCore* current_core() noexcept { return current.core != nullptr && at_slot(current.slot) == current.core ? current.core : nullptr; }
 
 HeapCore* exchange_current_core(HeapCore* core) noexcept {

@@ -71,6 +71,8 @@ public:
     bool deallocate_scratch(void* block) noexcept;
     /// A free by an object outside that had the block on loan since the scope of that serial (0: none). False: a bad free, which was reported.
     virtual bool deallocate_lent(void* block, std::uint32_t scope) noexcept;
+    /// Whether what that scope lent belongs to the heap again.
+    virtual bool lent_came_back(std::uint32_t /*scope*/) const noexcept { return false; }
     /// Serial of the open scope, 0: none. What is moved out of the heap meanwhile is lent by that scope.
     std::uint32_t scope_serial() const noexcept { return scope_serial_.load(std::memory_order_relaxed); }
     void set_scope_serial(std::uint32_t serial) noexcept { scope_serial_.store(serial, std::memory_order_relaxed); }

@@ -4,9 +4,14 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/stl/allocator.hpp>
 
+#include "heap/core.hpp"
+
 namespace taiyen::stl {
 
-std::uint64_t Home::word(Kind kind, const heap::HeapCore& core) noexcept { return kind | std::uint64_t{heap::slot_of(core)} << 16U; }
+std::uint64_t Home::word(Kind kind, const heap::HeapCore& core) noexcept {
+    const std::uint64_t scope = kind == lent ? core.scope_serial() : 0;
+    return kind | std::uint64_t{heap::slot_of(core)} << 16U | scope << 32U;
+}
 
 heap::HeapCore* Home::core() const noexcept { return heap::core_of_slot(static_cast<std::uint32_t>(word_ >> 16U) & 0xffffU); }
 

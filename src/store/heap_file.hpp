@@ -66,6 +66,7 @@ public:
     void leave() noexcept;
     SnapshotParticipant* participant() const { return participant_.get(); }
     bool deallocate_lent(void* block, std::uint32_t scope) noexcept override;
+    bool lent_came_back(std::uint32_t scope) const noexcept override { return participant_ && participant_->lent_came_back(scope); }
     bool is_open() const noexcept { return open_; }
 
     /// The annex: pages beside the span that the program never sees; saved with it, in the same record, and recovered, healed and verified like it. A history lives

@@ -34,6 +34,8 @@ public:
     /// A durable block that was lent to an object outside is freed by it; `scope` is the serial of the scope it was lent in, 0: none.
     /// False: a bad free, which was reported.
     virtual bool free_lent(void* block, std::uint32_t scope) noexcept = 0;
+    /// Whether what that scope lent belongs to the heap again: it was rolled back, or its step is undone.
+    virtual bool lent_came_back(std::uint32_t /*scope*/) const noexcept { return false; }
 };
 
 }  // namespace taiyen::store

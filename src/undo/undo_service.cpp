@@ -236,22 +236,23 @@ bool UndoService::free_lent(void* block, std::uint32_t scope) noexcept {
     if (file_ == nullptr) {
         return true;
     }
-    switch (lent_.fate(scope)) {
-        case LentBlocks::Fate::open: break;
-        case LentBlocks::Fate::rolled_back:
-        case LentBlocks::Fate::undone: return true;  // it belongs to what it was moved out of, again
-        case LentBlocks::Fate::committed:
-            try {
-                if (history_) {
-                    lent_.queue(block, scope);
-                    return true;
-                }
-            } catch (const std::bad_alloc&) {
-                // No room to remember it: freed now, at the price of an implicit step.
-            }
-            break;
+    if (lent_came_back(scope)) {
+        return true;
+    }
+    if (history_ && lent_.fate(scope) == LentBlocks::Fate::committed) {
+        try {
+            lent_.queue(block, scope);
+            return true;
+        } catch (const std::bad_alloc&) {
+            // No room to remember it: freed now, at the price of an implicit step.
+        }
     }
     return file_->deallocate_durable(block);
+}
+
+bool UndoService::lent_came_back(std::uint32_t scope) const noexcept {
+    const LentBlocks::Fate fate = lent_.fate(scope);
+    return fate == LentBlocks::Fate::rolled_back || fate == LentBlocks::Fate::undone;
 }
 
 /// Forgets what was stored outside scopes of a heap without a history.

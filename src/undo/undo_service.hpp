@@ -74,6 +74,7 @@ public:
     void before_close() override;
     void left() noexcept override;
     bool free_lent(void* block, std::uint32_t scope) noexcept override;
+    bool lent_came_back(std::uint32_t scope) const noexcept override;
 
     // heap::WriteObserver: the engine's writes, on their way to the recorder
     void about_to_write(HeapOffset offset, ByteCount length) override;

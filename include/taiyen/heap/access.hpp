@@ -43,6 +43,11 @@ TAIYEN_EXPORT void* allocate_scratch(HeapCore& core, std::size_t bytes, std::siz
 /// Frees a durable or scratch block, whichever heap it belongs to. A bad pointer is reported (errc::double_free | foreign_pointer) and ignored.
 TAIYEN_EXPORT void deallocate(void* block) noexcept;
 
+/// The same for a durable block that an object outside had on loan since the scope of that serial (0: none): what its free means depends on what became of the scope.
+TAIYEN_EXPORT void deallocate_lent(void* block, std::uint32_t scope) noexcept;
+/// Whether what that scope lent belongs to the heap again: the scope was rolled back, or its step is undone.
+TAIYEN_EXPORT bool lent_came_back(std::uint32_t slot, std::uint32_t scope) noexcept;
+
 /// Usable bytes of the live durable block that starts at the address, 0 if none does. Throws: Error{closed | forked}.
 TAIYEN_EXPORT std::size_t usable_size(const HeapCore& core, const void* block);
 

@@ -7,7 +7,8 @@
 ///   else this thread's current heap, decided at the first allocation; a copy of a container falls back to the heap of its source. None: errc::no_current_heap.
 ///   Inside scratch memory the address wins too: scratch memory of that heap.
 /// - LENT: it lies elsewhere but owns durable memory: it was moved out of a heap (`auto x = std::move(v.front())`), or is a temporary that the standard library
-///   made from a container's allocator in order to swap it in.
+///   made from a container's allocator in order to swap it in. It remembers the UndoScope that lent it: if that was rolled back, or its step is undone, the memory belongs
+///   to the container in the heap again, and what the object outside frees is ignored.
 ///
 /// Propagation: POCCA false, POCMA false (between different homes elements move one by one), POCS true with a swap that refuses different homes (report and abort);
 /// is_always_equal false. Equal: same heap, and both durable (INSIDE, LENT) or both volatile. Nothing of it is a heap pointer: heaps can move.
@@ -56,6 +57,18 @@ public:
 
     /// Throws: HeapFull, Error{no_current_heap | closed | read_only | …}.
     void* allocate(std::size_t bytes, std::size_t alignment);
+    /// By the block's own heap, and, for memory on loan, by what became of the scope that lent it. A bad pointer is reported and changes nothing.
+    void deallocate(void* block) noexcept {
+        if (kind() == lent) {
+            heap::deallocate_lent(block, static_cast<std::uint32_t>(word_ >> 32U));
+        } else {
+            heap::deallocate(block);
+        }
+    }
+    /// Whether what lies in this home's memory belongs to the heap again, and not to the object outside that had it on loan.
+    bool came_back() const noexcept {
+        return kind() == lent && heap::lent_came_back(static_cast<std::uint32_t>(word_ >> 16U) & 0xffffU, static_cast<std::uint32_t>(word_ >> 32U));
+    }
     bool operator==(const Home& other) const noexcept;
     /// Reports and aborts if the homes differ.
     void swap(Home& other) noexcept;
@@ -214,6 +227,14 @@ public:
     HomeAllocator(const HomeAllocator<Allocator, U>& other) noexcept : home_(other.home_) {}  // NOLINT: allocators convert
     /// From a heap: `taiyen::vector<int> v(heap)`. Throws: Error{closed}.
     template <heap_like H>
+    /// Elements on loan whose scope was rolled back stay: they belong to the container in the heap again.
+    template <class U>
+    void destroy(U* object) noexcept(std::is_nothrow_destructible_v<U>) {
+        if constexpr (!std::is_trivially_destructible_v<U>) {
+            if (!home_.came_back()) std::destroy_at(object);
+        }
+    }
+
     HomeAllocator(H& heap) : home_(heap.core()) {}  // NOLINT: containers take the heap itself
     explicit HomeAllocator(heap::HeapCore& core) : home_(&core) {}
     explicit HomeAllocator(const Home& home) noexcept : home_(home) {}
@@ -248,6 +269,8 @@ protected:
         if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
         return static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T)));
     }
+
+    void deallocate_from_home(void* block) noexcept { home_.deallocate(block); }
 
 private:
     template <template <class> class, class>
