@@ -44,78 +44,82 @@ struct Document {
     typename In::template map<string, Part<In>> parts;
 };
 
-/// One step of the program: the same seed makes the same changes in either kind of document.
+/// One change: the same numbers make the same changes in either kind of document.
 template <class In>
-void change(Document<In>& d, unsigned seed) {
+void change_once(Document<In>& d, std::mt19937& random) {
     using string = typename Document<In>::string;
-    std::mt19937 random(seed);
     const auto text = [&] { return std::string("text ") + std::to_string(random() % 300) + std::string(random() % 90, '#'); };
     const auto key = [&] { return "key " + std::to_string(random() % 60) + " of the table, longer than a small buffer"; };
-    for (int i = 0; i < 400; ++i) {
-        const auto number = static_cast<int>(random() % 1000);
-        switch (random() % 20) {
-            case 0: d.numbers.push_back(number); break;
-            case 1:
-                if (!d.numbers.empty()) d.numbers.erase(d.numbers.begin() + number % static_cast<int>(d.numbers.size()));
-                break;
-            case 2: d.lines.emplace_back(text().c_str()); break;
-            case 3:
-                if (!d.lines.empty()) d.lines.insert(d.lines.begin(), d.lines.back());
-                break;
-            case 4:
-                d.queue.emplace_back(text().c_str());
-                d.queue.emplace_front(text().c_str());
-                break;
-            case 5:
-                if (!d.queue.empty()) d.queue.pop_front();
-                break;
-            case 6:
-                d.names.emplace_front(text().c_str());
-                d.names.sort();
-                break;
-            case 7:
-                if (!d.names.empty()) d.names.pop_back();
-                break;
-            case 8: d.stack.emplace_front(text().c_str()); break;
-            case 9: d.index[string(key().c_str())].emplace_back(text().c_str()); break;
-            case 10: d.index.erase(string(key().c_str())); break;
-            case 11:
-                d.events.emplace(number, text().c_str());
-                if (d.events.size() > 100) d.events.erase(d.events.begin());
-                break;
-            case 12: d.words.emplace(text().c_str()); break;
-            case 13:
-                d.counts.insert(number);
-                d.bag.insert(number % 10);
-                break;
-            case 14: d.table[string(key().c_str())][number] = text().c_str(); break;
-            case 15: d.table.erase(string(key().c_str())); break;
-            case 16: d.links.emplace(number, text().c_str()); break;
-            case 17:
-                d.seen.emplace(text().c_str());
-                if (random() % 9 == 0) d.seen.clear();
-                break;
-            case 18: {
-                auto& part = d.parts[string(key().c_str())];
-                part.name = text().c_str();
-                part.tags.emplace_back(text().c_str());
-                part.x += 0.5;
-                part.neighbour = &d.parts.begin()->second;
-                if (random() % 2 == 0) part.note.emplace(text().c_str());
-                if (random() % 3 == 0)
-                    part.shape.template emplace<string>(text().c_str());
-                else
-                    part.shape = number;
-                break;
-            }
-            default:
-                if (d.parts.size() > 20) {
-                    for (auto& [name, part] : d.parts) part.neighbour = nullptr;
-                    d.parts.erase(d.parts.begin());
-                }
-                break;
+    const auto number = static_cast<int>(random() % 1000);
+    switch (random() % 20) {
+        case 0: d.numbers.push_back(number); break;
+        case 1:
+            if (!d.numbers.empty()) d.numbers.erase(d.numbers.begin() + number % static_cast<int>(d.numbers.size()));
+            break;
+        case 2: d.lines.emplace_back(text().c_str()); break;
+        case 3:
+            if (!d.lines.empty()) d.lines.insert(d.lines.begin(), d.lines.back());
+            break;
+        case 4:
+            d.queue.emplace_back(text().c_str());
+            d.queue.emplace_front(text().c_str());
+            break;
+        case 5:
+            if (!d.queue.empty()) d.queue.pop_front();
+            break;
+        case 6:
+            d.names.emplace_front(text().c_str());
+            d.names.sort();
+            break;
+        case 7:
+            if (!d.names.empty()) d.names.pop_back();
+            break;
+        case 8: d.stack.emplace_front(text().c_str()); break;
+        case 9: d.index[string(key().c_str())].emplace_back(text().c_str()); break;
+        case 10: d.index.erase(string(key().c_str())); break;
+        case 11:
+            d.events.emplace(number, text().c_str());
+            if (d.events.size() > 100) d.events.erase(d.events.begin());
+            break;
+        case 12: d.words.emplace(text().c_str()); break;
+        case 13:
+            d.counts.insert(number);
+            d.bag.insert(number % 10);
+            break;
+        case 14: d.table[string(key().c_str())][number] = text().c_str(); break;
+        case 15: d.table.erase(string(key().c_str())); break;
+        case 16: d.links.emplace(number, text().c_str()); break;
+        case 17:
+            d.seen.emplace(text().c_str());
+            if (random() % 9 == 0) d.seen.clear();
+            break;
+        case 18: {
+            auto& part = d.parts[string(key().c_str())];
+            part.name = text().c_str();
+            part.tags.emplace_back(text().c_str());
+            part.x += 0.5;
+            part.neighbour = &d.parts.begin()->second;
+            if (random() % 2 == 0) part.note.emplace(text().c_str());
+            if (random() % 3 == 0)
+                part.shape.template emplace<string>(text().c_str());
+            else
+                part.shape = number;
+            break;
         }
+        default:
+            if (d.parts.size() > 20) {
+                for (auto& [name, part] : d.parts) part.neighbour = nullptr;
+                d.parts.erase(d.parts.begin());
+            }
+            break;
     }
+}
+
+/// One step of the program.
+template <class In>
+void change(Document<In>& d, unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < 400; ++i) change_once(d, random);
     d.lines.shrink_to_fit();
     if (d.numbers.size() > 50) d.numbers.resize(50);
 }

@@ -227,14 +227,6 @@ public:
     HomeAllocator(const HomeAllocator<Allocator, U>& other) noexcept : home_(other.home_) {}  // NOLINT: allocators convert
     /// From a heap: `taiyen::vector<int> v(heap)`. Throws: Error{closed}.
     template <heap_like H>
-    /// Elements on loan whose scope was rolled back stay: they belong to the container in the heap again.
-    template <class U>
-    void destroy(U* object) noexcept(std::is_nothrow_destructible_v<U>) {
-        if constexpr (!std::is_trivially_destructible_v<U>) {
-            if (!home_.came_back()) std::destroy_at(object);
-        }
-    }
-
     HomeAllocator(H& heap) : home_(heap.core()) {}  // NOLINT: containers take the heap itself
     explicit HomeAllocator(heap::HeapCore& core) : home_(&core) {}
     explicit HomeAllocator(const Home& home) noexcept : home_(home) {}
@@ -252,6 +244,14 @@ public:
         } else {
             const Allocator<T> settled(Home(address, home_));
             with_arguments<U>(address, settled, build, std::forward<A>(arguments)...);
+        }
+    }
+
+    /// Elements on loan whose scope was rolled back stay: they belong to the container in the heap again.
+    template <class U>
+    void destroy(U* object) noexcept(std::is_nothrow_destructible_v<U>) {
+        if constexpr (!std::is_trivially_destructible_v<U>) {
+            if (!home_.came_back()) std::destroy_at(object);
         }
     }
 
@@ -291,8 +291,8 @@ public:
 
     /// Throws: HeapFull, std::bad_array_new_length, Error{no_current_heap | closed | read_only | poisoned | forked | no_transaction}.
     [[nodiscard]] T* allocate(std::size_t count) { return Base::allocate_at_home(count); }
-    /// By the block's own heap; a bad pointer is reported and changes nothing.
-    void deallocate(T* block, std::size_t) noexcept { heap::deallocate(const_cast<std::remove_cv_t<T>*>(block)); }
+    /// By the block's own heap, and, for memory on loan, by what became of the scope that lent it; a bad pointer is reported and changes nothing.
+    void deallocate(T* block, std::size_t) noexcept { Base::deallocate_from_home(const_cast<std::remove_cv_t<T>*>(block)); }
 };
 
 template <class T>
