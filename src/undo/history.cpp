@@ -101,6 +101,11 @@ std::optional<UndoHistory> UndoHistory::resume(std::unique_ptr<HistoryMemory>& m
         header.redoable > memory->bytes()) {
         throw_corrupt(0, "its header is impossible");
     }
+    for (const std::uint64_t offset : {header.oldest, header.newest, header.before, header.behind, header.wrap}) {
+        if (offset % 8 != 0 || (offset != 0 && (offset < first_step || offset > memory->bytes()))) {
+            throw_corrupt(0, "its header leads outside");
+        }
+    }
     UndoHistory history(std::move(memory));
     if (header.capacity > history.memory_->capacity()) {  // more than this process reserved: what is there fits all the same
         header.capacity = history.memory_->capacity();

@@ -1,0 +1,225 @@
+// UndoHistory on a bare span of bytes: circulation against a simple model, and bytes that nobody wrote.
+
+#include "undo/history.hpp"
+
+#include <cstring>
+#include <deque>
+#include <random>
+
+#include <boost/test/unit_test.hpp>
+#include <taiyen/base/error.hpp>
+
+#include "base/checksum.hpp"
+
+namespace {
+
+using namespace taiyen;
+using namespace taiyen::undo;
+using change::ChangeSet;
+
+/// Grows on demand, and refuses to beyond a limit.
+class TestMemory final : public HistoryMemory {
+public:
+    explicit TestMemory(ByteCount capacity, ByteCount limit = ~ByteCount{0}) : bytes_(capacity), capacity_(capacity), limit_(limit) {}
+    std::byte* base() override { return bytes_.data(); }
+    ByteCount bytes() const override { return used_; }
+    ByteCount capacity() const override { return capacity_; }
+    void extend(ByteCount bytes) override {
+        if (bytes > limit_) throw HeapFull(bytes, 0, HeapFull::Cause::disk);
+        used_ = std::max(used_, bytes);
+    }
+
+private:
+    std::vector<std::byte> bytes_;
+    ByteCount capacity_;
+    ByteCount limit_;
+    ByteCount used_ = 0;
+};
+
+ChangeSet changes(std::mt19937_64& random, std::size_t bytes_max) {
+    ChangeSet set;
+    const std::size_t bytes = 1 + random() % bytes_max;
+    std::vector<std::byte> before(bytes);
+    std::vector<std::byte> after(bytes);
+    for (auto& byte : before) byte = static_cast<std::byte>(random());
+    for (auto& byte : after) byte = static_cast<std::byte>(random());
+    set.add_bytes({random() % 1000}, before, after);
+    return set;
+}
+
+bool append(UndoHistory& history, const ChangeSet& set, std::string_view name) {
+    const Piece piece{set.view().bytes(), false};
+    return history.append({.name = name, .pieces = std::span(&piece, 1)});
+}
+
+std::vector<std::byte> body(const UndoHistory& history, const StepView& step) {
+    std::vector<std::byte> all;
+    for (const auto& segment : history.segments(step, 1_MiB)) all.insert(all.end(), segment.bytes().begin(), segment.bytes().end());
+    return all;
+}
+
+BOOST_AUTO_TEST_SUITE(history_bytes)
+
+BOOST_AUTO_TEST_CASE(a_circulating_log_holds_what_a_list_holds) {
+    const std::uint64_t seed = std::random_device()();
+    BOOST_TEST_MESSAGE("seed " << seed);
+    std::mt19937_64 random(seed);
+    struct Step {
+        std::string name;
+        std::vector<std::byte> bytes;
+    };
+    for (const ByteCount limit : {~ByteCount{0}, ByteCount{40 * 1024}}) {
+        std::deque<Step> model;  // oldest first
+        std::size_t at = 0;
+        UndoHistory history = UndoHistory::create(std::make_unique<TestMemory>(64 * 1024, limit), 64 * 1024, true);
+        for (int turn = 0; turn < 4000; ++turn) {
+            switch (random() % 8) {
+                case 0:
+                case 1:
+                    if (const auto step = history.to_undo()) {
+                        BOOST_REQUIRE(at > 0);
+                        BOOST_REQUIRE(step->name == model[at - 1].name);
+                        BOOST_REQUIRE(body(history, *step) == model[at - 1].bytes);
+                        history.step_back(*step);
+                        --at;
+                    } else {
+                        BOOST_REQUIRE(at == 0);
+                    }
+                    break;
+                case 2:
+                    if (const auto step = history.to_redo()) {
+                        BOOST_REQUIRE(at < model.size());
+                        BOOST_REQUIRE(body(history, *step) == model[at].bytes);
+                        history.step_forward(*step);
+                        ++at;
+                    } else {
+                        BOOST_REQUIRE(at == model.size());
+                    }
+                    break;
+                case 3:
+                    if (history.redoable() == 0 && at > 2 && random() % 4 == 0) {
+                        if (!history.squash(2, "squashed")) break;
+                        Step merged{"squashed", model[at - 2].bytes};
+                        merged.bytes.insert(merged.bytes.end(), model[at - 1].bytes.begin(), model[at - 1].bytes.end());
+                        model.resize(at - 2);
+                        model.push_back(merged);
+                        --at;
+                        // What it needed may have cost the oldest ones nothing: squashing never drops.
+                    }
+                    break;
+                default: {
+                    const ChangeSet set = changes(random, random() % 20 == 0 ? 12'000 : 900);
+                    const std::string name = "step " + std::to_string(turn);
+                    BOOST_REQUIRE(append(history, set, name));
+                    model.resize(at);
+                    model.push_back({name, {set.view().bytes().begin(), set.view().bytes().end()}});
+                    ++at;
+                    while (model.size() > history.undoable()) {
+                        model.pop_front();
+                        --at;
+                    }
+                }
+            }
+            BOOST_REQUIRE(history.undoable() == at);
+            BOOST_REQUIRE(history.undoable() + history.redoable() == model.size());
+            const auto steps = history.steps();
+            BOOST_REQUIRE(steps.size() == model.size());
+            for (std::size_t i = 0; i < steps.size(); ++i) BOOST_REQUIRE(steps[i].name == model[i].name);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_can_not_fit_changes_nothing) {
+    std::mt19937_64 random(1);
+    UndoHistory history = UndoHistory::create(std::make_unique<TestMemory>(16 * 1024), 16 * 1024, true);
+    BOOST_TEST(append(history, changes(random, 10), "small"));
+    ChangeSet large;
+    large.add_bytes({0}, std::vector<std::byte>(20'000, std::byte{1}), std::vector<std::byte>(20'000, std::byte{2}));
+    BOOST_TEST(!append(history, large, "large"));
+    BOOST_TEST(history.to_undo()->name == "small");
+}
+
+/// Whatever the bytes are: each call works, or throws Error.
+void use(std::unique_ptr<HistoryMemory> memory, std::mt19937_64& random) {
+    try {
+        auto history = UndoHistory::resume(memory);
+        if (!history) return;
+        for (int i = 0; i < 12; ++i) {
+            switch (random() % 6) {
+                case 0:
+                    if (const auto step = history->to_undo()) {
+                        (void)history->segments(*step, 1_MiB);
+                        history->step_back(*step);
+                    }
+                    break;
+                case 1:
+                    if (const auto step = history->to_redo()) {
+                        (void)history->segments(*step, 1_MiB);
+                        history->step_forward(*step);
+                    }
+                    break;
+                case 2: (void)history->steps(); break;
+                case 3: (void)history->newest(5); break;
+                case 4:
+                    if (history->redoable() == 0 && history->undoable() > 1) (void)history->squash(2, "x");
+                    break;
+                default: (void)append(*history, changes(random, 3000), "more");
+            }
+        }
+    } catch (const Error& error) {
+        BOOST_REQUIRE(error.code() == errc::corrupt || error.code() == errc::unsupported_version);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(hostile_bytes_are_an_error_and_never_more) {
+    const std::uint64_t seed = std::random_device()();
+    BOOST_TEST_MESSAGE("seed " << seed);
+    std::mt19937_64 random(seed);
+    constexpr ByteCount capacity = 64 * 1024;
+    UndoHistory history = UndoHistory::create(std::make_unique<TestMemory>(capacity), capacity, true);
+    for (int i = 0; i < 120; ++i) BOOST_REQUIRE(append(history, changes(random, 1500), "step"));
+    for (int i = 0; i < 7; ++i) history.step_back(*history.to_undo());
+    std::vector<std::uint64_t> heads;  // offsets of steps
+    for (const StepView& step : history.newest(1000)) heads.push_back(step.offset);
+    const std::byte* const image = history.memory().base();
+    for (int round = 0; round < 4000; ++round) {
+        auto memory = std::make_unique<TestMemory>(capacity);
+        memory->extend(history.memory().bytes());
+        std::memcpy(memory->base(), image, capacity);
+        const auto random_word = [&]() -> std::uint64_t {
+            switch (random() % 4) {
+                case 0: return random();
+                case 1: return heads[random() % heads.size()];
+                case 2: return random() % 70'000;
+                default: return random() % 8 * 8;
+            }
+        };
+        const bool in_header = random() % 2 == 0;
+        const std::uint64_t begin = in_header ? 0 : heads[random() % heads.size()];
+        const std::uint64_t words = in_header ? sizeof(layout::HistoryHeader) / 8 : sizeof(layout::StepHead) / 8;
+        for (unsigned i = 1 + static_cast<unsigned>(random() % 3); i-- > 0;) {
+            const std::uint64_t word = random_word();
+            std::memcpy(memory->base() + begin + random() % words * 8, &word, 8);
+        }
+        if (random() % 8 != 0) {  // with the right checksum, so that the value itself is looked at
+            if (in_header) {
+                const std::uint64_t magic = layout::header_magic;
+                std::memcpy(memory->base(), &magic, 8);
+                const std::uint64_t sum = checksum({memory->base(), offsetof(layout::HistoryHeader, checksum)}, layout::header_magic);
+                std::memcpy(memory->base() + offsetof(layout::HistoryHeader, checksum), &sum, 8);
+            } else {
+                std::byte* const head = memory->base() + begin;
+                std::uint32_t name = 4;
+                std::memcpy(head + offsetof(layout::StepHead, name_bytes), &name, 4);
+                std::uint64_t sum = checksum({head, offsetof(layout::StepHead, head_checksum)}, begin);
+                sum = checksum({head + sizeof(layout::StepHead), name}, sum);
+                std::memcpy(head + offsetof(layout::StepHead, head_checksum), &sum, 8);
+            }
+        }
+        use(std::move(memory), random);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
