@@ -73,7 +73,11 @@ private:
     }
     void expect(const std::string& content, const char* after) {
         ++compared_;
-        check(now() == content, std::string("the content differs after ") + after);
+        if (const std::string found = now(); found != content) {
+            const auto at = static_cast<std::size_t>(std::mismatch(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), content.size())), content.begin()).first - found.begin());
+            const std::size_t from = at < 60 ? 0 : at - 60;
+            check(false, std::string("the content differs after ") + after + ": …" + found.substr(from, 120) + "… instead of …" + content.substr(from, 120) + "…");
+        }
     }
     unsigned below(unsigned limit) { return static_cast<unsigned>(random_() % limit); }
 
@@ -171,6 +175,7 @@ private:
     /// What was stored outside scopes is a step now.
     void finish_implicit() {
         if (!std::exchange(implicit_, false)) return;
+        check(heap_->can_undo() && heap_->undo_name().empty() && !heap_->can_redo(), "what was stored outside scopes is no step");
         keep(now());
     }
     void keep(std::string content) {

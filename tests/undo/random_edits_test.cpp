@@ -4,6 +4,7 @@
 
 #include "scratch_directory.hpp"
 #include "undo/random_edits.hpp"
+#include "undo/undo_fixture.hpp"
 
 namespace {
 
@@ -21,6 +22,8 @@ RandomEditsOptions options_for(std::uint32_t seed) {
 
 /// Each turn checks the content against the model and throws what differs.
 void run(const RandomEditsOptions& options, int steps) {
+    std::optional<WithCopyRecorder> copies;
+    if (std::getenv("TAIYEN_COPY_RECORDER") != nullptr) copies.emplace();
     const ScratchDirectory directory;
     RandomEdits program(directory / "heap.tyn", options);
     BOOST_CHECK_GT(program.run(steps), static_cast<std::uint64_t>(steps) / 2);
