@@ -45,6 +45,9 @@ enum class Bug {
     skip_hot_page,                 ///< pages mode: a page that was open before the scope is not compared
     skip_page_end,                 ///< pages mode: the last line of a page is not compared
     stale_twin,                    ///< pages mode: a cut doesn't bring twins up to date
+    hook_misses_last_byte,         ///< stores mode: the hook for stores of any size leaves out their last byte
+    lines_stay_kept,               ///< stores and declared mode: a line that was kept once is not kept again after a cut
+    engine_writes_unheard,         ///< stores and declared mode: what the engine announces is not kept
 };
 
 #ifdef TAIYEN_PLANTED_BUGS

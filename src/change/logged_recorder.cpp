@@ -8,6 +8,8 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
+#include "base/planted.hpp"
+
 namespace taiyen::change {
 namespace {
 
@@ -56,7 +58,10 @@ void LoggedRecorder::touch(HeapOffset where, ByteCount length) {
     if (length != 0) record(where.value, length);
 }
 
-void LoggedRecorder::about_to_write(HeapOffset offset, ByteCount length) { record(offset.value, length); }
+void LoggedRecorder::about_to_write(HeapOffset offset, ByteCount length) {
+    if (planted(Bug::engine_writes_unheard)) return;
+    record(offset.value, length);
+}
 
 void LoggedRecorder::on_store(void* address, ByteCount length) noexcept {
     ++counters_.stores;
@@ -176,6 +181,7 @@ void LoggedRecorder::add_changes(ChangeSet& out) {
 void LoggedRecorder::clear() noexcept {
     auto* const opened = opened_.as<std::uint64_t>();
     for (const Run& run : std::span<const Run>(runs_.as<Run>(), run_count_)) {
+        if (planted(Bug::lines_stay_kept)) break;
         const std::uint64_t last_page = (run.first_line + run.count() - 1) / lines_per_page;
         for (std::uint64_t page = run.first_line / lines_per_page; page <= last_page; ++page) opened[page] = 0;
     }

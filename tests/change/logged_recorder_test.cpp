@@ -283,6 +283,12 @@ BOOST_AUTO_TEST_CASE(the_audit_finds_a_write_that_nobody_announced) {
     recorder.audit();
 }
 
+BOOST_AUTO_TEST_CASE(a_program_without_instrumented_code_cannot_capture_stores) {
+    CapturedCore core;
+    BOOST_CHECK_EXCEPTION(core.capture(Capture::stores), Error, [](const Error& error) { return error.code() == errc::not_instrumented; });
+    BOOST_TEST((core.listener() == nullptr));
+}
+
 BOOST_AUTO_TEST_CASE(declared_mode_does_not_listen_to_stores) {
     CapturedCore core;
     core.capture(Capture::declared);

@@ -4,8 +4,11 @@
 
 #include <cstring>
 
+#include "base/planted.hpp"
 #include "change/instrumented.hpp"
 
+using taiyen::Bug;
+using taiyen::planted;
 using taiyen::change::hooks::announce;
 
 namespace {
@@ -21,7 +24,7 @@ void __asan_store2_noabort(std::uintptr_t address) { announce(address, 2); }
 void __asan_store4_noabort(std::uintptr_t address) { announce(address, 4); }
 void __asan_store8_noabort(std::uintptr_t address) { announce(address, 8); }
 void __asan_store16_noabort(std::uintptr_t address) { announce(address, 16); }
-void __asan_storeN_noabort(std::uintptr_t address, std::size_t length) { announce(address, length); }
+void __asan_storeN_noabort(std::uintptr_t address, std::size_t length) { announce(address, length - (planted(Bug::hook_misses_last_byte) ? 1 : 0)); }
 
 // Clang calls these instead of the plain functions.
 void* __asan_memcpy(void* to, const void* from, std::size_t length) {
