@@ -7,6 +7,7 @@
 
 #include <taiyen/base/capture.hpp>
 
+#include "change/instrumented.hpp"
 #include "change/recorder.hpp"
 #include "harness.hpp"
 #include "heaps.hpp"
@@ -211,6 +212,7 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
+        taiyen::change::register_instrumented_code();  // the hooks are called by hand here
         return run(bench::Options(argc, argv,
                                   "What does it cost to know what a scope changed? By pages touched and bytes changed, for each way of capturing, beside the stores alone.\n"
                                   "A scope here: begin, stores, cut, end. Times are processor time of the thread, the kernel's share included.",
