@@ -101,10 +101,22 @@ void PageRecorder::start() {
     active_ = true;
     if (mapped_ == 0) return;
     try {
+        make_joinable();
         vm::protect(span(), mapped_, false);
     } catch (...) {
         stop();
         throw;
+    }
+}
+
+void PageRecorder::make_joinable() {
+    // The kernel joins neighbouring mappings only if their private copies belong to one anon_vma (linux/mm/vma.c). A mapping gets its own with its first private copy, and what is split off later
+    // shares it. So one page of each mapping is made a private copy before the first split; otherwise pages that were opened apart would stay mappings apart for ever.
+    const auto first = core_.ranges().durable;
+    for (const vm::Mapping& mapping : vm::mappings()) {
+        if (mapping.end <= first || mapping.begin >= first + mapped_) continue;
+        volatile std::byte* const place = span() + (std::max(mapping.begin, first) - first);
+        *place = *place;
     }
 }
 

@@ -76,6 +76,7 @@ private:
     Page mapped_pages() const { return mapped_ / page_bytes; }
 
     void grow_to(ByteCount mapped);
+    void make_joinable();
     Range window_for(Page page) const noexcept;
     /// Opens all pages of the range. False: the system refused.
     bool open(Range range) noexcept;

@@ -1,4 +1,7 @@
 // Page protection: what the recorder keeps, cuts, takes back and applies, and how the hot set, windows and mappings behave.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -297,6 +300,35 @@ BOOST_AUTO_TEST_CASE(scattered_stores_stay_within_the_budget_of_mappings) {
     recorder.apply(set, Direction::backward);
     const std::byte* const first = core.base() + user;
     BOOST_TEST((std::find_if(first, first + (480U << 20U), [](std::byte b) { return b != std::byte{0}; }) == first + (480U << 20U)));
+}
+
+BOOST_AUTO_TEST_CASE(mappings_of_a_private_file_mapping_are_joined_again) {
+    CapturedCore core(128U << 20U);
+    constexpr ByteCount length = 100U << 20U;
+    const int file = ::memfd_create("pages", MFD_CLOEXEC);
+    BOOST_REQUIRE(file >= 0);
+    BOOST_REQUIRE(::ftruncate(file, length) == 0);
+    BOOST_REQUIRE(::mmap(core.base() + user, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) != MAP_FAILED);
+    ::close(file);
+    Recorder& recorder = core.capture(Capture::pages);
+    std::uint64_t most = 0;
+    for (int i = 0; i < 4; ++i) {
+        recorder.begin_scope();
+        for (std::uint64_t page = static_cast<unsigned>(i); page < length / page_bytes; page += 5) core.base()[user + page * page_bytes] = static_cast<std::byte>(i + 1);
+        most = std::max(most, mappings_of(core));
+        ChangeSet set;
+        recorder.cut(set);
+        recorder.end_scope();
+    }
+    BOOST_TEST(most <= vm::mappings_max() / 4 + 10);
+    for (int i = 0; i < 70; ++i) {
+        recorder.begin_scope();
+        ChangeSet set;
+        recorder.cut(set);
+        recorder.end_scope();
+    }
+    BOOST_TEST(recorder.counters().pages_hot == 0U);
+    BOOST_TEST(mappings_of(core) <= 10U);
 }
 
 BOOST_AUTO_TEST_CASE(writes_of_the_engine_and_touched_ranges_take_no_fault) {
