@@ -113,15 +113,16 @@ struct PoolAllocator {
     friend bool operator==(const PoolAllocator&, const PoolAllocator&) { return true; }
 };
 
-Filling fill_pmemobj(const std::filesystem::path& path, const std::vector<int>& keys, bool own_class) {
+/// `own_class`: bytes of an allocation class made for the nodes, which take 40; 0: the default classes.
+Filling fill_pmemobj(const std::filesystem::path& path, const std::vector<int>& keys, std::size_t own_class) {
     bench::PmemobjBlocks blocks(path, std::size_t{512} << 20U);
     int enabled = 1;
     ::pmemobj_ctl_set(blocks.pool(), "stats.enabled", &enabled);
     current_pool = blocks.pool();
     current_class = 0;
-    if (own_class) {
+    if (own_class != 0) {
         pobj_alloc_class_desc description{};
-        description.unit_size = 48;  // a node of std::map<int, int> takes 40
+        description.unit_size = own_class;
         description.alignment = 0;
         description.units_per_block = 4096;
         description.header_type = POBJ_HEADER_NONE;
@@ -168,8 +169,8 @@ int run(const bench::Options& options) {
     subjects.push_back({"Boost map, private_adaptive_pool", [&](const std::vector<int>& all) { return fill_boost<AdaptivePool>(path(), all); }});
 #endif
 #ifdef TAIYEN_BENCH_PMEMOBJ
-    subjects.push_back({"std::map on libpmemobj, default classes", [&](const std::vector<int>& all) { return fill_pmemobj(path(), all, false); }});
-    subjects.push_back({"std::map on libpmemobj, a class of 48 B", [&](const std::vector<int>& all) { return fill_pmemobj(path(), all, true); }});
+    subjects.push_back({"std::map on libpmemobj, default classes", [&](const std::vector<int>& all) { return fill_pmemobj(path(), all, 0); }});
+    subjects.push_back({"std::map on libpmemobj, a class of 40 B", [&](const std::vector<int>& all) { return fill_pmemobj(path(), all, 40); }});
 #endif
     std::vector<Filling> last(subjects.size());
     std::vector<bench::Samples> saving(subjects.size());
