@@ -10,8 +10,7 @@ std::uint64_t PackedBlocks::allocate(unsigned packed_class) {
         Page page = bins_.first(bin_of(packed_class));
         if (page == 0) [[unlikely]] {
             page = page_with_room(packed_class);
-            if (page == 0)
-                return 0;
+            if (page == 0) return 0;
         }
         if (pages_.is_user(page) && pages_.state(page) == PageState::packed_room) [[likely]] {
             layout::PackedLine& line = pages_.packed_line(page);
@@ -25,8 +24,7 @@ std::uint64_t PackedBlocks::allocate(unsigned packed_class) {
 
 Page PackedBlocks::page_with_room(unsigned packed_class) {
     const unsigned bin = bin_of(packed_class);
-    if (supply_.look_for_room() && bins_.first(bin) != 0)
-        return bins_.first(bin);
+    if (supply_.look_for_room() && bins_.first(bin) != 0) return bins_.first(bin);
     try {
         const Page page = supply_.find(1, 1, packed_slot_bytes(packed_class));
         begin(page, packed_class);
@@ -38,8 +36,7 @@ Page PackedBlocks::page_with_room(unsigned packed_class) {
 }
 
 void PackedBlocks::begin(Page page, unsigned packed_class) {
-    if (!line_zero(pages_.line(page)))
-        throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
+    if (!line_zero(pages_.line(page))) throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
     span_.store(pages_.packed_line(page).slot_bytes, packed_slot_bytes(packed_class));
     pages_.set_states({page, 1}, PageState::packed_room);
 }
@@ -56,13 +53,10 @@ std::uint64_t PackedBlocks::take(Page page, layout::PackedLine& line, unsigned p
 
 bool PackedBlocks::allocate_at(Page page, unsigned offset, unsigned packed_class) {
     const unsigned slot = packed_slot_at(packed_class, offset);
-    if (slot * packed_slot_bytes(packed_class) != offset || slot >= packed_slots(packed_class))
-        return false;
-    if (pages_.is_available(page))
-        begin(page, packed_class);
+    if (slot * packed_slot_bytes(packed_class) != offset || slot >= packed_slots(packed_class)) return false;
+    if (pages_.is_available(page)) begin(page, packed_class);
     layout::PackedLine& line = pages_.packed_line(page);
-    if (!pages_.is_packed(page) || packed_class_of(line) != packed_class || packed_taken(line, slot))
-        return false;
+    if (!pages_.is_packed(page) || packed_class_of(line) != packed_class || packed_taken(line, slot)) return false;
     file(page);
     take(page, line, packed_class, slot);
     return true;
@@ -73,8 +67,7 @@ FreeResult PackedBlocks::free(std::uint64_t offset) noexcept {
     const unsigned in_page = static_cast<unsigned>(offset % page_bytes);
     layout::PackedLine& line = pages_.packed_line(page);
     const unsigned packed_class = packed_class_of(line);
-    if (packed_class == packed_class_count)
-        return FreeResult::not_a_block;
+    if (packed_class == packed_class_count) return FreeResult::not_a_block;
     const unsigned slot = packed_slot_at(packed_class, in_page);
     if (slot * packed_slot_bytes(packed_class) != in_page || slot >= packed_slots(packed_class) || !packed_taken(line, slot))
         return FreeResult::not_a_block;
@@ -86,8 +79,7 @@ FreeResult PackedBlocks::free(std::uint64_t offset) noexcept {
     }
     if (word == 0 && packed_empty(line)) [[unlikely]] {
         file(page);
-        if (bins_.pages(bin_of(packed_class)) > 1)
-            release(page);
+        if (bins_.pages(bin_of(packed_class)) > 1) release(page);
     }
     return FreeResult::freed;
 }
@@ -96,11 +88,9 @@ std::optional<PackedBlocks::Slot> PackedBlocks::find(std::uint64_t offset) const
     const Page page = static_cast<Page>(offset / page_bytes);
     const layout::PackedLine& line = pages_.packed_line(page);
     const unsigned packed_class = packed_class_of(line);
-    if (packed_class == packed_class_count)
-        return std::nullopt;
+    if (packed_class == packed_class_count) return std::nullopt;
     const unsigned slot = packed_slot_at(packed_class, static_cast<unsigned>(offset % page_bytes));
-    if (slot >= packed_slots(packed_class) || !packed_taken(line, slot))
-        return std::nullopt;
+    if (slot >= packed_slots(packed_class) || !packed_taken(line, slot)) return std::nullopt;
     return slot_of(page, packed_class, slot);
 }
 
@@ -112,13 +102,11 @@ void PackedBlocks::file(Page page) noexcept {
     if (entry == nullptr || entry->bin == (room ? bin_of(packed_class) + 1 : 0U))
         return;  // a page that can't be known stays unused until the heap is opened again
     bins_.unfile(*entry, page);
-    if (room)
-        bins_.link(*entry, page, bin_of(packed_class));
+    if (room) bins_.link(*entry, page, bin_of(packed_class));
 }
 
 void PackedBlocks::unfile(Page page) noexcept {
-    if (PageBins::Known* entry = bins_.known(page))
-        bins_.unfile(*entry, page);
+    if (PageBins::Known* entry = bins_.known(page)) bins_.unfile(*entry, page);
 }
 
 void PackedBlocks::release(Page page) noexcept {
@@ -128,8 +116,7 @@ void PackedBlocks::release(Page page) noexcept {
 }
 
 bool PackedBlocks::release_if_empty(Page page) {
-    if (!packed_empty(pages_.packed_line(page)))
-        return false;
+    if (!packed_empty(pages_.packed_line(page))) return false;
     release(page);
     return true;
 }
@@ -139,8 +126,7 @@ bool PackedBlocks::release_empty_pages() {
     for (unsigned packed_class = 0; packed_class < packed_class_count; ++packed_class)
         for (Page page = bins_.first(bin_of(packed_class)); page != 0;) {
             const Page next = bins_.next(page);
-            if (pages_.is_user(page) && pages_.is_packed(page))
-                any |= release_if_empty(page);
+            if (pages_.is_user(page) && pages_.is_packed(page)) any |= release_if_empty(page);
             page = next;
         }
     return any;

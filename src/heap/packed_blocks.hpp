@@ -38,8 +38,7 @@ public:
         const layout::PackedLine& line = pages_.packed_line(page);
         const unsigned packed_class = packed_class_of(line);
         for (unsigned slot = 0; packed_class != packed_class_count && slot < packed_slots(packed_class); ++slot)
-            if (packed_taken(line, slot) && !visit(slot_of(page, packed_class, slot)))
-                return false;
+            if (packed_taken(line, slot) && !visit(slot_of(page, packed_class, slot))) return false;
         return true;
     }
 

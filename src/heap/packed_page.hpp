@@ -16,12 +16,8 @@ inline constexpr unsigned packed_bytes_max = 120;
 /// Alignment of packed blocks; requests for more never become one.
 inline constexpr unsigned packed_alignment = 8;
 
-constexpr unsigned packed_slot_bytes(unsigned packed_class) {
-    return 24 + 16 * packed_class;
-}
-constexpr unsigned packed_slots(unsigned packed_class) {
-    return static_cast<unsigned>(page_bytes) / packed_slot_bytes(packed_class);
-}
+constexpr unsigned packed_slot_bytes(unsigned packed_class) { return 24 + 16 * packed_class; }
+constexpr unsigned packed_slots(unsigned packed_class) { return static_cast<unsigned>(page_bytes) / packed_slot_bytes(packed_class); }
 
 /// Class of blocks of so many bytes; packed_class_count: granules serve them as well or better.
 constexpr unsigned packed_class_of(ByteCount bytes) {
@@ -44,33 +40,27 @@ struct PackedTables {
     constexpr PackedTables() {
         for (unsigned c = 0; c < packed_class_count; ++c) {
             inverse[c] = ((1U << 18U) + packed_slot_bytes(c) - 1) / packed_slot_bytes(c);
-            for (unsigned slot = 0; slot < packed_slots(c); ++slot)
-                slots[c][slot / 64] |= std::uint64_t{1} << (slot % 64);
+            for (unsigned slot = 0; slot < packed_slots(c); ++slot) slots[c][slot / 64] |= std::uint64_t{1} << (slot % 64);
         }
     }
 };
 inline constexpr PackedTables packed_tables{};
 
 /// Slot that contains that byte of the page; packed_slots(c) for the rest behind the last slot.
-constexpr unsigned packed_slot_at(unsigned packed_class, unsigned offset) {
-    return offset * packed_tables.inverse[packed_class] >> 18U;
-}
+constexpr unsigned packed_slot_at(unsigned packed_class, unsigned offset) { return offset * packed_tables.inverse[packed_class] >> 18U; }
 
 namespace proof {
 constexpr bool inverses_are_exact() {
     for (unsigned c = 0; c < packed_class_count; ++c)
         for (unsigned offset = 0; offset < page_bytes; ++offset)
-            if (packed_slot_at(c, offset) != offset / packed_slot_bytes(c))
-                return false;
+            if (packed_slot_at(c, offset) != offset / packed_slot_bytes(c)) return false;
     return true;
 }
 }  // namespace proof
 static_assert(proof::inverses_are_exact());
 static_assert(packed_slot_bytes(packed_class_count - 1) == packed_bytes_max && packed_slots(0) == 170 && packed_slots(0) <= PackedTables::words * 64);
 
-inline bool packed_taken(const layout::PackedLine& line, unsigned slot) {
-    return ((line.occupied[slot / 64] >> (slot % 64)) & 1U) != 0;
-}
+inline bool packed_taken(const layout::PackedLine& line, unsigned slot) { return ((line.occupied[slot / 64] >> (slot % 64)) & 1U) != 0; }
 /// First free slot; packed_slots(c) or more: none.
 inline unsigned packed_first_free(const layout::PackedLine& line, unsigned packed_class) {
     for (unsigned word = 0; word < PackedTables::words; ++word)
@@ -81,8 +71,6 @@ inline unsigned packed_first_free(const layout::PackedLine& line, unsigned packe
 inline bool packed_full(const layout::PackedLine& line, unsigned packed_class) {
     return packed_first_free(line, packed_class) == PackedTables::words * 64;
 }
-inline bool packed_empty(const layout::PackedLine& line) {
-    return (line.occupied[0] | line.occupied[1] | line.occupied[2]) == 0;
-}
+inline bool packed_empty(const layout::PackedLine& line) { return (line.occupied[0] | line.occupied[1] | line.occupied[2]) == 0; }
 
 }  // namespace taiyen::heap

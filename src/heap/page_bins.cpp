@@ -6,21 +6,19 @@
 
 namespace taiyen::heap {
 
-PageBins::PageBins(Page page_end) : chunk_count_(page_end / chunk_pages + 1), chunks_(static_cast<Known**>(std::calloc(chunk_count_, sizeof(Known*)))) {
-    if (chunks_ == nullptr)
-        throw std::bad_alloc();
+PageBins::PageBins(Page page_end)
+    : chunk_count_(page_end / chunk_pages + 1), chunks_(static_cast<Known**>(std::calloc(chunk_count_, sizeof(Known*)))) {
+    if (chunks_ == nullptr) throw std::bad_alloc();
 }
 
 PageBins::~PageBins() {
-    for (std::size_t i = 0; i < chunk_count_; ++i)
-        std::free(chunks_[i]);
+    for (std::size_t i = 0; i < chunk_count_; ++i) std::free(chunks_[i]);
     std::free(chunks_);
 }
 
 PageBins::Known* PageBins::make_known(Page page) noexcept {
     Known*& chunk = chunks_[page / chunk_pages];
-    if (chunk == nullptr)
-        chunk = static_cast<Known*>(std::calloc(chunk_pages, sizeof(Known)));
+    if (chunk == nullptr) chunk = static_cast<Known*>(std::calloc(chunk_pages, sizeof(Known)));
     return chunk == nullptr ? nullptr : chunk + page % chunk_pages;
 }
 
@@ -28,27 +26,22 @@ void PageBins::link(Known& entry, Page page, unsigned bin) noexcept {
     entry.bin = static_cast<std::uint16_t>(bin + 1);
     entry.previous = 0;
     entry.next = first_[bin];
-    if (entry.next != 0)
-        known(entry.next)->previous = page;
+    if (entry.next != 0) known(entry.next)->previous = page;
     first_[bin] = page;
-    if (bin < run_bins)
-        filled_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+    if (bin < run_bins) filled_[bin / 64] |= std::uint64_t{1} << (bin % 64);
     ++pages_[bin];
 }
 
 void PageBins::unfile(Known& entry, Page page) noexcept {
-    if (entry.bin == 0)
-        return;
+    if (entry.bin == 0) return;
     const unsigned bin = entry.bin - 1U;
     if (first_[bin] == page) {
         first_[bin] = entry.next;
-        if (entry.next == 0 && bin < run_bins)
-            filled_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+        if (entry.next == 0 && bin < run_bins) filled_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
     } else {
         known(entry.previous)->next = entry.next;
     }
-    if (entry.next != 0)
-        known(entry.next)->previous = entry.previous;
+    if (entry.next != 0) known(entry.next)->previous = entry.previous;
     --pages_[bin];
     entry.next = entry.previous = 0;
     entry.bin = 0;
@@ -70,8 +63,7 @@ void PageBins::forget(Page first, Page end) noexcept {
 
 unsigned PageBins::longest_run() const {
     for (unsigned word = static_cast<unsigned>(filled_.size()); word-- > 0;)
-        if (filled_[word] != 0)
-            return word * 64 + static_cast<unsigned>(std::bit_width(filled_[word])) - 1;
+        if (filled_[word] != 0) return word * 64 + static_cast<unsigned>(std::bit_width(filled_[word])) - 1;
     return 0;
 }
 

@@ -49,8 +49,7 @@ public:
     unsigned filled_run_bin(unsigned from) const {
         for (unsigned word = from / 64; word < filled_.size(); ++word) {
             const std::uint64_t rest = word == from / 64 ? filled_[word] >> (from % 64) << (from % 64) : filled_[word];
-            if (rest != 0)
-                return word * 64 + static_cast<unsigned>(std::countr_zero(rest));
+            if (rest != 0) return word * 64 + static_cast<unsigned>(std::countr_zero(rest));
         }
         return run_bins;
     }

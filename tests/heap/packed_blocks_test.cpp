@@ -51,8 +51,7 @@ BOOST_AUTO_TEST_CASE(a_packed_block_costs_its_size_and_a_thirtieth_part) {
     for (const ByteCount bytes : packed_sizes) {
         Heap heap(64_MiB);
         constexpr std::size_t count = 100'000;
-        for (std::size_t i = 0; i < count; ++i)
-            BOOST_REQUIRE(heap.engine->usable_size(heap.packed(bytes)) == bytes);
+        for (std::size_t i = 0; i < count; ++i) BOOST_REQUIRE(heap.engine->usable_size(heap.packed(bytes)) == bytes);
         const EngineStats stats = heap.engine->stats();
         const ByteCount used = stats.extent_bytes - stats.free_bytes + heap.engine->stats().live_bytes - count * bytes;
         BOOST_TEST(stats.live_bytes == count * bytes);
@@ -91,10 +90,8 @@ BOOST_AUTO_TEST_CASE(bad_frees_in_packed_pages_are_told_and_change_nothing) {
         BOOST_TEST((engine.deallocate(second) == FreeResult::freed));
         const auto before = heap.copy();
         BOOST_TEST((engine.deallocate(second) == FreeResult::not_a_block));
-        for (ByteCount inside = 1; inside < bytes; ++inside)
-            BOOST_TEST((engine.deallocate(first + inside) == FreeResult::not_a_block));
-        for (ByteCount at = bytes; at < page_bytes; ++at)
-            BOOST_REQUIRE((engine.deallocate(first + at) == FreeResult::not_a_block));
+        for (ByteCount inside = 1; inside < bytes; ++inside) BOOST_TEST((engine.deallocate(first + inside) == FreeResult::not_a_block));
+        for (ByteCount at = bytes; at < page_bytes; ++at) BOOST_REQUIRE((engine.deallocate(first + at) == FreeResult::not_a_block));
         BOOST_TEST(engine.usable_size(first + 8) == 0U);
         BOOST_CHECK_EXCEPTION(engine.resize(second, 10), Error, [](const Error& error) { return error.code() == errc::double_free; });
         BOOST_TEST((heap.copy() == before));
@@ -108,18 +105,14 @@ BOOST_AUTO_TEST_CASE(a_full_page_of_packed_blocks_is_found_again_when_one_of_the
     for (const ByteCount bytes : packed_sizes) {
         Heap heap(1_MiB);
         std::vector<std::byte*> blocks;
-        for (std::size_t i = 0; i < 10 * (page_bytes / bytes); ++i)
-            blocks.push_back(heap.packed(bytes));
+        for (std::size_t i = 0; i < 10 * (page_bytes / bytes); ++i) blocks.push_back(heap.packed(bytes));
         BOOST_TEST(blocks[page_bytes / bytes] == blocks[0] + page_bytes);  // ten full pages
         const std::vector<std::byte*> gone{blocks[3], blocks[4 * (page_bytes / bytes)], blocks.back()};
         for (const bool reopened : {false, true}) {
-            for (std::byte* block : gone)
-                BOOST_TEST((heap.engine->deallocate(block) == FreeResult::freed));
-            if (reopened)
-                heap.reopen();
+            for (std::byte* block : gone) BOOST_TEST((heap.engine->deallocate(block) == FreeResult::freed));
+            if (reopened) heap.reopen();
             std::vector<std::byte*> again;
-            for (std::size_t i = 0; i < gone.size(); ++i)
-                again.push_back(heap.packed(bytes));
+            for (std::size_t i = 0; i < gone.size(); ++i) again.push_back(heap.packed(bytes));
             BOOST_TEST(std::is_permutation(again.begin(), again.end(), gone.begin(), gone.end()));
         }
         BOOST_TEST(damage_text(*heap.engine) == "");
@@ -131,10 +124,8 @@ BOOST_AUTO_TEST_CASE(packed_pages_without_blocks_serve_other_blocks) {
     for (const ByteCount bytes : packed_sizes) {
         std::vector<std::byte*> blocks;
         while (heap.engine->stats().free_bytes > 64_KiB || heap.engine->extent() < 1_MiB)
-            for (unsigned i = 0; i < 100; ++i)
-                blocks.push_back(heap.packed(bytes));
-        for (std::byte* block : blocks)
-            BOOST_REQUIRE((heap.engine->deallocate(block) == FreeResult::freed));
+            for (unsigned i = 0; i < 100; ++i) blocks.push_back(heap.packed(bytes));
+        for (std::byte* block : blocks) BOOST_REQUIRE((heap.engine->deallocate(block) == FreeResult::freed));
         BOOST_TEST(damage_text(*heap.engine) == "");
         void* large = heap.engine->allocate(400'000);  // nearly the largest there is
         BOOST_TEST((heap.engine->deallocate(large) == FreeResult::freed));
@@ -147,10 +138,8 @@ BOOST_AUTO_TEST_CASE(granules_serve_when_no_page_is_left_to_pack) {
     std::vector<void*> pages;
     void* const some = heap.engine->allocate(64);  // a page of small blocks with room
     try {
-        for (;;)
-            pages.push_back(heap.engine->allocate(4096));
-    } catch (const HeapFull&) {
-    }
+        for (;;) pages.push_back(heap.engine->allocate(4096));
+    } catch (const HeapFull&) {}
     std::byte* block = heap.packed(40);
     BOOST_TEST(heap.engine->usable_size(block) == 48U);
     BOOST_TEST((heap.engine->deallocate(pages.back()) == FreeResult::freed));
@@ -182,11 +171,11 @@ BOOST_AUTO_TEST_CASE(a_place_that_no_packed_block_can_have_is_refused) {
     std::byte* block = heap.packed(40);
     std::byte* const page = block;
     const auto before = heap.copy();
-    BOOST_TEST(!heap.engine->allocate_at(page + 40, 40));        // aligned to 16: no slot
-    BOOST_TEST(!heap.engine->allocate_at(page + 48, 40, 8));     // off a slot
-    BOOST_TEST(!heap.engine->allocate_at(page + 4080, 40, 8));   // behind the last one
-    BOOST_TEST(!heap.engine->allocate_at(page + 96, 24, 8));     // another class's page
-    BOOST_TEST(!heap.engine->allocate_at(page, 40, 8));          // taken
+    BOOST_TEST(!heap.engine->allocate_at(page + 40, 40));       // aligned to 16: no slot
+    BOOST_TEST(!heap.engine->allocate_at(page + 48, 40, 8));    // off a slot
+    BOOST_TEST(!heap.engine->allocate_at(page + 4080, 40, 8));  // behind the last one
+    BOOST_TEST(!heap.engine->allocate_at(page + 96, 24, 8));    // another class's page
+    BOOST_TEST(!heap.engine->allocate_at(page, 40, 8));         // taken
     BOOST_TEST((heap.copy() == before));
     BOOST_TEST(heap.engine->allocate_at(page + 4040, 40, 8));
     BOOST_TEST(heap.engine->allocate_at(page + 4096 + 24, 24, 8));
@@ -198,15 +187,13 @@ BOOST_AUTO_TEST_CASE(a_packed_pair_of_calls_changes_at_most_32_bytes_beside_page
     for (const ByteCount bytes : packed_sizes) {
         Heap heap(1_MiB);
         std::vector<std::byte*> blocks;
-        for (unsigned i = 0; i < 20; ++i)
-            blocks.push_back(heap.packed(bytes));
+        for (unsigned i = 0; i < 20; ++i) blocks.push_back(heap.packed(bytes));
         const auto before = heap.copy();
         heap.engine->deallocate(blocks[7]);
         const auto between = heap.copy();
         const auto differ = [](const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
             std::size_t count = 0;
-            for (std::size_t i = 0; i < a.size(); ++i)
-                count += a[i] != b[i] ? 1 : 0;
+            for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1 : 0;
             return count;
         };
         BOOST_TEST(differ(before, between) == 1U);
@@ -229,8 +216,10 @@ BOOST_AUTO_TEST_CASE(check_finds_each_contradiction_of_a_packed_page) {
     const auto begins = [](const std::string& text, const char* expected) { return text.rfind(expected, 0) == 0; };
     BOOST_TEST(damage_of([](layout::PackedLine&) {}) == "");
     for (const std::uint32_t bytes : {0U, 8U, 16U, 32U, 48U, 136U, 0xFFFF'FFF8U})
-        BOOST_TEST(begins(damage_of([bytes](layout::PackedLine& l) { l.slot_bytes = bytes; }), "a page of packed blocks has slots of an impossible size"));
-    BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.occupied[1] |= std::uint64_t{1} << 38U; }), "a packed page has blocks behind its last slot"));  // slot 102
+        BOOST_TEST(
+            begins(damage_of([bytes](layout::PackedLine& l) { l.slot_bytes = bytes; }), "a page of packed blocks has slots of an impossible size"));
+    BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.occupied[1] |= std::uint64_t{1} << 38U; }),
+                      "a packed page has blocks behind its last slot"));  // slot 102
     BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.occupied[2] = 1; }), "a packed page has blocks behind its last slot"));
     BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.zero_word = 1; }), "padding of a packed page's line"));
     BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.zero[3] = 1; }), "padding of a packed page's line"));
