@@ -136,7 +136,12 @@ void HeapFile::join(std::shared_ptr<SnapshotParticipant> participant) {
     check_usable(false);
     TAIYEN_CHECK(participant_ == nullptr);
     participant_ = std::move(participant);
-    make_engine();  // an engine's observer is for life; what is lost with the old one are hints
+    try {
+        make_engine();  // an engine's observer is for life; what is lost with the old one are hints
+    } catch (...) {
+        participant_.reset();
+        throw;
+    }
 }
 
 void HeapFile::leave() noexcept {
@@ -420,6 +425,11 @@ std::vector<WrittenRange> HeapFile::written_ranges() const {
         }
     }
     return ranges;
+}
+
+bool HeapFile::differs_from_save() {
+    check_usable(false);
+    return !changed_pages(written_span_runs(), nullptr).empty();
 }
 
 bool HeapFile::metadata_is_sound() const {

@@ -56,6 +56,8 @@ public:
     std::uint64_t heal();
     /// The pages of the span that were written since the last save.
     std::vector<WrittenRange> written_ranges() const;
+    /// Whether a byte of the span is not as the newest save has it. Complexity: reads the pages that were written since the last save.
+    bool differs_from_save();
     /// Closes without saving. Throws: Error{still_in_use} after everything was closed; Error{scope_open}: nothing was closed.
     void close();
     /// Closes whatever the participant says; for destructors.

@@ -10,7 +10,7 @@ constexpr ByteCount reserved_min = ByteCount{1} << 30U;
 
 class AnnexMemory final : public HistoryMemory {
 public:
-    AnnexMemory(store::HeapFile& file, ByteCount bytes) : file_(file), capacity_(std::max(bytes, file.annex_bytes())) {
+    AnnexMemory(store::HeapFile& file, ByteCount bytes) : file_(file), capacity_(std::max({bytes, file.annex_bytes(), reserved_min})) {
         base_ = file.open_annex(file.annex_is_open() ? bytes : std::max(bytes, reserved_min));
     }
     std::byte* base() override { return base_; }

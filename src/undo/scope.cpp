@@ -70,8 +70,20 @@ undo::UndoService& UndoScope::open_service() const {
     return *service_;
 }
 
+namespace {
+
+/// A procedure that ended the scope which calls it would leave nobody to take back what it did.
+undo::UndoService& outside_calls(undo::UndoService& service) {
+    if (service.in_call()) {
+        throw Error(errc::scope_open, service.file()->path(), "a procedure can't end the scope that called it");
+    }
+    return service;
+}
+
+}  // namespace
+
 void UndoScope::commit() {
-    open_service().commit();
+    outside_calls(open_service()).commit();
     leave();
 }
 
@@ -80,7 +92,7 @@ void UndoScope::cancel() {
         return;
     }
     if (service_->file() != nullptr) {
-        open_service().cancel();
+        outside_calls(open_service()).cancel();
     } else {
         TAIYEN_CHECK(innermost == this);
     }

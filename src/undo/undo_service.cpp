@@ -112,7 +112,9 @@ void UndoService::apply_queued_frees() {
 }
 
 void UndoService::commit() {
-    open_file();
+    if (open_file().in_forked_child()) {
+        file_->check_usable(false);  // neither span nor history are mapped here
+    }
     TAIYEN_CHECK(!levels_.empty());
     if (levels_.size() > 1) {  // part of the outer scope from here on; its serials end with the outer one's
         levels_.pop_back();
@@ -178,7 +180,7 @@ void UndoService::about_to_write(HeapOffset offset, ByteCount length) {
 }
 
 void UndoService::before_save() {
-    if (!levels_.empty()) {
+    if (!levels_.empty() || in_call_) {
         throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before saving");
     }
     collect_implicit();
@@ -214,7 +216,7 @@ void UndoService::saved() noexcept {
 }
 
 void UndoService::before_close() {
-    if (!levels_.empty()) {
+    if (!levels_.empty() || in_call_) {
         throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before closing");
     }
 }

@@ -43,6 +43,8 @@ public:
     void commit();
     void cancel() noexcept;
     std::size_t depth() const noexcept { return levels_.size(); }
+    /// Whether a procedure is at work.
+    bool in_call() const noexcept { return in_call_; }
     void touch(const void* address, ByteCount bytes);
     void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments);
     /// Null: the heap is gone.

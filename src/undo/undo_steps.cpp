@@ -111,18 +111,19 @@ void UndoService::attach(const UndoOptions& options) {
     }
     drop_uncaptured();
     (void)lent_.begin(1);
+    const bool changed = options.persistent && file_->differs_from_save();
     auto memory = options.persistent ? annex_history_memory(*file_, options.bytes) : anonymous_history_memory(options.bytes);
-    HistoryMemory& place = *memory;
     try {
         history_ = UndoHistory::resume(memory);
         if (history_ && history_->undoable() + history_->redoable() != 0) {
             (void)history_->cursor_id();
+            if (changed) {
+                throw Error(errc::history_conflict, "the heap was changed before its history was attached, and the history's steps don't know of that");
+            }
         }
     } catch (const Error& error) {
+        UndoHistory::erase(memory ? *memory : history_->memory());  // resuming moves it
         history_.reset();
-        if (memory) {
-            UndoHistory::erase(place);
-        }
         throw Error(static_cast<errc>(error.code().value()), file_->path(), error.offset(),
                     std::string(error.what()) + "; it is given up with the next save, attach again to begin a new one");
     }
@@ -168,15 +169,26 @@ void UndoService::collect_implicit() {
 
 /// The open scope's changes become a step.
 void UndoService::keep_step() {
+    // All memory first, so that nothing can go wrong with what was cut, but the audit.
+    std::vector<Piece> pieces;
+    if (history_) {
+        pieces.reserve(segments_.size() + 1);
+    }
+    segments_.reserve(segments_.size() + 1);
     cut_.clear();
     recorder_->cut(cut_);
     if (file_->audit() == Audit::scope) {
-        recorder_->audit();
+        try {
+            recorder_->audit();
+        } catch (...) {
+            segments_.emplace_back();  // still the scope's: it can be cancelled, or kept later
+            std::swap(segments_.back().changes, cut_);
+            throw;
+        }
     }
     if (!history_) {
         return;
     }
-    std::vector<Piece> pieces;
     bool previous_is_call = true;
     const auto add = [&](const ChangeSet& changes, bool call) {
         if (!changes.empty()) {
@@ -475,10 +487,15 @@ void UndoService::run_call(const Call& call, Direction direction, ChangeSet& cha
         throw_conflict(Error::no_offset, text(back ? "its inverse did not restore the bytes that were there before the call" : "called again it gave other bytes than the first time"));
     }
     bool elsewhere = false;
-    for (const layout::CallRun& run : changed_pages(changes)) {
-        bool inside = false;
-        for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) { inside = inside || (run.first >= first && run.first + run.count <= first + count); });
-        elsewhere = elsewhere || !inside;
+    try {
+        for (const layout::CallRun& run : changed_pages(changes)) {
+            bool inside = false;
+            for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) { inside = inside || (run.first >= first && run.first + run.count <= first + count); });
+            elsewhere = elsewhere || !inside;
+        }
+    } catch (...) {
+        recorder_->apply(changes, Direction::backward);
+        throw;
     }
     recorder_->reserve_for(changes);
     if (elsewhere) {

@@ -170,9 +170,12 @@ BOOST_AUTO_TEST_CASE(a_stored_call_runs_in_a_later_process_where_the_heap_is_ope
 BOOST_AUTO_TEST_CASE(a_changed_page_under_a_call_is_a_conflict) {
     call("reverse", "matrix");
     heap->snapshot();
-    reopen();
-    matrix()[100] = -1;  // before the history is attached
+    PersistentOptions options = small_heap();
+    options.capture = Capture::declared;
+    heap.reset();
+    heap.emplace(open_only, path, options);
     heap->attach_undo();
+    matrix()[100] = -1;  // and told nobody
     const auto before = content();
     BOOST_TEST(throws(errc::history_conflict, [&] { heap->undo(); }));
     BOOST_TEST((content() == before));

@@ -26,9 +26,10 @@ public:
 
     // Undo; defined in room undo. From `attach_undo` on every change of the heap is part of a step: that of its UndoScope, or an implicit, unnamed one for what was stored
     // outside scopes (made by the next scope, undo, redo or snapshot).
-    /// Attaches a history: the one that the heap has, else a new one. Attach before changing anything: changes since the last save are in no step. The first save of a heap that
-    /// was opened without attaching ends its history. On a heap with a history attached: nothing happens.
-    /// Throws: Error{read_only | not_instrumented | scope_open | corrupt (the stored history is damaged: it is given up, attaching again makes a new one)}, HeapFull, std::bad_alloc.
+    /// Attaches a history: the one that the heap has, else a new one. Attach before changing anything: the steps of a stored history know nothing of changes made since the last
+    /// save. The first save of a heap that was opened without attaching ends its history. On a heap with a history attached: nothing happens.
+    /// Throws: Error{read_only | not_instrumented | scope_open | corrupt (the stored history is damaged) | history_conflict (the heap was changed before its history was
+    /// attached): the stored history is given up, attaching again makes a new one}, HeapFull, std::bad_alloc.
     void attach_undo();
     void attach_undo(const UndoOptions& options);
     /// Whether a history is attached and lives. Not any more: it was full, or damaged (`last_error`).
