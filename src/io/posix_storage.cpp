@@ -142,6 +142,7 @@ public:
         descriptor_.reset();
         direct_read_.descriptor.reset();
         direct_write_.descriptor.reset();
+        direct_durable_.descriptor.reset();
     }
 
     /// The name that stands in for "no name yet" and goes with this object.
@@ -192,6 +193,13 @@ public:
 
     void write(std::span<const std::byte> bytes, std::uint64_t offset) override { write_all(writable_number(), bytes, offset); }
 
+    void write_direct(std::span<const std::byte> bytes, std::uint64_t offset) override {
+        check_direct(bytes.data(), bytes.size(), offset);
+        const int buffered = writable_number();
+        const int direct = direct_number(direct_write_, O_RDWR | O_DIRECT);
+        write_all(direct >= 0 ? direct : buffered, bytes, offset);
+    }
+
     void start_writing(std::uint64_t offset, ByteCount length) noexcept override {
         if (!forked_) {
             ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WRITE);
@@ -201,7 +209,7 @@ public:
     void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) override {
         check_direct(bytes.data(), bytes.size(), offset);
         const int buffered = writable_number();
-        const int direct = direct_number(direct_write_, O_RDWR | O_DIRECT | O_DSYNC);
+        const int direct = direct_number(direct_durable_, O_RDWR | O_DIRECT | O_DSYNC);
         if (direct >= 0) {
             write_all(direct, bytes, offset);
             return;
@@ -432,6 +440,7 @@ private:
     mutable std::mutex direct_mutex_;
     mutable DirectDescriptor direct_read_;
     mutable DirectDescriptor direct_write_;
+    mutable DirectDescriptor direct_durable_;
 };
 
 void ForkGuard::remove(PosixFile& file) noexcept {

@@ -70,6 +70,8 @@ public:
 
     /// Buffered write of all bytes. Throws: Error{no_space | io_error}. Durability: none before `sync`.
     virtual void write(std::span<const std::byte> bytes, std::uint64_t offset) = 0;
+    /// As `write`, past the page cache where the file system can: for much that nobody reads soon. Durability: none before `sync`. Requires: direct_alignment.
+    virtual void write_direct(std::span<const std::byte> bytes, std::uint64_t offset) { write(bytes, offset); }
     /// Hint: the device may begin to write what `write` left in the page cache of this range. Never fails, never waits, makes nothing durable: `sync` still does, and
     /// reports what went wrong.
     virtual void start_writing(std::uint64_t, ByteCount) noexcept {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
@@ -295,6 +296,13 @@ void HeapFile::checkpoint() {
     }
     durable_step("bringing the files up to date", [&] {
         const auto install = [&](PageFile& file, bool late) {
+            PageNumber first_hole{};
+            std::uint64_t holes = 0;
+            const auto punch = [&] {
+                if (holes != 0) {
+                    file.punch_pages(first_hole, std::exchange(holes, 0));
+                }
+            };
             for (const auto& [number, page] : pending_) {
                 if ((planted(Bug::annex_after_data_sync) && &file != &*backing_ && sequence_of(PageNumber{number}) == Sequence::annex) != late) {
                     continue;
@@ -303,10 +311,15 @@ void HeapFile::checkpoint() {
                     file.write_pages({number}, page.image.span());
                 } else if (!page.punch) {
                     file.write_zero_pages({number}, 1);
+                } else if (holes != 0 && number == first_hole.value + holes) {
+                    ++holes;
                 } else {
-                    file.punch_pages({number}, 1);
+                    punch();
+                    first_hole = {number};
+                    holes = 1;
                 }
             }
+            punch();
         };
         install(*backing_, false);
         if (data_) {
@@ -431,6 +444,9 @@ void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
     head.stage_digest = stage_digest(entries, table_.heap());
     io::File& stage = ring_->file();
     const ByteCount entries_bytes = stage_entries_bytes(entries.size());
+    const AlignedBuffer listed(entries_bytes);
+    std::memset(listed.data(), 0, listed.size());
+    std::memcpy(listed.data(), entries.data(), entries.size() * sizeof(SavedPage));
     try {
         stage.allocate(head.stage_offset, entries_bytes + imaged.size() * page_bytes);
     } catch (...) {
@@ -438,8 +454,9 @@ void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
         throw;
     }
     durable_step("saving", [&] {
+        // Past the page cache: nobody reads the stage before it is cut off, unless there is a crash.
         const AlignedBuffer batch(batch_bytes);
-        stage.write(std::as_bytes(std::span(entries)), head.stage_offset);
+        stage.write_direct(listed.span(), head.stage_offset);
         for (std::size_t i = 0; i < imaged.size();) {
             const std::size_t count = std::min(imaged.size() - i, batch_bytes / page_bytes);
             for (std::size_t k = 0; k < count; ++k) {
@@ -450,8 +467,7 @@ void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
                                 "a page was changed by another thread during the save; stop all stores while saving");
                 }
             }
-            stage.write(batch.first(count * page_bytes), head.stage_offset + entries_bytes + i * page_bytes);
-            stage.start_writing(head.stage_offset + entries_bytes + i * page_bytes, count * page_bytes);
+            stage.write_direct(batch.first(count * page_bytes), head.stage_offset + entries_bytes + i * page_bytes);
             i += count;
         }
         if (!planted(Bug::stage_without_sync)) {

@@ -99,6 +99,22 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(allocating_grows_the_file_and_keeps_its_bytes, Dis
     BOOST_TEST(file->info().size_bytes == 64_KiB);
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(what_is_written_directly_and_through_the_page_cache_is_one_file, Disk, Disks) {
+    Disk disk;
+    const auto file = disk.storage().create(disk.path("a"));
+    file->write(repeated(20'000, 1), 0);
+    file->write_direct(filled(8192, 2).span(), 4096);
+    file->write(repeated(100, 3), 8192);
+    file->write_direct(filled(4096, 4).span(), 32'768);  // behind the end
+    file->sync();
+    auto expected = repeated(36'864, 0);
+    std::fill_n(expected.begin(), 20'000, std::byte{1});
+    std::fill_n(expected.begin() + 4096, 8192, std::byte{2});
+    std::fill_n(expected.begin() + 8192, 100, std::byte{3});
+    std::fill_n(expected.begin() + 32'768, 4096, std::byte{4});
+    BOOST_TEST((content(*file) == expected));
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_punched_range_reads_as_zeros_and_the_size_stays, Disk, Disks) {
     Disk disk;
     const auto file = disk.storage().create(disk.path("a"));
