@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(span_and_annex_grow_in_any_order_without_moving_anything) {
     const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 31;
     BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
     std::mt19937_64 random(seed);
-    for (int life = 0; life < 300; ++life) {
+    for (int life = 0; life < 15; ++life) {
         FileLayout layout;
         Extents extents{64_KiB, 0};
         std::map<std::uint64_t, std::uint64_t> before;
