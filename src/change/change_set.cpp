@@ -75,7 +75,7 @@ std::size_t ChangeSetView::size_before(std::size_t end) const { return word_at(b
 
 std::size_t ChangeSetView::size_at(std::size_t at) const {
     const auto payload = bytes_.subspan(at + sizeof(EntryHead));
-    return sizeof(EntryHead) + round_up(*payload_bytes(head_at(bytes_, at), payload), 8) + trailer_bytes;
+    return sizeof(EntryHead) + round_up(*payload_bytes(head_at(bytes_, at), payload), 8) + trailer_bytes;  // NOLINT(bugprone-unchecked-optional-access): a set is proven first
 }
 
 Entry ChangeSetView::entry_at(std::size_t at) const {

@@ -47,7 +47,7 @@ void add_changed_ranges(ChangeSet& out, HeapOffset where, const std::byte* befor
                 begin = line + first;
             }
             end = line + first + count;
-            left = first + count == line_bytes ? 0 : left & (~std::uint64_t{0} << (first + count));
+            left &= left + (std::uint64_t{1} << first);  // without its lowest run of ones
         }
     }
     add();

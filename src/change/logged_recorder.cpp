@@ -117,7 +117,7 @@ void LoggedRecorder::cut(ChangeSet& out) {
     const ByteCount size = out.size();
     try {
         if (shadow_) {
-            add_audited_changes(out);
+            add_audited_changes(out, *shadow_);
         } else {
             add_changes(out);
         }
@@ -129,16 +129,16 @@ void LoggedRecorder::cut(ChangeSet& out) {
     ++counters_.cuts;
 }
 
-void LoggedRecorder::add_audited_changes(ChangeSet& out) {
+void LoggedRecorder::add_audited_changes(ChangeSet& out, AuditShadow& shadow) {
     ChangeSet changes;
     add_changes(changes);
     out.append(changes);
-    shadow_->follow(changes, Direction::forward);
+    shadow.follow(changes, Direction::forward);
     if (audit_ != Audit::scope) return;
     try {
-        shadow_->prove();
+        shadow.prove();
     } catch (...) {
-        shadow_->follow(changes, Direction::backward);
+        shadow.follow(changes, Direction::backward);
         throw;
     }
 }

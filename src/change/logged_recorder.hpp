@@ -70,7 +70,7 @@ private:
     void open(std::uint64_t page, std::uint64_t lines) noexcept;
     void open_run(std::uint64_t first_line, std::uint64_t count) noexcept;
     void add_changes(ChangeSet& out);
-    void add_audited_changes(ChangeSet& out);
+    void add_audited_changes(ChangeSet& out, AuditShadow& shadow);
     void clear() noexcept;
 
     const Capture mode_;

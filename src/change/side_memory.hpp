@@ -42,7 +42,7 @@ public:
         if (first >= last) return;
         try {
             vm::drop(data() + first, last - first);
-        } catch (const std::exception&) {
+        } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
             // It stays, with what it holds.
         }
     }
