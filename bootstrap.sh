@@ -151,7 +151,7 @@ case $command in
         demo=$(find build/demo/examples -type f -executable -name taiyen_cad_demo | head -n 1)
         printf '\n'
         "$demo" --out build/cad-demo
-        next_steps "Next: ./bootstrap.sh test, or read examples/cad and README.md."
+        next_steps "Next: $(dirname "$demo")/taiyen_cad build/cad-demo/library.tyn edits those drawings ('undo' works); ./bootstrap.sh test; examples/cad/README.md."
         ;;
     test)
         start_log

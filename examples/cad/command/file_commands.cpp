@@ -106,7 +106,7 @@ void run_info(Workplace& place, Arguments& arguments) {
               << "document   " << counted(file.document().drawings.size(), "drawing", "drawings") << ", "
               << counted(census_of(file.document()).entities(), "entity", "entities") << '\n'
               << "heap       " << stats.live_bytes << " bytes in " << counted(stats.live_blocks, "block", "blocks") << '\n'
-              << "unsaved    " << file.heap().dirty_bytes() << " bytes of pages\n"
+              << "unsaved    " << (file.changed ? file.heap().dirty_bytes() : 0) << " bytes of pages\n"
               << "history    " << history_text(file.heap()) << '\n';
 }
 

@@ -129,6 +129,44 @@ BOOST_AUTO_TEST_CASE(a_tab_offers_what_may_stand_there) {
     BOOST_TEST(complete(here.place, "use \"garden s").typed == "\"garden s");
 }
 
+BOOST_AUTO_TEST_CASE(what_was_exported_is_imported_again_and_pictures_are_written) {
+    PlaceInFolder here;
+    here.does("layer new walls 3");
+    here.does("add line 0,0 10,5 on walls");
+    here.does("add text 1,1 2 \"a shed\"");
+    const auto in_folder = [&](const char* name) { return as_typed((here.folder.path() / name).string()); };
+    here.does("export " + in_folder("shed.dxf"));
+    here.does("import " + in_folder("shed.dxf") + " \"shed again\"");
+    BOOST_TEST(here.place.drawing_in_use == "shed again");
+    BOOST_TEST(here.place.drawing().entities.size() == 2U);
+    BOOST_TEST(here.place.drawing().layers.contains("walls"));
+    BOOST_TEST(here.refuses("import " + in_folder("shed.dxf") + " shed"));
+    here.does("undo");
+    BOOST_TEST(here.place.drawing_if_any() == nullptr);
+    here.does("use shed");
+    here.does("export " + in_folder("shed.svg"));
+    here.does("export " + in_folder("shed.png"));
+    BOOST_TEST(fs::file_size(here.folder.path() / "shed.svg") > 0U);
+    BOOST_TEST(fs::file_size(here.folder.path() / "shed.png") > 0U);
+}
+
+BOOST_AUTO_TEST_CASE(info_tells_of_drawings_history_and_what_is_not_saved) {
+    PlaceInFolder here;
+    here.does("add line 0,0 1,1");
+    here.does("undo");
+    here.out.str({});
+    here.does("info");
+    const std::string told = here.out.str();
+    for (const char* part : {"a.tyn, with unsaved changes", "1 drawing, 0 entities", "2 steps, 1 of them undone"}) {
+        BOOST_TEST(told.find(part) != std::string::npos, part << " in:\n" << told);
+    }
+    here.does("save");
+    here.out.str({});
+    here.does("info");
+    BOOST_TEST(here.out.str().find("unsaved changes") == std::string::npos);
+    BOOST_TEST(here.out.str().find("unsaved    0 bytes") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_turned_entity_lies_where_its_points_were_turned_to) {
     PlaceInFolder here;
     here.does("add line 10,0 20,0");
