@@ -14,6 +14,8 @@ namespace {
 /// This thread's innermost scope, of whatever heap.
 thread_local constinit UndoScope* innermost = nullptr;
 
+[[noreturn]] void throw_inner_open(const store::HeapFile& file) { throw Error(errc::scope_open, file.path(), "an inner scope is open; end it first"); }
+
 }  // namespace
 
 UndoScope::UndoScope(SnapshotHeap& heap, std::string_view name) : exceptions_(std::uncaught_exceptions()) {
@@ -37,7 +39,7 @@ UndoScope::~UndoScope() {
         return;
     }
     TAIYEN_CHECK(innermost == this);  // scopes end in reverse order, on their own thread
-    if (service_->file() != nullptr) {
+    if (service_->file() != nullptr && !service_->file()->in_forked_child()) {  // a child has the scope's object, not its heap
         if (std::uncaught_exceptions() > exceptions_) {
             service_->cancel();
         } else {
@@ -64,8 +66,9 @@ undo::UndoService& UndoScope::open_service() const {
     if (service_->file() == nullptr) {
         throw Error(errc::closed, "the scope's heap was closed, and what the scope did was not kept");
     }
+    service_->file()->check_usable(true);  // Error{forked | poisoned}
     if (innermost != this || service_->depth() != depth_) {
-        throw Error(errc::scope_open, service_->file()->path(), "an inner scope is open; end it first");
+        throw_inner_open(*service_->file());
     }
     return *service_;
 }
@@ -91,8 +94,11 @@ void UndoScope::cancel() {
     if (!service_) {
         return;
     }
-    if (service_->file() != nullptr) {
-        outside_calls(open_service()).cancel();
+    if (service_->file() != nullptr && !service_->file()->in_forked_child()) {
+        if (innermost != this || service_->depth() != depth_) {
+            throw_inner_open(*service_->file());
+        }
+        outside_calls(*service_).cancel();
     } else {
         TAIYEN_CHECK(innermost == this);
     }

@@ -124,6 +124,7 @@ private:
     void apply_step(const StepView& step, change::Direction direction);
     void ensure_mapped(const change::ChangeSetView& changes);
     Call parse_call(const change::ChangeSetView& segment) const;
+    /// Throws: what it changed is in `changes`, for the caller to take back.
     void run_call(const Call& call, change::Direction direction, change::ChangeSet& changes);
     void run(const ErasedProcedure& procedure, std::span<const std::byte> arguments);
     std::uint64_t digest(std::span<const std::byte> runs) const;

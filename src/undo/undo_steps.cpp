@@ -70,7 +70,7 @@ auto UndoService::on_history(F&& action) {
             throw;
         }
         const Error told(errc::corrupt, open_file().path(), error.offset(),
-                         std::string(error.code() == errc::corrupt ? "the undo history is damaged and was given up; the heap itself is not concerned, attach a new history to go on" : ""));
+                         std::string(error.what()) + "; the history was given up, the heap itself is not concerned: attach a new history to go on");
         end(errc::corrupt, told.what());
         throw told;
     }
@@ -210,8 +210,8 @@ void UndoService::keep(const NewStep& step) noexcept {
             end(errc::history_full, history_->circular() ? "a step was larger than the whole undo history, which ended with it; the heap goes on, attach a larger history to go on undoing"
                                                          : "the undo history is full and ended; the heap goes on, attach a larger or a circular history to go on undoing");
         }
-    } catch (const std::exception& error) {
-        end(errc::corrupt, error.what());
+    } catch (const Error& error) {
+        end(static_cast<errc>(error.code().value()), std::string("the undo history could not take a step and ended; the heap goes on: ") + error.what());
     }
 }
 
@@ -299,6 +299,9 @@ void UndoService::apply_step(const StepView& step, Direction direction) {
             }
         }
     } catch (...) {
+        if (done < segments.size() && !called[done].empty()) {
+            recorder_->apply(called[done], Direction::backward);  // a call that ran, and was refused for what it did
+        }
         while (done-- > 0) {
             if (is_call(segments[done])) {
                 recorder_->apply(called[done], Direction::backward);
@@ -480,26 +483,18 @@ void UndoService::run_call(const Call& call, Direction direction, ChangeSet& cha
         throw;
     }
     recorder_->end_scope();
+    recorder_->reserve_for(changes);
     const bool same = !engine_wrote_ && digest(call.runs) == (back ? call.digest_before : call.digest_after);
     if (!same) {
-        recorder_->reserve_for(changes);
-        recorder_->apply(changes, Direction::backward);
         throw_conflict(Error::no_offset, text(back ? "its inverse did not restore the bytes that were there before the call" : "called again it gave other bytes than the first time"));
     }
     bool elsewhere = false;
-    try {
-        for (const layout::CallRun& run : changed_pages(changes)) {
-            bool inside = false;
-            for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) { inside = inside || (run.first >= first && run.first + run.count <= first + count); });
-            elsewhere = elsewhere || !inside;
-        }
-    } catch (...) {
-        recorder_->apply(changes, Direction::backward);
-        throw;
+    for (const layout::CallRun& run : changed_pages(changes)) {
+        bool inside = false;
+        for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) { inside = inside || (run.first >= first && run.first + run.count <= first + count); });
+        elsewhere = elsewhere || !inside;
     }
-    recorder_->reserve_for(changes);
     if (elsewhere) {
-        recorder_->apply(changes, Direction::backward);
         throw_conflict(Error::no_offset, text("it changed pages that it did not change the first time"));
     }
 }

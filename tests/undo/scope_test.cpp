@@ -2,6 +2,9 @@
 
 #include <thread>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <boost/test/unit_test.hpp>
 
 #include "undo/undo_fixture.hpp"
@@ -201,6 +204,26 @@ BOOST_AUTO_TEST_CASE(a_step_that_can_not_be_kept_is_taken_back_and_told) {
         scope.commit();
     }
     BOOST_TEST(values() == (Values{1, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(a_forked_child_leaves_the_parents_scope_alone) {
+    heap->attach_undo();
+    std::optional<UndoScope> scope(std::in_place, *heap, "parent");
+    numbers().push_back(1);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool refused = throws(errc::forked, [&] { scope->commit(); });
+        scope.reset();
+        heap.reset();
+        ::_exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(status == 0);
+    scope.reset();
+    BOOST_TEST(values() == Values{1});
+    BOOST_TEST(heap->undo());
+    BOOST_TEST(values() == Values{});
 }
 
 BOOST_AUTO_TEST_CASE(a_read_only_heap_has_no_scopes) {
