@@ -309,10 +309,11 @@ void PageRecorder::restore() noexcept {
     });
 }
 
-void PageRecorder::open_all(const ChangeSetView& changes, Direction direction) noexcept {
+bool PageRecorder::open_all(const ChangeSetView& changes, Direction direction) noexcept {
     std::optional<Range> joined;
+    bool all = true;
     const auto open_joined = [&] {
-        if (joined) TAIYEN_CHECK(open(*joined));
+        if (joined && !open(*joined)) all = false;
     };
     changes.for_each(direction, [&](const Entry& entry) {
         if (entry.kind == EntryKind::procedure || (entry.kind == EntryKind::zeroed_run && direction == Direction::backward)) return;
@@ -326,12 +327,20 @@ void PageRecorder::open_all(const ChangeSetView& changes, Direction direction) n
         joined = range;
     });
     open_joined();
+    return all;
+}
+
+void PageRecorder::reserve_for(const ChangeSetView& changes) {
+    if (!active_ || core_.in_forked_child()) return;
+    const Guard guard(*this);
+    // As far as it got, pages stay open: their twins are right.
+    if (!open_all(changes, Direction::forward)) throw HeapFull(changes.bytes().size(), 0, HeapFull::Cause::address_space);
 }
 
 void PageRecorder::apply(const ChangeSetView& changes, Direction direction) noexcept {
     if (core_.in_forked_child()) return;
     const Guard guard(*this);
-    open_all(changes, direction);
+    TAIYEN_CHECK(open_all(changes, direction));
     const auto for_each_written = [&](auto&& visit) {
         changes.for_each(direction, [&](const Entry& entry) {
             const bool writes = entry.kind != EntryKind::procedure && (entry.kind != EntryKind::zeroed_run || direction == Direction::forward);

@@ -53,7 +53,8 @@ public:
     bool certainly_unchanged() const override { return open_.count() == 0; }
     void restore() noexcept override;
     void apply(const ChangeSetView& changes, Direction direction) noexcept override;
-    void reserve_for(const ChangeSetView&) override {}
+    /// Opens the pages, which the system may refuse. Throws: HeapFull{address_space}.
+    void reserve_for(const ChangeSetView& changes) override;
     void extended(ByteCount from, ByteCount to) override;
     void audit() const override;
     RecorderCounters counters() const override;
@@ -83,7 +84,8 @@ private:
     void copy_twins(Range range) noexcept;
     void mark_used(Page page) noexcept;
     bool is_first_use(Page page) const noexcept;
-    void open_all(const ChangeSetView& changes, Direction direction) noexcept;
+    /// False: the system refused to open all of them.
+    [[nodiscard]] bool open_all(const ChangeSetView& changes, Direction direction) noexcept;
     void settle_twins(const ChangeSetView& changes);
     /// Closes every open page that `keeps(page)` doesn't keep.
     template <class F>

@@ -1,9 +1,11 @@
 // What goes wrong around scopes and steps: no memory, forks, procedures that meddle, changes that no step knows.
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 
 #include <boost/test/unit_test.hpp>
 
@@ -239,6 +241,43 @@ BOOST_AUTO_TEST_CASE(a_forked_child_leaves_scopes_without_doing_anything) {
     heap->undo();
     BOOST_TEST(values() == Values{1});
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+BOOST_AUTO_TEST_CASE(a_limit_on_the_process_data_refuses_an_undo_and_changes_nothing) {
+    constexpr std::size_t bytes = std::size_t{6} << 20U;
+    std::byte* block = nullptr;
+    {
+        UndoScope scope(*heap, "large");
+        block = static_cast<std::byte*>(heap->allocate(bytes));
+        std::memset(block, 1, bytes);
+    }
+    for (int i = 0; i < 70; ++i) UndoScope scope(*heap, "nothing");  // its pages are protected again
+    for (int i = 0; i < 70; ++i) heap->undo();
+    std::size_t data = 0;
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;) {
+        if (word == "VmData:") status >> data;
+    }
+    rlimit before{};
+    ::getrlimit(RLIMIT_DATA, &before);
+    rlimit scarce = before;
+    scarce.rlim_cur = (data + 2048) * 1024;
+    ::setrlimit(RLIMIT_DATA, &scarce);
+    bool refused = false;
+    try {
+        heap->undo();
+    } catch (const HeapFull&) {
+        refused = true;
+    }
+    ::setrlimit(RLIMIT_DATA, &before);
+    BOOST_TEST(refused);
+    BOOST_TEST((block[0] == std::byte{1} && block[bytes - 1] == std::byte{1}));
+    BOOST_TEST(heap->undo_name() == "large");
+    BOOST_TEST(heap->undo());
+    BOOST_TEST(heap->usable_size(block) == 0U);
+    BOOST_TEST(heap->verify().ok());
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(a_procedure_can_not_end_its_scope_save_or_close) {
     static UndoFixture* fixture = nullptr;
