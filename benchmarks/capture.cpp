@@ -8,6 +8,7 @@
 #include <taiyen/base/capture.hpp>
 
 #include "change/instrumented.hpp"
+#include "change/instrumented.hpp"
 #include "change/recorder.hpp"
 #include "harness.hpp"
 #include "heaps.hpp"
@@ -194,6 +195,7 @@ void bulk(const bench::Options& options, const bench::Folder& folder) {
 
 int run(const bench::Options& options) {
     bench::print_head(options, "The cost of capture");
+    taiyen::change::register_instrumented_code();  // this program calls the hooks by hand
     const bench::Folder folder(options.folder());
     const std::string& part = options.text("--part");
     if (part == "all" || part == "steady") {

@@ -176,7 +176,20 @@ void PageRecorder::copy_twins(Range range) noexcept {
     }
 }
 
+PageRecorder::Range PageRecorder::within_budget(Range range) const noexcept {
+    const std::uint64_t runs = runs_in_process.load(std::memory_order_relaxed);
+    if (runs < runs_max_ / 2) return range;
+    const std::uint64_t width = runs < runs_max_ * 3 / 4 ? 8 : runs < runs_max_ * 7 / 8 ? 64 : 512;
+    Range wide{range.first / width * width, std::min<Page>(mapped_pages(), round_up(range.end, width))};
+    if (runs < runs_max_ || runs_ == 0) return wide;
+    // No further run: on to the next open page, above or else below.
+    if (const auto after = open_.next(range.first)) return {wide.first, std::max(wide.end, *after)};
+    for (std::uint64_t step = width; wide.first > 0 && open_.next(wide.first).value_or(range.first) >= range.first; step *= 2) wide.first -= std::min<Page>(wide.first, step);
+    return wide;
+}
+
 bool PageRecorder::open(Range range) noexcept {
+    range = within_budget(range);
     copy_twins(range);
     if (vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, true)) return true;
     // No mapping to be had for a page on its own: a wider window joins others.
@@ -189,18 +202,6 @@ bool PageRecorder::open(Range range) noexcept {
 }
 
 PageRecorder::Range PageRecorder::window_for(Page page) const noexcept {
-    const std::uint64_t runs = runs_in_process.load(std::memory_order_relaxed);
-    if (runs >= runs_max_ / 2) {
-        const std::uint64_t width = runs < runs_max_ * 3 / 4 ? 8 : runs < runs_max_ * 7 / 8 ? 64 : 512;
-        Range window{page / width * width, std::min<Page>(mapped_pages(), (page / width + 1) * width)};
-        // No further run: on to the next open page, if this heap has one.
-        if (runs >= runs_max_ && runs_ != 0) {
-            const auto after = open_.next(page);
-            for (std::uint64_t wider = width; !after && open_.next(window.first).value_or(page) >= page && window.first > 0; wider *= 2) window.first = page / wider * wider;
-            if (after) window.end = std::max(window.end, *after);
-        }
-        return window;
-    }
     if (const std::uint64_t before = open_.run_before(page, window_max); before != 0) {
         const Page end = std::min<Page>(page + before, mapped_pages());
         return {page, std::min(end, open_.next(page).value_or(end))};
@@ -223,7 +224,8 @@ bool PageRecorder::on_fault(void* address) noexcept {
     ++counters_.faults;
     mark_used(page);
     // Open already: another thread was quicker.
-    return open(open_.contains(page) ? Range{page, page + 1} : window_for(page));
+    if (open_.contains(page)) return vm::try_protect(page_at(page), page_bytes, true) || open({page, page + 1});
+    return open(window_for(page));
 }
 
 void PageRecorder::about_to_write(HeapOffset offset, ByteCount length) {
@@ -291,7 +293,11 @@ void PageRecorder::settle_twins(const ChangeSetView& changes) {
         std::memcpy(twins_.data() + entry.where.value, span() + entry.where.value, entry.length);
     });
     if (very_many) {
-        close_except([this](Page page) { return (use_of(page) & scope_mask) == scope_ ? !is_first_use(page) : scope_ - (use_of(page) & scope_mask) < scopes_kept; });
+        const auto used_before = [this](Page page) {
+            const std::uint32_t last = use_of(page) & scope_mask;
+            return last == scope_ ? !is_first_use(page) : scope_ - last < scopes_kept;
+        };
+        close_except(used_before, [](Page) { return false; });
     }
 }
 
@@ -378,12 +384,23 @@ void PageRecorder::close_range(Range range) noexcept {
     }
 }
 
-template <class F>
-void PageRecorder::close_except(F&& keeps) noexcept {
+template <class Keeps, class MustKeep>
+void PageRecorder::close_except(Keeps&& keeps, MustKeep&& must_keep) noexcept {
+    // What is closed within windows splits them: too many lone pages can't stay.
+    std::uint64_t runs_kept = 0;
+    open_.for_each_run([&](Page first, Page end) {
+        bool kept_before = false;
+        for (Page page = first; page < end; ++page) {
+            const bool kept = keeps(page);
+            runs_kept += kept && !kept_before ? 1 : 0;
+            kept_before = kept;
+        }
+    });
+    const bool keep_any = runs_kept <= runs_max_ / 2;
     std::optional<Range> closing;
     open_.for_each_run([&](Page first, Page end) {
         for (Page page = first; page < end; ++page) {
-            if (!keeps(page)) {
+            if (!(keep_any && keeps(page)) && !must_keep(page)) {
                 closing = Range{closing ? closing->first : page, page + 1};
             } else if (closing) {
                 close_range(*closing);
@@ -414,10 +431,12 @@ void PageRecorder::close_unused() noexcept {
     std::uint64_t dropped = 0;
     for (std::uint32_t age = age_max + 1; age <= scopes_kept; ++age) dropped += pages_of_age[age];
     if (dropped == 0 && !very_many) return;
-    close_except([&](Page page) {
+    const auto is_recent = [&](Page page) {
         const std::uint32_t age = age_of(page);
         return age == 0 ? !very_many || !is_first_use(page) : age <= age_max;
-    });
+    };
+    // What no cut has seen yet stays open whatever its age.
+    close_except(is_recent, [this](Page page) { return std::memcmp(page_at(page), twin_at(page), page_bytes) != 0; });
 }
 
 void PageRecorder::give_back_twins() noexcept {

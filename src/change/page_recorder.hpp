@@ -16,7 +16,7 @@
 /// **Which pages stay open.** A page that is kept costs a comparison in each scope; one that is dropped costs a fault when it is used again, as much as some 60 comparisons. So a page stays
 /// open until it was unused for 63 scopes: never more than about twice the cost of knowing the future. Two bounds keep single scopes short:
 /// unused pages together may cost 128 comparisons per scope (or twice as many as the scope changed pages), youngest first; and of the pages of a scope that
-/// used more than 1024 for the first time only those stay that were used within the last 63 scopes, too. Pages opened by a window that nobody used are dropped at once.
+/// used more than 1024 for the first time only those stay that were used within the last 63 scopes, too. If what would stay is in too many pieces (half the budget of (I3)) nothing stays. Pages opened by a window that nobody used are dropped at once.
 /// **Sequential stores** open windows as long as the run of open pages before them, up to 256 pages: 1, 1, 2, 4 … The same downwards.
 /// **Very large scopes.** Their pages are closed by the cut, in runs, instead of getting up-to-date twins. Twins of closed pages are given back to the system when there are
 /// more than 4096 of them.
@@ -79,7 +79,9 @@ private:
     void grow_to(ByteCount mapped);
     void make_joinable();
     Range window_for(Page page) const noexcept;
-    /// Opens all pages of the range. False: the system refused.
+    /// The range, or a wider one when mappings become scarce.
+    Range within_budget(Range range) const noexcept;
+    /// Opens all pages of the range, and others when mappings are scarce. False: the system refused.
     bool open(Range range) noexcept;
     void copy_twins(Range range) noexcept;
     void mark_used(Page page) noexcept;
@@ -87,9 +89,9 @@ private:
     /// False: the system refused to open all of them.
     [[nodiscard]] bool open_all(const ChangeSetView& changes, Direction direction) noexcept;
     void settle_twins(const ChangeSetView& changes);
-    /// Closes every open page that `keeps(page)` doesn't keep.
-    template <class F>
-    void close_except(F&& keeps) noexcept;
+    /// Closes every open page that `must_keep(page)` doesn't keep, nor `keeps(page)` if what it keeps lies in few enough pieces.
+    template <class Keeps, class MustKeep>
+    void close_except(Keeps&& keeps, MustKeep&& must_keep) noexcept;
     void close_range(Range range) noexcept;
     void close_unused() noexcept;
     void give_back_twins() noexcept;

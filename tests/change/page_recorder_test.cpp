@@ -218,6 +218,20 @@ BOOST_AUTO_TEST_CASE(a_page_that_is_not_used_any_more_is_protected_again) {
     BOOST_TEST(recorder.counters().faults == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(a_scope_that_ends_without_a_cut_loses_nothing) {
+    CapturedCore core;
+    Recorder& recorder = core.capture(Capture::pages, Audit::scope);
+    const Image before = core.image();
+    for (int i = 0; i < 100; ++i) {
+        recorder.begin_scope();
+        if (i == 1) std::memset(core.base() + user, 1, 2000 * page_bytes);
+        recorder.end_scope();
+    }
+    ChangeSet set;
+    recorder.cut(set);
+    BOOST_TEST(same_bytes(set, difference(before, core.image())));
+}
+
 BOOST_AUTO_TEST_CASE(scopes_that_wander_do_not_drag_all_their_pages_along) {
     CapturedCore core(256U << 20U);
     Recorder& recorder = core.capture(Capture::pages);
@@ -297,7 +311,12 @@ BOOST_AUTO_TEST_CASE(scattered_stores_stay_within_the_budget_of_mappings) {
     recorder.end_scope();
     BOOST_TEST(recorder.counters().pages_hot == 0U);
     BOOST_TEST(mappings_of(core) <= 3U);
+    recorder.restore();
+    for (const std::uint64_t page : pages) recorder.touch({user + page * page_bytes}, 1);
+    BOOST_TEST(mappings_of(core) <= vm::mappings_max() / 4 + 10);
+    recorder.end_scope();
     recorder.apply(set, Direction::backward);
+    BOOST_TEST(mappings_of(core) <= vm::mappings_max() / 4 + 10);
     const std::byte* const first = core.base() + user;
     BOOST_TEST((std::find_if(first, first + (480U << 20U), [](std::byte b) { return b != std::byte{0}; }) == first + (480U << 20U)));
 }
