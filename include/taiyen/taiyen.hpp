@@ -5,8 +5,10 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/export.hpp>
+#include <taiyen/base/instrumented.hpp>
 #include <taiyen/base/report.hpp>
 #include <taiyen/base/units.hpp>
+#include <taiyen/change/read_from.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>

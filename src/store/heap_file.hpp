@@ -154,6 +154,7 @@ private:
     void write_tables(Generation generation);
     void write_headers();
     void fill_header(PageFile& file, bool clean);
+    void note_saved(const std::vector<vm::PageRun>& runs) noexcept;
     void drop_written(const std::vector<vm::PageRun>& runs);
     void give_back();
     /// Whether the pages that say what is free are as they were saved. Requires: no private copies.

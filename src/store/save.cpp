@@ -44,6 +44,7 @@ void HeapFile::save() {
         participant_->saved();
     }
     if (changed.empty()) {
+        note_saved(runs);
         return;
     }
     std::uint64_t written = 0;
@@ -55,6 +56,21 @@ void HeapFile::save() {
     if (ring_half_full || was_large || written - changed.size() > unchanged_pages_max) {
         checkpoint();
         drop_written(runs);
+    } else {
+        note_saved(runs);
+    }
+}
+
+/// What was written and is as saved all the same (changed back, undone) is not dirty, and needs no look at its base: its checksum has just been proven.
+void HeapFile::note_saved(const std::vector<vm::PageRun>& runs) noexcept {
+    try {
+        for (const vm::PageRun& run : runs) {
+            for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
+                saved_copies_.insert(page);
+            }
+        }
+    } catch (const std::bad_alloc&) {
+        // Then `dirty_bytes` counts pages that are not: the save itself is done.
     }
 }
 

@@ -104,6 +104,33 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(large_saves_and_many_small_ones_mix, Heap, Kinds) 
     }
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(what_was_changed_back_is_not_dirty_after_a_save, Heap, Kinds) {
+    ScratchDirectory dir;
+    Heap heap(create_only, dir / "a.tyn", small_heap());
+    fill_pages(heap, "block", 64U << 10U, 'a');
+    heap.snapshot();
+    heap.close();
+    Heap again(open_only, dir / "a.tyn", small_heap());
+    char* const block = find(again, "block");
+    block[0] = 'b';
+    block[0] = 'a';
+    BOOST_TEST(again.dirty_bytes() == page_bytes);
+    again.snapshot();  // nothing to save
+    BOOST_TEST(again.dirty_bytes() == 0U);
+    block[5 * page_bytes] = 'b';
+    block[9 * page_bytes] = 'b';
+    block[9 * page_bytes] = 'a';
+    again.snapshot();
+    BOOST_TEST(again.dirty_bytes() == 0U);
+    block[9 * page_bytes] = 'c';
+    BOOST_TEST(again.dirty_bytes() == page_bytes);
+    again.snapshot();
+    crash_copy(dir / "a.tyn", dir / "b.tyn");
+    again.close();
+    Heap recovered(open_only, dir / "b.tyn");
+    BOOST_TEST(find(recovered, "block")[9 * page_bytes] == 'c');
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_sees_the_newest_save_and_writes_nothing, Heap, Kinds) {
     ScratchDirectory dir;
     {
