@@ -22,6 +22,9 @@
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/parameters.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
+#include <taiyen/txn/read_lock.hpp>
+#include <taiyen/txn/transaction.hpp>
+#include <taiyen/txn/transactional_heap.hpp>
 #include <taiyen/undo/history.hpp>
 #include <taiyen/undo/procedure.hpp>
 #include <taiyen/undo/scope.hpp>

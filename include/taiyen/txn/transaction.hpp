@@ -1,0 +1,79 @@
+#pragma once
+/// Transaction: what happens between its construction and its commit is durable as a whole, or never happened.
+///
+/// One transaction writes at a time; its constructor waits for the one before it and for readers. `commit()` gives the heap to the next one before it waits for the disk, so
+/// threads that commit at the same time share one write. Destroyed uncommitted: rolled back; that allocates nothing and can't fail.
+/// A transaction opened within another of the same thread and heap is part of it: it lives and dies with the outer one. If it is rolled back, or ends by an exception, the outer one
+/// is doomed: its commit rolls back and throws errc::transaction_doomed.
+/// The innermost transaction's heap is the thread's current heap. A container outside the heap that existed before a transaction and was changed inside it is invalid after a
+/// rollback. A transaction may outlive its heap object: then it is over, and was rolled back.
+/// Thread rule: begins and ends on one thread, in reverse order.
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <taiyen/base/export.hpp>
+#include <taiyen/base/units.hpp>
+#include <taiyen/heap/access.hpp>
+#include <taiyen/txn/transactional_heap.hpp>
+
+namespace taiyen {
+
+class TAIYEN_EXPORT Transaction {
+public:
+    /// Throws: Error{closed | read_only | poisoned | forked | scope_open (this thread has a ReadLock on the heap: it would wait for itself; or a procedure is running) |
+    /// stray_write}, std::bad_alloc.
+    [[nodiscard]] explicit Transaction(TransactionalHeap& heap);
+    ~Transaction();
+    Transaction(const Transaction&) = delete;
+    Transaction& operator=(const Transaction&) = delete;
+
+    /// Ends the transaction and keeps its changes; returns its serial. A transaction that changed nothing gets none: the last one's is returned.
+    /// Durability: on return; with Durability::async at most `loss_window` later (`TransactionalHeap::wait_durable`). An inner transaction: with the outermost one's commit.
+    /// Throws: Error{transaction_doomed | foreign_pointer | uncaptured_store | closed | …}, std::bad_alloc, HeapFull: rolled back. Error{poisoned | io_error}: the log failed; whether the
+    /// transaction survives is known when the heap is opened again. Error{scope_open} (an inner transaction is) | Error{invalid_argument} (ended already): nothing happened.
+    Serial commit();
+    /// Ends the transaction and takes its changes back. Nothing happens if it ended already.
+    void rollback() noexcept;
+    /// The bytes are about to be changed by means that capture can't see: a system call that writes into the heap, any store with Capture::declared.
+    /// Throws: Error{closed | invalid_argument (not in the heap)}, std::bad_alloc.
+    void touch(void* address, std::size_t bytes);
+
+    bool is_open() const noexcept;
+
+private:
+    friend class txn::TransactionService;
+    txn::TransactionService& open_service() const;
+    void leave() noexcept;
+
+    std::shared_ptr<txn::TransactionService> service_;  ///< null: ended
+    Transaction* outer_ = nullptr;                      ///< the thread's innermost transaction before this one, of whatever heap
+    heap::HeapCore* current_before_ = nullptr;
+    std::size_t depth_ = 0;                             ///< 1: outermost of its heap
+};
+
+/// Runs `action`, with the transaction as its argument if it takes one: committed when it returns, rolled back when it throws. Returns what it returns.
+/// Durability and Throws: as Transaction::commit; and what `action` throws.
+template <class F>
+auto transact(TransactionalHeap& heap, F&& action) {
+    Transaction transaction(heap);
+    const auto run = [&]() -> decltype(auto) {
+        if constexpr (std::is_invocable_v<F&&, Transaction&>) {
+            return std::forward<F>(action)(transaction);
+        } else {
+            return std::forward<F>(action)();
+        }
+    };
+    if constexpr (std::is_void_v<decltype(run())>) {
+        run();
+        transaction.commit();
+    } else {
+        auto result = run();
+        transaction.commit();
+        return result;
+    }
+}
+
+}  // namespace taiyen

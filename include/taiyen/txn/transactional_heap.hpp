@@ -1,0 +1,68 @@
+#pragma once
+/// TransactionalHeap: a heap whose every change is part of a transaction: atomic, isolated, durable.
+///
+///   taiyen::TransactionalHeap heap(taiyen::open_or_create, "bank.tyn");
+///   {
+///       taiyen::Transaction tx(heap);
+///       heap.find_or_construct<taiyen::map<int, taiyen::string>>("accounts")[7] = "Ada";
+///       tx.commit();                                       // durable when it returns
+///   }
+///   taiyen::ReadLock lock(heap);                           // many readers, one writer
+///
+/// Beside the heap's file stands its log (`x.tyn.log`): a commit appends what changed, a thread of the heap brings the files up to date in the background and gives the log's
+/// room back, opening after a crash replays what the files don't hold. Nobody waits for that unless the log runs full.
+/// What the calls that change a heap (allocate, resize, construct, destroy, make …) do outside a transaction of the calling thread: throw errc::no_transaction. A store into the heap
+/// outside a transaction is a bug of the program; with Capture::pages it is reported where it happens, best effort.
+/// Protocol: src/txn/FORMAT.md; guide: doc/transactions.md.
+/// Thread rule: safe, the constructors, moving, close() and the destructor excepted; what lies in the heap is read under a ReadLock or in a transaction, and changed in a transaction.
+
+#include <filesystem>
+#include <memory>
+
+#include <taiyen/base/export.hpp>
+#include <taiyen/base/units.hpp>
+#include <taiyen/store/snapshot_heap.hpp>
+
+namespace taiyen {
+
+namespace txn {
+class TransactionService;  ///< the compiled engine behind transactions and the log
+}
+
+class TAIYEN_EXPORT TransactionalHeap : public SnapshotHeap {
+public:
+    /// Creates `path` and its log (prewritten, `log_capacity` bytes), and a data file if `data_file` names one. Durability: the empty heap is durable on return.
+    /// Throws: as ArchiveHeap; Error{not_instrumented} (Capture::stores, and no instrumented code is part of the program).
+    TransactionalHeap(create_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
+    /// Opens a heap of any kind; one without a log gets one. After a crash every transaction that was acknowledged is replayed first.
+    /// Throws: as ArchiveHeap; Error{log_missing} (the log of a heap that was not closed is gone), Error{missing_procedure} (the log calls a procedure that this program has not
+    /// registered): the files are untouched.
+    TransactionalHeap(open_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
+    TransactionalHeap(open_or_create_t, const std::filesystem::path& path, const PersistentOptions& options = {});
+    /// Opens for reading: what was committed is there, also after a crash; nothing at all is written.
+    TransactionalHeap(open_read_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
+    TransactionalHeap(TransactionalHeap&&) noexcept = default;
+    TransactionalHeap& operator=(TransactionalHeap&&) noexcept = default;
+    TransactionalHeap(const TransactionalHeap&) = delete;
+    TransactionalHeap& operator=(const TransactionalHeap&) = delete;
+    /// As close(); what fails is reported. An open transaction of this thread is rolled back, transactions and readers of other threads are waited for.
+    ~TransactionalHeap() = default;
+
+    /// The newest transaction that survives a power cut; 0: none was ever committed. Throws: Error{closed}.
+    Serial last_durable() const;
+    /// Returns when that transaction is durable. Throws: Error{poisoned} (it may be lost), Error{invalid_argument} (there is no such transaction yet).
+    void wait_durable(Serial serial) const;
+    /// Takes the bytes of the heap from the files and the log again, in place: for a program that knows that its memory was damaged. Everything committed stays, addresses too.
+    /// Throws: Error{scope_open | poisoned | corrupt}: the heap is poisoned if it can't be rebuilt. Complexity: reads the log and all pages written since opening.
+    void rebuild();
+
+    // Inherited, and what they mean here:
+    // snapshot()  brings the files up to everything committed before the call; transactions go on meanwhile. Not needed for durability. Throws: Error{scope_open}.
+    // close()     waits for other threads' transactions, then saves: opening is fast afterwards. Throws: Error{scope_open} if this thread has a transaction or a ReadLock.
+
+protected:
+    using SnapshotHeap::SnapshotHeap;
+    friend struct HeapAccess;
+};
+
+}  // namespace taiyen
