@@ -1,0 +1,91 @@
+#pragma once
+/// Groups: many small records in one record of the ring, so that threads that commit at the same time share one write.
+///
+/// While a group is being written the next one fills. Whoever waits first for an unwritten group, while no write is in flight, writes it (the leader, outside the mutex); the others wait.
+///
+/// (G1) A record is copied once: into the sectors of the group that will be written.
+/// (G2) Groups are written in the order of their serials, one at a time; `durable()` grows only after the write that it stands for has returned.
+/// (G3) After a failed write nobody is told that anything newer is durable: the log is poisoned, and `on_failure` has returned, before any waiter wakes.
+/// (G4) With a flusher, `append` returns only while the oldest record that isn't durable is younger than `Options::window` and all of them together take at most `Options::window_bytes`:
+///      that much can be lost, no more. A disk that is slower than the program slows the program down.
+/// (G5) Room in the ring is set aside by `append`: a record that was appended can be written without waiting for `release`.
+/// (G6) In the steady state nothing is allocated, and while nobody waits nobody is notified.
+/// Format: FORMAT.md, "Groups". Thread rule: safe, except that `append` needs the caller's lock (serials come in order) and `stop` ends it all.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include <taiyen/base/units.hpp>
+
+#include "log/group.hpp"
+#include "log/ring.hpp"
+
+namespace taiyen::log {
+
+class GroupLog {
+public:
+    struct Options {
+        ByteCount group_bytes_max = 1_MiB;         ///< a larger record gets a group of its own
+        std::chrono::microseconds window{10'000};  ///< with a flusher
+        ByteCount window_bytes = 4_MiB;            ///< with a flusher
+        bool flusher = false;                      ///< a thread of ours writes what nobody waits for
+        double pressure = 0.5;                     ///< the share of the ring in use from which on `on_pressure` is called
+    };
+
+    /// `last`: serial of the newest record that came before; the next one is its successor. Everything in the ring up to `ring->next()` counts as durable.
+    GroupLog(std::unique_ptr<Ring> ring, Serial last, const Options& options);
+    GroupLog(std::unique_ptr<Ring> ring, Serial last) : GroupLog(std::move(ring), last, Options()) {}
+    GroupLog(const GroupLog&) = delete;
+    GroupLog& operator=(const GroupLog&) = delete;
+    /// As `stop`.
+    ~GroupLog();
+
+    /// Set before the first `append`; called without locks of ours (but the caller of `append` may hold its own): it only signals.
+    std::function<void()> on_pressure;  ///< the ring has filled up: somebody should `release` soon
+    std::function<void()> on_failure;   ///< a write has failed; returns before any waiter wakes
+
+    /// Whether a record of this size can ever be appended: it takes at most half of the ring.
+    bool fits(ByteCount record_bytes) const;
+    /// Copies the record into the open group. Waits while the window is full, or until `release` makes room in the ring.
+    /// Requires: `serial` follows `appended()`; fits. Throws: Error{poisoned}, Error{closed} after `stop`, std::bad_alloc; then nothing was appended.
+    void append(Serial serial, std::span<const std::span<const std::byte>> pieces);
+
+    /// Returns when the record is durable; the first to wait writes. Throws: Error{poisoned}: whether it is durable is not known. Requires: serial ≤ appended().
+    void wait_durable(Serial serial);
+    Serial durable() const noexcept { return {durable_.load(std::memory_order_acquire)}; }
+    Serial appended() const noexcept { return {appended_.load(std::memory_order_acquire)}; }
+    bool poisoned() const noexcept { return poisoned_.load(std::memory_order_acquire); }
+
+    /// The end of the newest durable group.
+    struct Point {
+        Serial serial;
+        RingStart next;  ///< where the group of the next serial begins
+    };
+    Point durable_point() const;
+
+    /// Bytes of the ring that hold, or will hold, records that are still needed.
+    ByteCount used() const;
+    ByteCount capacity() const;
+    /// Everything before `position`, at most `durable_point().next.position`, may be overwritten from now on. Wakes who waits for room.
+    void release(std::uint64_t position);
+
+    /// Ends the flusher's thread. Whoever waits for room, and every later `append`, gets Error{closed}; what was appended can still be waited for.
+    void stop() noexcept;
+
+    io::File& file() const;
+    const RingIdentity& identity() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+    std::atomic<std::uint64_t> appended_;
+    std::atomic<std::uint64_t> durable_;
+    std::atomic<bool> poisoned_{false};
+};
+
+}  // namespace taiyen::log

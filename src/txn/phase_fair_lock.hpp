@@ -1,0 +1,61 @@
+#pragma once
+/// One writer, many readers, nobody starves: readers and writers take turns in phases.
+///
+/// Algorithm: PF-T of B. Brandenburg and J. Anderson, "Spin-based reader-writer synchronization for multiprocessor real-time systems" (Real-Time Systems 46, 2010); here a thread that has spun for a
+/// moment sleeps in the kernel.
+/// (P1) A reader that finds a writer there waits for that one writer only: when it unlocks, all readers that have come meanwhile enter, before the next writer.
+/// (P2) A writer waits for the readers that were there before it, and for the writers before it (first come, first served), and no longer.
+/// (P3) While no writer is there, a reader's way in, and its way out, is one atomic operation each. Nobody is notified while nobody waits.
+/// Not recursive: a thread that holds it for reading and asks again may wait for a writer that waits for it. Thread rule: safe. Fewer than 2^24 readers at once.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace taiyen::txn {
+
+class PhaseFairLock {
+public:
+    PhaseFairLock() = default;
+    PhaseFairLock(const PhaseFairLock&) = delete;
+    PhaseFairLock& operator=(const PhaseFairLock&) = delete;
+
+    void lock() noexcept;
+    void unlock() noexcept;
+
+    void lock_shared() noexcept {
+        const std::uint32_t writer = readers_in_.fetch_add(one_reader, std::memory_order_seq_cst) & writer_bits;
+        if (writer != 0) wait_for_writer(writer);
+    }
+    void unlock_shared() noexcept {
+        const std::uint32_t gone = readers_out_.fetch_add(one_reader, std::memory_order_seq_cst) + one_reader;
+        if ((readers_in_.load(std::memory_order_seq_cst) & writer_bits) != 0) wake_writer(gone);
+    }
+
+    /// Whether a writer holds the lock or waits for readers to leave: for tests and statistics.
+    bool writer_is_there() const noexcept { return (readers_in_.load(std::memory_order_acquire) & writer_bits) != 0; }
+
+private:
+    static constexpr std::uint32_t one_reader = 1U << 8U;
+    static constexpr std::uint32_t writer_bits = 3;
+    static constexpr std::uint32_t writer_present = 2;
+    static constexpr std::uint32_t phase = 1;  ///< differs between a writer and the next, so that a late sleeper sees that the one it waited for is gone
+    static constexpr std::size_t seats = 16;   ///< where waiting writers sleep, by ticket: an unlock wakes the next one and not all
+
+    void wait_for_writer(std::uint32_t writer) noexcept;
+    void wake_writer(std::uint32_t gone) noexcept;
+
+    alignas(64) std::atomic<std::uint32_t> readers_in_{0};   ///< readers that have come, above the writer's bits
+    alignas(64) std::atomic<std::uint32_t> readers_out_{0};  ///< readers that have gone
+    alignas(64) std::atomic<std::uint32_t> awaited_{0};      ///< the count of readers gone for which a writer sleeps
+    alignas(64) std::atomic<std::uint32_t> tickets_{0};      ///< the next writer's
+    // Of the writer that holds the lock:
+    std::uint32_t ticket_ = 0;
+    std::uint32_t readers_before_ = 0;  ///< readers that had come before it
+    struct alignas(64) Seat {
+        std::atomic<std::uint32_t> turn{0};
+    };
+    Seat seats_[seats];  ///< seat t mod 16: the last ticket whose turn came here
+};
+
+}  // namespace taiyen::txn
