@@ -179,13 +179,13 @@ void HeapCore::unregister() noexcept {
 }
 
 void* HeapCore::allocate_durable(ByteCount bytes, ByteCount alignment) {
-    check_usable(false);
+    check_changeable();
     return engine().allocate(bytes, alignment);
 }
 
 bool HeapCore::deallocate_durable(void* block) noexcept {
     try {
-        check_usable(false);
+        check_changeable();
         return tell(engine().deallocate(block), block);
     } catch (const Error& error) {
         report_bad_free(static_cast<errc>(error.code().value()), block, error.what());
@@ -323,7 +323,7 @@ std::optional<NamedObject> find_named(const HeapCore& core, std::string_view nam
 }
 
 void add_named(HeapCore& core, std::string_view name, const NamedObject& object) {
-    core.check_usable(false);
+    core.check_changeable();
     if (core.engine().find_root(name)) throw_name_taken(core, name);
     TAIYEN_CHECK(in_durable(core, object.object));
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
@@ -331,7 +331,7 @@ void add_named(HeapCore& core, std::string_view name, const NamedObject& object)
 }
 
 bool remove_named(HeapCore& core, std::string_view name) {
-    core.check_usable(false);
+    core.check_changeable();
     return core.engine().remove_root(name);
 }
 

@@ -5,7 +5,8 @@
 /// (I2) Scratch memory is the same engine over anonymous memory with its own lock; it is never durable, and is thread-safe.
 ///      In a forked child it can be freed (which does nothing) but not allocated: another thread may have held the lock when the process forked.
 ///      Nor is it allocated once the heap left the slot table: by then its addresses may be somebody else's.
-/// (I3) Durable calls pass `check_usable` first: closed, forked, poisoned and read-only heaps refuse with their own code.
+/// (I3) Durable calls pass `check_usable` first, those that change something `check_changeable`: closed, forked, poisoned and read-only heaps refuse with their own
+///      code, and so do transactional ones outside transactions.
 /// Thread rule: as access.hpp says.
 
 #include <array>
@@ -58,8 +59,10 @@ public:
     const CoreRanges& ranges() const { return ranges_; }
     /// The file that errors name; empty for volatile heaps.
     virtual const std::filesystem::path& path() const = 0;
-    /// Throws the reason why the heap can't be changed (or, `for_reading`, not even be read) now: Error{closed | forked | poisoned | read_only | no_transaction}.
+    /// Throws the reason why the heap can't be changed (or, `for_reading`, not even be read) now: Error{closed | forked | poisoned | read_only}.
     virtual void check_usable(bool for_reading) const = 0;
+    /// Throws the reason why no block and no named object may be changed now: what check_usable(false) throws, and Error{no_transaction}.
+    virtual void check_changeable() const { check_usable(false); }
     /// The durable engine. Requires: open.
     virtual Engine& engine() = 0;
     const Engine& engine() const { return const_cast<HeapCore*>(this)->engine(); }

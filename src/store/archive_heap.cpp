@@ -75,7 +75,7 @@ void ArchiveHeap::deallocate(void* block) noexcept {
 
 void* ArchiveHeap::resize(void* block, std::size_t bytes) {
     store::HeapFile& file = HeapAccess::file(*this);
-    file.check_usable(false);
+    file.check_changeable();
     return file.engine().resize(block, bytes);
 }
 

@@ -23,17 +23,27 @@
 #include "heap/core.hpp"
 #include "heap/foreign_pointers.hpp"
 #include "log/ring.hpp"
+#include "store/log_replay.hpp"
 #include "store/recovery.hpp"
 #include "store/snapshot_participant.hpp"
 #include "vm/page_tracker.hpp"
 
 namespace taiyen::store {
 
+/// Where a save stands in the transaction log: it contains everything up to `serial`, and the group of serial + 1 begins at `log_start`.
+struct SavePoint {
+    Serial serial;
+    log::RingStart log_start;
+    ByteCount extent = 0;  ///< of the span as of that serial
+};
+
 enum class OpenMode { create_only, open_only, open_or_create, read_only };
 
 /// What tests set beside the public options.
 struct Tuning {
     ByteCount journal_bytes = ByteCount{1} << 20U;  ///< of the ring, a multiple of 4 KiB, at least 32 KiB
+    ByteCount batch_bytes = ByteCount{64} << 20U;   ///< of page images that a background save holds in memory; a multiple of 4 KiB
+    LogReplayMaker log_replay = make_log_replay;
 };
 
 class HeapFile final : public heap::HeapCore, public heap::SpanHost {
@@ -48,6 +58,8 @@ public:
     using HeapCore::engine;
     heap::Engine& engine() override { return *engine_; }
 
+    void check_changeable() const override;
+
     /// Saves everything. Durability: on return. Throws: Error{foreign_pointer | no_space | io_error | corrupt | poisoned | …}.
     void save();
     /// Brings the files up to the newest save and frees the ring.
@@ -58,6 +70,26 @@ public:
     std::vector<WrittenRange> written_ranges() const;
     /// Whether a byte of the span is not as the newest save has it. Complexity: reads the pages that were written since the last save.
     bool differs_from_save();
+
+    // A heap opened as HeapKind::transactional. What changes it stands in the transaction log before it gets into a file, so the files are brought up to date from the
+    // log, in the background, and never from the program's memory.
+    /// The ring of the transaction log, to append to; the heap keeps the file and its identity for headers, stage and recovery. Once; null for a reader.
+    std::unique_ptr<log::Ring> take_log();
+    /// The newest transaction that the files contain. Thread-safe.
+    Serial serial() const;
+    /// Where the group of the next one begins, by the newest header. Thread-safe.
+    log::RingStart log_start() const;
+    /// A batch of pages, ascending, and their images as the files hold them (verified; zero where there is nothing yet), to be brought to the save's point.
+    using PatchPages = std::function<void(std::span<const PageNumber> pages, std::span<std::byte> images)>;
+    /// Saves `pages` (ascending) as `patch` leaves them. Durability: on return; from then on the log is needed from `point.log_start` only.
+    /// Damaged bases come from the data file. Thread-safe against everything but another save, heal and verify, which it waits for; the program goes on meanwhile.
+    /// Throws: Error{no_space}: nothing changed; Error{corrupt | io_error | …}: the heap is poisoned. What `patch` throws poisons too.
+    void save_images(const SavePoint& point, std::span<const PageNumber> pages, const PatchPages& patch);
+    /// Saves what the span holds now. Requires: nobody stores meanwhile, and the span is as of `point.serial`. Durability: on return. Throws: as save_images.
+    void save_at(const SavePoint& point);
+    /// Drops all private copies: the span is what the files hold. Requires: nobody stores, no save runs. What the engine has built from the old bytes is forgotten.
+    void drop_private();
+
     /// Closes without saving. Throws: Error{still_in_use} after everything was closed; Error{scope_open}: nothing was closed.
     void close();
     /// Closes whatever the participant says; for destructors.

@@ -24,6 +24,9 @@ constexpr ByteCount base_batch_bytes = ByteCount{256} << 10U;
 
 void HeapFile::save() {
     check_usable(false);
+    if (participant_ && participant_->save_itself()) {
+        return;
+    }
     if (participant_) {
         participant_->before_save();
     }

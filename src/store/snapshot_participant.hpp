@@ -19,6 +19,10 @@ public:
     /// Who is told about the engine's metadata writes; asked once, when the participant joins. May be null.
     virtual heap::WriteObserver* observer() = 0;
 
+    /// The heap is asked to save, and this participant does it itself (HeapFile::save_images or save_at). False: it does not, and nothing happened; the heap saves.
+    virtual bool save_itself() { return false; }
+    /// Something is about to be allocated, resized, named or freed. Throws: Error{no_transaction}: nothing happens then. Must not change anything.
+    virtual void check_change() const {}
     /// A save begins; what belongs into it must be in the span (or the annex) on return. Throws: Error{scope_open | …}: nothing is saved.
     virtual void before_save() = 0;
     /// What was saved is durable.

@@ -1,6 +1,7 @@
 #pragma once
 /// Options of heaps, tags of opening, kinds.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -37,7 +38,13 @@ struct PersistentOptions {
     /// Durability: the heap knows of no data file any more when opening for writing returns; a SnapshotHeap makes a new one.
     bool detach_data_file = false;
     std::filesystem::path log_file;                 ///< empty: `x.tyn.log` (transactional heaps) beside it
-    std::size_t log_capacity = std::size_t{64} << 20U;
+    std::size_t log_capacity = std::size_t{64} << 20U;  ///< bytes, rounded up to 4 KiB, at least 64 KiB; of a log that exists what the file says wins
+    /// Durability::async: a transaction is durable at most so long after its commit.
+    std::chrono::microseconds loss_window{10'000};
+    // When a transactional heap brings its files up to date in the background: whichever comes first.
+    double snapshot_log_fill = 0.5;                 ///< so full the log is then, as a fraction of its capacity
+    std::chrono::milliseconds snapshot_interval{0}; ///< so long after the last time, if anything was committed since; 0: never for that reason
+    std::size_t snapshot_dirty_bytes = 0;           ///< so many bytes of pages were changed since the last time; 0: chosen from `dirty_limit`
     std::size_t dirty_limit = 0;                    ///< unsaved bytes before HeapFull; 0: half of the smaller of memory and the cgroup's limit
     Capture capture = Capture::pages;
     Durability durability = Durability::sync;
