@@ -1,0 +1,229 @@
+#include "change/redo.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "change/change_set_layout.hpp"
+#include "change/redo_layout.hpp"
+
+namespace taiyen::change {
+namespace {
+
+using namespace layout;
+
+std::uint64_t word_at(const std::byte* at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/// Whether one of the eight bytes is zero.
+constexpr bool has_zero_byte(std::uint64_t word) { return ((word - 0x0101'0101'0101'0101U) & ~word & 0x8080'8080'8080'8080U) != 0; }
+
+/// Bytes at the beginning that are zero. The same for two ranges: how far they are equal.
+std::size_t zero_bytes(std::span<const std::byte> bytes) {
+    std::size_t at = 0;
+    for (; at + 8 <= bytes.size(); at += 8) {
+        if (const std::uint64_t word = word_at(bytes.data() + at); word != 0) return at + static_cast<unsigned>(std::countr_zero(word)) / 8;
+    }
+    while (at < bytes.size() && bytes[at] == std::byte{0}) ++at;
+    return at;
+}
+std::size_t equal_bytes(const std::byte* before, std::span<const std::byte> after) {
+    std::size_t at = 0;
+    for (; at + 8 <= after.size(); at += 8) {
+        if (const std::uint64_t word = word_at(before + at) ^ word_at(after.data() + at); word != 0) return at + static_cast<unsigned>(std::countr_zero(word)) / 8;
+    }
+    while (at < after.size() && before[at] == after[at]) ++at;
+    return at;
+}
+
+class Encoder {
+public:
+    explicit Encoder(ByteBuffer& out) : out_(out) {}
+
+    void add(const Entry& entry) {
+        switch (entry.kind) {
+            case EntryKind::bytes:
+                if (entry.after.empty()) {
+                    begin(RedoKind::zeros, entry.where.value, entry.length);
+                } else {
+                    add_bytes(entry);
+                }
+                break;
+            case EntryKind::zeroed_run: begin(RedoKind::zeroed_run, entry.where.value, entry.length); break;
+            case EntryKind::pages_moved:
+                begin(RedoKind::pages_moved, entry.where.value, entry.length);
+                add_number(zigzag(entry.source.value - entry.where.value));
+                break;
+            case EntryKind::procedure:
+                add_number(entry.arguments.size() << redo_kind_bits | static_cast<std::uint64_t>(RedoKind::procedure));
+                add_number(entry.name.size());
+                out_.append(std::as_bytes(std::span(entry.name)));
+                out_.append(entry.arguments);
+                out_.append(std::as_bytes(std::span(&entry.digest, 1)));
+                break;
+        }
+    }
+
+private:
+    /// What changed of the entry: its equal bytes are skipped, its runs of zeros have no bytes.
+    void add_bytes(const Entry& entry) {
+        const std::span<const std::byte> after = entry.after;
+        const std::byte* const before = entry.before.empty() ? nullptr : entry.before.data();
+        const auto equal_at = [&](std::size_t at) { return before != nullptr ? equal_bytes(before + at, after.subspan(at)) : zero_bytes(after.subspan(at)); };
+        std::size_t from = 0;  // of the bytes that are not stored yet
+        for (std::size_t at = 0; at < after.size();) {
+            // Eight bytes of which none is equal or zero: the bulk of large changes.
+            if (at + 8 <= after.size()) {
+                const std::uint64_t word = word_at(after.data() + at);
+                if (!has_zero_byte(word) && (before == nullptr || !has_zero_byte(word ^ word_at(before + at)))) {
+                    at += 8;
+                    continue;
+                }
+            }
+            const std::size_t equal = equal_at(at);
+            // At the entry's end nothing follows that would need a beginning of its own.
+            if (equal >= equal_run_min || (equal > 0 && (at + equal == after.size() || at == from))) {
+                add_literal(entry.where.value + from, after.subspan(from, at - from));
+                at += equal;
+                from = at;
+                continue;
+            }
+            if (after[at] == std::byte{0} && before != nullptr) {
+                if (const std::size_t zeros = zero_bytes(after.subspan(at)); zeros >= zero_run_min) {
+                    add_literal(entry.where.value + from, after.subspan(from, at - from));
+                    begin(RedoKind::zeros, entry.where.value + at, zeros);
+                    at += zeros;
+                    from = at;
+                    continue;
+                }
+            }
+            ++at;
+        }
+        add_literal(entry.where.value + from, after.subspan(from));
+    }
+
+    void add_literal(std::uint64_t where, std::span<const std::byte> bytes) {
+        if (bytes.empty()) return;
+        begin(RedoKind::bytes, where, bytes.size());
+        out_.append(bytes);
+    }
+
+    void begin(RedoKind kind, std::uint64_t where, std::uint64_t length) {
+        add_number(length << redo_kind_bits | static_cast<std::uint64_t>(kind));
+        add_number(zigzag(where - end_));
+        end_ = where + length;
+    }
+
+    void add_number(std::uint64_t number) {
+        std::byte* at = out_.extend(varint_bytes_max);
+        std::byte* const begin = at;
+        for (; number >= 0x80; number >>= 7U) *at++ = static_cast<std::byte>(number | 0x80U);
+        *at++ = static_cast<std::byte>(number);
+        out_.truncate(out_.size() - varint_bytes_max + static_cast<std::size_t>(at - begin));
+    }
+
+    ByteBuffer& out_;
+    std::uint64_t end_ = 0;
+};
+
+/// Takes numbers and bytes off the front; nothing is taken that isn't there.
+class Source {
+public:
+    explicit Source(std::span<const std::byte> bytes) : bytes_(bytes) {}
+    bool take(std::uint64_t& number) {
+        number = 0;
+        for (unsigned shift = 0; shift < 64 && !bytes_.empty(); shift += 7) {
+            const auto byte = static_cast<std::uint64_t>(bytes_.front());
+            bytes_ = bytes_.subspan(1);
+            if (shift == 63 && byte > 1) return false;
+            number |= (byte & 0x7fU) << shift;
+            if (byte < 0x80) return true;
+        }
+        return false;
+    }
+    bool take(std::span<const std::byte>& bytes, std::uint64_t count) {
+        if (count > bytes_.size()) return false;
+        bytes = bytes_.first(count);
+        bytes_ = bytes_.subspan(count);
+        return true;
+    }
+    std::size_t left() const { return bytes_.size(); }
+
+private:
+    std::span<const std::byte> bytes_;
+};
+
+bool take_entry(Source& source, std::uint64_t& end, Entry& entry) {
+    std::uint64_t tag = 0;
+    if (!source.take(tag)) return false;
+    const std::uint64_t length = tag >> redo_kind_bits;
+    const auto kind = static_cast<RedoKind>(tag & ((1U << redo_kind_bits) - 1));
+    entry = Entry{};
+    if (kind == RedoKind::procedure) {
+        std::uint64_t name = 0;
+        std::span<const std::byte> bytes;
+        if (!source.take(name) || name == 0 || name > name_length_max || !source.take(bytes, name)) return false;
+        entry.kind = EntryKind::procedure;
+        entry.name = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+        if (!source.take(entry.arguments, length) || !source.take(bytes, sizeof entry.digest)) return false;
+        entry.digest = word_at(bytes.data());
+        return true;
+    }
+    std::uint64_t where = 0;
+    if (length == 0 || !source.take(where)) return false;
+    entry.where = {end + unzigzag(where)};
+    entry.length = length;
+    end = entry.where.value + length;
+    switch (kind) {
+        case RedoKind::bytes: return source.take(entry.after, length);
+        case RedoKind::zeros: return true;
+        case RedoKind::zeroed_run: entry.kind = EntryKind::zeroed_run; return true;
+        case RedoKind::pages_moved: {
+            std::uint64_t distance = 0;
+            if (!source.take(distance)) return false;
+            entry.kind = EntryKind::pages_moved;
+            entry.source = {entry.where.value + unzigzag(distance)};
+            return true;
+        }
+        default: return false;
+    }
+}
+
+}  // namespace
+
+void append_redo(const ChangeSetView& changes, ByteBuffer& out) {
+    const ByteCount size = out.size();
+    try {
+        Encoder encoder(out);
+        changes.for_each(Direction::forward, [&](const Entry& entry) { encoder.add(entry); });
+    } catch (...) {
+        out.truncate(size);
+        throw;
+    }
+}
+
+std::optional<RedoView> RedoView::checked(std::span<const std::byte> bytes, ByteCount capacity) {
+    const auto inside = [capacity](HeapOffset where, std::uint64_t length) { return where.value <= capacity && length <= capacity - where.value; };
+    const RedoView view(bytes);
+    Cursor cursor;
+    for (Entry entry; view.next(cursor, entry);) {
+        if (entry.kind == EntryKind::procedure) continue;
+        if (!inside(entry.where, entry.length)) return std::nullopt;
+        if (entry.kind == EntryKind::pages_moved && !inside(entry.source, entry.length)) return std::nullopt;
+    }
+    if (cursor.failed) return std::nullopt;
+    return view;
+}
+
+bool RedoView::next(Cursor& cursor, Entry& entry) const {
+    if (cursor.at == bytes_.size() || cursor.failed) return false;
+    Source source(bytes_.subspan(cursor.at));
+    cursor.failed = !take_entry(source, cursor.end, entry);
+    cursor.at = bytes_.size() - source.left();
+    return !cursor.failed;
+}
+
+}  // namespace taiyen::change
