@@ -8,6 +8,7 @@
 #include <taiyen/base/instrumented.hpp>
 #include <taiyen/base/report.hpp>
 #include <taiyen/base/units.hpp>
+#include <taiyen/change/procedure.hpp>
 #include <taiyen/change/read_from.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/inspect/report.hpp>
@@ -26,5 +27,4 @@
 #include <taiyen/txn/transaction.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 #include <taiyen/undo/history.hpp>
-#include <taiyen/undo/procedure.hpp>
 #include <taiyen/undo/scope.hpp>

@@ -59,17 +59,4 @@ static_assert(std::is_trivially_copyable_v<StepHead> && sizeof(StepHead) == 64 &
 /// Segments follow each other to the step's end: u64 size of the bytes behind it, a change set. A procedure's call is alone in its segment.
 inline constexpr std::uint64_t segment_head_bytes = 8;
 
-/// Argument bytes of a procedure entry: this, the runs of the pages that it changed, then what the caller passed.
-struct CallHead {
-    std::uint64_t signature;      ///< checksum of the types of the arguments
-    std::uint64_t digest_before;  ///< of those pages before the call (the entry's digest: after it)
-    std::uint64_t runs;
-};
-static_assert(sizeof(CallHead) == 24);
-struct CallRun {
-    std::uint64_t first;  ///< page
-    std::uint64_t count;
-};
-static_assert(sizeof(CallRun) == 16);
-
 }  // namespace taiyen::undo::layout

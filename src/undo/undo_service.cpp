@@ -14,10 +14,11 @@ namespace taiyen::undo {
 
 using change::ChangeSet;
 using change::Direction;
+using change::LentBlocks;
 
 UndoService::RecorderMaker UndoService::make_recorder = &change::Recorder::make;
 
-UndoService::UndoService(store::HeapFile& file) : file_(&file), life_(random_u64()) {
+UndoService::UndoService(store::HeapFile& file) : file_(&file), life_(random_u64()), calls_(file) {
     recorder_ = make_recorder(file.capture(), file, file.mapped_bytes(), file.audit());
 }
 
@@ -60,7 +61,7 @@ void UndoService::remember(const Error& error) noexcept {
 void UndoService::begin(std::string_view name) {
     store::HeapFile& file = open_file();
     file.check_usable(false);
-    if (in_call_) {
+    if (in_call()) {
         throw Error(errc::scope_open, file.path(), "a procedure can't open a scope: it is a step, or part of one, itself");
     }
     if (name.size() > layout::name_bytes_max) {
@@ -175,12 +176,12 @@ void UndoService::about_to_write(HeapOffset offset, ByteCount length) {
     if (file_ == nullptr) {
         return;
     }
-    engine_wrote_ = true;
+    calls_.engine_writes();
     recorder_->about_to_write(offset, length);
 }
 
 void UndoService::before_save() {
-    if (!levels_.empty() || in_call_) {
+    if (!levels_.empty() || in_call()) {
         throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before saving");
     }
     collect_implicit();
@@ -216,7 +217,7 @@ void UndoService::saved() noexcept {
 }
 
 void UndoService::before_close() {
-    if (!levels_.empty() || in_call_) {
+    if (!levels_.empty() || in_call()) {
         throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before closing");
     }
 }

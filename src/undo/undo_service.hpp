@@ -17,13 +17,12 @@
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/undo/history.hpp>
-#include <taiyen/undo/procedure.hpp>
 
+#include "change/lent_blocks.hpp"
+#include "change/procedure_calls.hpp"
 #include "change/recorder.hpp"
 #include "store/heap_file.hpp"
 #include "undo/history.hpp"
-#include "undo/lent_blocks.hpp"
-#include "undo/procedures.hpp"
 
 namespace taiyen::undo {
 
@@ -44,7 +43,7 @@ public:
     void cancel() noexcept;
     std::size_t depth() const noexcept { return levels_.size(); }
     /// Whether a procedure is at work.
-    bool in_call() const noexcept { return in_call_; }
+    bool in_call() const noexcept { return calls_.running(); }
     void touch(const void* address, ByteCount bytes);
     void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments);
     /// Null: the heap is gone.
@@ -96,16 +95,6 @@ private:
         std::size_t first_segment;
         std::uint32_t serial;
     };
-    /// A stored call, proven against the registry.
-    struct Call {
-        std::string_view name;
-        const Procedure* procedure;
-        std::span<const std::byte> arguments;
-        std::span<const std::byte> runs;
-        std::uint64_t digest_before;
-        std::uint64_t digest_after;
-    };
-
     store::HeapFile& open_file() const;
     void require_idle(const char* what) const;
     /// Runs `action` on the history; bytes that contradict themselves end it.
@@ -123,12 +112,7 @@ private:
 
     void apply_step(const StepView& step, change::Direction direction);
     void ensure_mapped(const change::ChangeSetView& changes);
-    Call parse_call(const change::ChangeSetView& segment) const;
-    /// Throws: what it changed is in `changes`, for the caller to take back.
-    void run_call(const Call& call, change::Direction direction, change::ChangeSet& changes);
-    void run(const ErasedProcedure& procedure, std::span<const std::byte> arguments);
-    std::uint64_t digest(std::span<const std::byte> runs) const;
-    std::uint64_t digest_before(const change::ChangeSet& changes, std::span<const std::byte> runs) const;
+    change::StoredCall call_in(const change::ChangeSetView& segment) const;
     [[noreturn]] void throw_conflict(std::uint64_t offset, const std::string& what) const;
 
     store::HeapFile* file_;  ///< null: the heap is gone
@@ -142,13 +126,12 @@ private:
     std::string name_;
     std::thread::id owner_;
     change::ChangeSet cut_;  ///< its memory is used again
-    bool in_call_ = false;
-    bool engine_wrote_ = false;
     bool repaired_ = false;
     UndoHistory::Cursor cursor_{};        ///< for a planted bug only
     UndoHistory::Cursor saved_cursor_{};
 
-    LentBlocks lent_;
+    change::LentBlocks lent_;
+    change::ProcedureCalls calls_;
     std::uint32_t implicit_serial_ = 0;  ///< of the time between scopes; 0: no history
 };
 

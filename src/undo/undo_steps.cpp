@@ -6,7 +6,6 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
 
-#include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "undo/history_memory.hpp"
 #include "undo/undo_service.hpp"
@@ -18,46 +17,11 @@ using change::ChangeSetView;
 using change::Direction;
 using change::Entry;
 using change::EntryKind;
+using change::LentBlocks;
 
 namespace {
 
 constexpr Direction opposite(Direction direction) { return direction == Direction::backward ? Direction::forward : Direction::backward; }
-
-std::span<const std::byte> bytes_of(const auto& value) { return std::as_bytes(std::span(&value, 1)); }
-
-/// Calls `visit(first page, count)` for each run; false stops.
-template <class F>
-void for_each_run(std::span<const std::byte> runs, F&& visit) {
-    for (; !runs.empty(); runs = runs.subspan(sizeof(layout::CallRun))) {
-        layout::CallRun run;
-        std::memcpy(&run, runs.data(), sizeof run);
-        visit(run.first, run.count);
-    }
-}
-
-/// The pages of the set's entries, as ascending runs.
-std::vector<layout::CallRun> changed_pages(const ChangeSetView& changes) {
-    std::vector<layout::CallRun> runs;
-    changes.for_each(Direction::forward, [&](const Entry& entry) {
-        const std::uint64_t first = page_of(entry.where).value;
-        const std::uint64_t end = (entry.where.value + entry.length - 1) / page_bytes + 1;
-        if (!runs.empty() && first >= runs.back().first && first <= runs.back().first + runs.back().count) {
-            runs.back().count = std::max(runs.back().count, end - runs.back().first);
-        } else {
-            runs.push_back({first, end - first});
-        }
-    });
-    std::sort(runs.begin(), runs.end(), [](const layout::CallRun& a, const layout::CallRun& b) { return a.first < b.first; });
-    std::vector<layout::CallRun> merged;
-    for (const layout::CallRun& run : runs) {
-        if (!merged.empty() && run.first <= merged.back().first + merged.back().count) {
-            merged.back().count = std::max(merged.back().count, run.first + run.count - merged.back().first);
-        } else {
-            merged.push_back(run);
-        }
-    }
-    return merged;
-}
 
 }  // namespace
 
@@ -96,7 +60,7 @@ void UndoService::end(errc code, const std::string& text) noexcept {
 
 void UndoService::require_idle(const char* what) const {
     open_file().check_usable(false);
-    if (in_call_ || !levels_.empty()) {
+    if (in_call() || !levels_.empty()) {
         throw Error(errc::scope_open, file_->path(), std::string(what) + ": a scope is open on this heap; end it first");
     }
 }
@@ -217,7 +181,7 @@ void UndoService::keep(const NewStep& step) noexcept {
 
 bool UndoService::can_move(Direction direction) {
     open_file().check_usable(true);
-    if (levels_.empty() && !in_call_) {
+    if (levels_.empty() && !in_call()) {
         collect_implicit();
     }
     return history_ && (direction == Direction::backward ? history_->undoable() : history_->redoable()) != 0;
@@ -279,7 +243,7 @@ void UndoService::apply_step(const StepView& step, Direction direction) {
     // Everything that can be missing, before anything is changed.
     for (const ChangeSetView& segment : segments) {
         if (is_call(segment)) {
-            (void)on_history([&] { return parse_call(segment); });
+            (void)on_history([&] { return call_in(segment); });
         } else {
             ensure_mapped(segment);
             recorder_->reserve_for(segment);
@@ -291,7 +255,7 @@ void UndoService::apply_step(const StepView& step, Direction direction) {
         for (; done < segments.size(); ++done) {
             const ChangeSetView& segment = segments[done];
             if (is_call(segment)) {
-                run_call(parse_call(segment), direction, called[done]);
+                calls_.repeat(*recorder_, file_->mapped_bytes(), call_in(segment), direction, called[done]);
             } else if (const auto where = recorder_->conflict(segment, direction)) {
                 throw_conflict(where->value, "the heap's bytes are not those that the step '" + std::string(step.name) + "' left: something was changed that no step knows");
             } else {
@@ -315,187 +279,27 @@ void UndoService::apply_step(const StepView& step, Direction direction) {
 
 // Procedures.
 
-UndoService::Call UndoService::parse_call(const ChangeSetView& segment) const {
-    Entry entry;
-    std::size_t entries = 0;
-    segment.for_each(Direction::forward, [&](const Entry& found) {
-        entry = found;
-        ++entries;
+change::StoredCall UndoService::call_in(const ChangeSetView& segment) const {
+    std::optional<Entry> call;
+    segment.for_each(Direction::forward, [&](const Entry& entry) {
+        if (call) {
+            throw Error(errc::corrupt, "a procedure's call is not alone in its segment");
+        }
+        call = entry;
     });
-    layout::CallHead head{};
-    const auto refuse = [] { throw Error(errc::corrupt, "a procedure's call is impossible"); };
-    if (entries != 1 || entry.arguments.size() < sizeof head) {
-        refuse();
-    }
-    std::memcpy(&head, entry.arguments.data(), sizeof head);
-    const auto rest = entry.arguments.subspan(sizeof head);
-    if (head.runs > rest.size() / sizeof(layout::CallRun)) {
-        refuse();
-    }
-    Call call{entry.name, find_procedure(entry.name), rest.subspan(head.runs * sizeof(layout::CallRun)), rest.first(head.runs * sizeof(layout::CallRun)),
-              head.digest_before, entry.digest};
-    std::uint64_t end = 0;
-    for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) {
-        const std::uint64_t pages = file_->ranges().durable_bytes / page_bytes;
-        if (first < end || first > pages || count == 0 || count > pages - first) {
-            refuse();
-        }
-        end = first + count;
-    });
-    if (call.procedure == nullptr) {
-        throw Error(errc::missing_procedure, file_->path(), "the step calls the procedure '" + std::string(call.name) + "', which this program has not registered; nothing was changed");
-    }
-    if (call.procedure->signature_checksum != head.signature) {
-        throw Error(errc::missing_procedure, file_->path(),
-                    "the step calls a procedure '" + std::string(call.name) + "' with other types of arguments than the one this program has registered; nothing was changed");
-    }
-    return call;
-}
-
-std::uint64_t UndoService::digest(std::span<const std::byte> runs) const {
-    std::uint64_t sum = layout::header_magic;
-    const auto* const span = reinterpret_cast<const std::byte*>(file_->ranges().durable);
-    for_each_run(runs, [&](std::uint64_t first, std::uint64_t count) {
-        for (std::uint64_t page = first; page < first + count; ++page) {
-            if (page < file_->mapped_bytes() / page_bytes) {
-                sum = checksum({span + page * page_bytes, page_bytes}, mix(sum, page));
-            }
-        }
-    });
-    return sum;
-}
-
-/// The same of the bytes before the changes. Requires: the heap stands behind them.
-std::uint64_t UndoService::digest_before(const ChangeSet& changes, std::span<const std::byte> runs) const {
-    // Entries of one cut ascend, or nearly: each page is put together from what stands there and what stood there.
-    struct Piece {
-        std::uint64_t where;
-        std::uint64_t length;
-        std::span<const std::byte> before;
-    };
-    std::vector<Piece> pieces;
-    changes.for_each(Direction::forward, [&](const Entry& entry) { pieces.push_back({entry.where.value, entry.length, entry.before}); });
-    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.where < b.where; });
-    std::uint64_t sum = layout::header_magic;
-    std::size_t next = 0;
-    const auto* const span = reinterpret_cast<const std::byte*>(file_->ranges().durable);
-    std::vector<std::byte> image(page_bytes);
-    for_each_run(runs, [&](std::uint64_t first, std::uint64_t count) {
-        for (std::uint64_t page = first; page < first + count; ++page) {
-            const std::uint64_t begin = page * page_bytes;
-            std::memcpy(image.data(), span + begin, page_bytes);
-            while (next < pieces.size() && pieces[next].where + pieces[next].length <= begin) {
-                ++next;
-            }
-            for (std::size_t i = next; i < pieces.size() && pieces[i].where < begin + page_bytes; ++i) {
-                const Piece& piece = pieces[i];
-                const std::uint64_t from = std::max(piece.where, begin);
-                const std::uint64_t to = std::min(piece.where + piece.length, begin + page_bytes);
-                if (piece.before.empty()) {
-                    std::memset(image.data() + (from - begin), 0, to - from);
-                } else {
-                    std::memcpy(image.data() + (from - begin), piece.before.data() + (from - piece.where), to - from);
-                }
-            }
-            sum = checksum(image, mix(sum, page));
-        }
-    });
-    return sum;
-}
-
-/// Calls the user's function under capture.
-void UndoService::run(const ErasedProcedure& procedure, std::span<const std::byte> arguments) {
-    struct Running {
-        UndoService& service;
-        heap::HeapCore* before;
-        explicit Running(UndoService& s) : service(s), before(heap::exchange_current_core(s.file_)) {
-            service.in_call_ = true;
-            service.engine_wrote_ = false;
-        }
-        ~Running() {
-            service.in_call_ = false;
-            heap::exchange_current_core(before);
-        }
-    } running(*this);
-    ProcedureHeap heap(*file_);
-    procedure(heap, arguments);
+    return calls_.stored(*call);
 }
 
 void UndoService::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
     open_file();
-    if (in_call_) {
-        throw Error(errc::scope_open, file_->path(), "a procedure can't call another one through the scope; call its function");
+    if (!in_call()) {
+        cut_segment();
     }
-    const Procedure* const procedure = find_procedure(name);
-    if (procedure == nullptr) {
-        throw Error(errc::missing_procedure, file_->path(), "there is no procedure '" + std::string(name) + "'; register it first (register_procedure)");
-    }
-    if (procedure->signature != signature) {
-        throw Error(errc::type_mismatch, file_->path(), "the procedure '" + std::string(name) + "' was registered with other types of arguments than it is called with");
-    }
-    cut_segment();
     segments_.reserve(segments_.size() + 1);
     Segment made;
-    try {
-        run(procedure->forward, arguments);
-        recorder_->cut(made.changes);
-    } catch (...) {
-        recorder_->restore();
-        throw;
-    }
-    try {
-        recorder_->reserve_for(made.changes);
-        if (!engine_wrote_) {
-            const std::vector<layout::CallRun> runs = changed_pages(made.changes);
-            const auto run_bytes = std::as_bytes(std::span(runs));
-            const layout::CallHead head{procedure->signature_checksum, digest_before(made.changes, run_bytes), runs.size()};
-            std::vector<std::byte> stored;
-            for (const auto part : {bytes_of(head), run_bytes, arguments}) {
-                stored.insert(stored.end(), part.begin(), part.end());
-            }
-            made.call.add_procedure(name, stored, digest(run_bytes));
-            if (made.call.size() >= made.changes.size()) {
-                made.call.clear();  // the bytes are the shorter story, and the surer one
-            }
-        }
-    } catch (...) {
-        recorder_->apply(made.changes, Direction::backward);
-        throw;
-    }
+    calls_.call(*recorder_, file_->mapped_bytes(), name, signature, arguments, made.changes, made.call);
     if (!made.changes.empty()) {
         segments_.push_back(std::move(made));
-    }
-}
-
-void UndoService::run_call(const Call& call, Direction direction, ChangeSet& changes) {
-    const bool back = direction == Direction::backward;
-    const auto text = [&](const char* what) { return "procedure '" + std::string(call.name) + "': " + what; };
-    if (digest(call.runs) != (back ? call.digest_after : call.digest_before)) {
-        throw_conflict(Error::no_offset, text("the pages that it changed are not as the step left them"));
-    }
-    recorder_->begin_scope();
-    try {
-        run(back ? call.procedure->inverse : call.procedure->forward, call.arguments);
-        recorder_->cut(changes);
-    } catch (...) {
-        recorder_->restore();
-        recorder_->end_scope();
-        throw;
-    }
-    recorder_->end_scope();
-    recorder_->reserve_for(changes);
-    const bool same = !engine_wrote_ && digest(call.runs) == (back ? call.digest_before : call.digest_after);
-    if (!same) {
-        throw_conflict(Error::no_offset, text(back ? "its inverse did not restore the bytes that were there before the call" : "called again it gave other bytes than the first time"));
-    }
-    bool elsewhere = false;
-    for (const layout::CallRun& run : changed_pages(changes)) {
-        bool inside = false;
-        for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) { inside = inside || (run.first >= first && run.first + run.count <= first + count); });
-        elsewhere = elsewhere || !inside;
-    }
-    if (elsewhere) {
-        throw_conflict(Error::no_offset, text("it changed pages that it did not change the first time"));
     }
 }
 

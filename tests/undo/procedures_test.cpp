@@ -1,4 +1,4 @@
-#include <taiyen/undo/procedure.hpp>
+#include <taiyen/change/procedure.hpp>
 
 #include <algorithm>
 

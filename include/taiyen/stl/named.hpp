@@ -13,11 +13,11 @@
 #include <utility>
 
 #include <taiyen/base/report.hpp>
+#include <taiyen/change/procedure.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/fingerprint.hpp>
 #include <taiyen/store/archive_heap.hpp>
-#include <taiyen/undo/procedure.hpp>
 
 namespace taiyen {
 namespace stl {

@@ -15,9 +15,9 @@
 #include <string_view>
 
 #include <taiyen/base/export.hpp>
+#include <taiyen/change/procedure.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
-#include <taiyen/undo/procedure.hpp>
 
 namespace taiyen {
 
@@ -49,9 +49,9 @@ public:
     /// Throws: Error{missing_procedure | type_mismatch | closed | …} and what the procedure throws: then the call never happened.
     template <class... A>
     void call(std::string_view name, const A&... arguments) {
-        undo::ArgumentWriter bytes(core());
-        (undo::put_argument<undo::stored_t<A>>(bytes, undo::stored_t<A>(arguments)), ...);
-        call_erased(name, undo::signature<undo::stored_t<A>...>(), bytes.bytes);
+        change::ArgumentWriter bytes(core());
+        (change::put_argument<change::stored_t<A>>(bytes, change::stored_t<A>(arguments)), ...);
+        call_erased(name, change::signature<change::stored_t<A>...>(), bytes.bytes);
     }
 
     bool is_open() const noexcept;

@@ -1,11 +1,11 @@
-#include "undo/lent_blocks.hpp"
+#include "change/lent_blocks.hpp"
 
 #include <algorithm>
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
-namespace taiyen::undo {
+namespace taiyen::change {
 
 std::uint32_t LentBlocks::begin(std::size_t spare) {
     if (fates_.size() + spare + 1 >= 0xffff'ffffU) {
@@ -36,4 +36,4 @@ LentBlocks::Fate LentBlocks::fate(std::uint32_t serial) const noexcept {
     return serial == 0 || serial > fates_.size() ? Fate::open : fates_[serial - 1];
 }
 
-}  // namespace taiyen::undo
+}  // namespace taiyen::change

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include <taiyen/undo/procedure.hpp>
+#include <taiyen/change/procedure.hpp>
 
-namespace taiyen::undo {
+namespace taiyen::change {
 
 struct Procedure {
     std::string signature;
@@ -21,4 +21,4 @@ struct Procedure {
 const Procedure* find_procedure(std::string_view name);
 std::uint64_t signature_checksum(std::string_view signature) noexcept;
 
-}  // namespace taiyen::undo
+}  // namespace taiyen::change

@@ -1,4 +1,4 @@
-#include "undo/procedures.hpp"
+#include "change/procedures.hpp"
 
 #include <cstring>
 #include <map>
@@ -8,10 +8,11 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/checksum.hpp"
+#include "change/change_set_layout.hpp"
+#include "change/procedure_layout.hpp"
 #include "heap/core.hpp"
-#include "undo/history_layout.hpp"
 
-namespace taiyen::undo {
+namespace taiyen::change {
 namespace {
 
 /// Never destroyed: heaps in static storage may outlive this file's statics.
@@ -28,10 +29,10 @@ Registry& registry() {
 
 }  // namespace
 
-std::uint64_t signature_checksum(std::string_view signature) noexcept { return checksum(std::as_bytes(std::span(signature)), layout::header_magic); }
+std::uint64_t signature_checksum(std::string_view signature) noexcept { return checksum(std::as_bytes(std::span(signature)), layout::call_seed); }
 
 void register_erased(std::string_view name, std::string signature, ErasedProcedure forward, ErasedProcedure inverse) {
-    if (name.empty() || name.size() > layout::name_bytes_max) {
+    if (name.empty() || name.size() > layout::name_length_max) {
         throw Error(errc::invalid_argument, "a procedure's name has 1 to 1,024 bytes");
     }
     auto made = std::make_unique<Procedure>();
@@ -108,4 +109,4 @@ void* ArgumentReader::get_pointer() {
     return reinterpret_cast<void*>(core_.ranges().durable + offset);
 }
 
-}  // namespace taiyen::undo
+}  // namespace taiyen::change

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace taiyen::undo {
+namespace taiyen::change {
 
 class LentBlocks {
 public:
@@ -59,4 +59,4 @@ private:
     std::vector<Waiting> queue_;
 };
 
-}  // namespace taiyen::undo
+}  // namespace taiyen::change

@@ -1,7 +1,7 @@
 #pragma once
 /// Procedures: an undo step that remembers a call instead of the bytes that it changed.
 ///
-///   taiyen::register_procedure("invert", [](ProcedureHeap& heap, taiyen::string_arg name) {…}, …inverse…);
+///   taiyen::register_procedure("invert", [](ProcedureHeap& heap, const std::string& name) {…}, …inverse…);
 ///   UndoScope scope(heap, "invert"); scope.call("invert", "matrix");
 ///
 /// Both functions take a ProcedureHeap& and then the same arguments: trivially copyable values, std::string, and pointers to objects in the heap.
@@ -40,7 +40,7 @@ private:
     heap::HeapCore* core_;
 };
 
-namespace undo {
+namespace change {
 
 /// Argument bytes in and out. Throws: Error{invalid_argument} (bytes of another signature; a pointer that leads out of the heap).
 class TAIYEN_EXPORT ArgumentWriter {
@@ -116,7 +116,7 @@ struct Callable : Callable<decltype(&F::operator())> {};
 template <class... A>
 struct Callable<void (*)(ProcedureHeap&, A...)> {
     using arguments = std::tuple<stored_t<std::remove_cvref_t<A>>...>;
-    static std::string signature() { return undo::signature<stored_t<std::remove_cvref_t<A>>...>(); }
+    static std::string signature() { return change::signature<stored_t<std::remove_cvref_t<A>>...>(); }
 };
 template <class C, class... A>
 struct Callable<void (C::*)(ProcedureHeap&, A...) const> : Callable<void (*)(ProcedureHeap&, A...)> {};
@@ -136,15 +136,15 @@ ErasedProcedure erased(F function, std::tuple<T...>* /*types*/) {
     };
 }
 
-}  // namespace undo
+}  // namespace change
 
 /// Makes `name` callable by UndoScope::call, in this process. Throws: Error{name_taken | invalid_argument}.
 template <class Forward, class Inverse>
 void register_procedure(std::string_view name, Forward forward, Inverse inverse) {
-    using Types = typename undo::Callable<Forward>::arguments;
-    static_assert(std::is_same_v<Types, typename undo::Callable<Inverse>::arguments>, "taiyen: a procedure and its inverse take the same arguments");
+    using Types = typename change::Callable<Forward>::arguments;
+    static_assert(std::is_same_v<Types, typename change::Callable<Inverse>::arguments>, "taiyen: a procedure and its inverse take the same arguments");
     Types* const types = nullptr;
-    undo::register_erased(name, undo::Callable<Forward>::signature(), undo::erased(std::move(forward), types), undo::erased(std::move(inverse), types));
+    change::register_erased(name, change::Callable<Forward>::signature(), change::erased(std::move(forward), types), change::erased(std::move(inverse), types));
 }
 
 }  // namespace taiyen
