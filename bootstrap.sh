@@ -8,7 +8,7 @@ root=$PWD
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev)
 packages_test=("${packages_build[@]}" pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev)
 packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config)
-packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev libpmemobj-dev pkg-config)
+packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev pkg-config)
 packages_tidy=("${packages_test[@]}" clang-19 clang-tidy-19 clang-format-19)
 
 usage() {

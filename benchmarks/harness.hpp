@@ -4,7 +4,7 @@
 /// (I1) Contenders run in turns within each round, in rotating order: what the machine does meanwhile hits all of them alike. Ratios are medians of the ratios
 ///      within one round, so drift cancels out.
 /// (I2) Every figure is printed with its smallest and largest value.
-/// (I3) The process stays on one processor. Programs that time synchronous writes ask for real-time priority: on a busy machine a finished write otherwise waits for
+/// (I3) The process stays on one processor, unless what is measured has threads of its own. Programs that time synchronous writes ask for real-time priority: on a busy machine a finished write otherwise waits for
 ///      the scheduler's next tick, up to 4 ms, and that is all one would see.
 
 #include <sched.h>
@@ -31,6 +31,8 @@
 namespace bench {
 
 enum class Priority { normal, real_time };
+/// `all`: the contenders have threads.
+enum class Processors { one, all };
 
 /// What the command line said.
 class Options {
@@ -42,7 +44,9 @@ public:
         std::string meaning;
     };
 
-    Options(int argc, char** argv, std::string_view question, int rounds, Priority priority, const std::vector<Extra>& extra = {}) : rounds_(rounds) {
+    Options(int argc, char** argv, std::string_view question, int rounds, Priority priority, const std::vector<Extra>& extra = {},
+            Processors processors = Processors::one)
+        : rounds_(rounds) {
         for (const Extra& option : extra) {
             values_[option.name] = option.value;
         }
@@ -66,7 +70,7 @@ public:
         if (quick_) {
             rounds_ = std::min(rounds_, 3);
         }
-        pin();
+        if (processors == Processors::one || processor_ >= 0) pin();
         if (priority == Priority::real_time) {
             sched_param parameter{};
             parameter.sched_priority = 1;
@@ -77,7 +81,7 @@ public:
     int rounds() const { return rounds_; }
     bool quick() const { return quick_; }
     const std::filesystem::path& folder() const { return folder_; }
-    int processor() const { return processor_; }
+    int processor() const { return processor_; }  ///< -1: not bound to one
     const char* real_time() const { return real_time_; }
     const std::string& text(const std::string& name) const { return values_.at(name); }
     std::uint64_t number(const std::string& name) const { return std::stoull(values_.at(name)); }

@@ -63,7 +63,8 @@ inline void print_head(const Options& options, const char* title) {
     std::printf("taiyen %s, %s\n", TAIYEN_BENCH_VERSION, TAIYEN_BENCH_COMPILER);
     std::printf("%s, %ld processors, %s of memory, Linux %s\n", value_in("/proc/cpuinfo", "model name").c_str(), ::sysconf(_SC_NPROCESSORS_ONLN),
                 value_in("/proc/meminfo", "MemTotal").c_str(), kernel.release);
-    std::printf("files on %s; on processor %d %s; %d rounds%s\n", file_system_of(options.folder()).c_str(), options.processor(), options.real_time(),
+    std::printf("files on %s; %s %s; %d rounds%s\n", file_system_of(options.folder()).c_str(),
+                options.processor() < 0 ? "on all processors" : ("on processor " + std::to_string(options.processor())).c_str(), options.real_time(),
                 options.rounds(), options.quick() ? ", quick" : "");
     std::printf("figures are medians (smallest \u2013 largest); ratios are medians of the ratios within a round\n\n");
     std::fflush(stdout);
@@ -76,7 +77,8 @@ struct Counters {
     std::uint64_t device_read_bytes = 0;  ///< really fetched from the device
     std::uint64_t read_bytes = 0;         ///< passed to read calls
     std::uint64_t write_calls = 0;
-    std::uint64_t write_bytes = 0;  ///< passed to write calls
+    std::uint64_t write_bytes = 0;         ///< passed to write calls
+    std::uint64_t device_write_bytes = 0;  ///< on their way to the device: direct writes, and pages of the page cache made dirty
 
     static Counters now() {
         Counters counters;
@@ -96,6 +98,8 @@ struct Counters {
                 counters.write_calls = value;
             } else if (key == "read_bytes:") {
                 counters.device_read_bytes = value;
+            } else if (key == "write_bytes:") {
+                counters.device_write_bytes = value;
             }
         }
         return counters;
