@@ -47,6 +47,8 @@ enum class Bug {
     stale_twin,                    ///< pages mode: a cut doesn't bring twins up to date
     hook_misses_last_byte,         ///< stores mode: the hook for stores of any size leaves out their last byte
     lines_stay_kept,               ///< stores and declared mode: a line that was kept once is not kept again after a cut
+    group_before_write,            ///< group commit: a group counts as durable when its write begins
+    wake_before_poison,            ///< group commit: waiters wake as if their group were durable before a failed write poisons
     engine_writes_unheard,         ///< stores and declared mode: what the engine announces is not kept
 };
 

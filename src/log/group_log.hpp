@@ -54,6 +54,8 @@ public:
     /// Copies the record into the open group. Waits while the window is full, or until `release` makes room in the ring.
     /// Requires: `serial` follows `appended()`; fits. Throws: Error{poisoned}, Error{closed} after `stop`, std::bad_alloc; then nothing was appended.
     void append(Serial serial, std::span<const std::span<const std::byte>> pieces);
+    /// The same, but never waits for `release`: false if the ring has no room now (`on_pressure` has been called). For a caller who holds what the releaser needs.
+    bool try_append(Serial serial, std::span<const std::span<const std::byte>> pieces);
 
     /// Returns when the record is durable; the first to wait writes. Throws: Error{poisoned}: whether it is durable is not known. Requires: serial ≤ appended().
     void wait_durable(Serial serial);

@@ -383,7 +383,9 @@ private:
 /// Lays bytes into the payload parts of consecutive sectors, leaving the stamps' places free.
 class SectorWriter {
 public:
-    explicit SectorWriter(std::byte* sectors) : at_(sectors + sizeof(SectorStamp)) {}
+    /// Begins at byte `at` of the payloads in a row.
+    explicit SectorWriter(std::byte* sectors, ByteCount at = 0)
+        : at_(sectors + at / sector_payload_bytes * sector_bytes + sizeof(SectorStamp) + at % sector_payload_bytes), room_(sector_payload_bytes - at % sector_payload_bytes) {}
     void put(const std::byte* bytes, ByteCount count) {
         while (count > 0) {
             if (room_ == 0) {
@@ -401,7 +403,11 @@ public:
         }
     }
     /// Zeros from here to `end`; stamps are written later.
-    void pad(const std::byte* end) { std::memset(at_, 0, static_cast<std::size_t>(end - at_)); }
+    void pad(const std::byte* end) {
+        if (at_ < end) {  // not if the payload fills its last sector
+            std::memset(at_, 0, static_cast<std::size_t>(end - at_));
+        }
+    }
 
 private:
     void advance(const std::byte*& bytes, ByteCount& count, ByteCount part) {
@@ -412,7 +418,7 @@ private:
     }
 
     std::byte* at_;
-    ByteCount room_ = sector_payload_bytes;
+    ByteCount room_;
 };
 
 /// A buffer that one huge record made is not kept for the small ones.
@@ -474,22 +480,50 @@ ScanResult Ring::scan(const io::File& file, const RingIdentity& identity, const 
 
 // ---- appending
 
+void RecordBuffer::reserve(ByteCount payload_bytes) {
+    const ByteCount bytes = Ring::record_bytes(payload_bytes);
+    if (bytes <= sectors_.size()) {
+        return;
+    }
+    AlignedBuffer larger(std::max(bytes, std::min<ByteCount>(2 * sectors_.size(), buffer_kept_bytes)));
+    if (payload_bytes_ > 0) {
+        std::memcpy(larger.data(), sectors_.data(), sectors_.size());
+    }
+    sectors_ = std::move(larger);
+}
+
+void RecordBuffer::put(std::span<const std::byte> bytes) {
+    SectorWriter(sectors_.data(), sizeof(RecordHeader) + payload_bytes_).put(bytes.data(), bytes.size());
+    payload_bytes_ += bytes.size();
+}
+
+void RecordBuffer::pad_to_8() {
+    constexpr std::byte zeros[8] = {};
+    put(std::span(zeros).first(round_up(payload_bytes_, 8) - payload_bytes_));
+}
+
+void RecordBuffer::overwrite(ByteCount at, std::span<const std::byte> bytes) { SectorWriter(sectors_.data(), sizeof(RecordHeader) + at).put(bytes.data(), bytes.size()); }
+
 struct Ring::State {
     std::shared_ptr<io::File> file;
     RingIdentity identity;
     RingStart next;
     std::uint64_t tail;
     Stamper stamper;
-    AlignedBuffer buffer;
+    RecordBuffer buffer;
     bool failed = false;
 
-    /// One record in `buffer`, complete with stamps; returns its checksum.
-    std::uint64_t compose(std::uint32_t kind, std::uint64_t number, std::span<const std::span<const std::byte>> payload, ByteCount payload_bytes, ByteCount bytes);
-    void write(ByteCount bytes);
+    /// Header, padding and stamps around a payload; returns the record's checksum.
+    std::uint64_t complete(std::uint32_t kind, std::uint64_t number, std::byte* sectors, ByteCount payload_bytes, ByteCount bytes) const;
+    void write(const std::byte* sectors, ByteCount bytes);
+    void require_sound() const {
+        if (failed) {
+            throw Error(errc::poisoned, file->path(), "an earlier write to this ring failed; reopen the heap");
+        }
+    }
 };
 
-std::uint64_t Ring::State::compose(std::uint32_t kind, std::uint64_t number, std::span<const std::span<const std::byte>> payload, ByteCount payload_bytes,
-                                   ByteCount bytes) {
+std::uint64_t Ring::State::complete(std::uint32_t kind, std::uint64_t number, std::byte* sectors, ByteCount payload_bytes, ByteCount bytes) const {
     RecordHeader header{};
     header.magic = layout::record_magic;
     header.kind = kind;
@@ -502,13 +536,8 @@ std::uint64_t Ring::State::compose(std::uint32_t kind, std::uint64_t number, std
     std::memcpy(header.heap, identity.heap.bytes.data(), sizeof header.heap);
     header.header_checksum = header_checksum(header, stamper.ring_key());
 
-    std::byte* const sectors = buffer.data();
-    SectorWriter writer(sectors);
-    writer.put(reinterpret_cast<const std::byte*>(&header), sizeof header);
-    for (const auto& piece : payload) {
-        writer.put(piece.data(), piece.size());
-    }
-    writer.pad(sectors + bytes);
+    SectorWriter(sectors).put(reinterpret_cast<const std::byte*>(&header), sizeof header);
+    SectorWriter(sectors, sizeof header + payload_bytes).pad(sectors + bytes);
     for (ByteCount at = 0; at < bytes; at += sector_bytes) {
         const SectorStamp stamp = stamper.stamp(next.position + at, at == 0);
         std::memcpy(sectors + at, &stamp, sizeof stamp);
@@ -518,11 +547,11 @@ std::uint64_t Ring::State::compose(std::uint32_t kind, std::uint64_t number, std
     return sum;
 }
 
-void Ring::State::write(ByteCount bytes) {
+void Ring::State::write(const std::byte* sectors, ByteCount bytes) {
     if (planted(Bug::acknowledge_before_write)) {
         std::uint64_t at = next.position;
         for (ByteCount done = 0; done < bytes; done += block_bytes, at += block_bytes) {
-            file->write({buffer.data() + done, block_bytes}, Ring::file_offset(identity, at));
+            file->write({sectors + done, block_bytes}, Ring::file_offset(identity, at));
         }
         return;
     }
@@ -530,13 +559,13 @@ void Ring::State::write(ByteCount bytes) {
     const ByteCount before_wrap = std::min<std::uint64_t>(bytes, identity.capacity_bytes - place);
     if (before_wrap < bytes) {
         // The part without the header first: once a header is there, only its own write can still be incomplete.
-        file->write_durable({buffer.data() + before_wrap, bytes - before_wrap}, header_bytes);
+        file->write_durable({sectors + before_wrap, bytes - before_wrap}, header_bytes);
     }
-    file->write_durable({buffer.data(), before_wrap}, header_bytes + place);
+    file->write_durable({sectors, before_wrap}, header_bytes + place);
 }
 
 Ring::Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const RingStart& next, std::uint64_t tail_position)
-    : state_(new State{std::move(file), identity, next, tail_position, Stamper(identity, next.epoch), AlignedBuffer()}) {
+    : state_(new State{std::move(file), identity, next, tail_position, Stamper(identity, next.epoch), RecordBuffer()}) {
     TAIYEN_CHECK(state_->file != nullptr && capacity_is_possible(identity.capacity_bytes) && next.position % block_bytes == 0);
     TAIYEN_CHECK(tail_position <= next.position && next.position - tail_position <= identity.capacity_bytes);
 }
@@ -556,23 +585,33 @@ ByteCount Ring::free_bytes() const { return capacity() - (state_->next.position 
 
 std::uint64_t Ring::append(std::uint32_t kind, std::uint64_t number, std::span<const std::span<const std::byte>> payload) {
     State& state = *state_;
-    if (state.failed) {
-        throw Error(errc::poisoned, state.file->path(), "an earlier write to this ring failed; reopen the heap");
-    }
+    state.require_sound();
     ByteCount payload_bytes = 0;
     for (const auto& piece : payload) {
         payload_bytes += piece.size();
     }
     TAIYEN_CHECK(fits(payload_bytes));
-    const ByteCount bytes = record_bytes(payload_bytes);
-    state.buffer.grow(bytes);
-    const std::uint64_t sum = state.compose(kind, number, payload, payload_bytes, bytes);
-    state.failed = true;  // unless the write returns
-    state.write(bytes);
-    state.failed = false;
-    if (state.buffer.size() > buffer_kept_bytes) {
-        state.buffer = AlignedBuffer();
+    state.buffer.clear();
+    state.buffer.reserve(payload_bytes);
+    for (const auto& piece : payload) {
+        state.buffer.put(piece);
     }
+    const std::uint64_t position = append(kind, number, state.buffer);
+    state.buffer.clear();
+    state.buffer.keep_at_most(buffer_kept_bytes);
+    return position;
+}
+
+std::uint64_t Ring::append(std::uint32_t kind, std::uint64_t number, RecordBuffer& record) {
+    State& state = *state_;
+    state.require_sound();
+    TAIYEN_CHECK(fits(record.payload_bytes()));
+    record.reserve(record.payload_bytes());
+    const ByteCount bytes = record_bytes(record.payload_bytes());
+    const std::uint64_t sum = state.complete(kind, number, record.sectors_.data(), record.payload_bytes(), bytes);
+    state.failed = true;  // unless the write returns
+    state.write(record.sectors_.data(), bytes);
+    state.failed = false;
     const std::uint64_t position = state.next.position;
     state.next.position += bytes;
     ++state.next.sequence;
@@ -589,5 +628,6 @@ void Ring::release(std::uint64_t position) {
 
 std::uint64_t Ring::tail() const { return state_->tail; }
 io::File& Ring::file() const { return *state_->file; }
+const RingIdentity& Ring::identity() const { return state_->identity; }
 
 }  // namespace taiyen::log

@@ -18,6 +18,7 @@
 
 #include <taiyen/base/units.hpp>
 
+#include "base/aligned_buffer.hpp"
 #include "base/uuid.hpp"
 #include "io/storage.hpp"
 
@@ -60,6 +61,31 @@ struct ScanResult {
     std::uint64_t records = 0;
 };
 
+/// A record in the making: its payload goes straight into the sectors that will be written. Memory is kept for the next one.
+class RecordBuffer {
+public:
+    /// An empty payload.
+    void clear() { payload_bytes_ = 0; }
+    /// Makes room for a payload of that size in all; what was put stays. Throws: std::bad_alloc; then nothing changed.
+    void reserve(ByteCount payload_bytes);
+    /// Requires: reserved.
+    void put(std::span<const std::byte> bytes);
+    /// Zeros up to the next multiple of 8. Requires: reserved.
+    void pad_to_8();
+    /// Requires: these bytes were put before.
+    void overwrite(ByteCount at, std::span<const std::byte> bytes);
+    ByteCount payload_bytes() const { return payload_bytes_; }
+    /// Gives memory back if it is more than this. Requires: an empty payload.
+    void keep_at_most(ByteCount bytes) {
+        if (sectors_.size() > bytes) sectors_ = AlignedBuffer();
+    }
+
+private:
+    friend class Ring;
+    AlignedBuffer sectors_;
+    ByteCount payload_bytes_ = 0;
+};
+
 class Ring {
 public:
     /// In front of the record area: two identity blocks, so that a torn write of one leaves the other.
@@ -93,6 +119,8 @@ public:
     /// throws Error{poisoned}.
     /// Returns the record's logical position. Complexity: one copy of the payload, one direct write (two at the wrap).
     std::uint64_t append(std::uint32_t kind, std::uint64_t number, std::span<const std::span<const std::byte>> payload);
+    /// The same with a payload that lies in its sectors already: nothing is copied.
+    std::uint64_t append(std::uint32_t kind, std::uint64_t number, RecordBuffer& record);
 
     /// Where the next record goes (what a header stores as its ring start).
     const RingStart& next() const;
@@ -100,6 +128,7 @@ public:
     void release(std::uint64_t position);
     std::uint64_t tail() const;
     io::File& file() const;
+    const RingIdentity& identity() const;
 
 private:
     struct State;

@@ -1,0 +1,365 @@
+#include "log/group_log.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <taiyen/base/check.hpp>
+#include <taiyen/base/error.hpp>
+
+#include "base/planted.hpp"
+
+namespace taiyen::log {
+namespace {
+
+using layout::GroupHead;
+using layout::GroupRecordHead;
+
+using Clock = std::chrono::steady_clock;
+using Lock = std::unique_lock<std::mutex>;
+
+/// What a record adds to its group's payload.
+constexpr ByteCount bytes_in_group(ByteCount record_bytes) { return sizeof(GroupRecordHead) + round_up(record_bytes, 8); }
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+    return std::as_bytes(std::span(&value, 1));
+}
+
+/// A condition that knows whether anybody waits: notifying nobody costs nothing. Waiting and `anybody` need the mutex.
+class Condition {
+public:
+    void wait(Lock& lock) {
+        ++waiting_;
+        condition_.wait(lock);
+        --waiting_;
+    }
+    void wait_until(Lock& lock, Clock::time_point time) {
+        ++waiting_;
+        condition_.wait_until(lock, time);
+        --waiting_;
+    }
+    bool anybody() const { return waiting_ != 0; }
+    void notify_one() { condition_.notify_one(); }
+    void notify_all() { condition_.notify_all(); }
+
+private:
+    std::condition_variable condition_;
+    unsigned waiting_ = 0;
+};
+
+/// One of the two groups: open, being written, or empty.
+struct Group {
+    RecordBuffer buffer;
+    std::uint32_t records = 0;
+    std::uint64_t first = 0;  ///< serials, while there are records
+    std::uint64_t last = 0;
+    Clock::time_point opened;  ///< when the first record came; with a flusher only
+    Condition finished;        ///< its write, or, for one waiter, the write before it: time to write this one
+
+    ByteCount ring_bytes() const { return records == 0 ? 0 : Ring::record_bytes(buffer.payload_bytes()); }
+    ByteCount payload_bytes() const { return records == 0 ? 0 : buffer.payload_bytes(); }
+};
+
+/// A buffer that one huge record made is not kept for the small ones.
+constexpr ByteCount buffer_kept_bytes = 4_MiB;
+
+}  // namespace
+
+std::int64_t count_in_group(const Record& group) {
+    const std::span payload(group.payload);
+    GroupHead head;
+    if (group.kind != record_transactions || payload.size() < sizeof head) return -1;
+    std::memcpy(&head, payload.data(), sizeof head);
+    if (head.zero != 0 || head.records == 0) return -1;
+    std::size_t at = sizeof head;
+    for (std::uint32_t index = 0; index < head.records; ++index) {
+        GroupRecordHead record;
+        if (payload.size() - at < sizeof record) return -1;
+        std::memcpy(&record, payload.data() + at, sizeof record);
+        if (record.zero != 0 || bytes_in_group(record.bytes) > payload.size() - at) return -1;
+        at += bytes_in_group(record.bytes);
+    }
+    return at == payload.size() ? std::int64_t{head.records} : -1;
+}
+
+struct GroupLog::State {
+    State(GroupLog& log, std::unique_ptr<Ring> the_ring, Serial last, const Options& the_options)
+        : log(log),
+          ring(std::move(the_ring)),
+          options(the_options),
+          group_bytes_max(std::min({options.group_bytes_max, ring->capacity() / 4, options.flusher ? options.window_bytes / 2 : options.group_bytes_max})),
+          flush_bytes(group_bytes_max / 2),
+          pressure_bytes(static_cast<ByteCount>(options.pressure * static_cast<double>(ring->capacity()))),
+          durable{last, ring->next()},
+          head(ring->next().position),
+          tail(ring->tail()) {}
+
+    // ---- under the mutex
+
+    ByteCount used() const { return head - tail + open->ring_bytes(); }
+    ByteCount not_durable_bytes() const { return open->payload_bytes() + (writing != nullptr ? writing->payload_bytes() : 0); }
+    Clock::time_point oldest() const { return writing != nullptr ? writing->opened : open->records != 0 ? open->opened : Clock::time_point::max(); }
+    [[noreturn]] void throw_poisoned() const { throw Error(errc::poisoned, ring->file().path(), "a write to the log failed (" + cause + "); reopen the heap"); }
+
+    /// The caller becomes the leader: writes the open group, without the mutex. Requires: it has records; nothing is being written.
+    void write_open(Lock& lock);
+    /// Brings the open group nearer to the disk: writes it, or waits for the write before it.
+    void write_or_wait(Lock& lock) {
+        if (writing == nullptr) {
+            write_open(lock);
+        } else {
+            writing->finished.wait(lock);
+        }
+    }
+    /// Whether a record can't be added to the open group before that one or the one before it has been written.
+    bool must_write_first(ByteCount bytes) const;
+    void add(std::uint64_t serial, std::span<const std::span<const std::byte>> pieces, ByteCount record_bytes);
+    bool append(Serial serial, std::span<const std::span<const std::byte>> pieces, bool may_wait_for_room);
+    void flush_in_time();
+
+    GroupLog& log;
+    const std::unique_ptr<Ring> ring;  ///< of the leader while it writes, except `capacity`, `file`
+    const Options options;
+    const ByteCount group_bytes_max;
+    const ByteCount flush_bytes;  ///< the flusher writes a group of this size at once
+    const ByteCount pressure_bytes;
+
+    std::mutex mutex;
+    Group groups[2];
+    Group* open = &groups[0];
+    Group* writing = nullptr;
+    Point durable;
+    std::uint64_t head;  ///< ring position behind what has been or is being written
+    std::uint64_t tail;
+    bool stopped = false;
+    bool pressed = false;  ///< `on_pressure` was called since the last release
+    std::string cause;     ///< of the poisoning
+    Condition room;
+    Condition work;  ///< for the flusher
+    bool flusher_sleeps_until_due = false;
+    std::thread flusher;
+};
+
+GroupLog::GroupLog(std::unique_ptr<Ring> ring, Serial last, const Options& options) : appended_(last.value), durable_(last.value) {
+    TAIYEN_CHECK(ring != nullptr);
+    state_ = std::make_unique<State>(*this, std::move(ring), last, options);
+    if (options.flusher) state_->flusher = std::thread([this] { state_->flush_in_time(); });
+}
+
+GroupLog::~GroupLog() { stop(); }
+
+// ---- writing
+
+void GroupLog::State::write_open(Lock& lock) {
+    TAIYEN_CHECK(writing == nullptr && open->records != 0);
+    Group& group = *open;
+    writing = &group;
+    open = &group == &groups[0] ? &groups[1] : &groups[0];
+    head += group.ring_bytes();
+    ring->release(tail);
+    if (planted(Bug::group_before_write)) log.durable_.store(group.last, std::memory_order_release);
+    lock.unlock();
+
+    bool failed = true;
+    std::string why = "unknown";
+    try {
+        group.buffer.overwrite(0, bytes_of(GroupHead{group.records, 0}));
+        ring->append(record_transactions, group.first, group.buffer);
+        failed = false;
+    } catch (const std::exception& error) {
+        why = error.what();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): whatever it was, the log is poisoned
+    }
+    if (failed && log.on_failure) log.on_failure();
+    const RingStart next = ring->next();
+
+    lock.lock();
+    const std::uint64_t last = group.last;
+    writing = nullptr;
+    group.records = 0;
+    group.buffer.clear();
+    group.buffer.keep_at_most(buffer_kept_bytes);
+    if (failed) {
+        if (planted(Bug::wake_before_poison)) log.durable_.store(last, std::memory_order_release);
+        cause = std::move(why);
+        log.poisoned_.store(true, std::memory_order_release);
+        group.finished.notify_all();
+        open->finished.notify_all();
+        room.notify_all();
+        work.notify_all();
+        return;
+    }
+    durable = {{last}, next};
+    log.durable_.store(last, std::memory_order_release);
+    const bool followers = group.finished.anybody();
+    const bool successor = open->records != 0 && open->finished.anybody();
+    Group& following = *open;
+    if (!followers && !successor) return;
+    // Notified without the mutex, or they would wake only to wait for it.
+    lock.unlock();
+    if (successor) following.finished.notify_one();
+    if (followers) group.finished.notify_all();
+    lock.lock();
+}
+
+void GroupLog::State::flush_in_time() {
+    Lock lock(mutex);
+    while (!stopped && !log.poisoned()) {
+        if (open->records == 0) {
+            work.wait(lock);
+            continue;
+        }
+        // Half of the window is for filling the group, the other half for writing it.
+        const Clock::time_point due = open->opened + options.window / 2;
+        if (open->payload_bytes() < flush_bytes && Clock::now() < due) {
+            flusher_sleeps_until_due = true;
+            work.wait_until(lock, due);
+            flusher_sleeps_until_due = false;
+            continue;
+        }
+        write_or_wait(lock);
+    }
+}
+
+void GroupLog::wait_durable(Serial serial) {
+    if (durable_.load(std::memory_order_acquire) >= serial.value) return;
+    State& state = *state_;
+    Lock lock(state.mutex);
+    TAIYEN_CHECK(serial.value <= appended_.load(std::memory_order_relaxed));
+    while (durable_.load(std::memory_order_relaxed) < serial.value) {
+        if (poisoned()) state.throw_poisoned();
+        if (state.writing == nullptr) {
+            state.write_open(lock);
+        } else if (serial.value <= state.writing->last) {
+            state.writing->finished.wait(lock);
+        } else {
+            state.open->finished.wait(lock);
+        }
+    }
+}
+
+// ---- appending
+
+bool GroupLog::fits(ByteCount record_bytes) const {
+    if (record_bytes > layout::group_record_bytes_max) return false;
+    return Ring::record_bytes(sizeof(GroupHead) + bytes_in_group(record_bytes)) <= capacity() / 2;
+}
+
+bool GroupLog::State::must_write_first(ByteCount bytes) const {
+    if (open->records != 0 && open->payload_bytes() + bytes > group_bytes_max) return true;
+    if (!options.flusher || (open->records == 0 && writing == nullptr)) return false;
+    return not_durable_bytes() + bytes > options.window_bytes || Clock::now() - oldest() >= options.window;
+}
+
+bool GroupLog::State::append(Serial serial, std::span<const std::span<const std::byte>> pieces, bool may_wait_for_room) {
+    ByteCount record_bytes = 0;
+    for (const auto& piece : pieces) record_bytes += piece.size();
+    TAIYEN_CHECK(log.fits(record_bytes));
+    const ByteCount bytes = bytes_in_group(record_bytes);
+
+    Lock lock(mutex);
+    TAIYEN_CHECK(serial.value == log.appended_.load(std::memory_order_relaxed) + 1);
+    for (bool pressure_told = false;;) {
+        if (log.poisoned()) throw_poisoned();
+        if (stopped) throw Error(errc::closed, ring->file().path(), "the log has been closed");
+        if (must_write_first(bytes)) {
+            write_or_wait(lock);
+            continue;
+        }
+        const ByteCount group_bytes = Ring::record_bytes(std::max(open->payload_bytes(), sizeof(GroupHead)) + bytes);
+        if (head - tail + group_bytes <= ring->capacity()) break;
+        // A releaser can only release what is durable.
+        if (open->records != 0 || writing != nullptr) {
+            write_or_wait(lock);
+            continue;
+        }
+        if (!pressure_told) {
+            pressure_told = true;
+            lock.unlock();
+            if (log.on_pressure) log.on_pressure();
+            lock.lock();
+            continue;
+        }
+        if (!may_wait_for_room) return false;
+        room.wait(lock);
+        pressure_told = false;
+    }
+    add(serial.value, pieces, bytes);
+    const bool pressure = !pressed && used() >= pressure_bytes;
+    pressed = pressed || pressure;
+    // The flusher sleeps without a time only while the group is empty; otherwise it must know when there is much to write.
+    const bool call_flusher = options.flusher && work.anybody() && (flusher_sleeps_until_due ? open->payload_bytes() >= flush_bytes : open->records == 1);
+    lock.unlock();
+    if (call_flusher) work.notify_one();
+    if (pressure && log.on_pressure) log.on_pressure();
+    return true;
+}
+
+void GroupLog::State::add(std::uint64_t serial, std::span<const std::span<const std::byte>> pieces, ByteCount bytes) {
+    Group& group = *open;
+    group.buffer.reserve(std::max(group.payload_bytes(), sizeof(GroupHead)) + bytes);  // the last thing that can fail
+    if (group.records == 0) {
+        group.buffer.put(bytes_of(GroupHead{}));  // its numbers come when it is written
+        group.first = serial;
+        if (options.flusher) group.opened = Clock::now();
+    }
+    std::uint32_t length = 0;
+    for (const auto& piece : pieces) length += static_cast<std::uint32_t>(piece.size());
+    group.buffer.put(bytes_of(GroupRecordHead{length, 0}));
+    for (const auto& piece : pieces) group.buffer.put(piece);
+    group.buffer.pad_to_8();
+    ++group.records;
+    group.last = serial;
+    log.appended_.store(serial, std::memory_order_release);
+}
+
+void GroupLog::append(Serial serial, std::span<const std::span<const std::byte>> pieces) { state_->append(serial, pieces, true); }
+bool GroupLog::try_append(Serial serial, std::span<const std::span<const std::byte>> pieces) { return state_->append(serial, pieces, false); }
+
+// ---- room
+
+GroupLog::Point GroupLog::durable_point() const {
+    const Lock lock(state_->mutex);
+    return state_->durable;
+}
+
+ByteCount GroupLog::used() const {
+    const Lock lock(state_->mutex);
+    return state_->used();
+}
+
+ByteCount GroupLog::capacity() const { return state_->ring->capacity(); }
+
+void GroupLog::release(std::uint64_t position) {
+    State& state = *state_;
+    Lock lock(state.mutex);
+    TAIYEN_CHECK(position <= state.durable.next.position);
+    state.tail = std::max(state.tail, position);
+    state.pressed = false;
+    const bool anybody = state.room.anybody();
+    lock.unlock();
+    if (anybody) state.room.notify_all();
+}
+
+void GroupLog::stop() noexcept {
+    State& state = *state_;
+    {
+        const Lock lock(state.mutex);
+        state.stopped = true;
+    }
+    state.room.notify_all();
+    state.work.notify_all();
+    if (state.flusher.joinable()) state.flusher.join();
+}
+
+io::File& GroupLog::file() const { return state_->ring->file(); }
+
+const RingIdentity& GroupLog::identity() const { return state_->ring->identity(); }
+
+}  // namespace taiyen::log
