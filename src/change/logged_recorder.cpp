@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -17,8 +18,8 @@ ByteCount words_for(ByteCount mapped) { return round_up(mapped, page_bytes) / pa
 
 }  // namespace
 
-LoggedRecorder::LoggedRecorder(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit)
-    : Recorder(core),
+LoggedRecorder::LoggedRecorder(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit, Outside outside)
+    : Recorder(core, outside),
       mode_(mode),
       audit_(audit),
       opened_(words_for(core.ranges().durable_bytes)),
@@ -64,6 +65,10 @@ void LoggedRecorder::about_to_write(HeapOffset offset, ByteCount length) {
 }
 
 void LoggedRecorder::on_store(void* address, ByteCount length) noexcept {
+    if (is_stray() && listening_) [[unlikely]] {
+        report_stray(address);
+        std::abort();
+    }
     ++counters_.stores;
     record(static_cast<std::uint64_t>(static_cast<std::byte*>(address) - span()), length);
 }

@@ -26,14 +26,14 @@ namespace taiyen::change {
 class LoggedRecorder final : public Recorder {
 public:
     /// `mode`: stores or declared. Throws: HeapFull{address_space}, std::bad_alloc.
-    LoggedRecorder(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit);
+    LoggedRecorder(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit, Outside outside = Outside::implicit);
     ~LoggedRecorder() override;
 
     Capture mode() const override { return mode_; }
     void start() override;
     void stop() noexcept override;
-    void begin_scope() override {}
-    void end_scope() noexcept override {}
+    void begin_scope() override { enter_scope(); }
+    void end_scope() noexcept override { leave_scope(); }
     void touch(HeapOffset where, ByteCount length) override;
     void cut(ChangeSet& out) override;
     bool certainly_unchanged() const override { return run_count_ == 0; }

@@ -70,8 +70,8 @@ private:
     const bool inside_;
 };
 
-PageRecorder::PageRecorder(heap::HeapCore& core, ByteCount mapped, Audit audit)
-    : Recorder(core),
+PageRecorder::PageRecorder(heap::HeapCore& core, ByteCount mapped, Audit audit, Outside outside)
+    : Recorder(core, outside),
       twins_(core.ranges().durable_bytes),
       uses_(core.ranges().durable_bytes / page_bytes * sizeof(std::uint32_t)),
       open_(core.ranges().durable_bytes / page_bytes),
@@ -135,9 +135,13 @@ void PageRecorder::stop() noexcept {
     give_back_twins();
 }
 
-void PageRecorder::begin_scope() { ensure_fault_handler(); }
+void PageRecorder::begin_scope() {
+    ensure_fault_handler();
+    enter_scope();
+}
 
 void PageRecorder::end_scope() noexcept {
+    leave_scope();
     if (core_.in_forked_child()) return;
     const Guard guard(*this);
     close_unused();
@@ -216,10 +220,14 @@ PageRecorder::Range PageRecorder::window_for(Page page) const noexcept {
 }
 
 bool PageRecorder::on_fault(void* address) noexcept {
-    if (Guard::is_inside(*this)) return false;
+    if (Guard::is_inside(*this) || core_.in_forked_child()) return false;
+    if (is_stray()) {
+        report_stray(address);
+        return false;
+    }
     const Guard guard(*this);
     const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(address) - span());
-    if (!active_ || offset >= mapped_ || core_.in_forked_child()) return false;
+    if (!active_ || offset >= mapped_) return false;
     const Page page = offset / page_bytes;
     ++counters_.faults;
     mark_used(page);

@@ -21,7 +21,8 @@
 /// **Very large scopes.** Their pages are closed by the cut, in runs, instead of getting up-to-date twins. Twins of closed pages are given back to the system when there are
 /// more than 4096 of them.
 ///
-/// A store outside any scope opens its page likewise and is in the next cut. A store by another thread into a page that is open goes into the same cut, unnoticed.
+/// A store outside any scope opens its page likewise and is in the next cut (Outside::implicit), or is passed on as a real fault (Outside::stray). A store by another thread, or outside scopes, into a page that
+/// is open goes into the next cut, unnoticed.
 /// In a debugger let the signal pass: `handle SIGSEGV nostop noprint pass`.
 /// Thread rule: as Recorder; faults of all threads wait for each other and for cuts.
 
@@ -38,7 +39,7 @@ namespace taiyen::change {
 class PageRecorder final : public Recorder {
 public:
     /// See Recorder::make. Throws: HeapFull{address_space}, std::bad_alloc.
-    PageRecorder(heap::HeapCore& core, ByteCount mapped, Audit audit);
+    PageRecorder(heap::HeapCore& core, ByteCount mapped, Audit audit, Outside outside = Outside::implicit);
     ~PageRecorder() override;
 
     Capture mode() const override { return Capture::pages; }

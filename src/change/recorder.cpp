@@ -1,13 +1,19 @@
 #include "change/recorder.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include <taiyen/base/error.hpp>
+#include <taiyen/base/report.hpp>
 
 #include "change/instrumented.hpp"
 #include "change/logged_recorder.hpp"
@@ -72,6 +78,25 @@ std::optional<std::uint64_t> first_difference(const std::byte* now, std::span<co
     return static_cast<std::uint64_t>(std::mismatch(now, now + length, expected.data()).first - now);
 }
 
+/// One line of text, cut off where the room ends: made in a signal handler.
+class Line {
+public:
+    void add(std::string_view part) noexcept {
+        const std::size_t length = std::min(part.size(), room_.size() - length_);
+        std::copy_n(part.data(), length, room_.data() + length_);
+        length_ += length;
+    }
+    void add(std::uint64_t number) noexcept {
+        std::array<char, 20> digits;
+        add({digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr});
+    }
+    std::string_view text() const noexcept { return {room_.data(), length_}; }
+
+private:
+    std::array<char, 1024> room_;
+    std::size_t length_ = 0;
+};
+
 /// Recorders that exist. Never destroyed: heaps in static storage may outlive this file's statics.
 struct Recorders {
     std::mutex mutex;
@@ -84,7 +109,7 @@ Recorders& recorders() {
 
 }  // namespace
 
-Recorder::Recorder(heap::HeapCore& core) : core_(core) {
+Recorder::Recorder(heap::HeapCore& core, Outside outside) : core_(core), outside_(outside) {
     Recorders& list = recorders();
     const std::lock_guard lock(list.mutex);
     list.all.push_back(this);
@@ -101,6 +126,30 @@ Recorder* Recorder::of(const heap::HeapCore& core) noexcept {
     const std::lock_guard lock(list.mutex);
     const auto found = std::ranges::find_if(list.all, [&](const Recorder* recorder) { return &recorder->core_ == &core; });
     return found == list.all.end() ? nullptr : *found;
+}
+
+void Recorder::enter_scope() noexcept { scope_thread_.store(static_cast<std::uintptr_t>(pthread_self()), std::memory_order_relaxed); }
+
+bool Recorder::is_stray() const noexcept {
+    return outside_ == Outside::stray && scope_thread_.load(std::memory_order_relaxed) != static_cast<std::uintptr_t>(pthread_self());
+}
+
+void Recorder::report_stray(const void* address) const noexcept {
+    Line text;
+    text.add(core_.path().native());
+    text.add(scope_thread_.load(std::memory_order_relaxed) == 0 ? ": a store while no transaction is open, at offset " : ": a store by a thread other than the open transaction's, at offset ");
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - core_.ranges().durable;
+    text.add(offset);
+    if (const auto block = core_.engine().find_block(address)) {
+        text.add(", in the block of ");
+        text.add(block->usable_bytes);
+        text.add(" bytes at ");
+        text.add(block->offset.value);
+    } else {
+        text.add(", in no live block");
+    }
+    text.add("; change this heap within a Transaction of the thread that stores");
+    report({errc::stray_write, address, text.text()});
 }
 
 std::optional<HeapOffset> Recorder::conflict(const ChangeSetView& changes, Direction direction) const {
@@ -130,15 +179,15 @@ std::optional<HeapOffset> Recorder::conflict(const ChangeSetView& changes, Direc
     return found;
 }
 
-std::unique_ptr<Recorder> Recorder::make(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit) {
+std::unique_ptr<Recorder> Recorder::make(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit, Outside outside) {
     switch (mode) {
-        case Capture::pages: return std::make_unique<PageRecorder>(core, mapped, audit);
+        case Capture::pages: return std::make_unique<PageRecorder>(core, mapped, audit, outside);
         case Capture::stores:
             if (!instrumented_code_present())
                 throw Error(errc::not_instrumented, core.path(),
                             "no code of this program announces its stores; build it with taiyen_instrument_stores(), or use another way of capture");
             [[fallthrough]];
-        case Capture::declared: return std::make_unique<LoggedRecorder>(mode, core, mapped, audit);
+        case Capture::declared: return std::make_unique<LoggedRecorder>(mode, core, mapped, audit, outside);
     }
     throw Error(errc::invalid_argument, "there is no such way of capturing writes");
 }

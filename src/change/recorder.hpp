@@ -5,12 +5,13 @@
 /// the rooms above cut, restore and apply.
 ///
 /// (I1) From `start` on, every change of the span since the last cut is in the next cut, or taken back by `restore`: stores of the program as far as the mode sees them,
-///      metadata writes of the engine (announced through WriteObserver) always.
+///      metadata writes of the engine (announced through WriteObserver) always. With Outside::stray stores outside scopes are none of them.
 /// (I2) `restore` and `apply` allocate nothing and can't fail: memory for the bytes before is reserved when a range opens, before it can be written.
 /// (I3) A cut that throws has changed nothing: it can be repeated, or `restore` can follow.
 /// (I4) Whatever the recorder writes itself (restore, apply) is not a change: the next cut doesn't show it; the engine forgets its hints about those ranges.
 /// Thread rule: external lock, as the heap; faults and store hooks come from the thread that stores.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,11 +34,18 @@ struct RecorderCounters {
     std::uint64_t stores = 0;          ///< stores mode: hooks that hit the heap
 };
 
+/// What a store is that the program makes where it has no scope open: between scopes, or in a thread other than the scope's.
+enum class Outside {
+    implicit,  ///< a change like any other: it is in the next cut
+    stray      ///< a bug of the program: reported (errc::stray_write) with address and block. Pages mode: then the fault is a real one, and whoever handled it before gets it;
+               ///< stores mode: then the process is aborted, before the store. Declared mode can't tell. What the engine writes and what was touched is never stray
+};
+
 class Recorder : public heap::WriteObserver, public heap::StoreListener {
 public:
     /// `core` outlives the recorder; [0, mapped) of its durable span is readable and writable. Nothing is captured before `start`.
     /// Throws: Error{not_instrumented} (stores mode, and no instrumented code is part of the program), std::bad_alloc, HeapFull{address_space}.
-    static std::unique_ptr<Recorder> make(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit);
+    static std::unique_ptr<Recorder> make(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit, Outside outside = Outside::implicit);
     /// The recorder of that heap, null if nothing captures its writes. Thread-safe.
     static Recorder* of(const heap::HeapCore& core) noexcept;
     ~Recorder() override;
@@ -82,11 +90,23 @@ public:
     virtual RecorderCounters counters() const = 0;
 
 protected:
-    explicit Recorder(heap::HeapCore& core);
+    explicit Recorder(heap::HeapCore& core, Outside outside = Outside::implicit);
+
+    /// The calling thread is the scope's from here on, until `leave_scope`.
+    void enter_scope() noexcept;
+    void leave_scope() noexcept { scope_thread_.store(0, std::memory_order_relaxed); }
+    /// Whether a store by this thread is a stray one now. For signal handlers, too.
+    bool is_stray() const noexcept;
+    /// Tells the report handler. Allocates nothing; for signal handlers, too.
+    void report_stray(const void* address) const noexcept;
 
     std::byte* span() const { return reinterpret_cast<std::byte*>(core_.ranges().durable); }
 
     heap::HeapCore& core_;
+
+private:
+    const Outside outside_;
+    std::atomic<std::uintptr_t> scope_thread_{0};  ///< 0: no scope is open
 };
 
 }  // namespace taiyen::change

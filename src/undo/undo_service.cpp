@@ -16,7 +16,7 @@ using change::ChangeSet;
 using change::Direction;
 using change::LentBlocks;
 
-UndoService::RecorderMaker UndoService::make_recorder = &change::Recorder::make;
+UndoService::RecorderMaker UndoService::make_recorder = [](Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit) { return change::Recorder::make(mode, core, mapped, audit); };
 
 UndoService::UndoService(store::HeapFile& file) : file_(&file), life_(random_u64()), calls_(file) {
     recorder_ = make_recorder(file.capture(), file, file.mapped_bytes(), file.audit());
@@ -31,6 +31,9 @@ std::shared_ptr<UndoService> UndoService::of(store::HeapFile& file) {
     file.check_usable(false);
     if (auto found = find(file)) {
         return found;
+    }
+    if (file.kind() == HeapKind::transactional) {
+        throw Error(errc::invalid_argument, file.path(), "a TransactionalHeap has no undo scopes and no history; take its changes back by rolling back the Transaction, or open it as a SnapshotHeap");
     }
     std::shared_ptr<UndoService> made(new UndoService(file));
     file.join(made);

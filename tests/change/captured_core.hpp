@@ -25,8 +25,8 @@ public:
     }
 
     /// Capture begins.
-    Recorder& capture(Capture mode, Audit audit = Audit::off) {
-        recorder_ = Recorder::make(mode, *this, ranges().durable_bytes, audit);
+    Recorder& capture(Capture mode, Audit audit = Audit::off, Outside outside = Outside::implicit) {
+        recorder_ = Recorder::make(mode, *this, ranges().durable_bytes, audit, outside);
         recorder_->start();
         return *recorder_;
     }
