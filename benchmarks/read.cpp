@@ -1,0 +1,124 @@
+// What does reading one of a million keys in a transaction of its own cost, and do readers keep their rate while somebody commits?
+//
+// taiyen: a ReadLock and a find in a map or unordered_map; LMDB: renewing a read transaction and a get.
+
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <thread>
+
+#include <taiyen/taiyen.hpp>
+
+#include "harness.hpp"
+#include "key_values/key_values.hpp"
+#include "machine.hpp"
+
+namespace {
+
+std::atomic<std::uint64_t> sink{0};  ///< what was read goes somewhere
+
+/// Reads per second by so many threads, for about so long, beside a thread that commits (or none).
+double read_rate(bench::KeyValues& store, const bench::Keys& keys, std::size_t readers, bool writing, double seconds, bench::Samples* commits) {
+    static std::uint64_t runs = 0;
+    const std::uint64_t run = ++runs;
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> done{0};
+    std::uint64_t committed = 0;
+    std::thread writer;
+    if (writing) {
+        writer = std::thread([&] {
+            bench::Random random(run * 1000 + 999);
+            for (; !stop.load(std::memory_order_relaxed); ++committed) store.update(random, keys, 1);
+        });
+        ::usleep(2'000);
+    }
+    std::vector<std::thread> threads;
+    const auto start = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < readers; ++i) {
+        threads.emplace_back([&, i] {
+            bench::Random random(run * 1000 + i);
+            std::uint64_t mine = 0;
+            for (; !stop.load(std::memory_order_relaxed); mine += 100) sink.fetch_add(store.read(random, keys, 100), std::memory_order_relaxed);
+            done.fetch_add(mine);
+        });
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    stop.store(true);
+    for (std::thread& thread : threads) thread.join();
+    const double took = bench::microseconds_since(start);
+    if (writer.joinable()) writer.join();
+    if (commits != nullptr) commits->add(static_cast<double>(committed) / took * 1e6);
+    return static_cast<double>(done.load()) / took * 1e6;
+}
+
+int run(const bench::Options& options) {
+    bench::print_head(options, "Reading one key per transaction");
+    const bench::Folder folder(options.folder());
+    const std::size_t count = options.quick() ? 50'000 : 1'000'000;
+    const bench::Keys keys(count);
+    const auto setup = [&](const char* name, bench::Commit commit = bench::Commit::sync) { return bench::Setup{folder / name, count, commit}; };
+    taiyen::PersistentOptions heap;
+    heap.capture = taiyen::Capture::declared;
+    std::vector<std::unique_ptr<bench::KeyValues>> stores;
+    const auto add = [&](std::unique_ptr<bench::KeyValues> one) {
+        if (one != nullptr) stores.push_back(std::move(one));
+    };
+    add(bench::make_lmdb(setup("lmdb")));
+    const bool compared = !stores.empty();
+    add(bench::make_taiyen(setup("unordered"), bench::Container::unordered_map, heap));
+    add(bench::make_taiyen(setup("map"), bench::Container::map, heap));
+    const std::size_t synchronous = stores.size();
+    add(bench::make_taiyen(setup("unordered-async", bench::Commit::async), bench::Container::unordered_map, heap));
+    std::vector<const bench::KeyValues*> list;
+    for (const auto& store : stores) list.push_back(store.get());
+    bench::print_contenders(list);
+    for (const auto& store : stores) {
+        if (auto* const one = dynamic_cast<bench::HeapKeyValues*>(store.get())) one->warm_up();
+    }
+    bench::settle(folder / "settle");
+
+    const std::size_t reads = options.quick() ? 10'000 : 100'000;
+    std::vector<bench::Contender> contenders;
+    std::vector<bench::Random> random;
+    for (std::size_t i = 0; i < stores.size(); ++i) random.emplace_back(5 + i);
+    for (std::size_t i = 0; i < synchronous; ++i) {
+        contenders.push_back({stores[i]->name(), [&, i] {
+                                  sink.fetch_add(stores[i]->read(random[i], keys, 1000));
+                                  return bench::processor_microseconds_of([&] { sink.fetch_add(stores[i]->read(random[i], keys, reads)); }) * 1e3 / static_cast<double>(reads);
+                              }});
+    }
+    const auto samples = bench::interleave(options.rounds(), contenders);
+    std::printf("Random reads of %zu keys, one thread, %zu per round\n", count, reads);
+    bench::Table table({"", "ns of processor time", "rate ÷ LMDB's"});
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+        table.row({contenders[i].name, bench::spread(samples[i], 0), compared ? bench::spread(bench::ratio(samples[0], samples[i]), 2) : ""});
+    }
+    table.print();
+
+    const double seconds = options.quick() ? 0.05 : 0.3;
+    std::vector<bench::Contender> turns;
+    std::vector<bench::Samples> commits(stores.size());
+    for (std::size_t i = 0; i < stores.size(); ++i) {
+        turns.push_back({stores[i]->name(), [&, i] { return read_rate(*stores[i], keys, 1, false, seconds, nullptr); }});
+        turns.push_back({stores[i]->name(), [&, i] { return read_rate(*stores[i], keys, 1, true, seconds, &commits[i]); }});
+    }
+    const auto rates = bench::interleave(std::min(options.rounds(), 9), turns);
+    std::printf("One reading thread, alone and beside one that commits as fast as it can, %.2f s each\n", seconds);
+    bench::Table beside({"", "reads/s alone", "reads/s beside a writer", "kept", "commits/s"});
+    for (std::size_t i = 0; i < stores.size(); ++i) {
+        beside.row({stores[i]->name(), bench::spread(rates[2 * i], 0), bench::spread(rates[2 * i + 1], 0), bench::spread(bench::ratio(rates[2 * i + 1], rates[2 * i]), 2),
+                    bench::spread(commits[i], 0)});
+    }
+    beside.print();
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return bench::guarded([&] {
+        return run(bench::Options(argc, argv, "What does reading one of a million keys in a transaction of its own cost, alone and beside a writer?", 15, bench::Priority::normal, {},
+                                  bench::Processors::all));
+    });
+}
