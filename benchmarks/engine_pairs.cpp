@@ -25,8 +25,7 @@ using namespace taiyen::heap;
 class Host : public SpanHost {
 public:
     void extend(ByteCount extent_bytes) override {
-        if (extent_bytes > limit)
-            throw HeapFull(extent_bytes, 0, HeapFull::Cause::disk);
+        if (extent_bytes > limit) throw HeapFull(extent_bytes, 0, HeapFull::Cause::disk);
     }
     ByteCount limit = ~ByteCount{0};
     void restore_blocks(HeapOffset, ByteCount) override {}
@@ -72,8 +71,7 @@ std::vector<ByteCount> mixed_sizes(std::size_t count, unsigned seed) {
     std::mt19937 random(seed);
     std::exponential_distribution<double> size(1.0 / 43);
     std::vector<ByteCount> sizes(count);
-    for (ByteCount& bytes : sizes)
-        bytes = std::min<ByteCount>(1024, 1 + static_cast<ByteCount>(size(random)));
+    for (ByteCount& bytes : sizes) bytes = std::min<ByteCount>(1024, 1 + static_cast<ByteCount>(size(random)));
     return sizes;
 }
 
@@ -92,41 +90,33 @@ struct EngineAllocator {
 void pairs(Engine& engine, const char* name) {
     for (const ByteCount bytes : {16U, 64U, 200U, 1000U}) {
         const double time = nanoseconds(2'000'000, [&] {
-            for (int i = 0; i < 2'000'000; ++i)
-                engine.deallocate(engine.allocate(bytes));
+            for (int i = 0; i < 2'000'000; ++i) engine.deallocate(engine.allocate(bytes));
         });
         std::printf("%-24s pair %4zu B: %6.1f ns\n", name, bytes, time);
     }
     const auto sizes = mixed_sizes(1U << 12U, 1);
     std::printf("%-24s pair, mixed: %6.1f ns\n", name, nanoseconds(2'000'000, [&] {
-                    for (unsigned i = 0; i < 2'000'000; ++i)
-                        engine.deallocate(engine.allocate(sizes[i % sizes.size()]));
+                    for (unsigned i = 0; i < 2'000'000; ++i) engine.deallocate(engine.allocate(sizes[i % sizes.size()]));
                 }));
     for (const ByteCount bytes : {24U, 40U, 120U}) {
         std::printf("%-24s pair %4zu B, packed: %6.1f ns\n", name, bytes, nanoseconds(2'000'000, [&] {
-                        for (int i = 0; i < 2'000'000; ++i)
-                            engine.deallocate(engine.allocate(bytes, 8));
+                        for (int i = 0; i < 2'000'000; ++i) engine.deallocate(engine.allocate(bytes, 8));
                     }));
     }
     std::vector<void*> blocks(10'000);
     std::printf("%-24s batch of 1000 x 64 B: %6.1f ns a pair\n", name, nanoseconds(1'000'000, [&] {
                     for (unsigned round = 0; round < 1000; ++round) {
-                        for (unsigned i = 0; i < 1000; ++i)
-                            blocks[i] = engine.allocate(64);
-                        for (unsigned i = 0; i < 1000; ++i)
-                            engine.deallocate(blocks[i]);
+                        for (unsigned i = 0; i < 1000; ++i) blocks[i] = engine.allocate(64);
+                        for (unsigned i = 0; i < 1000; ++i) engine.deallocate(blocks[i]);
                     }
                 }));
     std::vector<unsigned> order(10'000);
-    for (unsigned i = 0; i < order.size(); ++i)
-        order[i] = i;
+    for (unsigned i = 0; i < order.size(); ++i) order[i] = i;
     std::shuffle(order.begin(), order.end(), std::mt19937(2));
     std::printf("%-24s shuffled 10000, mixed: %6.1f ns a pair\n", name, nanoseconds(500'000, [&] {
                     for (unsigned round = 0; round < 50; ++round) {
-                        for (unsigned i = 0; i < order.size(); ++i)
-                            blocks[i] = engine.allocate(sizes[i % sizes.size()]);
-                        for (const unsigned i : order)
-                            engine.deallocate(blocks[i]);
+                        for (unsigned i = 0; i < order.size(); ++i) blocks[i] = engine.allocate(sizes[i % sizes.size()]);
+                        for (const unsigned i : order) engine.deallocate(blocks[i]);
                     }
                 }));
 }
@@ -134,8 +124,7 @@ void pairs(Engine& engine, const char* name) {
 void packed_churn(Engine& engine, std::size_t live, ByteCount alignment) {
     std::vector<void*> blocks(live);
     std::mt19937 random(4);
-    for (void*& block : blocks)
-        block = engine.allocate(40, alignment);
+    for (void*& block : blocks) block = engine.allocate(40, alignment);
     std::printf("churn, %zu live of 40 B, alignment %zu: %6.1f ns a pair\n", live, alignment, nanoseconds(live, [&] {
                     for (std::size_t i = 0; i < live; ++i) {
                         void*& block = blocks[random() % live];
@@ -143,8 +132,7 @@ void packed_churn(Engine& engine, std::size_t live, ByteCount alignment) {
                         block = engine.allocate(40, alignment);
                     }
                 }));
-    for (void* block : blocks)
-        engine.deallocate(block);
+    for (void* block : blocks) engine.deallocate(block);
 }
 
 void churn(Engine& engine, std::size_t live) {
@@ -152,8 +140,7 @@ void churn(Engine& engine, std::size_t live) {
     const auto sizes = mixed_sizes(1U << 16U, 3);
     std::mt19937 random(4);
     ByteCount requested = 0;
-    for (std::size_t i = 0; i < live; ++i)
-        blocks[i] = engine.allocate(sizes[i % sizes.size()]);
+    for (std::size_t i = 0; i < live; ++i) blocks[i] = engine.allocate(sizes[i % sizes.size()]);
     const double time = nanoseconds(live, [&] {
         for (std::size_t i = 0; i < live; ++i) {
             void*& block = blocks[random() % live];
@@ -163,23 +150,21 @@ void churn(Engine& engine, std::size_t live) {
     });
     (void)requested;
     const EngineStats stats = engine.stats();
-    std::printf("churn, %zu live, mixed: %6.1f ns a pair; live %zu KiB of extent %zu KiB\n", live, time, stats.live_bytes / 1024, stats.extent_bytes / 1024);
-    for (void* block : blocks)
-        engine.deallocate(block);
+    std::printf("churn, %zu live, mixed: %6.1f ns a pair; live %zu KiB of extent %zu KiB\n", live, time, stats.live_bytes / 1024,
+                stats.extent_bytes / 1024);
+    for (void* block : blocks) engine.deallocate(block);
 }
 
 void runs(Engine& engine) {
     std::printf("pair 100000 B: %6.1f ns\n", nanoseconds(100'000, [&] {
-                    for (int i = 0; i < 100'000; ++i)
-                        engine.deallocate(engine.allocate(100'000));
+                    for (int i = 0; i < 100'000; ++i) engine.deallocate(engine.allocate(100'000));
                 }));
     std::vector<void*> blocks(1000);
     std::mt19937 random(5);
     std::printf("churn of 1000 blocks of 4 to 260 KiB: %6.1f ns a pair\n", nanoseconds(100'000, [&] {
                     for (int i = 0; i < 100'000; ++i) {
                         void*& block = blocks[random() % blocks.size()];
-                        if (block != nullptr)
-                            engine.deallocate(block);
+                        if (block != nullptr) engine.deallocate(block);
                         block = engine.allocate(4096 + random() % (256U << 10U));
                     }
                 }));
@@ -216,11 +201,10 @@ void space(const char* mix, ByteCount live_bytes, std::size_t replacements, std:
         heap.host.limit = extent;
         ByteCount had = 0;
         try {
-            for (;; ++had)
-                heap.engine->allocate(size);
-        } catch (const HeapFull&) {
-        }
-        std::printf("%s, %zu MiB live: efficiency %.2f, availability for %zu B %.2f\n", mix, live_bytes >> 20U, static_cast<double>(asked) / static_cast<double>(extent), size,
+            for (;; ++had) heap.engine->allocate(size);
+        } catch (const HeapFull&) {}
+        std::printf("%s, %zu MiB live: efficiency %.2f, availability for %zu B %.2f\n", mix, live_bytes >> 20U,
+                    static_cast<double>(asked) / static_cast<double>(extent), size,
                     static_cast<double>(had * size) / static_cast<double>(free_bytes));
     }
 }
@@ -252,12 +236,12 @@ int main(int argc, char** argv) {
         counter = {};
         const auto sizes = mixed_sizes(1U << 16U, 3);
         std::vector<void*> blocks;
-        for (const ByteCount bytes : sizes)
-            blocks.push_back(heap.engine->allocate(bytes));
-        std::printf("metadata announced by an allocation, mixed: %.1f bytes in %.2f writes\n", static_cast<double>(counter.bytes) / static_cast<double>(sizes.size()), static_cast<double>(counter.calls) / static_cast<double>(sizes.size()));
+        for (const ByteCount bytes : sizes) blocks.push_back(heap.engine->allocate(bytes));
+        std::printf("metadata announced by an allocation, mixed: %.1f bytes in %.2f writes\n",
+                    static_cast<double>(counter.bytes) / static_cast<double>(sizes.size()),
+                    static_cast<double>(counter.calls) / static_cast<double>(sizes.size()));
         counter = {};
-        for (void* block : blocks)
-            heap.engine->deallocate(block);
+        for (void* block : blocks) heap.engine->deallocate(block);
         std::printf("metadata announced by a free, mixed: %.1f bytes\n", static_cast<double>(counter.bytes) / static_cast<double>(sizes.size()));
     }
     {
@@ -265,8 +249,7 @@ int main(int argc, char** argv) {
         using Value = std::pair<const std::uint64_t, std::uint64_t>;
         const auto begin = std::chrono::steady_clock::now();
         std::map<std::uint64_t, std::uint64_t, std::less<>, EngineAllocator<Value>> map{EngineAllocator<Value>(*heap.engine)};
-        for (unsigned i = 0; i < nodes; ++i)
-            map.emplace_hint(map.end(), i, i);
+        for (unsigned i = 0; i < nodes; ++i) map.emplace_hint(map.end(), i, i);
         const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
         std::printf("std::map of %u nodes filled in order: %.3f s, extent %zu KiB\n", nodes, time.count(), heap.engine->extent() / 1024);
     }

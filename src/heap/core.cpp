@@ -52,15 +52,11 @@ thread_local constinit Current current;
 constinit std::atomic<std::uint32_t> forks{0};
 
 void count_forks_once() {
-    static const bool registered = [] {
-        return pthread_atfork(nullptr, nullptr, +[] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0;
-    }();
+    static const bool registered = [] { return pthread_atfork(nullptr, nullptr, +[] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0; }();
     TAIYEN_CHECK(registered);
 }
 
-HeapCore* at_slot(std::uint64_t slot) noexcept {
-    return slot < slot_count ? slot_table[slot].load(std::memory_order_acquire) : nullptr;
-}
+HeapCore* at_slot(std::uint64_t slot) noexcept { return slot < slot_count ? slot_table[slot].load(std::memory_order_acquire) : nullptr; }
 
 ByteCount scratch_bytes_for(ByteCount capacity) {
 #if defined(TAIYEN_THREAD_SANITIZER)
@@ -280,7 +276,8 @@ void deallocate(void* block) noexcept {
     } else if (place.scratch) {
         place.core->deallocate_scratch(block);
     } else {
-        report_bad_free(errc::foreign_pointer, block, "a block was freed that belongs to no open heap (its heap was closed, or it never came from one); the free is ignored");
+        report_bad_free(errc::foreign_pointer, block,
+                        "a block was freed that belongs to no open heap (its heap was closed, or it never came from one); the free is ignored");
     }
 }
 
@@ -342,7 +339,8 @@ void throw_type_mismatch(const HeapCore& core, std::string_view name, std::strin
 }
 
 void throw_name_taken(const HeapCore& core, std::string_view name) {
-    throw Error(errc::name_taken, core.path(), "there is an object named '" + std::string(name) + "' already; use find_or_construct, or destroy it first");
+    throw Error(errc::name_taken, core.path(),
+                "there is an object named '" + std::string(name) + "' already; use find_or_construct, or destroy it first");
 }
 
 void throw_no_current_heap() {

@@ -17,13 +17,9 @@ namespace {
 /// Tails that leave less than this of their page are rounded up to the page.
 constexpr unsigned tail_rest_min = 4;
 
-bool valid_capacity(ByteCount capacity) {
-    return capacity >= Engine::capacity_min && capacity <= layout::capacity_max && capacity % page_bytes == 0;
-}
+bool valid_capacity(ByteCount capacity) { return capacity >= Engine::capacity_min && capacity <= layout::capacity_max && capacity % page_bytes == 0; }
 
-constexpr std::uint64_t granules_for(ByteCount bytes) {
-    return bytes == 0 ? 1 : (bytes + granule_bytes - 1) / granule_bytes;
-}
+constexpr std::uint64_t granules_for(ByteCount bytes) { return bytes == 0 ? 1 : (bytes + granule_bytes - 1) / granule_bytes; }
 
 /// Bytes of a run for a block of that many granules.
 constexpr std::uint64_t run_bytes(std::uint64_t granules) {
@@ -35,7 +31,8 @@ constexpr std::uint64_t run_bytes(std::uint64_t granules) {
 
 void Engine::format(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer) {
     if (!valid_capacity(capacity_bytes))
-        throw Error(errc::invalid_argument, "a heap's capacity is a multiple of 4 KiB between 256 KiB and 8 TiB, not " + std::to_string(capacity_bytes));
+        throw Error(errc::invalid_argument,
+                    "a heap's capacity is a multiple of 4 KiB between 256 KiB and 8 TiB, not " + std::to_string(capacity_bytes));
     const Geometry geometry(capacity_bytes);
     const std::uint64_t extent = std::uint64_t{geometry.region(0).first_user} * page_bytes;
     host.extend(extent);
@@ -50,13 +47,14 @@ void Engine::format(std::byte* span, ByteCount capacity_bytes, SpanHost& host, W
 
 Engine::Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool read_only) {
     if (!valid_capacity(capacity_bytes))
-        throw Error(errc::invalid_argument, "a heap's capacity is a multiple of 4 KiB between 256 KiB and 8 TiB, not " + std::to_string(capacity_bytes));
+        throw Error(errc::invalid_argument,
+                    "a heap's capacity is a multiple of 4 KiB between 256 KiB and 8 TiB, not " + std::to_string(capacity_bytes));
     TAIYEN_CHECK(reinterpret_cast<std::uintptr_t>(span) % page_bytes == 0);
     const auto& super = *reinterpret_cast<const layout::SuperBlock*>(span);
-    if (super.magic != layout::magic)
-        throw_corrupt(0, "the span does not begin with a super block");
+    if (super.magic != layout::magic) throw_corrupt(0, "the span does not begin with a super block");
     if (super.version != layout::version)
-        throw Error(errc::unsupported_version, {}, offsetof(layout::SuperBlock, version), "the block engine's format has version " + std::to_string(super.version) + ", this library reads 1");
+        throw Error(errc::unsupported_version, {}, offsetof(layout::SuperBlock, version),
+                    "the block engine's format has version " + std::to_string(super.version) + ", this library reads 1");
     if (super.page_bytes != page_bytes || super.capacity != capacity_bytes)
         throw_corrupt(offsetof(layout::SuperBlock, capacity), "the super block's capacity differs from the span's");
     state_ = std::make_unique<State>(span, capacity_bytes, host, observer, read_only);
@@ -66,44 +64,36 @@ Engine::Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteO
 Engine::~Engine() = default;
 
 void Engine::State::require_writable() const {
-    if (read_only)
-        throw Error(errc::read_only, "the heap was opened for reading only");
+    if (read_only) throw Error(errc::read_only, "the heap was opened for reading only");
 }
 
 void* Engine::allocate(ByteCount bytes, ByteCount alignment) {
     State& s = *state_;
     if (bytes < s.class_bytes_end && alignment <= granule_bytes) [[likely]] {
-        if (alignment <= packed_alignment && packed_class_of(bytes) != packed_class_count)
-            return s.allocate_packed(bytes);
+        if (alignment <= packed_alignment && packed_class_of(bytes) != packed_class_count) return s.allocate_packed(bytes);
         const unsigned size_class = class_tables.rounded[(bytes + granule_bytes - 1) / granule_bytes];
-        if (s.span.observed())
-            return s.allocate_observed(size_class);
+        if (s.span.observed()) return s.allocate_observed(size_class);
         return s.small.allocate_class<false>(size_class);
     }
     return s.allocate_slowly(bytes, alignment);
 }
 
 void* Engine::State::allocate_packed(ByteCount bytes) {
-    if (const std::uint64_t offset = packed.allocate(packed_class_of(bytes)); offset != 0)
-        return span.base() + offset;
+    if (const std::uint64_t offset = packed.allocate(packed_class_of(bytes)); offset != 0) return span.base() + offset;
     const unsigned size_class = class_tables.rounded[granules_for(bytes)];
     return span.observed() ? allocate_observed(size_class) : small.allocate_class<false>(size_class);
 }
 
-void* Engine::State::allocate_observed(unsigned size_class) {
-    return small.allocate_class<true>(size_class);
-}
+void* Engine::State::allocate_observed(unsigned size_class) { return small.allocate_class<true>(size_class); }
 
 void* Engine::State::allocate_slowly(ByteCount bytes, ByteCount alignment) {
     require_writable();
     if (!std::has_single_bit(alignment) || alignment > alignment_max)
         throw Error(errc::invalid_argument, "an alignment is a power of two up to 2 MiB, not " + std::to_string(alignment));
-    if (bytes > capacity)
-        supply.throw_full(bytes, HeapFull::Cause::capacity);
+    if (bytes > capacity) supply.throw_full(bytes, HeapFull::Cause::capacity);
     const std::uint64_t granules = granules_for(bytes);
     const Page pages_aligned = static_cast<Page>(std::max<ByteCount>(1, alignment / page_bytes));
-    if (granules > small_granules_max)
-        return span.base() + std::uint64_t{runs.allocate(run_bytes(granules), pages_aligned)} * page_bytes;
+    if (granules > small_granules_max) return span.base() + std::uint64_t{runs.allocate(run_bytes(granules), pages_aligned)} * page_bytes;
     if (alignment < page_bytes / 2)
         return span.base() + small.allocate(static_cast<unsigned>(granules), static_cast<unsigned>(std::max<ByteCount>(alignment, granule_bytes)));
     return span.base() + small.allocate_on_fresh(supply.find(1, pages_aligned, bytes), static_cast<unsigned>(granules));
@@ -113,36 +103,28 @@ bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment) {
     State& s = *state_;
     s.require_writable();
     const std::uint64_t offset = s.span.offset_of(at);
-    if (offset >= s.capacity || offset % packed_alignment != 0 || bytes > s.capacity - offset)
-        return false;
+    if (offset >= s.capacity || offset % packed_alignment != 0 || bytes > s.capacity - offset) return false;
     const std::uint64_t granules = granules_for(bytes);
     const Page page = static_cast<Page>(offset / page_bytes);
     const unsigned in_page = static_cast<unsigned>(offset % page_bytes);
     const unsigned packed_class = alignment <= packed_alignment ? packed_class_of(bytes) : packed_class_count;
-    const bool slot = packed_class != packed_class_count && in_page % packed_slot_bytes(packed_class) == 0 && in_page + packed_slot_bytes(packed_class) <= page_bytes;
+    const bool slot = packed_class != packed_class_count && in_page % packed_slot_bytes(packed_class) == 0 &&
+                      in_page + packed_slot_bytes(packed_class) <= page_bytes;
     const unsigned start = in_page / granule_bytes;
     const bool small = granules <= small_granules_max;
     const bool granule = in_page % granule_bytes == 0 && (small ? start + granules <= layout::page_granules : start == 0);
-    if (!slot && !granule)
-        return false;  // no allocation can have given that place
+    if (!slot && !granule) return false;  // no allocation can have given that place
     const std::uint64_t end = page + (granules + layout::page_granules - 1) / layout::page_granules;
-    if (end > s.geometry.page_end())
-        return false;
+    if (end > s.geometry.page_end()) return false;
     const Region& region = s.geometry.region(Geometry::region_of(page));
-    if (page < region.first_user || end > region.end)
-        return false;
-    if (end > s.pages.extent() && !s.supply.extend_to(static_cast<Page>(end)))
-        s.supply.throw_full(bytes, HeapFull::Cause::disk);
-    if (!small)
-        return s.runs.allocate_at(page, granules * granule_bytes);
-    if (s.pages.state(page) == PageState::growth)
-        s.supply.surrender_growth();
+    if (page < region.first_user || end > region.end) return false;
+    if (end > s.pages.extent() && !s.supply.extend_to(static_cast<Page>(end))) s.supply.throw_full(bytes, HeapFull::Cause::disk);
+    if (!small) return s.runs.allocate_at(page, granules * granule_bytes);
+    if (s.pages.state(page) == PageState::growth) s.supply.surrender_growth();
     if (s.pages.is_packed(page) ? !slot || packed_class_of(s.pages.packed_line(page)) != packed_class : slot)
         s.small.reclaim({page, 1});  // an empty page of the other kind
-    if (s.pages.is_available(page))
-        s.supply.back_with_blocks({page, 1});
-    if (slot && s.packed.allocate_at(page, in_page, packed_class))
-        return true;
+    if (s.pages.is_available(page)) s.supply.back_with_blocks({page, 1});
+    if (slot && s.packed.allocate_at(page, in_page, packed_class)) return true;
     return granule && s.small.allocate_at(page, start, static_cast<unsigned>(granules));
 }
 
@@ -154,8 +136,7 @@ FreeResult Engine::deallocate(void* block) noexcept {
         const PageMap::Hot& hot = s.pages.hot(page);
         if (hot.is_small(page) && offset % granule_bytes == 0) [[likely]]
             return s.span.observed() ? s.free_observed(offset) : s.small.free<false>(hot, offset / granule_bytes);
-        if (page >= hot.first_user && s.pages.is_packed(page))
-            return s.free_packed(offset);
+        if (page >= hot.first_user && s.pages.is_packed(page)) return s.free_packed(offset);
     }
     return s.deallocate_slowly(offset);
 }
@@ -165,14 +146,11 @@ FreeResult Engine::State::free_observed(std::uint64_t offset) noexcept {
 }
 
 FreeResult Engine::State::deallocate_slowly(std::uint64_t offset) noexcept {
-    if (offset >= capacity)
-        return FreeResult::foreign;
+    if (offset >= capacity) return FreeResult::foreign;
     const Page page = static_cast<Page>(offset / page_bytes);
-    if (offset % page_bytes != 0 || !pages.is_user(page) || read_only)
-        return FreeResult::not_a_block;
+    if (offset % page_bytes != 0 || !pages.is_user(page) || read_only) return FreeResult::not_a_block;
     const auto run = runs.find(page);
-    if (!run || run->kind != layout::RunKind::user)
-        return FreeResult::not_a_block;
+    if (!run || run->kind != layout::RunKind::user) return FreeResult::not_a_block;
     runs.free(*run);
     return FreeResult::freed;
 }
@@ -180,37 +158,30 @@ FreeResult Engine::State::deallocate_slowly(std::uint64_t offset) noexcept {
 void* Engine::resize(void* block, ByteCount bytes) {
     State& s = *state_;
     s.require_writable();
-    if (block == nullptr)
-        return allocate(bytes);
+    if (block == nullptr) return allocate(bytes);
     const std::uint64_t offset = s.span.offset_of(block);
-    if (offset >= s.capacity)
-        throw Error(errc::foreign_pointer, "resize: the block belongs to another heap or to none");
+    if (offset >= s.capacity) throw Error(errc::foreign_pointer, "resize: the block belongs to another heap or to none");
     const ByteCount usable = s.usable_at(offset);
-    if (usable == 0)
-        throw Error(errc::double_free, {}, offset, "resize: no live block starts there");
-    if (bytes > s.capacity)
-        s.supply.throw_full(bytes, HeapFull::Cause::capacity);
+    if (usable == 0) throw Error(errc::double_free, {}, offset, "resize: no live block starts there");
+    if (bytes > s.capacity) s.supply.throw_full(bytes, HeapFull::Cause::capacity);
     const std::uint64_t granules = granules_for(bytes);
     const Page page = static_cast<Page>(offset / page_bytes);
     const bool was_small = s.pages.is_small(page);
     const bool was_packed = s.pages.is_packed(page);
-    if (was_packed && bytes <= usable)
-        return block;
+    if (was_packed && bytes <= usable) return block;
     const bool small = granules <= small_granules_max;
     const Page pages = static_cast<Page>((granules + layout::page_granules - 1) / layout::page_granules);
     if (was_small && small) {
         const unsigned old_granules = static_cast<unsigned>(usable / granule_bytes);
         const unsigned wanted = static_cast<unsigned>(granules <= class_granules_max ? class_granules(class_tables.rounded[granules]) : granules);
         if (wanted <= old_granules) {
-            if (wanted < old_granules)
-                s.small.shrink(page, static_cast<unsigned>(offset % page_bytes / granule_bytes), old_granules, wanted);
+            if (wanted < old_granules) s.small.shrink(page, static_cast<unsigned>(offset % page_bytes / granule_bytes), old_granules, wanted);
             return block;
         }
     }
     if (!was_small && !was_packed) {
         const auto run = s.runs.find(page);
-        if (!run)
-            throw_corrupt(offset, "a run contradicts itself");
+        if (!run) throw_corrupt(offset, "a run contradicts itself");
         if (granules * granule_bytes <= run->bytes && run->bytes - granules * granule_bytes < page_bytes)
             return block;  // less than a page would change
         const bool shrinks = granules * granule_bytes <= run->bytes;
@@ -219,14 +190,11 @@ void* Engine::resize(void* block, ByteCount bytes) {
         if (shrinks && small) {
             try {
                 target = allocate(bytes);
-            } catch (const HeapFull&) {
-            }
+            } catch (const HeapFull&) {}
         } else if (shrinks && pages < (run->pages + run->growth) / 4) {
-            if (const auto lower = s.runs.allocate_below(pages, page))
-                target = s.span.base() + std::uint64_t{*lower} * page_bytes;
+            if (const auto lower = s.runs.allocate_below(pages, page)) target = s.span.base() + std::uint64_t{*lower} * page_bytes;
         }
-        if (target == nullptr && s.runs.resize_in_place(*run, pages))
-            return block;
+        if (target == nullptr && s.runs.resize_in_place(*run, pages)) return block;
         if (target != nullptr) {
             s.span.announce(target, bytes);
             std::memcpy(target, block, bytes);
@@ -244,30 +212,26 @@ void* Engine::resize(void* block, ByteCount bytes) {
 
 ByteCount Engine::State::usable_at(std::uint64_t offset) const {
     const Page page = static_cast<Page>(offset / page_bytes);
-    if (offset >= capacity || !pages.is_user(page))
-        return 0;
+    if (offset >= capacity || !pages.is_user(page)) return 0;
     if (pages.is_packed(page)) {
         const auto slot = packed.find(offset);
         return slot && slot->offset == offset ? slot->bytes : 0;
     }
-    if (offset % granule_bytes != 0)
-        return 0;
+    if (offset % granule_bytes != 0) return 0;
     const unsigned granule = static_cast<unsigned>(offset % page_bytes / granule_bytes);
     if (pages.is_small(page)) {
         const layout::Line& line = pages.line(page);
         const layout::Pair& pair = line.pairs[granule / 64];
         return ((pair.start & pair.occupied) >> (granule % 64) & 1U) == 0 ? 0 : block_granules(line, granule) * granule_bytes;
     }
-    if (granule != 0)
-        return 0;
+    if (granule != 0) return 0;
     const auto run = runs.find(page);
     return run && run->kind == layout::RunKind::user ? run->bytes : 0;
 }
 
 std::optional<Engine::State::Found> Engine::State::owner(std::uint64_t offset) const {
     const Page page = static_cast<Page>(offset / page_bytes);
-    if (offset >= capacity || !pages.is_user(page) || pages.is_available(page))
-        return std::nullopt;
+    if (offset >= capacity || !pages.is_user(page) || pages.is_available(page)) return std::nullopt;
     if (pages.is_packed(page)) {
         const auto slot = packed.find(offset);
         return slot ? std::optional(Found{{{slot->offset}, slot->bytes}, false}) : std::nullopt;
@@ -275,20 +239,17 @@ std::optional<Engine::State::Found> Engine::State::owner(std::uint64_t offset) c
     if (pages.is_small(page)) {
         const layout::Line& line = pages.line(page);
         const unsigned granule = static_cast<unsigned>(offset % page_bytes / granule_bytes);
-        if (((line.pairs[granule / 64].occupied >> (granule % 64)) & 1U) == 0)
-            return std::nullopt;
+        if (((line.pairs[granule / 64].occupied >> (granule % 64)) & 1U) == 0) return std::nullopt;
         for (unsigned start = granule + 1; start-- > 0;) {
             const layout::Pair& pair = line.pairs[start / 64];
-            if (((pair.occupied >> (start % 64)) & 1U) == 0)
-                return std::nullopt;
+            if (((pair.occupied >> (start % 64)) & 1U) == 0) return std::nullopt;
             if (((pair.start >> (start % 64)) & 1U) != 0)
                 return Found{{{std::uint64_t{page} * page_bytes + start * granule_bytes}, block_granules(line, start) * granule_bytes}, false};
         }
     }
     const auto run = runs.find_owner(page);
     const std::uint64_t begin = run ? std::uint64_t{run->head} * page_bytes : 0;
-    if (!run || offset - begin >= run->bytes)
-        return std::nullopt;
+    if (!run || offset - begin >= run->bytes) return std::nullopt;
     return Found{{{begin}, run->bytes}, run->kind != layout::RunKind::user};
 }
 
@@ -298,17 +259,19 @@ void Engine::State::visit(const std::function<bool(const Found&)>& visit) const 
         if (static_cast<unsigned>(state) == 0 || pages.is_available(page)) {
             // Over whole words of nothing at once.
             const bool word_begins = page % layout::segment_pages == 0;
-            page += word_begins && (*pages.word(page) == 0x8888'8888'8888'8888ULL || *pages.word(page) == 0x9999'9999'9999'9999ULL) ? layout::segment_pages : 1;
+            page += word_begins && (*pages.word(page) == 0x8888'8888'8888'8888ULL || *pages.word(page) == 0x9999'9999'9999'9999ULL)
+                        ? layout::segment_pages
+                        : 1;
             continue;
         }
         if (state == PageState::run_head) {
             const auto run = runs.find(page);
-            if (run && !visit({{{std::uint64_t{page} * page_bytes}, run->bytes}, run->kind != layout::RunKind::user}))
-                return;
+            if (run && !visit({{{std::uint64_t{page} * page_bytes}, run->bytes}, run->kind != layout::RunKind::user})) return;
             page += run ? run->pages : 1;
             continue;
         }
-        if (pages.is_packed(page) && !packed.for_each(page, [&](const PackedBlocks::Slot& slot) { return visit({{{slot.offset}, slot.bytes}, false}); }))
+        if (pages.is_packed(page) &&
+            !packed.for_each(page, [&](const PackedBlocks::Slot& slot) { return visit({{{slot.offset}, slot.bytes}, false}); }))
             return;
         if (pages.is_small(page)) {
             const layout::Line& line = pages.line(page);
@@ -323,13 +286,9 @@ void Engine::State::visit(const std::function<bool(const Found&)>& visit) const 
     }
 }
 
-ByteCount Engine::usable_size(const void* block) const noexcept {
-    return state_->usable_at(state_->span.offset_of(block));
-}
+ByteCount Engine::usable_size(const void* block) const noexcept { return state_->usable_at(state_->span.offset_of(block)); }
 
-bool Engine::contains(const void* address) const noexcept {
-    return state_->span.offset_of(address) < state_->capacity;
-}
+bool Engine::contains(const void* address) const noexcept { return state_->span.offset_of(address) < state_->capacity; }
 
 std::optional<Block> Engine::find_block(const void* address) const noexcept {
     const auto found = state_->owner(state_->span.offset_of(address));
@@ -340,9 +299,7 @@ void Engine::for_each_block(const std::function<bool(const Block&)>& visit) cons
     state_->visit([&](const State::Found& found) { return found.internal || visit(found.block); });
 }
 
-std::optional<Root> Engine::find_root(std::string_view name) const {
-    return state_->directory.find(name);
-}
+std::optional<Root> Engine::find_root(std::string_view name) const { return state_->directory.find(name); }
 
 void Engine::add_root(const Root& root) {
     state_->require_writable();
@@ -354,14 +311,11 @@ bool Engine::remove_root(std::string_view name) {
     return state_->directory.remove(name);
 }
 
-std::vector<Root> Engine::roots() const {
-    return state_->directory.all();
-}
+std::vector<Root> Engine::roots() const { return state_->directory.all(); }
 
 void Engine::forget(HeapOffset offset, ByteCount length) {
     State& s = *state_;
-    if (length == 0 || offset.value >= s.capacity)
-        return;
+    if (length == 0 || offset.value >= s.capacity) return;
     const std::uint64_t end = offset.value + std::min<std::uint64_t>(length, s.capacity - offset.value);
     if (offset.value < page_bytes) {
         s.pages.reload();
@@ -372,19 +326,18 @@ void Engine::forget(HeapOffset offset, ByteCount length) {
         const std::uint64_t lines_end = std::uint64_t{r.first_user} * page_bytes;
         const std::uint64_t from = std::max<std::uint64_t>(offset.value, r.states);
         const std::uint64_t to = std::min(end, lines_end);
-        if (from >= to)
-            continue;
+        if (from >= to) continue;
         const std::uint64_t states_end = r.states + (r.end - r.first + layout::segment_pages - 1) / layout::segment_pages * sizeof(std::uint64_t);
         if (from < states_end) {
             const std::uint64_t first = (from - r.states) / sizeof(std::uint64_t) * layout::segment_pages;
-            const std::uint64_t last = std::min<std::uint64_t>(r.end - r.first, ((std::min(to, states_end) - 1 - r.states) / sizeof(std::uint64_t) + 1) * layout::segment_pages);
+            const std::uint64_t last = std::min<std::uint64_t>(
+                r.end - r.first, ((std::min(to, states_end) - 1 - r.states) / sizeof(std::uint64_t) + 1) * layout::segment_pages);
             s.small.forget({static_cast<Page>(r.first + first), static_cast<Page>(last - first)});
         }
         if (to > r.lines) {
             const std::uint64_t first = (std::max(from, r.lines) - r.lines) / sizeof(layout::Line);
             const std::uint64_t last = std::min<std::uint64_t>(r.end - r.first_user, (to - 1 - r.lines) / sizeof(layout::Line) + 1);
-            if (first < last)
-                s.small.forget({static_cast<Page>(r.first_user + first), static_cast<Page>(last - first)});
+            if (first < last) s.small.forget({static_cast<Page>(r.first_user + first), static_cast<Page>(last - first)});
         }
     }
 }
@@ -397,8 +350,7 @@ std::vector<FreeRun> Engine::release_free_pages(ByteCount minimum) {
     const Page least = static_cast<Page>(std::max<ByteCount>(1, std::min<ByteCount>(minimum, s.capacity) / page_bytes));
     for (Page page = s.pages.next_user(0); page < s.pages.extent(); page = s.pages.next_user(page)) {
         const Page run = s.pages.count_equal(page, s.pages.extent() - page, PageState::available);
-        if (run >= least)
-            released.push_back({{std::uint64_t{page} * page_bytes}, run * page_bytes});
+        if (run >= least) released.push_back({{std::uint64_t{page} * page_bytes}, run * page_bytes});
         page += std::max<Page>(1, run);
     }
     for (const FreeRun& run : released)
@@ -432,12 +384,8 @@ EngineStats Engine::stats() const {
     return stats;
 }
 
-ByteCount Engine::capacity() const {
-    return state_->capacity;
-}
+ByteCount Engine::capacity() const { return state_->capacity; }
 
-ByteCount Engine::extent() const {
-    return std::uint64_t{state_->pages.extent()} * page_bytes;
-}
+ByteCount Engine::extent() const { return std::uint64_t{state_->pages.extent()} * page_bytes; }
 
 }  // namespace taiyen::heap

@@ -64,11 +64,11 @@ struct Damage {
 
 struct EngineStats {
     ByteCount capacity_bytes = 0;
-    ByteCount extent_bytes = 0;       ///< of the span in use (what the file has to hold)
-    ByteCount live_bytes = 0;         ///< usable bytes of live blocks
-    ByteCount free_bytes = 0;         ///< free user bytes within the extent
+    ByteCount extent_bytes = 0;  ///< of the span in use (what the file has to hold)
+    ByteCount live_bytes = 0;    ///< usable bytes of live blocks
+    ByteCount free_bytes = 0;    ///< free user bytes within the extent
     ByteCount metadata_bytes = 0;
-    ByteCount largest_free_bytes = 0; ///< largest block that could be allocated now, growth included
+    ByteCount largest_free_bytes = 0;  ///< largest block that could be allocated now, growth included
     std::uint64_t live_blocks = 0;
 };
 

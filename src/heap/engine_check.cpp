@@ -22,28 +22,24 @@ public:
             found(offsetof(layout::SuperBlock, growth_pages), "the number of growth pages differs from the states");
         if (directories_ != (pages_.super().directory != 0 ? 1U : 0U))
             found(offsetof(layout::SuperBlock, directory), "there is not exactly one root directory");
-        if (!full())
-            directory.check(damages_, limit_);
+        if (!full()) directory.check(damages_, limit_);
         return std::move(damages_);
     }
 
 private:
     bool full() const { return damages_.size() >= limit_; }
     void found(std::uint64_t where, const char* what) {
-        if (!full())
-            damages_.push_back({{where}, what});
+        if (!full()) damages_.push_back({{where}, what});
     }
     std::uint64_t line_place(Page page) const { return span_.offset_of(&pages_.line(page)); }
 
     void check_super() {
         const layout::SuperBlock& super = pages_.super();
-        if (super.magic != layout::magic || super.version != layout::version || super.page_bytes != page_bytes)
-            found(0, "the super block's head");
+        if (super.magic != layout::magic || super.version != layout::version || super.page_bytes != page_bytes) found(0, "the super block's head");
         if (super.extent != std::uint64_t{pages_.extent()} * page_bytes)
             found(offsetof(layout::SuperBlock, extent), "the extent differs from the one in use");
         for (const std::uint64_t word : super.zero)
-            if (word != 0)
-                found(offsetof(layout::SuperBlock, zero), "padding of the super block is not zero");
+            if (word != 0) found(offsetof(layout::SuperBlock, zero), "padding of the super block is not zero");
         for (unsigned index = 0; index < 32; ++index)
             if ((index >= pages_.geometry().count() || !pages_.opened(index)) && super.regions[index] != layout::Summary{})
                 found(span_.offset_of(&super.regions[index]), "a region that isn't in use has a summary");
@@ -53,46 +49,38 @@ private:
         const Region& r = pages_.geometry().region(index);
         const auto* words = span_.at<std::uint64_t>(r.states);
         const Page end = std::min(r.end, pages_.extent());
-        const auto raw_state = [&](Page relative) { return words[relative / layout::segment_pages] >> (relative % layout::segment_pages * 4) & 0xFU; };
+        const auto raw_state = [&](Page relative) {
+            return words[relative / layout::segment_pages] >> (relative % layout::segment_pages * 4) & 0xFU;
+        };
         for (Page page = r.first; page < r.end && !full(); ++page)
             if ((page < r.first_user || page >= end) && raw_state(page - r.first) != 0)
                 found(span_.offset_of(&words[(page - r.first) / layout::segment_pages]), "a page that isn't the user's has a state");
-        for (Page page = r.first_user; page < end && !full();)
-            page += check_page(page);
+        for (Page page = r.first_user; page < end && !full();) page += check_page(page);
     }
 
     /// Returns how many pages it dealt with.
     Page check_page(Page page) {
         switch (pages_.state(page)) {
-        case PageState::available:
-        case PageState::released:
-            if (!line_zero(pages_.line(page)))
-                found(line_place(page), "the line of an available page is not zero");
-            return 1;
-        case PageState::small_full:
-        case PageState::small_room:
-            check_small(page);
-            return 1;
-        case PageState::packed_full:
-        case PageState::packed_room:
-            check_packed(page);
-            return 1;
-        case PageState::run_head: {
-            const auto run = runs_.find(page);
-            if (!run) {
-                found(line_place(page), "a run's line contradicts the states of its pages");
+            case PageState::available:
+            case PageState::released:
+                if (!line_zero(pages_.line(page))) found(line_place(page), "the line of an available page is not zero");
                 return 1;
+            case PageState::small_full:
+            case PageState::small_room: check_small(page); return 1;
+            case PageState::packed_full:
+            case PageState::packed_room: check_packed(page); return 1;
+            case PageState::run_head: {
+                const auto run = runs_.find(page);
+                if (!run) {
+                    found(line_place(page), "a run's line contradicts the states of its pages");
+                    return 1;
+                }
+                check_run(*run);
+                return run->pages + run->growth;
             }
-            check_run(*run);
-            return run->pages + run->growth;
-        }
-        case PageState::run_body:
-        case PageState::growth:
-            found(span_.offset_of(pages_.word(page)), "a page belongs to a run that has no head");
-            return 1;
-        default:
-            found(span_.offset_of(pages_.word(page)), "a page has no valid state");
-            return 1;
+            case PageState::run_body:
+            case PageState::growth: found(span_.offset_of(pages_.word(page)), "a page belongs to a run that has no head"); return 1;
+            default: found(span_.offset_of(pages_.word(page)), "a page has no valid state"); return 1;
         }
     }
 
@@ -101,29 +89,25 @@ private:
         if (line.zero_word != 0 || std::any_of(std::begin(line.zero), std::end(line.zero), [](std::uint64_t word) { return word != 0; }))
             found(line_place(run.head), "padding of a run's line is not zero");
         for (Page page = run.head + 1; page < run.head + run.pages + run.growth && !full(); ++page)
-            if (!line_zero(pages_.line(page)))
-                found(line_place(page), "the line of a run's further page is not zero");
+            if (!line_zero(pages_.line(page))) found(line_place(page), "the line of a run's further page is not zero");
         growth_ += run.growth;
         if (run.kind == layout::RunKind::directory) {
             ++directories_;
             if (pages_.super().directory != std::uint64_t{run.head} * page_bytes)
                 found(line_place(run.head), "a root directory that the super block doesn't know");
         }
-        if (run.tail_granules != 0)
-            tail_page_ = run.head + run.pages;
+        if (run.tail_granules != 0) tail_page_ = run.head + run.pages;
     }
 
     void check_small(Page page) {
         const layout::Line& line = pages_.line(page);
         bool inside = tail_page_ == page;  // a front without a start belongs to the run before
         for (const layout::Pair& pair : line.pairs) {
-            if ((pair.start & ~pair.occupied) != 0)
-                found(line_place(page), "a block starts in a free granule");
+            if ((pair.start & ~pair.occupied) != 0) found(line_place(page), "a block starts in a free granule");
             // A granule without a start continues its predecessor, which then must be occupied.
             const std::uint64_t continued = pair.occupied & ~pair.start;
             const std::uint64_t predecessors = pair.occupied << 1U | (inside ? 1U : 0U);
-            if ((continued & ~predecessors) != 0)
-                found(line_place(page), "occupied granules that no block starts");
+            if ((continued & ~predecessors) != 0) found(line_place(page), "occupied granules that no block starts");
             inside = (pair.occupied >> 63U) != 0;
         }
         if (line_full(line) != (pages_.state(page) == PageState::small_full))

@@ -58,16 +58,16 @@ enum class RunKind : std::uint32_t { user = 1, directory = 2 };
 
 /// State of a page, four bits. Bit 3: available; bits 0 and 2 together: blocks, and room for another one.
 enum class PageState : std::uint8_t {
-    absent = 0,        ///< metadata, or beyond the extent
-    small_full = 1,    ///< small blocks, no free granule
-    run_head = 2,      ///< first page of a run
-    run_body = 3,      ///< further page of a run
-    packed_full = 4,   ///< packed blocks, no free slot
-    small_room = 5,    ///< small blocks and at least one free granule
-    growth = 6,        ///< reserved for the growth of the run before it
-    packed_room = 7,   ///< packed blocks and at least one free slot
-    available = 8,     ///< free, with disk blocks
-    released = 9,      ///< free, without disk blocks
+    absent = 0,       ///< metadata, or beyond the extent
+    small_full = 1,   ///< small blocks, no free granule
+    run_head = 2,     ///< first page of a run
+    run_body = 3,     ///< further page of a run
+    packed_full = 4,  ///< packed blocks, no free slot
+    small_room = 5,   ///< small blocks and at least one free granule
+    growth = 6,       ///< reserved for the growth of the run before it
+    packed_room = 7,  ///< packed blocks and at least one free slot
+    available = 8,    ///< free, with disk blocks
+    released = 9,     ///< free, without disk blocks
 };
 
 /// What is available below a node of the tree over a region's pages (lengths in pages).
@@ -90,7 +90,7 @@ struct SuperBlock {
     std::uint64_t directory;     ///< offset of the root directory's run, 0: none yet
     std::uint64_t growth_pages;  ///< pages in state growth
     std::uint64_t zero[2];
-    Summary regions[32];         ///< root of each region's tree
+    Summary regions[32];  ///< root of each region's tree
 };
 static_assert(sizeof(SuperBlock) == 64 + 32 * 16 && sizeof(SuperBlock) <= page_bytes);
 static_assert(offsetof(SuperBlock, capacity) == 16 && offsetof(SuperBlock, directory) == 32 && offsetof(SuperBlock, regions) == 64);

@@ -8,17 +8,9 @@ namespace taiyen::heap {
 
 struct Engine::State {
     State(std::byte* base, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool is_read_only)
-        : span(base, observer),
-          geometry(capacity_bytes),
-          pages(span, geometry, is_read_only),
-          bins(geometry.page_end()),
-          supply(span, pages, host),
-          packed(span, pages, bins, supply),
-          small(span, pages, bins, supply, packed),
-          runs(span, pages, supply, small),
-          directory(span, pages, runs),
-          capacity(capacity_bytes),
-          read_only(is_read_only) {
+        : span(base, observer), geometry(capacity_bytes), pages(span, geometry, is_read_only), bins(geometry.page_end()), supply(span, pages, host),
+          packed(span, pages, bins, supply), small(span, pages, bins, supply, packed), runs(span, pages, supply, small), directory(span, pages, runs),
+          capacity(capacity_bytes), read_only(is_read_only) {
         supply.connect(small);
         class_bytes_end = read_only ? 0 : class_granules_max * layout::granule_bytes + 1;
     }

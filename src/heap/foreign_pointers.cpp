@@ -61,7 +61,8 @@ std::optional<ForeignPointer> ForeignPointerScan::find(HeapOffset offset, ByteCo
         ByteCount at = 0;
         for (; at + group <= length; at += group) {
             unsigned hits = 0;
-            for (ByteCount word = 0; word < group; word += sizeof(std::uint64_t)) hits |= static_cast<unsigned>(suspicious(word_at(begin + at + word)));
+            for (ByteCount word = 0; word < group; word += sizeof(std::uint64_t))
+                hits |= static_cast<unsigned>(suspicious(word_at(begin + at + word)));
             if (hits != 0) [[unlikely]] {
                 if (auto found = exact(at, at + group)) return found;
             }
@@ -73,7 +74,8 @@ std::optional<ForeignPointer> ForeignPointerScan::find(HeapOffset offset, ByteCo
     if (below.bytes == 0 && above.bytes == 0) return std::nullopt;
     if (below.bytes == 0) return sweep([above](std::uint64_t value) { return above.holds(value); });
     if (above.bytes == 0) return sweep([below](std::uint64_t value) { return below.holds(value); });
-    return sweep([below, above](std::uint64_t value) { return static_cast<unsigned>(below.holds(value)) | static_cast<unsigned>(above.holds(value)); });
+    return sweep(
+        [below, above](std::uint64_t value) { return static_cast<unsigned>(below.holds(value)) | static_cast<unsigned>(above.holds(value)); });
 }
 
 bool ForeignPointerScan::is_foreign(HeapOffset where, std::uintptr_t value) const {

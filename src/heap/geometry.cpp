@@ -22,7 +22,8 @@ bool lay_out(Region& region) {
     region.lines = round_up(at, sizeof(layout::Line));
     const std::uint64_t fixed = region.lines - region.first * page_bytes;
     // Lines only for the pages that remain: the smallest m with fixed + (pages - m) * 64 <= m * 4096.
-    const std::uint64_t metadata = (fixed + pages * sizeof(layout::Line) + page_bytes + sizeof(layout::Line) - 1) / (page_bytes + sizeof(layout::Line));
+    const std::uint64_t metadata =
+        (fixed + pages * sizeof(layout::Line) + page_bytes + sizeof(layout::Line) - 1) / (page_bytes + sizeof(layout::Line));
     region.first_user = static_cast<Page>(region.first + metadata);
     return metadata < pages;
 }
@@ -35,16 +36,14 @@ Geometry::Geometry(ByteCount capacity) {
         Region& region = regions_[count_];
         region.first = static_cast<Page>(first);
         region.end = static_cast<Page>(std::min(end, pages));
-        if (!lay_out(region))
-            break;
+        if (!lay_out(region)) break;
         ++count_;
     }
 }
 
 bool Geometry::valid_extent(std::uint64_t bytes) const {
     const std::uint64_t pages = bytes / page_bytes;
-    if (bytes % page_bytes != 0 || pages < regions_[0].first_user || pages > page_end())
-        return false;
+    if (bytes % page_bytes != 0 || pages < regions_[0].first_user || pages > page_end()) return false;
     const Region& last = regions_[region_of(static_cast<Page>(pages - 1))];
     return last.first == 0 || pages > last.first_user;
 }

@@ -16,12 +16,12 @@ namespace taiyen::heap {
 using Page = std::uint32_t;  ///< number of a page of the span
 
 struct Region {
-    Page first = 0;         ///< its first page
-    Page end = 0;           ///< behind its last page
-    Page first_user = 0;    ///< pages [first, first_user) hold metadata (region 0: the super block too)
-    std::uint32_t levels = 0;  ///< levels of summaries in the region, without its root
-    std::uint64_t states = 0;  ///< offset of the state words
-    std::uint64_t lines = 0;   ///< offset of the line of first_user
+    Page first = 0;                               ///< its first page
+    Page end = 0;                                 ///< behind its last page
+    Page first_user = 0;                          ///< pages [first, first_user) hold metadata (region 0: the super block too)
+    std::uint32_t levels = 0;                     ///< levels of summaries in the region, without its root
+    std::uint64_t states = 0;                     ///< offset of the state words
+    std::uint64_t lines = 0;                      ///< offset of the line of first_user
     std::array<std::uint64_t, 8> level_offset{};  ///< [l] offset of the summaries of 16^(l+2) pages each
 };
 
@@ -31,7 +31,8 @@ public:
     explicit Geometry(ByteCount capacity);
 
     static unsigned region_of(Page page) {
-        return static_cast<unsigned>(std::bit_width(page | (layout::first_region_pages - 1))) - static_cast<unsigned>(std::bit_width(layout::first_region_pages - 1));
+        return static_cast<unsigned>(std::bit_width(page | (layout::first_region_pages - 1))) -
+               static_cast<unsigned>(std::bit_width(layout::first_region_pages - 1));
     }
     const Region& region(unsigned index) const { return regions_[index]; }
     unsigned count() const { return count_; }

@@ -15,7 +15,8 @@ struct Bits {
     Bits down(unsigned distance) const {
         const unsigned bits = distance % 64;
         if (distance < 64)  // (x << 1) << (63 - bits) is x << (64 - bits) without a shift by 64
-            return {{word[0] >> bits | word[1] << 1U << (63 - bits), word[1] >> bits | word[2] << 1U << (63 - bits), word[2] >> bits | word[3] << 1U << (63 - bits), word[3] >> bits}};
+            return {{word[0] >> bits | word[1] << 1U << (63 - bits), word[1] >> bits | word[2] << 1U << (63 - bits),
+                     word[2] >> bits | word[3] << 1U << (63 - bits), word[3] >> bits}};
         const Bits rest{{word[1], word[2], word[3], 0}};
         return distance == 64 ? rest : rest.down(distance - 64);
     }
@@ -27,8 +28,7 @@ unsigned free_around(const layout::Line& line, unsigned at) {
     unsigned pair = at / 64;
     const unsigned bit = at % 64;
     const std::uint64_t occupied = line.pairs[pair].occupied;
-    if (((occupied >> bit) & 1U) != 0)
-        return 0;
+    if (((occupied >> bit) & 1U) != 0) return 0;
     const std::uint64_t behind = occupied >> bit;
     const std::uint64_t before = occupied << (63 - bit);
     unsigned length = 0;  // granule `at` counts on both sides
@@ -39,18 +39,15 @@ unsigned free_around(const layout::Line& line, unsigned at) {
         for (unsigned next = pair + 1; next < 4; ++next) {
             const auto run = static_cast<unsigned>(std::countr_zero(line.pairs[next].occupied));
             length += run;
-            if (run < 64)
-                break;
+            if (run < 64) break;
         }
     }
-    if (before != 0)
-        return length + static_cast<unsigned>(std::countl_zero(before)) - 1;
+    if (before != 0) return length + static_cast<unsigned>(std::countl_zero(before)) - 1;
     length += bit;
     while (pair-- > 0) {
         const auto run = static_cast<unsigned>(std::countl_zero(line.pairs[pair].occupied));
         length += run;
-        if (run < 64)
-            break;
+        if (run < 64) break;
     }
     return length;
 }
@@ -59,8 +56,7 @@ unsigned front_granules(const layout::Line& line) {
     unsigned length = 0;
     for (const layout::Pair& pair : line.pairs) {
         const std::uint64_t stop = pair.start | ~pair.occupied;
-        if (stop != 0)
-            return length + static_cast<unsigned>(std::countr_zero(stop));
+        if (stop != 0) return length + static_cast<unsigned>(std::countr_zero(stop));
         length += 64;
     }
     return length;
@@ -101,12 +97,9 @@ unsigned longest_run(const std::uint64_t (&bits)[4]) {
     unsigned first_word = 0;
     unsigned last_word = 0;
     for (unsigned runs = 0; runs < few; ++runs) {
-        while (first_word < 4 && firsts[first_word] == 0)
-            ++first_word;
-        if (first_word == 4)
-            return longest;
-        while (lasts[last_word] == 0)
-            ++last_word;
+        while (first_word < 4 && firsts[first_word] == 0) ++first_word;
+        if (first_word == 4) return longest;
+        while (lasts[last_word] == 0) ++last_word;
         const unsigned first = first_word * 64 + static_cast<unsigned>(std::countr_zero(firsts[first_word]));
         const unsigned last = last_word * 64 + static_cast<unsigned>(std::countr_zero(lasts[last_word]));
         longest = last - first + 1 > longest ? last - first + 1 : longest;
@@ -115,18 +108,15 @@ unsigned longest_run(const std::uint64_t (&bits)[4]) {
     }
     Bits level[9];
     level[0] = {{bits[0], bits[1], bits[2], bits[3]}};
-    if (!level[0].any())
-        return 0;
+    if (!level[0].any()) return 0;
     unsigned top = 0;
     while (top < 8) {
         level[top + 1] = level[top] & level[top].down(1U << top);
-        if (!level[top + 1].any())
-            break;
+        if (!level[top + 1].any()) break;
         ++top;
     }
     unsigned length = 1U << top;
-    if (length == layout::page_granules)
-        return length;
+    if (length == layout::page_granules) return length;
     Bits runs = level[top];
     for (unsigned k = top; k-- > 0;) {
         const Bits longer = runs & level[k].down(length);
@@ -142,29 +132,24 @@ unsigned first_fit(const layout::Line& line, unsigned granules, std::uint64_t st
     if (granules <= 128) {
         for (unsigned pair = from / 64; pair < 4; ++pair) {
             std::uint64_t fits = fitting_starts(line, pair, granules) & starts;
-            if (pair == from / 64)
-                fits &= ~low_bits(from % 64);
-            if (fits != 0)
-                return pair * 64 + static_cast<unsigned>(std::countr_zero(fits));
+            if (pair == from / 64) fits &= ~low_bits(from % 64);
+            if (fits != 0) return pair * 64 + static_cast<unsigned>(std::countr_zero(fits));
         }
         return layout::page_granules;
     }
     // More than half a page: there is at most one such run, and it contains the middle.
     constexpr unsigned middle = layout::page_granules / 2;
     const unsigned length = free_around(line, middle);
-    if (length < granules)
-        return layout::page_granules;
+    if (length < granules) return layout::page_granules;
     unsigned begin = middle;
     for (unsigned pair = 2; pair-- > 0;) {
         const auto run = static_cast<unsigned>(std::countl_zero(line.pairs[pair].occupied));
         begin -= run;
-        if (run < 64)
-            break;
+        if (run < 64) break;
     }
     const unsigned last = begin + length - granules;
     for (unsigned at = begin > from ? begin : from; at <= last; ++at)
-        if (((starts >> (at % 64)) & 1U) != 0)
-            return at;
+        if (((starts >> (at % 64)) & 1U) != 0) return at;
     return layout::page_granules;
 }
 

@@ -11,9 +11,7 @@
 namespace taiyen::heap {
 
 /// `count` low bits set, `count` ≤ 64.
-constexpr std::uint64_t low_bits(unsigned count) {
-    return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-}
+constexpr std::uint64_t low_bits(unsigned count) { return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1; }
 
 /// The line rule: start positions (of any 64 granules) from which a block touches no more cache lines than its size needs.
 constexpr std::uint64_t start_rule(unsigned granules) {
@@ -24,8 +22,7 @@ constexpr std::uint64_t start_rule(unsigned granules) {
 /// Start positions at a multiple of `alignment` bytes (16 … 1024).
 constexpr std::uint64_t aligned_starts(unsigned alignment) {
     std::uint64_t mask = 0;
-    for (unsigned bit = 0; bit < 64; bit += alignment / layout::granule_bytes)
-        mask |= std::uint64_t{1} << bit;
+    for (unsigned bit = 0; bit < 64; bit += alignment / layout::granule_bytes) mask |= std::uint64_t{1} << bit;
     return mask;
 }
 
@@ -39,8 +36,7 @@ inline unsigned block_granules(const layout::Line& line, unsigned start) {
     unsigned length = 64 - bit;
     while (++pair < 4) {
         stop = line.pairs[pair].start | ~line.pairs[pair].occupied;
-        if (stop != 0)
-            return length + static_cast<unsigned>(std::countr_zero(stop));
+        if (stop != 0) return length + static_cast<unsigned>(std::countr_zero(stop));
         length += 64;
     }
     return length;
@@ -50,8 +46,7 @@ inline unsigned block_granules(const layout::Line& line, unsigned start) {
 constexpr std::uint64_t pair_mask(unsigned pair, unsigned start, unsigned granules) {
     const unsigned begin = pair * 64;
     const unsigned end = start + granules;
-    if (end <= begin || start >= begin + 64)
-        return 0;
+    if (end <= begin || start >= begin + 64) return 0;
     const unsigned from = start > begin ? start - begin : 0;
     const unsigned to = end < begin + 64 ? end - begin : 64;
     return low_bits(to) & ~low_bits(from);
@@ -60,8 +55,7 @@ constexpr std::uint64_t pair_mask(unsigned pair, unsigned start, unsigned granul
 /// Whether [start, start + granules) is free.
 inline bool range_free(const layout::Line& line, unsigned start, unsigned granules) {
     std::uint64_t taken = 0;
-    for (unsigned pair = start / 64; pair < 4; ++pair)
-        taken |= line.pairs[pair].occupied & pair_mask(pair, start, granules);
+    for (unsigned pair = start / 64; pair < 4; ++pair) taken |= line.pairs[pair].occupied & pair_mask(pair, start, granules);
     return taken == 0;
 }
 

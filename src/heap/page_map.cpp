@@ -26,21 +26,16 @@ std::uint32_t available_mask(std::uint64_t word) {
     return static_cast<std::uint32_t>((bits | bits >> 24U) & 0xFFFFU);
 }
 
-bool has_room(std::uint64_t word) {
-    return (word & (word >> 2U) & every_page) != 0;
-}
+bool has_room(std::uint64_t word) { return (word & (word >> 2U) & every_page) != 0; }
 
 /// Summary of one state word.
 Summary summary_of(std::uint64_t word) {
     const std::uint32_t mask = available_mask(word);
     const std::uint32_t roomy = has_room(word) ? 1 : 0;
-    if (mask == 0)
-        return {0, 0, 0, roomy};
-    if (mask == 0xFFFFU)
-        return {segment_pages, segment_pages, segment_pages, roomy};
+    if (mask == 0) return {0, 0, 0, roomy};
+    if (mask == 0xFFFFU) return {segment_pages, segment_pages, segment_pages, roomy};
     std::uint32_t longest = 0;
-    for (std::uint32_t runs = mask; runs != 0; runs &= runs >> 1U)
-        ++longest;
+    for (std::uint32_t runs = mask; runs != 0; runs &= runs >> 1U) ++longest;
     return {static_cast<std::uint32_t>(std::countr_one(mask)), static_cast<std::uint32_t>(std::countl_one(mask << 16U)), longest, roomy};
 }
 
@@ -53,12 +48,10 @@ Summary summary_of_words(const std::uint64_t* words, Page count) {
         roomy += has_room(words[i]) ? 1 : 0;
     }
     Summary summary{0, 0, 0, roomy};
-    if ((bits[0] | bits[1] | bits[2] | bits[3]) == 0)
-        return summary;
+    if ((bits[0] | bits[1] | bits[2] | bits[3]) == 0) return summary;
     for (unsigned i = 0; i < 4; ++i) {
         summary.prefix += static_cast<std::uint32_t>(std::countr_one(bits[i]));
-        if (bits[i] != ~std::uint64_t{0})
-            break;
+        if (bits[i] != ~std::uint64_t{0}) break;
     }
     std::uint64_t others = 0;  // available pages before the suffix
     for (unsigned i = 4; i-- > 0;) {
@@ -68,8 +61,7 @@ Summary summary_of_words(const std::uint64_t* words, Page count) {
         }
         const auto run = static_cast<unsigned>(std::countl_one(bits[i]));
         summary.suffix += run;
-        if (run < 64)
-            others = bits[i] << run;
+        if (run < 64) others = bits[i] << run;
     }
     summary.longest = others == 0 ? summary.suffix : longest_run(bits);
     return summary;
@@ -86,8 +78,7 @@ class Joiner {
 public:
     explicit Joiner(std::uint32_t child_pages) : child_pages_(child_pages) {}
     void add(const Summary& child) {
-        if (joined_.prefix == seen_)
-            joined_.prefix = seen_ + child.prefix;
+        if (joined_.prefix == seen_) joined_.prefix = seen_ + child.prefix;
         joined_.longest = std::max({joined_.longest, child.longest, joined_.suffix + child.prefix});
         joined_.suffix = child.prefix == child_pages_ ? joined_.suffix + child_pages_ : child.suffix;
         joined_.roomy += child.roomy != 0 ? 1 : 0;
@@ -95,8 +86,7 @@ public:
     }
     Summary result(std::uint64_t nominal_pages) const {
         Summary summary = joined_;
-        if (seen_ < nominal_pages)
-            summary.suffix = 0;  // the missing children are absent pages
+        if (seen_ < nominal_pages) summary.suffix = 0;  // the missing children are absent pages
         return summary;
     }
 
@@ -123,15 +113,13 @@ void PageMap::bind() {
 
 void PageMap::reload() {
     const std::uint64_t extent = super().extent;
-    if (!geometry_.valid_extent(extent))
-        throw_corrupt(offsetof(layout::SuperBlock, extent), "the extent is impossible");
+    if (!geometry_.valid_extent(extent)) throw_corrupt(offsetof(layout::SuperBlock, extent), "the extent is impossible");
     set_extent(static_cast<Page>(extent / page_bytes));
 }
 
 Summary& PageMap::stored(unsigned region, unsigned level, Page index) const {
     const Region& r = geometry_.region(region);
-    if (level == r.levels)
-        return super().regions[region];
+    if (level == r.levels) return super().regions[region];
     return span_.at<Summary>(r.level_offset[level])[index];
 }
 
@@ -142,19 +130,16 @@ Summary PageMap::computed(unsigned region, unsigned level, Page index) const {
     const Page children = (pages + child_pages - 1) / child_pages;
     const Page begin = index * layout::fan_out;
     const Page end = std::min(begin + layout::fan_out, children);
-    if (level == 0)
-        return summary_of_words(span_.at<std::uint64_t>(r.states) + begin, end - begin);
+    if (level == 0) return summary_of_words(span_.at<std::uint64_t>(r.states) + begin, end - begin);
     Joiner joiner(child_pages);
-    for (Page child = begin; child < end; ++child)
-        joiner.add(stored(region, level - 1, child));
+    for (Page child = begin; child < end; ++child) joiner.add(stored(region, level - 1, child));
     return joiner.result(span_pages(level));
 }
 
 bool PageMap::agrees(unsigned region, unsigned level, Page index) const {
     const Summary& said = stored(region, level, index);
     Summary truth = computed(region, level, index);
-    if (level == 0 && said.longest > truth.longest && said.longest <= span_pages(0))
-        truth.longest = said.longest;
+    if (level == 0 && said.longest > truth.longest && said.longest <= span_pages(0)) truth.longest = said.longest;
     return said == truth;
 }
 
@@ -171,8 +156,7 @@ void PageMap::refresh(PageRun run) {
             changed = true;
         }
     }
-    if (changed)
-        refresh_above(index, 0, from, to);
+    if (changed) refresh_above(index, 0, from, to);
 }
 
 void PageMap::refresh_above(unsigned index, unsigned level, Page from, Page to) {
@@ -213,34 +197,28 @@ void PageMap::refresh_uniform(PageRun run, bool available) {
             const Page whole = left + (b - a) + right;
             hints_.add(a - left, whole);
             fresh.longest = std::max(old.longest, whole);
-            if (a - left == begin)
-                fresh.prefix = whole;
-            if (b + right == end)
-                fresh.suffix = whole;
+            if (a - left == begin) fresh.prefix = whole;
+            if (b + right == end) fresh.suffix = whole;
         } else {
             // What is the longest run now would cost a look at all of the node's words: it stays an upper bound, until a search believes it in vain.
             fresh.prefix = std::min(old.prefix, a - begin);
             fresh.suffix = std::min(old.suffix, end - b);
-            if (old.prefix == size)
-                fresh.longest = std::max(fresh.prefix, fresh.suffix);
+            if (old.prefix == size) fresh.longest = std::max(fresh.prefix, fresh.suffix);
         }
         if (fresh != old) {
             span_.store(old, fresh);
             changed = true;
         }
     }
-    if (changed)
-        refresh_above(index, 0, from, to);
+    if (changed) refresh_above(index, 0, from, to);
 }
 
 void PageMap::write_word(Page page, std::uint64_t fresh) {
     std::uint64_t& place = *word(page);
     const std::uint64_t before = place;
-    if (fresh == before)
-        return;
+    if (fresh == before) return;
     span_.store(place, fresh);
-    if (has_room(before) != has_room(fresh))
-        count_room(Geometry::region_of(page), page, has_room(fresh));
+    if (has_room(before) != has_room(fresh)) count_room(Geometry::region_of(page), page, has_room(fresh));
 }
 
 void PageMap::write_states(PageRun run, PageState state) {
@@ -267,11 +245,9 @@ void PageMap::write_run_states(Page head, Page pages, bool tail) {
         const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
         const std::uint64_t mask = nibbles(from, to);
         std::uint64_t fresh = (*word(page) & ~mask) | (body & mask);
-        if (page == head)
-            fresh ^= turned(head, PageState::run_head);
+        if (page == head) fresh ^= turned(head, PageState::run_head);
         const Page next = page + to - from;
-        if (tail && next == end)
-            fresh ^= turned(end - 1, PageState::small_room);
+        if (tail && next == end) fresh ^= turned(end - 1, PageState::small_room);
         write_word(page, fresh);
         page = next;
     }
@@ -282,11 +258,9 @@ void PageMap::count_room(unsigned index, Page page, bool roomy) {
     const Region& r = geometry_.region(index);
     for (unsigned level = 0; level <= r.levels; ++level) {
         std::uint32_t& count = stored(index, level, static_cast<Page>((page - r.first) / span_pages(level))).roomy;
-        if (!roomy && count == 0)
-            return;  // a lie; check() finds it
+        if (!roomy && count == 0) return;  // a lie; check() finds it
         span_.store(count, roomy ? count + 1 : count - 1);
-        if (count != (roomy ? 1U : 0U))
-            return;
+        if (count != (roomy ? 1U : 0U)) return;
     }
 }
 
@@ -309,8 +283,7 @@ Page PageMap::count_equal(Page first, Page limit, PageState state) const {
         const std::uint64_t different = (*word(page) ^ pattern) >> (from * 4);
         const Page same = different == 0 ? segment_pages - from : static_cast<Page>(std::countr_zero(different)) / 4;
         page += same;
-        if (same < segment_pages - from)
-            break;
+        if (same < segment_pages - from) break;
     }
     return page <= first ? 0 : std::min(page, end) - first;
 }
@@ -320,8 +293,7 @@ bool PageMap::any_released(PageRun run) const {
     for (Page page = run.first; page < end;) {
         const unsigned from = page % segment_pages;
         const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
-        if ((*word(page) & nibbles(from, to) & every_page) != 0)
-            return true;
+        if ((*word(page) & nibbles(from, to) & every_page) != 0) return true;
         page += to - from;
     }
     return false;
@@ -352,8 +324,7 @@ Page PageMap::count_available_before(Page end, Page limit) const {
         const Page run = std::min({others == 0 ? segment_pages : static_cast<Page>(std::countl_zero(others)) / 4, behind, page - r.first_user});
         count += run;
         page -= run;
-        if (run < behind)
-            break;
+        if (run < behind) break;
     }
     return std::min(count, limit);
 }
@@ -367,8 +338,7 @@ Page PageMap::skip_back(Page page) const {
             continue;
         }
         const PageState here = state(page);
-        if (here != PageState::run_body && here != PageState::growth)
-            break;
+        if (here != PageState::run_body && here != PageState::growth) break;
         --page;
     }
     return page;
@@ -395,8 +365,7 @@ std::optional<Page> PageMap::find_in(unsigned index, Page count) {
                 found = r.first + child * child_pages - open;
                 break;
             }
-            if (s.longest >= count)
-                break;
+            if (s.longest >= count) break;
             open = s.prefix == child_pages ? open + child_pages : s.suffix;
         }
         if (found) {
@@ -407,8 +376,7 @@ std::optional<Page> PageMap::find_in(unsigned index, Page count) {
         if (child == end) {
             Summary& promise = stored(index, level, node);
             const Page truth = level == 0 ? computed(index, level, node).longest : promise.longest;
-            if (truth >= promise.longest)
-                throw_corrupt(span_.offset_of(&promise), "a summary promises a run that its children don't have");
+            if (truth >= promise.longest) throw_corrupt(span_.offset_of(&promise), "a summary promises a run that its children don't have");
             span_.store(promise.longest, truth);
             refresh_above(index, level, node, node);
             return std::nullopt;
@@ -416,8 +384,7 @@ std::optional<Page> PageMap::find_in(unsigned index, Page count) {
         if (level == 0) {
             const std::uint32_t mask = available_mask(span_.at<std::uint64_t>(r.states)[child]);
             std::uint32_t runs = mask;
-            for (Page i = 1; i < count; ++i)
-                runs &= mask >> i;
+            for (Page i = 1; i < count; ++i) runs &= mask >> i;
             const Page page = r.first + child * segment_pages + static_cast<Page>(std::countr_zero(runs));
             if (!is_user(page) || count_available(page, count) != count)
                 throw_corrupt(span_.offset_of(word(page)), "a page outside the extent is marked available");
@@ -431,8 +398,7 @@ std::optional<Page> PageMap::find_in(unsigned index, Page count) {
 std::optional<Page> PageMap::take_hint(Page count) {
     for (;;) {
         const auto [first, length] = hints_.take(count);
-        if (length == 0)
-            return std::nullopt;
+        if (length == 0) return std::nullopt;
         if (!is_user(first) || !is_available(first) || count_available_before(first, 1) != 0 || count_available(first, length + 1) != length)
             continue;  // it has grown or gone
         hints_.add(first + count, length - count);
@@ -443,24 +409,19 @@ std::optional<Page> PageMap::take_hint(Page count) {
 std::optional<Page> PageMap::find_available(Page count) {
     for (unsigned index = 0; index < geometry_.count() && opened(index); ++index)
         while (root(index).longest >= count)
-            if (const auto found = find_in(index, count))
-                return found;
+            if (const auto found = find_in(index, count)) return found;
     return std::nullopt;
 }
 
 std::optional<Page> PageMap::find_aligned(Page count, Page alignment) {
-    if (alignment <= 1)
-        return find_available(count);
-    if (const auto roomy = find_available(count + alignment - 1))
-        return static_cast<Page>(round_up(*roomy, alignment));
+    if (alignment <= 1) return find_available(count);
+    if (const auto roomy = find_available(count + alignment - 1)) return static_cast<Page>(round_up(*roomy, alignment));
     for (unsigned index = 0; index < geometry_.count() && opened(index); ++index) {
-        if (root(index).longest < count)
-            continue;
+        if (root(index).longest < count) continue;
         const Region& r = geometry_.region(index);
         const Page end = std::min(r.end, extent_);
         for (std::uint64_t page = round_up(r.first_user, alignment); page + count <= end; page += alignment)
-            if (count_available(static_cast<Page>(page), count) == count)
-                return static_cast<Page>(page);
+            if (count_available(static_cast<Page>(page), count) == count) return static_cast<Page>(page);
     }
     return std::nullopt;
 }
@@ -475,10 +436,8 @@ Page PageMap::longest_available() const {
 }
 
 Page PageMap::longest_below(unsigned index, unsigned level, Page node, Page least) const {
-    if (stored(index, level, node).longest <= least)
-        return least;
-    if (level == 0)
-        return std::max(least, computed(index, level, node).longest);
+    if (stored(index, level, node).longest <= least) return least;
+    if (level == 0) return std::max(least, computed(index, level, node).longest);
     const Region& r = geometry_.region(index);
     const Page child_pages = static_cast<Page>(span_pages(level - 1));
     const Page children = (r.end - r.first + child_pages - 1) / child_pages;
@@ -502,13 +461,11 @@ std::optional<Page> PageMap::find_roomy_segment(unsigned index, Page from) const
         Page step = 0;
         for (unsigned level = 0; level < r.levels + 1; ++level) {
             const Page segments = static_cast<Page>(span_pages(level) / segment_pages);
-            if (relative % segments != 0 || stored(index, level, relative / segments).roomy != 0)
-                break;
+            if (relative % segments != 0 || stored(index, level, relative / segments).roomy != 0) break;
             step = segments;
         }
         if (step == 0) {
-            if (has_room(span_.at<std::uint64_t>(r.states)[relative]))
-                return segment;
+            if (has_room(span_.at<std::uint64_t>(r.states)[relative])) return segment;
             step = 1;
         }
         segment += step;
@@ -524,14 +481,12 @@ void PageMap::adopt(Page end) {
         const Region& r = geometry_.region(index);
         const Page from = std::max(old, r.first_user);
         const Page to = std::min(end, r.end);
-        if (from < to)
-            set_states({from, to - from}, PageState::available);
+        if (from < to) set_states({from, to - from}, PageState::available);
     }
 }
 
 Page PageMap::next_user(Page page) const {
-    if (page >= extent_)
-        return extent_;
+    if (page >= extent_) return extent_;
     return std::min(extent_, std::max(page, geometry_.region(Geometry::region_of(page)).first_user));
 }
 

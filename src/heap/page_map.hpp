@@ -39,15 +39,11 @@ public:
     bool is_user(Page page) const { return page < extent_ && page >= hot(page).first_user; }
 
     /// Requires of these: is_user(page).
-    PageState state(Page page) const {
-        return static_cast<PageState>((*word(page) >> (page % layout::segment_pages * 4)) & 0xFU);
-    }
+    PageState state(Page page) const { return static_cast<PageState>((*word(page) >> (page % layout::segment_pages * 4)) & 0xFU); }
     bool is_small(Page page) const { return hot(page).is_small(page); }
     bool is_packed(Page page) const { return state(page) == PageState::packed_room || state(page) == PageState::packed_full; }
     bool is_available(Page page) const { return (static_cast<unsigned>(state(page)) & 0b1000U) != 0; }
-    layout::Line& line(Page page) const {
-        return hot(page).line(page);
-    }
+    layout::Line& line(Page page) const { return hot(page).line(page); }
     layout::PackedLine& packed_line(Page page) const { return reinterpret_cast<layout::PackedLine&>(line(page)); }
     layout::RunLine& run_line(Page page) const { return reinterpret_cast<layout::RunLine&>(line(page)); }
 
@@ -98,9 +94,7 @@ public:
     const Geometry& geometry() const { return geometry_; }
     const layout::Summary& root(unsigned region) const { return super().regions[region]; }
     layout::SuperBlock& super() const { return *span_.at<layout::SuperBlock>(0); }
-    std::uint64_t* word(Page page) const {
-        return hot(page).word(page);
-    }
+    std::uint64_t* word(Page page) const { return hot(page).word(page); }
     /// Whether the region has pages in the extent.
     bool opened(unsigned region) const { return extent_ > geometry_.region(region).first_user; }
 
@@ -126,7 +120,6 @@ public:
     const Hot& hot(Page page) const { return hot_[Geometry::region_of(page)]; }
 
 private:
-
     void bind();
     /// Replaces a state word and keeps the counts of children with room.
     void write_word(Page page, std::uint64_t fresh);

@@ -15,29 +15,20 @@ constexpr Page step_max = 4096;
 Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     std::optional<HeapFull::Cause> refused;
     auto found = alignment <= 1 ? pages_.take_hint(count) : std::nullopt;
-    if (!found)
-        found = pages_.find_aligned(count, alignment);
-    if (!found && small_->release_empty_pages())
-        found = pages_.find_aligned(count, alignment);
-    if (!found && grow_for(count, alignment, refused))
-        found = pages_.find_aligned(count, alignment);
-    if (!found && surrender_growth())
-        found = pages_.find_aligned(count, alignment);
-    if (!found && small_->know_all())
-        found = pages_.find_aligned(count, alignment);
-    if (!found)
-        throw_full(wanted, refused.value_or(HeapFull::Cause::capacity));
+    if (!found) found = pages_.find_aligned(count, alignment);
+    if (!found && small_->release_empty_pages()) found = pages_.find_aligned(count, alignment);
+    if (!found && grow_for(count, alignment, refused)) found = pages_.find_aligned(count, alignment);
+    if (!found && surrender_growth()) found = pages_.find_aligned(count, alignment);
+    if (!found && small_->know_all()) found = pages_.find_aligned(count, alignment);
+    if (!found) throw_full(wanted, refused.value_or(HeapFull::Cause::capacity));
     back_with_blocks({*found, count});
     return *found;
 }
 
-bool PageSupply::look_for_room() {
-    return small_->know_some();
-}
+bool PageSupply::look_for_room() { return small_->know_some(); }
 
 void PageSupply::back_with_blocks(PageRun run) {
-    if (!pages_.any_released(run))
-        return;
+    if (!pages_.any_released(run)) return;
     const Page end = run.first + run.count;
     for (Page page = run.first; page < end;) {
         const Page released = pages_.count_equal(page, end - page, PageState::released);
@@ -45,14 +36,12 @@ void PageSupply::back_with_blocks(PageRun run) {
             host_.restore_blocks({std::uint64_t{page} * page_bytes}, released * page_bytes);
             page += released;
         }
-        if (page < end)
-            page += std::max<Page>(1, pages_.count_equal(page, end - page, PageState::available));
+        if (page < end) page += std::max<Page>(1, pages_.count_equal(page, end - page, PageState::available));
     }
 }
 
 bool PageSupply::extend_to(Page end) {
-    if (end > pages_.geometry().page_end())
-        return false;
+    if (end > pages_.geometry().page_end()) return false;
     try {
         host_.extend(std::uint64_t{end} * page_bytes);
     } catch (const HeapFull&) {
@@ -70,8 +59,7 @@ bool PageSupply::grow_for(Page count, Page alignment, std::optional<HeapFull::Ca
         const Page open_end = std::min(std::max(extent, region.first_user), region.end);
         const Page before = extent > region.first_user && extent <= region.end ? pages_.count_available_before(extent, count) : 0;
         const std::uint64_t need = round_up(open_end - before, alignment) + count;
-        if (need > region.end || need <= extent)
-            continue;
+        if (need > region.end || need <= extent) continue;
         const std::uint64_t step = std::clamp<Page>(extent / 8, step_min, step_max);
         const std::uint64_t generous = std::min<std::uint64_t>(std::max<std::uint64_t>(need, extent + step), region.end);
         for (const std::uint64_t end : {generous, need}) {
@@ -90,8 +78,7 @@ bool PageSupply::grow_for(Page count, Page alignment, std::optional<HeapFull::Ca
 }
 
 bool PageSupply::surrender_growth() {
-    if (pages_.super().growth_pages == 0)
-        return false;
+    if (pages_.super().growth_pages == 0) return false;
     bool any = false;
     for (Page page = pages_.next_user(0); page < pages_.extent();) {
         const Page end = std::min<Page>(pages_.extent(), page - page % layout::segment_pages + layout::segment_pages);
@@ -102,8 +89,7 @@ bool PageSupply::surrender_growth() {
             continue;
         }
         for (; page < end; ++page) {
-            if (pages_.state(page) != PageState::growth)
-                continue;
+            if (pages_.state(page) != PageState::growth) continue;
             const Page run = std::max<Page>(1, pages_.count_equal(page, pages_.extent() - page, PageState::growth));
             pages_.set_states({page, run}, PageState::available);
             any = true;

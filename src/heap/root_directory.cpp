@@ -16,8 +16,7 @@ namespace {
 /// Of a name, as it is stored: FNV-1a with a final mix. Part of the format.
 std::uint32_t hash_of(std::string_view name) {
     std::uint64_t hash = 0xCBF2'9CE4'8422'2325ULL;
-    for (const char c : name)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x0000'0100'0000'01B3ULL;
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x0000'0100'0000'01B3ULL;
     return static_cast<std::uint32_t>(mix(hash, name.size()));
 }
 
@@ -38,8 +37,7 @@ constexpr std::uint64_t run_bytes_max = std::uint64_t{1} << 31U;
 
 std::optional<RootDirectory::Table> RootDirectory::table() const {
     const std::uint64_t offset = pages_.super().directory;
-    if (offset == 0)
-        return std::nullopt;
+    if (offset == 0) return std::nullopt;
     const Page page = static_cast<Page>(std::min<std::uint64_t>(offset / page_bytes, pages_.extent()));
     if (offset % page_bytes != 0 || !pages_.is_user(page))
         throw_corrupt(offsetof(layout::SuperBlock, directory), "the root directory lies outside the extent");
@@ -48,8 +46,8 @@ std::optional<RootDirectory::Table> RootDirectory::table() const {
         throw_corrupt(offset, "the root directory is not a run of its kind");
     Table table{offset, run->bytes, span_.at<DirectoryHead>(offset), span_.at<DirectorySlot>(offset + sizeof(DirectoryHead))};
     const DirectoryHead& head = *table.head;
-    if (head.magic != layout::directory_magic || head.slots != slots_for(run->bytes) || head.live > head.used_slots || head.used_slots > slots_usable(head.slots) ||
-        head.arena_end < arena_begin(head.slots) || head.arena_end > run->bytes)
+    if (head.magic != layout::directory_magic || head.slots != slots_for(run->bytes) || head.live > head.used_slots ||
+        head.used_slots > slots_usable(head.slots) || head.arena_end < arena_begin(head.slots) || head.arena_end > run->bytes)
         throw_corrupt(offset, "the head of the root directory");
     return table;
 }
@@ -73,21 +71,17 @@ std::optional<std::uint32_t> RootDirectory::locate(const Table& table, std::stri
     for (std::uint32_t i = 0; i <= mask; ++i) {
         const std::uint32_t index = (hash + i) & mask;
         const DirectorySlot slot = table.slots[index];
-        if (slot_empty(slot))
-            return std::nullopt;
-        if (slot.entry != 0 && slot.hash == hash && view(table, slot.entry).name == name)
-            return index;
+        if (slot_empty(slot)) return std::nullopt;
+        if (slot.entry != 0 && slot.hash == hash && view(table, slot.entry).name == name) return index;
     }
     return std::nullopt;
 }
 
 std::optional<Root> RootDirectory::find(std::string_view name) const {
     const auto found = table();
-    if (!found)
-        return std::nullopt;
+    if (!found) return std::nullopt;
     const auto index = locate(*found, name, hash_of(name));
-    if (!index)
-        return std::nullopt;
+    if (!index) return std::nullopt;
     const View entry = view(*found, found->slots[*index].entry);
     return Root{std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count};
 }
@@ -95,16 +89,13 @@ std::optional<Root> RootDirectory::find(std::string_view name) const {
 std::vector<Root> RootDirectory::all() const {
     std::vector<Root> roots;
     const auto found = table();
-    if (!found)
-        return roots;
+    if (!found) return roots;
     std::uint64_t length = 0;
     for (std::uint32_t index = 0; index < found->head->slots; ++index) {
-        if (found->slots[index].entry == 0)
-            continue;
+        if (found->slots[index].entry == 0) continue;
         const View entry = view(*found, found->slots[index].entry);
         length += entry.length;
-        if (length > found->bytes)
-            throw_corrupt(found->offset, "entries of the root directory overlap");
+        if (length > found->bytes) throw_corrupt(found->offset, "entries of the root directory overlap");
         roots.push_back({std::string(entry.name), std::string(entry.fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count});
     }
     std::sort(roots.begin(), roots.end(), [](const Root& a, const Root& b) { return a.name < b.name; });
@@ -126,8 +117,7 @@ void RootDirectory::append(const Table& table, const DirectoryEntry& entry, std:
     const std::uint32_t mask = table.head->slots - 1;
     std::uint32_t index = hash & mask;
     for (std::uint32_t tries = 0; table.slots[index].entry != 0; index = (index + 1) & mask)
-        if (tries++ == mask)
-            throw_corrupt(table.offset, "the root directory has no free slot");
+        if (tries++ == mask) throw_corrupt(table.offset, "the root directory has no free slot");
     const std::uint32_t at = table.head->arena_end;
     const std::uint64_t length = entry_length(name.size(), fingerprint.size());
     auto* place = span_.at<DirectoryEntry>(table.offset + at);
@@ -135,8 +125,7 @@ void RootDirectory::append(const Table& table, const DirectoryEntry& entry, std:
     *place = entry;
     char* text = reinterpret_cast<char*>(place + 1);
     std::memcpy(text, name.data(), name.size());
-    if (!fingerprint.empty())
-        std::memcpy(text + name.size(), fingerprint.data(), fingerprint.size());
+    if (!fingerprint.empty()) std::memcpy(text + name.size(), fingerprint.data(), fingerprint.size());
     const std::uint64_t written = sizeof(DirectoryEntry) + name.size() + fingerprint.size();
     std::memset(reinterpret_cast<char*>(place) + written, 0, length - written);
     DirectoryHead head = *table.head;
@@ -160,14 +149,12 @@ RootDirectory::Table RootDirectory::rebuild(const std::optional<Table>& old, std
     std::uint64_t bytes = page_bytes;
     while (slots_usable(slots_for(bytes)) < live * 3 / 2 + 1 || bytes - arena_begin(slots_for(bytes)) < (old ? live_bytes * 3 / 2 : live_bytes))
         bytes *= 2;
-    if (bytes > run_bytes_max)
-        throw HeapFull(extra, 0);
+    if (bytes > run_bytes_max) throw HeapFull(extra, 0);
     const Table fresh = create(bytes);
     if (old) {
         for (std::uint32_t index = 0; index < old->head->slots; ++index) {
             const DirectorySlot slot = old->slots[index];
-            if (slot.entry == 0)
-                continue;
+            if (slot.entry == 0) continue;
             const View entry = view(*old, slot.entry);
             if (fresh.head->live + 2 > slots_usable(fresh.head->slots) || fresh.bytes - fresh.head->arena_end < entry.length)
                 throw_corrupt(old->offset, "entries of the root directory overlap");
@@ -176,8 +163,7 @@ RootDirectory::Table RootDirectory::rebuild(const std::optional<Table>& old, std
     }
     span_.store(pages_.super().directory, fresh.offset);
     if (old)
-        if (const auto run = runs_.find(static_cast<Page>(old->offset / page_bytes)))
-            runs_.free(*run);
+        if (const auto run = runs_.find(static_cast<Page>(old->offset / page_bytes))) runs_.free(*run);
     return fresh;
 }
 
@@ -188,24 +174,22 @@ void RootDirectory::add(const Root& root) {
         throw Error(errc::invalid_argument, "a fingerprint has at most 4096 bytes, not " + std::to_string(root.fingerprint.size()));
     const std::uint32_t hash = hash_of(root.name);
     auto found = table();
-    if (found && locate(*found, root.name, hash))
-        throw Error(errc::name_taken, "the name \"" + root.name + "\" is taken; remove it first");
+    if (found && locate(*found, root.name, hash)) throw Error(errc::name_taken, "the name \"" + root.name + "\" is taken; remove it first");
     const std::uint64_t length = entry_length(root.name.size(), root.fingerprint.size());
     if (!found || found->head->used_slots + 1 > slots_usable(found->head->slots) || found->bytes - found->head->arena_end < length)
         found = rebuild(found, length);
-    append(*found, {root.object.value, root.bytes, root.count, static_cast<std::uint32_t>(root.name.size()), static_cast<std::uint32_t>(root.fingerprint.size())}, root.name,
-           root.fingerprint, hash);
+    append(*found,
+           {root.object.value, root.bytes, root.count, static_cast<std::uint32_t>(root.name.size()),
+            static_cast<std::uint32_t>(root.fingerprint.size())},
+           root.name, root.fingerprint, hash);
 }
 
 bool RootDirectory::remove(std::string_view name) {
     const auto found = table();
-    if (!found)
-        return false;
+    if (!found) return false;
     const auto index = locate(*found, name, hash_of(name));
-    if (!index)
-        return false;
-    if (found->head->live == 0)
-        throw_corrupt(found->offset, "the root directory counts fewer names than it has");
+    if (!index) return false;
+    if (found->head->live == 0) throw_corrupt(found->offset, "the root directory counts fewer names than it has");
     span_.store(found->slots[*index], removed_slot);
     span_.store(found->head->live, found->head->live - 1);
     return true;
@@ -214,15 +198,13 @@ bool RootDirectory::remove(std::string_view name) {
 void RootDirectory::check(std::vector<Damage>& damages, std::size_t limit) const {
     try {
         const auto found = table();
-        if (!found)
-            return;
+        if (!found) return;
         std::uint32_t live = 0;
         std::uint32_t used = 0;
         for (std::uint32_t index = 0; index < found->head->slots && damages.size() < limit; ++index) {
             const DirectorySlot slot = found->slots[index];
             used += slot_empty(slot) ? 0 : 1;
-            if (slot.entry == 0)
-                continue;
+            if (slot.entry == 0) continue;
             ++live;
             const View entry = view(*found, slot.entry);
             const std::uint64_t object = entry.entry->object;
@@ -234,8 +216,7 @@ void RootDirectory::check(std::vector<Damage>& damages, std::size_t limit) const
         if (damages.size() < limit && (live != found->head->live || used != found->head->used_slots))
             damages.push_back({{found->offset}, "the root directory's counts differ from its slots"});
     } catch (const Error& error) {
-        if (damages.size() < limit)
-            damages.push_back({{error.offset()}, error.what()});
+        if (damages.size() < limit) damages.push_back({{error.offset()}, error.what()});
     }
 }
 

@@ -17,8 +17,7 @@ public:
 
     /// Forgets the oldest hint of that length if there are many.
     void add(Page first, Page length) {
-        if (length == 0 || length > length_max)
-            return;
+        if (length == 0 || length > length_max) return;
         Bin& bin = bins_[length - 1];
         bin.first[bin.end++ % slots] = first;
         bin.count = bin.count < slots ? bin.count + 1 : slots;
@@ -32,13 +31,11 @@ public:
     /// Takes the latest hint of the smallest length that is at least `count`.
     Hint take(Page count) {
         const std::uint64_t fitting = count > length_max ? 0 : filled_ >> (count - 1) << (count - 1);
-        if (fitting == 0)
-            return {};
+        if (fitting == 0) return {};
         const Page length = static_cast<Page>(std::countr_zero(fitting)) + 1;
         Bin& bin = bins_[length - 1];
         const Page first = bin.first[--bin.end % slots];
-        if (--bin.count == 0)
-            filled_ &= ~(std::uint64_t{1} << (length - 1));
+        if (--bin.count == 0) filled_ &= ~(std::uint64_t{1} << (length - 1));
         return {first, length};
     }
 
@@ -47,8 +44,7 @@ public:
     template <class Judge>
     Page take_if(Page length, Judge judge) {
         constexpr std::uint32_t tries = 6;
-        if (length == 0 || length > length_max)
-            return 0;
+        if (length == 0 || length > length_max) return 0;
         Bin& bin = bins_[length - 1];
         Page taken = 0;
         for (std::uint32_t back = 1, left = tries; back <= bin.count && left != 0 && taken == 0; --left) {
@@ -58,11 +54,9 @@ public:
                 ++back;
                 continue;
             }
-            if (verdict == Verdict::take)
-                taken = first;
+            if (verdict == Verdict::take) taken = first;
             first = bin.first[--bin.end % slots];
-            if (--bin.count == 0)
-                filled_ &= ~(std::uint64_t{1} << (length - 1));
+            if (--bin.count == 0) filled_ &= ~(std::uint64_t{1} << (length - 1));
         }
         return taken;
     }

@@ -27,8 +27,7 @@ void Runs::write(Page head, std::uint64_t bytes, RunKind kind) {
     const bool own_tail = tail != 0 && pages_.is_available(head + pages);
     pages_.write_run_states(head, pages, own_tail);
     pages_.refresh_uniform({head, pages + (own_tail ? 1 : 0)}, false);
-    if (own_tail)
-        small_.begin_tail(head + pages, tail);
+    if (own_tail) small_.begin_tail(head + pages, tail);
 }
 
 Page Runs::allocate(std::uint64_t bytes, Page alignment, RunKind kind) {
@@ -49,8 +48,7 @@ Page Runs::allocate(std::uint64_t bytes, Page alignment, RunKind kind) {
 Page Runs::find_before_front(Page pages, unsigned tail) {
     using enum RunHints::Verdict;
     const Page behind = fronts_.take_if(pages, [&](Page page) {
-        if (!pages_.is_user(page) || !pages_.is_small(page) || pages_.count_available_before(page, pages) != pages)
-            return drop;
+        if (!pages_.is_user(page) || !pages_.is_small(page) || pages_.count_available_before(page, pages) != pages) return drop;
         return range_free(pages_.line(page), 0, tail) ? take : keep;
     });
     return behind == 0 ? 0 : behind - pages;
@@ -60,25 +58,21 @@ bool Runs::allocate_at(Page head, std::uint64_t bytes) {
     const Page pages = full_pages(bytes);
     const unsigned tail = tail_of(bytes);
     const auto free = [&] { return pages_.count_available(head, pages) == pages; };
-    if (!free() && !(small_.reclaim({head, pages}) && free()) && !(supply_.surrender_growth() && free()))
-        return false;
-    if (tail != 0 && pages_.state(head + pages) == PageState::growth)
-        supply_.surrender_growth();
+    if (!free() && !(small_.reclaim({head, pages}) && free()) && !(supply_.surrender_growth() && free())) return false;
+    if (tail != 0 && pages_.state(head + pages) == PageState::growth) supply_.surrender_growth();
     if (tail == 0) {
         supply_.back_with_blocks({head, pages});
         write(head, bytes, RunKind::user);
         return true;
     }
     const Page last = head + pages;
-    if (pages_.is_packed(last))
-        small_.reclaim({last, 1});
+    if (pages_.is_packed(last)) small_.reclaim({last, 1});
     if (pages_.is_available(last)) {
         supply_.back_with_blocks({head, pages + 1});
         write(head, bytes, RunKind::user);
         return true;
     }
-    if (!pages_.is_small(last) || !range_free(pages_.line(last), 0, tail))
-        return false;
+    if (!pages_.is_small(last) || !range_free(pages_.line(last), 0, tail)) return false;
     supply_.back_with_blocks({head, pages});
     write(head, bytes, RunKind::user);
     small_.add_tail(last, tail);
@@ -86,8 +80,7 @@ bool Runs::allocate_at(Page head, std::uint64_t bytes) {
 }
 
 std::optional<Run> Runs::find(Page head) const {
-    if (pages_.state(head) != PageState::run_head)
-        return std::nullopt;
+    if (pages_.state(head) != PageState::run_head) return std::nullopt;
     const layout::RunLine& line = pages_.run_line(head);
     Run run;
     run.head = head;
@@ -99,17 +92,14 @@ std::optional<Run> Runs::find(Page head) const {
         return std::nullopt;
     run.pages = full_pages(run.bytes);
     run.tail_granules = tail_of(run.bytes);
-    if (run.pages > 1 && pages_.count_equal(head + 1, run.pages - 1, PageState::run_body) != run.pages - 1)
-        return std::nullopt;
+    if (run.pages > 1 && pages_.count_equal(head + 1, run.pages - 1, PageState::run_body) != run.pages - 1) return std::nullopt;
     const Page behind = head + run.pages;
-    if (behind < end && pages_.state(behind) == PageState::run_body)
-        return std::nullopt;
+    if (behind < end && pages_.state(behind) == PageState::run_body) return std::nullopt;
     if (run.tail_granules == 0) {
         run.growth = behind < end ? pages_.count_equal(behind, end - behind, PageState::growth) : 0;
         return run;
     }
-    if (behind >= end || !pages_.is_small(behind) || front_granules(pages_.line(behind)) != run.tail_granules)
-        return std::nullopt;
+    if (behind >= end || !pages_.is_small(behind) || front_granules(pages_.line(behind)) != run.tail_granules) return std::nullopt;
     return run;
 }
 
@@ -117,8 +107,7 @@ std::optional<Run> Runs::find_owner(Page page) const {
     const Page first = pages_.geometry().region(Geometry::region_of(page)).first_user;
     Page head = page;
     if (pages_.is_small(page)) {
-        if (page == first)
-            return std::nullopt;
+        if (page == first) return std::nullopt;
         --head;
     }
     return find(pages_.skip_back(head));
@@ -140,47 +129,40 @@ void Runs::free(const Run& run) {
 }
 
 void Runs::count_growth(std::int64_t pages) {
-    if (pages == 0)
-        return;
+    if (pages == 0) return;
     std::uint64_t& count = pages_.super().growth_pages;
     const std::uint64_t change = static_cast<std::uint64_t>(pages);
     span_.store(count, pages < 0 && count < static_cast<std::uint64_t>(-pages) ? 0 : count + change);
 }
 
 Page Runs::reserve(Page first, Page limit) {
-    if (limit == 0 || !pages_.is_user(first))
-        return 0;
+    if (limit == 0 || !pages_.is_user(first)) return 0;
     const Page pages = pages_.count_equal(first, limit, PageState::available);
-    if (pages != 0)
-        pages_.set_states({first, pages}, PageState::growth);
+    if (pages != 0) pages_.set_states({first, pages}, PageState::growth);
     return pages;
 }
 
 bool Runs::resize_in_place(Run run, Page pages) {
     const Page end = pages_.geometry().region(Geometry::region_of(run.head)).end;
-    if (pages > end - run.head)
-        return false;
+    if (pages > end - run.head) return false;
     // What can be had, before anything is changed.
     const Page own = run.pages + run.growth;
     const Page behind = run.head + run.pages;
     if (pages > run.pages && run.tail_granules == 0 && pages > own) {
         const Page next = run.head + own;
         Page following = next < std::min(end, pages_.extent()) ? pages_.count_available(next, pages - own) : 0;
-        if (own + following < pages && next + following == pages_.extent() && supply_.extend_to(run.head + pages))
-            following = pages - own;
-        if (own + following < pages)
-            return false;
+        if (own + following < pages && next + following == pages_.extent() && supply_.extend_to(run.head + pages)) following = pages - own;
+        if (own + following < pages) return false;
         supply_.back_with_blocks({next, pages - own});
     } else if (pages > run.pages && run.tail_granules != 0) {
         const Page next = behind + 1;
         const Page more = pages - run.pages - 1;
         Page following = more != 0 && next < std::min(end, pages_.extent()) ? pages_.count_available(next, more) : 0;
-        if (following < more && next + following == pages_.extent() && small_.only_tail(behind, run.tail_granules) && supply_.extend_to(run.head + pages))
+        if (following < more && next + following == pages_.extent() && small_.only_tail(behind, run.tail_granules) &&
+            supply_.extend_to(run.head + pages))
             following = more;
-        if (following < more || !small_.only_tail(behind, run.tail_granules))
-            return false;
-        if (more != 0)
-            supply_.back_with_blocks({next, more});
+        if (following < more || !small_.only_tail(behind, run.tail_granules)) return false;
+        if (more != 0) supply_.back_with_blocks({next, more});
     }
     // Then the change: a run without tail and growth, of the new size.
     if (run.tail_granules != 0) {
@@ -189,8 +171,7 @@ bool Runs::resize_in_place(Run run, Page pages) {
         else
             small_.end_tail(behind, run.tail_granules);
     }
-    if (run.growth != 0)
-        pages_.write_states({behind, run.growth}, PageState::available);
+    if (run.growth != 0) pages_.write_states({behind, run.growth}, PageState::available);
     if (pages > run.pages)
         pages_.write_states({behind, pages - run.pages}, PageState::run_body);
     else if (pages < run.pages)
@@ -221,8 +202,7 @@ Page Runs::allocate_growing(Page pages) {
 
 std::optional<Page> Runs::allocate_below(Page pages, Page before) {
     const auto lower = pages_.find_available(pages);
-    if (!lower || *lower >= before)
-        return std::nullopt;
+    if (!lower || *lower >= before) return std::nullopt;
     supply_.back_with_blocks({*lower, pages});
     write(*lower, pages * page_bytes, RunKind::user);
     return lower;

@@ -15,9 +15,9 @@ namespace taiyen::heap {
 
 struct Run {
     Page head = 0;
-    Page pages = 0;             ///< full pages
-    unsigned tail_granules = 0; ///< in the page behind them
-    Page growth = 0;            ///< pages reserved behind them
+    Page pages = 0;              ///< full pages
+    unsigned tail_granules = 0;  ///< in the page behind them
+    Page growth = 0;             ///< pages reserved behind them
     std::uint64_t bytes = 0;
     layout::RunKind kind = layout::RunKind::user;
 };

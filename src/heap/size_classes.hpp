@@ -16,8 +16,7 @@ inline constexpr unsigned small_granules_max = layout::page_granules - 1;
 inline constexpr std::uint8_t no_class = class_count;
 
 constexpr unsigned class_granules(unsigned size_class) {
-    if (size_class < 16)
-        return size_class + 1;
+    if (size_class < 16) return size_class + 1;
     const unsigned doubling = (size_class - 16) / 8;
     const unsigned step = (size_class - 16) % 8 + 1;
     return (16U << doubling) + step * (2U << doubling);
@@ -25,8 +24,7 @@ constexpr unsigned class_granules(unsigned size_class) {
 
 /// Smallest class of at least `granules` (1 … 128).
 constexpr unsigned class_for(unsigned granules) {
-    if (granules <= 16)
-        return granules - 1;
+    if (granules <= 16) return granules - 1;
     const unsigned doubling = static_cast<unsigned>(std::bit_width(granules - 1)) - 5;
     const unsigned unit = 2U << doubling;
     return 16 + doubling * 8 + (granules - (16U << doubling) + unit - 1) / unit - 1;

@@ -13,9 +13,7 @@ namespace {
 
 constexpr unsigned bin_tries = 4;
 
-constexpr std::uint64_t offset_of_granule(Page page, unsigned granule) {
-    return std::uint64_t{page} * page_bytes + granule * layout::granule_bytes;
-}
+constexpr std::uint64_t offset_of_granule(Page page, unsigned granule) { return std::uint64_t{page} * page_bytes + granule * layout::granule_bytes; }
 
 }  // namespace
 
@@ -34,15 +32,13 @@ SmallBlocks::SmallBlocks(const Span& span, PageMap& pages, PageBins& bins, PageS
 std::uint64_t SmallBlocks::take(Page page, layout::Line& line, unsigned start, unsigned granules) {
     for (unsigned pair = start / 64; pair < 4; ++pair) {
         const std::uint64_t mask = pair_mask(pair, start, granules);
-        if (mask == 0)
-            break;
+        if (mask == 0) break;
         layout::Pair& place = line.pairs[pair];
         span_.announce(&place, sizeof place);
         place.occupied |= mask;
         place.start = (place.start & ~mask) | (pair == start / 64 ? std::uint64_t{1} << (start % 64) : 0);
     }
-    if (line_full(line))
-        pages_.set_state(page, PageState::small_full);
+    if (line_full(line)) pages_.set_state(page, PageState::small_full);
     return offset_of_granule(page, start);
 }
 
@@ -54,26 +50,22 @@ FreeResult SmallBlocks::free_slowly(std::uint64_t place_granule) noexcept {
     const bool was_full = line_full(line);
     for (unsigned pair = granule / 64; pair < 4; ++pair) {
         const std::uint64_t mask = pair_mask(pair, granule, granules);
-        if (mask == 0)
-            break;
+        if (mask == 0) break;
         layout::Pair& place = line.pairs[pair];
         span_.announce(&place, sizeof place);
         place.occupied &= ~mask;
         place.start &= ~mask;
     }
-    if (was_full)
-        pages_.set_state(page, PageState::small_room);
+    if (was_full) pages_.set_state(page, PageState::small_room);
     const std::uint8_t size_class = granules <= class_granules_max ? class_tables.exact[granules] : no_class;
     if (size_class != no_class) {
         ClassHints& hints = classes_[size_class];
-        if (hints.count == magazine_slots)
-            evict(hints, magazine_slots / 2);
+        if (hints.count == magazine_slots) evict(hints, magazine_slots / 2);
         hints.granules[hints.count++] = place_granule;
     } else {
         file_around(page, granule);
     }
-    if (line_empty(line))
-        page_emptied(page);
+    if (line_empty(line)) page_emptied(page);
     return FreeResult::freed;
 }
 
@@ -82,22 +74,19 @@ void SmallBlocks::shrink(Page page, unsigned start, unsigned old_granules, unsig
     const bool was_full = line_full(line);
     for (unsigned pair = start / 64; pair < 4; ++pair) {
         const std::uint64_t mask = pair_mask(pair, start + granules, old_granules - granules);
-        if (mask == 0)
-            continue;
+        if (mask == 0) continue;
         layout::Pair& place = line.pairs[pair];
         span_.announce(&place, sizeof place);
         place.occupied &= ~mask;
     }
-    if (was_full)
-        pages_.set_state(page, PageState::small_room);
+    if (was_full) pages_.set_state(page, PageState::small_room);
     file(page);
 }
 
 // Allocating: hints first.
 
 std::uint64_t SmallBlocks::allocate(unsigned granules, unsigned alignment) {
-    if (granules <= class_granules_max)
-        granules = class_granules(class_tables.rounded[granules]);
+    if (granules <= class_granules_max) granules = class_granules(class_tables.rounded[granules]);
     return allocate_unclassed(granules, start_rule(granules) & aligned_starts(alignment));
 }
 
@@ -106,19 +95,16 @@ void* SmallBlocks::allocate_slowly(unsigned size_class) {
     ClassHints& hints = classes_[size_class];
     while (hints.count != 0) {
         const std::uint64_t hint = hints.granules[--hints.count];
-        if (try_hint(hint, granules))
-            return address_of(hint);
+        if (try_hint(hint, granules)) return address_of(hint);
     }
     if (hints.cursor.pair != nullptr)
-        if (const std::uint64_t offset = advance(hints.cursor, size_class))
-            return span_.base() + offset;
+        if (const std::uint64_t offset = advance(hints.cursor, size_class)) return span_.base() + offset;
     return span_.base() + refill(size_class);
 }
 
 bool SmallBlocks::try_hint(std::uint64_t granule, unsigned granules) {
     const Page page = static_cast<Page>(granule / layout::page_granules);
-    if (!pages_.is_small(page))
-        return false;
+    if (!pages_.is_small(page)) return false;
     layout::Line& line = pages_.line(page);
     const unsigned start = granule % layout::page_granules;
     if (!range_free(line, start, granules)) {
@@ -138,13 +124,11 @@ std::uint64_t SmallBlocks::advance(Cursor& cursor, unsigned size_class) {
             const unsigned bit = static_cast<unsigned>(std::countr_zero(cursor.candidates));
             const unsigned start = cursor.index() * 64 + bit;
             cursor.candidates &= cursor.candidates - 1;
-            if (!range_free(line, start, granules))
-                continue;
+            if (!range_free(line, start, granules)) continue;
             cursor.candidates &= ~low_bits(bit + granules);
             return take(page, line, start, granules);
         }
-        if (cursor.index() == 3)
-            break;
+        if (cursor.index() == 3) break;
         ++cursor.pair;
         cursor.granule += 64;
         cursor.candidates = fitting_starts(line, cursor.index(), granules) & cursor.starts;
@@ -156,8 +140,7 @@ std::uint64_t SmallBlocks::advance(Cursor& cursor, unsigned size_class) {
 void SmallBlocks::close_cursor(Cursor& cursor) {
     const Page page = cursor.page();
     cursor = {};
-    if (Known* known_page = bins_.known(page); known_page != nullptr && known_page->cursors != 0)
-        --known_page->cursors;
+    if (Known* known_page = bins_.known(page); known_page != nullptr && known_page->cursors != 0) --known_page->cursors;
     file(page);
 }
 
@@ -172,8 +155,7 @@ std::uint64_t SmallBlocks::refill(unsigned size_class) {
     const std::uint64_t starts = starts_of(granules);
     unsigned at = 0;
     Page page = take_fitting(granules, starts, at);
-    if (page == 0 && know_some(segments_per_refill))
-        page = take_fitting(granules, starts, at);
+    if (page == 0 && know_some(segments_per_refill)) page = take_fitting(granules, starts, at);
     if (page == 0 && !pages_.find_available(1)) {
         flush_magazines();
         page = take_fitting(granules, starts, at);
@@ -184,8 +166,7 @@ std::uint64_t SmallBlocks::refill(unsigned size_class) {
             at = 0;
         } catch (const HeapFull&) {
             page = take_fitting(granules, starts, at);  // by now everything is known
-            if (page == 0)
-                throw;
+            if (page == 0) throw;
         }
     }
     Known* known_page = bins_.make_known(page);
@@ -202,16 +183,14 @@ std::uint64_t SmallBlocks::refill(unsigned size_class) {
 std::uint64_t SmallBlocks::allocate_unclassed(unsigned granules, std::uint64_t starts) {
     unsigned at = 0;
     Page page = take_fitting(granules, starts, at);
-    if (page == 0 && know_some(segments_per_refill))
-        page = take_fitting(granules, starts, at);
+    if (page == 0 && know_some(segments_per_refill)) page = take_fitting(granules, starts, at);
     if (page == 0) {
         try {
             page = fresh_page(granules);
             at = 0;
         } catch (const HeapFull&) {
             page = take_fitting(granules, starts, at);
-            if (page == 0)
-                throw;
+            if (page == 0) throw;
         }
     }
     const std::uint64_t offset = take(page, pages_.line(page), at, granules);
@@ -247,15 +226,13 @@ Page SmallBlocks::take_fitting(unsigned granules, std::uint64_t starts, unsigned
 
 Page SmallBlocks::fresh_page(unsigned granules) {
     const Page page = supply_.find(1, 1, granules * layout::granule_bytes);
-    if (!line_zero(pages_.line(page)))
-        throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
+    if (!line_zero(pages_.line(page))) throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
     pages_.set_states({page, 1}, PageState::small_room);
     return page;
 }
 
 std::uint64_t SmallBlocks::allocate_on_fresh(Page page, unsigned granules) {
-    if (!line_zero(pages_.line(page)))
-        throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
+    if (!line_zero(pages_.line(page))) throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
     pages_.set_states({page, 1}, PageState::small_room);
     const std::uint64_t offset = take(page, pages_.line(page), 0, granules);
     file(page);
@@ -264,8 +241,7 @@ std::uint64_t SmallBlocks::allocate_on_fresh(Page page, unsigned granules) {
 
 bool SmallBlocks::allocate_at(Page page, unsigned start, unsigned granules) {
     if (pages_.is_available(page)) {
-        if (!line_zero(pages_.line(page)))
-            throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
+        if (!line_zero(pages_.line(page))) throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
         pages_.set_states({page, 1}, PageState::small_room);
     } else if (!pages_.is_small(page) || !range_free(pages_.line(page), start, granules)) {
         return false;
@@ -281,8 +257,7 @@ void SmallBlocks::begin_tail(Page page, unsigned granules) {
     layout::Line& line = pages_.line(page);
     for (unsigned pair = 0; pair < 4; ++pair) {
         const std::uint64_t mask = pair_mask(pair, 0, granules);
-        if (mask != 0)
-            span_.store(line.pairs[pair], layout::Pair{mask, 0});
+        if (mask != 0) span_.store(line.pairs[pair], layout::Pair{mask, 0});
     }
     if (Known* entry = bins_.make_known(page); entry != nullptr && entry->bin == 0 && entry->cursors == 0)
         bins_.link(*entry, page, layout::page_granules - granules);
@@ -295,11 +270,9 @@ void SmallBlocks::end_tail(Page page, unsigned granules) {
     const bool was_full = line_full(line);
     for (unsigned pair = 0; pair < 4; ++pair) {
         const std::uint64_t mask = pair_mask(pair, 0, granules);
-        if (mask != 0)
-            span_.store(line.pairs[pair], layout::Pair{line.pairs[pair].occupied & ~mask, line.pairs[pair].start & ~mask});
+        if (mask != 0) span_.store(line.pairs[pair], layout::Pair{line.pairs[pair].occupied & ~mask, line.pairs[pair].start & ~mask});
     }
-    if (was_full)
-        pages_.set_state(page, PageState::small_room);
+    if (was_full) pages_.set_state(page, PageState::small_room);
     if (line_empty(line))
         page_emptied(page);
     else
@@ -310,28 +283,23 @@ void SmallBlocks::add_tail(Page page, unsigned granules) {
     layout::Line& line = pages_.line(page);
     for (unsigned pair = 0; pair < 4; ++pair) {
         const std::uint64_t mask = pair_mask(pair, 0, granules);
-        if (mask != 0)
-            span_.store(line.pairs[pair], layout::Pair{line.pairs[pair].occupied | mask, line.pairs[pair].start & ~mask});
+        if (mask != 0) span_.store(line.pairs[pair], layout::Pair{line.pairs[pair].occupied | mask, line.pairs[pair].start & ~mask});
     }
-    if (line_full(line))
-        pages_.set_state(page, PageState::small_full);
+    if (line_full(line)) pages_.set_state(page, PageState::small_full);
     file(page);
 }
 
 bool SmallBlocks::only_tail(Page page, unsigned granules) const {
     const layout::Line& line = pages_.line(page);
     for (unsigned pair = 0; pair < 4; ++pair)
-        if (line.pairs[pair].occupied != pair_mask(pair, 0, granules) || line.pairs[pair].start != 0)
-            return false;
+        if (line.pairs[pair].occupied != pair_mask(pair, 0, granules) || line.pairs[pair].start != 0) return false;
     return true;
 }
 
 bool SmallBlocks::clear_tail(Page page, unsigned granules) {
     Known* entry = bins_.known(page);
-    if (!only_tail(page, granules) || (entry != nullptr && entry->cursors != 0))
-        return false;
-    if (entry != nullptr)
-        bins_.unfile(*entry, page);
+    if (!only_tail(page, granules) || (entry != nullptr && entry->cursors != 0)) return false;
+    if (entry != nullptr) bins_.unfile(*entry, page);
     span_.store(pages_.line(page), layout::Line{});
     return true;
 }
@@ -345,10 +313,8 @@ void SmallBlocks::surrender_tail(Page page) {
 bool SmallBlocks::reclaim(PageRun run) {
     bool any = false;
     for (Page page = run.first; page < run.first + run.count; ++page) {
-        if (pages_.is_packed(page))
-            any |= packed_.release_if_empty(page);
-        if (!pages_.is_small(page) || !line_empty(pages_.line(page)))
-            continue;
+        if (pages_.is_packed(page)) any |= packed_.release_if_empty(page);
+        if (!pages_.is_small(page) || !line_empty(pages_.line(page))) continue;
         forget({page, 1});
         release(page);
         any = true;
@@ -366,11 +332,9 @@ void SmallBlocks::file(Page page) noexcept {
         all_known_ = false;
         return;
     }
-    if (entry->cursors != 0)
-        return;  // filed when the cursor leaves
+    if (entry->cursors != 0) return;  // filed when the cursor leaves
     const unsigned longest = longest_free(pages_.line(page));
-    if (entry->bin == longest + 1)
-        return;
+    if (entry->bin == longest + 1) return;
     bins_.unfile(*entry, page);
     if (longest == layout::page_granules && bins_.pages(longest) >= empty_pages_kept)
         release(page);
@@ -385,8 +349,7 @@ void SmallBlocks::file_around(Page page, unsigned at) noexcept {
         return;
     }
     const unsigned run = free_around(pages_.line(page), at);
-    if (run < entry->bin)
-        return;  // what was known is as good
+    if (run < entry->bin) return;  // what was known is as good
     bins_.unfile(*entry, page);
     if (run == layout::page_granules)
         file(page);
@@ -396,41 +359,34 @@ void SmallBlocks::file_around(Page page, unsigned at) noexcept {
 
 void* SmallBlocks::pair_filled(std::uint64_t granule) {
     const Page page = static_cast<Page>(granule / layout::page_granules);
-    if (line_full(pages_.line(page)))
-        pages_.set_state(page, PageState::small_full);
+    if (line_full(pages_.line(page))) pages_.set_state(page, PageState::small_full);
     return address_of(granule);
 }
 
 FreeResult SmallBlocks::pair_emptied(std::uint64_t granule) noexcept {
     const Page page = static_cast<Page>(granule / layout::page_granules);
-    if (line_empty(pages_.line(page)))
-        page_emptied(page);
+    if (line_empty(pages_.line(page))) page_emptied(page);
     return FreeResult::freed;
 }
 
 void SmallBlocks::page_emptied(Page page) noexcept {
     const Known* entry = bins_.known(page);
-    if (entry == nullptr || (entry->cursors == 0 && entry->bin != layout::page_granules + 1))
-        file(page);
+    if (entry == nullptr || (entry->cursors == 0 && entry->bin != layout::page_granules + 1)) file(page);
 }
 
-void SmallBlocks::release(Page page) {
-    pages_.set_states({page, 1}, PageState::available);
-}
+void SmallBlocks::release(Page page) { pages_.set_states({page, 1}, PageState::available); }
 
 void SmallBlocks::evict(ClassHints& hints, unsigned count) noexcept {
     for (unsigned i = 0; i < count; ++i) {
         const Page page = static_cast<Page>(hints.granules[i] / layout::page_granules);
-        if (pages_.is_small(page))
-            file_around(page, hints.granules[i] % layout::page_granules);
+        if (pages_.is_small(page)) file_around(page, hints.granules[i] % layout::page_granules);
     }
     std::copy(hints.granules.begin() + count, hints.granules.begin() + hints.count, hints.granules.begin());
     hints.count -= count;
 }
 
 void SmallBlocks::flush_magazines() {
-    for (unsigned size_class = 0; size_class < class_count; ++size_class)
-        evict(classes_[size_class], classes_[size_class].count);
+    for (unsigned size_class = 0; size_class < class_count; ++size_class) evict(classes_[size_class], classes_[size_class].count);
 }
 
 bool SmallBlocks::release_empty_pages() {
@@ -455,21 +411,19 @@ bool SmallBlocks::release_empty_pages() {
 
 bool SmallBlocks::know_some(unsigned segments) {
     bool any = false;
-    if (all_known_)
-        return any;
+    if (all_known_) return any;
     const Geometry& geometry = pages_.geometry();
     for (unsigned index = 0; index < geometry.count() && pages_.opened(index); ++index) {
         while (const auto segment = pages_.find_roomy_segment(index, unknown_from_[index])) {
-            if (segments == 0)
-                return any;
+            if (segments == 0) return any;
             --segments;
             unknown_from_[index] = *segment + 1;
             for (Page page = *segment * layout::segment_pages; page < (*segment + 1) * layout::segment_pages; ++page) {
-                if (!pages_.is_user(page))
-                    continue;
+                if (!pages_.is_user(page)) continue;
                 const PageState state = pages_.state(page);
                 const Known* entry = bins_.known(page);
-                if ((state != PageState::small_room && state != PageState::packed_room) || (entry != nullptr && (entry->bin != 0 || entry->cursors != 0)))
+                if ((state != PageState::small_room && state != PageState::packed_room) ||
+                    (entry != nullptr && (entry->bin != 0 || entry->cursors != 0)))
                     continue;
                 if (state == PageState::small_room)
                     file(page);
@@ -498,8 +452,7 @@ void SmallBlocks::forget(PageRun run) {
     const Page end = run.first + run.count;
     for (unsigned size_class = 0; size_class < class_count; ++size_class) {
         ClassHints& hints = classes_[size_class];
-        if (hints.cursor.pair != nullptr && hints.cursor.page() >= run.first && hints.cursor.page() < end)
-            hints.cursor = {};
+        if (hints.cursor.pair != nullptr && hints.cursor.page() >= run.first && hints.cursor.page() < end) hints.cursor = {};
         const auto* kept = std::remove_if(hints.granules.data(), hints.granules.data() + hints.count, [&](std::uint64_t granule) {
             return granule / layout::page_granules >= run.first && granule / layout::page_granules < end;
         });

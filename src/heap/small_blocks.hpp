@@ -84,9 +84,9 @@ private:
     /// What is kept for each class: its cursor, and a magazine of places that were freed lately.
     struct ClassHints {
         Cursor cursor;
-        std::uint64_t block = 0;  ///< the class's granules as low bits
-        int last_bit = -1;        ///< last position from which a block stays in its pair; -1: none
-        unsigned count = 0;       ///< places in the magazine, oldest first
+        std::uint64_t block = 0;                               ///< the class's granules as low bits
+        int last_bit = -1;                                     ///< last position from which a block stays in its pair; -1: none
+        unsigned count = 0;                                    ///< places in the magazine, oldest first
         std::array<std::uint64_t, magazine_slots> granules{};  ///< span offset / 16
     };
     static_assert(sizeof(ClassHints) == 256);
@@ -126,9 +126,9 @@ private:
     PageBins& bins_;
     PageSupply& supply_;
     PackedBlocks& packed_;
-    std::array<ClassHints, class_count + 1> classes_{};    ///< the last one, for sizes of no class, has a magazine that is full of nothing
+    std::array<ClassHints, class_count + 1> classes_{};          ///< the last one, for sizes of no class, has a magazine that is full of nothing
     std::array<Page, layout::region_count_max> unknown_from_{};  ///< per region: segments before it hold no unknown page with room
-    bool all_known_ = false;                               ///< no page with room is unknown
+    bool all_known_ = false;                                     ///< no page with room is unknown
 };
 
 // `Observed` leaves the call of the observer, and the registers it costs, out of the path without one.
@@ -146,8 +146,7 @@ template <bool Observed>
         layout::Pair& pair = hot.pair(hint);
         if (bit <= hints.last_bit && (pair.occupied & mask) == 0 && hot.is_small(page)) [[likely]] {
             --hints.count;
-            if constexpr (Observed)
-                span_.announce(&pair, sizeof pair);
+            if constexpr (Observed) span_.announce(&pair, sizeof pair);
             pair.occupied |= mask;
             pair.start = (pair.start & ~mask) | (std::uint64_t{1} << bit);
             if (pair.occupied == ~std::uint64_t{0}) [[unlikely]]
@@ -163,8 +162,7 @@ template <bool Observed>
         layout::Pair& pair = *cursor.pair;
         if (bit <= hints.last_bit && (pair.occupied & mask) == 0) [[likely]] {
             cursor.candidates &= ~mask;
-            if constexpr (Observed)
-                span_.announce(&pair, sizeof pair);
+            if constexpr (Observed) span_.announce(&pair, sizeof pair);
             pair.occupied |= mask;
             pair.start = (pair.start & ~mask) | (std::uint64_t{1} << bit);
             if (pair.occupied == ~std::uint64_t{0}) [[unlikely]]
@@ -190,8 +188,7 @@ template <bool Observed>
         ClassHints& hints = classes_[class_tables.exact[static_cast<std::uint64_t>(std::countr_zero(stop)) - granule % 64]];
         const unsigned count = hints.count;
         if (count < magazine_slots) [[likely]] {
-            if constexpr (Observed)
-                span_.announce(&pair, sizeof pair);
+            if constexpr (Observed) span_.announce(&pair, sizeof pair);
             const std::uint64_t rest = occupied & ~(end - first);
             pair.occupied = rest;
             pair.start = read_alone(start) & ~first;

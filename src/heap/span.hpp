@@ -25,9 +25,7 @@ public:
     T* at(std::uint64_t offset) const {
         return reinterpret_cast<T*>(base_ + offset);
     }
-    std::uint64_t offset_of(const void* place) const {
-        return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - base_);
-    }
+    std::uint64_t offset_of(const void* place) const { return static_cast<std::uint64_t>(static_cast<const std::byte*>(place) - base_); }
     bool observed() const { return observer_ != nullptr; }
     /// Call it before the bytes are written.
     void announce(const void* place, ByteCount length) const {

@@ -58,7 +58,8 @@ private:
             return;
         }
         if (heap_.read_only() && newest->generation != heap_.view().header.generation) {
-            add(Severity::note, file.path(), 0, "its user crashed while this copy was being brought up to date; the next opening for writing goes on with that");
+            add(Severity::note, file.path(), 0,
+                "its user crashed while this copy was being brought up to date; the next opening for writing goes on with that");
             return;
         }
         File found{file, other, newest->extents(), file.file().info().size_bytes};
@@ -96,7 +97,8 @@ private:
         const bool may_be_torn = heap_.is_recovering(cover);
         if (!store::is_sound(table, index, heap) && !may_be_torn) {
             found.all_sound = false;
-            add(Severity::healable, found.file.path(), found.file.layout.table_offset(index), "a page of the checksum table is damaged; it can be rebuilt from the pages that it covers");
+            add(Severity::healable, found.file.path(), found.file.layout.table_offset(index),
+                "a page of the checksum table is damaged; it can be rebuilt from the pages that it covers");
             return;
         }
         if (table.checksum != 0) {
@@ -148,7 +150,8 @@ private:
             }
             const auto result = log::Ring::scan(*ring, identity, header.ring_start, [](const log::Record&) { return true; });
             if (result.how == log::ScanEnd::corrupt) {
-                add(Severity::damage, ring->path(), log::Ring::header_bytes + result.next.position % identity.capacity_bytes, "an acknowledged record is damaged");
+                add(Severity::damage, ring->path(), log::Ring::header_bytes + result.next.position % identity.capacity_bytes,
+                    "an acknowledged record is damaged");
             }
         } catch (const Error& error) {
             add(Severity::damage, ring->path(), error.offset(), error.what());

@@ -42,11 +42,11 @@ constexpr Call operator|(Call a, Call b) { return static_cast<Call>(static_cast<
 constexpr bool includes(Call set, Call call) { return (static_cast<std::uint32_t>(set) & static_cast<std::uint32_t>(call)) != 0; }
 
 struct Fault {
-    std::uint64_t at = 1;         ///< which matching call fails, from 1
-    int error = 5;                ///< an errno value; 5: EIO
-    bool sticky = false;          ///< all matching calls after it fail, too
+    std::uint64_t at = 1;  ///< which matching call fails, from 1
+    int error = 5;         ///< an errno value; 5: EIO
+    bool sticky = false;   ///< all matching calls after it fail, too
     Call calls = Call::any;
-    ByteCount short_bytes = 0;    ///< of a failing write this much comes through
+    ByteCount short_bytes = 0;  ///< of a failing write this much comes through
 };
 
 class FaultyStorage final : public Storage {

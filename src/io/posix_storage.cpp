@@ -172,7 +172,7 @@ public:
     const fs::path& path() const override { return path_; }
 
     FileInfo info() const override {
-        struct stat status {};
+        struct stat status{};
         if (::fstat(number(), &status) != 0) {
             throw_errno(errno, path_, "reading its status");
         }
@@ -260,7 +260,8 @@ public:
         }
         if (features_.punch) {
             if (uninterrupted([&] {
-                    return ::fallocate(writable_number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length));
+                    return ::fallocate(writable_number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                                       static_cast<off_t>(length));
                 }) == 0) {
                 return;
             }
@@ -330,8 +331,7 @@ public:
         } else if (protection == Protection::read_write) {
             access = PROT_READ | PROT_WRITE;
         }
-        void* const mapped =
-            ::mmap(address, length, access, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, number(), static_cast<off_t>(offset));
+        void* const mapped = ::mmap(address, length, access, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, number(), static_cast<off_t>(offset));
         if (mapped == MAP_FAILED) {
             throw_errno(errno, path_, offset, "mapping " + std::to_string(length) + " bytes");
         }
@@ -373,8 +373,8 @@ private:
     ByteCount read_all(int from, std::span<std::byte> bytes, std::uint64_t offset) const {
         ByteCount done = 0;
         while (done < bytes.size()) {
-            const ssize_t count = uninterrupted(
-                [&] { return ::pread(from, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done)); });
+            const ssize_t count =
+                uninterrupted([&] { return ::pread(from, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done)); });
             if (count < 0) {
                 if (errno == EINVAL && from != descriptor_.get()) {
                     from = descriptor_.get();  // the device wants a coarser alignment than ours, or the rest behind an odd end of file
@@ -394,8 +394,8 @@ private:
         bool fell_back = false;
         ByteCount done = 0;
         while (done < bytes.size()) {
-            const ssize_t count = uninterrupted(
-                [&] { return ::pwrite(to, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done)); });
+            const ssize_t count =
+                uninterrupted([&] { return ::pwrite(to, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done)); });
             if (count < 0 && errno == EINVAL && to != descriptor_.get()) {
                 to = descriptor_.get();  // as in read_all
                 fell_back = true;
@@ -458,15 +458,15 @@ void ForkGuard::abandon_all_in_child() noexcept {
 
 /// Modes are what we say, whatever the umask or an inherited access list did.
 void set_owner_only(int descriptor, const fs::path& path) {
-    struct stat status {};
+    struct stat status{};
     if (::fstat(descriptor, &status) != 0 || ((status.st_mode & 07777U) != owner_only && ::fchmod(descriptor, owner_only) != 0)) {
         throw_errno(errno, path, "setting its mode to 0600");
     }
 }
 
 Descriptor create_exclusively(const fs::path& path) {
-    return Descriptor(uninterrupted(
-        [&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, owner_only); }));
+    return Descriptor(
+        uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, owner_only); }));
 }
 
 fs::path hidden_name_in(const fs::path& directory) {
@@ -478,7 +478,7 @@ fs::path hidden_name_in(const fs::path& directory) {
 }  // namespace
 
 std::optional<FileInfo> PosixStorage::find(const fs::path& path) {
-    struct stat status {};
+    struct stat status{};
     if (::lstat(path.c_str(), &status) == 0) {
         return info_of(status);
     }
@@ -521,8 +521,7 @@ std::unique_ptr<File> PosixStorage::create(const fs::path& path) {
 
 std::unique_ptr<File> PosixStorage::create_unnamed(const fs::path& directory) {
     if (features_.unnamed) {
-        Descriptor descriptor(
-            uninterrupted([&] { return ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_NONBLOCK | O_CLOEXEC, owner_only); }));
+        Descriptor descriptor(uninterrupted([&] { return ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_NONBLOCK | O_CLOEXEC, owner_only); }));
         if (descriptor.is_open()) {
             set_owner_only(descriptor.get(), directory);
             return std::make_unique<PosixFile>(std::move(descriptor), directory, Access::read_write, features_);
@@ -589,8 +588,7 @@ bool PosixStorage::remove(const fs::path& path) {
 }
 
 void PosixStorage::sync_directory(const fs::path& directory) {
-    const Descriptor descriptor(
-        uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC); }));
+    const Descriptor descriptor(uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC); }));
     if (!descriptor.is_open()) {
         throw_errno(errno, directory, "opening the directory");
     }

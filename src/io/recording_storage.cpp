@@ -27,8 +27,7 @@ public:
     }
 
     void write(std::span<const std::byte> bytes, std::uint64_t offset) override {
-        perform({.kind = Kind::written, .file = id_, .offset = offset, .bytes = {bytes.begin(), bytes.end()}},
-                [&] { inner_->write(bytes, offset); });
+        perform({.kind = Kind::written, .file = id_, .offset = offset, .bytes = {bytes.begin(), bytes.end()}}, [&] { inner_->write(bytes, offset); });
     }
     void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) override {
         perform({.kind = Kind::durably_written, .file = id_, .offset = offset, .bytes = {bytes.begin(), bytes.end()}},
@@ -86,12 +85,8 @@ void RecordingStorage::note(Operation operation) {
     trace_.push_back(std::move(operation));
 }
 
-void RecordingStorage::issue(std::uint64_t number) {
-    note({.kind = Kind::issued, .number = number});
-}
-void RecordingStorage::acknowledge(std::uint64_t number) {
-    note({.kind = Kind::acknowledged, .number = number});
-}
+void RecordingStorage::issue(std::uint64_t number) { note({.kind = Kind::issued, .number = number}); }
+void RecordingStorage::acknowledge(std::uint64_t number) { note({.kind = Kind::acknowledged, .number = number}); }
 
 std::unique_ptr<File> RecordingStorage::begin(std::unique_ptr<File> file, Kind kind, const fs::path& path) {
     const FileInfo info = file->info();
@@ -110,9 +105,7 @@ std::unique_ptr<File> RecordingStorage::begin(std::unique_ptr<File> file, Kind k
     return std::make_unique<RecordingFile>(*this, std::move(file), id);
 }
 
-std::unique_ptr<File> RecordingStorage::open(const fs::path& path, Access access) {
-    return begin(inner_.open(path, access), Kind::opened, path);
-}
+std::unique_ptr<File> RecordingStorage::open(const fs::path& path, Access access) { return begin(inner_.open(path, access), Kind::opened, path); }
 std::unique_ptr<File> RecordingStorage::create(const fs::path& path) { return begin(inner_.create(path), Kind::created, path); }
 std::unique_ptr<File> RecordingStorage::create_unnamed(const fs::path& directory) {
     return begin(inner_.create_unnamed(directory), Kind::created_unnamed, directory);

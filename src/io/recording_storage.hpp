@@ -19,21 +19,21 @@ enum class FileId : std::uint32_t {};
 
 struct Operation {
     enum class Kind {
-        opened,          ///< an existing file was opened for the first time: `file`, `path`
-        created,         ///< `file`, `path`
-        created_unnamed, ///< `file`; `path` is the directory
-        published,       ///< `file`, `path`
-        renamed,         ///< `path` → `to`
-        removed,         ///< `path`
-        directory_synced,///< `path`
-        written,         ///< `file`, `offset`, `bytes`
-        durably_written, ///< `file`, `offset`, `bytes`
-        synced,          ///< `file`
-        allocated,       ///< `file`, `offset`, `length`
-        punched,         ///< `file`, `offset`, `length`
-        resized,         ///< `file`, `length` is the new size
-        issued,          ///< mark: the test began save `number`
-        acknowledged     ///< mark: the test was told that save `number` is durable
+        opened,            ///< an existing file was opened for the first time: `file`, `path`
+        created,           ///< `file`, `path`
+        created_unnamed,   ///< `file`; `path` is the directory
+        published,         ///< `file`, `path`
+        renamed,           ///< `path` → `to`
+        removed,           ///< `path`
+        directory_synced,  ///< `path`
+        written,           ///< `file`, `offset`, `bytes`
+        durably_written,   ///< `file`, `offset`, `bytes`
+        synced,            ///< `file`
+        allocated,         ///< `file`, `offset`, `length`
+        punched,           ///< `file`, `offset`, `length`
+        resized,           ///< `file`, `length` is the new size
+        issued,            ///< mark: the test began save `number`
+        acknowledged       ///< mark: the test was told that save `number` is durable
     };
     Kind kind;
     FileId file = {};

@@ -95,7 +95,7 @@ private:
     SavedPages pending_;          ///< durable contents of pages written since the last sync
     SavedPages lost_;             ///< durable contents of pages whose sync failed
 
-    const void* exclusive_ = nullptr;      ///< who holds the lock
+    const void* exclusive_ = nullptr;  ///< who holds the lock
     std::set<const void*> shared_;
 };
 

@@ -25,9 +25,7 @@ SimulatedStorage::~SimulatedStorage() {
     names_.clear();
 }
 
-void SimulatedStorage::add_directory(const fs::path& directory, std::uint64_t device) {
-    directories_[directory.lexically_normal()] = device;
-}
+void SimulatedStorage::add_directory(const fs::path& directory, std::uint64_t device) { directories_[directory.lexically_normal()] = device; }
 void SimulatedStorage::add_special(const fs::path& path, FileKind kind) { specials_[path.lexically_normal()] = kind; }
 void SimulatedStorage::set_space(ByteCount space_bytes) { options_.space_bytes = space_bytes; }
 

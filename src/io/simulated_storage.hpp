@@ -83,8 +83,8 @@ private:
     std::map<std::filesystem::path, std::uint64_t> directories_;
     std::map<std::filesystem::path, FileKind> specials_;
     Names names_;
-    Names durable_names_;               ///< with power_cuts
-    std::optional<Names> marked_names_; ///< if they differ from names_
+    Names durable_names_;                ///< with power_cuts
+    std::optional<Names> marked_names_;  ///< if they differ from names_
     bool marked_ = false;
     std::set<Node*> nodes_;
     std::vector<std::shared_ptr<Node>> touched_;  ///< changed since `mark`

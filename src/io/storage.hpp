@@ -47,7 +47,7 @@ struct FileInfo {
     ByteCount allocated_bytes = 0;  ///< st_blocks × 512
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
-    unsigned mode = 0;              ///< permission bits
+    unsigned mode = 0;  ///< permission bits
 };
 
 /// An open regular file. The destructor closes it (and lets go of its lock); nothing is synced by closing.

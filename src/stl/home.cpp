@@ -85,8 +85,9 @@ void Home::swap(Home& other) noexcept {
     // Two volatile containers outside, one of them undecided: neither holds what the other must not have.
     const bool undecided_outside = left_outside && right_outside && !left.durable && !right.durable && (open(*this) || open(other));
     if (!same && !undecided_outside) {
-        report({errc::foreign_pointer, &other,
-                "two containers with different homes were swapped, which would leave each with the other's memory; copy or move-assign them instead"});
+        report(
+            {errc::foreign_pointer, &other,
+             "two containers with different homes were swapped, which would leave each with the other's memory; copy or move-assign them instead"});
         std::abort();
     }
     if (left_outside && right_outside) std::swap(word_, other.word_);

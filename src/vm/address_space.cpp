@@ -1,10 +1,10 @@
 #include "vm/address_space.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
 
 #include <algorithm>
 #include <charconv>
@@ -154,9 +154,11 @@ Reservation::Reservation(std::uintptr_t address, ByteCount length) {
         if (error == EEXIST) {
             throw_in_use(address, length);
         }
-        const char* const remedy = error == EAGAIN ? "; the process locks all its memory (mlockall): raise its limit of locked memory, or open the heap before locking"
-                                                   : "; use another address or a smaller capacity, or raise the process's limit of address space";
-        throw Error(errc::out_of_address_space, "address range " + range_text(address, address + length) + " can't be reserved: " + std::strerror(error) + remedy);
+        const char* const remedy =
+            error == EAGAIN ? "; the process locks all its memory (mlockall): raise its limit of locked memory, or open the heap before locking"
+                            : "; use another address or a smaller capacity, or raise the process's limit of address space";
+        throw Error(errc::out_of_address_space,
+                    "address range " + range_text(address, address + length) + " can't be reserved: " + std::strerror(error) + remedy);
     }
     if (got != pointer(address)) {
         ::munmap(got, length);
@@ -178,8 +180,7 @@ Reservation Reservation::anywhere(ByteCount length) {
     return reservation;
 }
 
-Reservation::Reservation(Reservation&& other) noexcept
-    : address_(std::exchange(other.address_, 0)), length_(std::exchange(other.length_, 0)) {}
+Reservation::Reservation(Reservation&& other) noexcept : address_(std::exchange(other.address_, 0)), length_(std::exchange(other.length_, 0)) {}
 
 Reservation& Reservation::operator=(Reservation&& other) noexcept {
     Reservation old(std::move(other));

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 const std::map<std::string, int, std::less<>>& levels() {
     static const std::map<std::string, int, std::less<>> table{
-        {"base", 0},  {"io", 1},  {"vm", 2},       {"heap", 3},    {"log", 3},     {"store", 4},  {"change", 4},    {"undo", 5}, {"txn", 5},
-        {"transfer", 6}, {"logheap", 6}, {"ordered", 6}, {"object", 6}, {"replicate", 6}, {"stl", 7}, {"inspect", 7}, {"tool", 8}};
+        {"base", 0},     {"io", 1},      {"vm", 2},      {"heap", 3},   {"log", 3},       {"store", 4}, {"change", 4},  {"undo", 5}, {"txn", 5},
+        {"transfer", 6}, {"logheap", 6}, {"ordered", 6}, {"object", 6}, {"replicate", 6}, {"stl", 7},   {"inspect", 7}, {"tool", 8}};
     return table;
 }
 
@@ -94,8 +94,8 @@ std::optional<std::string> wrong_arrow(const Place& place, const std::string& ro
     if (target->second < own) {
         return std::nullopt;
     }
-    return "room " + place.room + " (level " + std::to_string(own) + ") must not include room " + room + " (level " +
-           std::to_string(target->second) + ")";
+    return "room " + place.room + " (level " + std::to_string(own) + ") must not include room " + room + " (level " + std::to_string(target->second) +
+           ")";
 }
 
 std::optional<std::string> wrong_public(const Place& place, const Include& include) {
@@ -120,7 +120,8 @@ std::optional<std::string> wrong_private(const fs::path& tree, const fs::path& f
         }
         return wrong_arrow(place, room);
     }
-    const bool in_tests = place.top == Place::Top::tests && (fs::exists(tree / "tests" / include.target) || fs::exists(file.parent_path() / include.target));
+    const bool in_tests =
+        place.top == Place::Top::tests && (fs::exists(tree / "tests" / include.target) || fs::exists(file.parent_path() / include.target));
     return in_tests ? std::nullopt : std::optional<std::string>("write \"room/file.hpp\" instead of \"" + include.target + "\"");
 }
 

@@ -81,17 +81,11 @@ BOOST_AUTO_TEST_CASE(an_upward_include_is_found_with_its_line) {
     BOOST_TEST(found == "src/base/bad.cpp:3: room base (level 0) must not include room heap (level 3)");
 }
 
-BOOST_AUTO_TEST_CASE(a_sideways_include_is_found) {
-    only_violation("src/log/bad.cpp", "#include \"heap/block.hpp\"\n");
-}
+BOOST_AUTO_TEST_CASE(a_sideways_include_is_found) { only_violation("src/log/bad.cpp", "#include \"heap/block.hpp\"\n"); }
 
-BOOST_AUTO_TEST_CASE(a_test_of_a_room_must_not_reach_above_it) {
-    only_violation("tests/base/bad_test.cpp", "#include \"heap/block.hpp\"\n");
-}
+BOOST_AUTO_TEST_CASE(a_test_of_a_room_must_not_reach_above_it) { only_violation("tests/base/bad_test.cpp", "#include \"heap/block.hpp\"\n"); }
 
-BOOST_AUTO_TEST_CASE(a_public_header_must_not_need_a_private_one) {
-    only_violation("include/taiyen/heap/bad.hpp", "#include \"heap/block.hpp\"\n");
-}
+BOOST_AUTO_TEST_CASE(a_public_header_must_not_need_a_private_one) { only_violation("include/taiyen/heap/bad.hpp", "#include \"heap/block.hpp\"\n"); }
 
 BOOST_AUTO_TEST_CASE(a_public_header_must_not_need_other_libraries) {
     only_violation("include/taiyen/heap/bad.hpp", "#include <fmt/format.h>\n");
@@ -106,17 +100,13 @@ BOOST_AUTO_TEST_CASE(boost_pfr_is_welcome_where_it_was_asked_for) {
     BOOST_TEST(violations(tree.root()).empty());
 }
 
-BOOST_AUTO_TEST_CASE(the_library_must_not_include_its_umbrella) {
-    only_violation("src/heap/bad.cpp", "#include <taiyen/taiyen.hpp>\n");
-}
+BOOST_AUTO_TEST_CASE(the_library_must_not_include_its_umbrella) { only_violation("src/heap/bad.cpp", "#include <taiyen/taiyen.hpp>\n"); }
 
 BOOST_AUTO_TEST_CASE(a_path_instead_of_a_room_is_found) {
     only_violation("src/heap/bad.cpp", "#include \"block.hpp\"\n");
     only_violation("src/heap/bad.cpp", "#include \"../heap/block.hpp\"\n");
 }
 
-BOOST_AUTO_TEST_CASE(a_file_in_no_room_is_found) {
-    only_violation("src/utils/bad.hpp", "#pragma once\n");
-}
+BOOST_AUTO_TEST_CASE(a_file_in_no_room_is_found) { only_violation("src/utils/bad.hpp", "#pragma once\n"); }
 
 BOOST_AUTO_TEST_SUITE_END()

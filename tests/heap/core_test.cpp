@@ -167,11 +167,14 @@ BOOST_AUTO_TEST_CASE(names_lead_to_objects_and_are_taken_once) {
     BOOST_TEST(found->object == object);
     BOOST_TEST(found->bytes == 40U);
     BOOST_TEST(found->fingerprint == "type text");
-    BOOST_CHECK_EXCEPTION(heap::add_named(core, "index", *found), Error,
-                          [](const Error& e) { return has_code(e, errc::name_taken) && std::string(e.what()).find("memory.tyn: ") == 0 && std::string(e.what()).find("'index'") != std::string::npos; });
+    BOOST_CHECK_EXCEPTION(heap::add_named(core, "index", *found), Error, [](const Error& e) {
+        return has_code(e, errc::name_taken) && std::string(e.what()).find("memory.tyn: ") == 0 &&
+               std::string(e.what()).find("'index'") != std::string::npos;
+    });
     BOOST_CHECK_EXCEPTION(heap::throw_type_mismatch(core, "index", "i 4", "St4pairIiiE 8"), Error, [](const Error& e) {
         const std::string text = e.what();
-        return has_code(e, errc::type_mismatch) && text.find("is a int (4)") != std::string::npos && text.find("std::pair<int, int> (8)") != std::string::npos;
+        return has_code(e, errc::type_mismatch) && text.find("is a int (4)") != std::string::npos &&
+               text.find("std::pair<int, int> (8)") != std::string::npos;
     });
     BOOST_TEST(heap::remove_named(core, "index"));
     BOOST_TEST(!heap::remove_named(core, "index"));
@@ -215,8 +218,9 @@ BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else)
     BOOST_TEST(!find().has_value());
 
     for (const std::size_t at : {std::size_t{0}, std::size_t{7}, std::size_t{8}, words - 1}) {
-        for (const void* target : {static_cast<const void*>(scratch), static_cast<const void*>(reinterpret_cast<const std::byte*>(lower.ranges().durable) + 12345),
-                                   static_cast<const void*>(reinterpret_cast<const std::byte*>(upper.ranges().durable))}) {
+        for (const void* target :
+             {static_cast<const void*>(scratch), static_cast<const void*>(reinterpret_cast<const std::byte*>(lower.ranges().durable) + 12345),
+              static_cast<const void*>(reinterpret_cast<const std::byte*>(upper.ranges().durable))}) {
             const std::uint64_t before = std::exchange(block[at], number(target));
             const auto found = find();
             BOOST_REQUIRE(found.has_value());

@@ -22,12 +22,9 @@ void populate(Engine& engine, std::mt19937_64& random) {
     std::vector<void*> blocks;
     for (unsigned i = 0; i < 1500; ++i)
         blocks.push_back(engine.allocate(random() % 12 == 0 ? random() % 20'000 : random() % 400, ByteCount{8} << random() % 2));
-    for (unsigned i = 0; i < 40; ++i)
-        blocks[i * 7] = engine.resize(blocks[i * 7], random() % 30'000);
-    for (std::size_t i = 0; i < blocks.size(); i += 1 + random() % 4)
-        engine.deallocate(blocks[i]);
-    for (unsigned i = 0; i < 30; ++i)
-        engine.add_root({"name " + std::to_string(i), "type", {i * 16}, 0, 1});
+    for (unsigned i = 0; i < 40; ++i) blocks[i * 7] = engine.resize(blocks[i * 7], random() % 30'000);
+    for (std::size_t i = 0; i < blocks.size(); i += 1 + random() % 4) engine.deallocate(blocks[i]);
+    for (unsigned i = 0; i < 30; ++i) engine.add_root({"name " + std::to_string(i), "type", {i * 16}, 0, 1});
     engine.release_free_pages(8192);
 }
 
@@ -37,11 +34,12 @@ void use(Engine& engine, std::byte* base, std::mt19937_64& random) {
         try {
             call();
         } catch (const Error&) {
-        } catch (const HeapFull&) {
-        }
+        } catch (const HeapFull&) {}
     };
     for (unsigned i = 0; i < 60; ++i) {
-        tolerate([&] { engine.allocate(random() % 12 == 0 ? random() % 100'000 : random() % 400, random() % 10 == 0 ? 8192 : ByteCount{8} << random() % 2); });
+        tolerate([&] {
+            engine.allocate(random() % 12 == 0 ? random() % 100'000 : random() % 400, random() % 10 == 0 ? 8192 : ByteCount{8} << random() % 2);
+        });
         tolerate([&] { engine.deallocate(base + random() % capacity / 8 * 8); });
         tolerate([&] { engine.deallocate(base + random() % capacity / 4096 * 4096); });
         tolerate([&] { engine.allocate_at(base + random() % capacity / 8 * 8, random() % 500, ByteCount{8} << random() % 2); });
@@ -91,13 +89,13 @@ BOOST_AUTO_TEST_CASE(random_corruption_of_metadata_ends_in_errors_not_in_crashes
         for (unsigned hits = 1 + static_cast<unsigned>(random() % 6); hits != 0; --hits) {
             std::uint64_t offset = 0;
             switch (random() % 4) {
-            case 0: offset = random() % sizeof(layout::SuperBlock); break;
-            case 1: offset = directory + random() % 4096; break;
-            default: {
-                const Region& region = geometry.region(static_cast<unsigned>(random() % 4));
-                const std::uint64_t begin = random() % 2 == 0 ? region.states : region.lines;
-                offset = begin + random() % (std::uint64_t{region.first_user} * page_bytes - begin) / 4;
-            }
+                case 0: offset = random() % sizeof(layout::SuperBlock); break;
+                case 1: offset = directory + random() % 4096; break;
+                default: {
+                    const Region& region = geometry.region(static_cast<unsigned>(random() % 4));
+                    const std::uint64_t begin = random() % 2 == 0 ? region.states : region.lines;
+                    offset = begin + random() % (std::uint64_t{region.first_user} * page_bytes - begin) / 4;
+                }
             }
             for (std::uint64_t i = 0; i < 8 && offset + i < heap.host.extent; ++i)
                 base[offset + i] = random() % 2 == 0 ? base[offset + i] : static_cast<std::byte>(random());
@@ -119,8 +117,7 @@ BOOST_AUTO_TEST_CASE(a_span_of_random_bytes_is_no_heap) {
     std::mt19937_64 random(test_seed());
     SpanMemory memory(capacity);
     TestHost host;
-    for (std::size_t i = 0; i < capacity; ++i)
-        memory.base()[i] = static_cast<std::byte>(random());
+    for (std::size_t i = 0; i < capacity; ++i) memory.base()[i] = static_cast<std::byte>(random());
     BOOST_CHECK_EXCEPTION(Engine(memory.base(), capacity, host), Error, [](const Error& error) { return error.code() == errc::corrupt; });
     Engine::format(memory.base(), capacity, host);  // a valid super block over random metadata
     reinterpret_cast<layout::SuperBlock*>(memory.base())->extent = 2_MiB;
@@ -146,7 +143,8 @@ BOOST_AUTO_TEST_CASE(opening_refuses_what_is_not_this_format_with_its_own_code) 
     BOOST_TEST((opened_with([](layout::SuperBlock& super) { ++super.version; }) == errc::unsupported_version));
     BOOST_TEST((opened_with([](layout::SuperBlock& super) { super.page_bytes = 8192; }) == errc::corrupt));
     BOOST_TEST((opened_with([](layout::SuperBlock& super) { super.capacity += 4096; }) == errc::corrupt));
-    for (const std::uint64_t extent : {std::uint64_t{0}, std::uint64_t{4096}, std::uint64_t{8193}, capacity + 4096, ~std::uint64_t{0}, ~std::uint64_t{4095}, std::uint64_t{256_KiB + 4096}})
+    for (const std::uint64_t extent : {std::uint64_t{0}, std::uint64_t{4096}, std::uint64_t{8193}, capacity + 4096, ~std::uint64_t{0},
+                                       ~std::uint64_t{4095}, std::uint64_t{256_KiB + 4096}})
         BOOST_TEST((opened_with([extent](layout::SuperBlock& super) { super.extent = extent; }) == errc::corrupt));
 }
 
@@ -165,11 +163,10 @@ BOOST_AUTO_TEST_CASE(check_finds_each_changed_summary_and_each_changed_count) {
     for (const auto& [begin, end] : ranges)
         for (std::uint64_t offset = begin; offset < end; ++offset) {
             const auto bit = static_cast<std::byte>(1U << (random() % 8));
-            if (offset >= 16 && offset < 24)
-                continue;  // the capacity is compared at opening only
-            const bool longest = offset >= offsetof(layout::SuperBlock, regions) && offset % sizeof(layout::Summary) / 4 == offsetof(layout::Summary, longest) / 4;
-            if (longest && (base[offset] & bit) == std::byte{0} && offset % 4 < 2)
-                continue;  // an upper bound may be too high
+            if (offset >= 16 && offset < 24) continue;  // the capacity is compared at opening only
+            const bool longest =
+                offset >= offsetof(layout::SuperBlock, regions) && offset % sizeof(layout::Summary) / 4 == offsetof(layout::Summary, longest) / 4;
+            if (longest && (base[offset] & bit) == std::byte{0} && offset % 4 < 2) continue;  // an upper bound may be too high
             base[offset] ^= bit;
             BOOST_REQUIRE_MESSAGE(!engine.check(1).empty(), "a flipped bit at " << offset << " was not found");
             base[offset] ^= bit;
@@ -201,8 +198,7 @@ BOOST_AUTO_TEST_CASE(a_root_that_is_wrong_twice_does_not_exceed_the_limit) {
     engine.add_root({"name", "type", {16}, 8, 1});
     std::byte* const directory = base + reinterpret_cast<const layout::SuperBlock*>(base)->directory;
     auto* slots = reinterpret_cast<layout::DirectorySlot*>(directory + sizeof(layout::DirectoryHead));
-    while (slots->entry == 0)
-        ++slots;
+    while (slots->entry == 0) ++slots;
     ++slots->hash;
     reinterpret_cast<layout::DirectoryEntry*>(directory + slots->entry)->object = capacity;
     BOOST_TEST(engine.check(2).size() == 2U);

@@ -14,7 +14,7 @@ using namespace taiyen::heap;
 using namespace taiyen::heap::test;
 
 struct Live {
-    ByteCount bytes;   ///< usable
+    ByteCount bytes;  ///< usable
     unsigned char pattern;
 };
 
@@ -28,8 +28,7 @@ public:
     void run(unsigned steps) {
         for (step_ = 0; step_ < steps; ++step_) {
             one_step();
-            if (step_ % 64 == 0)
-                check();
+            if (step_ % 64 == 0) check();
         }
         check();
         check_blocks();
@@ -44,14 +43,18 @@ private:
 
     ByteCount some_size() {
         switch (below(12)) {
-        case 0: return below(4);
-        case 1: case 2: case 3: case 4: return 1 + below(256);
-        case 5: return 24 + 16 * below(7);  // what packed pages hold
-        case 6: case 7: return 1 + below(2100);
-        case 8: return 2000 + below(2200);
-        case 9: return 4096 * (1 + below(8));
-        case 10: return 4000 + below(60000);
-        default: return below(capacity_ / 8);
+            case 0: return below(4);
+            case 1:
+            case 2:
+            case 3:
+            case 4: return 1 + below(256);
+            case 5: return 24 + 16 * below(7);  // what packed pages hold
+            case 6:
+            case 7: return 1 + below(2100);
+            case 8: return 2000 + below(2200);
+            case 9: return 4096 * (1 + below(8));
+            case 10: return 4000 + below(60000);
+            default: return below(capacity_ / 8);
         }
     }
 
@@ -64,8 +67,7 @@ private:
 
     bool overlaps(std::uint64_t begin, std::uint64_t end) const {
         const auto after = live_.lower_bound(begin);
-        if (after != live_.end() && after->first < end)
-            return true;
+        if (after != live_.end() && after->first < end) return true;
         return after != live_.begin() && std::prev(after)->first + std::prev(after)->second.bytes > begin;
     }
 
@@ -87,28 +89,36 @@ private:
 
     void one_step() {
         switch (below(40)) {
-        case 0: {
-            ByteCount alignment = ByteCount{1} << below(15);
-            allocate(some_size(), alignment);
-            break;
-        }
-        case 1: resize(); break;
-        case 2: resize(); break;
-        case 3: allocate_at(); break;
-        case 4: add_root(); break;
-        case 5: remove_root(); break;
-        case 6: bad_frees(); break;
-        case 7: if (below(8) == 0) release(); break;
-        case 8: if (below(8) == 0) reopen(); break;
-        case 9: engine_->forget({below(capacity_)}, below(capacity_)); break;
-        case 10: if (below(20) == 0) free_many(); break;
-        case 11: if (below(3) == 0) allocate_nodes(); break;
-        default:
-            // Drifts between filling and emptying.
-            if (below(100) < (step_ / 512 % 3 == 0 ? 65U : 45U))
-                allocate(some_size(), below(2) == 0 ? 8 : 16);
-            else
-                free_one();
+            case 0: {
+                ByteCount alignment = ByteCount{1} << below(15);
+                allocate(some_size(), alignment);
+                break;
+            }
+            case 1: resize(); break;
+            case 2: resize(); break;
+            case 3: allocate_at(); break;
+            case 4: add_root(); break;
+            case 5: remove_root(); break;
+            case 6: bad_frees(); break;
+            case 7:
+                if (below(8) == 0) release();
+                break;
+            case 8:
+                if (below(8) == 0) reopen();
+                break;
+            case 9: engine_->forget({below(capacity_)}, below(capacity_)); break;
+            case 10:
+                if (below(20) == 0) free_many();
+                break;
+            case 11:
+                if (below(3) == 0) allocate_nodes();
+                break;
+            default:
+                // Drifts between filling and emptying.
+                if (below(100) < (step_ / 512 % 3 == 0 ? 65U : 45U))
+                    allocate(some_size(), below(2) == 0 ? 8 : 16);
+                else
+                    free_one();
         }
     }
 
@@ -116,11 +126,9 @@ private:
         try {
             void* block = engine_->allocate(bytes, alignment);
             BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % std::max<ByteCount>(alignment, 8) == 0);
-            if (bytes >= 4096)
-                BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % 4096 == 0);
+            if (bytes >= 4096) BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % 4096 == 0);
             const ByteCount usable = engine_->usable_size(block);
-            if (alignment > 8)
-                BOOST_REQUIRE(usable % 16 == 0);
+            if (alignment > 8) BOOST_REQUIRE(usable % 16 == 0);
             packed_seen_ += usable % 16 == 8 ? 1U : 0U;
             adopt(block, bytes);
         } catch (const HeapFull& full) {
@@ -132,13 +140,11 @@ private:
     /// Up to two pages full of one packed size.
     void allocate_nodes() {
         const ByteCount bytes = 24 + 16 * below(7);
-        for (std::uint64_t count = below(2 * 4096 / bytes); count != 0; --count)
-            allocate(bytes, 8);
+        for (std::uint64_t count = below(2 * 4096 / bytes); count != 0; --count) allocate(bytes, 8);
     }
 
     void free_one() {
-        if (live_.empty())
-            return;
+        if (live_.empty()) return;
         const auto block = some_block();
         require_filled(block->first, block->second.bytes, block->second.pattern);
         BOOST_REQUIRE((engine_->deallocate(base() + block->first) == FreeResult::freed));
@@ -148,13 +154,11 @@ private:
     }
 
     void free_many() {
-        for (std::uint64_t n = live_.size() * below(100) / 100; n != 0; --n)
-            free_one();
+        for (std::uint64_t n = live_.size() * below(100) / 100; n != 0; --n) free_one();
     }
 
     void resize() {
-        if (live_.empty())
-            return;
+        if (live_.empty()) return;
         const auto block = some_block();
         const Live old = block->second;
         const std::uint64_t offset = block->first;
@@ -175,8 +179,7 @@ private:
 
     void allocate_at() {
         // A freed block's place can be had again; a live one's can't.
-        if (live_.empty())
-            return;
+        if (live_.empty()) return;
         const auto block = some_block();
         const auto [offset, live] = *block;
         const ByteCount alignment = live.bytes % 16 == 8 ? 8 : 16;
@@ -193,8 +196,7 @@ private:
                 BOOST_REQUIRE(free_before);
                 adopt(base() + at, bytes);
             }
-        } catch (const HeapFull&) {
-        }
+        } catch (const HeapFull&) {}
     }
 
     void add_root() {
@@ -211,8 +213,7 @@ private:
         } catch (const Error& error) {
             BOOST_REQUIRE((error.code() == errc::name_taken));
             BOOST_REQUIRE(roots_.count(root.name) == 1);
-        } catch (const HeapFull&) {
-        }
+        } catch (const HeapFull&) {}
     }
 
     void remove_root() {
@@ -222,8 +223,7 @@ private:
 
     void bad_frees() {
         const std::uint64_t offset = below(capacity_);
-        if (live_.count(offset) == 0)
-            BOOST_REQUIRE((engine_->deallocate(base() + offset) == FreeResult::not_a_block));
+        if (live_.count(offset) == 0) BOOST_REQUIRE((engine_->deallocate(base() + offset) == FreeResult::not_a_block));
         BOOST_REQUIRE((engine_->deallocate(base() + capacity_ + below(1U << 20U)) == FreeResult::foreign));
         if (!live_.empty()) {
             const auto block = some_block();
@@ -306,14 +306,12 @@ BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_the_smallest_heap) 
 
 BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_heaps_of_odd_capacity) {
     std::mt19937_64 seeds(test_seed() + 1);
-    for (const ByteCount pages : {65U, 67U, 300U, 513U, 2049U})
-        Model(pages * 4096, seeds()).run(4000);
+    for (const ByteCount pages : {65U, 67U, 300U, 513U, 2049U}) Model(pages * 4096, seeds()).run(4000);
 }
 
 BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_a_large_capacity) {
     std::mt19937_64 seeds(test_seed() + 2);
-    for (unsigned i = 0; i < 2; ++i)
-        Model(64 * 1024 * 1024, seeds()).run(6000);
+    for (unsigned i = 0; i < 2; ++i) Model(64 * 1024 * 1024, seeds()).run(6000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

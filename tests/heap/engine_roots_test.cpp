@@ -66,15 +66,11 @@ BOOST_AUTO_TEST_CASE(ten_thousand_names_come_and_go) {
     TestHost host;
     Engine::format(memory.base(), 64_MiB, host);
     Engine engine(memory.base(), 64_MiB, host);
-    for (unsigned i = 0; i < 10'000; ++i)
-        engine.add_root({"object " + std::to_string(i), "type " + std::to_string(i % 7), {i * 16}, i, 1});
+    for (unsigned i = 0; i < 10'000; ++i) engine.add_root({"object " + std::to_string(i), "type " + std::to_string(i % 7), {i * 16}, i, 1});
     BOOST_TEST(damage_text(engine) == "");
-    for (unsigned i = 0; i < 10'000; ++i)
-        BOOST_REQUIRE(engine.find_root("object " + std::to_string(i))->object.value == i * 16);
-    for (unsigned i = 0; i < 10'000; i += 2)
-        BOOST_REQUIRE(engine.remove_root("object " + std::to_string(i)));
-    for (unsigned i = 0; i < 10'000; ++i)
-        BOOST_REQUIRE(engine.find_root("object " + std::to_string(i)).has_value() == (i % 2 == 1));
+    for (unsigned i = 0; i < 10'000; ++i) BOOST_REQUIRE(engine.find_root("object " + std::to_string(i))->object.value == i * 16);
+    for (unsigned i = 0; i < 10'000; i += 2) BOOST_REQUIRE(engine.remove_root("object " + std::to_string(i)));
+    for (unsigned i = 0; i < 10'000; ++i) BOOST_REQUIRE(engine.find_root("object " + std::to_string(i)).has_value() == (i % 2 == 1));
     BOOST_TEST(engine.roots().size() == 5000U);
     BOOST_TEST(damage_text(engine) == "");
 }
@@ -86,8 +82,7 @@ BOOST_AUTO_TEST_CASE(adding_and_removing_for_ever_needs_no_more_space) {
     Engine engine(memory.base(), 1_MiB, host);
     for (unsigned i = 0; i < 20'000; ++i) {
         engine.add_root({"r" + std::to_string(i), "", {0}, 0, 1});
-        if (i >= 20)
-            BOOST_REQUIRE(engine.remove_root("r" + std::to_string(i - 20)));
+        if (i >= 20) BOOST_REQUIRE(engine.remove_root("r" + std::to_string(i - 20)));
     }
     BOOST_TEST(engine.extent() <= 256_KiB);
     BOOST_TEST(engine.stats().live_blocks == 0U);
@@ -101,10 +96,8 @@ BOOST_AUTO_TEST_CASE(a_full_heap_refuses_a_root_and_stays_whole) {
     Engine engine(memory.base(), 256_KiB, host);
     unsigned count = 0;
     try {
-        for (;; ++count)
-            engine.add_root({"name " + std::to_string(count), std::string(1000, 'x'), {0}, 0, 1});
-    } catch (const HeapFull&) {
-    }
+        for (;; ++count) engine.add_root({"name " + std::to_string(count), std::string(1000, 'x'), {0}, 0, 1});
+    } catch (const HeapFull&) {}
     BOOST_TEST(count > 50U);
     BOOST_TEST(engine.roots().size() == count);
     BOOST_TEST(damage_text(engine) == "");

@@ -43,8 +43,7 @@ std::uintptr_t address(const void* block) { return reinterpret_cast<std::uintptr
 std::vector<void*> fill(Engine& engine, ByteCount bytes) {
     std::vector<void*> blocks;
     try {
-        for (;;)
-            blocks.push_back(engine.allocate(bytes));
+        for (;;) blocks.push_back(engine.allocate(bytes));
     } catch (const HeapFull& full) {
         BOOST_TEST(full.wanted() >= bytes);
         BOOST_TEST(full.largest_free() < full.wanted());
@@ -90,13 +89,10 @@ BOOST_AUTO_TEST_CASE(all_of_a_full_heap_can_be_had_again_in_another_size) {
     std::size_t first = 0;
     for (const ByteCount bytes : {48U, 100'000U, 16U, 2000U, 8000U, 48U}) {
         const auto blocks = fill(*heap.engine, bytes);
-        if (bytes == 48)
-            BOOST_TEST(blocks.size() >= first * 99 / 100);
-        if (first == 0)
-            first = blocks.size();
+        if (bytes == 48) BOOST_TEST(blocks.size() >= first * 99 / 100);
+        if (first == 0) first = blocks.size();
         BOOST_TEST(blocks.size() * bytes * 10 > 4_MiB * 7);
-        for (void* block : blocks)
-            BOOST_REQUIRE((heap.engine->deallocate(block) == FreeResult::freed));
+        for (void* block : blocks) BOOST_REQUIRE((heap.engine->deallocate(block) == FreeResult::freed));
         BOOST_TEST(damage_text(*heap.engine) == "");
     }
 }
@@ -104,8 +100,7 @@ BOOST_AUTO_TEST_CASE(all_of_a_full_heap_can_be_had_again_in_another_size) {
 BOOST_AUTO_TEST_CASE(many_blocks_of_48_bytes_are_packed) {
     Heap heap(64_MiB);
     constexpr std::size_t count = 200'000;
-    for (std::size_t i = 0; i < count; ++i)
-        heap.engine->allocate(48);
+    for (std::size_t i = 0; i < count; ++i) heap.engine->allocate(48);
     const EngineStats stats = heap.engine->stats();
     const ByteCount used = stats.extent_bytes - stats.free_bytes;
     BOOST_TEST(used < count * 48 * 104 / 100);
@@ -114,7 +109,7 @@ BOOST_AUTO_TEST_CASE(many_blocks_of_48_bytes_are_packed) {
 BOOST_AUTO_TEST_CASE(the_rest_of_a_runs_last_page_serves_small_blocks) {
     Heap heap(1_MiB);
     void* run = heap.engine->allocate(5000);
-    void* small = heap.engine->allocate(3000);  // fits nowhere but in a fresh page or behind the run
+    void* small = heap.engine->allocate(3000);          // fits nowhere but in a fresh page or behind the run
     BOOST_TEST(address(small) == address(run) + 5056);  // 5000 bytes are 313 granules; the line rule asks for the next line
     BOOST_TEST((heap.engine->deallocate(run) == FreeResult::freed));
     BOOST_TEST(heap.engine->usable_size(small) >= 3000U);
@@ -173,17 +168,14 @@ BOOST_AUTO_TEST_CASE(a_search_that_was_promised_too_much_leaves_the_truth) {
     for (const ByteCount capacity : {1_MiB, 16_MiB}) {
         Heap heap(capacity);
         const auto pages = fill(*heap.engine, 4096);
-        for (void* page : pages)
-            heap.engine->deallocate(page);
+        for (void* page : pages) heap.engine->deallocate(page);
         const auto again = fill(*heap.engine, 4096);
         BOOST_TEST(again.size() == pages.size());
-        for (std::size_t i = 0; i < again.size(); i += 2)
-            heap.engine->deallocate(again[i]);
+        for (std::size_t i = 0; i < again.size(); i += 2) heap.engine->deallocate(again[i]);
         BOOST_TEST(heap.engine->stats().largest_free_bytes == 4096U);
         BOOST_CHECK_EXCEPTION(heap.engine->allocate(8192), HeapFull, [](const HeapFull& full) { return full.largest_free() == 4096; });
         const auto& super = *reinterpret_cast<const layout::SuperBlock*>(heap.base());
-        for (const layout::Summary& region : super.regions)
-            BOOST_TEST(region.longest <= 1U);
+        for (const layout::Summary& region : super.regions) BOOST_TEST(region.longest <= 1U);
         BOOST_TEST(damage_text(*heap.engine) == "");
         BOOST_TEST(fill(*heap.engine, 4096).size() == (again.size() + 1) / 2);
     }
@@ -231,8 +223,7 @@ BOOST_AUTO_TEST_CASE(growth_takes_few_steps_and_little_too_much) {
     BOOST_TEST(heap.engine->usable_size(big) >= 300_MiB);
     BOOST_TEST(heap.host.extensions <= 3U);
     Heap gradual(1_GiB);
-    for (unsigned i = 0; i < 64; ++i)
-        gradual.engine->allocate(1_MiB);
+    for (unsigned i = 0; i < 64; ++i) gradual.engine->allocate(1_MiB);
     BOOST_TEST(gradual.host.extensions < 64U);
     BOOST_TEST(gradual.engine->extent() < 64_MiB * 5 / 4);
 }
@@ -253,8 +244,7 @@ BOOST_AUTO_TEST_CASE(a_block_touches_no_more_cache_lines_than_its_size_needs) {
     std::vector<void*> blocks;
     for (unsigned i = 0; i < 20'000; ++i) {
         const ByteCount bytes = 1 + random() % 600;
-        if (bytes > 32 && bytes <= 48)
-            continue;  // packed when many of them would leave a quarter of each line
+        if (bytes > 32 && bytes <= 48) continue;  // packed when many of them would leave a quarter of each line
         void* block = heap.engine->allocate(bytes);
         blocks.push_back(block);
         const ByteCount usable = heap.engine->usable_size(block);
@@ -270,8 +260,7 @@ BOOST_AUTO_TEST_CASE(a_block_touches_no_more_cache_lines_than_its_size_needs) {
 
 BOOST_AUTO_TEST_CASE(blocks_of_a_page_and_more_begin_at_a_page) {
     Heap heap(16_MiB);
-    for (const ByteCount bytes : {4096U, 4097U, 10'000U, 100'000U})
-        BOOST_TEST(address(heap.engine->allocate(bytes)) % 4096 == 0U);
+    for (const ByteCount bytes : {4096U, 4097U, 10'000U, 100'000U}) BOOST_TEST(address(heap.engine->allocate(bytes)) % 4096 == 0U);
 }
 
 // Bad frees.
@@ -287,10 +276,9 @@ BOOST_AUTO_TEST_CASE(bad_frees_are_told_and_change_nothing) {
         const auto before = heap.copy();
         BOOST_TEST((engine.deallocate(second) == FreeResult::not_a_block));  // double
         for (const ByteCount inside : {1U, 8U, 15U, 16U, 4096U})
-            if (inside < bytes)
-                BOOST_TEST((engine.deallocate(first + inside) == FreeResult::not_a_block));  // interior
+            if (inside < bytes) BOOST_TEST((engine.deallocate(first + inside) == FreeResult::not_a_block));  // interior
         BOOST_TEST((engine.deallocate(first + bytes - 1) == FreeResult::not_a_block));
-        BOOST_TEST((engine.deallocate(heap.base()) == FreeResult::not_a_block));         // metadata
+        BOOST_TEST((engine.deallocate(heap.base()) == FreeResult::not_a_block));  // metadata
         BOOST_TEST((engine.deallocate(heap.base() + 4096) == FreeResult::not_a_block));
         BOOST_TEST((engine.deallocate(heap.base() + 4_MiB - 16) == FreeResult::not_a_block));  // beyond the extent
         BOOST_TEST((engine.deallocate(heap.base() + 4_MiB) == FreeResult::foreign));
@@ -344,13 +332,11 @@ BOOST_AUTO_TEST_CASE(growth_buffers_yield_before_the_heap_is_full) {
     Heap heap(8_MiB);
     heap.engine->deallocate(heap.engine->allocate(3'500'000));  // an extent with room
     std::vector<void*> blocks;
-    for (unsigned i = 0; i < 8; ++i)
-        blocks.push_back(heap.engine->resize(heap.engine->resize(nullptr, 10'000), 300'000));
+    for (unsigned i = 0; i < 8; ++i) blocks.push_back(heap.engine->resize(heap.engine->resize(nullptr, 10'000), 300'000));
     const auto rest = fill(*heap.engine, 4096);
     const EngineStats stats = heap.engine->stats();
     BOOST_TEST(stats.free_bytes < 16_KiB);
-    for (void* block : blocks)
-        BOOST_TEST(heap.engine->usable_size(block) >= 300'000U);
+    for (void* block : blocks) BOOST_TEST(heap.engine->usable_size(block) >= 300'000U);
     BOOST_TEST(damage_text(*heap.engine) == "");
 }
 
@@ -410,11 +396,11 @@ BOOST_AUTO_TEST_CASE(a_place_that_no_block_can_have_is_refused) {
     heap.engine->deallocate(block);
     const auto offset = static_cast<ByteCount>(static_cast<std::byte*>(block) - heap.base());
     const auto before = heap.copy();
-    BOOST_TEST(!heap.engine->allocate_at(heap.base() + offset + 8, 16));         // no granule
-    BOOST_TEST(!heap.engine->allocate_at(heap.base() + offset + 4080, 32));      // crosses its page
-    BOOST_TEST(!heap.engine->allocate_at(heap.base() + offset + 16, 4096));      // a run off a page
-    BOOST_TEST(!heap.engine->allocate_at(heap.base(), 16));                      // metadata
-    BOOST_TEST(!heap.engine->allocate_at(heap.base() + 1_MiB, 16));              // outside
+    BOOST_TEST(!heap.engine->allocate_at(heap.base() + offset + 8, 16));     // no granule
+    BOOST_TEST(!heap.engine->allocate_at(heap.base() + offset + 4080, 32));  // crosses its page
+    BOOST_TEST(!heap.engine->allocate_at(heap.base() + offset + 16, 4096));  // a run off a page
+    BOOST_TEST(!heap.engine->allocate_at(heap.base(), 16));                  // metadata
+    BOOST_TEST(!heap.engine->allocate_at(heap.base() + 1_MiB, 16));          // outside
     BOOST_TEST(!heap.engine->allocate_at(heap.base() + offset, ~ByteCount{0}));
     BOOST_TEST((heap.copy() == before));
 }
@@ -444,10 +430,8 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_the_span_do_not_depend_on_its_address) {
         for (Heap* heap : {&here, &there}) {
             std::mt19937_64 same(seed);
             std::vector<void*> blocks;
-            for (unsigned i = 0; i < 200; ++i)
-                blocks.push_back(heap->engine->allocate(same() % 6 == 0 ? same() % 30'000 : same() % 500));
-            for (unsigned i = 0; i < 150; ++i)
-                heap->engine->deallocate(blocks[i]);
+            for (unsigned i = 0; i < 200; ++i) blocks.push_back(heap->engine->allocate(same() % 6 == 0 ? same() % 30'000 : same() % 500));
+            for (unsigned i = 0; i < 150; ++i) heap->engine->deallocate(blocks[i]);
         }
         BOOST_REQUIRE((here.copy() == there.copy()));
     }
@@ -469,8 +453,7 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_the_span_do_not_depend_on_its_address) {
 
 BOOST_AUTO_TEST_CASE(a_visit_can_be_stopped) {
     Heap heap(1_MiB);
-    for (unsigned i = 0; i < 10; ++i)
-        heap.engine->allocate(100);
+    for (unsigned i = 0; i < 10; ++i) heap.engine->allocate(100);
     unsigned seen = 0;
     heap.engine->for_each_block([&](const Block&) { return ++seen < 3; });
     BOOST_TEST(seen == 3U);
@@ -504,8 +487,7 @@ BOOST_AUTO_TEST_CASE(a_heap_opened_for_reading_is_never_written) {
 BOOST_AUTO_TEST_CASE(released_pages_get_their_disk_blocks_back_before_they_are_used) {
     Heap heap(8_MiB);
     std::vector<void*> blocks = fill(*heap.engine, 60'000);
-    for (void* block : blocks)
-        heap.engine->deallocate(block);
+    for (void* block : blocks) heap.engine->deallocate(block);
     const auto runs = heap.engine->release_free_pages(64_KiB);
     ByteCount released = 0;
     for (const FreeRun& run : runs) {
@@ -527,11 +509,11 @@ BOOST_AUTO_TEST_CASE(released_pages_get_their_disk_blocks_back_before_they_are_u
     for (const ByteCount bytes : {100U, 5000U, 100'000U, 4096U}) {
         const auto* block = static_cast<std::byte*>(heap.engine->allocate(bytes));
         for (const FreeRun& run : heap.host.restored)
-            for (ByteCount i = 0; i < run.length; i += 4096)
-                BOOST_TEST(pages.insert(run.offset.value + i).second);
+            for (ByteCount i = 0; i < run.length; i += 4096) BOOST_TEST(pages.insert(run.offset.value + i).second);
         for (ByteCount i = 0; i < bytes; ++i) {
             const ByteCount page = round_down(static_cast<ByteCount>(block + i - heap.base()), 4096);
-            const bool was_released = std::any_of(runs.begin(), runs.end(), [&](const FreeRun& run) { return page >= run.offset.value && page < run.offset.value + run.length; });
+            const bool was_released = std::any_of(
+                runs.begin(), runs.end(), [&](const FreeRun& run) { return page >= run.offset.value && page < run.offset.value + run.length; });
             BOOST_REQUIRE((!was_released || pages.count(page) == 1));
         }
         heap.host.restored.clear();
@@ -553,8 +535,7 @@ BOOST_AUTO_TEST_CASE(after_older_bytes_came_back_the_engine_behaves_as_the_older
             } else {
                 try {
                     BOOST_REQUIRE(live.insert(heap.engine->allocate(random() % 20 == 0 ? random() % 50'000 : random() % 300)).second);
-                } catch (const HeapFull&) {
-                }
+                } catch (const HeapFull&) {}
             }
         }
     };
@@ -564,15 +545,13 @@ BOOST_AUTO_TEST_CASE(after_older_bytes_came_back_the_engine_behaves_as_the_older
         const auto old_bytes = heap.copy();
         work(200 + static_cast<unsigned>(random() % 400));
         if (round % 5 == 0)
-            for (void* block : live)
-                heap.engine->deallocate(block);
+            for (void* block : live) heap.engine->deallocate(block);
         std::memcpy(heap.base(), old_bytes.data(), old_bytes.size());
         std::memset(heap.base() + old_bytes.size(), 0, heap.host.extent - old_bytes.size());
         if (round % 2 == 0) {
             heap.engine->forget({0}, 4_MiB);
         } else {
-            for (ByteCount page = 0; page < 4_MiB; page += 4096)
-                heap.engine->forget({page}, 4096);
+            for (ByteCount page = 0; page < 4_MiB; page += 4096) heap.engine->forget({page}, 4096);
         }
         heap.host.extent = heap.engine->extent();
         live = old_live;

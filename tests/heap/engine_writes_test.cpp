@@ -36,8 +36,7 @@ public:
         }
         ByteCount changed = 0;
         for (ByteCount i = 0; i < capacity_; ++i) {
-            if (shadow_[i] == base()[i])
-                continue;
+            if (shadow_[i] == base()[i]) continue;
             BOOST_REQUIRE_MESSAGE(announced[i], "the byte at " << i << " changed unannounced");
             shadow_[i] = base()[i];
             ++changed;
@@ -73,40 +72,47 @@ BOOST_AUTO_TEST_CASE(every_changed_byte_was_announced) {
     for (unsigned step = 0; step < 3000; ++step) {
         try {
             switch (random() % 12) {
-            case 0: case 1: case 2: case 3: case 4:
-                live.push_back(engine.allocate(random() % 8 == 0 ? random() % 20'000 : random() % 400, random() % 9 == 0 ? ByteCount{256} : ByteCount{8} << random() % 2));
-                break;
-            case 5: case 6: case 7: case 8:
-                if (!live.empty()) {
-                    std::swap(live[random() % live.size()], live.back());
-                    BOOST_REQUIRE((engine.deallocate(live.back()) == FreeResult::freed));
-                    live.pop_back();
-                }
-                break;
-            case 9:
-                if (!live.empty()) {
-                    void*& block = live[random() % live.size()];
-                    const ByteCount usable = engine.usable_size(block);
-                    std::memset(block, static_cast<int>(step), usable);
-                    watched.accept_user_bytes(block, usable);
-                    block = engine.resize(block, random() % 30'000);
-                }
-                break;
-            case 10:
-                if (random() % 2 == 0)
-                    engine.add_root({"r" + std::to_string(step), std::string(random() % 100, 'x'), {0}, 0, 1});
-                else
-                    engine.remove_root("r" + std::to_string(random() % (step + 1)));
-                break;
-            default:
-                if (random() % 10 == 0)
-                    for (const FreeRun& run : engine.release_free_pages(4096)) {
-                        std::memset(watched.base() + run.offset.value, 0, run.length);
-                        watched.accept_user_bytes(watched.base() + run.offset.value, run.length);
+                case 0:
+                case 1:
+                case 2:
+                case 3:
+                case 4:
+                    live.push_back(engine.allocate(random() % 8 == 0 ? random() % 20'000 : random() % 400,
+                                                   random() % 9 == 0 ? ByteCount{256} : ByteCount{8} << random() % 2));
+                    break;
+                case 5:
+                case 6:
+                case 7:
+                case 8:
+                    if (!live.empty()) {
+                        std::swap(live[random() % live.size()], live.back());
+                        BOOST_REQUIRE((engine.deallocate(live.back()) == FreeResult::freed));
+                        live.pop_back();
                     }
+                    break;
+                case 9:
+                    if (!live.empty()) {
+                        void*& block = live[random() % live.size()];
+                        const ByteCount usable = engine.usable_size(block);
+                        std::memset(block, static_cast<int>(step), usable);
+                        watched.accept_user_bytes(block, usable);
+                        block = engine.resize(block, random() % 30'000);
+                    }
+                    break;
+                case 10:
+                    if (random() % 2 == 0)
+                        engine.add_root({"r" + std::to_string(step), std::string(random() % 100, 'x'), {0}, 0, 1});
+                    else
+                        engine.remove_root("r" + std::to_string(random() % (step + 1)));
+                    break;
+                default:
+                    if (random() % 10 == 0)
+                        for (const FreeRun& run : engine.release_free_pages(4096)) {
+                            std::memset(watched.base() + run.offset.value, 0, run.length);
+                            watched.accept_user_bytes(watched.base() + run.offset.value, run.length);
+                        }
             }
-        } catch (const HeapFull&) {
-        }
+        } catch (const HeapFull&) {}
         watched.require_announced();
     }
     BOOST_TEST(damage_text(engine) == "");
@@ -117,8 +123,7 @@ BOOST_AUTO_TEST_CASE(a_small_allocation_or_free_changes_at_most_32_bytes_beside_
     Watched watched(1_MiB);
     Engine& engine = *watched.engine;
     std::vector<void*> live;
-    for (unsigned i = 0; i < 2000; ++i)
-        live.push_back(engine.allocate(1 + random() % 200));
+    for (unsigned i = 0; i < 2000; ++i) live.push_back(engine.allocate(1 + random() % 200));
     watched.require_announced();
     ByteCount changed = 0;
     unsigned above = 0;
@@ -171,17 +176,14 @@ BOOST_AUTO_TEST_CASE(opening_a_large_heap_and_allocating_touch_few_pages) {
         Engine::format(span, capacity, host);
         Engine engine(span, capacity, host);
         std::mt19937_64 random(1);
-        for (unsigned i = 0; i < 12'000; ++i)
-            engine.allocate(random() % 4 == 0 ? random() % 100'000 : random() % 500);
+        for (unsigned i = 0; i < 12'000; ++i) engine.allocate(random() % 4 == 0 ? random() % 100'000 : random() % 500);
         // Holes of all sizes everywhere.
         std::vector<void*> blocks;
         engine.for_each_block([&](const Block& block) {
-            if (random() % 3 == 0)
-                blocks.push_back(span + block.offset.value);
+            if (random() % 3 == 0) blocks.push_back(span + block.offset.value);
             return true;
         });
-        for (void* block : blocks)
-            engine.deallocate(block);
+        for (void* block : blocks) engine.deallocate(block);
         BOOST_REQUIRE(engine.extent() > 100_MiB);
     }
     munmap(span, capacity);
@@ -193,7 +195,8 @@ BOOST_AUTO_TEST_CASE(opening_a_large_heap_and_allocating_touch_few_pages) {
         BOOST_REQUIRE(pagemap >= 0);
         std::vector<std::uint64_t> entries(capacity / page_bytes);
         const auto at = static_cast<off_t>(reinterpret_cast<std::uintptr_t>(span) / page_bytes * sizeof(std::uint64_t));
-        BOOST_REQUIRE(pread(pagemap, entries.data(), entries.size() * sizeof(std::uint64_t), at) == static_cast<ssize_t>(entries.size() * sizeof(std::uint64_t)));
+        BOOST_REQUIRE(pread(pagemap, entries.data(), entries.size() * sizeof(std::uint64_t), at) ==
+                      static_cast<ssize_t>(entries.size() * sizeof(std::uint64_t)));
         close(pagemap);
         return std::count_if(entries.begin(), entries.end(), [](std::uint64_t entry) { return (entry >> 63U) != 0; });
     };

@@ -48,16 +48,14 @@ private:
 class TestHost : public SpanHost {
 public:
     void extend(ByteCount extent_bytes) override {
-        if (extent_bytes > limit)
-            throw HeapFull(extent_bytes, 0, HeapFull::Cause::disk);
+        if (extent_bytes > limit) throw HeapFull(extent_bytes, 0, HeapFull::Cause::disk);
         BOOST_REQUIRE(extent_bytes >= extent);
         BOOST_REQUIRE(extent_bytes % page_bytes == 0);
         extent = extent_bytes;
         ++extensions;
     }
     void restore_blocks(HeapOffset offset, ByteCount length) override {
-        if (refuse_restoring)
-            throw HeapFull(length, 0, HeapFull::Cause::disk);
+        if (refuse_restoring) throw HeapFull(length, 0, HeapFull::Cause::disk);
         restored.push_back({offset, length});
     }
     ByteCount limit = ~ByteCount{0};

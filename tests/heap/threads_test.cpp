@@ -67,7 +67,8 @@ BOOST_AUTO_TEST_CASE(a_thread_frees_the_scratch_block_of_another, *boost::unit_t
 BOOST_AUTO_TEST_CASE(of_two_frees_of_one_block_one_is_reported, *boost::unit_test::label("threads")) {
     static std::atomic<unsigned> reported;
     reported = 0;
-    const ReportHandler before = set_report_handler([](const Incident& incident) noexcept { reported += incident.code == errc::double_free ? 1U : 0U; });
+    const ReportHandler before =
+        set_report_handler([](const Incident& incident) noexcept { reported += incident.code == errc::double_free ? 1U : 0U; });
     MemoryCore core;
     std::vector<void*> blocks(500);
     for (void*& block : blocks) block = heap::allocate_scratch(core, 64, 16);
@@ -94,11 +95,13 @@ BOOST_AUTO_TEST_CASE(readers_of_one_heap_do_not_disturb_each_other, *boost::unit
     const heap::HeapCore& readable = core;
     at_once(4, [&](unsigned number) {
         for (unsigned round = 0; round < 3; ++round) {
-            for (unsigned i = 0; i < 50; ++i) require(heap::find_named(core, "object " + std::to_string(i))->object == blocks[i], "a name leads to its object");
+            for (unsigned i = 0; i < 50; ++i)
+                require(heap::find_named(core, "object " + std::to_string(i))->object == blocks[i], "a name leads to its object");
             require(!heap::find_named(core, "none").has_value(), "nothing has that name");
             for (std::size_t i = number; i < blocks.size(); i += 7) {
                 require(heap::usable_size(core, blocks[i]) != 0, "the block is alive");
-                require(readable.engine().find_block(static_cast<char*>(blocks[i]) + 1).has_value() || heap::usable_size(core, blocks[i]) == 1, "it is found from within");
+                require(readable.engine().find_block(static_cast<char*>(blocks[i]) + 1).has_value() || heap::usable_size(core, blocks[i]) == 1,
+                        "it is found from within");
             }
             require(readable.engine().check().empty(), "the heap is sound");
             require(readable.engine().stats().live_blocks == blocks.size(), "blocks are counted");

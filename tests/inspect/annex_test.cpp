@@ -9,10 +9,10 @@
 
 #include <taiyen/store/parameters.hpp>
 
-#include "store/heap_probe.hpp"
 #include "base/checksum.hpp"
 #include "io/simulated_storage.hpp"
 #include "store/header.hpp"
+#include "store/heap_probe.hpp"
 
 namespace {
 using namespace probe;
@@ -164,9 +164,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_sees_it_as_the_journal_says, Heap, Kinds)
     WithAnnex<Heap> closed;
     Heap heap(open_only, closed.path);
     std::byte* const annex = annex_of(heap, 2_MiB);
-    fill(annex + 20 * page_bytes, page_bytes, 2);   // fresh
-    fill(annex + 1_MiB, 2 * page_bytes, 3);         // in a chunk that only the journal knows
-    std::memset(annex + page_bytes, 0, page_bytes); // zero again
+    fill(annex + 20 * page_bytes, page_bytes, 2);    // fresh
+    fill(annex + 1_MiB, 2 * page_bytes, 3);          // in a chunk that only the journal knows
+    std::memset(annex + page_bytes, 0, page_bytes);  // zero again
     heap.snapshot();
     crash_copy(closed.path, closed.dir / "c.tyn");
     const auto before = bytes_of(closed.dir / "c.tyn");
@@ -407,76 +407,84 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(random_lives_keep_span_and_annex_of_the_same_save,
     bool dirty = false;
     for (int step = 0; step < 600; ++step) {
         switch (random() % 12) {
-        case 0:
-            if (now.annex.size() < 3_MiB && carried) {
-                now.annex.resize(now.annex.size() + (1 + random() % 100) * page_bytes);
-                heap->extend_annex(now.annex.size());
-                now.annex[0] = std::byte{1};
-                fill(now.annex.data() + 8, 8, now.annex.size());  // a save that changes nothing would not save its growth either
-                std::memcpy(heap->open_annex(room), now.annex.data(), 16);
-            }
-            break;
-        case 1: case 2: case 3: case 4: {
-            if (!carried) {
-                break;
-            }
-            if (now.annex.empty()) {
-                now.annex.resize(page_bytes);
-                heap->extend_annex(page_bytes);
-            }
-            now.annex[0] = std::byte{1};
-            const std::size_t from = random() % now.annex.size();
-            const std::size_t count = std::min<std::size_t>(now.annex.size() - from, 1 + random() % (random() % 8 == 0 ? 300'000 : 9000));
-            fill(now.annex.data() + from, count, random());
-            now.annex[0] = std::byte{1};
-            std::memcpy(heap->open_annex(room), now.annex.data(), now.annex.size());
-            break;
-        }
-        case 5: case 6: {
-            const std::size_t from = random() % now.text.size();
-            now.text[from] = static_cast<char>(random());
-            text()[from] = now.text[from];
-            dirty = true;
-            break;
-        }
-        case 7: heap->engine().allocate(1 + random() % 30'000); dirty = true; break;
-        case 8: case 9:
-            heap->save();
-            if (!carried && dirty) {
-                now.annex.clear();
-            }
-            saved = now;
-            dirty = false;
-            break;
-        default:
-            if (random() % 3 != 0) {
-                break;
-            }
-            if (random() % 2 == 0) {
-                disk.disconnect();  // the process dies
-                BOOST_CHECK_THROW(heap->abandon(), Error);
-            } else {
-                heap->abandon();
-            }
-            open_again();
-            now = saved;
-            dirty = false;
-            carried = random() % 4 != 0;
-            BOOST_TEST_REQUIRE(std::memcmp(text(), now.text.data(), now.text.size()) == 0);
-            if (carried) {
-                std::byte* const annex = heap->open_annex(room);
-                if (!now.annex.empty()) {
-                    BOOST_TEST_REQUIRE(heap->annex_bytes() == now.annex.size());
-                    BOOST_TEST_REQUIRE(std::memcmp(annex, now.annex.data(), now.annex.size()) == 0);
-                } else if (heap->annex_bytes() != 0) {  // it ended: begun anew over what is left of it
-                    BOOST_TEST_REQUIRE(is_zero({annex, page_bytes}));
-                    annex[0] = std::byte{1};
-                    now.annex.assign(annex, annex + heap->annex_bytes());
+            case 0:
+                if (now.annex.size() < 3_MiB && carried) {
+                    now.annex.resize(now.annex.size() + (1 + random() % 100) * page_bytes);
+                    heap->extend_annex(now.annex.size());
+                    now.annex[0] = std::byte{1};
+                    fill(now.annex.data() + 8, 8, now.annex.size());  // a save that changes nothing would not save its growth either
+                    std::memcpy(heap->open_annex(room), now.annex.data(), 16);
                 }
+                break;
+            case 1:
+            case 2:
+            case 3:
+            case 4: {
+                if (!carried) {
+                    break;
+                }
+                if (now.annex.empty()) {
+                    now.annex.resize(page_bytes);
+                    heap->extend_annex(page_bytes);
+                }
+                now.annex[0] = std::byte{1};
+                const std::size_t from = random() % now.annex.size();
+                const std::size_t count = std::min<std::size_t>(now.annex.size() - from, 1 + random() % (random() % 8 == 0 ? 300'000 : 9000));
+                fill(now.annex.data() + from, count, random());
+                now.annex[0] = std::byte{1};
+                std::memcpy(heap->open_annex(room), now.annex.data(), now.annex.size());
+                break;
             }
-            BOOST_TEST_REQUIRE(heap->heal() == 0U);
-            face.emplace(HeapAccess::make<ArchiveHeap>(heap));
-            BOOST_TEST_REQUIRE(face->verify().ok());
+            case 5:
+            case 6: {
+                const std::size_t from = random() % now.text.size();
+                now.text[from] = static_cast<char>(random());
+                text()[from] = now.text[from];
+                dirty = true;
+                break;
+            }
+            case 7:
+                heap->engine().allocate(1 + random() % 30'000);
+                dirty = true;
+                break;
+            case 8:
+            case 9:
+                heap->save();
+                if (!carried && dirty) {
+                    now.annex.clear();
+                }
+                saved = now;
+                dirty = false;
+                break;
+            default:
+                if (random() % 3 != 0) {
+                    break;
+                }
+                if (random() % 2 == 0) {
+                    disk.disconnect();  // the process dies
+                    BOOST_CHECK_THROW(heap->abandon(), Error);
+                } else {
+                    heap->abandon();
+                }
+                open_again();
+                now = saved;
+                dirty = false;
+                carried = random() % 4 != 0;
+                BOOST_TEST_REQUIRE(std::memcmp(text(), now.text.data(), now.text.size()) == 0);
+                if (carried) {
+                    std::byte* const annex = heap->open_annex(room);
+                    if (!now.annex.empty()) {
+                        BOOST_TEST_REQUIRE(heap->annex_bytes() == now.annex.size());
+                        BOOST_TEST_REQUIRE(std::memcmp(annex, now.annex.data(), now.annex.size()) == 0);
+                    } else if (heap->annex_bytes() != 0) {  // it ended: begun anew over what is left of it
+                        BOOST_TEST_REQUIRE(is_zero({annex, page_bytes}));
+                        annex[0] = std::byte{1};
+                        now.annex.assign(annex, annex + heap->annex_bytes());
+                    }
+                }
+                BOOST_TEST_REQUIRE(heap->heal() == 0U);
+                face.emplace(HeapAccess::make<ArchiveHeap>(heap));
+                BOOST_TEST_REQUIRE(face->verify().ok());
         }
     }
     heap->abandon();

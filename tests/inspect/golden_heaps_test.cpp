@@ -80,13 +80,13 @@ void check_header(const std::vector<char>& bytes, std::size_t slot, std::uint64_
     BOOST_TEST(!is_zero(part(bytes, at + 40, 16)));     // heap uuid
     BOOST_TEST(!is_zero(part(bytes, at + 56, 16)));     // file uuid
     BOOST_TEST(number_at(bytes, at + 104, 4) == role);
-    BOOST_TEST(number_at(bytes, at + 108, 4) == 1U);          // whole
-    BOOST_TEST(number_at(bytes, at + 112, 8) % 2 == slot);    // sequence
-    BOOST_TEST(number_at(bytes, at + 128, 8) == address);     // base
-    BOOST_TEST(number_at(bytes, at + 136, 8) == 256U * 1024U);  // capacity
+    BOOST_TEST(number_at(bytes, at + 108, 4) == 1U);                 // whole
+    BOOST_TEST(number_at(bytes, at + 112, 8) % 2 == slot);           // sequence
+    BOOST_TEST(number_at(bytes, at + 128, 8) == address);            // base
+    BOOST_TEST(number_at(bytes, at + 136, 8) == 256U * 1024U);       // capacity
     BOOST_TEST(number_at(bytes, at + 144, 8) == 86'016U - 12'288U);  // extent
-    BOOST_TEST(is_zero(part(bytes, at + 160, 16)));           // filling generation, serial
-    BOOST_TEST(is_zero(part(bytes, at + 232, 4088 - 232)));   // history, padding
+    BOOST_TEST(is_zero(part(bytes, at + 160, 16)));                  // filling generation, serial
+    BOOST_TEST(is_zero(part(bytes, at + 232, 4088 - 232)));          // history, padding
     BOOST_TEST(number_at(bytes, at + 4088, 8) == checksum(part(bytes, at, 4088), mix(number_at(bytes, 0, 8), slot)));
 }
 
@@ -215,11 +215,11 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_the_golden_archive_lie_where_the_format_says) 
     for (const std::size_t slot : {0U, 1U}) {
         const std::size_t at = slot * 4096;
         check_header(bytes, slot, 1, golden::archive_address);
-        BOOST_TEST(is_zero(part(bytes, at + 72, 32)));       // no data file, no ring
-        BOOST_TEST(number_at(bytes, at + 120, 8) == 1U);     // clean
-        BOOST_TEST(number_at(bytes, at + 152, 8) == 2U);     // generation
-        BOOST_TEST(is_zero(part(bytes, at + 176, 32)));      // ring
-        BOOST_TEST(number_at(bytes, at + 208, 8) == 1U);     // its next sequence, were there one
+        BOOST_TEST(is_zero(part(bytes, at + 72, 32)));    // no data file, no ring
+        BOOST_TEST(number_at(bytes, at + 120, 8) == 1U);  // clean
+        BOOST_TEST(number_at(bytes, at + 152, 8) == 2U);  // generation
+        BOOST_TEST(is_zero(part(bytes, at + 176, 32)));   // ring
+        BOOST_TEST(number_at(bytes, at + 208, 8) == 1U);  // its next sequence, were there one
         BOOST_TEST(number_at(bytes, at + 216, 8) == 0U);
     }
     check_table(bytes, 2);
@@ -259,15 +259,15 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_the_golden_snapshot_heap_lie_where_the_format_
         for (const auto* file : {&backing, &data}) {
             const std::size_t at = slot * 4096;
             check_header(*file, slot, file == &backing ? 1 : 2, golden::snapshot_address);
-            BOOST_TEST((part(*file, at + 40, 16)[0] == part(backing, 40, 16)[0]));                     // one heap
-            BOOST_TEST(number_at(*file, at + 72, 8) == number_at(data, 56, 8));                        // names the data file
-            BOOST_TEST(number_at(*file, at + 88, 8) == number_at(journal, 32, 8));                     // and the ring
-            BOOST_TEST(number_at(*file, at + 120, 8) == 0U);                                           // neither clean nor new
-            BOOST_TEST(number_at(*file, at + 152, 8) == 1U);                                           // generation
-            BOOST_TEST(number_at(*file, at + 176, 4) == 1U);                                           // a journal
-            BOOST_TEST(number_at(*file, at + 184, 8) == 40U * 1024U);                                  // its capacity
-            BOOST_TEST(number_at(*file, at + 200, 8) == 20U * 1024U);                                  // where its records begin
-            BOOST_TEST(number_at(*file, at + 208, 8) == 2U);                                           // with this sequence
+            BOOST_TEST((part(*file, at + 40, 16)[0] == part(backing, 40, 16)[0]));  // one heap
+            BOOST_TEST(number_at(*file, at + 72, 8) == number_at(data, 56, 8));     // names the data file
+            BOOST_TEST(number_at(*file, at + 88, 8) == number_at(journal, 32, 8));  // and the ring
+            BOOST_TEST(number_at(*file, at + 120, 8) == 0U);                        // neither clean nor new
+            BOOST_TEST(number_at(*file, at + 152, 8) == 1U);                        // generation
+            BOOST_TEST(number_at(*file, at + 176, 4) == 1U);                        // a journal
+            BOOST_TEST(number_at(*file, at + 184, 8) == 40U * 1024U);               // its capacity
+            BOOST_TEST(number_at(*file, at + 200, 8) == 20U * 1024U);               // where its records begin
+            BOOST_TEST(number_at(*file, at + 208, 8) == 2U);                        // with this sequence
         }
     }
     check_table(backing, 1);
@@ -278,8 +278,8 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_the_golden_snapshot_heap_lie_where_the_format_
     BOOST_TEST(number_at(journal, record + 20, 4) == 1U);  // images in the record
     BOOST_TEST(number_at(journal, record + 40, 8) == 2U);  // generation as the record's number
     const std::size_t head = record + 16 + 96;
-    BOOST_TEST(number_at(journal, head, 8) == 2U);                         // generation
-    BOOST_TEST(number_at(journal, head + 16, 8) == 86'016U - 12'288U);     // extent
+    BOOST_TEST(number_at(journal, head, 8) == 2U);                      // generation
+    BOOST_TEST(number_at(journal, head + 16, 8) == 86'016U - 12'288U);  // extent
     const std::uint64_t pages = number_at(journal, head + 24, 8);
     BOOST_TEST(number_at(journal, head + 32, 8) == pages);  // each with its image
     BOOST_TEST(is_zero(part(journal, head + 40, 32)));      // flags, stage, history

@@ -27,7 +27,8 @@ BOOST_AUTO_TEST_CASE(threads_verify_and_count_one_heap_at_once, *boost::unit_tes
                 if (number % 2 == 0) require(heap.verify().ok(), "the heap is sound");
                 const HeapStats stats = heap.stats();
                 require(stats.live_blocks == 30, "blocks are counted");
-                for (int i = 0; i < 30; ++i) require(get(heap, "n" + std::to_string(i)) == std::string(2500, static_cast<char>('a' + i)), "content is read");
+                for (int i = 0; i < 30; ++i)
+                    require(get(heap, "n" + std::to_string(i)) == std::string(2500, static_cast<char>('a' + i)), "content is read");
             }
         });
     };

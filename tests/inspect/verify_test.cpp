@@ -116,8 +116,7 @@ BOOST_AUTO_TEST_CASE(what_a_crash_leaves_is_not_called_damage) {
                     std::memset(block, 'z', 100'000);
                     heap.snapshot();
                     finished = true;
-                } catch (const Error&) {
-                }
+                } catch (const Error&) {}
                 disk.disconnect();
                 faults.disarm();
                 const auto before = set_report_handler([](const Incident&) noexcept {});

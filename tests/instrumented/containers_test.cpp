@@ -75,15 +75,40 @@ using Richs = Rich<Ours>;
 
 BOOST_AUTO_TEST_SUITE(containers)
 
-BOOST_AUTO_TEST_CASE(vectors) { sequence<String, taiyen::vector>(); sequence<Parts, taiyen::vector>(); sequence<Richs, taiyen::vector>(); }
-BOOST_AUTO_TEST_CASE(deques) { sequence<String, taiyen::deque>(); sequence<Parts, taiyen::deque>(); sequence<Richs, taiyen::deque>(); }
-BOOST_AUTO_TEST_CASE(lists) { sequence<String, taiyen::list>(); sequence<Parts, taiyen::list>(); sequence<Richs, taiyen::list>(); }
-BOOST_AUTO_TEST_CASE(forward_lists) { sequence<String, taiyen::forward_list>(); sequence<Parts, taiyen::forward_list>(); sequence<Richs, taiyen::forward_list>(); }
-BOOST_AUTO_TEST_CASE(maps) { associative<String, taiyen::map<String, String>>(); associative<Richs, taiyen::map<String, Richs>>(); }
-BOOST_AUTO_TEST_CASE(multimaps) { associative<String, taiyen::multimap<String, String>>(); associative<Parts, taiyen::multimap<String, Parts>>(); }
+BOOST_AUTO_TEST_CASE(vectors) {
+    sequence<String, taiyen::vector>();
+    sequence<Parts, taiyen::vector>();
+    sequence<Richs, taiyen::vector>();
+}
+BOOST_AUTO_TEST_CASE(deques) {
+    sequence<String, taiyen::deque>();
+    sequence<Parts, taiyen::deque>();
+    sequence<Richs, taiyen::deque>();
+}
+BOOST_AUTO_TEST_CASE(lists) {
+    sequence<String, taiyen::list>();
+    sequence<Parts, taiyen::list>();
+    sequence<Richs, taiyen::list>();
+}
+BOOST_AUTO_TEST_CASE(forward_lists) {
+    sequence<String, taiyen::forward_list>();
+    sequence<Parts, taiyen::forward_list>();
+    sequence<Richs, taiyen::forward_list>();
+}
+BOOST_AUTO_TEST_CASE(maps) {
+    associative<String, taiyen::map<String, String>>();
+    associative<Richs, taiyen::map<String, Richs>>();
+}
+BOOST_AUTO_TEST_CASE(multimaps) {
+    associative<String, taiyen::multimap<String, String>>();
+    associative<Parts, taiyen::multimap<String, Parts>>();
+}
 BOOST_AUTO_TEST_CASE(sets) { associative<void, taiyen::set<String>>(); }
 BOOST_AUTO_TEST_CASE(multisets) { associative<void, taiyen::multiset<String>>(); }
-BOOST_AUTO_TEST_CASE(unordered_maps) { associative<String, taiyen::unordered_map<String, String>>(); associative<Richs, taiyen::unordered_map<String, Richs>>(); }
+BOOST_AUTO_TEST_CASE(unordered_maps) {
+    associative<String, taiyen::unordered_map<String, String>>();
+    associative<Richs, taiyen::unordered_map<String, Richs>>();
+}
 BOOST_AUTO_TEST_CASE(unordered_multimaps) { associative<Parts, taiyen::unordered_multimap<String, Parts>>(); }
 BOOST_AUTO_TEST_CASE(unordered_sets) { associative<void, taiyen::unordered_set<String>>(); }
 BOOST_AUTO_TEST_CASE(unordered_multisets) { associative<void, taiyen::unordered_multiset<String>>(); }

@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(numbers_and_times) {
     const std::time_t now = 1;
     memory.scope("gmtime_r", [&] { gmtime_r(&now, &memory.at<std::tm>(256)); });
     memory.scope("to_chars", [&] { std::to_chars(memory.text + 1000, memory.text + 1100, opaque(1.0 / 3)); });
-    memory.scope("to_chars of a float", [&] { std::to_chars(memory.text + 2000, memory.text + 2100, opaque(1.0F / 3), std::chars_format::fixed, 30); });
+    memory.scope("to_chars of a float",
+                 [&] { std::to_chars(memory.text + 2000, memory.text + 2100, opaque(1.0F / 3), std::chars_format::fixed, 30); });
     memory.scope("to_chars of an integer", [&] { std::to_chars(memory.text + 3000, memory.text + 3100, opaque(123456789L)); });
     const std::string digits = "2.718281828";
     memory.scope("from_chars", [&] { std::from_chars(digits.data(), digits.data() + digits.size(), memory.at<double>(4096)); });
@@ -99,7 +100,8 @@ BOOST_AUTO_TEST_CASE(sorting) {
     auto* const numbers = &memory.at<int>(0);
     for (int i = 0; i < 2000; ++i) numbers[i] = (i * 7919) % 2003;
     memory.scope("qsort", [&] {
-        std::qsort(numbers, 2000, sizeof(int), [](const void* a, const void* b) { return *static_cast<const int*>(a) - *static_cast<const int*>(b); });
+        std::qsort(numbers, 2000, sizeof(int),
+                   [](const void* a, const void* b) { return *static_cast<const int*>(a) - *static_cast<const int*>(b); });
     });
     BOOST_TEST(std::is_sorted(numbers, numbers + 2000));
 }

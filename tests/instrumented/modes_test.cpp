@@ -81,7 +81,8 @@ Course declared_course(Capture mode, std::uintptr_t address, std::uint64_t seed)
         [&](CapturedCore& core, int) {
             for (std::uint64_t step = random() % 20; step > 0; --step) {
                 std::vector<std::byte*> blocks;
-                core.engine().for_each_block([&](const taiyen::heap::Block& block) { return blocks.push_back(core.base() + block.offset.value), true; });
+                core.engine().for_each_block(
+                    [&](const taiyen::heap::Block& block) { return blocks.push_back(core.base() + block.offset.value), true; });
                 if (blocks.size() < 5 || random() % 3 == 0) {
                     core.engine().allocate(1 + (random() % 10 == 0 ? random() % 30000 : random() % 300));
                     continue;

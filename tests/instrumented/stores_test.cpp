@@ -89,7 +89,10 @@ BOOST_AUTO_TEST_CASE(single_values_of_every_size) {
         stage.scope("or", [&] { field.at<unsigned>(at) |= opaque(0xff00U); });
     }
     stage.scope("long double", [&] { field.at<long double>(32) = opaque(8.0L); });
-    stage.scope("int128", [&] { __extension__ using Wide = __int128; field.at<Wide>(48) = opaque<Wide>(-3); });
+    stage.scope("int128", [&] {
+        __extension__ using Wide = __int128;
+        field.at<Wide>(48) = opaque<Wide>(-3);
+    });
     stage.scope("complex touched first", [&] {
         // GCC does not announce stores to the parts of a complex number.
         stage.core().recorder().touch(stage.core().offset_of(field.memory + 64), sizeof(std::complex<double>));
@@ -99,7 +102,10 @@ BOOST_AUTO_TEST_CASE(single_values_of_every_size) {
         const std::complex<double> value(opaque(3.5), opaque(4.5));
         std::memcpy(field.memory + 64, &value, sizeof value);
     });
-    stage.scope("unaligned", [&] { const long value = opaque(77L); std::memcpy(field.memory + 4091, &value, sizeof value); });
+    stage.scope("unaligned", [&] {
+        const long value = opaque(77L);
+        std::memcpy(field.memory + 4091, &value, sizeof value);
+    });
 }
 
 BOOST_AUTO_TEST_CASE(structs_arrays_and_bit_fields) {

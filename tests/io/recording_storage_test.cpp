@@ -36,9 +36,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_change_is_noted_in_order, Disk, Disks) {
     storage.remove(disk.path("b"));
     storage.remove(disk.path("b"));
     const Trace& trace = storage.trace();
-    const std::vector<Kind> expected{Kind::created_unnamed, Kind::allocated, Kind::synced,    Kind::issued,    Kind::durably_written,
-                                     Kind::acknowledged,    Kind::written,   Kind::punched,   Kind::resized,   Kind::published,
-                                     Kind::directory_synced, Kind::renamed,  Kind::removed};
+    const std::vector<Kind> expected{Kind::created_unnamed,  Kind::allocated, Kind::synced,  Kind::issued,  Kind::durably_written,
+                                     Kind::acknowledged,     Kind::written,   Kind::punched, Kind::resized, Kind::published,
+                                     Kind::directory_synced, Kind::renamed,   Kind::removed};
     BOOST_TEST((kinds(trace) == expected));
     BOOST_TEST(trace[4].offset == 4096U);
     BOOST_TEST((trace[4].bytes == repeated(4096, 1)));

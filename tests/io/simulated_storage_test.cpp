@@ -113,10 +113,11 @@ BOOST_AUTO_TEST_CASE(a_random_power_cut_tears_at_sectors_and_never_invents_bytes
         const auto after = bytes_of(disk, "a");
         BOOST_REQUIRE(after.size() == before.size());
         for (std::size_t sector = 0; sector < after.size(); sector += sector_bytes) {
-            const bool kept = std::equal(after.begin() + static_cast<std::ptrdiff_t>(sector), after.begin() + static_cast<std::ptrdiff_t>(sector + sector_bytes),
-                                         repeated(sector_bytes, value).begin());
-            const bool lost = std::equal(after.begin() + static_cast<std::ptrdiff_t>(sector), after.begin() + static_cast<std::ptrdiff_t>(sector + sector_bytes),
-                                         before.begin() + static_cast<std::ptrdiff_t>(sector));
+            const bool kept = std::equal(after.begin() + static_cast<std::ptrdiff_t>(sector),
+                                         after.begin() + static_cast<std::ptrdiff_t>(sector + sector_bytes), repeated(sector_bytes, value).begin());
+            const bool lost =
+                std::equal(after.begin() + static_cast<std::ptrdiff_t>(sector), after.begin() + static_cast<std::ptrdiff_t>(sector + sector_bytes),
+                           before.begin() + static_cast<std::ptrdiff_t>(sector));
             BOOST_REQUIRE((kept || lost));
             some_lost |= lost && sector >= 4096 && sector < 12'288;
             some_kept |= kept;
@@ -137,8 +138,8 @@ BOOST_AUTO_TEST_CASE(a_failed_sync_keeps_the_cache_and_loses_the_disk_until_writ
     BOOST_TEST(std::to_integer<int>(buffer.data()[0]) == 2);
     file->read_direct(buffer.span(), 0);
     BOOST_TEST(std::to_integer<int>(buffer.data()[0]) == 1);
-    file->sync();                           // says yes, covers nothing
-    file->write(repeated(10, 2), 4096);     // dirty again: the whole page counts
+    file->sync();                        // says yes, covers nothing
+    file->write(repeated(10, 2), 4096);  // dirty again: the whole page counts
     file->sync();
     disk.storage().power_cut();
     auto expected = repeated(32_KiB, 1);

@@ -269,8 +269,7 @@ BOOST_AUTO_TEST_CASE(a_full_heap_leaves_containers_as_they_were) {
             for (int n = 0; n < 20; ++n) strings.push_back(make.string<taiyen::string>(n));
             map->emplace(make.string<taiyen::string>(added), std::move(strings));
         }
-    } catch (const HeapFull&) {
-    }
+    } catch (const HeapFull&) {}
     BOOST_TEST(added > 100);
     BOOST_TEST(map->size() == static_cast<std::size_t>(added));
     for (int n = 0; n < added; ++n) BOOST_TEST(map->at(make.string<taiyen::string>(n)).size() == 20U);

@@ -88,7 +88,8 @@ BOOST_AUTO_TEST_CASE(a_smuggled_pointer_is_refused_at_the_snapshot_and_saved_onc
         note.text = taiyen::string(long_text(1).c_str());  // moved in past the allocator
         for (int attempt = 0; attempt < 2; ++attempt) {
             BOOST_CHECK_EXCEPTION(heap.snapshot(), Error, [&](const Error& error) {
-                return error.code() == errc::foreign_pointer && error.path() == heap.path() && std::string(error.what()).find("'note'") != std::string::npos;
+                return error.code() == errc::foreign_pointer && error.path() == heap.path() &&
+                       std::string(error.what()).find("'note'") != std::string::npos;
             });
         }
         const taiyen::string copy(*note.text);
@@ -152,7 +153,8 @@ BOOST_AUTO_TEST_CASE(a_container_outside_that_is_still_alive_is_told_at_close) {
     }
     BOOST_REQUIRE(Reports::entries().size() == 1U);
     BOOST_TEST((Reports::entries()[0].code == errc::foreign_pointer));
-    BOOST_CHECK_EXCEPTION(ArchiveHeap(open_only, directory / "a.tyn"), Error, [](const Error& error) { return error.code() == errc::address_in_use; });
+    BOOST_CHECK_EXCEPTION(ArchiveHeap(open_only, directory / "a.tyn"), Error,
+                          [](const Error& error) { return error.code() == errc::address_in_use; });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -109,7 +109,8 @@ BOOST_AUTO_TEST_CASE(lookups_of_text_build_no_temporary) {
     const std::string of_the_standard(key);
     BOOST_TEST(map->find(of_the_standard)->second == 1);
     BOOST_TEST(ordered->find(of_the_standard)->second == 1);
-    BOOST_TEST((ordered->begin()->first == of_the_standard && !(of_the_standard < ordered->begin()->first) && ordered->begin()->first <= of_the_standard));
+    BOOST_TEST(
+        (ordered->begin()->first == of_the_standard && !(of_the_standard < ordered->begin()->first) && ordered->begin()->first <= of_the_standard));
     BOOST_TEST(!map->contains(std::string_view(key).substr(1)));
     taiyen::stl::destroy_object(core, map);
     taiyen::stl::destroy_object(core, ordered);

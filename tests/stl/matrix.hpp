@@ -27,17 +27,21 @@ using heap::test::Reports;
 enum class Where { inside, given, current };  ///< in the heap; outside with that heap given; outside by the current heap
 enum class State { none, same, other };       ///< this thread's current heap: none, the first container's, another
 
-inline const char* name_of(Where where) { return where == Where::inside ? "inside" : where == Where::given ? "outside, heap given" : "outside, current heap"; }
-inline const char* name_of(State state) { return state == State::none ? "no current heap" : state == State::same ? "this heap current" : "another heap current"; }
+inline const char* name_of(Where where) {
+    return where == Where::inside ? "inside" : where == Where::given ? "outside, heap given" : "outside, current heap";
+}
+inline const char* name_of(State state) {
+    return state == State::none ? "no current heap" : state == State::same ? "this heap current" : "another heap current";
+}
 
 /// One operation: changes `container`, may use up `other`; what it returns is compared too.
 template <class W, class C>
 struct Operation {
     std::string name;
     std::function<std::string(C& container, C& other, const Maker& make)> run;
-    bool binary = false;           ///< uses `other`
-    bool same_home_only = false;   ///< undefined by the standard, or refused, between different homes
-    bool needs_current = false;    ///< default-constructs a container outside that allocates
+    bool binary = false;          ///< uses `other`
+    bool same_home_only = false;  ///< undefined by the standard, or refused, between different homes
+    bool needs_current = false;   ///< default-constructs a container outside that allocates
 };
 
 /// Words of live blocks that point into scratch memory or into another heap.
@@ -137,10 +141,12 @@ private:
         return text_of(container).append(" | ").append(extra);
     }
 
-    static std::size_t one(const Operation<Ours, C>& operation, const std::string& expected, State state, Where where, Where other_where, bool other_heap) {
+    static std::size_t one(const Operation<Ours, C>& operation, const std::string& expected, State state, Where where, Where other_where,
+                           bool other_heap) {
         World world;
         const Reports reports;
-        const std::string title = operation.name + "; container " + name_of(where) + "; other " + name_of(other_where) + (other_heap ? " (another heap)" : "") + "; " + name_of(state);
+        const std::string title = operation.name + "; container " + name_of(where) + "; other " + name_of(other_where) +
+                                  (other_heap ? " (another heap)" : "") + "; " + name_of(state);
         const auto before = world.counts();
         bool ran = true;
         std::string found;
@@ -187,22 +193,99 @@ private:
 /// Operations that every container with iterators of values has.
 template <class W, class C>
 void add_common(std::vector<Operation<W, C>>& all) {
-    all.push_back({"copied to the outside", [](C& c, C&, const Maker&) { const C copy(c); return text_of(copy); }});
-    all.push_back({"copied within its allocator", [](C& c, C&, const Maker&) { const C copy(c, c.get_allocator()); return text_of(copy); }});
-    all.push_back({"copied with the other's allocator", [](C& c, C& o, const Maker&) { const C copy(c, o.get_allocator()); return text_of(copy); }, true});
-    all.push_back({"moved out", [](C& c, C&, const Maker&) { C out(std::move(c)); c.clear(); return text_of(out); }});
-    all.push_back({"moved out and back", [](C& c, C&, const Maker&) { C out(std::move(c)); c.clear(); c = std::move(out); return std::string(); }});
-    all.push_back({"moved out with its allocator", [](C& c, C&, const Maker&) { C out(std::move(c), c.get_allocator()); c.clear(); return text_of(out); }});
-    all.push_back({"moved with the other's allocator", [](C& c, C& o, const Maker&) { C out(std::move(c), o.get_allocator()); c.clear(); return text_of(out); }, true});
-    all.push_back({"moved out, changed, and filled again", [](C& c, C& o, const Maker&) { C out(std::move(c)); c.clear(); out.clear(); c = o; return text_of(out); }, true});
-    all.push_back({"copy-assigned", [](C& c, C& o, const Maker&) { c = o; return text_of(o); }, true});
-    all.push_back({"move-assigned", [](C& c, C& o, const Maker&) { c = std::move(o); o.clear(); return std::string(); }, true});
-    all.push_back({"assigned to itself", [](C& c, C&, const Maker&) { C& same = c; c = same; return std::string(); }});
-    all.push_back({"swapped", [](C& c, C& o, const Maker&) { c.swap(o); return text_of(o); }, true, true});
-    all.push_back({"swapped by std::swap", [](C& c, C& o, const Maker&) { std::swap(c, o); return text_of(o); }, true, true});
-    all.push_back({"cleared", [](C& c, C&, const Maker&) { c.clear(); return std::string(); }});
-    all.push_back({"cleared and filled from a copy", [](C& c, C&, const Maker&) { const C copy(c); c.clear(); c = copy; return std::string(); }});
-    all.push_back({"copied out, then back", [](C& c, C& o, const Maker&) { C copy(o); c = std::move(copy); return std::string(); }, true});
+    all.push_back({"copied to the outside", [](C& c, C&, const Maker&) {
+                       const C copy(c);
+                       return text_of(copy);
+                   }});
+    all.push_back({"copied within its allocator", [](C& c, C&, const Maker&) {
+                       const C copy(c, c.get_allocator());
+                       return text_of(copy);
+                   }});
+    all.push_back({"copied with the other's allocator",
+                   [](C& c, C& o, const Maker&) {
+                       const C copy(c, o.get_allocator());
+                       return text_of(copy);
+                   },
+                   true});
+    all.push_back({"moved out", [](C& c, C&, const Maker&) {
+                       C out(std::move(c));
+                       c.clear();
+                       return text_of(out);
+                   }});
+    all.push_back({"moved out and back", [](C& c, C&, const Maker&) {
+                       C out(std::move(c));
+                       c.clear();
+                       c = std::move(out);
+                       return std::string();
+                   }});
+    all.push_back({"moved out with its allocator", [](C& c, C&, const Maker&) {
+                       C out(std::move(c), c.get_allocator());
+                       c.clear();
+                       return text_of(out);
+                   }});
+    all.push_back({"moved with the other's allocator",
+                   [](C& c, C& o, const Maker&) {
+                       C out(std::move(c), o.get_allocator());
+                       c.clear();
+                       return text_of(out);
+                   },
+                   true});
+    all.push_back({"moved out, changed, and filled again",
+                   [](C& c, C& o, const Maker&) {
+                       C out(std::move(c));
+                       c.clear();
+                       out.clear();
+                       c = o;
+                       return text_of(out);
+                   },
+                   true});
+    all.push_back({"copy-assigned",
+                   [](C& c, C& o, const Maker&) {
+                       c = o;
+                       return text_of(o);
+                   },
+                   true});
+    all.push_back({"move-assigned",
+                   [](C& c, C& o, const Maker&) {
+                       c = std::move(o);
+                       o.clear();
+                       return std::string();
+                   },
+                   true});
+    all.push_back({"assigned to itself", [](C& c, C&, const Maker&) {
+                       C& same = c;
+                       c = same;
+                       return std::string();
+                   }});
+    all.push_back({"swapped",
+                   [](C& c, C& o, const Maker&) {
+                       c.swap(o);
+                       return text_of(o);
+                   },
+                   true, true});
+    all.push_back({"swapped by std::swap",
+                   [](C& c, C& o, const Maker&) {
+                       std::swap(c, o);
+                       return text_of(o);
+                   },
+                   true, true});
+    all.push_back({"cleared", [](C& c, C&, const Maker&) {
+                       c.clear();
+                       return std::string();
+                   }});
+    all.push_back({"cleared and filled from a copy", [](C& c, C&, const Maker&) {
+                       const C copy(c);
+                       c.clear();
+                       c = copy;
+                       return std::string();
+                   }});
+    all.push_back({"copied out, then back",
+                   [](C& c, C& o, const Maker&) {
+                       C copy(o);
+                       c = std::move(copy);
+                       return std::string();
+                   },
+                   true});
 }
 
 }  // namespace taiyen::stl::test

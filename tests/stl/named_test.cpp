@@ -59,7 +59,8 @@ BOOST_AUTO_TEST_CASE(every_level_of_nesting_gets_the_heap) {
     Part& part = document[long_text(1).c_str()].emplace_back()[long_text(2).c_str()];
     part.name = long_text(3).c_str();
     part.tags.emplace_back(long_text(4).c_str());
-    for (const void* each : {static_cast<const void*>(&part), static_cast<const void*>(part.name.data()), static_cast<const void*>(part.tags.data()), static_cast<const void*>(part.tags[0].data())}) {
+    for (const void* each : {static_cast<const void*>(&part), static_cast<const void*>(part.name.data()), static_cast<const void*>(part.tags.data()),
+                             static_cast<const void*>(part.tags[0].data())}) {
         BOOST_TEST(heap::in_durable(core, each));
     }
     BOOST_TEST(core.scratch_live() == 0U);
@@ -88,8 +89,8 @@ BOOST_AUTO_TEST_CASE(a_taken_name_is_refused_and_a_wrong_type_names_both) {
     BOOST_CHECK_EXCEPTION((stl::construct<taiyen::map<int, int>>(core, "index")), Error, [](const Error& e) { return e.code() == errc::name_taken; });
     const auto mismatch = [](const Error& e) {
         const std::string text = e.what();
-        return e.code() == errc::type_mismatch && text.find("memory.tyn") != std::string::npos && text.find("std::map<int, int") != std::string::npos &&
-               text.find("std::vector<int") != std::string::npos;
+        return e.code() == errc::type_mismatch && text.find("memory.tyn") != std::string::npos &&
+               text.find("std::map<int, int") != std::string::npos && text.find("std::vector<int") != std::string::npos;
     };
     BOOST_CHECK_EXCEPTION(stl::find<taiyen::vector<int>>(core, "index"), Error, mismatch);
     BOOST_CHECK_EXCEPTION(stl::find_or_construct<taiyen::vector<int>>(core, "index"), Error, mismatch);
@@ -107,8 +108,10 @@ BOOST_AUTO_TEST_CASE(a_constructor_that_throws_leaves_neither_block_nor_name) {
 
 BOOST_AUTO_TEST_CASE(a_name_that_cannot_be_added_leaves_no_object) {
     MemoryCore core;
-    BOOST_CHECK_EXCEPTION(stl::construct<taiyen::string>(core, "", long_text(1).c_str()), Error, [](const Error& e) { return e.code() == errc::invalid_argument; });
-    BOOST_CHECK_EXCEPTION(stl::construct<taiyen::string>(core, std::string(2000, 'n'), long_text(1).c_str()), Error, [](const Error& e) { return e.code() == errc::invalid_argument; });
+    BOOST_CHECK_EXCEPTION(stl::construct<taiyen::string>(core, "", long_text(1).c_str()), Error,
+                          [](const Error& e) { return e.code() == errc::invalid_argument; });
+    BOOST_CHECK_EXCEPTION(stl::construct<taiyen::string>(core, std::string(2000, 'n'), long_text(1).c_str()), Error,
+                          [](const Error& e) { return e.code() == errc::invalid_argument; });
     BOOST_TEST(core.engine().stats().live_blocks == 0U);
 }
 

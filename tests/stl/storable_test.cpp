@@ -48,7 +48,7 @@ struct Large {
 struct Constant {
     std::optional<double> number;
     const int constant;
-    int Part::*member;
+    int Part::* member;
 };
 struct TakesAnything {
     template <class T>
@@ -71,7 +71,8 @@ private:
     taiyen::string text_;
 };
 static_assert(storable<int> && storable<const double> && storable<int*> && storable<Part*> && storable<int[3]>);
-static_assert(storable<Part> && storable<Node> && storable<WithArrays> && storable<WithBase> && storable<Large> && storable<Constant> && storable<Mixed> && storable<Believed>);
+static_assert(storable<Part> && storable<Node> && storable<WithArrays> && storable<WithBase> && storable<Large> && storable<Constant> &&
+              storable<Mixed> && storable<Believed>);
 static_assert(storable<taiyen::map<taiyen::string, taiyen::vector<std::pair<Part, std::optional<Node>>>>>);
 static_assert(storable<taiyen::unordered_map<taiyen::string, taiyen::deque<taiyen::list<taiyen::set<int>>>>>);
 
@@ -79,32 +80,88 @@ struct Virtual {
     virtual ~Virtual();
 };
 static_assert(!storable<int&> && !storable<int&&> && !storable<void()> && !storable<void (*)()> && !storable<void (Part::*)()> && !storable<void>);
-static_assert(!storable<Virtual> && !storable<std::function<void()>> && !storable<std::any> && !storable<std::unique_ptr<int>> && !storable<std::shared_ptr<int>>);
+static_assert(!storable<Virtual> && !storable<std::function<void()>> && !storable<std::any> && !storable<std::unique_ptr<int>> &&
+              !storable<std::shared_ptr<int>>);
 static_assert(!storable<std::string> && !storable<std::vector<int>> && !storable<std::filesystem::path>);
-static_assert(!storable<taiyen::vector<std::string>> && !storable<taiyen::map<int, taiyen::vector<std::vector<int>>>> && !storable<std::vector<taiyen::string>>);
-static_assert(!storable<std::pair<int, std::string>> && !storable<std::optional<std::string>> && !storable<std::variant<int, std::string>> && !storable<std::tuple<std::string>>);
+static_assert(!storable<taiyen::vector<std::string>> && !storable<taiyen::map<int, taiyen::vector<std::vector<int>>>> &&
+              !storable<std::vector<taiyen::string>>);
+static_assert(!storable<std::pair<int, std::string>> && !storable<std::optional<std::string>> && !storable<std::variant<int, std::string>> &&
+              !storable<std::tuple<std::string>>);
 static_assert(!storable<taiyen::map<int, int, std::function<bool(int, int)>>>);
 
 // Members, one by one.
-struct String { int a; std::string b; };
-struct Vector { Part a; std::vector<int> b; };
-struct ReferenceFirst { int& a; int b; };
-struct ReferenceLast { int a; int& b; };
-struct Deep { taiyen::vector<String> a; };
-struct Arrays { int a[3]; std::string b[2]; };
-struct Optional { int a; std::optional<std::string> b; };
-struct Variant { int a; std::variant<int, std::string> b; };
-struct VariantOfPart { int a; std::variant<Part, std::string> b; int c; };
-struct CodePointer { int a; void (*b)(int); };
-struct Smart { std::unique_ptr<int> a; };
-struct Function { int a; std::function<void()> b; };
-struct Base : Part { std::string b; };
-struct BadBase : String { int c; };
-struct BehindArrays { Part a[2]; std::shared_ptr<int> b; };
-struct VirtualMember { int a; Virtual b; };
-struct OptionalFunction { int a; std::optional<std::function<void()>> b; std::tuple<Part> c; };
-struct Tuple { std::tuple<std::string> a; };
-struct Deeper { taiyen::map<int, Deep> a; };
+struct String {
+    int a;
+    std::string b;
+};
+struct Vector {
+    Part a;
+    std::vector<int> b;
+};
+struct ReferenceFirst {
+    int& a;
+    int b;
+};
+struct ReferenceLast {
+    int a;
+    int& b;
+};
+struct Deep {
+    taiyen::vector<String> a;
+};
+struct Arrays {
+    int a[3];
+    std::string b[2];
+};
+struct Optional {
+    int a;
+    std::optional<std::string> b;
+};
+struct Variant {
+    int a;
+    std::variant<int, std::string> b;
+};
+struct VariantOfPart {
+    int a;
+    std::variant<Part, std::string> b;
+    int c;
+};
+struct CodePointer {
+    int a;
+    void (*b)(int);
+};
+struct Smart {
+    std::unique_ptr<int> a;
+};
+struct Function {
+    int a;
+    std::function<void()> b;
+};
+struct Base : Part {
+    std::string b;
+};
+struct BadBase : String {
+    int c;
+};
+struct BehindArrays {
+    Part a[2];
+    std::shared_ptr<int> b;
+};
+struct VirtualMember {
+    int a;
+    Virtual b;
+};
+struct OptionalFunction {
+    int a;
+    std::optional<std::function<void()>> b;
+    std::tuple<Part> c;
+};
+struct Tuple {
+    std::tuple<std::string> a;
+};
+struct Deeper {
+    taiyen::map<int, Deep> a;
+};
 template <class... T>
 inline constexpr bool none_storable = (!storable<T> && ...);
 static_assert(none_storable<String, Vector, ReferenceFirst, ReferenceLast, Deep, Arrays, Optional, Variant, VariantOfPart>);

@@ -78,7 +78,8 @@ BOOST_AUTO_TEST_CASE(temporaries_of_many_threads_share_the_scratch_memory_of_one
             hashed[key] = text(i);
             if (i % 7 == 0) mine.erase(text(key));
         }
-        for (const auto& [key, values] : mine) require(heap::in_scratch(core, key.data()) && heap::in_scratch(core, values.data()), "outside a heap lies in scratch memory");
+        for (const auto& [key, values] : mine)
+            require(heap::in_scratch(core, key.data()) && heap::in_scratch(core, values.data()), "outside a heap lies in scratch memory");
         require(hashed.size() == 50, "nothing is lost");
     });
     BOOST_TEST(core.scratch_live() == 0U);

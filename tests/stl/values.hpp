@@ -78,7 +78,12 @@ struct Maker {
     Rich<W> rich(int n) const {
         using S = typename W::string;
         using Strings = typename W::template vector<S>;
-        Rich<W> made{part<W>(n), string<S>(n + 1), part<W>(n + 2), {string<S>(n + 3), n}, {string<S>(n + 4), part<W>(n + 5)}, container<decltype(Rich<W>::groups)>()};
+        Rich<W> made{part<W>(n),
+                     string<S>(n + 1),
+                     part<W>(n + 2),
+                     {string<S>(n + 3), n},
+                     {string<S>(n + 4), part<W>(n + 5)},
+                     container<decltype(Rich<W>::groups)>()};
         Strings strings = container<Strings>();
         strings.push_back(string<S>(n + 6));
         made.groups.emplace(string<S>(n + 7), std::move(strings));

@@ -80,8 +80,7 @@ int in_child(const std::function<int()>& body) {
         int status = 127;
         try {
             status = body();
-        } catch (...) {
-        }
+        } catch (...) {}
         ::_exit(status);
     }
     int status = 0;

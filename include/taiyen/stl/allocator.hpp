@@ -51,7 +51,8 @@ public:
     TAIYEN_STORES_HERE explicit Home(heap::HeapCore* core) : word_(word_given(reinterpret_cast<std::uintptr_t>(this), core)) {}
     /// The home that the address `place` gives; outside every heap, that of `otherwise`. (Addresses of what is yet to be constructed are numbers here: compilers
     /// take a pointer for a look at what it points to.)
-    TAIYEN_STORES_HERE Home(std::uintptr_t place, const Home& otherwise) noexcept : word_(otherwise.word_at(place, reinterpret_cast<std::uintptr_t>(this))) {}
+    TAIYEN_STORES_HERE Home(std::uintptr_t place, const Home& otherwise) noexcept
+        : word_(otherwise.word_at(place, reinterpret_cast<std::uintptr_t>(this))) {}
     /// For a copy of a container: undecided, with this home's heap as the last resort.
     Home for_copy() const noexcept;
 
@@ -97,9 +98,9 @@ private:
 
 /// Whether moving an A from another home has to become a copy: its move constructor might hand over memory.
 template <class A>
-inline constexpr bool carries_memory = std::is_rvalue_reference_v<A&&> && !std::is_const_v<std::remove_reference_t<A>> &&
-                                       std::is_class_v<std::remove_reference_t<A>> && !std::is_trivially_copyable_v<std::remove_reference_t<A>> &&
-                                       std::is_copy_constructible_v<std::remove_reference_t<A>>;
+inline constexpr bool carries_memory =
+    std::is_rvalue_reference_v<A&&> && !std::is_const_v<std::remove_reference_t<A>> && std::is_class_v<std::remove_reference_t<A>> &&
+    !std::is_trivially_copyable_v<std::remove_reference_t<A>> && std::is_copy_constructible_v<std::remove_reference_t<A>>;
 
 /// What `A&&` becomes if moving is off.
 template <class A>
@@ -175,7 +176,9 @@ void with_pair_arguments(std::uintptr_t place, const Allocator& allocator, Next&
             with_pieces<T>(place, allocator, next, first, second);
         }(std::forward<A>(arguments)...);
     } else {
-        [&](std::piecewise_construct_t, auto first, auto second) { with_pieces<T>(place, allocator, next, first, second); }(std::forward<A>(arguments)...);
+        [&](std::piecewise_construct_t, auto first, auto second) {
+            with_pieces<T>(place, allocator, next, first, second);
+        }(std::forward<A>(arguments)...);
     }
 }
 

@@ -16,8 +16,9 @@ namespace taiyen::stl {
 template <class T>
 consteval bool is_nameless() {
     const std::string_view name = __PRETTY_FUNCTION__;
-    return name.find("{anonymous}") != std::string_view::npos || name.find("(anonymous namespace)") != std::string_view::npos || name.find("(lambda") != std::string_view::npos ||
-           name.find("<lambda") != std::string_view::npos || name.find("(unnamed") != std::string_view::npos || name.find("<unnamed") != std::string_view::npos;
+    return name.find("{anonymous}") != std::string_view::npos || name.find("(anonymous namespace)") != std::string_view::npos ||
+           name.find("(lambda") != std::string_view::npos || name.find("<lambda") != std::string_view::npos ||
+           name.find("(unnamed") != std::string_view::npos || name.find("<unnamed") != std::string_view::npos;
 }
 
 /// What the standard library adds to the layout of its types.
@@ -44,7 +45,9 @@ inline std::string untagged(std::string name) {
 
 template <class T>
 std::string fingerprint() {
-    static_assert(!is_nameless<T>(), "taiyen: types of anonymous namespaces, lambdas and unnamed types can't be named objects: another program could not recognise them");
+    static_assert(
+        !is_nameless<T>(),
+        "taiyen: types of anonymous namespaces, lambdas and unnamed types can't be named objects: another program could not recognise them");
     constexpr std::size_t longest_name = 3500;  // the directory of names takes 4 KiB
     std::string text = untagged(typeid(T).name());
     if (text.size() > longest_name) text = text.substr(0, longest_name) + "#" + std::to_string(hash_bytes(text.data(), text.size()));

@@ -56,7 +56,9 @@ inline std::uint64_t hash_bytes(const void* data, std::size_t length, std::uint6
 }
 
 constexpr std::uint64_t hash_word(std::uint64_t value) noexcept { return fold(value ^ hash_k2, hash_k1 ^ std::rotl(value, 32)); }
-constexpr std::uint64_t hash_combine(std::uint64_t seed, std::uint64_t next) noexcept { return fold(seed ^ hash_k3, next ^ hash_k1) ^ std::rotl(seed, 23); }
+constexpr std::uint64_t hash_combine(std::uint64_t seed, std::uint64_t next) noexcept {
+    return fold(seed ^ hash_k3, next ^ hash_k1) ^ std::rotl(seed, 23);
+}
 
 /// Keys that are text: anything that is a basic_string or a view of one.
 template <class T>

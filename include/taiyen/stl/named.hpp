@@ -51,7 +51,9 @@ void destroy_object(heap::HeapCore& core, T* object) {
     if (!heap::in_durable(core, object)) {
         report({errc::foreign_pointer, object, "an object was to be destroyed that lies outside the heap; it is left alone"});
     } else if (heap::usable_size(core, object) < sizeof(T)) {
-        report({errc::double_free, object, "an object was to be destroyed that is not the start of a live block (destroyed twice, or part of another object); it is left alone"});
+        report(
+            {errc::double_free, object,
+             "an object was to be destroyed that is not the start of a live block (destroyed twice, or part of another object); it is left alone"});
     } else {
         std::destroy_at(object);
         heap::deallocate(object);

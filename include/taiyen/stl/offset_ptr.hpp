@@ -61,7 +61,9 @@ public:
     using pointer = offset_ptr<T>;
     using const_pointer = offset_ptr<const T>;
 
-    static_assert(!stl::has_raw_links<T>, "taiyen: this standard container links its nodes by raw pointers and would break in a heap that is mapped elsewhere; use taiyen::offset::map, …");
+    static_assert(!stl::has_raw_links<T>,
+                  "taiyen: this standard container links its nodes by raw pointers and would break in a heap that is mapped elsewhere; use "
+                  "taiyen::offset::map, …");
 
     using Base::Base;
 

@@ -24,7 +24,19 @@ namespace taiyen {
 namespace stl {
 
 /// What is wrong with a type.
-enum class Flaw { none, reference, function, code_pointer, polymorphic, type_erased, smart_pointer, foreign_container, outside_memory, nested_reference, member };
+enum class Flaw {
+    none,
+    reference,
+    function,
+    code_pointer,
+    polymorphic,
+    type_erased,
+    smart_pointer,
+    foreign_container,
+    outside_memory,
+    nested_reference,
+    member
+};
 
 /// Allocators that keep a container inside a heap specialise this.
 template <class A>
@@ -149,7 +161,9 @@ consteval std::size_t initialisers() {
 
 template <class T, std::size_t... I>
 consteval bool takes_reference(std::index_sequence<I...>) {
-    return ((takes_at<T, AnyReference>(std::make_index_sequence<I>(), std::index_sequence<>()) && !takes_values<T>(std::make_index_sequence<I + 1>())) || ...);
+    return (
+        (takes_at<T, AnyReference>(std::make_index_sequence<I>(), std::index_sequence<>()) && !takes_values<T>(std::make_index_sequence<I + 1>())) ||
+        ...);
 }
 
 template <class T, class Flawed, std::size_t... I>
@@ -214,16 +228,22 @@ consteval Flaw flaw_of() {
 template <class T>
 consteval void check_storable() {
     constexpr Flaw flaw = flaw_of<T>();
-    static_assert(flaw != Flaw::reference && flaw != Flaw::nested_reference, "taiyen: a reference can't be stored in a heap; use a pointer to something in the heap");
+    static_assert(flaw != Flaw::reference && flaw != Flaw::nested_reference,
+                  "taiyen: a reference can't be stored in a heap; use a pointer to something in the heap");
     static_assert(flaw != Flaw::function, "taiyen: functions and void can't be stored in a heap");
     static_assert(flaw != Flaw::code_pointer, "taiyen: pointers to functions can't be stored in a heap: code lies elsewhere in the next process");
-    static_assert(flaw != Flaw::polymorphic, "taiyen: a type with virtual functions can't be stored in a heap: its table lies elsewhere in the next process; use std::variant");
-    static_assert(flaw != Flaw::type_erased, "taiyen: std::function and std::any can't be stored in a heap: they point to code and to memory of this process");
-    static_assert(flaw != Flaw::smart_pointer, "taiyen: smart pointers can't be stored in a heap; use a container, or heap.make<T>() and a raw pointer");
-    static_assert(flaw != Flaw::foreign_container,
-                  "taiyen: a container that keeps its memory outside the heap can't be stored in it; use taiyen::string, taiyen::vector, … at every level");
+    static_assert(flaw != Flaw::polymorphic,
+                  "taiyen: a type with virtual functions can't be stored in a heap: its table lies elsewhere in the next process; use std::variant");
+    static_assert(flaw != Flaw::type_erased,
+                  "taiyen: std::function and std::any can't be stored in a heap: they point to code and to memory of this process");
+    static_assert(flaw != Flaw::smart_pointer,
+                  "taiyen: smart pointers can't be stored in a heap; use a container, or heap.make<T>() and a raw pointer");
+    static_assert(
+        flaw != Flaw::foreign_container,
+        "taiyen: a container that keeps its memory outside the heap can't be stored in it; use taiyen::string, taiyen::vector, … at every level");
     static_assert(flaw != Flaw::member,
-                  "taiyen: a member of the type can't be stored in a heap (std::string, a std container, a smart pointer, std::function or the like, at some level); "
+                  "taiyen: a member of the type can't be stored in a heap (std::string, a std container, a smart pointer, std::function or the like, "
+                  "at some level); "
                   "use taiyen::string, taiyen::vector, …");
     static_assert(flaw != Flaw::outside_memory, "taiyen: std::filesystem::path and std::error_code keep memory outside the heap");
 }
