@@ -159,7 +159,7 @@ void ProcedureCalls::call(Recorder& recorder, ByteCount mapped, std::string_view
     }
 }
 
-StoredCall ProcedureCalls::stored(const Entry& entry) const {
+StoredCall stored_call(const Entry& entry, ByteCount capacity, const std::filesystem::path& path) {
     const auto refuse = [] { throw Error(errc::corrupt, "a procedure's call is impossible"); };
     CallHead head{};
     if (entry.kind != EntryKind::procedure || entry.arguments.size() < sizeof head) refuse();
@@ -169,16 +169,16 @@ StoredCall ProcedureCalls::stored(const Entry& entry) const {
     const StoredCall call{entry.name, find_procedure(entry.name), rest.subspan(head.runs * sizeof(CallRun)), rest.first(head.runs * sizeof(CallRun)), head.digest_before, entry.digest};
     std::uint64_t end = 0;
     for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) {
-        const std::uint64_t pages = core_.ranges().durable_bytes / page_bytes;
+        const std::uint64_t pages = capacity / page_bytes;
         if (first < end || first > pages || count == 0 || count > pages - first) refuse();
         end = first + count;
     });
     if (call.procedure == nullptr) {
-        throw Error(errc::missing_procedure, core_.path(),
+        throw Error(errc::missing_procedure, path,
                     "the procedure '" + std::string(call.name) + "' is to be called again, and this program has not registered it (register_procedure); nothing was changed");
     }
     if (call.procedure->signature_checksum != head.signature) {
-        throw Error(errc::missing_procedure, core_.path(),
+        throw Error(errc::missing_procedure, path,
                     "a procedure '" + std::string(call.name) + "' with other types of arguments than the one this program has registered is to be called again; nothing was changed");
     }
     return call;

@@ -8,6 +8,7 @@
 /// Thread rule: as the heap. The bytes of a call: procedure_layout.hpp.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,10 @@ struct StoredCall {
     std::uint64_t digest_after;
 };
 
+/// The call that a procedure entry stores, of a heap of that capacity; `path`: what errors name. Throws: Error{corrupt | missing_procedure (none of that name, or with other types of
+/// arguments)}.
+StoredCall stored_call(const Entry& entry, ByteCount capacity, const std::filesystem::path& path);
+
 class ProcedureCalls {
 public:
     /// `core` outlives every call.
@@ -47,8 +52,7 @@ public:
     /// Throws: Error{scope_open (within a procedure) | missing_procedure | type_mismatch}, and what the procedure throws.
     void call(Recorder& recorder, ByteCount mapped, std::string_view name, const std::string& signature, std::span<const std::byte> arguments, ChangeSet& changes, ChangeSet& call);
 
-    /// The call that a procedure entry stores. Throws: Error{corrupt | missing_procedure (none of that name, or with other types of arguments)}.
-    StoredCall stored(const Entry& entry) const;
+    StoredCall stored(const Entry& entry) const { return stored_call(entry, core_.ranges().durable_bytes, core_.path()); }
     /// Forward: once more; backward: the inverse. Under capture, in a scope of the recorder's own. Requires: everything before it was cut.
     /// Throws: Error{history_conflict}, and what the procedure throws.
     void repeat(Recorder& recorder, ByteCount mapped, const StoredCall& call, Direction direction, ChangeSet& changes);

@@ -347,6 +347,14 @@ void GroupLog::release(std::uint64_t position) {
     if (anybody) state.room.notify_all();
 }
 
+void GroupLog::skip_to(Serial serial) {
+    const Lock lock(state_->mutex);
+    TAIYEN_CHECK(state_->open->records == 0 && state_->writing == nullptr && serial.value >= appended_.load(std::memory_order_relaxed));
+    appended_.store(serial.value, std::memory_order_release);
+    state_->durable.serial = serial;
+    durable_.store(serial.value, std::memory_order_release);
+}
+
 void GroupLog::stop() noexcept {
     State& state = *state_;
     {

@@ -76,6 +76,9 @@ public:
     /// Everything before `position`, at most `durable_point().next.position`, may be overwritten from now on. Wakes who waits for room.
     void release(std::uint64_t position);
 
+    /// The next serials up to `serial` were made durable without the log; the next record is that of its successor. Requires: everything appended is durable.
+    void skip_to(Serial serial);
+
     /// Ends the flusher's thread. Whoever waits for room, and every later `append`, gets Error{closed}; what was appended can still be waited for.
     void stop() noexcept;
 

@@ -17,13 +17,14 @@ std::filesystem::path made_absolute(const std::filesystem::path& path) {
     return error ? path : found;
 }
 
-std::shared_ptr<store::HeapFile> open(const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options) {
+}  // namespace
+
+std::shared_ptr<store::HeapFile> HeapAccess::open(const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options) {
     PersistentOptions found = options;
     found.data_file = made_absolute(options.data_file);
+    found.log_file = made_absolute(options.log_file);
     return store::HeapFile::open(io::posix_storage(), made_absolute(path), mode, kind, found);
 }
-
-}  // namespace
 
 std::string_view name_of(HeapKind kind) noexcept {
     switch (kind) {
@@ -36,13 +37,13 @@ std::string_view name_of(HeapKind kind) noexcept {
 }
 
 ArchiveHeap::ArchiveHeap(create_only_t, const std::filesystem::path& path, const PersistentOptions& options)
-    : ArchiveHeap(open(path, OpenMode::create_only, HeapKind::archive, options)) {}
+    : ArchiveHeap(HeapAccess::open(path, OpenMode::create_only, HeapKind::archive, options)) {}
 ArchiveHeap::ArchiveHeap(open_only_t, const std::filesystem::path& path, const PersistentOptions& options)
-    : ArchiveHeap(open(path, OpenMode::open_only, HeapKind::archive, options)) {}
+    : ArchiveHeap(HeapAccess::open(path, OpenMode::open_only, HeapKind::archive, options)) {}
 ArchiveHeap::ArchiveHeap(open_or_create_t, const std::filesystem::path& path, const PersistentOptions& options)
-    : ArchiveHeap(open(path, OpenMode::open_or_create, HeapKind::archive, options)) {}
+    : ArchiveHeap(HeapAccess::open(path, OpenMode::open_or_create, HeapKind::archive, options)) {}
 ArchiveHeap::ArchiveHeap(open_read_only_t, const std::filesystem::path& path, const PersistentOptions& options)
-    : ArchiveHeap(open(path, OpenMode::read_only, HeapKind::archive, options)) {}
+    : ArchiveHeap(HeapAccess::open(path, OpenMode::read_only, HeapKind::archive, options)) {}
 ArchiveHeap::ArchiveHeap(std::shared_ptr<store::HeapFile> file) noexcept : file_(std::move(file)) {}
 ArchiveHeap::ArchiveHeap(ArchiveHeap&&) noexcept = default;
 
@@ -111,12 +112,12 @@ void ArchiveHeap::close() {
 heap::HeapCore* ArchiveHeap::core() const noexcept { return is_open() ? file_.get() : nullptr; }
 
 SnapshotHeap::SnapshotHeap(create_only_t, const std::filesystem::path& path, const PersistentOptions& options)
-    : ArchiveHeap(open(path, OpenMode::create_only, HeapKind::snapshot, options)) {}
+    : ArchiveHeap(HeapAccess::open(path, OpenMode::create_only, HeapKind::snapshot, options)) {}
 SnapshotHeap::SnapshotHeap(open_only_t, const std::filesystem::path& path, const PersistentOptions& options)
-    : ArchiveHeap(open(path, OpenMode::open_only, HeapKind::snapshot, options)) {}
+    : ArchiveHeap(HeapAccess::open(path, OpenMode::open_only, HeapKind::snapshot, options)) {}
 SnapshotHeap::SnapshotHeap(open_or_create_t, const std::filesystem::path& path, const PersistentOptions& options)
-    : ArchiveHeap(open(path, OpenMode::open_or_create, HeapKind::snapshot, options)) {}
+    : ArchiveHeap(HeapAccess::open(path, OpenMode::open_or_create, HeapKind::snapshot, options)) {}
 SnapshotHeap::SnapshotHeap(open_read_only_t, const std::filesystem::path& path, const PersistentOptions& options)
-    : ArchiveHeap(open(path, OpenMode::read_only, HeapKind::snapshot, options)) {}
+    : ArchiveHeap(HeapAccess::open(path, OpenMode::read_only, HeapKind::snapshot, options)) {}
 
 }  // namespace taiyen

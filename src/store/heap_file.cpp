@@ -522,6 +522,9 @@ void HeapFile::abandon() {
     if (!open_) {
         return;
     }
+    if (participant_) {
+        participant_->before_abandon();
+    }
     open_ = false;
     leave();
     close_files();

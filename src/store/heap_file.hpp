@@ -90,6 +90,10 @@ public:
     /// Drops all private copies: the span is what the files hold. Requires: nobody stores, no save runs. What the engine has built from the old bytes is forgotten.
     void drop_private();
 
+    /// From now on the heap refuses everything, until it is opened again: what is in memory and what is in the files may differ by more than anybody knows.
+    void poison(const char* what, const char* why) noexcept;
+    bool is_poisoned() const noexcept { return poisoned_; }
+
     /// Closes without saving. Throws: Error{still_in_use} after everything was closed; Error{scope_open}: nothing was closed.
     void close();
     /// Closes whatever the participant says; for destructors.
@@ -194,7 +198,6 @@ private:
     Extents saved_extents() const { return {saved_extent_, saved_annex_.extent}; }
     /// Runs the step; if it throws, the heap is poisoned.
     void durable_step(const char* what, const std::function<void()>& step);
-    void poison(const char* what, const char* why) noexcept;
     std::span<std::byte> live_page(PageNumber page) const;
 
     io::Storage& storage_;

@@ -33,6 +33,8 @@ public:
     virtual void about_to_repair(PageNumber page) = 0;
     /// The program asks to close. Throws: Error{scope_open}: the heap stays open. A destructor doesn't ask: `left` comes at once.
     virtual void before_close() = 0;
+    /// The heap ends without having been asked to close: the last moment at which the participant can save. Transactions that are open are over.
+    virtual void before_abandon() noexcept {}
     /// The heap is done with its participant: unsaved changes are about to be dropped, then the span is unmapped.
     virtual void left() noexcept = 0;
     /// A durable block that was lent to an object outside is freed by it; `scope` is the serial of the scope it was lent in, 0: none.
