@@ -1,11 +1,80 @@
-#include <taiyen/base/error.hpp>
+// What recovery asks of transactions: are they right, and do them again. The order of recovery is store's (store/FORMAT.md).
 
 #include "store/log_replay.hpp"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <taiyen/base/error.hpp>
+
+#include "change/audit_shadow.hpp"
+#include "change/procedure_calls.hpp"
+#include "store/heap_file.hpp"
+#include "txn/record.hpp"
+
+namespace taiyen::txn {
+namespace {
+
+class TransactionReplay final : public store::LogReplay {
+public:
+    TransactionReplay(const std::filesystem::path& log, ByteCount capacity, Serial contained) : walk_(log, capacity, contained), capacity_(capacity) {}
+
+    void check(const log::Record& group) override {
+        walk_.walk(group, [&](const LoggedTransaction& transaction) {
+            if (transaction.needs_heap) {
+                transaction.redo.for_each([&](const change::Entry& entry) {
+                    if (entry.kind == change::EntryKind::procedure) (void)change::stored_call(entry, capacity_, walk_.log());
+                });
+            }
+        });
+    }
+
+    void apply(const log::Record& group, store::HeapFile& heap) override {
+        walk_.walk(group, [&](const LoggedTransaction& transaction) {
+            if (transaction.extent > heap.mapped_bytes()) heap.extend(transaction.extent);
+            redo(transaction, heap);
+        });
+    }
+
+    Serial last() const override { return walk_.last(); }
+    std::uint64_t transactions() const override { return walk_.transactions(); }
+
+private:
+    void redo(const LoggedTransaction& transaction, store::HeapFile& heap) {
+        auto* const span = reinterpret_cast<std::byte*>(heap.ranges().durable);
+        transaction.redo.for_each([&](const change::Entry& entry) {
+            if (entry.kind == change::EntryKind::procedure) {
+                call(entry, heap);
+                return;
+            }
+            change::write_entry(span, entry, change::Direction::forward);
+            forgotten_ = false;
+        });
+    }
+
+    void call(const change::Entry& entry, store::HeapFile& heap) {
+        if (!std::exchange(forgotten_, true)) heap.engine().forget({0}, capacity_);  // what it has built from the bytes before
+        try {
+            change::ProcedureCalls(heap).replay(heap.mapped_bytes(), change::stored_call(entry, capacity_, walk_.log()));
+        } catch (const Error& error) {
+            if (error.code() != errc::history_conflict) throw;
+            throw Error(errc::mismatch, walk_.log(), std::string(error.what()) + "; open the heap with the program that made the call, or register the procedure as it was then");
+        }
+    }
+
+    LogWalk walk_;
+    ByteCount capacity_;
+    bool forgotten_ = false;
+};
+
+}  // namespace
+}  // namespace taiyen::txn
+
 namespace taiyen::store {
 
-std::unique_ptr<LogReplay> make_log_replay(const std::filesystem::path& log, ByteCount, Serial) {
-    throw Error(errc::unsupported_version, log, "this version does not replay transaction logs; open the heap with one that does");
+std::unique_ptr<LogReplay> make_log_replay(const std::filesystem::path& log, ByteCount capacity, Serial contained) {
+    return std::make_unique<txn::TransactionReplay>(log, capacity, contained);
 }
 
 }  // namespace taiyen::store

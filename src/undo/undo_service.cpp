@@ -29,6 +29,9 @@ std::shared_ptr<UndoService> UndoService::find(const store::HeapFile& file) noex
 
 std::shared_ptr<UndoService> UndoService::of(store::HeapFile& file) {
     file.check_usable(false);
+    if (file.kind() == HeapKind::transactional) {
+        throw Error(errc::invalid_argument, file.path(), "a transactional heap has transactions instead of undo scopes and histories; open it as a SnapshotHeap to undo");
+    }
     if (auto found = find(file)) {
         return found;
     }

@@ -11,11 +11,15 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include <taiyen/base/export.hpp>
 #include <taiyen/base/units.hpp>
+#include <taiyen/change/procedure.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
@@ -41,10 +45,20 @@ public:
     /// Throws: Error{closed | invalid_argument (not in the heap)}, std::bad_alloc.
     void touch(void* address, std::size_t bytes);
 
+    /// Calls a registered procedure; the log remembers the call instead of the bytes it changes, unless it allocates or frees, or the bytes are fewer. After a crash recovery calls
+    /// it again. Throws: Error{missing_procedure | type_mismatch | closed | …} and what the procedure throws: then the call never happened.
+    template <class... A>
+    void call(std::string_view name, const A&... arguments) {
+        change::ArgumentWriter bytes(core());
+        (change::put_argument<change::stored_t<A>>(bytes, change::stored_t<A>(arguments)), ...);
+        call_erased(name, change::signature<change::stored_t<A>...>(), bytes.bytes);
+    }
+
     bool is_open() const noexcept;
 
 private:
-    friend class txn::TransactionService;
+    heap::HeapCore& core() const;
+    void call_erased(std::string_view name, const std::string& signature, std::span<const std::byte> arguments);
     txn::TransactionService& open_service() const;
     void leave() noexcept;
 

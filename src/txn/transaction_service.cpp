@@ -1,0 +1,514 @@
+// Transactions, readers, durability; the background side is in snapshots.cpp.
+
+#include "txn/transaction_service.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <taiyen/base/check.hpp>
+#include <taiyen/base/report.hpp>
+
+#include "base/planted.hpp"
+#include "change/redo.hpp"
+#include "txn/readers_here.hpp"
+#include "txn/record.hpp"
+#include "txn/record_layout.hpp"
+#include "txn/snapshots.hpp"
+
+namespace taiyen::txn {
+
+using change::ChangeSet;
+using change::Direction;
+using change::Entry;
+using change::LentBlocks;
+
+namespace {
+
+/// An address that is this thread's own.
+const void* this_thread() noexcept {
+    thread_local constinit char token = 0;
+    return &token;
+}
+
+log::GroupLog::Options log_options(const PersistentOptions& options) {
+    log::GroupLog::Options found;
+    found.flusher = options.durability == Durability::async;
+    found.window = options.loss_window;
+    found.pressure = options.snapshot_log_fill;
+    return found;
+}
+
+}  // namespace
+
+TransactionService::TransactionService(store::HeapFile& file, const PersistentOptions& options)
+    : file_(&file),
+      durability_(options.durability),
+      log_(std::make_unique<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
+      recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)),
+      last_(file.serial().value) {
+    calls_.emplace(file);
+    snapshots_ = std::make_unique<Snapshots>(*this, options);
+    log_->on_pressure = [this] { snapshots_->ask(); };
+    log_->on_failure = [this] {
+        if (store::HeapFile* const heap = this->file()) heap->poison("writing the transaction log", "what was committed last may not be durable");
+    };
+}
+
+TransactionService::~TransactionService() = default;
+
+void TransactionService::join(store::HeapFile& file, const PersistentOptions& options) {
+    if (file.read_only()) return;
+    std::shared_ptr<TransactionService> made(new TransactionService(file, options));
+    file.join(made);
+    try {
+        made->recorder_->start();
+        made->snapshots_->start();
+    } catch (...) {
+        file.leave();
+        throw;
+    }
+}
+
+bool TransactionService::is_mine() const noexcept { return owner_.load(std::memory_order_relaxed) == this_thread(); }
+
+store::HeapFile& TransactionService::open_file() const {
+    store::HeapFile* const found = file();
+    if (found == nullptr) throw Error(errc::closed, "the heap was closed, and what its open transaction did was rolled back; open it again");
+    return *found;
+}
+
+// Begin
+
+void TransactionService::begin() {
+    {
+        store::HeapFile& file = open_file();
+        file.check_usable(false);
+        if (is_mine()) {
+            if (calls_->running()) throw Error(errc::scope_open, file.path(), "a procedure can't open a transaction: it is part of one itself");
+            ++depth_;
+            return;
+        }
+        if (ReadersHere::holds(*this)) {
+            throw Error(errc::scope_open, file.path(), "this thread has a ReadLock on the heap, and its transaction would wait for that lock for ever; end the lock first");
+        }
+    }
+    lock_.lock();
+    try {
+        store::HeapFile& file = open_file();
+        file.check_usable(false);
+        if (closing_) throw Error(errc::closed, file.path(), "the heap is being closed; open it again");
+        start_transaction(file);
+    } catch (...) {
+        lock_.unlock();
+        throw;
+    }
+}
+
+void TransactionService::start_transaction(store::HeapFile& file) {
+    bool waiting = false;
+    {
+        const std::lock_guard lock(lent_mutex_);
+        scope_ = lent_.begin(0);
+        waiting = lent_.has_queued();
+    }
+    try {
+        recorder_->begin_scope();
+    } catch (...) {
+        const std::lock_guard lock(lent_mutex_);
+        lent_.change(scope_, scope_, LentBlocks::Fate::open, LentBlocks::Fate::rolled_back);
+        throw;
+    }
+    depth_ = 1;
+    doomed_ = false;
+    owner_.store(this_thread(), std::memory_order_relaxed);
+    file.set_scope_serial(scope_);
+    if (waiting) apply_waiting_frees();
+}
+
+void TransactionService::apply_waiting_frees() noexcept {
+    const std::lock_guard lock(lent_mutex_);
+    lent_.apply([this](void* block) { file()->deallocate_durable(block); });
+}
+
+// Commit
+
+Serial TransactionService::commit() {
+    store::HeapFile& file = open_file();
+    file.check_usable(true);  // Error{forked}
+    TAIYEN_CHECK(is_mine());
+    if (depth_ > 1) {
+        --depth_;
+        if (doomed_) throw Error(errc::transaction_doomed, file.path(), "a transaction within this one was rolled back; all of it will be");
+        return {last_committed().value + 1};
+    }
+    const Serial serial = commit_outermost(file);
+    if (durability_ == Durability::sync && log_->durable() < serial) log_->wait_durable(serial);
+    return serial;
+}
+
+Serial TransactionService::commit_outermost(store::HeapFile& file) {
+    Serial serial = last_committed();
+    bool wants_snapshot = false;
+    try {
+        if (doomed_) throw Error(errc::transaction_doomed, file.path(), "a transaction within this one was rolled back, so all of it is");
+        file.check_usable(false);
+        cut_segment();
+        if (!segments_.empty()) {
+            refuse_foreign_pointers();
+            serial = {serial.value + 1};
+            const ByteCount extent = file.mapped_bytes();
+            if (make_redo() && keep_in_log(serial, extent)) {
+                wants_snapshot = record_needs_heap_;
+            } else {
+                snapshots_->save_here(serial, extent);
+            }
+            last_.store(serial.value, std::memory_order_release);
+        }
+    } catch (...) {
+        try {
+            for (const Segment& segment : segments_) recorder_->reserve_for(segment.changes);
+            take_back();
+        } catch (const std::exception& error) {
+            file.poison("rolling back a transaction that could not be committed", error.what());
+            end(false);
+        }
+        throw;
+    }
+    end(true);
+    if (wants_snapshot) snapshots_->ask();
+    return serial;
+}
+
+/// What happened since the last cut becomes a segment of its own.
+void TransactionService::cut_segment() {
+    if (recorder_->certainly_unchanged()) return;
+    segments_.emplace_back();
+    Segment& made = segments_.back();
+    std::swap(made.changes, spare_);
+    made.changes.clear();
+    try {
+        recorder_->cut(made.changes);
+    } catch (...) {
+        segments_.pop_back();
+        throw;
+    }
+    if (made.changes.empty()) {
+        std::swap(made.changes, spare_);
+        segments_.pop_back();
+    }
+}
+
+void TransactionService::refuse_foreign_pointers() const {
+    const heap::ForeignPointerScan scan(*file());
+    for (const Segment& segment : segments_) {
+        segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
+            if (entry.kind != change::EntryKind::bytes || entry.after.empty()) return;
+            const std::uint64_t from = round_down(entry.where.value, sizeof(std::uint64_t));
+            const std::uint64_t to = round_up(entry.where.value + entry.length, sizeof(std::uint64_t));
+            if (const auto found = scan.find({from}, to - from)) scan.refuse(*found);
+        });
+    }
+}
+
+bool TransactionService::make_redo() {
+    redo_.truncate(0);
+    ByteCount bytes = 0;
+    record_needs_heap_ = false;
+    for (const Segment& segment : segments_) {
+        record_needs_heap_ = record_needs_heap_ || !segment.call.empty();
+        bytes += segment.call.empty() ? segment.changes.size() : segment.call.size();
+        segment.changes.for_each(Direction::forward, [&](const Entry& entry) { record_needs_heap_ = record_needs_heap_ || txn::needs_heap(entry.kind); });
+    }
+    // A set holds the bytes before, too; the redo of one that is so much larger than the log can't be small enough.
+    if (bytes / 8 > log_->capacity()) return false;
+    if (segments_.size() == 1 && segments_.front().call.empty()) {
+        change::append_redo(segments_.front().changes, redo_);
+        return true;
+    }
+    ChangeSet all;
+    for (const Segment& segment : segments_) all.append(segment.call.empty() ? segment.changes : segment.call);
+    change::append_redo(all, redo_);
+    return true;
+}
+
+bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
+    if (!log_->fits(sizeof(layout::RecordHead) + redo_.size())) return false;
+    layout::RecordHead head{};
+    head.serial = serial.value;
+    head.extent = extent;
+    head.flags = record_needs_heap_ ? layout::record_needs_heap : 0;
+    head.redo_bytes = static_cast<std::uint32_t>(redo_.size());
+    const std::array<std::span<const std::byte>, 2> pieces{std::as_bytes(std::span(&head, 1)), redo_.bytes()};
+    if (!snapshots_->append(serial, pieces)) return false;
+    if (record_needs_heap_) needs_heap_.store(serial.value, std::memory_order_release);
+    return true;
+}
+
+// Rollback
+
+void TransactionService::rollback() noexcept {
+    store::HeapFile* const file = this->file();
+    if (file == nullptr || file->in_forked_child()) return;
+    TAIYEN_CHECK(is_mine());
+    if (depth_ > 1) {
+        --depth_;
+        doomed_ = true;
+        return;
+    }
+    take_back();
+}
+
+void TransactionService::take_back() noexcept {
+    recorder_->restore();
+    for (; !segments_.empty(); segments_.pop_back()) recorder_->apply(segments_.back().changes, Direction::backward);
+    end(false);
+}
+
+/// The outermost transaction is over.
+void TransactionService::end(bool kept) noexcept {
+    {
+        const std::lock_guard lock(lent_mutex_);
+        lent_.change(scope_, scope_, LentBlocks::Fate::open, kept ? LentBlocks::Fate::committed : LentBlocks::Fate::rolled_back);
+        kept ? lent_.kept() : lent_.taken_back();
+    }
+    if (!segments_.empty()) {
+        std::swap(spare_, segments_.front().changes);
+        if (spare_.size() > kept_bytes) spare_ = ChangeSet();
+        segments_.clear();
+    }
+    if (redo_.size() > kept_bytes) redo_ = change::ByteBuffer();
+    recorder_->end_scope();
+    file()->set_scope_serial(0);
+    depth_ = 0;
+    doomed_ = false;
+    owner_.store(nullptr, std::memory_order_relaxed);
+    lock_.unlock();
+}
+
+void TransactionService::touch(const void* address, ByteCount bytes) {
+    store::HeapFile& file = open_file();
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - file.ranges().durable;
+    if (offset > file.mapped_bytes() || bytes > file.mapped_bytes() - offset) {
+        throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
+    }
+    recorder_->touch({offset}, bytes);
+}
+
+void TransactionService::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
+    store::HeapFile& file = open_file();
+    const std::size_t segments = segments_.size();
+    cut_segment();
+    if (segments_.size() != segments) recorder_->reserve_for(segments_.back().changes);
+    segments_.reserve(segments_.size() + 1);
+    Segment made;
+    calls_->call(*recorder_, file.mapped_bytes(), name, signature, arguments, made.changes, made.call);
+    if (!made.changes.empty()) segments_.push_back(std::move(made));
+}
+
+void TransactionService::about_to_write(HeapOffset offset, ByteCount length) {
+    if (file() == nullptr) return;
+    calls_->engine_writes();
+    recorder_->about_to_write(offset, length);
+}
+
+void TransactionService::check_change() const {
+    if (!is_mine()) {
+        throw Error(errc::no_transaction, open_file().path(), "a transactional heap is changed within a transaction of the thread only; open a Transaction first");
+    }
+}
+
+// Readers
+
+bool TransactionService::lock_shared() {
+    store::HeapFile& heap = open_file();
+    heap.check_usable(true);
+    if (is_mine() || ReadersHere::add_inner(*this)) return false;
+    ReadersHere::require_room();
+    lock_.lock_shared();
+    try {
+        open_file().check_usable(true);
+    } catch (...) {
+        lock_.unlock_shared();
+        throw;
+    }
+    ReadersHere::add(*this);
+    return true;
+}
+
+void TransactionService::unlock_shared() noexcept {
+    if (ReadersHere::remove(*this)) lock_.unlock_shared();
+}
+
+// Durability
+
+Serial TransactionService::last_durable() const { return std::max(log_->durable(), open_file().serial()); }
+
+void TransactionService::wait_durable(Serial serial) {
+    store::HeapFile& file = open_file();
+    file.check_usable(true);
+    if (serial > last_committed()) {
+        throw Error(errc::invalid_argument, file.path(), "no transaction " + std::to_string(serial.value) + " was committed yet, the last one was " + std::to_string(last_committed().value));
+    }
+    log_->wait_durable(serial);
+}
+
+bool TransactionService::save_itself() {
+    store::HeapFile& file = open_file();
+    if (is_mine() || ReadersHere::holds(*this)) {
+        throw Error(errc::scope_open, file.path(), "this thread has a transaction or a ReadLock on the heap; end it before saving");
+    }
+    snapshots_->wait_for(last_committed());
+    return true;
+}
+
+void TransactionService::rebuild() {
+    if (is_mine() || ReadersHere::holds(*this)) {
+        throw Error(errc::scope_open, open_file().path(), "this thread has a transaction or a ReadLock on the heap; end it before rebuilding");
+    }
+    const std::lock_guard writer(lock_);
+    store::HeapFile& file = open_file();
+    file.check_usable(false);
+    log_->wait_durable(log_->appended());
+    const auto saves = snapshots_->exclude();
+    recorder_->stop();
+    try {
+        file.drop_private();
+        const auto replay = store::make_log_replay(log_->file().path(), file.ranges().durable_bytes, file.serial());
+        if (replay->last() < last_committed()) {
+            log::Ring::scan(log_->file(), log_->identity(), file.log_start(), [&](const log::Record& group) {
+                replay->apply(group, file);
+                return replay->last() < last_committed();
+            });
+        }
+        if (replay->last() != last_committed()) throw Error(errc::corrupt, log_->file().path(), "the log lacks transactions that were acknowledged; restore the heap's files from a copy");
+        file.engine().forget({0}, file.ranges().durable_bytes);
+        recorder_.reset();
+        recorder_ = change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray);
+        recorder_->start();
+    } catch (const std::exception& error) {
+        file.poison("rebuilding the heap from its files and its log", error.what());
+        throw;
+    }
+}
+
+// The heap's life
+
+/// Forgets what the recorder has seen since the last cut. Requires: nobody has a transaction open.
+void TransactionService::drop_cut() noexcept {
+    try {
+        spare_.clear();
+        recorder_->cut(spare_);
+    } catch (const std::exception&) {
+        // More than is true gets into the next transaction, but nothing is lost.
+    }
+}
+
+void TransactionService::about_to_repair(PageNumber page) {
+    recorder_->touch(offset_of(page), page_bytes);
+    repaired_ = true;
+}
+
+void TransactionService::saved() noexcept {
+    if (std::exchange(repaired_, false)) drop_cut();
+}
+
+/// Everything committed gets into the files. The caller holds the writer lock, and nobody has a transaction open.
+void TransactionService::save_everything(store::HeapFile& file) {
+    bool waiting = false;
+    {
+        const std::lock_guard lock(lent_mutex_);
+        waiting = lent_.has_queued();
+    }
+    if (waiting) {  // the blocks would be lost with this process
+        lock_.unlock();
+        try {
+            begin();
+            commit();
+        } catch (...) {
+            lock_.lock();
+            throw;
+        }
+        lock_.lock();
+    }
+    snapshots_->save_all();
+    closing_ = true;
+    (void)file;
+}
+
+void TransactionService::before_close() {
+    if (is_mine() || ReadersHere::holds(*this)) {
+        throw Error(errc::scope_open, open_file().path(), "this thread has a transaction or a ReadLock on the heap; end it before closing");
+    }
+    const std::lock_guard writer(lock_);
+    store::HeapFile& file = open_file();
+    if (!file.is_poisoned()) save_everything(file);
+}
+
+void TransactionService::before_abandon() noexcept {
+    store::HeapFile* const file = this->file();
+    if (file == nullptr || file->in_forked_child()) return;
+    if (is_mine()) {
+        depth_ = 1;
+        rollback();
+    }
+    if (closing_ || file->is_poisoned() || ReadersHere::holds(*this)) return;
+    const std::lock_guard writer(lock_);
+    try {
+        save_everything(*file);
+    } catch (const Error& error) {
+        report({static_cast<errc>(error.code().value()), nullptr, error.what()});
+    } catch (const std::exception& error) {
+        report({errc::io_error, nullptr, error.what()});
+    }
+}
+
+void TransactionService::left() noexcept {
+    store::HeapFile& file = *this->file();
+    if (file.in_forked_child()) {
+        // Neither the span nor the threads are here, and the locks are as the parent had them.
+        (void)recorder_.release();
+        (void)log_.release();
+        (void)snapshots_.release();
+        file_.store(nullptr, std::memory_order_release);
+        return;
+    }
+    snapshots_->stop();
+    log_->stop();
+    const bool reads = ReadersHere::holds(*this);
+    if (reads) {
+        (void)new std::shared_ptr<TransactionService>(shared_from_this());  // its ReadLock will come back to us
+    } else {
+        lock_.lock();
+    }
+    recorder_->stop();
+    file.set_scope_serial(0);
+    file_.store(nullptr, std::memory_order_release);
+    if (!reads) lock_.unlock();
+}
+
+bool TransactionService::free_lent(void* block, std::uint32_t scope) noexcept {
+    store::HeapFile* const file = this->file();
+    if (file == nullptr || file->in_forked_child()) return true;
+    {
+        const std::lock_guard lock(lent_mutex_);
+        const LentBlocks::Fate fate = lent_.fate(scope);
+        if (fate == LentBlocks::Fate::rolled_back) return true;
+        if (fate != LentBlocks::Fate::open || scope == 0 || !is_mine()) {
+            try {
+                lent_.queue(block, scope);
+            } catch (const std::bad_alloc&) {
+                // The block stays allocated: a leak, but nobody's data.
+            }
+            return true;
+        }
+    }
+    return file->deallocate_durable(block);
+}
+
+bool TransactionService::lent_came_back(std::uint32_t scope) const noexcept {
+    const std::lock_guard lock(lent_mutex_);
+    return lent_.fate(scope) == LentBlocks::Fate::rolled_back;
+}
+
+}  // namespace taiyen::txn

@@ -1,0 +1,142 @@
+#pragma once
+/// TransactionService: transactions, readers and the log of one open heap. It owns the recorder and the log, takes part in the heap's life, and outlives the heap as long as
+/// a transaction holds it.
+///
+/// (I1) Whoever changes the span holds the writer lock; serials are given, and records appended, under it: the log's order is the order in which transactions ran.
+/// (I2) `rollback` allocates nothing and calls nobody's code: what it needs was reserved when pages opened, or by the cut that it takes back.
+/// (I3) A file never claims a serial whose bytes it doesn't hold: a save gets the end of a durable group, or is made under the writer lock.
+/// (I4) The log's room is given back only behind a save whose header is durable.
+/// (I5) Who waits for room in the log never holds what the snapshot needs that makes the room: it saves itself where the snapshot would need the writer lock.
+/// Lock order: README.md. Thread rule: safe; begin, commit and rollback of one transaction belong to one thread.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <taiyen/base/error.hpp>
+#include <taiyen/store/options.hpp>
+
+#include "change/byte_buffer.hpp"
+#include "change/lent_blocks.hpp"
+#include "change/procedure_calls.hpp"
+#include "change/recorder.hpp"
+#include "log/group_log.hpp"
+#include "store/heap_file.hpp"
+#include "txn/phase_fair_lock.hpp"
+
+namespace taiyen::txn {
+
+class Snapshots;
+
+class TransactionService final : public store::SnapshotParticipant, public heap::WriteObserver, public std::enable_shared_from_this<TransactionService> {
+public:
+    /// Joins a heap that was opened as transactional: capture begins, the log is taken over. A reader's heap gets none. Throws: Error{not_instrumented | …}, std::bad_alloc, HeapFull.
+    static void join(store::HeapFile& file, const PersistentOptions& options);
+    /// Null: a reader's heap, or a closed one. Requires: the heap was opened as transactional.
+    static TransactionService* of(const store::HeapFile& file) noexcept { return static_cast<TransactionService*>(file.participant()); }
+    ~TransactionService() override;
+
+    // Transactions.
+    void begin();
+    /// Ends the innermost transaction. Throws: it was rolled back (an outermost one), or the outer one is doomed; Error{poisoned} after the log failed.
+    Serial commit();
+    void rollback() noexcept;
+    /// Of this thread; 0: it has none.
+    std::size_t depth() const noexcept { return is_mine() ? depth_ : 0; }
+    bool in_call() const noexcept { return calls_ && calls_->running(); }
+    void touch(const void* address, ByteCount bytes);
+    void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments);
+    /// Null: the heap is gone.
+    store::HeapFile* file() const noexcept { return file_.load(std::memory_order_acquire); }
+
+    // Readers.
+    /// False: there is nothing to unlock, this thread is in a transaction or reads already. Throws: Error{closed | poisoned | forked}.
+    bool lock_shared();
+    void unlock_shared() noexcept;
+    Serial last_committed() const noexcept { return {last_.load(std::memory_order_acquire)}; }
+
+    // Durability.
+    Serial last_durable() const;
+    void wait_durable(Serial serial);
+    void rebuild();
+
+    // store::SnapshotParticipant
+    heap::WriteObserver* observer() override { return this; }
+    bool save_itself() override;
+    void check_change() const override;
+    void before_save() override {}
+    void saved() noexcept override;
+    void extended(ByteCount from, ByteCount to) override { recorder_->extended(from, to); }
+    void about_to_repair(PageNumber page) override;
+    void before_close() override;
+    void before_abandon() noexcept override;
+    void left() noexcept override;
+    bool free_lent(void* block, std::uint32_t scope) noexcept override;
+    bool lent_came_back(std::uint32_t scope) const noexcept override;
+
+    // heap::WriteObserver
+    void about_to_write(HeapOffset offset, ByteCount length) override;
+
+private:
+    friend class Snapshots;
+    /// What is used again keeps no more memory than this.
+    static constexpr ByteCount kept_bytes = ByteCount{1} << 20U;
+
+    TransactionService(store::HeapFile& file, const PersistentOptions& options);
+
+    /// What the open transaction has done, cut where a procedure was called.
+    struct Segment {
+        change::ChangeSet changes;
+        change::ChangeSet call;  ///< not empty: what the log says instead of the changes
+    };
+
+    bool is_mine() const noexcept;
+    store::HeapFile& open_file() const;
+    void start_transaction(store::HeapFile& file);
+    void cut_segment();
+    void refuse_foreign_pointers() const;
+    /// The redo of all segments into `redo_`; false: it would be larger than the log can take. Throws: std::bad_alloc.
+    bool make_redo();
+    Serial commit_outermost(store::HeapFile& file);
+    /// False: it doesn't fit, or the room can't be made meanwhile.
+    bool keep_in_log(Serial serial, ByteCount extent);
+    void take_back() noexcept;
+    void end(bool kept) noexcept;
+    void drop_cut() noexcept;
+    void save_everything(store::HeapFile& file);
+    void apply_waiting_frees() noexcept;
+
+    std::atomic<store::HeapFile*> file_;  ///< null: the heap is gone; changes under the writer lock only
+    const Durability durability_;
+    std::unique_ptr<log::GroupLog> log_;
+    std::unique_ptr<change::Recorder> recorder_;
+    std::optional<change::ProcedureCalls> calls_;
+
+    PhaseFairLock lock_;
+    std::atomic<const void*> owner_{nullptr};  ///< this_thread() of the thread that holds the writer lock for a transaction
+    std::atomic<std::uint64_t> last_;          ///< newest committed serial
+    std::atomic<std::uint64_t> needs_heap_{0}; ///< newest serial whose record can't be patched into pages
+
+    // Of the thread that holds the writer lock:
+    std::size_t depth_ = 0;
+    bool doomed_ = false;
+    bool repaired_ = false;
+    bool closing_ = false;
+    std::uint32_t scope_ = 0;
+    std::vector<Segment> segments_;
+    change::ChangeSet spare_;  ///< its memory is used again
+    change::ByteBuffer redo_;
+    bool record_needs_heap_ = false;
+
+    mutable std::mutex lent_mutex_;
+    change::LentBlocks lent_;
+
+    std::unique_ptr<Snapshots> snapshots_;
+};
+
+}  // namespace taiyen::txn
