@@ -57,6 +57,7 @@ void PhaseFairLock::unlock() noexcept {
     const std::uint32_t before = readers_before_;
     const std::uint32_t readers = readers_in_.fetch_and(~writer_bits, std::memory_order_seq_cst) & ~writer_bits;
     if (readers != before) wake_all(readers_in_);
+    tickets_done_.store(ticket + 1, std::memory_order_release);
     std::atomic<std::uint32_t>& turn = seats_[(ticket + 1) % seats].turn;
     turn.store(ticket + 1, std::memory_order_seq_cst);
     if (tickets_.load(std::memory_order_seq_cst) != ticket + 1) wake_all(turn);

@@ -34,6 +34,8 @@ public:
 
     /// Whether a writer holds the lock or waits for readers to leave: for tests and statistics.
     bool writer_is_there() const noexcept { return (readers_in_.load(std::memory_order_acquire) & writer_bits) != 0; }
+    /// How many writers hold it or wait for it.
+    std::uint32_t writers() const noexcept { return tickets_.load(std::memory_order_acquire) - tickets_done_.load(std::memory_order_acquire); }
 
 private:
     static constexpr std::uint32_t one_reader = 1U << 8U;
@@ -49,6 +51,7 @@ private:
     alignas(64) std::atomic<std::uint32_t> readers_out_{0};  ///< readers that have gone
     alignas(64) std::atomic<std::uint32_t> awaited_{0};      ///< the count of readers gone for which a writer sleeps
     alignas(64) std::atomic<std::uint32_t> tickets_{0};      ///< the next writer's
+    std::atomic<std::uint32_t> tickets_done_{0};
     // Of the writer that holds the lock:
     std::uint32_t ticket_ = 0;
     std::uint32_t readers_before_ = 0;  ///< readers that had come before it
