@@ -125,15 +125,15 @@ int run(const bench::Options& options) {
     Contenders stores;
     const std::string only = options.text("--only");
     const auto wanted = [&](const char* name) { return only.empty() || only == name; };
-    if (wanted("pages")) stores.add(bench::make_taiyen(setup("pages"), bench::Container::map, pages));
-    if (wanted("stores")) stores.add(bench::make_taiyen_stores(setup("stores"), bench::Container::map, pages));
-    if (wanted("declared")) stores.add(bench::make_taiyen(setup("declared"), bench::Container::map, declared));
-    if (wanted("lmdb")) stores.add(bench::make_lmdb(setup("lmdb")));
-    if (wanted("sqlite")) stores.add(bench::make_sqlite(setup("sqlite")));
-    if (wanted("rocksdb")) stores.add(bench::make_rocksdb(setup("rocksdb")));
-    if (wanted("sqlite-defaults")) stores.add(bench::make_sqlite(setup("sqlite-defaults", bench::Settings::defaults)));
-    if (wanted("rocksdb-defaults")) stores.add(bench::make_rocksdb(setup("rocksdb-defaults", bench::Settings::defaults)));
-    if (wanted("pmemobj")) stores.add(bench::make_pmemobj(setup("pmemobj")));
+    if (wanted("pages")) stores.add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("pages"), bench::Container::map, pages); }));
+    if (wanted("stores")) stores.add(bench::make_if_possible("taiyen_stores", [&] { return bench::make_taiyen_stores(setup("stores"), bench::Container::map, pages); }));
+    if (wanted("declared")) stores.add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared"), bench::Container::map, declared); }));
+    if (wanted("lmdb")) stores.add(bench::make_if_possible("lmdb", [&] { return bench::make_lmdb(setup("lmdb")); }));
+    if (wanted("sqlite")) stores.add(bench::make_if_possible("sqlite", [&] { return bench::make_sqlite(setup("sqlite")); }));
+    if (wanted("rocksdb")) stores.add(bench::make_if_possible("rocksdb", [&] { return bench::make_rocksdb(setup("rocksdb")); }));
+    if (wanted("sqlite-defaults")) stores.add(bench::make_if_possible("sqlite", [&] { return bench::make_sqlite(setup("sqlite-defaults", bench::Settings::defaults)); }));
+    if (wanted("rocksdb-defaults")) stores.add(bench::make_if_possible("rocksdb", [&] { return bench::make_rocksdb(setup("rocksdb-defaults", bench::Settings::defaults)); }));
+    if (wanted("pmemobj")) stores.add(bench::make_if_possible("pmemobj", [&] { return bench::make_pmemobj(setup("pmemobj")); }));
     bench::print_contenders(stores.list());
     for (const auto& store : stores.all) {
         if (auto* const heap = dynamic_cast<bench::HeapKeyValues*>(store.get())) {

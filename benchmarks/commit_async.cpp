@@ -97,13 +97,13 @@ int run(const bench::Options& options) {
     const auto add = [&](std::unique_ptr<bench::KeyValues> one) {
         if (one != nullptr) stores.push_back(std::move(one));
     };
-    if (wanted("lmdb")) add(bench::make_lmdb(setup("lmdb")));
+    if (wanted("lmdb")) add(bench::make_if_possible("lmdb", [&] { return bench::make_lmdb(setup("lmdb")); }));
     const std::size_t first_of_taiyen = stores.size();
-    if (wanted("stores")) add(bench::make_taiyen_stores(setup("stores-unordered"), bench::Container::unordered_map, pages));
-    if (wanted("stores")) add(bench::make_taiyen_stores(setup("stores-map"), bench::Container::map, pages));
-    if (wanted("declared")) add(bench::make_taiyen(setup("declared-unordered"), bench::Container::unordered_map, declared));
-    if (wanted("declared")) add(bench::make_taiyen(setup("declared-map"), bench::Container::map, declared));
-    if (wanted("pages")) hashed_pages = bench::make_taiyen(setup("pages-unordered"), bench::Container::unordered_map, pages);
+    if (wanted("stores")) add(bench::make_if_possible("taiyen_stores", [&] { return bench::make_taiyen_stores(setup("stores-unordered"), bench::Container::unordered_map, pages); }));
+    if (wanted("stores")) add(bench::make_if_possible("taiyen_stores", [&] { return bench::make_taiyen_stores(setup("stores-map"), bench::Container::map, pages); }));
+    if (wanted("declared")) add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared-unordered"), bench::Container::unordered_map, declared); }));
+    if (wanted("declared")) add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared-map"), bench::Container::map, declared); }));
+    if (wanted("pages")) hashed_pages = bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("pages-unordered"), bench::Container::unordered_map, pages); });
     std::vector<const bench::KeyValues*> list;
     for (const auto& store : stores) list.push_back(store.get());
     list.push_back(hashed_pages.get());

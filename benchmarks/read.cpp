@@ -64,12 +64,12 @@ int run(const bench::Options& options) {
     const auto add = [&](std::unique_ptr<bench::KeyValues> one) {
         if (one != nullptr) stores.push_back(std::move(one));
     };
-    add(bench::make_lmdb(setup("lmdb")));
+    add(bench::make_if_possible("lmdb", [&] { return bench::make_lmdb(setup("lmdb")); }));
     const bool compared = !stores.empty();
-    add(bench::make_taiyen(setup("unordered"), bench::Container::unordered_map, heap));
-    add(bench::make_taiyen(setup("map"), bench::Container::map, heap));
+    add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("unordered"), bench::Container::unordered_map, heap); }));
+    add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("map"), bench::Container::map, heap); }));
     const std::size_t synchronous = stores.size();
-    add(bench::make_taiyen(setup("unordered-async", bench::Commit::async), bench::Container::unordered_map, heap));
+    add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("unordered-async", bench::Commit::async), bench::Container::unordered_map, heap); }));
     std::vector<const bench::KeyValues*> list;
     for (const auto& store : stores) list.push_back(store.get());
     bench::print_contenders(list);

@@ -113,6 +113,17 @@ std::unique_ptr<HeapKeyValues> make_taiyen(const Setup& setup, Container contain
 /// The same in code that announces its stores, with Capture::stores.
 std::unique_ptr<HeapKeyValues> make_taiyen_stores(const Setup& setup, Container container, const taiyen::PersistentOptions& options);
 
+/// What `make` makes; null, and a line saying why, if it fails: the others run without it.
+template <class Make>
+auto make_if_possible(const std::string& name, Make&& make) -> decltype(make()) {
+    try {
+        return make();
+    } catch (const std::exception& error) {
+        std::printf("%s: not measured: %s\n", name.c_str(), error.what());
+        return nullptr;
+    }
+}
+
 /// A line for each contender with its settings, and one for each peer that this program was built without.
 void print_contenders(const std::vector<const KeyValues*>& contenders);
 
