@@ -368,7 +368,6 @@ void PageRecorder::apply(const ChangeSetView& changes, Direction direction) noex
     // The engine reads its super block again: not before all of it is in place.
     for_each_written([&](const Entry& entry) { core_.engine().forget(entry.where, entry.length); });
     if (shadow_) shadow_->follow(changes, direction);
-    if (open_.count() > first_uses_max) close_unused();
 }
 
 // Closing

@@ -203,16 +203,13 @@ void ProcedureCalls::require_result(ByteCount mapped, const StoredCall& call, Di
 
 void ProcedureCalls::repeat(Recorder& recorder, ByteCount mapped, const StoredCall& call, Direction direction, ChangeSet& changes) {
     require_pages(mapped, call, direction);
-    recorder.begin_scope();
     try {
         run(direction == Direction::backward ? call.procedure->inverse : call.procedure->forward, call.arguments);
         recorder.cut(changes);
     } catch (...) {
         recorder.restore();
-        recorder.end_scope();
         throw;
     }
-    recorder.end_scope();
     recorder.reserve_for(changes);
     require_result(mapped, call, direction);
     for (const CallRun& changed : changed_pages(changes)) {

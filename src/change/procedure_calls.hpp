@@ -47,13 +47,13 @@ public:
     /// The engine is about to write; the owner of its observer says so.
     void engine_writes() noexcept { engine_wrote_ = true; }
 
-    /// A call by the program. Requires: everything before it was cut. Afterwards it is cut, too: `changes` is what it changed, with memory reserved for taking it back; `call` the entry that may be stored
+    /// A call by the program. Requires: a scope of the recorder is open, and everything before the call was cut. Afterwards it is cut, too: `changes` is what it changed, with memory reserved for taking it back; `call` the entry that may be stored
     /// instead: empty if the bytes are the shorter story, or the engine wrote. [0, mapped) of the span is usable.
     /// Throws: Error{scope_open (within a procedure) | missing_procedure | type_mismatch}, and what the procedure throws.
     void call(Recorder& recorder, ByteCount mapped, std::string_view name, const std::string& signature, std::span<const std::byte> arguments, ChangeSet& changes, ChangeSet& call);
 
     StoredCall stored(const Entry& entry) const { return stored_call(entry, core_.ranges().durable_bytes, core_.path()); }
-    /// Forward: once more; backward: the inverse. Under capture, in a scope of the recorder's own. Requires: everything before it was cut.
+    /// Forward: once more; backward: the inverse. Requires: a scope of the recorder is open, and everything before the call was cut.
     /// Throws: Error{history_conflict}, and what the procedure throws.
     void repeat(Recorder& recorder, ByteCount mapped, const StoredCall& call, Direction direction, ChangeSet& changes);
     /// Forward, where nothing captures: a log is replayed, and whoever replays throws the memory away if this throws. Throws: as `repeat`.

@@ -202,6 +202,11 @@ bool UndoService::move(Direction direction) {
     const bool back = direction == Direction::backward;
     const UndoHistory::Cursor before = history_->cursor();
     const StepView step = *on_history([&] { return back ? history_->to_undo() : history_->to_redo(); });
+    recorder_->begin_scope();  // to the recorder a step that is applied is a scope: what it needs stays open, and the rest ages
+    struct End {
+        change::Recorder& recorder;
+        ~End() { recorder.end_scope(); }
+    } const end{*recorder_};
     on_history([&] { back ? history_->step_back(step) : history_->step_forward(step); });
     try {
         apply_step(step, direction);

@@ -65,6 +65,14 @@ struct CallsFixture {
         recorder.end_scope();
         return made;
     }
+    void repeat(const ChangeSet& call, Direction direction, ChangeSet& changes) {
+        recorder.begin_scope();
+        struct End {
+            Recorder& recorder;
+            ~End() { recorder.end_scope(); }
+        } end{recorder};
+        calls.repeat(recorder, mapped, stored(call), direction, changes);
+    }
     StoredCall stored(const ChangeSet& call) {
         std::optional<StoredCall> found;
         call.for_each(Direction::forward, [&](const Entry& entry) { found = calls.stored(entry); });
@@ -89,10 +97,10 @@ BOOST_AUTO_TEST_CASE(a_call_is_shorter_than_what_it_changed_and_is_taken_back_an
     BOOST_TEST(made.call.size() < 1024U);
     BOOST_TEST(made.changes.size() >= 2 * 40'000U);
     ChangeSet changes;
-    calls.repeat(recorder, mapped, stored(made.call), Direction::backward, changes);
+    repeat(made.call, Direction::backward, changes);
     BOOST_TEST((core.image() == before));
     changes.clear();
-    calls.repeat(recorder, mapped, stored(made.call), Direction::forward, changes);
+    repeat(made.call, Direction::forward, changes);
     BOOST_TEST((core.image() == after));
 }
 
@@ -111,7 +119,7 @@ BOOST_AUTO_TEST_CASE(a_procedure_that_gives_other_bytes_the_second_time_is_refus
     recorder.apply(made.changes, Direction::backward);
     const std::vector<std::byte> before = core.image();
     ChangeSet changes;
-    BOOST_TEST((code_of([&] { calls.repeat(recorder, mapped, stored(made.call), Direction::forward, changes); }) == errc::history_conflict));
+    BOOST_TEST((code_of([&] { repeat(made.call, Direction::forward, changes); }) == errc::history_conflict));
     recorder.apply(changes, Direction::backward);
     BOOST_TEST((core.image() == before));
     recorder.stop();

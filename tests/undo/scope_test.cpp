@@ -7,7 +7,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "store/heap_access.hpp"
 #include "undo/undo_fixture.hpp"
+#include "undo/undo_service.hpp"
 
 namespace {
 
@@ -53,6 +55,25 @@ BOOST_AUTO_TEST_CASE(a_scope_left_by_an_exception_never_ran) {
     BOOST_CHECK_THROW(edit(), Changed);
     BOOST_TEST(values() == Values{1});
     BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(undo_and_redo_keep_no_more_pages_open_than_scopes_do) {
+    // Each step changes a page of its own.
+    constexpr int steps = 600;
+    constexpr std::uint64_t open_max = 300;  // what stays idle, what a step changes, and the pages of the engine
+    heap->attach_undo();
+    auto* const block = static_cast<std::byte*>(heap->allocate(steps * page_bytes));
+    const auto& recorder = taiyen::undo::UndoService::find(HeapAccess::file(*heap))->recorder();
+    for (int i = 0; i < steps; ++i) {
+        UndoScope scope(*heap, "step");
+        block[static_cast<std::size_t>(i) * page_bytes] = std::byte{1};
+        scope.commit();
+    }
+    BOOST_TEST(recorder.counters().pages_hot < open_max);
+    for (int i = 0; i < steps; ++i) BOOST_REQUIRE(heap->undo());
+    BOOST_TEST(recorder.counters().pages_hot < open_max);
+    for (int i = 0; i < steps; ++i) BOOST_REQUIRE(heap->redo());
+    BOOST_TEST(recorder.counters().pages_hot < open_max);
 }
 
 BOOST_AUTO_TEST_CASE(a_scope_inside_a_destructor_that_runs_during_an_exception_is_kept) {
