@@ -32,6 +32,10 @@ enum class Bug {
     clean_before_checkpoint,       ///< close: the header says clean before the pages are in the files
     remove_ring_before_clean,      ///< close: the journal is removed before the header says clean
     skip_table_write,              ///< checkpoint: the checksum table is not written
+    same_epoch_after_replay,       ///< recovery of a transaction log goes on in the epoch that it replayed
+    install_before_staged_header,  ///< large save without a data file: the pages reach the heap before the header that speaks of the stage
+    log_named_before_complete,     ///< attaching a transaction log: the header names it before it is complete and durable
+    clean_despite_log,             ///< close: the header says clean although the log holds more than the files
     replay_first_record_only,      ///< recovery stops after one record
     detach_in_memory_only,         ///< opening without the lost data file: the header goes on naming it
     drop_implicit_step,            ///< undo: what was stored outside scopes becomes no step

@@ -1,4 +1,4 @@
-// Making heap files: creating a heap, attaching a data file, making the journal of an opening.
+// Making heap files: creating a heap, attaching a data file or a transaction log, making the journal of an opening.
 //
 // Files are built without a name, complete and synced, the backing file last; so a killed creation leaves either nothing that counts or the empty heap.
 
@@ -14,6 +14,9 @@
 
 namespace taiyen::store {
 namespace {
+
+constexpr ByteCount log_capacity_min = 64_KiB;
+constexpr ByteCount log_capacity_max = 512_GiB;
 
 /// The span of a heap being formatted: anonymous memory inside the range that was reserved for it.
 class FormatHost final : public heap::SpanHost {
@@ -101,9 +104,9 @@ void clear_orphan_data(io::Storage& storage, const std::filesystem::path& path) 
     });
 }
 
-/// `heap`: a leftover of an earlier opening of this heap is removed too; its header says that it was closed cleanly.
-void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) {
-    clear_orphan(storage, path, "the heap's journal", [&](const io::File& file) {
+/// `heap`: a leftover of an earlier opening of this heap is removed too; its header says that nothing in it counts.
+void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& path, const char* place, const Uuid& heap) {
+    clear_orphan(storage, path, place, [&](const io::File& file) {
         try {
             const log::RingIdentity identity = log::Ring::read_identity(file);
             return identity.is_new || identity.heap == heap;
@@ -115,6 +118,11 @@ void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& pat
         }
     });
 }
+
+void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) { clear_orphan_ring(storage, path, "the heap's journal", heap); }
+void clear_orphan_log(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) { clear_orphan_ring(storage, path, "the heap's transaction log", heap); }
+
+log::RingStart fresh_start() { return {{random_u64()}, 0, 1, random_u64()}; }
 
 void lock_new(io::File& file) {
     if (!file.try_lock(io::Lock::exclusive)) {
@@ -160,6 +168,16 @@ void check_paths(const HeapPaths& paths) {
     if (data == paths.backing.lexically_normal() || data == paths.journal.lexically_normal()) {
         throw Error(errc::invalid_argument, paths.data, "the data file can't be the heap itself or its journal; name another file");
     }
+    const auto log = paths.log.lexically_normal();
+    if (log == paths.backing.lexically_normal() || log == paths.journal.lexically_normal() || log == data) {
+        throw Error(errc::invalid_argument, paths.log, "the transaction log can't be the heap itself, its data file or its journal; name another file");
+    }
+}
+
+void check_log_capacity(ByteCount capacity, const std::filesystem::path& path) {
+    if (capacity < log_capacity_min || capacity > log_capacity_max) {
+        throw Error(errc::invalid_argument, path, "the capacity of a transaction log must be between 64 KiB and 512 GiB, not " + std::to_string(capacity) + " bytes");
+    }
 }
 
 void check_options(const PersistentOptions& options, const std::filesystem::path& path) {
@@ -176,12 +194,20 @@ void check_options(const PersistentOptions& options, const std::filesystem::path
 
 std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning) {
     check_options(options, paths.backing);
+    const bool with_log = kind == HeapKind::transactional;
+    const std::filesystem::path& ring_path = with_log ? paths.log : paths.journal;
+    if (with_log) {
+        check_log_capacity(options.log_capacity, paths.log);
+    }
     if (const auto there = storage.find(paths.backing)) {
         throw Error(there->kind == io::FileKind::regular ? errc::already_exists : errc::not_a_regular_file, paths.backing,
                     "something of that name exists; open it, or choose another name");
     }
     clear_orphan_data(storage, paths.data);
     clear_orphan_journal(storage, paths.journal, {});
+    if (with_log) {
+        clear_orphan_log(storage, paths.log, {});
+    }
 
     Header header;
     header.heap = random_uuid();
@@ -189,11 +215,15 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     header.capacity = round_up(options.capacity, page_bytes);
     vm::Reservation reservation = reserve_somewhere(options.address, header.capacity, header.heap);
     header.base = reservation.address();
-    header.ring_kind = RingKind::journal;
+    header.ring_kind = with_log ? RingKind::log : RingKind::journal;
     header.ring = random_uuid();
-    header.ring_capacity = tuning.journal_bytes;
-    header.ring_start = {{random_u64()}, 0, 1, random_u64()};
-    const bool with_data = kind == HeapKind::snapshot;
+    header.ring_capacity = with_log ? round_up(options.log_capacity, page_bytes) : tuning.journal_bytes;
+    header.ring_start = fresh_start();
+    if (with_log) {
+        header.log = header.ring;
+        header.log_capacity = header.ring_capacity;
+    }
+    const bool with_data = kind == HeapKind::snapshot || (with_log && !options.data_file.empty());
     if (with_data) {
         header.data = random_uuid();
     }
@@ -232,7 +262,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     }
     log::RingIdentity identity = header.ring_identity();
     identity.is_new = true;
-    files.ring = storage.create_unnamed(io::directory_of(paths.journal));
+    files.ring = storage.create_unnamed(io::directory_of(ring_path));
     lock_new(*files.ring);
     log::Ring::format(*files.ring, identity);
     files.backing.emplace(build(paths.backing, header));
@@ -266,12 +296,12 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
         if (with_data) {
             publish(heap->data_->file(), paths.data);
         }
-        publish(*heap->ring_file_, paths.journal);
+        publish(*heap->ring_file_, ring_path);
         if (!planted(Bug::skip_directory_sync)) {
             if (with_data) {
                 storage.sync_directory(io::directory_of(paths.data));
             }
-            storage.sync_directory(io::directory_of(paths.journal));
+            storage.sync_directory(io::directory_of(ring_path));
         }
         if (!planted(Bug::publish_backing_first)) {
             publish(heap->backing_->file(), paths.backing);
@@ -292,7 +322,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     vm::Reservation reservation;
     heap::CoreRanges ranges;
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
-    OpenFiles files = open_files(storage, paths, read_only, options.detach_data_file, [&](const Header& header) {
+    OpenFiles files = open_files(storage, paths, read_only, options.detach_data_file, tuning.log_replay, [&](const Header& header) {
         ranges = heap::CoreRanges::at(header.base, header.capacity);
         try {
             reservation = vm::Reservation(header.base, heap::CoreRanges::total_bytes(header.capacity));
@@ -301,7 +331,11 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
                         "the heap's address is taken: " + std::string(error.what()) + "; close what is mapped there, or open the heap in a process of its own");
         }
     });
+    const std::optional<LogTail> tail = files.tail;
     std::shared_ptr<HeapFile> heap(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), read_only));
+    if (tail) {
+        heap->replay_log(*tail);
+    }
     if (!read_only) {
         heap->begin_writing();
     }
@@ -311,7 +345,8 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
 std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options,
                                          const Tuning& tuning) {
     const auto beside = [&](const char* suffix) { return std::filesystem::path(path.string() + suffix); };
-    const HeapPaths paths{path, options.data_file.empty() ? beside(".data") : options.data_file, beside(".journal")};
+    const HeapPaths paths{path, options.data_file.empty() ? beside(".data") : options.data_file, beside(".journal"),
+                          options.log_file.empty() ? beside(".log") : options.log_file};
     check_paths(paths);
     switch (mode) {
         case OpenMode::create_only: return create(storage, paths, kind, options, tuning);
@@ -333,27 +368,88 @@ std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesy
 
 void HeapFile::begin_writing() {
     durable_step("opening for writing", [&] {
-        if (kind_ == HeapKind::snapshot && !data_) {
+        if (wants_data_ && !data_) {
             attach_data();
         }
-        if (ring_) {
-            // Recovery left it empty, in a new epoch, and the headers name it.
-            if (log::Ring::read_identity(*ring_file_).is_new) {
-                log::Ring::write_identity(*ring_file_, ring_identity_);
-            }
-            return;
+        // A ring that recovery left empty, in a new epoch, goes on if it is the one of this kind of heap.
+        const bool wants_log = kind_ == HeapKind::transactional;
+        if (active_ != (wants_log ? RingKind::log : RingKind::journal)) {
+            wants_log ? attach_log() : attach_journal();
+        } else if (log::Ring::read_identity(*ring_file_).is_new) {
+            log::Ring::write_identity(*ring_file_, ring_identity_);
         }
-        clear_orphan_journal(storage_, paths_.journal, backing_->header.heap);
-        ring_identity_ = {random_uuid(), backing_->header.heap, tuning_.journal_bytes, false};
-        std::shared_ptr<io::File> file = storage_.create_unnamed(io::directory_of(paths_.journal));
-        lock_new(*file);
-        log::Ring::format(*file, ring_identity_);
-        storage_.publish(*file, paths_.journal);
-        storage_.sync_directory(io::directory_of(paths_.journal));
-        ring_file_ = file;
-        ring_ = std::make_unique<log::Ring>(file, ring_identity_, log::RingStart{{random_u64()}, 0, 1, random_u64()}, 0);
-        write_headers();
+        if (uses_log()) {
+            trim_log();
+        }
     });
+}
+
+void HeapFile::attach_journal() {
+    clear_orphan_journal(storage_, paths_.journal, backing_->header.heap);
+    const log::RingIdentity identity{random_uuid(), backing_->header.heap, tuning_.journal_bytes, false};
+    std::shared_ptr<io::File> file = storage_.create_unnamed(io::directory_of(paths_.journal));
+    lock_new(*file);
+    log::Ring::format(*file, identity);
+    storage_.publish(*file, paths_.journal);
+    storage_.sync_directory(io::directory_of(paths_.journal));
+    ring_ = std::make_unique<log::Ring>(file, identity, fresh_start(), 0);
+    ring_file_ = file;
+    ring_identity_ = identity;
+    active_ = RingKind::journal;
+    write_headers();
+}
+
+void HeapFile::attach_log() {
+    // The heap's own log from an earlier opening, if it is still there: nothing in it counts any more.
+    log::RingIdentity identity = backing_->header.log_identity();
+    std::shared_ptr<io::File> file;
+    if (!identity.ring.is_nil() && storage_.find(paths_.log)) {
+        file = open_locked(storage_, paths_.log, false);
+        try {
+            log::RingIdentity found = log::Ring::read_identity(*file);
+            const bool was_new = std::exchange(found.is_new, false);
+            if (found != identity) {
+                file = nullptr;
+            } else if (was_new) {
+                log::Ring::write_identity(*file, identity);
+            }
+        } catch (const Error& error) {
+            if (error.code() == errc::io_error) {
+                throw;
+            }
+            file = nullptr;
+        }
+    }
+    const auto name = [&] {
+        log_start_ = fresh_start();
+        ring_identity_ = identity;
+        active_ = RingKind::log;
+        const std::shared_ptr<io::File> journal = std::exchange(ring_file_, file);
+        const bool had_journal = std::exchange(ring_, nullptr) != nullptr;
+        write_headers();
+        if (had_journal) {
+            remove_ours(*journal, paths_.journal);
+        }
+    };
+    if (file) {
+        name();
+        return;
+    }
+    clear_orphan_log(storage_, paths_.log, backing_->header.heap);
+    check_log_capacity(log_capacity_, paths_.log);
+    identity = {random_uuid(), backing_->header.heap, log_capacity_, false};
+    file = storage_.create_unnamed(io::directory_of(paths_.log));
+    lock_new(*file);
+    if (planted(Bug::log_named_before_complete)) {
+        storage_.publish(*file, paths_.log);
+        name();
+    }
+    log::Ring::format(*file, identity);
+    if (!planted(Bug::log_named_before_complete)) {
+        storage_.publish(*file, paths_.log);
+        storage_.sync_directory(io::directory_of(paths_.log));
+        name();
+    }
 }
 
 void HeapFile::attach_data() {

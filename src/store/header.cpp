@@ -48,7 +48,7 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
         return SlotProblem{errc::unsupported_version, "the heap uses features that this library does not know; use a newer one"};
     }
     const bool role_known = block.role == FileRole::backing || block.role == FileRole::data;
-    const bool state_known = block.state == FileState::whole || block.state == FileState::filling;
+    const bool state_known = block.state >= FileState::whole && block.state <= FileState::staged;
     const bool capacity_fits =
         block.capacity >= heap::Engine::capacity_min && block.capacity % page_bytes == 0 && block.capacity <= heap::layout::capacity_max;
     const bool extent_fits = block.extent <= block.capacity && block.extent % page_bytes == 0 && capacity_fits &&
@@ -60,7 +60,11 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
     const bool counts_fit = std::max({block.sequence, block.generation, block.serial}) < count_end;
     const bool ring_fits = block.ring_kind <= RingKind::log && block.ring_capacity % page_bytes == 0 && block.ring_capacity < (std::uint64_t{1} << 40U) &&
                            block.ring_position % page_bytes == 0 && (block.ring_kind == RingKind::none) == (block.ring_capacity == 0);
-    if (!role_known || !state_known || !capacity_fits || !extent_fits || !annex_fits || !base_fits || !ring_fits || !counts_fit || block.sequence % 2 != slot) {
+    // What lies in the stage is looked at when it is read.
+    const bool stage_fits = (block.state == FileState::staged) == (block.stage.stage_offset != 0) && block.stage_ring_position % page_bytes == 0 &&
+                            (block.state != FileState::staged || (block.ring_kind != RingKind::none && block.stage.generation == block.generation + 1));
+    const bool log_fits = block.log_capacity % page_bytes == 0 && block.log_capacity < (std::uint64_t{1} << 40U) && (block.log_capacity == 0) == uuid_from(block.log_uuid).is_nil();
+    if (!role_known || !state_known || !capacity_fits || !extent_fits || !annex_fits || !base_fits || !ring_fits || !stage_fits || !log_fits || !counts_fit || block.sequence % 2 != slot) {
         return SlotProblem{errc::corrupt, "the header's fields are out of bounds"};
     }
     return std::nullopt;
@@ -88,6 +92,9 @@ Header decode(const HeaderBlock& block) {
     header.ring_start = {{block.ring_epoch}, block.ring_position, block.ring_sequence, block.ring_chain_seed};
     header.table_root = block.table_root;
     header.annex = {block.annex_extent, block.annex_used, block.annex_places};
+    header.log = uuid_from(block.log_uuid);
+    header.log_capacity = block.log_capacity;
+    header.staged = {block.stage, block.stage_annex, {{block.stage_ring_epoch}, block.stage_ring_position, block.stage_ring_sequence, block.stage_ring_chain_seed}};
     return header;
 }
 
@@ -107,7 +114,22 @@ void Header::take_content(const Header& from) {
     ring = from.ring;
     ring_capacity = from.ring_capacity;
     ring_start = from.ring_start;
+    log = from.log;
+    log_capacity = from.log_capacity;
+    staged = {};
     clean = from.clean;
+}
+
+Header Header::after_stage() const {
+    Header after = *this;
+    after.state = FileState::whole;
+    after.generation = {staged.head.generation};
+    after.serial = {staged.head.serial};
+    after.extent = staged.head.extent;
+    after.annex = staged.annex;
+    after.ring_start = staged.ring_start;
+    after.staged = {};
+    return after;
 }
 
 HeaderBlock encode(const Header& header) {
@@ -140,6 +162,16 @@ HeaderBlock encode(const Header& header) {
     block.annex_extent = header.annex.extent;
     block.annex_used = header.annex.used;
     block.annex_places = header.annex.places;
+    std::memcpy(block.log_uuid, header.log.bytes.data(), 16);
+    block.log_capacity = header.log_capacity;
+    if (header.state == FileState::staged) {
+        block.stage = header.staged.head;
+        block.stage_annex = header.staged.annex;
+        block.stage_ring_epoch = header.staged.ring_start.epoch.value;
+        block.stage_ring_position = header.staged.ring_start.position;
+        block.stage_ring_sequence = header.staged.ring_start.sequence;
+        block.stage_ring_chain_seed = header.staged.ring_start.chain_seed;
+    }
     block.checksum = checksum_of(block, header.sequence % 2);
     return block;
 }

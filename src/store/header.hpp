@@ -19,6 +19,13 @@
 
 namespace taiyen::store {
 
+/// A save that lies in the stage behind the ring.
+struct StagedSave {
+    SaveHead head{};
+    AnnexHead annex{};
+    log::RingStart ring_start;  ///< where the ring's records behind it begin
+};
+
 struct Header {
     Uuid heap;
     Uuid file;
@@ -40,9 +47,15 @@ struct Header {
     ByteCount ring_capacity = 0;
     log::RingStart ring_start;
     std::uint64_t table_root = 0;
+    Uuid log;  ///< of the attached transaction log; nil: none
+    ByteCount log_capacity = 0;
+    StagedSave staged;  ///< if the state says so
 
+    log::RingIdentity log_identity() const { return {log, heap, log_capacity, false}; }
     log::RingIdentity ring_identity() const { return {ring, heap, ring_capacity, false}; }
     Extents extents() const { return {extent, annex.extent}; }
+    /// What the header says once the staged save is in the file. Requires: staged.
+    Header after_stage() const;
     /// Takes over what the other copy's header says of the save that both hold now.
     void take_content(const Header& from);
 };

@@ -68,6 +68,8 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
       paths_(paths),
       kind_(kind),
       tuning_(tuning),
+      log_capacity_(round_up(options.log_capacity, page_bytes)),
+      wants_data_(kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty())),
       dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : automatic_dirty_limit()),
       read_only_(read_only),
       capture_(options.capture),
@@ -80,19 +82,22 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {
               if (load_table_page(*backing_, data(), index, saved_extents(), [this](PageNumber covered) { return recovering_pages_.contains(covered.value); }, Via::cache, page)) {
-                  ++restoration_.pages_healed;
+                  ++healed_;
               }
           },
           files.map_data ? data_->header.table_root : backing_->header.table_root),
       restoration_(files.restoration) {
     maps_data_ = files.map_data;
     generation_ = view().header.generation;
+    serial_ = view().header.serial;
+    active_ = backing_->header.ring_kind;
     saved_extent_ = view().header.extent;
     saved_annex_ = view().header.annex;
     ByteCount extent = saved_extent_;
     for (const SaveRecord& save : files.overlay) {
         extent = std::max<ByteCount>(extent, save.head.extent);
         saved_annex_ = save.annex;
+        serial_ = {save.head.serial};
     }
     for (std::optional<PageFile>* file : {&backing_, &data_}) {
         if (*file) {
@@ -101,10 +106,13 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     }
     annex_mapped_ = saved_annex_.extent;
     annex_used_ = saved_annex_.used;
-    map({0}, extent, read_only_ && files.overlay.empty() ? io::Protection::read : io::Protection::read_write);
+    map({0}, extent, read_only_ && files.overlay.empty() && !files.tail ? io::Protection::read : io::Protection::read_write);
     mapped_ = extent;
     if (!files.overlay.empty()) {
         apply_overlay(files.overlay, files.stage.get());
+    }
+    if (!files.overlay.empty() && !files.tail) {
+        vm::protect(reservation_.data(), mapped_, false);
     }
     // Opening looks at the heap's first page only; the kernel would fetch megabytes around it.
     const ByteCount first_chunk = std::min(mapped_, first_chunk_bytes);
@@ -120,7 +128,8 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     if (files.ring) {
         ring_file_ = files.ring;
         ring_identity_ = backing_->header.ring_identity();
-        if (!read_only_) {
+        log_start_ = files.tail ? files.tail->start : view().header.ring_start;
+        if (!read_only_ && !uses_log()) {
             ring_ = std::make_unique<log::Ring>(files.ring, ring_identity_, backing_->header.ring_start, backing_->header.ring_start.position);
         }
     }
@@ -199,7 +208,7 @@ void HeapFile::heal_first_page() {
         backing_->write_pages(first, good.span());
         backing_->sync();
     }
-    ++restoration_.pages_healed;
+    ++healed_;
 }
 
 void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage) {
@@ -218,7 +227,31 @@ void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::F
         generation_ = {save.head.generation};
     }
     saved_extent_ = mapped_;
-    vm::protect(reservation_.data(), mapped_, false);
+}
+
+void HeapFile::replay_log(const LogTail& tail) {
+    if (read_only_) {
+        vm::protect(reservation_.data(), mapped_, true);
+    }
+    const std::unique_ptr<LogReplay> replay = tuning_.log_replay(paths_.log, backing_->header.capacity, tail.contained);
+    const log::ScanResult end = log::Ring::scan(*ring_file_, ring_identity_, tail.start, [&](const log::Record& record) {
+        replay->apply(record, *this);
+        return true;
+    });
+    restoration_.transactions_replayed = replay->transactions();
+    count_row(Row::log_replayed);
+    make_engine();  // what it knew is from before
+    if (engine_->extent() > mapped_) {
+        throw Error(errc::corrupt, paths_.log, "the transaction log speaks of more than it makes room for; restore the files from a copy");
+    }
+    if (read_only_) {
+        serial_ = replay->last();
+        vm::protect(reservation_.data(), mapped_, false);
+        return;
+    }
+    // An intact record behind a torn one must never come back to life: nothing is appended to what has been replayed.
+    const log::RingStart fresh{{random_u64()}, 0, 1, random_u64()};
+    save_at({replay->last(), planted(Bug::same_epoch_after_replay) ? end.next : fresh, mapped_});
 }
 
 bool HeapFile::is_recovering(const TableCover& cover) const {
@@ -253,7 +286,8 @@ void HeapFile::check_changeable() const {
 }
 
 void HeapFile::poison(const char* what, const char* why) noexcept {
-    if (std::exchange(poisoned_, true)) {
+    const std::lock_guard lock(poison_mutex_);
+    if (poisoned_) {
         return;
     }
     try {
@@ -261,6 +295,18 @@ void HeapFile::poison(const char* what, const char* why) noexcept {
     } catch (const std::bad_alloc&) {
         poison_ = "out of memory";  // short enough to need none
     }
+    poisoned_ = true;
+}
+
+Generation HeapFile::generation() const {
+    const std::lock_guard lock(point_mutex_);
+    return generation_;
+}
+
+Restoration HeapFile::restoration() const {
+    Restoration found = restoration_;
+    found.pages_healed += healed_;
+    return found;
 }
 
 void HeapFile::durable_step(const char* what, const std::function<void()>& step) {
@@ -276,7 +322,13 @@ void HeapFile::extend(ByteCount extent_bytes) {
     if (extent_bytes <= mapped_) {
         return;
     }
-    if (extent_bytes > dirty_limit_ && extent_bytes - dirty_checked_ > dirty_limit_ / 16) {
+    if (read_only_) {  // while a crashed user's log is replayed
+        vm::map_anonymous(live_page({mapped_ / page_bytes}).data(), extent_bytes - mapped_);
+        mapped_ = extent_bytes;
+        return;
+    }
+    // A transactional heap's dirty pages are a matter of its log.
+    if (!uses_log() && extent_bytes > dirty_limit_ && extent_bytes - dirty_checked_ > dirty_limit_ / 16) {
         ByteCount dirty = 0;
         for (const vm::PageRun& run : written_runs()) {
             dirty += run.count * page_bytes;
@@ -436,6 +488,7 @@ std::vector<WrittenRange> HeapFile::written_ranges() const {
 
 bool HeapFile::differs_from_save() {
     check_usable(false);
+    const auto lock = hold_saves();
     return !changed_pages(written_span_runs(), nullptr).empty();
 }
 
@@ -503,11 +556,11 @@ void HeapFile::give_back() {
     durable_step("giving free pages back", punch_all);
 }
 
-void HeapFile::remove_journal() {
-    const auto found = storage_.find(paths_.journal);
-    const io::FileInfo ours = ring_file_->info();
+void HeapFile::remove_ours(const io::File& file, const std::filesystem::path& path) {
+    const auto found = storage_.find(path);
+    const io::FileInfo ours = file.info();
     if (found && found->inode == ours.inode && found->device == ours.device) {  // else somebody moved our files while the heap was open
-        storage_.remove(paths_.journal);
+        storage_.remove(path);
     }
 }
 
@@ -540,12 +593,13 @@ void HeapFile::close_files() {
     }
     std::string failure;
     errc failure_code = errc::io_error;
-    const bool writing = !read_only_ && !poisoned_ && ring_ != nullptr;
+    // A log that holds more than the files makes the heap one whose user crashed.
+    const bool writing = !read_only_ && !poisoned_ && (ring_ != nullptr || (uses_log() && ring_file_ && contains_log()));
     if (writing) {
         try {
             if (planted(Bug::remove_ring_before_clean)) {
-                storage_.remove(paths_.journal);
-                storage_.sync_directory(io::directory_of(paths_.journal));
+                storage_.remove(ring_file_->path());
+                storage_.sync_directory(io::directory_of(ring_file_->path()));
             }
             if (planted(Bug::clean_before_checkpoint)) {
                 fill_header(*backing_, true);
@@ -566,7 +620,9 @@ void HeapFile::close_files() {
                     fill_header(*data_, true);
                     data_->write_header();
                 }
-                remove_journal();
+                if (!uses_log()) {
+                    remove_ours(*ring_file_, paths_.journal);
+                }
             });
         } catch (const Error& error) {
             failure = error.what();

@@ -8,9 +8,11 @@
 /// (I4) Nothing is saved by closing.
 /// The order of all durable steps: FORMAT.md. Thread rule: external lock.
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -123,13 +125,16 @@ public:
     HeapKind kind() const { return kind_; }
     Capture capture() const { return capture_; }
     Audit audit() const { return audit_; }
-    const Restoration& restoration() const { return restoration_; }
-    Generation generation() const { return generation_; }
+    Restoration restoration() const;
+    /// Of the newest save. Thread-safe.
+    Generation generation() const;
+    /// While it is held nothing is saved; for who reads the files of a heap that saves in the background.
+    std::unique_lock<std::mutex> hold_saves() const { return std::unique_lock(save_mutex_); }
     const vm::PageTracker& tracker() const { return tracker_; }
     const PageFile& backing() const { return *backing_; }
     const PageFile* data() const { return data_ ? &*data_ : nullptr; }
     const log::Ring* ring() const { return ring_.get(); }
-    /// The journal, also of a reader; null: none.
+    /// The journal or the transaction log in use, also of a reader; null: none.
     const io::File* ring_file() const { return ring_file_.get(); }
     ByteCount mapped_bytes() const { return mapped_; }
     bool read_only() const { return read_only_; }
@@ -158,7 +163,16 @@ private:
     void apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage);
     void begin_writing();
     void attach_data();
-    void remove_journal();
+    void attach_journal();
+    void attach_log();
+    /// Cuts off what a save without a data file left behind the log's ring.
+    void trim_log();
+    void remove_ours(const io::File& file, const std::filesystem::path& path);
+    bool uses_log() const { return active_ == RingKind::log; }
+    /// Applies what the log holds beyond the files; a writer saves the result.
+    void replay_log(const LogTail& tail);
+    /// Whether the files contain everything that is in the log.
+    bool contains_log() const;
     void close_files();
     void make_engine();
 
@@ -184,8 +198,27 @@ private:
     void check_bases(std::span<ChangedPage> changed, bool punches);
     void save_changed(std::vector<ChangedPage>& changed, bool punches);
     void save_small(std::vector<ChangedPage>& changed, bool punches);
-    void save_large_with_data(const std::vector<ChangedPage>& changed);
-    void save_large_with_stage(const std::vector<ChangedPage>& changed);
+    /// Much at once, with the data file or the stage.
+    struct LargeSave {
+        SavePoint point;
+        AnnexHead annex;
+        std::vector<ChangedPage> changed;
+        /// Gives the images of a batch of pages and sets their checksums. Null: both are those of the live pages.
+        std::function<void(std::span<ChangedPage> batch, std::span<std::byte> images)> images;
+    };
+    LargeSave live_save(std::vector<ChangedPage> changed) const;
+    void save_large(LargeSave& save);
+    void save_large_with_data(LargeSave& save);
+    void save_large_with_stage(LargeSave& save);
+    void save_headers(const LargeSave& save);
+    void read_bases(std::span<const ChangedPage> batch, std::span<std::byte> images);
+    template <class F>
+    void for_each_batch(LargeSave& save, F&& visit);
+    void write_images(PageFile& file, std::span<const ChangedPage> batch, std::span<const std::byte> images);
+    void read_saved(const PageFile& file, std::span<const ChangedPage> batch, std::span<std::byte> images) const;
+    std::uint64_t read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const;
+    [[noreturn]] void throw_changed_meanwhile(PageNumber page) const;
+    void set_saved(Generation generation, const LargeSave& save);
     void write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback);
     void write_tables(Generation generation);
     void write_headers();
@@ -204,13 +237,16 @@ private:
     HeapPaths paths_;
     HeapKind kind_;
     Tuning tuning_;
+    ByteCount log_capacity_;
+    bool wants_data_;  ///< a data file, if the heap has none
     ByteCount dirty_limit_;
     bool read_only_;
     Capture capture_;
     Audit audit_;
     bool open_ = true;
-    bool poisoned_ = false;
-    std::string poison_;  ///< why
+    std::atomic<bool> poisoned_ = false;
+    std::string poison_;  ///< why; never changes once the flag is set
+    mutable std::mutex poison_mutex_;
 
     vm::Reservation reservation_;
     std::optional<PageFile> backing_;
@@ -222,9 +258,16 @@ private:
     mutable PageTable table_;  ///< loads on use
     std::unique_ptr<heap::Engine> engine_;
     std::shared_ptr<SnapshotParticipant> participant_;
-    Restoration restoration_;
+    Restoration restoration_;  ///< but for what was healed since
+    mutable std::atomic<std::uint64_t> healed_ = 0;
 
-    Generation generation_;        ///< of the newest save
+    mutable std::mutex save_mutex_;   ///< one save, heal or verify at a time; guards the table and the files' headers
+    mutable std::mutex point_mutex_;  ///< guards the next three against who asks meanwhile
+    Generation generation_;           ///< of the newest save
+    Serial serial_;                   ///< that it contains
+    log::RingStart log_start_;        ///< of the transaction log, if that is the ring in use
+    RingKind active_ = RingKind::none;
+    std::atomic<bool> log_taken_ = false;
     ByteCount saved_extent_ = 0;   ///< of the newest save
     AnnexHead saved_annex_{};      ///< of the newest save
     ByteCount mapped_ = 0;         ///< of the span

@@ -37,7 +37,8 @@ using AnnexPlaces = std::array<std::uint8_t, chunks_max>;
 inline constexpr std::uint64_t address_end = std::uint64_t{1} << 47U;
 
 enum class FileRole : std::uint32_t { backing = 1, data = 2 };
-enum class FileState : std::uint32_t { whole = 1, filling = 2 };
+/// filling: a data file, its pages are on their way to a newer save. staged: a backing file, a newer save lies whole in the stage.
+enum class FileState : std::uint32_t { whole = 1, filling = 2, staged = 3 };
 enum class RingKind : std::uint32_t { none = 0, journal = 1, log = 2 };
 
 /// Features a reader has to know to open the file at all.
@@ -45,6 +46,35 @@ inline constexpr std::uint64_t known_incompatible_features = 0;
 
 inline constexpr std::uint64_t flag_clean = 1;   ///< closed by its last user: no ring, nothing to recover
 inline constexpr std::uint64_t flag_is_new = 2;  ///< made for a heap whose backing file may not have got its name yet
+
+/// Kinds of ring records of this room.
+inline constexpr std::uint32_t record_images = 1;  ///< a save: page images in the record
+inline constexpr std::uint32_t record_staged = 2;  ///< a save: page images in the stage behind the ring. Read, no longer written: staged saves stand in the header
+
+/// What a save consists of: in the header, of a staged one; in front of a save's payload in a record. There an AnnexHead follows if the flags say so, then `page_count` SavedPage entries. record_images: then the images of the pages whose checksum is not 0, in order.
+/// Staged: entries and images lie in the stage, entries first, each part starting at a multiple of 4 KiB.
+struct SaveHead {
+    std::uint64_t generation;
+    std::uint64_t serial;
+    std::uint64_t extent;
+    std::uint64_t page_count;
+    std::uint64_t image_count;
+    std::uint64_t flags;
+    std::uint64_t stage_offset;  ///< staged: in the ring's file; else 0
+    std::uint64_t stage_digest;  ///< staged: checksum of the entries in the stage
+    std::uint64_t reserved;      ///< 0
+};
+static_assert(sizeof(SaveHead) == 72);
+inline constexpr std::uint64_t save_punches = 1;    ///< zero pages become holes (give-back at close)
+inline constexpr std::uint64_t save_has_annex = 2;  ///< an AnnexHead follows; without it the heap has no annex
+
+/// The annex as the save leaves it; the fields of the header. The places travel with the save because its pages may be the first ones of a chunk.
+struct AnnexHead {
+    std::uint64_t extent;
+    std::uint64_t used;
+    AnnexPlaces places;
+};
+static_assert(std::is_trivially_copyable_v<AnnexHead> && sizeof(AnnexHead) == 40);
 
 /// One header slot. The checksum covers everything before it and is bound to the slot.
 struct HeaderBlock {
@@ -80,7 +110,15 @@ struct HeaderBlock {
     std::uint64_t annex_extent;  ///< bytes of the annex that the file has places for; what lies behind annex_used is zero
     std::uint64_t annex_used;
     AnnexPlaces annex_places;
-    std::uint8_t padding[4096 - 272 - 8];
+    std::uint8_t log_uuid[16];  ///< of the attached transaction log, also while another ring is in use; nil: none
+    std::uint64_t log_capacity;
+    SaveHead stage;  ///< state staged: the save that lies in the stage behind the ring; else zeros, and so the fields below
+    std::uint64_t stage_ring_epoch;  ///< where the ring's records behind that save begin
+    std::uint64_t stage_ring_position;
+    std::uint64_t stage_ring_sequence;
+    std::uint64_t stage_ring_chain_seed;
+    AnnexHead stage_annex;
+    std::uint8_t padding[4096 - 440 - 8];
     std::uint64_t checksum;
 };
 static_assert(std::is_trivially_copyable_v<HeaderBlock>);
@@ -89,7 +127,10 @@ static_assert(offsetof(HeaderBlock, role) == 104);
 static_assert(offsetof(HeaderBlock, generation) == 152);
 static_assert(offsetof(HeaderBlock, ring_kind) == 176);
 static_assert(offsetof(HeaderBlock, annex_extent) == 232);
-static_assert(offsetof(HeaderBlock, padding) == 272);
+static_assert(offsetof(HeaderBlock, log_uuid) == 272);
+static_assert(offsetof(HeaderBlock, stage) == 296);
+static_assert(offsetof(HeaderBlock, stage_annex) == 400);
+static_assert(offsetof(HeaderBlock, padding) == 440);
 static_assert(offsetof(HeaderBlock, checksum) == 4088);
 static_assert(sizeof(HeaderBlock) == header_slot_bytes);
 
@@ -105,35 +146,6 @@ struct TablePage {
 };
 static_assert(std::is_trivially_copyable_v<TablePage>);
 static_assert(sizeof(TablePage) == page_bytes);
-
-/// Kinds of ring records of this room.
-inline constexpr std::uint32_t record_images = 1;  ///< a save: page images in the record
-inline constexpr std::uint32_t record_staged = 2;  ///< a save: page images in the stage behind the ring
-
-/// Head of a save's payload; an AnnexHead follows if the flags say so, then `page_count` SavedPage entries. record_images: then the images of the pages whose checksum is not 0, in order.
-/// record_staged: entries and images lie in the stage, entries first, each part starting at a multiple of 4 KiB.
-struct SaveHead {
-    std::uint64_t generation;
-    std::uint64_t serial;
-    std::uint64_t extent;
-    std::uint64_t page_count;
-    std::uint64_t image_count;
-    std::uint64_t flags;
-    std::uint64_t stage_offset;  ///< record_staged: in the ring's file
-    std::uint64_t stage_digest;  ///< record_staged: checksum of the entries in the stage
-    std::uint64_t reserved;      ///< 0
-};
-static_assert(sizeof(SaveHead) == 72);
-inline constexpr std::uint64_t save_punches = 1;    ///< zero pages become holes (give-back at close)
-inline constexpr std::uint64_t save_has_annex = 2;  ///< an AnnexHead follows; without it the heap has no annex
-
-/// The annex as the save leaves it; the fields of the header. The places travel with the save because its pages may be the first ones of a chunk.
-struct AnnexHead {
-    std::uint64_t extent;
-    std::uint64_t used;
-    AnnexPlaces places;
-};
-static_assert(std::is_trivially_copyable_v<AnnexHead> && sizeof(AnnexHead) == 40);
 
 struct SavedPage {
     std::uint64_t page;

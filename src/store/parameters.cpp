@@ -17,7 +17,7 @@ HeapParameters read_parameters(const std::filesystem::path& path) {
     const io::FileInfo info = file->info();
     HeapParameters parameters;
     parameters.version = store::format_version;
-    parameters.kind = header->ring_kind == store::RingKind::log ? HeapKind::transactional : header->data.is_nil() ? HeapKind::archive : HeapKind::snapshot;
+    parameters.kind = !header->log.is_nil() ? HeapKind::transactional : header->data.is_nil() ? HeapKind::archive : HeapKind::snapshot;
     parameters.uuid = header->heap.text();
     parameters.address = header->base;
     parameters.capacity_bytes = header->capacity;
@@ -30,6 +30,9 @@ HeapParameters read_parameters(const std::filesystem::path& path) {
     }
     if (header->ring_kind == store::RingKind::journal) {
         parameters.journal_file = path.string() + ".journal";
+    }
+    if (!header->log.is_nil()) {
+        parameters.log_file = path.string() + ".log";
     }
     parameters.file_bytes = info.size_bytes;
     parameters.allocated_bytes = info.allocated_bytes;

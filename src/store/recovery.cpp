@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 #include "base/checksum.hpp"
@@ -14,30 +15,60 @@ namespace {
 
 std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Row::count_)> row_counts{};
 
-/// A file of the heap, opened and locked. Throws: Error{busy | …}.
-std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only) {
-    std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
-    if (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
-        throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
+const std::filesystem::path& ring_path(const HeapPaths& paths, const Header& header) { return header.ring_kind == RingKind::log ? paths.log : paths.journal; }
+
+/// Opens the journal or the transaction log that the header names. Throws: Error{log_missing | mismatch | corrupt …}.
+std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths, const Header& header, bool read_only) {
+    const std::filesystem::path& path = ring_path(paths, header);
+    const std::string name = header.ring_kind == RingKind::log ? "transaction log" : "journal";
+    if (!storage.find(path)) {
+        throw Error(errc::log_missing, path,
+                    "the heap was not closed and its " + name + " is missing: put it beside the heap, or name it in the options; it may hold the newest changes");
+    }
+    std::shared_ptr<io::File> file = open_locked(storage, path, read_only);
+    const log::RingIdentity found = log::Ring::read_identity(*file);
+    if (found.ring != header.ring || found.heap != header.heap || found.capacity_bytes != header.ring_capacity) {
+        throw Error(errc::mismatch, path, "this " + name + " belongs to another heap or to an earlier opening; put the right one beside " + paths.backing.string());
     }
     return file;
 }
 
-/// Opens the journal that the header names. Throws: Error{log_missing | mismatch | corrupt …}.
-std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths, const Header& header, bool read_only) {
-    if (header.ring_kind == RingKind::log) {
-        throw Error(errc::unsupported_version, paths.backing, "the heap has a transaction log; this version opens archive and snapshot heaps only");
+/// What the end of the ring means. Throws: Error{corrupt}.
+void judge_end(const log::ScanResult& result, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
+    if (result.how == log::ScanEnd::corrupt) {
+        throw Error(errc::corrupt, ring_path(paths, newest), result.next.position % std::max<ByteCount>(newest.ring_capacity, 1) + log::Ring::header_bytes,
+                    "an acknowledged record is damaged; restore the files from a copy");
     }
-    if (!storage.find(paths.journal)) {
-        throw Error(errc::log_missing, paths.journal,
-                    "the heap was not closed and its journal is missing: put the journal beside the heap; it may hold the newest saves");
+    if (result.how == log::ScanEnd::torn) {
+        restoration.records_cut = 1;
+        count_row(Row::torn_record_cut);
     }
-    std::shared_ptr<io::File> file = open_locked(storage, paths.journal, read_only);
-    const log::RingIdentity found = log::Ring::read_identity(*file);
-    if (found.ring != header.ring || found.heap != header.heap || found.capacity_bytes != header.ring_capacity) {
-        throw Error(errc::mismatch, paths.journal, "this journal belongs to another heap or to an earlier opening; put the right one beside " + paths.backing.string());
+}
+
+/// Checks the transactions behind what the header says is in the files; nothing: there are none. Throws: Error{corrupt | mismatch | missing_procedure}.
+std::optional<LogTail> check_log(const io::File& ring, const Header& newest, const HeapPaths& paths, const LogReplayMaker& make_replay, Restoration& restoration) {
+    std::unique_ptr<LogReplay> replay;
+    const auto result = log::Ring::scan(ring, newest.ring_identity(), newest.ring_start, [&](const log::Record& record) {
+        if (record.kind != record_transactions) {
+            throw Error(errc::corrupt, paths.log, log::Ring::file_offset(newest.ring_identity(), record.position), "the record holds no transactions; restore the files from a copy");
+        }
+        if (!replay) {
+            replay = make_replay(paths.log, newest.capacity, newest.serial);
+        }
+        replay->check(record);
+        return true;
+    });
+    judge_end(result, newest, paths, restoration);
+    return replay ? std::optional(LogTail{newest.serial, newest.ring_start}) : std::nullopt;
+}
+
+/// The save in the stage, entries and images proven. Throws: Error{corrupt}.
+SaveRecord read_stage(const io::File& ring, const Header& header, const HeapPaths& paths) {
+    auto save = decode_staged(header.staged, header.capacity);
+    if (!save || !load_stage(ring, *save, header.capacity, header.heap)) {
+        throw Error(errc::corrupt, ring_path(paths, header), header.staged.head.stage_offset, "the staged pages of a save are damaged; restore the files from a copy");
     }
-    return file;
+    return std::move(*save);
 }
 
 /// Whether `after` has all chunks of the annex where `before` has them.
@@ -75,20 +106,13 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
         saves.push_back(std::move(*save));
         return true;
     });
-    if (result.how == log::ScanEnd::corrupt) {
-        throw Error(errc::corrupt, paths.journal, result.next.position % std::max<ByteCount>(newest.ring_capacity, 1) + log::Ring::header_bytes,
-                    "an acknowledged record is damaged; restore the files from a copy");
-    }
-    if (result.how == log::ScanEnd::torn) {
-        restoration.records_cut = 1;
-        count_row(Row::torn_record_cut);
-    }
-    restoration.snapshots_replayed = saves.size();
+    judge_end(result, newest, paths, restoration);
     return saves;
 }
 
-/// Writes the saves' pages into the backing file and (not null) the data file, unconditionally, then tables, sync, headers with a new epoch.
-void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& saves, bool new_epoch) {
+/// Writes the saves' pages into the backing file and (not null) the data file, unconditionally, then tables, sync, headers; with a new epoch, or the ring going on from
+/// where it has been read.
+void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& saves, const log::RingStart& ring_start, bool new_epoch) {
     PageFile& backing = *files.backing;
     std::set<std::uint64_t> covered;
     Header after = backing.header;
@@ -155,6 +179,9 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         backing.header.annex = after.annex;
         backing.header.table_root = table_root_of(backing, extents, Via::cache);
     }
+    backing.header.state = FileState::whole;
+    backing.header.staged = {};
+    backing.header.ring_start = ring_start;
     if (new_epoch) {
         if (planted(Bug::ring_restarts_in_old_epoch)) {
             backing.header.ring_start.position = 0;
@@ -183,6 +210,14 @@ bool may_be_rebuilt(const Slots& slots) {
 }
 
 }  // namespace
+
+std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only) {
+    std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
+    if (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
+        throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
+    }
+    return file;
+}
 
 std::uint64_t rows_taken(Row row) noexcept { return row_counts[static_cast<std::size_t>(row)].load(std::memory_order_relaxed); }
 void count_row(Row row) noexcept { row_counts[static_cast<std::size_t>(row)].fetch_add(1, std::memory_order_relaxed); }
@@ -321,7 +356,8 @@ void prove_alone(const PageFile& backing, const std::vector<SaveRecord>& saves) 
 
 }  // namespace
 
-OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const std::function<void(const Header&)>& before_writing) {
+OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const LogReplayMaker& log_replay,
+                     const std::function<void(const Header&)>& before_writing) {
     OpenFiles files;
     std::shared_ptr<io::File> backing = open_locked(storage, paths.backing, read_only);
     const Slots slots = read_slots(*backing);
@@ -372,6 +408,7 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
             from_backing.role = FileRole::data;
             from_backing.file = from_backing.data;
             from_backing.state = FileState::filling;
+            from_backing.staged = {};
             from_backing.sequence = 0;
             lost_data_header = &from_backing;
             files.data.emplace(data, from_backing);
@@ -413,15 +450,29 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         throw Error(errc::mismatch, paths.data,
                     "it is ahead of the heap by more than an interrupted save: one of them is an old copy; put back the other, or move the data file to where the heap finds none");
     }
-    const Header newest = data_newer ? d->header : b.header;
+    Header newest = data_newer ? d->header : b.header;
     files.header_behind = files.header_behind || slots.damaged();
     files.restoration.clean = newest.clean && !data_newer && !refill;
 
-    // 2. The ring: the saves that the files do not have yet.
+    // 2. Stage and ring: the saves, or the transactions, that the files do not have yet.
     std::vector<SaveRecord> saves;
     if (newest.ring_kind != RingKind::none) {
         files.ring = open_ring(storage, paths, newest, read_only);
-        saves = read_saves(*files.ring, newest, paths, files.restoration);
+        if (newest.state == FileState::staged) {
+            SaveRecord staged = read_stage(*files.ring, newest, paths);
+            if (!grows_from(newest.annex, staged.annex)) {
+                throw Error(errc::corrupt, paths.backing, "the staged save speaks of another annex than the heap has; restore the files from a copy");
+            }
+            saves.push_back(std::move(staged));
+            newest = newest.after_stage();
+        }
+        if (newest.ring_kind == RingKind::log) {
+            files.tail = check_log(*files.ring, newest, paths, log_replay, files.restoration);
+        } else {
+            std::vector<SaveRecord> recorded = read_saves(*files.ring, newest, paths, files.restoration);
+            std::move(recorded.begin(), recorded.end(), std::back_inserter(saves));
+        }
+        files.restoration.snapshots_replayed = saves.size();
     }
     files.restoration.backing_rebuilt = rebuild;
     if (refill && saves.empty() && table_root_of(b, b.header.extents(), Via::device) != b.header.table_root) {
@@ -467,9 +518,9 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
     }
     const bool headers_differ = d != nullptr && !refill &&
                                 (d->header.ring_start != b.header.ring_start || d->header.clean != b.header.clean || d->header.ring != b.header.ring);
-    if (newest.ring_kind != RingKind::none || headers_differ) {
-        install(files, refill ? nullptr : d, saves, newest.ring_kind != RingKind::none);
-    } else {
+    if (files.tail ? !saves.empty() || headers_differ : newest.ring_kind != RingKind::none || headers_differ) {
+        install(files, refill ? nullptr : d, saves, newest.ring_start, newest.ring_kind != RingKind::none && !files.tail);
+    } else if (!files.tail) {
         count_row(Row::clean);
     }
     if (refill) {

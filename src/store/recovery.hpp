@@ -3,7 +3,7 @@
 ///
 /// (I1) Everything is read from the device; nothing is written before the row of the table in FORMAT.md is chosen; a file that is refused is untouched.
 /// (I2) Idempotent: interrupted anywhere and run again, it ends in the same state.
-/// (I3) Afterwards all copies are whole, at one generation, and the ring begins a new epoch.
+/// (I3) Afterwards all copies are whole, at one generation, and the ring begins a new epoch; if a transaction log has to be replayed, the save of that does so.
 /// A read-only opener changes nothing: it gets the saves to apply in its private view.
 /// Thread rule: external lock.
 
@@ -12,6 +12,7 @@
 
 #include <taiyen/store/options.hpp>
 
+#include "store/log_replay.hpp"
 #include "store/page_file.hpp"
 #include "store/save_record.hpp"
 
@@ -21,6 +22,13 @@ struct HeapPaths {
     std::filesystem::path backing;
     std::filesystem::path data;
     std::filesystem::path journal;
+    std::filesystem::path log;
+};
+
+/// What the files do not contain yet: the transaction log's groups from here on.
+struct LogTail {
+    Serial contained;  ///< newest serial that the files contain, once the row is done
+    log::RingStart start;
 };
 
 /// Which rows of the recovery table were taken; counted for the tests.
@@ -33,6 +41,7 @@ enum class Row {
     backing_to_data,
     records_installed,
     stage_installed,
+    log_replayed,
     torn_record_cut,
     table_page_rebuilt,
     orphan_removed,
@@ -51,13 +60,19 @@ struct OpenFiles {
     bool map_data = false;             ///< read-only: the data file is the newer one
     std::vector<SaveRecord> overlay;   ///< read-only: saves to apply in the view, oldest first
     std::shared_ptr<io::File> stage;   ///< where staged saves of the overlay lie
+    std::optional<LogTail> tail;       ///< checked; to be applied in the private view. A writer then saves that, and its header begins the new epoch
     bool header_behind = false;        ///< a header slot is damaged: the next header write repairs it
 };
 
 /// Opens and locks the files and recovers them. `before_writing` is called with the newest header when the row is chosen and nothing was written yet; if it
 /// throws, nothing is. Throws: Error as ArchiveHeap's constructors.
+/// `log_replay`: makes what checks the transaction log.
 /// `detach_data`: if the attached data file is missing, the heap goes on without it; that is the first thing written.
-OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const std::function<void(const Header&)>& before_writing);
+OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const LogReplayMaker& log_replay,
+                     const std::function<void(const Header&)>& before_writing);
+
+/// A file of the heap, opened and locked. Throws: Error{busy | …}.
+std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only);
 
 /// Gives the sound table page, from the backing file, else from the data file, else rebuilt: entries of pages that `is_covered` are left as found
 /// (their saves follow), all others must match their pages. `via`: how the backing file is asked first; recovery asks the device, an open heap knows that what its

@@ -8,6 +8,7 @@
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "store/heap_file.hpp"
+#include "store/save_record.hpp"
 
 namespace taiyen::store {
 namespace {
@@ -27,6 +28,11 @@ void HeapFile::save() {
     if (participant_ && participant_->save_itself()) {
         return;
     }
+    if (uses_log()) {
+        save_at({serial_, log_start_, mapped_});
+        return;
+    }
+    const auto lock = hold_saves();
     if (participant_) {
         participant_->before_save();
     }
@@ -156,7 +162,7 @@ bool HeapFile::check_base(PageNumber page) {
             live[i] = good.data()[i];
         }
     }
-    ++restoration_.pages_healed;
+    ++healed_;
     return true;
 }
 
@@ -187,7 +193,7 @@ void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
         return log::Ring::record_bytes(save_payload_bytes(annex_mapped_ != 0, changed.size(), static_cast<std::uint64_t>(images))) <= ring_->capacity() / 2;
     };
     saved_anything_ = true;
-    if (is_small()) {
+    if (!uses_log() && is_small()) {
         for (ChangedPage& page : changed) {
             const bool becomes_hole = punches && page.checksum == 0;
             if (!becomes_hole && check_base(page.page)) {
@@ -201,16 +207,15 @@ void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
     }
     checkpoint();
     check_bases(changed, punches);
-    if (data_) {
-        save_large_with_data(changed);
-    } else {
-        save_large_with_stage(changed);
-    }
+    LargeSave save = live_save(std::move(changed));
+    save_large(save);
+    changed = std::move(save.changed);
 }
 
 void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
     SaveHead head{};
     head.generation = generation_.value + 1;
+    head.serial = serial_.value;
     head.extent = mapped_;
     head.page_count = changed.size();
     head.flags = (punches ? save_punches : 0) | (annex_mapped_ != 0 ? save_has_annex : 0);
@@ -262,6 +267,7 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
                 saved_copies_.insert(entries[i].page);
             }
         }
+        const std::lock_guard lock(point_mutex_);
         generation_ = {head.generation};
         saved_extent_ = mapped_;
         saved_annex_ = annex;
@@ -272,29 +278,37 @@ void HeapFile::fill_header(PageFile& file, bool clean) {
     Header& header = file.header;
     header.state = FileState::whole;
     header.filling_generation = {};
+    header.staged = {};
     header.generation = generation_;
+    header.serial = serial_;
     header.extent = saved_extent_;
     header.annex = saved_annex_;
     header.table_root = table_.root();
     header.clean = clean;
     header.is_new = false;
-    header.ring_kind = clean ? RingKind::none : RingKind::journal;
+    if (uses_log()) {
+        header.log = ring_identity_.ring;
+        header.log_capacity = ring_identity_.capacity_bytes;
+    }
+    header.ring_kind = clean ? RingKind::none : active_;
     header.ring = clean ? Uuid{} : ring_identity_.ring;
     header.ring_capacity = clean ? 0 : ring_identity_.capacity_bytes;
-    header.ring_start = clean ? log::RingStart{} : ring_->next();
+    header.ring_start = clean ? log::RingStart{} : uses_log() ? log_start_ : ring_->next();
 }
 
 void HeapFile::write_headers() {
     fill_header(*backing_, false);
     backing_->write_header();
-    if (planted(Bug::release_before_data_header)) {
+    if (planted(Bug::release_before_data_header) && ring_) {
         ring_->release(ring_->next().position);
     }
     if (data_) {
         fill_header(*data_, false);
         data_->write_header();
     }
-    ring_->release(ring_->next().position);
+    if (ring_) {  // who appends to the transaction log releases it
+        ring_->release(ring_->next().position);
+    }
 }
 
 void HeapFile::write_tables(Generation generation) {
@@ -369,6 +383,10 @@ void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) {
     saved_copies_.clear();
 }
 
+void HeapFile::throw_changed_meanwhile(PageNumber page) const {
+    throw Error(errc::invalid_argument, paths_.backing, offset_of(page).value, "a page was changed by another thread during the save; stop all stores while saving");
+}
+
 void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
     const AlignedBuffer batch(batch_bytes);
     std::size_t i = 0;
@@ -387,8 +405,7 @@ void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage
                 std::memset(page.data(), 0, page_bytes);
             } else if (page_checksum(page, changed[i + k].page, table_.heap()) != changed[i + k].checksum) {
                 if (fallback == nullptr) {
-                    throw Error(errc::invalid_argument, paths_.backing, offset_of(changed[i + k].page).value,
-                                "a page was changed by another thread during the save; stop all stores while saving");
+                    throw_changed_meanwhile(changed[i + k].page);
                 }
                 fallback->read_pages(changed[i + k].page, page, Via::device);
             }
@@ -399,17 +416,99 @@ void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage
     }
 }
 
-void HeapFile::save_large_with_data(const std::vector<ChangedPage>& changed) {
+HeapFile::LargeSave HeapFile::live_save(std::vector<ChangedPage> changed) const {
+    return {{serial_, log_start_, mapped_}, annex_head(), std::move(changed), nullptr};
+}
+
+void HeapFile::save_large(LargeSave& save) {
+    saved_anything_ = true;
+    if (save.changed.empty()) {
+        save_headers(save);
+    } else if (data_) {
+        save_large_with_data(save);
+    } else {
+        save_large_with_stage(save);
+    }
+}
+
+void HeapFile::set_saved(Generation generation, const LargeSave& save) {
+    const std::lock_guard lock(point_mutex_);
+    generation_ = generation;
+    serial_ = save.point.serial;
+    log_start_ = save.point.log_start;
+    saved_extent_ = std::max(saved_extent_, save.point.extent);
+    saved_annex_ = save.annex;
+}
+
+/// A save that changes no page: the transactions undid each other.
+void HeapFile::save_headers(const LargeSave& save) {
+    durable_step("saving", [&] {
+        // The heap may have grown.
+        backing_->sync();
+        if (data_) {
+            data_->sync();
+        }
+        set_saved(generation_, save);
+        write_headers();
+    });
+}
+
+/// `visit(batch, images)`, the images as they are to be saved.
+template <class F>
+void HeapFile::for_each_batch(LargeSave& save, F&& visit) {
+    const ByteCount bytes = save.images ? std::min(tuning_.batch_bytes, save.changed.size() * page_bytes) : batch_bytes;
+    const AlignedBuffer buffer(bytes);
+    for (std::size_t i = 0; i < save.changed.size();) {
+        const std::span<ChangedPage> batch = std::span(save.changed).subspan(i, std::min(save.changed.size() - i, bytes / page_bytes));
+        const std::span<std::byte> images = buffer.first(batch.size() * page_bytes);
+        if (save.images) {
+            save.images(batch, images);
+        } else {
+            for (std::size_t k = 0; k < batch.size(); ++k) {
+                const auto image = images.subspan(k * page_bytes, page_bytes);
+                if (batch[k].checksum == 0) {
+                    std::memset(image.data(), 0, page_bytes);
+                    continue;
+                }
+                std::memcpy(image.data(), live_page(batch[k].page).data(), page_bytes);
+                if (page_checksum(image, batch[k].page, table_.heap()) != batch[k].checksum) {
+                    throw_changed_meanwhile(batch[k].page);
+                }
+            }
+        }
+        visit(std::span<const ChangedPage>(batch), images);
+        i += batch.size();
+    }
+}
+
+/// Runs of consecutive pages go out as one write.
+void HeapFile::write_images(PageFile& file, std::span<const ChangedPage> batch, std::span<const std::byte> images) {
+    for (std::size_t i = 0; i < batch.size();) {
+        std::size_t count = 1;
+        while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) {
+            ++count;
+        }
+        file.write_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes));
+        file.start_writing(batch[i].page, count);
+        i += count;
+    }
+}
+
+void HeapFile::save_large_with_data(LargeSave& save) {
     const Generation next{generation_.value + 1};
     durable_step("saving", [&] {
         data_->header.state = FileState::filling;
         data_->header.filling_generation = next;
         data_->write_header();
         if (planted(Bug::backing_before_data_commit)) {
-            write_changed_pages(*backing_, changed, nullptr);
+            for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { write_images(*backing_, batch, images); });
         }
-        write_changed_pages(*data_, changed, nullptr);
-        for (const ChangedPage& page : changed) {
+        if (save.images) {
+            for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { write_images(*data_, batch, images); });
+        } else {
+            write_changed_pages(*data_, save.changed, nullptr);
+        }
+        for (const ChangedPage& page : save.changed) {
             table_.set(page.page, page.checksum);
         }
         std::vector<TablePage> tables;
@@ -417,9 +516,7 @@ void HeapFile::save_large_with_data(const std::vector<ChangedPage>& changed) {
             data_->write_table_page(page);
             tables.push_back(page);
         });
-        generation_ = next;
-        saved_extent_ = mapped_;
-        saved_annex_ = annex_head();
+        set_saved(next, save);
         if (planted(Bug::whole_before_data_sync)) {
             fill_header(*data_, false);
             data_->write_header();
@@ -430,7 +527,12 @@ void HeapFile::save_large_with_data(const std::vector<ChangedPage>& changed) {
         fill_header(*data_, false);
         data_->write_header();  // the commit point
 
-        write_changed_pages(*backing_, changed, &*data_);
+        if (save.images) {
+            save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) { read_saved(*data_, batch, images); };
+            for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { write_images(*backing_, batch, images); });
+        } else {
+            write_changed_pages(*backing_, save.changed, &*data_);
+        }
         for (const TablePage& page : tables) {
             backing_->write_table_page(page);
         }
@@ -442,68 +544,82 @@ void HeapFile::save_large_with_data(const std::vector<ChangedPage>& changed) {
     });
 }
 
-void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
-    SaveHead head{};
+void HeapFile::save_large_with_stage(LargeSave& save) {
+    io::File& stage = *ring_file_;
+    StagedSave staged;
+    SaveHead& head = staged.head;
     head.generation = generation_.value + 1;
-    head.extent = mapped_;
-    head.page_count = changed.size();
-    head.stage_offset = log::Ring::header_bytes + ring_->capacity();
-    head.flags = annex_mapped_ != 0 ? save_has_annex : 0;
-    const AnnexHead annex = annex_head();
-    std::vector<SavedPage> entries;
-    std::vector<ChangedPage> imaged;
-    entries.reserve(changed.size());
-    for (const ChangedPage& page : changed) {
-        entries.push_back({page.page.value, page.checksum});
-        if (page.checksum != 0) {
-            imaged.push_back(page);
-        }
-    }
-    head.image_count = imaged.size();
-    head.stage_digest = stage_digest(entries, table_.heap());
-    io::File& stage = ring_->file();
-    const ByteCount entries_bytes = stage_entries_bytes(entries.size());
-    const AlignedBuffer listed(entries_bytes);
-    std::memset(listed.data(), 0, listed.size());
-    std::memcpy(listed.data(), entries.data(), entries.size() * sizeof(SavedPage));
+    head.serial = save.point.serial.value;
+    head.extent = std::max(saved_extent_, save.point.extent);
+    head.page_count = save.changed.size();
+    head.stage_offset = log::Ring::header_bytes + ring_identity_.capacity_bytes;
+    head.flags = save.annex.extent != 0 ? save_has_annex : 0;
+    staged.annex = save.annex;
+    staged.ring_start = uses_log() ? save.point.log_start : ring_->next();
+    const ByteCount entries_bytes = stage_entries_bytes(head.page_count);
+    const std::uint64_t images_at = head.stage_offset + entries_bytes;
+    const auto zero_pages = static_cast<std::uint64_t>(
+        save.images ? 0 : std::count_if(save.changed.begin(), save.changed.end(), [](const ChangedPage& page) { return page.checksum == 0; }));
     try {
-        stage.allocate(head.stage_offset, entries_bytes + imaged.size() * page_bytes);
+        stage.allocate(head.stage_offset, entries_bytes + (head.page_count - zero_pages) * page_bytes);
     } catch (...) {
         stage.resize(head.stage_offset);  // nothing happened: the heap goes on, the save can be tried again
         throw;
     }
     durable_step("saving", [&] {
-        // Past the page cache: nobody reads the stage before it is cut off, unless there is a crash.
-        const AlignedBuffer batch(batch_bytes);
-        stage.write_direct(listed.span(), head.stage_offset);
-        for (std::size_t i = 0; i < imaged.size();) {
-            const std::size_t count = std::min(imaged.size() - i, batch_bytes / page_bytes);
-            for (std::size_t k = 0; k < count; ++k) {
-                const auto page = batch.span().subspan(k * page_bytes, page_bytes);
-                std::memcpy(page.data(), live_page(imaged[i + k].page).data(), page_bytes);
-                if (page_checksum(page, imaged[i + k].page, table_.heap()) != imaged[i + k].checksum) {
-                    throw Error(errc::invalid_argument, paths_.backing, offset_of(imaged[i + k].page).value,
-                                "a page was changed by another thread during the save; stop all stores while saving");
+        // Past the page cache: nobody reads the stage before it is cut off, unless there is a crash or it is a background save.
+        for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<std::byte> images) {
+            std::size_t kept = 0;
+            for (std::size_t k = 0; k < batch.size(); ++k) {
+                if (batch[k].checksum != 0) {
+                    std::memmove(images.data() + kept * page_bytes, images.data() + k * page_bytes, kept == k ? 0 : page_bytes);
+                    ++kept;
                 }
             }
-            stage.write_direct(batch.first(count * page_bytes), head.stage_offset + entries_bytes + i * page_bytes);
-            i += count;
+            if (kept != 0) {
+                stage.write_direct(images.first(kept * page_bytes), images_at + head.image_count * page_bytes);
+            }
+            head.image_count += kept;
+        });
+        std::vector<SavedPage> entries;
+        entries.reserve(save.changed.size());
+        for (const ChangedPage& page : save.changed) {
+            entries.push_back({page.page.value, page.checksum});
+        }
+        const AlignedBuffer listed(entries_bytes);
+        std::memset(listed.data(), 0, listed.size());
+        std::memcpy(listed.data(), entries.data(), entries.size() * sizeof(SavedPage));
+        stage.write_direct(listed.span(), head.stage_offset);
+        head.stage_digest = stage_digest(entries, table_.heap());
+        std::uint64_t image = 0;
+        const auto install = [&] {
+            if (!save.images) {
+                write_changed_pages(*backing_, save.changed, nullptr);
+                return;
+            }
+            save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
+                image += read_staged(stage, images_at + image * page_bytes, batch, images);
+            };
+            for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { write_images(*backing_, batch, images); });
+        };
+        if (planted(Bug::install_before_staged_header)) {
+            install();
+            image = 0;
         }
         if (!planted(Bug::stage_without_sync)) {
             stage.sync();
         }
-        const std::span<const std::byte> payload[] = {std::as_bytes(std::span(&head, 1)), std::as_bytes(std::span(&annex, annex.extent != 0 ? 1 : 0))};
-        ring_->append(record_staged, head.generation, payload);  // the commit point
+        backing_->header.state = FileState::staged;
+        backing_->header.staged = staged;
+        backing_->write_header();  // the commit point
         if (planted(Bug::truncate_stage_early)) {
             stage.resize(head.stage_offset);
         }
-        for (const ChangedPage& page : changed) {
+        for (const ChangedPage& page : save.changed) {
             table_.set(page.page, page.checksum);
         }
-        generation_ = {head.generation};
-        saved_extent_ = mapped_;
-        saved_annex_ = annex;
-        write_changed_pages(*backing_, changed, nullptr);
+        set_saved({head.generation}, save);
+        install();
         write_tables(generation_);
         if (!planted(Bug::skip_backing_sync)) {
             backing_->sync();
@@ -513,12 +629,56 @@ void HeapFile::save_large_with_stage(const std::vector<ChangedPage>& changed) {
     });
 }
 
+/// The pages of a batch from the file that has them already.
+void HeapFile::read_saved(const PageFile& file, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
+    for (std::size_t i = 0; i < batch.size();) {
+        std::size_t count = 1;
+        while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) {
+            ++count;
+        }
+        file.read_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes), Via::cache);
+        for (std::size_t k = i; k < i + count; ++k) {
+            if (page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap()) != batch[k].checksum) {
+                file.throw_corrupt_page(batch[k].page, "it reads back damaged right after it was written: the disk is failing");
+            }
+        }
+        i += count;
+    }
+}
+
+/// The pages of a batch from the stage, images from `at` on; returns how many images those are.
+std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
+    std::uint64_t count = 0;
+    for (const ChangedPage& page : batch) {
+        count += page.checksum != 0 ? 1 : 0;
+    }
+    if (count != 0) {
+        stage.read_direct(images.first(count * page_bytes), at);
+    }
+    // From behind: each image moves to its place, over what has moved already or is zero.
+    std::uint64_t from = count;
+    for (std::size_t k = batch.size(); k-- > 0;) {
+        std::byte* const place = images.data() + k * page_bytes;
+        if (batch[k].checksum == 0) {
+            std::memset(place, 0, page_bytes);
+            continue;
+        }
+        --from;
+        std::memmove(place, images.data() + from * page_bytes, page_bytes);
+        if (page_checksum({place, page_bytes}, batch[k].page, table_.heap()) != batch[k].checksum) {
+            throw Error(errc::corrupt, stage.path(), at + from * page_bytes, "a staged page reads back damaged right after it was written: the disk is failing");
+        }
+    }
+    return count;
+}
+
 std::uint64_t HeapFile::heal() {
     check_usable(false);
+    const auto lock = hold_saves();
     checkpoint();
-    // Pages whose base in the backing file is part of what the program sees.
+    // Pages whose base in the backing file is part of what the program sees. (A transactional heap saves what stands in its log on top of the file's own bytes.)
     std::unordered_set<std::uint64_t> live;
-    for (const vm::PageRun& run : written_runs()) {
+    for (const vm::PageRun& run : uses_log() ? std::vector<vm::PageRun>() : written_runs()) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
             if (!saved_copies_.contains(page)) {
                 live.insert(page);
@@ -585,7 +745,7 @@ std::uint64_t HeapFile::heal() {
         durable_step("healing", [&] { write_headers(); });
         ++healed;
     }
-    restoration_.pages_healed += healed;
+    healed_ += healed;
     return healed;
 }
 

@@ -21,7 +21,24 @@ bool entries_hold(const SaveRecord& save) {
     return images == save.head.image_count;
 }
 
+bool is_bounded(const SaveRecord& save, ByteCount capacity) {
+    const SaveHead& head = save.head;
+    const AnnexHead& annex = save.annex;
+    const bool annex_bounded = annex.extent <= sequence_bytes_max && annex.extent % page_bytes == 0 && annex.used <= annex.extent && annex.used % page_bytes == 0;
+    return head.extent <= capacity && head.extent % page_bytes == 0 && annex_bounded && head.page_count <= (head.extent + annex.extent) / page_bytes &&
+           head.image_count <= head.page_count && head.reserved == 0 && are_places(annex.places, save.extents());
+}
+
+bool is_stage_offset(std::uint64_t offset) { return offset >= log::Ring::header_bytes && offset % page_bytes == 0; }
+
 }  // namespace
+
+std::optional<SaveRecord> decode_staged(const StagedSave& staged, ByteCount capacity) {
+    SaveRecord save;
+    save.head = staged.head;
+    save.annex = staged.annex;
+    return is_bounded(save, capacity) && is_stage_offset(staged.head.stage_offset) ? std::optional(std::move(save)) : std::nullopt;
+}
 
 std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capacity) {
     SaveRecord save;
@@ -40,16 +57,11 @@ std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capac
         std::memcpy(&save.annex, payload.data() + at, sizeof save.annex);
         at += sizeof save.annex;
     }
-    const AnnexHead& annex = save.annex;
-    const bool annex_bounded = annex.extent <= sequence_bytes_max && annex.extent % page_bytes == 0 && annex.used <= annex.extent && annex.used % page_bytes == 0;
-    const bool bounded = head.extent <= capacity && head.extent % page_bytes == 0 && annex_bounded &&
-                         head.page_count <= (head.extent + annex.extent) / page_bytes && head.image_count <= head.page_count &&
-                         head.generation == record.number && head.reserved == 0;
-    if (!bounded || !are_places(annex.places, save.extents())) {
+    if (head.generation != record.number || !is_bounded(save, capacity)) {
         return std::nullopt;
     }
     if (record.kind == record_staged) {
-        const bool fits = head.stage_offset >= log::Ring::header_bytes && head.stage_offset % page_bytes == 0 && payload.size() == at;
+        const bool fits = is_stage_offset(head.stage_offset) && payload.size() == at;
         return fits ? std::optional(std::move(save)) : std::nullopt;
     }
     if (head.stage_offset != 0 || payload.size() != save_payload_bytes(has_annex, head.page_count, head.image_count)) {

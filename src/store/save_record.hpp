@@ -11,6 +11,7 @@
 #include "base/aligned_buffer.hpp"
 #include "io/storage.hpp"
 #include "log/ring.hpp"
+#include "store/header.hpp"
 #include "store/page_table.hpp"
 
 namespace taiyen::store {
@@ -36,6 +37,9 @@ constexpr ByteCount stage_entries_bytes(std::uint64_t pages) { return round_up(p
 
 /// Nothing: the payload is not a save of this heap. For record_staged the entries are not read yet.
 std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capacity);
+
+/// The save that the header says lies in the stage, without its entries. Nothing: the header can't mean that.
+std::optional<SaveRecord> decode_staged(const StagedSave& staged, ByteCount capacity);
 
 /// Reads a staged save's entries and proves digest and every image; false: they are not what the record says.
 bool load_stage(const io::File& ring_file, SaveRecord& save, ByteCount capacity, const Uuid& heap);

@@ -1,19 +1,139 @@
-// The side of a heap file that a transactional heap uses: saves of a point in its log, in the background or quiesced. The order of steps is the protocol: FORMAT.md.
+// The side of a heap file that a transactional heap uses: its log, saves of a point in that log, in the background or quiesced. The order of steps is the protocol: FORMAT.md.
 
+#include <cstring>
+
+#include <taiyen/base/check.hpp>
+
+#include "base/planted.hpp"
 #include "store/heap_file.hpp"
 
 namespace taiyen::store {
-namespace {
 
-[[noreturn]] void throw_unsupported(const std::filesystem::path& path) { throw Error(errc::unsupported_version, path, "this version opens no transactional heaps"); }
+std::unique_ptr<log::Ring> HeapFile::take_log() {
+    if (read_only_) {
+        return nullptr;
+    }
+    TAIYEN_CHECK(uses_log() && !log_taken_);
+    log_taken_ = true;
+    return std::make_unique<log::Ring>(ring_file_, ring_identity_, log_start_, log_start_.position);
+}
 
-}  // namespace
+Serial HeapFile::serial() const {
+    const std::lock_guard lock(point_mutex_);
+    return serial_;
+}
 
-std::unique_ptr<log::Ring> HeapFile::take_log() { throw_unsupported(paths_.backing); }
-Serial HeapFile::serial() const { return backing_->header.serial; }
-log::RingStart HeapFile::log_start() const { return backing_->header.ring_start; }
-void HeapFile::save_images(const SavePoint&, std::span<const PageNumber>, const PatchPages&) { throw_unsupported(paths_.backing); }
-void HeapFile::save_at(const SavePoint&) { throw_unsupported(paths_.backing); }
-void HeapFile::drop_private() { throw_unsupported(paths_.backing); }
+log::RingStart HeapFile::log_start() const {
+    const std::lock_guard lock(point_mutex_);
+    return log_start_;
+}
+
+/// The pages of a batch as the newest save left them. What rotted in the backing file comes from the data file, which still has that save's page: a page is overwritten there
+/// only after its base was asked for.
+void HeapFile::read_bases(std::span<const ChangedPage> batch, std::span<std::byte> images) {
+    const Extents extents = saved_extents();
+    for (std::size_t i = 0; i < batch.size();) {
+        std::size_t count = 1;
+        while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) {
+            ++count;
+        }
+        backing_->read_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes), Via::cache);
+        for (std::size_t k = i; k < i + count; ++k) {
+            const PageNumber page = batch[k].page;
+            const auto image = images.subspan(k * page_bytes, page_bytes);
+            if (!extents.hold(page)) {
+                std::memset(image.data(), 0, page_bytes);
+                continue;
+            }
+            const std::uint64_t expected = table_.entry(page);
+            if (page_checksum(image, page, table_.heap()) == expected) {
+                continue;
+            }
+            if (data_) {
+                data_->read_pages(page, image, Via::device);
+            }
+            if (!data_ || page_checksum(image, page, table_.heap()) != expected) {
+                backing_->throw_corrupt_page(page, "its checksum differs, so what was committed on top of it can't be saved");
+            }
+            ++healed_;
+        }
+        i += count;
+    }
+}
+
+void HeapFile::save_images(const SavePoint& point, std::span<const PageNumber> pages, const PatchPages& patch) {
+    const auto lock = hold_saves();
+    check_usable(false);
+    TAIYEN_CHECK(uses_log());
+    LargeSave save{point, saved_annex_, {}, nullptr};
+    save.changed.reserve(pages.size() + 1);
+    for (const PageNumber page : pages) {
+        TAIYEN_CHECK(sequence_of(page) == Sequence::span && (save.changed.empty() || save.changed.back().page < page));
+        save.changed.push_back({page, 0});
+    }
+    if (!save.changed.empty() && annex_has_ended()) {
+        end_annex(save.changed);
+    }
+    save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
+        std::size_t count = batch.size();
+        if (sequence_of(batch.back().page) == Sequence::annex) {  // the one page that ends it
+            --count;
+            std::memset(images.data() + count * page_bytes, 0, page_bytes);
+        }
+        read_bases(batch.first(count), images.first(count * page_bytes));
+        const auto first = static_cast<std::size_t>(batch.data() - save.changed.data());
+        if (count != 0) {
+            patch(pages.subspan(first, count), images.first(count * page_bytes));
+        }
+        for (std::size_t k = 0; k < count; ++k) {
+            batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap());
+        }
+    };
+    save_large(save);
+}
+
+void HeapFile::save_at(const SavePoint& point) {
+    const auto lock = hold_saves();
+    check_usable(false);
+    TAIYEN_CHECK(uses_log());
+    const std::vector<vm::PageRun> runs = written_runs();
+    std::vector<ChangedPage> changed = changed_pages(runs, nullptr);
+    if (!changed.empty() && annex_has_ended()) {
+        end_annex(changed);
+    }
+    check_bases(changed, false);
+    LargeSave save = live_save(std::move(changed));
+    save.point.serial = point.serial;
+    save.point.log_start = point.log_start;
+    save_large(save);
+    drop_written(runs);
+}
+
+void HeapFile::drop_private() {
+    const auto lock = hold_saves();
+    check_usable(false);
+    vm::drop(reservation_.data(), mapped_);
+    saved_copies_.clear();
+    make_engine();
+}
+
+bool HeapFile::contains_log() const {
+    if (planted(Bug::clean_despite_log)) {
+        return true;
+    }
+    try {
+        const log::ScanResult found = log::Ring::scan(*ring_file_, ring_identity_, log_start_, [](const log::Record&) { return false; });
+        return found.records == 0 && found.how == log::ScanEnd::end;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+void HeapFile::trim_log() {
+    const ByteCount ring_bytes = log::Ring::header_bytes + ring_identity_.capacity_bytes;
+    if (ring_file_->info().size_bytes > ring_bytes) {
+        ring_file_->resize(ring_bytes);
+    }
+}
 
 }  // namespace taiyen::store

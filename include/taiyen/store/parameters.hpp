@@ -22,6 +22,7 @@ struct HeapParameters {
     bool clean = false;                  ///< closed by its last user
     std::filesystem::path data_file;     ///< where it is expected; empty if none is attached
     std::filesystem::path journal_file;
+    std::filesystem::path log_file;      ///< the transaction log
     std::size_t file_bytes = 0;
     std::size_t allocated_bytes = 0;
 };
