@@ -575,7 +575,7 @@ void HeapFile::abandon() {
     if (!open_) {
         return;
     }
-    if (participant_) {
+    if (participant_ && !in_forked_child()) {
         participant_->before_abandon();
     }
     open_ = false;

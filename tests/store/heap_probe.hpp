@@ -72,7 +72,7 @@ inline void flip_bit(const std::filesystem::path& path, std::uint64_t offset) {
 
 /// Copies the heap's files as they are on disk: what a crash of the process would leave.
 inline void crash_copy(const std::filesystem::path& heap, const std::filesystem::path& copy) {
-    for (const char* suffix : {"", ".data", ".journal"}) {
+    for (const char* suffix : {"", ".data", ".journal", ".log"}) {
         if (std::filesystem::exists(heap.string() + suffix)) {
             std::filesystem::copy_file(heap.string() + suffix, copy.string() + suffix);
         }

@@ -1,0 +1,461 @@
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <thread>
+
+#include <taiyen/store/parameters.hpp>
+
+#include "heap_probe.hpp"
+#include "io/simulated_storage.hpp"
+#include "store/byte_log.hpp"
+#include "store/header.hpp"
+#include "store/page_file.hpp"
+
+// The store's side of a transactional heap, without the rooms above: a log that replays onto the files, in the background, quiesced and after a crash.
+
+namespace {
+using namespace probe;
+using store::HeapFile;
+using store::OpenMode;
+using store::test::ByteLog;
+
+constexpr ByteCount log_bytes = 256_KiB;
+
+store::Tuning tuning() {
+    store::Tuning tuning;
+    tuning.batch_bytes = 16_KiB;
+    tuning.log_replay = store::test::make_byte_replay;
+    return tuning;
+}
+
+/// A heap of files in a folder, opened as whatever kind; as a transactional one with its log.
+struct Opened {
+    std::shared_ptr<HeapFile> file;
+    std::shared_ptr<ByteLog> log;
+    ArchiveHeap heap;
+
+    Opened(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, PersistentOptions options = small_heap(), const store::Tuning& tuned = tuning())
+        : file(open(storage, path, mode, kind, options, tuned)), heap(HeapAccess::make<ArchiveHeap>(file)) {
+        if (kind == HeapKind::transactional && mode != OpenMode::read_only) {
+            log = std::make_shared<ByteLog>(*file);
+            file->join(log);
+        }
+    }
+    Opened(const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options = small_heap())
+        : Opened(io::posix_storage(), path, mode, kind, options) {}
+
+    static std::shared_ptr<HeapFile> open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, PersistentOptions& options,
+                                          const store::Tuning& tuned) {
+        options.log_capacity = log_bytes;
+        return HeapFile::open(storage, path, mode, kind, options, tuned);
+    }
+    void commit(const std::string& name, const std::string& text) {
+        put(heap, name, text);
+        log->commit();
+    }
+};
+
+PersistentOptions with_data(const std::filesystem::path& path) {
+    PersistentOptions options = small_heap();
+    options.data_file = path.string() + ".data";
+    return options;
+}
+/// The options of either sort of transactional heap.
+std::vector<PersistentOptions> both_sorts(const std::filesystem::path& path) { return {small_heap(), with_data(path)}; }
+
+std::vector<std::vector<char>> all_bytes(const std::filesystem::path& path) {
+    std::vector<std::vector<char>> all;
+    for (const char* suffix : {"", ".data", ".journal", ".log"}) {
+        all.push_back(bytes_of(path.string() + suffix));
+    }
+    return all;
+}
+
+bool is_sound(ArchiveHeap& heap) { return heap.heal() == 0 && HeapAccess::file(heap).engine().check(1).empty(); }
+
+/// A crashed heap with transactions 1 … 20 in its log, the first ten in its files too.
+void make_crashed(const ScratchDirectory& dir, const PersistentOptions& options, const std::filesystem::path& copy) {
+    const std::filesystem::path path = dir / "made.tyn";
+    PersistentOptions own = options;
+    if (!own.data_file.empty()) {
+        own.data_file = path.string() + ".data";
+    }
+    Opened made(path, OpenMode::create_only, HeapKind::transactional, own);
+    for (int i = 1; i <= 20; ++i) {
+        made.commit("n" + std::to_string(i), std::string(static_cast<std::size_t>(i) * 1000, 'x'));
+        if (i == 10) {
+            made.log->snapshot();
+        }
+    }
+    put(made.heap, "uncommitted", "gone");
+    crash_copy(path, copy);
+    made.heap.close();
+    for (const char* suffix : {"", ".data", ".log"}) {
+        std::filesystem::remove(path.string() + suffix);
+    }
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(a_transactional_file)
+
+BOOST_AUTO_TEST_CASE(what_was_committed_survives_a_crash_whatever_kind_opens_the_heap_then) {
+    for (const HeapKind kind : {HeapKind::transactional, HeapKind::archive, HeapKind::snapshot}) {
+        for (const bool data : {false, true}) {
+            BOOST_TEST_CONTEXT(name_of(kind) << (data ? ", with a data file" : "")) {
+                ScratchDirectory dir;
+                const auto path = dir / "c.tyn";
+                make_crashed(dir, data ? with_data(path) : small_heap(), path);
+                const auto before = all_bytes(path);
+                {
+                    Opened reader(path, OpenMode::read_only, kind);
+                    BOOST_TEST(reader.heap.restoration().transactions_replayed == 10U);
+                    BOOST_TEST(get(reader.heap, "n20") == std::string(20'000, 'x'));
+                    BOOST_TEST(get(reader.heap, "uncommitted") == "(none)");
+                    BOOST_TEST(reader.file->serial().value == 20U);
+                }
+                BOOST_TEST((all_bytes(path) == before));
+                {
+                    Opened opened(path, OpenMode::open_only, kind);
+                    BOOST_TEST(!opened.heap.restoration().clean);
+                    BOOST_TEST(opened.heap.restoration().transactions_replayed == 10U);
+                    BOOST_TEST(opened.file->serial().value == 20U);
+                    BOOST_TEST(get(opened.heap, "n1") == std::string(1000, 'x'));
+                    BOOST_TEST(get(opened.heap, "n20") == std::string(20'000, 'x'));
+                    BOOST_TEST(get(opened.heap, "uncommitted") == "(none)");
+                    BOOST_TEST(is_sound(opened.heap));
+                    put(opened.heap, "more", "goes on");
+                    opened.heap.snapshot();
+                    opened.heap.close();
+                }
+                Opened again(path, OpenMode::open_only, HeapKind::transactional);
+                BOOST_TEST(again.heap.restoration().clean);
+                BOOST_TEST(get(again.heap, "more") == "goes on");
+                BOOST_TEST(again.file->serial().value == (kind == HeapKind::transactional ? 21U : 20U));
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_snapshot_brings_into_the_files_what_was_committed_and_nothing_else) {
+    ScratchDirectory dir;
+    for (const PersistentOptions& options : both_sorts(dir / "a.tyn")) {
+        const std::string copy = options.data_file.empty() ? "b.tyn" : "c.tyn";
+        Opened opened(dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options);
+        put(opened.heap, "one", std::string(300'000, '1'));  // larger than the log
+        opened.commit("two", std::string(100'000, '2'));
+        char* const two = find(opened.heap, "two");
+        two[5] = 'x';  // never committed
+        opened.log->snapshot();
+        BOOST_TEST(opened.file->serial().value == opened.log->serial().value);
+        crash_copy(dir / "a.tyn", dir / copy);
+        BOOST_TEST(two[5] == 'x');
+        opened.heap.close();
+        for (const auto& path : {dir / "a.tyn", dir / copy}) {
+            Opened again(path, OpenMode::open_only, HeapKind::transactional);
+            BOOST_TEST(again.heap.restoration().transactions_replayed == 0U);
+            BOOST_TEST((get(again.heap, "one") == std::string(300'000, '1')));
+            BOOST_TEST((get(again.heap, "two") == std::string(100'000, '2')));
+            BOOST_TEST(is_sound(again.heap));
+        }
+        for (const char* suffix : {"", ".data", ".log"}) {
+            std::filesystem::remove((dir / "a.tyn").string() + suffix);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_snapshot_of_more_pages_than_a_batch_holds_takes_several) {
+    ScratchDirectory dir;
+    for (const PersistentOptions& options : both_sorts(dir / "a.tyn")) {
+        Opened opened(dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options);
+        put(opened.heap, "wide", std::string(2U << 20U, 'w'));
+        opened.log->commit();
+        char* const wide = find(opened.heap, "wide");
+        for (std::size_t at = 100; at < (2U << 20U); at += 60'000) {
+            wide[at] = 'c';
+            opened.log->commit();
+        }
+        std::memset(wide + 1'000'000, 0, 20'000);  // zero pages have no image
+        opened.log->commit();
+        opened.log->batches = 0;
+        opened.log->snapshot();
+        BOOST_TEST(opened.log->batches > 3U);
+        BOOST_TEST(is_sound(opened.heap));
+        opened.heap.close();
+        Opened again(dir / "a.tyn", OpenMode::open_only, HeapKind::transactional);
+        const char* const found = find(again.heap, "wide");
+        std::string expected(2U << 20U, 'w');
+        for (std::size_t at = 100; at < (2U << 20U); at += 60'000) {
+            expected[at] = 'c';
+        }
+        std::fill_n(expected.begin() + 1'000'000, 20'000, '\0');
+        BOOST_TEST((std::string(found, expected.size()) == expected));
+        again.heap.close();
+        for (const char* suffix : {"", ".data", ".log"}) {
+            std::filesystem::remove((dir / "a.tyn").string() + suffix);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_program_goes_on_while_a_snapshot_is_taken) {
+    ScratchDirectory dir;
+    for (const PersistentOptions& options : both_sorts(dir / "a.tyn")) {
+        std::string last;
+        {
+            Opened opened(dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options);
+            opened.commit("first", std::string(100'000, 'f'));
+            std::vector<PageNumber> pages;
+            for (std::uint64_t page = 0; page < opened.file->mapped_bytes() / page_bytes; ++page) {
+                pages.push_back({page});
+            }
+            std::atomic<bool> done = false;
+            std::thread saver([&] {
+                for (int i = 0; i < 10; ++i) {
+                    opened.file->save_images({opened.file->serial(), opened.file->log_start(), 0}, pages, [](std::span<const PageNumber>, std::span<std::byte>) {});
+                }
+                done = true;
+            });
+            int i = 0;
+            for (; i < 30 || !done; ++i) {
+                opened.file->check_usable(false);
+                if (i < 60) {  // the heap grows meanwhile
+                    last = "n" + std::to_string(i);
+                    put(opened.heap, last, std::string(50'000, 'n'));
+                }
+            }
+            saver.join();
+            opened.log->commit();
+            opened.log->snapshot();
+            opened.heap.close();
+        }
+        Opened again(dir / "a.tyn", OpenMode::open_only, HeapKind::transactional);
+        BOOST_TEST((get(again.heap, last) == std::string(50'000, 'n')));
+        BOOST_TEST(is_sound(again.heap));
+        again.heap.close();
+        for (const char* suffix : {"", ".data", ".log"}) {
+            std::filesystem::remove((dir / "a.tyn").string() + suffix);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_log_stays_at_a_clean_close_and_is_used_again) {
+    ScratchDirectory dir;
+    const auto path = dir / "a.tyn";
+    const auto log = dir / "a.tyn.log";
+    { Opened(path, OpenMode::create_only, HeapKind::transactional).commit("a", "1"); }
+    BOOST_TEST(!std::filesystem::exists(dir / "a.tyn.journal"));
+    BOOST_TEST(std::filesystem::file_size(log) == log::Ring::header_bytes + log_bytes);
+    const auto uuid = log::Ring::read_identity(*io::posix_storage().open(log, io::Access::read_only)).ring;
+    BOOST_TEST((read_parameters(path).kind == HeapKind::transactional));
+    BOOST_TEST(read_parameters(path).clean);
+    BOOST_TEST(read_parameters(path).serial == 1U);
+    {
+        ArchiveHeap archive(open_only, path);  // a lower kind leaves it alone
+        BOOST_TEST(std::filesystem::exists(dir / "a.tyn.journal"));
+        put(archive, "b", "2");
+        archive.snapshot();
+    }
+    BOOST_TEST((read_parameters(path).kind == HeapKind::transactional));
+    {
+        Opened opened(path, OpenMode::open_only, HeapKind::transactional);
+        opened.commit("c", "3");
+        BOOST_TEST(opened.file->serial().value == 1U);
+        BOOST_TEST(opened.log->serial().value == 2U);
+        opened.heap.close();
+    }
+    BOOST_TEST((log::Ring::read_identity(*io::posix_storage().open(log, io::Access::read_only)).ring == uuid));
+    Opened again(path, OpenMode::open_only, HeapKind::transactional);
+    BOOST_TEST(get(again.heap, "a") + get(again.heap, "b") + get(again.heap, "c") == "123");
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_log_is_made_anew_for_a_clean_heap_and_refused_for_a_crashed_one) {
+    ScratchDirectory dir;
+    const auto path = dir / "a.tyn";
+    {
+        Opened opened(path, OpenMode::create_only, HeapKind::transactional);
+        opened.commit("a", "1");
+        crash_copy(path, dir / "c.tyn");
+        opened.heap.close();
+    }
+    std::filesystem::remove(dir / "a.tyn.log");
+    std::filesystem::remove(dir / "c.tyn.log");
+    {
+        Opened opened(path, OpenMode::open_only, HeapKind::transactional);
+        BOOST_TEST(opened.heap.restoration().clean);
+        opened.commit("b", "2");
+        crash_copy(path, dir / "d.tyn");
+    }
+    BOOST_TEST(get(Opened(dir / "d.tyn", OpenMode::open_only, HeapKind::transactional).heap, "b") == "2");
+    const auto before = all_bytes(dir / "c.tyn");
+    for (const HeapKind kind : {HeapKind::transactional, HeapKind::archive}) {
+        for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+            BOOST_TEST((code_of([&] { Opened(dir / "c.tyn", mode, kind); }) == errc::log_missing));
+        }
+    }
+    BOOST_TEST((all_bytes(dir / "c.tyn") == before));
+    // That of another heap is neither taken nor overwritten.
+    std::filesystem::copy_file(dir / "d.tyn.log", dir / "c.tyn.log");
+    BOOST_TEST((code_of([&] { Opened(dir / "c.tyn", OpenMode::open_only, HeapKind::transactional); }) == errc::mismatch));
+    std::filesystem::remove(dir / "a.tyn.log");
+    { Opened(dir / "other.tyn", OpenMode::create_only, HeapKind::transactional); }
+    std::filesystem::copy_file(dir / "other.tyn.log", dir / "a.tyn.log");
+    BOOST_TEST((code_of([&] { Opened(path, OpenMode::open_only, HeapKind::transactional); }) == errc::mismatch));
+}
+
+BOOST_AUTO_TEST_CASE(an_archive_becomes_transactional_also_after_a_crash) {
+    for (const bool crashed : {false, true}) {
+        ScratchDirectory dir;
+        {
+            ArchiveHeap archive(create_only, dir / "a.tyn", small_heap());
+            put(archive, "a", "1");
+            archive.snapshot();
+            if (crashed) {
+                crash_copy(dir / "a.tyn", dir / "b.tyn");
+            }
+        }
+        const auto path = crashed ? dir / "b.tyn" : dir / "a.tyn";
+        {
+            Opened opened(path, OpenMode::open_only, HeapKind::transactional);
+            BOOST_TEST(opened.heap.restoration().clean != crashed);
+            BOOST_TEST(!std::filesystem::exists(path.string() + ".journal"));
+            opened.commit("b", "2");
+            crash_copy(path, dir / "c.tyn");
+        }
+        Opened again(dir / "c.tyn", OpenMode::open_only, HeapKind::transactional);
+        BOOST_TEST(get(again.heap, "a") + get(again.heap, "b") == "12");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_whose_log_holds_more_than_its_files_is_not_called_clean) {
+    ScratchDirectory dir;
+    const auto path = dir / "a.tyn";
+    {
+        Opened opened(path, OpenMode::create_only, HeapKind::transactional);
+        opened.commit("a", "1");
+        opened.log->snapshot_at_close = false;
+        opened.heap.close();
+    }
+    BOOST_TEST(!read_parameters(path).clean);
+    Opened again(path, OpenMode::open_only, HeapKind::transactional);
+    BOOST_TEST(again.heap.restoration().transactions_replayed == 1U);
+    BOOST_TEST(get(again.heap, "a") == "1");
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_can_not_be_replayed_leaves_the_files_untouched) {
+    ScratchDirectory dir;
+    const auto path = dir / "c.tyn";
+    make_crashed(dir, with_data(path), path);
+    const auto before = all_bytes(path);
+    struct Missing final : store::LogReplay {
+        void check(const log::Record&) override { throw Error(errc::missing_procedure, "register it"); }
+        void apply(const log::Record&, HeapFile&) override {}
+        Serial last() const override { return {}; }
+        std::uint64_t transactions() const override { return 0; }
+    };
+    store::Tuning tuned = tuning();
+    tuned.log_replay = [](const auto&, ByteCount, Serial) { return std::make_unique<Missing>(); };
+    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+        BOOST_TEST((code_of([&] { Opened(io::posix_storage(), path, mode, HeapKind::transactional, small_heap(), tuned); }) == errc::missing_procedure));
+    }
+    BOOST_TEST((all_bytes(path) == before));
+}
+
+BOOST_AUTO_TEST_CASE(a_page_that_rotted_gets_its_good_base_from_the_data_file_or_the_save_is_refused) {
+    for (const bool data : {false, true}) {
+        ScratchDirectory dir;
+        const auto path = dir / "a.tyn";
+        Opened opened(path, OpenMode::create_only, HeapKind::transactional, data ? with_data(path) : small_heap());
+        opened.commit("text", std::string(20'000, 't'));
+        opened.log->snapshot();
+        char* const text = find(opened.heap, "text");
+        const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(text) - opened.file->ranges().durable + 8'000;
+        text[8'000] = 'c';
+        opened.log->commit();
+        flip_bit(path, opened.file->backing().layout.file_offset({offset + 100}));
+        if (!data) {
+            BOOST_TEST((code_of([&] { opened.log->snapshot(); }) == errc::corrupt));
+            BOOST_TEST((code_of([&] { opened.file->check_usable(true); }) == errc::poisoned));
+            opened.log->snapshot_at_close = false;
+            continue;
+        }
+        opened.log->snapshot();
+        BOOST_TEST(opened.heap.restoration().pages_healed == 1U);
+        BOOST_TEST(is_sound(opened.heap));
+        opened.heap.close();
+        std::string expected(20'000, 't');
+        expected[8'000] = 'c';
+        BOOST_TEST(get(Opened(path, OpenMode::open_only, HeapKind::transactional).heap, "text") == expected);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_stage_is_told_and_leaves_the_files_untouched) {
+    ScratchDirectory dir;
+    const auto path = dir / "c.tyn";
+    make_crashed(dir, small_heap(), path);
+    {
+        const auto file = io::posix_storage().open(path, io::Access::read_write);
+        store::Header header = *store::read_slots(*file).newest();
+        header.state = store::FileState::staged;
+        header.staged.head = {header.generation.value + 1, 20, header.extent, 2, 2, 0, log::Ring::header_bytes + log_bytes, 77, 0};
+        header.staged.annex = header.annex;
+        header.staged.ring_start = header.ring_start;
+        store::write_header(*file, header);
+    }
+    const auto before = all_bytes(path);
+    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+        BOOST_TEST((code_of([&] { Opened(path, mode, HeapKind::transactional); }) == errc::corrupt));
+    }
+    BOOST_TEST((all_bytes(path) == before));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_dropped_is_as_the_files_have_it) {
+    ScratchDirectory dir;
+    Opened opened(dir / "a.tyn", OpenMode::create_only, HeapKind::transactional);
+    opened.commit("a", "1");
+    opened.log->snapshot();
+    find(opened.heap, "a")[0] = 'x';
+    put(opened.heap, "b", "2");
+    opened.file->drop_private();
+    BOOST_TEST(get(opened.heap, "a") == "1");
+    BOOST_TEST(get(opened.heap, "b") == "(none)");
+    BOOST_TEST(opened.heap.dirty_bytes() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_refuses_the_snapshot_and_the_heap_goes_on) {
+    io::SimulatedStorage disk({3_MiB, true});
+    disk.add_directory("/disk");
+    Opened opened(disk, "/disk/a.tyn", OpenMode::create_only, HeapKind::transactional);
+    const std::string text(60'000, 't');
+    opened.commit("a", text);
+    opened.log->snapshot();
+    {
+        const auto filler = disk.create("/disk/filler");
+        BOOST_TEST((code_of([&] {
+                       for (std::uint64_t at = 0;; at += page_bytes) {
+                           filler->allocate(at, page_bytes);
+                       }
+                   }) == errc::no_space));
+    }
+    find(opened.heap, "a")[0] = 'x';
+    opened.log->commit();
+    BOOST_TEST((code_of([&] { opened.log->snapshot(); }) == errc::no_space));
+    opened.file->check_usable(false);
+    disk.remove("/disk/filler");
+    opened.log->snapshot();
+    opened.heap.close();
+    Opened again(disk, "/disk/a.tyn", OpenMode::open_only, HeapKind::transactional);
+    BOOST_TEST(find(again.heap, "a")[0] == 'x');
+    BOOST_TEST(again.heap.restoration().clean);
+}
+
+BOOST_AUTO_TEST_CASE(options_that_can_not_be_are_refused) {
+    ScratchDirectory dir;
+    PersistentOptions options = small_heap();
+    options.log_capacity = 1000;
+    BOOST_TEST((code_of([&] { HeapFile::open(io::posix_storage(), dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options); }) == errc::invalid_argument));
+    options.log_capacity = log_bytes;
+    options.log_file = dir / "a.tyn";
+    BOOST_TEST((code_of([&] { HeapFile::open(io::posix_storage(), dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options); }) == errc::invalid_argument));
+    BOOST_TEST(std::filesystem::is_empty(dir.path()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
