@@ -57,6 +57,7 @@ private:
 struct Group {
     RecordBuffer buffer;
     std::uint32_t records = 0;
+    unsigned committers = 0;  ///< threads that wait, or have waited, for this group
     std::uint64_t first = 0;  ///< serials, while there are records
     std::uint64_t last = 0;
     Clock::time_point opened;  ///< when the first record came; with a flusher only
@@ -68,6 +69,9 @@ struct Group {
 
 /// A buffer that one huge record made is not kept for the small ones.
 constexpr ByteCount buffer_kept_bytes = 4_MiB;
+
+constexpr Clock::duration gather_time_max = std::chrono::microseconds(200);
+constexpr unsigned gather_pause_max = 63;
 
 }  // namespace
 
@@ -111,12 +115,18 @@ struct GroupLog::State {
     void write_open(Lock& lock);
     /// Brings the open group nearer to the disk: writes it, or waits for the write before it.
     void write_or_wait(Lock& lock) {
-        if (writing == nullptr) {
+        if (gathering) {
+            hurry.store(true, std::memory_order_relaxed);
+            open->finished.wait(lock);
+        } else if (writing == nullptr) {
             write_open(lock);
         } else {
             writing->finished.wait(lock);
         }
     }
+    /// Whoever has just been woken is likely to commit again at once. A leader gives them a moment to join its group, if that has paid lately: without it, threads that commit without
+    /// pause split into two halves that wait for each other's writes.
+    void gather(Lock& lock);
     /// Whether a record can't be added to the open group before that one or the one before it has been written.
     bool must_write_first(ByteCount bytes) const;
     void add(std::uint64_t serial, std::span<const std::span<const std::byte>> pieces, ByteCount record_bytes);
@@ -134,6 +144,12 @@ struct GroupLog::State {
     Group groups[2];
     Group* open = &groups[0];
     Group* writing = nullptr;
+    bool gathering = false;           ///< a leader waits for more to join the open group
+    std::atomic<bool> hurry{false};   ///< it should not
+    unsigned expected = 0;            ///< threads that were committing when the last write ended
+    unsigned gather_pause = 0;        ///< writes that went without gathering after it was in vain
+    unsigned gather_pause_left = 0;
+    Clock::duration write_time{};     ///< smoothed
     Point durable;
     std::uint64_t head;  ///< ring position behind what has been or is being written
     std::uint64_t tail;
@@ -156,8 +172,27 @@ GroupLog::~GroupLog() { stop(); }
 
 // ---- writing
 
+void GroupLog::State::gather(Lock& lock) {
+    if (expected <= open->records) return;  // also a single thread
+    if (gather_pause_left > 0) {
+        --gather_pause_left;
+        return;
+    }
+    const std::uint64_t had = log.appended_.load(std::memory_order_relaxed);
+    const std::uint64_t wanted = log.durable_.load(std::memory_order_relaxed) + expected;
+    gathering = true;
+    hurry.store(false, std::memory_order_relaxed);
+    lock.unlock();
+    const Clock::time_point end = Clock::now() + std::min<Clock::duration>(write_time / 2, gather_time_max);
+    while (log.appended_.load(std::memory_order_relaxed) < wanted && !hurry.load(std::memory_order_relaxed) && Clock::now() < end) std::this_thread::yield();
+    lock.lock();
+    gathering = false;
+    gather_pause = log.appended_.load(std::memory_order_relaxed) > had ? 0 : std::min(2 * gather_pause + 1, gather_pause_max);
+    gather_pause_left = gather_pause;
+}
+
 void GroupLog::State::write_open(Lock& lock) {
-    TAIYEN_CHECK(writing == nullptr && open->records != 0);
+    TAIYEN_CHECK(writing == nullptr && !gathering && open->records != 0);
     Group& group = *open;
     writing = &group;
     open = &group == &groups[0] ? &groups[1] : &groups[0];
@@ -166,6 +201,7 @@ void GroupLog::State::write_open(Lock& lock) {
     if (planted(Bug::group_before_write)) log.durable_.store(group.last, std::memory_order_release);
     lock.unlock();
 
+    const Clock::time_point begin = Clock::now();
     bool failed = true;
     std::string why = "unknown";
     try {
@@ -178,11 +214,15 @@ void GroupLog::State::write_open(Lock& lock) {
     }
     if (failed && log.on_failure) log.on_failure();
     const RingStart next = ring->next();
+    const Clock::duration took = Clock::now() - begin;
 
     lock.lock();
+    write_time += (took - write_time) / 8;
+    expected = group.committers + open->committers;
     const std::uint64_t last = group.last;
     writing = nullptr;
     group.records = 0;
+    group.committers = 0;
     group.buffer.clear();
     group.buffer.keep_at_most(buffer_kept_bytes);
     if (failed) {
@@ -232,16 +272,20 @@ void GroupLog::wait_durable(Serial serial) {
     State& state = *state_;
     Lock lock(state.mutex);
     TAIYEN_CHECK(serial.value <= appended_.load(std::memory_order_relaxed));
-    while (durable_.load(std::memory_order_relaxed) < serial.value) {
+    if (durable_.load(std::memory_order_relaxed) >= serial.value) return;
+    const auto is_in_flight = [&] { return state.writing != nullptr && serial.value <= state.writing->last; };
+    ++(is_in_flight() ? state.writing : state.open)->committers;
+    do {
         if (poisoned()) state.throw_poisoned();
-        if (state.writing == nullptr) {
-            state.write_open(lock);
-        } else if (serial.value <= state.writing->last) {
+        if (is_in_flight()) {
             state.writing->finished.wait(lock);
-        } else {
+        } else if (state.writing != nullptr || state.gathering) {
             state.open->finished.wait(lock);
+        } else {
+            state.gather(lock);
+            state.write_open(lock);
         }
-    }
+    } while (durable_.load(std::memory_order_relaxed) < serial.value);
 }
 
 // ---- appending
