@@ -1,12 +1,14 @@
 #include <taiyen/inspect/stats.hpp>
 
 #include "store/heap_access.hpp"
+#include "txn/transaction_service.hpp"
 
 namespace taiyen {
 
 HeapStats ArchiveHeap::stats() const {
     const store::HeapFile& file = HeapAccess::file(*this);
     file.check_usable(true);
+    const txn::Reading reading(file);
     const heap::EngineStats engine = file.engine().stats();
     const io::FileInfo info = file.backing().file().info();
     HeapStats stats;

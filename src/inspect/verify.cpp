@@ -8,6 +8,7 @@
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
 #include "store/heap_access.hpp"
+#include "txn/transaction_service.hpp"
 
 namespace taiyen {
 namespace {
@@ -175,6 +176,8 @@ private:
 Report ArchiveHeap::verify() const {
     const HeapFile& heap = HeapAccess::file(*this);
     heap.check_usable(true);
+    const txn::Reading reading(heap);
+    const auto saves = heap.hold_saves();
     return Verifier(heap).run();
 }
 

@@ -44,7 +44,7 @@ log::GroupLog::Options log_options(const PersistentOptions& options) {
 TransactionService::TransactionService(store::HeapFile& file, const PersistentOptions& options)
     : file_(&file),
       durability_(options.durability),
-      log_(std::make_unique<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
+      log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
       recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)),
       last_(file.serial().value) {
     calls_.emplace(file);
@@ -142,8 +142,9 @@ Serial TransactionService::commit() {
         if (doomed_) throw Error(errc::transaction_doomed, file.path(), "a transaction within this one was rolled back; all of it will be");
         return {last_committed().value + 1};
     }
+    const std::shared_ptr<log::GroupLog> log = log_;  // without the writer lock the heap may be destroyed before the disk is done
     const Serial serial = commit_outermost(file);
-    if (durability_ == Durability::sync && log_->durable() < serial) log_->wait_durable(serial);
+    if (durability_ == Durability::sync && log->durable() < serial) log->wait_durable(serial);
     return serial;
 }
 
@@ -323,7 +324,8 @@ void TransactionService::check_change() const {
 bool TransactionService::lock_shared() {
     store::HeapFile& heap = open_file();
     heap.check_usable(true);
-    if (is_mine() || ReadersHere::add_inner(*this)) return false;
+    if (is_mine()) return false;
+    if (ReadersHere::add_inner(*this)) return true;
     ReadersHere::require_room();
     lock_.lock_shared();
     try {
@@ -468,7 +470,7 @@ void TransactionService::left() noexcept {
     if (file.in_forked_child()) {
         // Neither the span nor the threads are here, and the locks are as the parent had them.
         (void)recorder_.release();
-        (void)log_.release();
+        (void)new std::shared_ptr<log::GroupLog>(std::move(log_));
         (void)snapshots_.release();
         file_.store(nullptr, std::memory_order_release);
         return;
@@ -482,6 +484,7 @@ void TransactionService::left() noexcept {
         lock_.lock();
     }
     recorder_->stop();
+    log_.reset();
     file.set_scope_serial(0);
     file_.store(nullptr, std::memory_order_release);
     if (!reads) lock_.unlock();

@@ -55,7 +55,7 @@ public:
     store::HeapFile* file() const noexcept { return file_.load(std::memory_order_acquire); }
 
     // Readers.
-    /// False: there is nothing to unlock, this thread is in a transaction or reads already. Throws: Error{closed | poisoned | forked}.
+    /// False: there is nothing to unlock, this thread is in a transaction. Throws: Error{closed | poisoned | forked}.
     bool lock_shared();
     void unlock_shared() noexcept;
     Serial last_committed() const noexcept { return {last_.load(std::memory_order_acquire)}; }
@@ -113,7 +113,7 @@ private:
 
     std::atomic<store::HeapFile*> file_;  ///< null: the heap is gone; changes under the writer lock only
     const Durability durability_;
-    std::unique_ptr<log::GroupLog> log_;
+    std::shared_ptr<log::GroupLog> log_;  ///< null: the heap is gone; shared with who waits for its disk
     std::unique_ptr<change::Recorder> recorder_;
     std::optional<change::ProcedureCalls> calls_;
 
@@ -137,6 +137,24 @@ private:
     change::LentBlocks lent_;
 
     std::unique_ptr<Snapshots> snapshots_;
+};
+
+/// For the rooms above: while it lives nobody changes the heap, of whatever kind it is. Throws: as TransactionService::lock_shared.
+class Reading {
+public:
+    explicit Reading(const store::HeapFile& file) {
+        if (file.kind() != HeapKind::transactional) return;
+        TransactionService* const service = TransactionService::of(file);
+        if (service != nullptr && service->lock_shared()) locked_ = service;
+    }
+    ~Reading() {
+        if (locked_ != nullptr) locked_->unlock_shared();
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+private:
+    TransactionService* locked_ = nullptr;
 };
 
 }  // namespace taiyen::txn

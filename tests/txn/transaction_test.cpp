@@ -1,0 +1,316 @@
+// What one thread sees of transactions: atomic, durable, flat when nested; and what is refused.
+
+#include <cstring>
+#include <stdexcept>
+
+#include <boost/test/unit_test.hpp>
+
+#include "txn/txn_fixture.hpp"
+
+namespace {
+
+using namespace taiyen;
+using namespace taiyen::txn::test;
+
+using Ints = std::vector<int>;
+constexpr auto each = boost::test_tools::per_element();
+
+BOOST_FIXTURE_TEST_SUITE(transaction, TransactionFixture)
+
+BOOST_AUTO_TEST_CASE(what_was_committed_is_there_after_a_crash) {
+    BOOST_TEST(push(1).value == 1U);
+    BOOST_TEST(push(2).value == 2U);
+    BOOST_TEST(heap->last_durable().value == 2U);
+    crash();
+    BOOST_TEST(heap->restoration().transactions_replayed == 2U);
+    BOOST_TEST(!heap->restoration().clean);
+    BOOST_TEST(values() == (Ints{1, 2}), each);
+    BOOST_TEST(heap->verify().ok());
+    BOOST_TEST(push(3).value == 3U);
+    crash();
+    BOOST_TEST(values() == (Ints{1, 2, 3}), each);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_committed_is_there_after_closing) {
+    push(1);
+    heap->close();
+    reopen();
+    BOOST_TEST(heap->restoration().clean);
+    BOOST_TEST(heap->restoration().transactions_replayed == 0U);
+    BOOST_TEST(values() == Ints{1}, each);
+    BOOST_TEST(push(2).value == 2U);
+    reopen();
+    BOOST_TEST(heap->restoration().clean);
+    BOOST_TEST(values() == (Ints{1, 2}), each);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_rolled_back_never_happened) {
+    push(1);
+    const std::uint64_t blocks = heap->stats().live_blocks;
+    {
+        Transaction transaction(*heap);
+        for (int i = 0; i < 10'000; ++i) numbers().push_back(i);
+        heap->construct<taiyen::string>("more", "text that is longer than a string keeps inside itself");
+        transaction.rollback();
+        BOOST_TEST(!transaction.is_open());
+        transaction.rollback();
+        BOOST_TEST(throws(errc::invalid_argument, [&] { transaction.commit(); }));
+    }
+    BOOST_TEST(values() == Ints{1}, each);
+    BOOST_TEST(heap->stats().live_blocks == blocks);
+    BOOST_TEST((heap->find<taiyen::string>("more") == nullptr));
+    BOOST_TEST(heap->verify().ok());
+    BOOST_TEST(push(2).value == 2U);
+    crash();
+    BOOST_TEST(values() == (Ints{1, 2}), each);
+}
+
+BOOST_AUTO_TEST_CASE(a_transaction_that_nobody_commits_is_rolled_back) {
+    push(1);
+    {
+        Transaction transaction(*heap);
+        numbers().push_back(2);
+    }
+    try {
+        Transaction transaction(*heap);
+        numbers().push_back(3);
+        throw 7;
+    } catch (int) {
+    }
+    const auto failing = [&] {
+        numbers().push_back(4);
+        throw std::runtime_error("no");
+    };
+    BOOST_CHECK_THROW(transact(*heap, failing), std::runtime_error);
+    BOOST_TEST(values() == Ints{1}, each);
+    const auto pushing = [&] {
+        numbers().push_back(5);
+        return numbers().size();
+    };
+    BOOST_TEST(transact(*heap, pushing) == 2U);
+    transact(*heap, [&](Transaction& transaction) {
+        numbers().push_back(6);
+        transaction.touch(numbers().data(), sizeof(int));
+    });
+    BOOST_TEST(values() == (Ints{1, 5, 6}), each);
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_transaction_takes_no_serial) {
+    push(1);
+    Transaction transaction(*heap);
+    BOOST_TEST(transaction.commit().value == 1U);
+    BOOST_TEST(push(2).value == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_transaction_within_another_is_part_of_it) {
+    {
+        Transaction outer(*heap);
+        numbers().push_back(1);
+        {
+            Transaction inner(*heap);
+            numbers().push_back(2);
+            BOOST_TEST(throws(errc::scope_open, [&] { outer.commit(); }));
+            BOOST_TEST(inner.commit().value == 1U);
+        }
+        BOOST_TEST(outer.is_open());
+        BOOST_TEST(outer.commit().value == 1U);
+    }
+    crash();
+    BOOST_TEST(values() == (Ints{1, 2}), each);
+}
+
+BOOST_AUTO_TEST_CASE(an_inner_rollback_dooms_the_outer_transaction) {
+    push(1);
+    {
+        Transaction outer(*heap);
+        numbers().push_back(2);
+        {
+            Transaction inner(*heap);
+            numbers().push_back(3);
+        }
+        BOOST_TEST(throws(errc::transaction_doomed, [&] { Transaction(*heap).commit(); }));
+        BOOST_TEST(throws(errc::transaction_doomed, [&] { outer.commit(); }));
+        BOOST_TEST(!outer.is_open());
+    }
+    BOOST_TEST(values() == Ints{1}, each);
+    BOOST_TEST(push(2).value == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(outside_a_transaction_nothing_is_allocated_named_resized_or_freed) {
+    push(1);
+    void* block = nullptr;
+    transact(*heap, [&] { block = heap->allocate(100); });
+    const std::uint64_t blocks = heap->stats().live_blocks;
+    BOOST_TEST(throws(errc::no_transaction, [&] { (void)heap->allocate(100); }));
+    BOOST_TEST(throws(errc::no_transaction, [&] { (void)heap->resize(block, 200); }));
+    BOOST_TEST(throws(errc::no_transaction, [&] { heap->construct<int>("number", 7); }));
+    BOOST_TEST(throws(errc::no_transaction, [&] { heap->destroy<Numbers>("numbers"); }));
+    BOOST_TEST(throws(errc::no_transaction, [&] { (void)heap->make<int>(7); }));
+    {
+        const Silence silence;
+        heap->deallocate(block);
+        BOOST_TEST((Silence::told == std::vector<errc>{errc::no_transaction}));
+    }
+    BOOST_TEST(heap->stats().live_blocks == blocks);
+    BOOST_TEST(values() == Ints{1}, each);
+}
+
+BOOST_AUTO_TEST_CASE(a_pointer_out_of_the_heap_is_not_committed) {
+    push(1);
+    const std::uint64_t blocks = heap->stats().live_blocks;
+    {
+        Transaction transaction(*heap);
+        const taiyen::string outside("a text that is longer than what a string keeps inside itself", *heap);
+        const void* const smuggled = outside.data();
+        void* const block = heap->allocate(64);
+        std::memcpy(block, &smuggled, sizeof smuggled);
+        numbers().push_back(2);
+        BOOST_TEST(throws(errc::foreign_pointer, [&] { transaction.commit(); }));
+        BOOST_TEST(!transaction.is_open());
+    }
+    BOOST_TEST(values() == Ints{1}, each);
+    BOOST_TEST(heap->stats().live_blocks == blocks);
+    push(2);
+    BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_snapshot_brings_the_files_up_to_date) {
+    for (int i = 0; i < 100; ++i) push(i);
+    heap->snapshot();
+    heap->snapshot();
+    push(100);
+    crash();
+    BOOST_TEST(heap->restoration().transactions_replayed == 1U);
+    BOOST_TEST(values().size() == 101U);
+    BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(within_a_transaction_or_a_read_lock_nobody_saves_closes_or_rebuilds) {
+    push(1);
+    {
+        Transaction transaction(*heap);
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->snapshot(); }));
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->close(); }));
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->rebuild(); }));
+    }
+    {
+        const ReadLock lock(*heap);
+        BOOST_TEST(lock.serial().value == 1U);
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->snapshot(); }));
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->close(); }));
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->rebuild(); }));
+        BOOST_TEST(throws(errc::scope_open, [&] { Transaction(*heap).rollback(); }));
+        const ReadLock inner(*heap);
+    }
+    push(2);
+    {
+        Transaction transaction(*heap);
+        const ReadLock lock(*heap);
+        BOOST_TEST(lock.serial().value == 2U);
+    }
+    BOOST_TEST(heap->is_open());
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_that_is_destroyed_rolls_its_open_transaction_back) {
+    push(1);
+    {
+        Transaction transaction(*heap);
+        numbers().push_back(2);
+        heap.reset();
+        BOOST_TEST(!transaction.is_open());
+        BOOST_TEST(throws(errc::closed, [&] { transaction.commit(); }));
+    }
+    heap.emplace(open_only, path, options);
+    BOOST_TEST(values() == Ints{1}, each);
+    BOOST_TEST(heap->restoration().clean);
+    std::optional<Transaction> late(std::in_place, *heap);
+    numbers().push_back(3);
+    heap.reset();
+    late.reset();
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_may_be_destroyed_while_its_thread_reads_it) {
+    push(1);
+    {
+        const ReadLock lock(*heap);
+        heap.reset();
+    }
+    heap.emplace(open_only, path, options);
+    BOOST_TEST(values() == Ints{1}, each);
+}
+
+BOOST_AUTO_TEST_CASE(a_moved_heap_goes_on) {
+    push(1);
+    TransactionalHeap other(std::move(*heap));
+    transact(other, [&] { other.find<Numbers>("numbers")->push_back(2); });
+    *heap = std::move(other);
+    BOOST_TEST(values() == (Ints{1, 2}), each);
+    push(3);
+}
+
+BOOST_AUTO_TEST_CASE(a_transaction_larger_than_the_log_is_durable_too) {
+    push(1);
+    const std::size_t size = options.log_capacity / sizeof(int) * 4;
+    {
+        Transaction transaction(*heap);
+        for (std::size_t i = 0; i < size; ++i) numbers().push_back(static_cast<int>(i * 7919));
+        BOOST_TEST(transaction.commit().value == 2U);
+    }
+    BOOST_TEST(heap->last_durable().value == 2U);
+    heap->wait_durable({2});
+    BOOST_TEST(push(-1).value == 3U);
+    crash();
+    BOOST_TEST(heap->restoration().transactions_replayed == 1U);
+    BOOST_TEST(values().size() == size + 2);
+    BOOST_TEST(values().back() == -1);
+    BOOST_TEST(heap->verify().ok());
+    {
+        Transaction transaction(*heap);
+        numbers().assign(size, 3);
+        transaction.rollback();
+    }
+    BOOST_TEST(values().size() == size + 2);
+    push(4);
+    crash();
+    BOOST_TEST(values().size() == size + 3);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_waits_for_a_transaction_that_was_never_committed) {
+    push(1);
+    BOOST_TEST(throws(errc::invalid_argument, [&] { heap->wait_durable({2}); }));
+    heap->wait_durable({1});
+}
+
+BOOST_AUTO_TEST_CASE(a_rebuilt_heap_is_as_committed) {
+    for (int i = 0; i < 50; ++i) push(i);
+    heap->snapshot();
+    for (int i = 50; i < 100; ++i) push(i);
+    heap->rebuild();
+    BOOST_TEST(values().size() == 100U);
+    BOOST_TEST(heap->verify().ok());
+    push(100);
+    crash();
+    BOOST_TEST(values().size() == 101U);
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_of_a_crashed_heap_sees_what_was_committed) {
+    push(1);
+    push(2);
+    const auto copy = directory / "copy.tyn";
+    std::filesystem::copy_file(path, copy);
+    std::filesystem::copy_file(path.string() + ".log", copy.string() + ".log");
+    heap.reset();
+    const TransactionalHeap reader(open_read_only, copy);
+    const ReadLock lock(reader);
+    BOOST_TEST(reader.find<Numbers>("numbers")->size() == 2U);
+    BOOST_TEST(lock.serial().value == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_history_is_refused_by_its_name) {
+    BOOST_TEST(throws(errc::invalid_argument, [&] { heap->attach_undo(); }));
+    BOOST_TEST(!heap->undo());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
