@@ -1,0 +1,72 @@
+/// taiyen_bank: a bank's books in a transactional heap, served by threads, killed at will. See --help.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "command/commands.hpp"
+
+namespace {
+
+using namespace bank::command;
+
+using Task = int (*)(const Settings&);
+
+CLI::App& declare(CLI::App& app, Settings& settings, Task& chosen, const char* name, const char* what, Task task) {
+    CLI::App* const sub = app.add_subcommand(name, what);
+    sub->add_option("file", settings.file, "the heap")->capture_default_str();
+    sub->callback([&chosen, task] { chosen = task; });
+    return *sub;
+}
+
+void take_load(CLI::App& sub, Settings& settings) {
+    sub.add_option("--threads", settings.threads, "threads that serve")->check(CLI::Range(1U, 256U))->capture_default_str();
+    sub.add_option("--seed", settings.seed, "of the requests and of the moments of killing")->capture_default_str();
+}
+
+void take_accounts(CLI::App& sub, Settings& settings) {
+    sub.add_option("--accounts", settings.accounts, "accounts that there are at least")->check(CLI::Range(2, 100'000'000))->capture_default_str();
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    CLI::App app("A bank's books in a transactional heap: accounts, a journal, an index by owner; served by threads.", "taiyen_bank");
+    app.footer("Exit status: 0; 1 if something failed or is not as it should be; 2 for a wrong command line.");
+    app.require_subcommand(1);
+    Settings settings;
+    Task chosen = nullptr;
+
+    CLI::App& running = declare(app, settings, chosen, "run", "Serves random requests for a while, and prints rates and latencies", run);
+    take_load(running, settings);
+    take_accounts(running, settings);
+    running.add_option("--seconds", settings.seconds, "how long")->check(CLI::Range(0.0, 1e6))->capture_default_str();
+    running.add_flag("--async", settings.asynchronous, "commits return before they are durable");
+
+    declare(app, settings, chosen, "check", "Whether every invariant of the books and the heap holds", check);
+
+    CLI::App& killing =
+        declare(app, settings, chosen, "storm", "Kills the bank again and again, and checks that nothing it acknowledged is lost", storm);
+    take_load(killing, settings);
+    take_accounts(killing, settings);
+    killing.add_option("--kills", settings.kills, "how often")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+    killing.add_option("--longest-life", settings.longest_life, "milliseconds that a life lasts at most")
+        ->check(CLI::Range(1U, 600'000U))
+        ->capture_default_str();
+
+    CLI::App& living = declare(app, settings, chosen, "live", "", live);
+    living.group("");  // for storms; not in the help
+    take_load(living, settings);
+    try {
+        app.parse(count, words);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    }
+    try {
+        return chosen(settings);
+    } catch (const std::exception& error) {
+        std::fflush(stdout);
+        fmt::print(stderr, "taiyen_bank: {}\n", error.what());
+        return 1;
+    }
+}
