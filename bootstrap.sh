@@ -7,7 +7,7 @@ root=$PWD
 # The one place that names packages.
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev)
 packages_test=("${packages_build[@]}" pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev)
-packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config)
+packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config libcli11-dev wordnet-base)
 packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev pkg-config)
 packages_tidy=("${packages_test[@]}" clang-19 clang-tidy-19 clang-format-19)
 
@@ -15,7 +15,7 @@ usage() {
     cat <<'TEXT'
 usage: ./bootstrap.sh COMMAND
 
-  demo    installs what is missing, builds the CAD example and runs it: a real drawing library kept in a heap file
+  demo    installs what is missing, builds the examples and runs them: a real drawing library kept in a heap file, a bank that is killed, WordNet
   test    installs what is missing, builds and runs every test: Release, address+undefined sanitizers, thread sanitizer
   bench   installs what is missing, builds the benchmarks and runs them one after the other
   tidy    checks the sources with Clang 19, clang-tidy and clang-format
@@ -136,6 +136,23 @@ next_steps() {
     printf '%s\n' "$@"
 }
 
+# A bank that is killed, and a graph that is there when its heap is opened.
+transactional_demo() {
+    local examples=build/demo/examples folder=build/transactional-demo
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    printf '\n== Transactions: a bank serves for two seconds, then is killed ten times\n'
+    "$examples/bank/taiyen_bank" run "$folder/bank.tyn" --seconds 2
+    printf '\n'
+    "$examples/bank/taiyen_bank" storm "$folder/bank.tyn" --kills 10
+    printf '\n== WordNet as an object graph: loaded in one transaction, then asked by another process\n'
+    "$examples/wordnet/taiyen_wordnet" load "$folder/wordnet.tyn"
+    printf '\n'
+    "$examples/wordnet/taiyen_wordnet" hypernyms "$folder/wordnet.tyn" dog
+    printf '\n'
+    "$examples/wordnet/taiyen_wordnet" path "$folder/wordnet.tyn" library heap
+}
+
 wrap=()
 # ccache needs a place to write, also for users without a home directory.
 if ! { mkdir -p "${HOME:-/nonexistent}/.cache" && [ -w "$HOME/.cache" ]; } 2>/dev/null; then
@@ -148,10 +165,10 @@ case $command in
         ensure_packages "${packages_demo[@]}"
         configure demo
         build demo
-        demo=$(find build/demo/examples -type f -executable -name taiyen_cad_demo | head -n 1)
         printf '\n'
-        "$demo" --out build/cad-demo
-        next_steps "Next: $(dirname "$demo")/taiyen_cad build/cad-demo/library.tyn edits those drawings ('undo' works); ./bootstrap.sh test; examples/cad/README.md."
+        build/demo/examples/cad/taiyen_cad_demo --out build/cad-demo
+        transactional_demo
+        next_steps "Next: build/demo/examples/cad/taiyen_cad build/cad-demo/library.tyn edits those drawings ('undo' works); the README.md files below examples/; ./bootstrap.sh test."
         ;;
     test)
         start_log
