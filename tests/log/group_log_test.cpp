@@ -9,6 +9,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "counted_memory.hpp"
 #include "group_log_fixture.hpp"
 #include "threads.hpp"
 
@@ -216,6 +217,23 @@ BOOST_AUTO_TEST_CASE(hostile_groups_are_refused_or_stay_inside) {
         BOOST_REQUIRE_LE(sum, 255 * hostile.payload.size());
     }
     BOOST_TEST(refused > 5'000U);
+}
+
+BOOST_AUTO_TEST_CASE(a_commit_allocates_nothing) {
+    for (const bool flusher : {false, true}) {
+        GroupLogFixture fixture(1_MiB, {.flusher = flusher});
+        const std::vector<std::byte> bytes(150);
+        const std::span<const std::byte> piece(bytes);
+        std::uint64_t before = 0;
+        for (std::uint64_t serial = 1; serial <= 1'000; ++serial) {
+            if (serial == 100) before = allocations;
+            fixture.log->append({serial}, {&piece, 1});
+            if (serial % 3 == 0) fixture.log->wait_durable({serial});
+            if (serial % 100 == 0) fixture.log->release(fixture.log->durable_point().next.position);
+        }
+        BOOST_TEST(before > 0U);
+        BOOST_TEST(allocations == before);
+    }
 }
 
 // ---- several threads
