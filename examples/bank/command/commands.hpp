@@ -16,6 +16,7 @@ struct Settings {
     std::uint64_t seed = 1;
     std::uint64_t kills = 20;
     unsigned longest_life = 400;  ///< milliseconds
+    std::size_t log_mebibytes = 64;
     bool asynchronous = false;
 };
 

@@ -24,7 +24,10 @@ void take_load(CLI::App& sub, Settings& settings) {
     sub.add_option("--seed", settings.seed, "of the requests and of the moments of killing")->capture_default_str();
 }
 
-void take_accounts(CLI::App& sub, Settings& settings) {
+void take_creation(CLI::App& sub, Settings& settings) {
+    sub.add_option("--log", settings.log_mebibytes, "MiB of log, if the heap is made now; a small one goes round sooner")
+        ->check(CLI::Range(1, 65'536))
+        ->capture_default_str();
     sub.add_option("--accounts", settings.accounts, "accounts that there are at least")->check(CLI::Range(2, 100'000'000))->capture_default_str();
 }
 
@@ -39,7 +42,7 @@ int main(int count, char** words) {
 
     CLI::App& running = declare(app, settings, chosen, "run", "Serves random requests for a while, and prints rates and latencies", run);
     take_load(running, settings);
-    take_accounts(running, settings);
+    take_creation(running, settings);
     running.add_option("--seconds", settings.seconds, "how long")->check(CLI::Range(0.0, 1e6))->capture_default_str();
     running.add_flag("--async", settings.asynchronous, "commits return before they are durable");
 
@@ -48,7 +51,7 @@ int main(int count, char** words) {
     CLI::App& killing =
         declare(app, settings, chosen, "storm", "Kills the bank again and again, and checks that nothing it acknowledged is lost", storm);
     take_load(killing, settings);
-    take_accounts(killing, settings);
+    take_creation(killing, settings);
     killing.add_option("--kills", settings.kills, "how often")->check(CLI::Range(1, 1'000'000))->capture_default_str();
     killing.add_option("--longest-life", settings.longest_life, "milliseconds that a life lasts at most")
         ->check(CLI::Range(1U, 600'000U))

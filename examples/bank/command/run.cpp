@@ -55,6 +55,7 @@ bool holds(const Ledger& ledger) {
 taiyen::TransactionalHeap opened(const Settings& settings) {
     taiyen::PersistentOptions options;
     options.durability = settings.asynchronous ? taiyen::Durability::async : taiyen::Durability::sync;
+    options.log_capacity = settings.log_mebibytes << 20U;
     const bool is_new = !std::filesystem::exists(settings.file);
     const auto start = Clock::now();
     taiyen::TransactionalHeap heap(taiyen::open_or_create, settings.file, options);

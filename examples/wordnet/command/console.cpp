@@ -25,17 +25,26 @@ std::string time_text(Clock::duration time) {
 }
 
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+    // Columns are counted, not bytes: in UTF-8 a character's later bytes begin with the bits 10.
+    const auto columns = [](std::string_view word) {
+        return std::ranges::count_if(word, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; });
+    };
+    const std::string margin(indent, ' ');
     std::string result;
+    std::size_t used = 0;
     while (!text.empty()) {
-        std::size_t length = std::min(text.size(), width - indent);
-        if (length < text.size()) {
-            const std::size_t blank = text.rfind(' ', length);
-            length = blank == std::string_view::npos || blank == 0 ? std::min(text.find(' '), text.size()) : blank;
+        const std::string_view word = text.substr(0, text.find(' '));
+        const auto needed = static_cast<std::size_t>(columns(word));
+        if (used != 0 && used + 1 + needed > width) {
+            result += '\n';
+            used = 0;
         }
-        result += std::string(indent, ' ') + std::string(text.substr(0, length)) + '\n';
-        text.remove_prefix(std::min(text.find_first_not_of(' ', length), text.size()));
+        result += used == 0 ? margin : " ";
+        used += needed + (used == 0 ? indent : 1);
+        result += word;
+        text.remove_prefix(std::min(word.size() + 1, text.size()));
     }
-    return result;
+    return result + '\n';
 }
 
 ProgressLine::ProgressLine() : on_terminal_(isatty(STDERR_FILENO) == 1) {}

@@ -166,7 +166,7 @@ int show_hypernyms(const Settings& settings) {
                 for (const NamedSynset* const synset : path) {
                     line += (line.empty() ? "" : " → ") + spelt(synset->second.members.front());
                 }
-                fmt::print("{}", wrapped(line, 4, 120));
+                fmt::print("{}", wrapped(line, 4));
             }
         }
         return 0;
