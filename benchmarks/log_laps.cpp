@@ -153,6 +153,7 @@ void stalls(const bench::Options& options, const bench::Folder& folder) {
         taiyen::ArchiveHeap heap(taiyen::create_only, path);
         heap.construct<Bytes>("bytes", largest / sizeof(std::uint64_t), std::uint64_t{0x0123'4567'89ab'cdef});
         heap.construct<Bytes>("small", 4096 * 8 / sizeof(std::uint64_t), std::uint64_t{1});
+        heap.snapshot();
         heap.close();
     }
     taiyen::PersistentOptions made = without_snapshots(64 * mebibyte);
@@ -263,6 +264,7 @@ void recovery(const bench::Options& options, const bench::Folder& folder) {
         taiyen::ArchiveHeap heap(taiyen::create_only, path);
         Map& map = heap.construct<Map>("pairs");
         for (std::size_t i = 0; i < count; ++i) map.emplace(bench::key_of(i), bench::first_value(bench::key_of(i)));
+        heap.snapshot();
         heap.close();
     }
     bench::Samples reading;
@@ -325,7 +327,7 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        const bench::Options options(argc, argv, "Does the log look endless, what do snapshots do to commits, how fast is it replayed?", 5, bench::Priority::normal,
+        const bench::Options options(argc, argv, "Does the log look endless, what do snapshots do to commits, how fast is it replayed?", 5, bench::Priority::real_time,
                                      {{"--part", "", "one part alone: recovery, laps, stalls"},
                                       {"--lap", "32", "MiB of the log that goes round ten times"},
                                       {"--dirty", "64,256,1024", "MiB of changed pages that snapshots save while commits go on"},

@@ -118,7 +118,7 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "What does reading one of a million keys in a transaction of its own cost, alone and beside a writer?", 15, bench::Priority::normal, {},
+        return run(bench::Options(argc, argv, "What does reading one of a million keys in a transaction of its own cost, alone and beside a writer?", 15, bench::Priority::real_time, {},
                                   bench::Processors::all));
     });
 }

@@ -15,7 +15,8 @@ Update next_update(Random& random, const Keys& keys) {
     std::uint64_t word = 0;
     for (std::size_t i = 0; i < update.value.size(); ++i) {
         word = i % 2 == 0 ? random.next() : word >> 32U;
-        update.value[i] = static_cast<std::uint32_t>(word);
+        // No pair of words looks like an address: random ones hit a heap's address space sooner or later, and taiyen refuses to commit a pointer into another heap.
+        update.value[i] = static_cast<std::uint32_t>(word) | (i % 2 == 1 ? 0x8000'0000U : 0);
     }
     return update;
 }

@@ -29,6 +29,7 @@ public:
                             (setup.commit == Commit::sync ? "" : ", Durability::async with the default window")),
           heap_(taiyen::open_only, filled(setup), options) {
         map_ = heap_.find<Map>("pairs");
+        if (map_ == nullptr) throw std::runtime_error("the map that was loaded isn't there");
         declared_ = options.capture == taiyen::Capture::declared;
     }
 
@@ -100,6 +101,7 @@ private:
         taiyen::ArchiveHeap heap(taiyen::create_only, path);
         Map& map = heap.construct<Map>("pairs");
         for (std::size_t i = 0; i < setup.keys; ++i) map.emplace(key_of(i), first_value(key_of(i)));
+        heap.snapshot();
         heap.close();
         return path;
     }
