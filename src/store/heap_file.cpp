@@ -246,6 +246,9 @@ void HeapFile::replay_log(const LogTail& tail) {
     }
     if (read_only_) {
         serial_ = replay->last();
+        if (annex_used_ != 0) {
+            annex_overlay_[annex_first_page.value].clear();  // no transaction carries it on
+        }
         vm::protect(reservation_.data(), mapped_, false);
         return;
     }

@@ -76,7 +76,7 @@ double cpu_seconds() {
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-constexpr std::array<std::pair<store::Row, const char*>, 11> rows{{
+constexpr std::array<std::pair<store::Row, const char*>, 12> rows{{
     {store::Row::slot_repaired, "a header slot repaired"},
     {store::Row::backing_rebuilt, "the backing file rebuilt from the data file"},
     {store::Row::clean, "clean"},
@@ -85,11 +85,12 @@ constexpr std::array<std::pair<store::Row, const char*>, 11> rows{{
     {store::Row::backing_to_data, "a newer backing file copied to the data file"},
     {store::Row::records_installed, "records installed"},
     {store::Row::stage_installed, "a stage installed"},
+    {store::Row::log_replayed, "a transaction log replayed"},
     {store::Row::torn_record_cut, "a torn record cut"},
     {store::Row::table_page_rebuilt, "a table page rebuilt"},
     {store::Row::orphan_removed, "an orphan of a killed creation removed"},
 }};
-static_assert(rows.size() + 1 == static_cast<std::size_t>(store::Row::count_));
+static_assert(rows.size() == static_cast<std::size_t>(store::Row::count_));
 
 BOOST_AUTO_TEST_SUITE(a_heap)
 
@@ -162,6 +163,10 @@ std::vector<PlantedBug> planted_bugs() {
         {Bug::clean_before_checkpoint, "clean_before_checkpoint", {"small-archive"}},
         {Bug::remove_ring_before_clean, "remove_ring_before_clean", {"small-archive"}},
         {Bug::skip_table_write, "skip_table_write", {"create-archive"}},
+        {Bug::same_epoch_after_replay, "same_epoch_after_replay", {"recover-log", "small-log"}},
+        {Bug::install_before_staged_header, "install_before_staged_header", {"small-log"}},
+        {Bug::log_named_before_complete, "log_named_before_complete", {"attach-log"}},
+        {Bug::clean_despite_log, "clean_despite_log", {"log-unsaved"}},
         {Bug::replay_first_record_only, "replay_first_record_only", {"small-archive"}},
         {Bug::annex_without_table, "annex_without_table", {"annex-archive"}},
         {Bug::annex_after_data_sync, "annex_after_data_sync", {"annex-snapshot"}},

@@ -32,7 +32,7 @@ std::string number_text(std::uint64_t number) { return std::to_string(number); }
 std::map<std::filesystem::path, std::uint64_t> page_sums(const io::SimulatedStorage& disk) {
     std::map<std::filesystem::path, std::uint64_t> sums;
     for (const auto& [path, node] : disk.files()) {
-        if (path.extension() != ".journal" && node->size_bytes() > store::chunks_offset) {
+        if (path.extension() != ".journal" && path.extension() != ".log" && node->size_bytes() > store::chunks_offset) {
             std::uint64_t sum = node->size_bytes();
             for (std::uint64_t at = store::chunks_offset; at < node->size_bytes(); at += page_bytes) {
                 const std::span page(node->data() + at, std::min<std::uint64_t>(page_bytes, node->size_bytes() - at));
@@ -57,8 +57,12 @@ std::uint64_t disk_sum(const io::SimulatedStorage& disk) {
 HeapLife::HeapLife(io::Storage& disk, io::RecordingStorage* marks, const HeapSetup& setup, History history)
     : disk_(disk), marks_(marks), setup_(setup), history_(std::move(history)), acknowledged_(history_.size() - 1), issued_(acknowledged_) {}
 
-PersistentOptions HeapLife::options() const {
+PersistentOptions HeapLife::options(HeapKind kind) const {
     PersistentOptions options;
+    options.log_capacity = setup_.log_bytes;
+    if (kind == HeapKind::transactional && setup_.data_file) {
+        options.data_file = heap_path.string() + ".data";
+    }
     options.capacity = setup_.capacity;
     options.detach_data_file = setup_.detach_data_file;
     options.dirty_limit = 1_GiB;  // asking the system for one takes longer than recovering
@@ -68,6 +72,8 @@ PersistentOptions HeapLife::options() const {
 store::Tuning HeapLife::tuning() const {
     store::Tuning tuning;
     tuning.journal_bytes = setup_.journal_bytes;
+    tuning.batch_bytes = 32_KiB;
+    tuning.log_replay = store::test::make_byte_replay;
     return tuning;
 }
 
@@ -90,8 +96,7 @@ void HeapLife::create() {
     model_ = {};
     history_.resize(1);
     history_.push_back(model_);
-    heap_ = store::HeapFile::open(disk_, heap_path, store::OpenMode::create_only, setup_.kind, options(), tuning());
-    own();
+    open_as(store::OpenMode::create_only, setup_.kind);
     acknowledge(1);
     if (setup_.annex) {
         open_annex();
@@ -109,9 +114,17 @@ void HeapLife::open(HeapKind kind) {
 
 void HeapLife::open_without_annex(HeapKind kind) {
     const store::OpenMode mode = kind == HeapKind::volatile_heap ? store::OpenMode::read_only : store::OpenMode::open_only;
-    heap_ = store::HeapFile::open(disk_, heap_path, mode, kind == HeapKind::volatile_heap ? HeapKind::archive : kind, options(), tuning());
-    own();
+    open_as(mode, kind == HeapKind::volatile_heap ? HeapKind::archive : kind);
     model_ = history_[compare()];
+}
+
+void HeapLife::open_as(store::OpenMode mode, HeapKind kind) {
+    heap_ = store::HeapFile::open(disk_, heap_path, mode, kind, options(kind), tuning());
+    owner_.emplace(HeapAccess::make<ArchiveHeap>(heap_));
+    if (kind == HeapKind::transactional) {
+        log_ = std::make_shared<store::test::ByteLog>(*heap_);
+        heap_->join(log_);
+    }
 }
 
 void HeapLife::open_annex() {
@@ -124,12 +137,16 @@ void HeapLife::close() {
     abandon();
 }
 
-void HeapLife::abandon() {
-    owner_.reset();
-    heap_.reset();
+void HeapLife::close_without_snapshot() {
+    log_->snapshot_at_close = false;
+    close();
 }
 
-void HeapLife::own() { owner_.emplace(HeapAccess::make<ArchiveHeap>(heap_)); }
+void HeapLife::abandon() {
+    owner_.reset();
+    log_.reset();
+    heap_.reset();
+}
 
 std::byte* HeapLife::object(const std::string& name) const {
     const auto root = heap_->engine().find_root(name);
@@ -207,8 +224,18 @@ void HeapLife::save() {
     }
     history_.push_back(model_);
     issue(number);
-    heap_->save();
+    if (!log_) {
+        heap_->save();
+        acknowledge(number);
+        return;
+    }
+    log_->commit();
     acknowledge(number);
+    if (number % 3 == 0) {
+        log_->snapshot();
+    } else if (number % 7 == 0) {
+        log_->save_quiesced();
+    }
 }
 
 std::uint64_t HeapLife::compare() const {
@@ -308,10 +335,11 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
         }
     }
     HeapLife life(disk, nullptr, setup, history_);
+    const HeapKind kind = setup.kind == HeapKind::transactional && choice / 65536 % 2 == 0 ? HeapKind::transactional : HeapKind::archive;
     if (choice / 4096 % 4 == 0) {
-        life.open_without_annex(HeapKind::archive);  // and later saves end it
+        life.open_without_annex(kind);  // and later saves end it
     } else {
-        life.open(HeapKind::archive);
+        life.open(kind);
     }
     const std::uint64_t save = life.compare();
     if (setup.detach_data_file && save > lost_->save) {

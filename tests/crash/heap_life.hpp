@@ -16,6 +16,7 @@
 #include <taiyen/store/archive_heap.hpp>
 
 #include "crash/explorer.hpp"
+#include "store/byte_log.hpp"
 #include "store/heap_file.hpp"
 
 namespace taiyen::crash {
@@ -32,6 +33,8 @@ struct HeapSetup {
     HeapKind kind = HeapKind::archive;
     ByteCount capacity = 4_MiB;
     ByteCount journal_bytes = 64_KiB;
+    ByteCount log_bytes = 64_KiB;
+    bool data_file = false;  ///< of a transactional heap
     bool annex = false;  ///< openings open it
     bool detach_data_file = false;
 };
@@ -53,6 +56,8 @@ public:
     /// Opens the annex; its content must be that of the save that was found.
     void open_annex();
     void close();
+    /// As if the last snapshot of a transactional heap had failed.
+    void close_without_snapshot();
     /// The process is gone: the heap's handles must be dead already.
     void abandon();
 
@@ -66,6 +71,7 @@ public:
     /// Writes into the annex, which grows for it. Its first bytes are the number of the save.
     void write_annex(ByteCount at, ByteCount size, std::uint64_t seed);
     bool has_annex() const { return !model_.annex.empty(); }
+    /// Of a transactional heap: a commit; some are followed by a snapshot.
     void save();
     void checkpoint() { heap_->checkpoint(); }
 
@@ -82,13 +88,13 @@ public:
     store::HeapFile& heap() { return *heap_; }
 
 private:
+    void open_as(store::OpenMode mode, HeapKind kind);
     std::byte* object(const std::string& name) const;
     void compare_annex(std::uint64_t number) const;
     std::byte* own_block(const std::string& name, ByteCount size);
-    void own();
     void issue(std::uint64_t save);
     void acknowledge(std::uint64_t save);
-    PersistentOptions options() const;
+    PersistentOptions options(HeapKind kind) const;
     store::Tuning tuning() const;
 
     io::Storage& disk_;
@@ -99,6 +105,7 @@ private:
     std::uint64_t acknowledged_ = 0;
     std::uint64_t issued_ = 0;
     std::shared_ptr<store::HeapFile> heap_;
+    std::shared_ptr<store::test::ByteLog> log_;  ///< of a transactional heap
     std::optional<ArchiveHeap> owner_;  ///< its public face
 };
 

@@ -134,6 +134,33 @@ void end_annex(HeapLife& life, HeapKind kind) {
     life.save();
 }
 
+/// A run that keeps a transaction log and does not carry the annex on.
+void end_annex_by_transactions(HeapLife& life) {
+    life.open_without_annex(HeapKind::transactional);
+    life.touch("some", 32);
+    life.save();
+    small_saves(life, 3, 33);
+    life.close();
+}
+
+void close_before_the_files_are_up_to_date(HeapLife& life) {
+    life.open();
+    small_saves(life, 2, 40);
+    life.close_without_snapshot();
+    life.open();
+    small_saves(life, 1, 41);
+    life.close();
+}
+
+/// Lower kinds of heap come and go between runs with a transaction log.
+void change_kinds(HeapLife& life) {
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::transactional, HeapKind::snapshot, HeapKind::transactional}) {
+        life.open(kind);
+        small_saves(life, 2, 34 + static_cast<std::uint64_t>(kind));
+        life.close();
+    }
+}
+
 void stay_silent(const Incident&) noexcept {}
 
 }  // namespace
@@ -143,6 +170,8 @@ SilentReports::SilentReports() : before_(set_report_handler(stay_silent)) {}
 std::vector<Scenario> scenarios() {
     const HeapSetup archive{.kind = HeapKind::archive};
     const HeapSetup snapshot{.kind = HeapKind::snapshot};
+    const HeapSetup transactional{.kind = HeapKind::transactional};
+    const HeapSetup doubled{.kind = HeapKind::transactional, .data_file = true};
     const HeapSetup annex_archive{.kind = HeapKind::archive, .annex = true};
     const HeapSetup annex_snapshot{.kind = HeapKind::snapshot, .annex = true};
     const auto create = [](HeapLife& life) {
@@ -193,6 +222,27 @@ std::vector<Scenario> scenarios() {
         {.name = "annex-large-snapshot", .setup = annex_snapshot, .before = with_annex, .life = large_saves_with_annex},
         {.name = "annex-ends-archive", .setup = annex_archive, .before = with_annex, .life = [](HeapLife& life) { end_annex(life, HeapKind::archive); }},
         {.name = "annex-ends-snapshot", .setup = annex_snapshot, .before = with_annex, .life = [](HeapLife& life) { end_annex(life, HeapKind::snapshot); }},
+        {.name = "create-log", .setup = transactional, .before = {}, .life = create},
+        {.name = "create-log-data", .setup = doubled, .before = {}, .life = create},
+        {.name = "small-log", .setup = transactional, .before = create_and_save, .life = open_save_close},
+        {.name = "small-log-data", .setup = doubled, .before = create_and_save, .life = open_save_close},
+        {.name = "large-log", .setup = transactional, .before = create_and_save, .life = large_saves},
+        {.name = "large-log-data", .setup = doubled, .before = create_and_save, .life = large_saves},
+        {.name = "release-log", .setup = transactional, .before = with_big_object, .life = give_space_back},
+        {.name = "release-log-data", .setup = doubled, .before = with_big_object, .life = give_space_back},
+        {.name = "wide-log", .setup = transactional, .before = with_wide_object, .life = change_far_apart},
+        {.name = "wide-log-data", .setup = doubled, .before = with_wide_object, .life = change_far_apart},
+        {.name = "attach-log", .setup = transactional, .before = create_and_save, .life = open_save_close, .kind_before = HeapKind::archive},
+        {.name = "attach-log-data", .setup = doubled, .before = create_and_save, .life = open_save_close, .kind_before = HeapKind::archive},
+        {.name = "attach-log-crashed", .setup = transactional, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::archive},
+        {.name = "recover-log", .setup = transactional, .before = unclosed, .life = recover, .crashed_before = true},
+        {.name = "recover-log-data", .setup = doubled, .before = unclosed, .life = recover, .crashed_before = true},
+        {.name = "recover-log-archive", .setup = archive, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::transactional},
+        {.name = "recover-log-snapshot", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::transactional},
+        {.name = "log-unsaved", .setup = transactional, .before = create_and_save, .life = close_before_the_files_are_up_to_date},
+        {.name = "log-kinds", .setup = transactional, .before = create_and_save, .life = change_kinds},
+        {.name = "log-ends-annex", .setup = annex_archive, .before = with_annex, .life = end_annex_by_transactions},
+        {.name = "rebuild-log", .setup = doubled, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
         {.name = "rebuild", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
         {.name = "detach", .setup = without, .before = create_and_save, .life = open_save_close, .kind_before = HeapKind::snapshot, .lose_data = true},
         {.name = "recover-detach", .setup = without, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::snapshot, .lose_data = true},
