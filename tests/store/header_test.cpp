@@ -2,7 +2,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <cstring>
+#include <functional>
 
 #include "scratch_directory.hpp"
 
@@ -59,6 +61,67 @@ BOOST_AUTO_TEST_CASE(what_is_written_is_read) {
     BOOST_TEST((slots.newest()->ring_start == f.header.ring_start));
     BOOST_TEST((slots.newest()->heap == f.header.heap));
     BOOST_TEST(!slots.damaged());
+}
+
+BOOST_AUTO_TEST_CASE(log_and_stage_lie_where_the_format_says_and_are_read) {
+    HeaderFile f;
+    f.header.log = random_uuid();
+    f.header.log_capacity = 64_MiB;
+    f.header.serial = {41};
+    write_header(*f.file, f.header);
+    BOOST_TEST((read_slots(*f.file).newest()->log_identity() == f.header.log_identity()));
+    BOOST_TEST(read_slots(*f.file).newest()->staged.head.stage_offset == 0U);
+    f.header.state = FileState::staged;
+    f.header.staged.head = {8, 42, 128_KiB, 5, 4, 0, 73'728, 77, 0};
+    f.header.staged.ring_start = {{12}, 16'384, 9, 100};
+    f.header.staged.annex = {4096, 0, {1}};
+    write_header(*f.file, f.header);
+    const Slots slots = read_slots(*f.file);
+    BOOST_TEST_REQUIRE(slots.newest() != nullptr);
+    const Header after = slots.newest()->after_stage();
+    BOOST_TEST(slots.newest()->serial.value == 41U);
+    BOOST_TEST(after.serial.value == 42U);
+    BOOST_TEST(after.generation.value == 8U);
+    BOOST_TEST(after.extent == 128_KiB);
+    BOOST_TEST(after.annex.extent == 4096U);
+    BOOST_TEST((after.ring_start == f.header.staged.ring_start));
+    BOOST_TEST((after.state == FileState::whole));
+    BOOST_TEST((after.log == f.header.log));
+    std::array<std::uint64_t, 55> words{};
+    f.file->read(std::as_writable_bytes(std::span(words)), 0);
+    BOOST_TEST(std::memcmp(&words[34], f.header.log.bytes.data(), 16) == 0);  // byte 272
+    BOOST_TEST(words[36] == 64_MiB);
+    BOOST_TEST(words[37] == 8U);  // generation
+    BOOST_TEST(words[38] == 42U);
+    BOOST_TEST(words[39] == 128_KiB);
+    BOOST_TEST(words[43] == 73'728U);
+    BOOST_TEST(words[46] == 12U);  // epoch
+    BOOST_TEST(words[47] == 16'384U);
+    BOOST_TEST(words[50] == 4096U);  // annex
+    BOOST_TEST(words[54] == 0U);     // zeros from here on, byte 440 is word 55
+}
+
+BOOST_AUTO_TEST_CASE(a_header_that_contradicts_itself_about_stage_or_log_is_corrupt) {
+    const auto refused = [](const std::function<void(Header&)>& change) {
+        HeaderFile f;
+        change(f.header);
+        write_header(*f.file, f.header);
+        const Slots slots = read_slots(*f.file);
+        return slots.newest() == nullptr && slots.verdict().code == errc::corrupt;
+    };
+    const auto stage = [](Header& header) {
+        header.state = FileState::staged;
+        header.staged.head.stage_offset = 73'728;
+        header.staged.head.generation = header.generation.value + 1;
+    };
+    BOOST_TEST(!refused(stage));
+    BOOST_TEST(refused([&](Header& header) { stage(header), header.staged.head.stage_offset = 0; }));
+    BOOST_TEST(refused([&](Header& header) { stage(header), header.staged.head.generation += 1; }));
+    BOOST_TEST(refused([&](Header& header) { stage(header), header.staged.ring_start.position = 100; }));
+    BOOST_TEST(refused([&](Header& header) { stage(header), header.ring_kind = RingKind::none; }));
+    BOOST_TEST(refused([&](Header& header) { header.log = random_uuid(); }));
+    BOOST_TEST(refused([&](Header& header) { header.log_capacity = 4096; }));
+    BOOST_TEST(refused([&](Header& header) { header.log = random_uuid(), header.log_capacity = 100; }));
 }
 
 BOOST_AUTO_TEST_CASE(any_flipped_bit_costs_its_slot_only) {
