@@ -19,6 +19,7 @@ namespace taiyen::change {
 namespace {
 
 constexpr std::uint32_t scopes_kept = 64;
+constexpr std::uint32_t scopes_on_trial = 8;
 constexpr std::uint64_t idle_pages_max = 128;
 constexpr std::uint32_t first_uses_max = 1024;
 constexpr std::uint64_t window_max = 256;
@@ -39,6 +40,13 @@ __attribute__((no_sanitize("thread"))) void copy_unordered(std::byte* target, co
 #else
 void copy_unordered(std::byte* target, const std::byte* source, ByteCount length) noexcept { std::memcpy(target, source, length); }
 #endif
+
+void prefetch(const std::byte* page, const std::byte* twin) noexcept {
+    for (ByteCount at = 0; at < 4 * line_bytes; at += line_bytes) {
+        __builtin_prefetch(page + at);
+        __builtin_prefetch(twin + at);
+    }
+}
 
 /// Runs of open pages of all heaps: they share the process's mappings.
 constinit std::atomic<std::uint64_t> runs_in_process{0};
@@ -72,8 +80,8 @@ private:
 
 PageRecorder::PageRecorder(heap::HeapCore& core, ByteCount mapped, Audit audit, Outside outside)
     : Recorder(core, outside),
-      twins_(core.ranges().durable_bytes),
-      uses_(core.ranges().durable_bytes / page_bytes * sizeof(std::uint32_t)),
+      twins_(core.ranges().durable_bytes / page_bytes),
+      words_(core.ranges().durable_bytes / page_bytes * sizeof(std::uint32_t)),
       open_(core.ranges().durable_bytes / page_bytes),
       capacity_(core.ranges().durable_bytes),
       runs_max_(std::max<std::uint64_t>(vm::mappings_max() / 8, 16)),
@@ -86,8 +94,8 @@ PageRecorder::~PageRecorder() { stop(); }
 
 void PageRecorder::grow_to(ByteCount mapped) {
     const Page pages = mapped / page_bytes;
-    twins_.grow(mapped);
-    uses_.grow(pages * sizeof(std::uint32_t));
+    twins_.grow(pages);
+    words_.grow(pages * sizeof(std::uint32_t));
     open_.grow(pages);
     if (shadow_) shadow_->extended(mapped);
     mapped_ = mapped;
@@ -129,10 +137,9 @@ void PageRecorder::stop() noexcept {
     runs_in_process.fetch_sub(runs_, std::memory_order_relaxed);
     runs_ = 0;
     if (core_.in_forked_child()) return;
-    open_.remove(0, mapped_pages());
+    open_.for_each_run([this](Page first, Page end) { forget_twins({first, end}); });
     if (mapped_ != 0) TAIYEN_CHECK(vm::try_protect(span(), mapped_, true));
-    idle_twins_ = idle_twins_max + 1;
-    give_back_twins();
+    twins_.give_back(0);
 }
 
 void PageRecorder::begin_scope() {
@@ -164,19 +171,59 @@ void PageRecorder::mark_used(Page page) noexcept {
 }
 
 void PageRecorder::copy_twins(Range range) noexcept {
-    if (range.end - range.first >= populated_min) twins_.populate(range.first * page_bytes, range.end * page_bytes);
     for (Page at = range.first; at < range.end;) {
         const Page member = std::min(range.end, open_.next(at).value_or(range.end));
         if (at < member) {
-            copy_unordered(twin_at(at), page_at(at), (member - at) * page_bytes);
             const bool joins_before = at > 0 && open_.contains(at - 1);
             const bool joins_after = open_.contains(member);
+            take_twins({at, member});
             open_.add(at, member);
             const std::uint64_t joined = std::uint64_t{joins_before} + std::uint64_t{joins_after};  // one run more, minus what it joins
             runs_ = runs_ + 1 - joined;
             runs_in_process.fetch_add(1 - joined, std::memory_order_relaxed);
         }
         at = open_.next_absent(member, range.end);
+    }
+}
+
+void PageRecorder::take_twins(Range range) noexcept {
+    for (Page first = range.first; first < range.end;) {
+        // As far as the slots are neighbours, too.
+        const TwinPool::Slot slot = twins_.take({first, word_of(first), 0});
+        word_of(first) = slot;
+        Page end = first + 1;
+        std::optional<TwinPool::Slot> apart;
+        while (end < range.end && !apart) {
+            const TwinPool::Slot next = twins_.take({end, word_of(end), 0});
+            word_of(end) = next;
+            if (next == slot + (end - first)) {
+                ++end;
+            } else {
+                apart = next;
+            }
+        }
+        if (end - first >= populated_min) twins_.populate(slot, end - first);
+        copy_unordered(twins_.at(slot), page_at(first), (end - first) * page_bytes);
+        if (apart) copy_unordered(twins_.at(*apart), page_at(end++), page_bytes);
+        first = end;
+    }
+}
+
+void PageRecorder::forget_twins(Range range) noexcept {
+    for (Page page = range.first; page < range.end; ++page) {
+        const TwinPool::Slot slot = word_of(page);
+        word_of(page) = twins_.owner(slot).use;
+        twins_.put_back(slot);
+    }
+    open_.remove(range.first, range.end);
+}
+
+void PageRecorder::copy_to_twins(HeapOffset where, ByteCount length) noexcept {
+    for (std::uint64_t from = where.value; length != 0;) {
+        const ByteCount piece = std::min(length, page_bytes - from % page_bytes);
+        std::memcpy(twin_at(from / page_bytes) + from % page_bytes, span() + from, piece);
+        from += piece;
+        length -= piece;
     }
 }
 
@@ -271,16 +318,19 @@ void PageRecorder::cut(ChangeSet& out) {
     ++counters_.cuts;
     const ByteCount before = out.size();
     try {
-        open_.for_each_run([&](Page first, Page end) {
-            counters_.pages_compared += end - first;
-            for (Page page = first; page < end; ++page) {
-                if (planted(Bug::skip_hot_page) && (use_of(page) & scope_mask) != scope_) continue;
+        counters_.pages_compared += open_.count();
+        for (auto page = open_.next(0); page;) {
+            // A page begins with misses of caches and address translation: they are taken beside the comparison of the page before it.
+            const auto next = open_.next(*page + 1);
+            if (next) prefetch(page_at(*next), twin_at(*next));
+            if (!planted(Bug::skip_hot_page) || (use_of(*page) & scope_mask) == scope_) {
                 const ByteCount so_far = out.size();
                 const ByteCount length = planted(Bug::skip_page_end) ? page_bytes - line_bytes : page_bytes;
-                add_changed_ranges(out, {page * page_bytes}, twin_at(page), page_at(page), length);
-                if (out.size() != so_far) mark_used(page);
+                add_changed_ranges(out, {*page * page_bytes}, twin_at(*page), page_at(*page), length);
+                if (out.size() != so_far) mark_used(*page);
             }
-        });
+            page = next;
+        }
         if (shadow_) {
             shadow_->follow(out.view_since(before), Direction::forward);
             if (audit_ == Audit::scope) shadow_->prove();
@@ -298,7 +348,7 @@ void PageRecorder::settle_twins(const ChangeSetView& changes) {
     const bool very_many = first_uses_ > first_uses_max;
     changes.for_each(Direction::forward, [&](const Entry& entry) {
         if (very_many && is_first_use(entry.where.value / page_bytes)) return;
-        std::memcpy(twins_.data() + entry.where.value, span() + entry.where.value, entry.length);
+        copy_to_twins(entry.where, entry.length);
     });
     if (very_many) {
         const auto used_before = [this](Page page) {
@@ -363,7 +413,7 @@ void PageRecorder::apply(const ChangeSetView& changes, Direction direction) noex
     };
     for_each_written([&](const Entry& entry) {
         write_entry(span(), entry, direction);
-        std::memcpy(twins_.data() + entry.where.value, span() + entry.where.value, entry.length);
+        copy_to_twins(entry.where, entry.length);
     });
     // The engine reads its super block again: not before all of it is in place.
     for_each_written([&](const Entry& entry) { core_.engine().forget(entry.where, entry.length); });
@@ -383,8 +433,7 @@ void PageRecorder::close_range(Range range) noexcept {
         const Page end = open_.next_absent(*first, range.end);
         const bool splits_before = *first > 0 && open_.contains(*first - 1);
         const bool splits_after = open_.contains(end);
-        open_.remove(*first, end);
-        idle_twins_ += end - *first;
+        forget_twins({*first, end});
         const std::uint64_t left = std::uint64_t{splits_before} + std::uint64_t{splits_after};
         runs_ = runs_ + left - 1;
         runs_in_process.fetch_add(left - 1, std::memory_order_relaxed);
@@ -394,16 +443,20 @@ void PageRecorder::close_range(Range range) noexcept {
 template <class Keeps, class MustKeep>
 void PageRecorder::close_except(Keeps&& keeps, MustKeep&& must_keep) noexcept {
     // What is closed within windows splits them: too many lone pages can't stay.
-    std::uint64_t runs_kept = 0;
-    open_.for_each_run([&](Page first, Page end) {
-        bool kept_before = false;
-        for (Page page = first; page < end; ++page) {
-            const bool kept = keeps(page);
-            runs_kept += kept && !kept_before ? 1 : 0;
-            kept_before = kept;
-        }
-    });
-    const bool keep_any = runs_kept <= runs_max_ / 2;
+    const auto too_many_runs = [&] {
+        if (open_.count() <= runs_max_ / 2) return false;
+        std::uint64_t runs_kept = 0;
+        open_.for_each_run([&](Page first, Page end) {
+            bool kept_before = false;
+            for (Page page = first; page < end; ++page) {
+                const bool kept = keeps(page);
+                runs_kept += kept && !kept_before ? 1 : 0;
+                kept_before = kept;
+            }
+        });
+        return runs_kept > runs_max_ / 2;
+    };
+    const bool keep_any = !too_many_runs();
     std::optional<Range> closing;
     open_.for_each_run([&](Page first, Page end) {
         for (Page page = first; page < end; ++page) {
@@ -416,46 +469,36 @@ void PageRecorder::close_except(Keeps&& keeps, MustKeep&& must_keep) noexcept {
         }
     });
     if (closing) close_range(*closing);
-    give_back_twins();
+    twins_.give_back(idle_twins_max);
 }
 
+std::uint32_t PageRecorder::age_of(std::uint32_t use) const noexcept {
+    const std::uint32_t last = use & scope_mask;
+    return last == 0 || last > scope_ ? scopes_kept : std::min(scope_ - last, scopes_kept);
+}
+
+bool PageRecorder::has_expired(std::uint32_t use) const noexcept { return age_of(use) >= ((use & first_use) != 0 ? scopes_on_trial : scopes_kept); }
+
 void PageRecorder::close_unused() noexcept {
-    const auto age_of = [this](Page page) {
-        const std::uint32_t last = use_of(page) & scope_mask;
-        return last == 0 || last > scope_ ? scopes_kept : std::min(scope_ - last, scopes_kept);
-    };
-    std::array<std::uint64_t, scopes_kept + 1> pages_of_age{};
-    open_.for_each_run([&](Page first, Page end) {
-        for (Page page = first; page < end; ++page) ++pages_of_age[age_of(page)];
-    });
-    const std::uint64_t idle_max = std::max<std::uint64_t>(idle_pages_max, 2 * pages_of_age[0]);
+    std::array<std::uint32_t, scopes_kept + 1> pages_of_age{};
+    std::uint64_t dropped = 0;
+    twins_.for_each_owner([&](const TwinPool::Owner& owner) { has_expired(owner.use) ? ++dropped : ++pages_of_age[age_of(owner.use)]; });
+    const std::uint64_t idle_max = std::max<std::uint64_t>(idle_pages_max, std::uint64_t{2} * pages_of_age[0]);
     std::uint32_t age_max = 0;
     for (std::uint64_t idle = 0; age_max + 1 < scopes_kept; ++age_max) {
         idle += pages_of_age[age_max + 1];
         if (idle > idle_max) break;
     }
     const bool very_many = first_uses_ > first_uses_max;
-    std::uint64_t dropped = 0;
     for (std::uint32_t age = age_max + 1; age <= scopes_kept; ++age) dropped += pages_of_age[age];
     if (dropped == 0 && !very_many) return;
     const auto is_recent = [&](Page page) {
-        const std::uint32_t age = age_of(page);
-        return age == 0 ? !very_many || !is_first_use(page) : age <= age_max;
+        const std::uint32_t use = use_of(page);
+        const std::uint32_t age = age_of(use);
+        return age == 0 ? !very_many || (use & first_use) == 0 : age <= age_max && !has_expired(use);
     };
     // What no cut has seen yet stays open whatever its age.
     close_except(is_recent, [this](Page page) { return std::memcmp(page_at(page), twin_at(page), page_bytes) != 0; });
-}
-
-void PageRecorder::give_back_twins() noexcept {
-    if (idle_twins_ <= idle_twins_max) return;
-    const auto give_back = [this](Page first, Page end) { twins_.release(first * page_bytes, end * page_bytes); };
-    Page from = 0;
-    open_.for_each_run([&](Page first, Page end) {
-        give_back(from, first);
-        from = end;
-    });
-    give_back(from, mapped_pages());
-    idle_twins_ = 0;
 }
 
 // The rest

@@ -7,14 +7,15 @@
 /// (I1) A page is writable only while it is open, and a page is open only while its twin holds its bytes as of the last cut. So the twin is copied before the page becomes
 ///      writable, and a page is forgotten only after it became read-only.
 /// (I2) Every cut compares every open page, whoever opened it and when.
-/// (I3) The twin of a page lies at the page's own offset in an arena as large as the span: opening, restoring and applying look for nothing and allocate nothing, and the arena can't run
-///      out before the heap does. What can run out is the number of mappings of the process, each lone open page costing two. From half of the budget on (a quarter of
+/// (I3) Twins have an arena as large as the span, and a table tells the twin of an open page: opening, restoring and applying allocate nothing, and the arena can't run out before the heap
+///      does. What can run out is the number of mappings of the process, each lone open page costing two. From half of the budget on (a quarter of
 ///      vm.max_map_count for all heaps together) windows of 8, 64 and 512 pages are opened, and at the budget's end whatever lies between the page and the next open one. If the system
 ///      refuses nevertheless, windows grow until it doesn't. If it refuses to open the whole span the fault is passed on as a real one.
 /// (I4) A forked child has neither span nor twins: every call returns without doing anything.
 ///
 /// **Which pages stay open.** A page that is kept costs a comparison in each scope; one that is dropped costs a fault when it is used again, as much as some 60 comparisons. So a page stays
-/// open until it was unused for 63 scopes: never more than about twice the cost of knowing the future. Two bounds keep single scopes short:
+/// open until it was unused for 63 scopes: never more than about twice the cost of knowing the future. A page that was used in one scope only, and not in the 63 before, has to prove itself: it
+/// goes after 7, and stays longer once it comes back. Two bounds keep single scopes short:
 /// unused pages together may cost 128 comparisons per scope (or twice as many as the scope changed pages), youngest first; and of the pages of a scope that
 /// used more than 1024 for the first time only those stay that were used within the last 63 scopes, too. If what would stay is in too many pieces (half the budget of (I3)) nothing stays. Pages opened by a window that nobody used are dropped at once.
 /// **Sequential stores** open windows as long as the run of open pages before them, up to 256 pages: 1, 1, 2, 4 … The same downwards.
@@ -33,6 +34,7 @@
 #include "change/page_set.hpp"
 #include "change/recorder.hpp"
 #include "change/side_memory.hpp"
+#include "change/twin_pool.hpp"
 
 namespace taiyen::change {
 
@@ -73,8 +75,14 @@ private:
     class Guard;
 
     std::byte* page_at(Page page) const { return span() + page * page_bytes; }
-    std::byte* twin_at(Page page) const { return twins_.data() + page * page_bytes; }
-    std::uint32_t& use_of(Page page) const { return uses_.as<std::uint32_t>()[page]; }
+    /// Of an open page the slot of its twin, of another one its use.
+    std::uint32_t& word_of(Page page) const { return words_.as<std::uint32_t>()[page]; }
+    /// Requires: open.
+    std::byte* twin_at(Page page) const { return twins_.at(word_of(page)); }
+    /// The scope that used the page last, and whether that was its first use within 63 scopes.
+    std::uint32_t& use_of(Page page) const { return open_.contains(page) ? twins_.owner(word_of(page)).use : word_of(page); }
+    std::uint32_t age_of(std::uint32_t use) const noexcept;
+    bool has_expired(std::uint32_t use) const noexcept;
     Page mapped_pages() const { return mapped_ / page_bytes; }
 
     void grow_to(ByteCount mapped);
@@ -85,6 +93,10 @@ private:
     /// Opens all pages of the range, and others when mappings are scarce. False: the system refused.
     bool open(Range range) noexcept;
     void copy_twins(Range range) noexcept;
+    void take_twins(Range range) noexcept;
+    void forget_twins(Range range) noexcept;
+    /// The twins of those pages, which are open, get the bytes of the span.
+    void copy_to_twins(HeapOffset where, ByteCount length) noexcept;
     void mark_used(Page page) noexcept;
     bool is_first_use(Page page) const noexcept;
     /// False: the system refused to open all of them.
@@ -95,16 +107,14 @@ private:
     void close_except(Keeps&& keeps, MustKeep&& must_keep) noexcept;
     void close_range(Range range) noexcept;
     void close_unused() noexcept;
-    void give_back_twins() noexcept;
 
-    SideMemory twins_;
-    SideMemory uses_;  ///< for each page: the scope that used it last, and whether that was its first use within 63 scopes
+    TwinPool twins_;
+    SideMemory words_;
     PageSet open_;
     ByteCount mapped_ = 0;
     ByteCount capacity_;
     std::uint64_t runs_max_;       ///< of open pages, in the process
     std::uint64_t runs_ = 0;       ///< of ours
-    std::uint64_t idle_twins_ = 0; ///< twins of closed pages that may still hold memory
     std::uint32_t scope_ = 64;     ///< number of the scope, so that never used pages look old
     std::uint32_t first_uses_ = 0; ///< pages used for the first time in this scope
     bool active_ = false;

@@ -310,6 +310,12 @@ void populate(void* address, ByteCount length) noexcept {
     errno = before;
 }
 
+void prefer_huge_pages(void* address, ByteCount length) noexcept {
+    const int before = errno;
+    ::madvise(address, length, MADV_HUGEPAGE);
+    errno = before;
+}
+
 void prepare_heap_mapping(void* address, ByteCount length) {
     if (::munlock(address, length) != 0) {
         throw_refused("munlock(2)", length);

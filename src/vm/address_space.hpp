@@ -77,6 +77,8 @@ void drop(void* address, ByteCount length);
 void set_readahead(void* address, ByteCount length, bool wanted) noexcept;
 /// Brings fresh pages of anonymous memory in at once instead of by a page fault each (Linux 5.14). A hint: never fails; for signal handlers, too.
 void populate(void* address, ByteCount length) noexcept;
+/// Anonymous memory of that range may come in huge pages, where the system has them. A hint: never fails; the range begins at a page.
+void prefer_huge_pages(void* address, ByteCount length) noexcept;
 /// munlock + MADV_DONTFORK: what a fresh heap mapping needs (a child must not see it; nothing of it is locked in memory).
 void prepare_heap_mapping(void* address, ByteCount length);
 

@@ -218,6 +218,31 @@ BOOST_AUTO_TEST_CASE(a_page_that_is_not_used_any_more_is_protected_again) {
     BOOST_TEST(recorder.counters().faults == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(a_page_used_once_goes_after_7_scopes_and_one_that_came_back_after_63) {
+    CapturedCore core;
+    Recorder& recorder = core.capture(Capture::pages);
+    const auto scope = [&](bool stores) {
+        recorder.begin_scope();
+        if (stores) core.base()[user] = core.base()[user] ^ std::byte{1};
+        ChangeSet set;
+        recorder.cut(set);
+        recorder.end_scope();
+    };
+    const auto scopes_until_closed = [&] {
+        int scopes = 0;
+        for (; recorder.counters().pages_hot != 0; ++scopes) scope(false);
+        return scopes;
+    };
+    scope(true);
+    BOOST_TEST(scopes_until_closed() == 8);
+    scope(true);
+    BOOST_TEST(scopes_until_closed() == 64);
+    BOOST_TEST(recorder.counters().faults == 2U);
+    // Unused for long, it begins anew.
+    scope(true);
+    BOOST_TEST(scopes_until_closed() == 8);
+}
+
 BOOST_AUTO_TEST_CASE(a_scope_that_ends_without_a_cut_loses_nothing) {
     CapturedCore core;
     Recorder& recorder = core.capture(Capture::pages, Audit::scope);
