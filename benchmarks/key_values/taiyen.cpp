@@ -27,7 +27,7 @@ public:
         : HeapKeyValues(std::string("taiyen::") + container + ", " + name_of(options.capture) + (setup.commit == Commit::sync ? "" : ", async"),
                         std::string("Capture::") + name_of(options.capture) + ", log of " + std::to_string(options.log_capacity >> 20U) + " MiB" +
                             (setup.commit == Commit::sync ? "" : ", Durability::async with the default window")),
-          heap_(taiyen::open_only, filled(setup), options) {
+          heap_(taiyen::open_only, filled(setup, options.capacity), options) {
         map_ = heap_.find<Map>("pairs");
         if (map_ == nullptr) throw std::runtime_error("the map that was loaded isn't there");
         declared_ = options.capture == taiyen::Capture::declared;
@@ -95,10 +95,12 @@ public:
 
 private:
     /// Loaded in random order, as a program would fill it, while it is an archive.
-    static std::filesystem::path filled(const Setup& setup) {
+    static std::filesystem::path filled(const Setup& setup, std::size_t capacity) {
         std::filesystem::create_directories(setup.folder);
         std::filesystem::path path = setup.folder / "bench.tyn";
-        taiyen::ArchiveHeap heap(taiyen::create_only, path);
+        taiyen::PersistentOptions options;
+        options.capacity = capacity;
+        taiyen::ArchiveHeap heap(taiyen::create_only, path, options);
         Map& map = heap.construct<Map>("pairs");
         for (std::size_t i = 0; i < setup.keys; ++i) map.emplace(key_of(i), first_value(key_of(i)));
         heap.snapshot();
