@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <limits>
 #include <optional>
 #include <string>
@@ -202,12 +203,11 @@ FoundIdentity find_identity(const io::File& file) {
 
 // ---- reading
 
-/// Serves blocks of the ring by logical position, through a window that is read directly.
+/// Serves blocks of the ring by logical position, through a window that is read directly. Who reads on is read ahead for: the window grows, and the next one comes while this one is looked at.
 class BlockReader {
 public:
     /// Nothing at or behind `limit` is read.
-    BlockReader(const io::File& file, const RingIdentity& identity, std::uint64_t limit)
-        : file_(file), identity_(identity), limit_(limit), window_(std::min<ByteCount>(256_KiB, identity.capacity_bytes)) {}
+    BlockReader(const io::File& file, const RingIdentity& identity, std::uint64_t limit) : file_(file), identity_(identity), limit_(limit) {}
 
     /// Valid until the next call.
     const std::byte* block(std::uint64_t position) {
@@ -218,18 +218,56 @@ public:
     }
 
 private:
+    static constexpr ByteCount first_window_bytes = 256_KiB;
+    static constexpr ByteCount window_bytes_max = 2_MiB;
+
     void fill(std::uint64_t position) {
-        const ByteCount wanted = std::min<std::uint64_t>(window_.size(), limit_ - position);
-        const ByteCount first = std::min<std::uint64_t>(wanted, identity_.capacity_bytes - position % identity_.capacity_bytes);
+        const bool reads_on = end_ != 0 && position == end_;
         begin_ = end_ = 0;
-        read(position, window_.data(), first);
-        if (first < wanted) {
-            read(position + first, window_.data() + first, wanted - first);
+        ByteCount bytes = 0;
+        if (ahead_.valid()) {
+            // Waited for even if something else is wanted: its buffer is ours. What went wrong there matters only if its bytes do.
+            ahead_.wait();
+            if (std::future<ByteCount> ahead = std::move(ahead_); position == ahead_position_) {
+                bytes = ahead.get();
+                std::swap(window_, ahead_window_);
+            }
+        }
+        if (bytes == 0) {
+            bytes = read(position, window_);
         }
         begin_ = position;
-        end_ = position + wanted;
+        end_ = position + bytes;
+        if (reads_on) {
+            size_ = std::min(2 * size_, window_bytes_max);
+            read_ahead();
+        }
     }
-    void read(std::uint64_t position, std::byte* to, ByteCount bytes) {
+
+    void read_ahead() {
+        if (end_ >= limit_) {
+            return;
+        }
+        ahead_position_ = end_;
+        try {
+            ahead_ = std::async(std::launch::async, [this] { return read(ahead_position_, ahead_window_); });
+        } catch (const std::system_error&) {
+            // No thread to be had: every window is read when it is needed.
+        }
+    }
+
+    /// As much as `size_` says, and the ring holds; returns how much.
+    ByteCount read(std::uint64_t position, AlignedBuffer& window) const {
+        const ByteCount wanted = std::min<std::uint64_t>({size_, identity_.capacity_bytes, limit_ - position});
+        const ByteCount first = std::min<std::uint64_t>(wanted, identity_.capacity_bytes - position % identity_.capacity_bytes);
+        window.grow(wanted);
+        read(position, window.data(), first);
+        if (first < wanted) {
+            read(position + first, window.data() + first, wanted - first);
+        }
+        return wanted;
+    }
+    void read(std::uint64_t position, std::byte* to, ByteCount bytes) const {
         const std::uint64_t offset = Ring::file_offset(identity_, position);
         if (const ByteCount got = file_.read_direct({to, bytes}, offset); got != bytes) {
             throw Error(errc::truncated, file_.path(), offset + got, "this ring file has become shorter");
@@ -239,9 +277,13 @@ private:
     const io::File& file_;
     const RingIdentity& identity_;
     std::uint64_t limit_;
+    ByteCount size_ = first_window_bytes;
     AlignedBuffer window_;
     std::uint64_t begin_ = 0;
     std::uint64_t end_ = 0;
+    AlignedBuffer ahead_window_;
+    std::uint64_t ahead_position_ = 0;
+    std::future<ByteCount> ahead_;  ///< last: its end waits for the thread that fills the window
 };
 
 /// How far behind a missing record a later one is looked for: it would prove that the missing one had been acknowledged.

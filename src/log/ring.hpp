@@ -99,7 +99,7 @@ public:
     /// Durably clears or sets `is_new`.
     static void write_identity(io::File& file, const RingIdentity& identity);
 
-    /// Records from `start` are read in order and given to `sink` (return false to stop early). Reads are direct. Bounded memory: one record.
+    /// Records from `start` are read in order and given to `sink` (return false to stop early). Reads are direct, and ahead of the sink in a long log. Bounded memory: one record and 4 MiB.
     /// Throws: Error{io_error | truncated}, Error{corrupt} if `identity` or `start` can't be.
     static ScanResult scan(const io::File& file, const RingIdentity& identity, const RingStart& start, const std::function<bool(const Record&)>& sink);
 
