@@ -105,6 +105,7 @@ public:
     void join(std::shared_ptr<SnapshotParticipant> participant);
     void leave() noexcept;
     SnapshotParticipant* participant() const { return participant_.get(); }
+    bool deallocate_durable(void* block) noexcept override { return (participant_ && participant_->free_later(block)) || HeapCore::deallocate_durable(block); }
     bool deallocate_lent(void* block, std::uint32_t scope) noexcept override;
     bool lent_came_back(std::uint32_t scope) const noexcept override { return participant_ && participant_->lent_came_back(scope); }
     bool is_open() const noexcept { return open_; }

@@ -37,6 +37,8 @@ public:
     virtual void before_abandon() noexcept {}
     /// The heap is done with its participant: unsaved changes are about to be dropped, then the span is unmapped.
     virtual void left() noexcept = 0;
+    /// A durable block is freed. True: it will be, later; false: it may be freed now.
+    virtual bool free_later(void* /*block*/) noexcept { return false; }
     /// A durable block that was lent to an object outside is freed by it; `scope` is the serial of the scope it was lent in, 0: none.
     /// False: a bad free, which was reported.
     virtual bool free_lent(void* block, std::uint32_t scope) noexcept = 0;

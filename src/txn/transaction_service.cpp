@@ -21,7 +21,6 @@ namespace taiyen::txn {
 using change::ChangeSet;
 using change::Direction;
 using change::Entry;
-using change::LentBlocks;
 
 namespace {
 
@@ -106,29 +105,28 @@ void TransactionService::begin() {
 }
 
 void TransactionService::start_transaction(store::HeapFile& file) {
-    bool waiting = false;
+    std::uint32_t number = 0;
+    bool any_waits = false;
     {
-        const std::lock_guard lock(lent_mutex_);
-        scope_ = lent_.begin(0);
-        waiting = lent_.has_queued();
+        const std::lock_guard lock(loans_mutex_);
+        number = loans_.begin();
+        any_waits = loans_.any_waits();
     }
     try {
         recorder_->begin_scope();
     } catch (...) {
-        const std::lock_guard lock(lent_mutex_);
-        lent_.change(scope_, scope_, LentBlocks::Fate::open, LentBlocks::Fate::rolled_back);
+        const std::lock_guard lock(loans_mutex_);
+        loans_.end(false);
         throw;
     }
     depth_ = 1;
     doomed_ = false;
     owner_.store(this_thread(), std::memory_order_relaxed);
-    file.set_scope_serial(scope_);
-    if (waiting) apply_waiting_frees();
-}
-
-void TransactionService::apply_waiting_frees() noexcept {
-    const std::lock_guard lock(lent_mutex_);
-    lent_.apply([this](void* block) { file()->deallocate_durable(block); });
+    file.set_scope_serial(number);
+    if (any_waits) {
+        const std::lock_guard lock(loans_mutex_);
+        loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
+    }
 }
 
 // Commit
@@ -269,9 +267,8 @@ void TransactionService::take_back() noexcept {
 /// The outermost transaction is over.
 void TransactionService::end(bool kept) noexcept {
     {
-        const std::lock_guard lock(lent_mutex_);
-        lent_.change(scope_, scope_, LentBlocks::Fate::open, kept ? LentBlocks::Fate::committed : LentBlocks::Fate::rolled_back);
-        kept ? lent_.kept() : lent_.taken_back();
+        const std::lock_guard lock(loans_mutex_);
+        loans_.end(kept);
     }
     if (!segments_.empty()) {
         std::swap(spare_, segments_.front().changes);
@@ -417,12 +414,12 @@ void TransactionService::saved() noexcept {
 
 /// Everything committed gets into the files. The caller holds the writer lock, and nobody has a transaction open.
 void TransactionService::save_everything(store::HeapFile& file) {
-    bool waiting = false;
+    bool any_waits = false;
     {
-        const std::lock_guard lock(lent_mutex_);
-        waiting = lent_.has_queued();
+        const std::lock_guard lock(loans_mutex_);
+        any_waits = loans_.any_waits();
     }
-    if (waiting) {  // the blocks would be lost with this process
+    if (any_waits) {  // the blocks would be lost with this process
         lock_.unlock();
         try {
             begin();
@@ -490,28 +487,37 @@ void TransactionService::left() noexcept {
     if (!reads) lock_.unlock();
 }
 
+bool TransactionService::wait_to_be_freed(void* block, std::uint32_t scope) noexcept {
+    try {
+        loans_.wait(block, scope);
+    } catch (const std::bad_alloc&) {
+        // The block stays allocated: a leak, but nobody's data.
+    }
+    return true;
+}
+
+bool TransactionService::free_later(void* block) noexcept {
+    const store::HeapFile* const file = this->file();
+    if (file == nullptr || is_mine() || file->in_forked_child()) return false;
+    const std::lock_guard lock(loans_mutex_);
+    return wait_to_be_freed(block, 0);
+}
+
 bool TransactionService::free_lent(void* block, std::uint32_t scope) noexcept {
     store::HeapFile* const file = this->file();
     if (file == nullptr || file->in_forked_child()) return true;
     {
-        const std::lock_guard lock(lent_mutex_);
-        const LentBlocks::Fate fate = lent_.fate(scope);
-        if (fate == LentBlocks::Fate::rolled_back) return true;
-        if (fate != LentBlocks::Fate::open || scope == 0 || !is_mine()) {
-            try {
-                lent_.queue(block, scope);
-            } catch (const std::bad_alloc&) {
-                // The block stays allocated: a leak, but nobody's data.
-            }
-            return true;
-        }
+        const std::lock_guard lock(loans_mutex_);
+        const Loans::Fate fate = loans_.fate(scope);
+        if (fate == Loans::Fate::rolled_back) return true;
+        if (fate == Loans::Fate::committed || !is_mine()) return wait_to_be_freed(block, scope);
     }
     return file->deallocate_durable(block);
 }
 
 bool TransactionService::lent_came_back(std::uint32_t scope) const noexcept {
-    const std::lock_guard lock(lent_mutex_);
-    return lent_.fate(scope) == LentBlocks::Fate::rolled_back;
+    const std::lock_guard lock(loans_mutex_);
+    return loans_.fate(scope) == Loans::Fate::rolled_back;
 }
 
 }  // namespace taiyen::txn

@@ -22,11 +22,11 @@
 #include <taiyen/store/options.hpp>
 
 #include "change/byte_buffer.hpp"
-#include "change/lent_blocks.hpp"
 #include "change/procedure_calls.hpp"
 #include "change/recorder.hpp"
 #include "log/group_log.hpp"
 #include "store/heap_file.hpp"
+#include "txn/loans.hpp"
 #include "txn/phase_fair_lock.hpp"
 
 namespace taiyen::txn {
@@ -76,6 +76,7 @@ public:
     void before_close() override;
     void before_abandon() noexcept override;
     void left() noexcept override;
+    bool free_later(void* block) noexcept override;
     bool free_lent(void* block, std::uint32_t scope) noexcept override;
     bool lent_came_back(std::uint32_t scope) const noexcept override;
 
@@ -109,7 +110,7 @@ private:
     void end(bool kept) noexcept;
     void drop_cut() noexcept;
     void save_everything(store::HeapFile& file);
-    void apply_waiting_frees() noexcept;
+    bool wait_to_be_freed(void* block, std::uint32_t scope) noexcept;
 
     std::atomic<store::HeapFile*> file_;  ///< null: the heap is gone; changes under the writer lock only
     const Durability durability_;
@@ -127,14 +128,13 @@ private:
     bool doomed_ = false;
     bool repaired_ = false;
     bool closing_ = false;
-    std::uint32_t scope_ = 0;
     std::vector<Segment> segments_;
     change::ChangeSet spare_;  ///< its memory is used again
     change::ByteBuffer redo_;
     bool record_needs_heap_ = false;
 
-    mutable std::mutex lent_mutex_;
-    change::LentBlocks lent_;
+    mutable std::mutex loans_mutex_;
+    Loans loans_;
 
     std::unique_ptr<Snapshots> snapshots_;
 };

@@ -1,0 +1,157 @@
+#include <taiyen/change/procedure.hpp>
+
+#include <algorithm>
+
+#include <boost/test/unit_test.hpp>
+
+#include "change/procedures.hpp"
+#include "txn/txn_fixture.hpp"
+
+namespace {
+
+using namespace taiyen;
+using namespace taiyen::txn::test;
+
+using Matrix = taiyen::vector<std::int32_t>;
+
+std::int32_t drift = 0;
+
+struct Procedures {
+    Procedures() {
+        const auto add = [](ProcedureHeap& heap, const std::string& name, std::int32_t summand) {
+            for (std::int32_t& value : *heap.find<Matrix>(name)) value += summand + drift;
+        };
+        register_procedure("txn add", add, [add](ProcedureHeap& heap, const std::string& name, std::int32_t summand) { add(heap, name, -summand); });
+        register_procedure(
+            "txn grow", [](ProcedureHeap&, Matrix* matrix) { matrix->resize(matrix->size() + 10, 5); }, [](ProcedureHeap&, Matrix* matrix) { matrix->resize(matrix->size() - 10); });
+        const auto fail = [](ProcedureHeap&, Matrix* matrix) {
+            std::ranges::fill(*matrix, 9);
+            throw std::runtime_error("no");
+        };
+        register_procedure("txn fail", fail, fail);
+    }
+};
+
+struct ProcedureFixture : TransactionFixture {
+    ProcedureFixture() {
+        static const Procedures registered;
+        transact(*heap, [&] {
+            Matrix& made = heap->construct<Matrix>("matrix");
+            for (std::int32_t i = 0; i < 20'000; ++i) made.push_back(i);
+        });
+        heap->snapshot();
+    }
+    Matrix& matrix() { return *heap->find<Matrix>("matrix"); }
+    template <class... A>
+    Serial call(std::string_view name, const A&... arguments) {
+        Transaction transaction(*heap);
+        transaction.call(name, arguments...);
+        return transaction.commit();
+    }
+    /// No snapshot can come before the crash while it is held.
+    auto hold() { return HeapAccess::file(*heap).hold_saves(); }
+};
+
+BOOST_FIXTURE_TEST_SUITE(procedures, ProcedureFixture)
+
+BOOST_AUTO_TEST_CASE(a_call_is_done_again_by_recovery) {
+    std::filesystem::path left = directory / "left";
+    std::filesystem::create_directory(left);
+    {
+        auto saves = hold();
+        {
+            Transaction transaction(*heap);
+            matrix()[0] = 1000;
+            transaction.call("txn add", "matrix", 7);
+            matrix()[1] = 2000;
+            transaction.commit();
+        }
+        for (const char* const file : {"heap.tyn", "heap.tyn.log"}) std::filesystem::copy_file(directory / file, left / file);
+    }
+    heap.reset();
+    heap.emplace(open_only, left / "heap.tyn", options);
+    BOOST_TEST(heap->restoration().transactions_replayed == 1U);
+    BOOST_TEST(matrix()[0] == 1007);
+    BOOST_TEST(matrix()[1] == 2000);
+    BOOST_TEST(matrix()[19'999] == 19'999 + 7);
+    BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_gives_other_bytes_stops_recovery_and_touches_nothing) {
+    std::filesystem::path left = directory / "left";
+    std::filesystem::create_directory(left);
+    {
+        auto saves = hold();
+        call("txn add", "matrix", 7);
+        for (const char* const file : {"heap.tyn", "heap.tyn.log"}) std::filesystem::copy_file(directory / file, left / file);
+    }
+    heap.reset();
+    drift = 1;
+    BOOST_TEST(throws(errc::mismatch, [&] { TransactionalHeap refused(open_only, left / "heap.tyn", options); }));
+    drift = 0;
+    heap.emplace(open_only, left / "heap.tyn", options);
+    BOOST_TEST(matrix()[1] == 8);
+}
+
+BOOST_AUTO_TEST_CASE(after_a_call_the_files_are_brought_up_to_date_so_that_recovery_needs_it_not_for_long) {
+    const Serial serial = call("txn add", "matrix", 7);
+    heap->snapshot();
+    BOOST_TEST((HeapAccess::file(*heap).serial() == serial));
+    crash();
+    BOOST_TEST(heap->restoration().transactions_replayed == 0U);
+    BOOST_TEST(matrix()[1] == 8);
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_is_rolled_back_never_was) {
+    {
+        Transaction transaction(*heap);
+        matrix()[0] = 1000;
+        transaction.call("txn add", "matrix", 7);
+        matrix()[1] = 2000;
+        transaction.rollback();
+    }
+    BOOST_TEST(matrix()[0] == 0);
+    BOOST_TEST(matrix()[1] == 1);
+    {
+        Transaction transaction(*heap);
+        matrix()[0] = 1000;
+        BOOST_CHECK_THROW(transaction.call("txn fail", &matrix()), std::runtime_error);
+        BOOST_TEST(matrix()[5] == 5);
+        transaction.commit();
+    }
+    crash();
+    BOOST_TEST(matrix()[0] == 1000);
+    BOOST_TEST(matrix()[5] == 5);
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_allocates_is_kept_as_bytes) {
+    auto saves = hold();
+    call("txn grow", &matrix());
+    saves.unlock();
+    crash();
+    BOOST_TEST(matrix().size() == 20'010U);
+    BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(many_calls_and_transactions_fill_the_log_and_nobody_waits_for_ever) {
+    for (int i = 0; i < 25; ++i) {
+        call("txn add", "matrix", 1);
+        transact(*heap, [&] {
+            for (std::size_t j = 0; j < matrix().size(); j += 3) matrix()[j] ^= 0x0f0f;
+        });
+    }
+    const std::vector<std::int32_t> content(matrix().begin(), matrix().end());
+    crash();
+    BOOST_TEST((content == std::vector<std::int32_t>(matrix().begin(), matrix().end())));
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_or_mistaken_procedure_is_refused_when_it_is_called) {
+    Transaction transaction(*heap);
+    BOOST_TEST(throws(errc::missing_procedure, [&] { transaction.call("txn nobody", 1); }));
+    BOOST_TEST(throws(errc::type_mismatch, [&] { transaction.call("txn add", 1); }));
+    transaction.commit();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
