@@ -29,27 +29,27 @@ void run(const RandomTransactionsOptions& options, int steps) {
 
 BOOST_AUTO_TEST_SUITE(random_transactions)
 
-BOOST_AUTO_TEST_CASE(what_was_committed_rolled_back_or_replayed_has_the_models_content) { run(options_for(std::random_device()()), 400); }
+BOOST_AUTO_TEST_CASE(what_was_committed_rolled_back_or_replayed_has_the_models_content) { run(options_for(std::random_device()()), 250); }
 
 BOOST_AUTO_TEST_CASE(so_it_has_with_a_second_copy) {
     RandomTransactionsOptions options = options_for(std::random_device()());
     const ScratchDirectory directory;
     options.heap.data_file = directory / "heap.tyn.data";
     RandomTransactions program(directory.path(), options);
-    BOOST_CHECK_GT(program.run(250), 125U);
+    BOOST_CHECK_GT(program.run(120), 60U);
 }
 
 BOOST_AUTO_TEST_CASE(so_it_has_when_the_log_is_small_and_goes_round_often) {
     RandomTransactionsOptions options = options_for(std::random_device()());
     options.heap.log_capacity = std::size_t{64} << 10U;
-    run(options, 400);
+    run(options, 200);
 }
 
 BOOST_AUTO_TEST_CASE(so_it_has_when_commits_do_not_wait_for_the_disk) {
     RandomTransactionsOptions options = options_for(std::random_device()());
     options.heap.durability = Durability::async;
     options.heap.log_capacity = std::size_t{256} << 10U;
-    run(options, 500);
+    run(options, 250);
 }
 
 BOOST_AUTO_TEST_CASE(so_it_has_when_every_range_is_declared) {
@@ -62,13 +62,13 @@ BOOST_AUTO_TEST_CASE(so_it_has_when_every_range_is_declared) {
         if (file.mapped_bytes() < (std::size_t{4} << 20U)) heap.deallocate(heap.allocate(std::size_t{4} << 20U));
         transaction.touch(reinterpret_cast<void*>(file.ranges().durable), file.mapped_bytes());
     };
-    run(options, 120);
+    run(options, 60);
 }
 
 BOOST_AUTO_TEST_CASE(the_audit_of_each_transaction_finds_nothing_uncaptured) {
     RandomTransactionsOptions options = options_for(std::random_device()());
     options.heap.audit = Audit::scope;
-    run(options, 120);
+    run(options, 60);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -82,7 +82,7 @@ struct BankFixture : TransactionFixture {
 BOOST_FIXTURE_TEST_SUITE(threads, BankFixture)
 
 BOOST_AUTO_TEST_CASE(readers_see_whole_transactions_only, *boost::unit_test::label("threads")) {
-    run(3, 2, 60);
+    run(3, 2, 30);
     crash();
     BOOST_TEST(sum(bank()) == accounts * money);
     BOOST_TEST(heap->verify().ok());

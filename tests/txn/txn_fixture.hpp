@@ -17,7 +17,7 @@ namespace taiyen::txn::test {
 inline PersistentOptions small_heap(Capture capture = Capture::pages) {
     PersistentOptions options;
     options.capacity = std::size_t{64} << 20U;
-    options.log_capacity = std::size_t{1} << 20U;
+    options.log_capacity = std::size_t{256} << 10U;
     options.capture = capture;
     return options;
 }
