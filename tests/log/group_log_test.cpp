@@ -219,6 +219,20 @@ BOOST_AUTO_TEST_CASE(hostile_groups_are_refused_or_stay_inside) {
     BOOST_TEST(refused > 5'000U);
 }
 
+BOOST_AUTO_TEST_CASE(serials_that_became_durable_elsewhere_are_skipped) {
+    GroupLogFixture fixture;
+    fixture.commit(100);
+    fixture.log->skip_to({4});
+    fixture.sizes.resize(4);
+    BOOST_TEST((fixture.log->durable() == Serial{4}));
+    const auto point = fixture.log->durable_point();
+    BOOST_TEST((point.serial == Serial{4}));
+    fixture.log->wait_durable({4});
+    fixture.commit(100);
+    BOOST_TEST((fixture.log->durable() == Serial{5}));
+    BOOST_TEST(fixture.groups(point.next, 5) == Groups{1}, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(a_commit_allocates_nothing) {
     for (const bool flusher : {false, true}) {
         GroupLogFixture fixture(1_MiB, {.flusher = flusher});
