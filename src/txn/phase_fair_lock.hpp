@@ -6,6 +6,7 @@
 /// (P1) A reader that finds a writer there waits for that one writer only: when it unlocks, all readers that have come meanwhile enter, before the next writer.
 /// (P2) A writer waits for the readers that were there before it, and for the writers before it (first come, first served), and no longer.
 /// (P3) While no writer is there, a reader's way in, and its way out, is one atomic operation each. Nobody is notified while nobody waits.
+/// (P4) A writer that sleeps is woken when it becomes the next one, not when its turn has come: it wakes up while the one before it works.
 /// Not recursive: a thread that holds it for reading and asks again may wait for a writer that waits for it. Thread rule: safe. Fewer than 2^24 readers at once.
 
 #include <atomic>
@@ -16,7 +17,7 @@ namespace taiyen::txn {
 
 class PhaseFairLock {
 public:
-    PhaseFairLock() = default;
+    PhaseFairLock() noexcept { seats_[0].call.store(turn_call(0), std::memory_order_relaxed); }
     PhaseFairLock(const PhaseFairLock&) = delete;
     PhaseFairLock& operator=(const PhaseFairLock&) = delete;
 
@@ -55,10 +56,17 @@ private:
     // Of the writer that holds the lock:
     std::uint32_t ticket_ = 0;
     std::uint32_t readers_before_ = 0;  ///< readers that had come before it
+    /// Where the writers with ticket t, t + 16, … wait: 2t means that t is next, 2t + 1 that it is t's turn.
     struct alignas(64) Seat {
-        std::atomic<std::uint32_t> turn{0};
+        std::atomic<std::uint32_t> call{0};
+        std::atomic<std::uint32_t> asleep{0};
     };
-    Seat seats_[seats];  ///< seat t mod 16: the last ticket whose turn came here
+    static constexpr std::uint32_t next_call(std::uint32_t ticket) { return 2 * ticket; }
+    static constexpr std::uint32_t turn_call(std::uint32_t ticket) { return 2 * ticket + 1; }
+    void wait_for_turn(std::uint32_t ticket) noexcept;
+    void call(std::uint32_t ticket, std::uint32_t value) noexcept;
+
+    Seat seats_[seats];
 };
 
 }  // namespace taiyen::txn
