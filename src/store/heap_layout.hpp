@@ -47,11 +47,10 @@ inline constexpr std::uint64_t known_incompatible_features = 0;
 inline constexpr std::uint64_t flag_clean = 1;   ///< closed by its last user: no ring, nothing to recover
 inline constexpr std::uint64_t flag_is_new = 2;  ///< made for a heap whose backing file may not have got its name yet
 
-/// Kinds of ring records of this room.
-inline constexpr std::uint32_t record_images = 1;  ///< a save: page images in the record
-inline constexpr std::uint32_t record_staged = 2;  ///< a save: page images in the stage behind the ring. Read, no longer written: staged saves stand in the header
+/// Kind of the ring records that are saves, page images in the record. (2 was never released; 3: log_replay.hpp)
+inline constexpr std::uint32_t record_images = 1;
 
-/// What a save consists of: in the header, of a staged one; in front of a save's payload in a record. There an AnnexHead follows if the flags say so, then `page_count` SavedPage entries. record_images: then the images of the pages whose checksum is not 0, in order.
+/// What a save consists of: in the header, of a staged one; in front of a save's payload in a record. There an AnnexHead follows if the flags say so, then `page_count` SavedPage entries. In a record: then the images of the pages whose checksum is not 0, in order.
 /// Staged: entries and images lie in the stage, entries first, each part starting at a multiple of 4 KiB.
 struct SaveHead {
     std::uint64_t generation;

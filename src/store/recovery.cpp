@@ -99,9 +99,6 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
             throw Error(errc::corrupt, paths.journal, record.position, "the save speaks of another annex than the heap has; restore the files from a copy");
         }
         annex = save->annex;
-        if (save->staged() && !load_stage(ring, *save, newest.capacity, newest.heap)) {
-            throw Error(errc::corrupt, paths.journal, save->head.stage_offset, "the staged pages of a save are damaged; restore the files from a copy");
-        }
         ++expected;
         saves.push_back(std::move(*save));
         return true;

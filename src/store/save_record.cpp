@@ -43,7 +43,7 @@ std::optional<SaveRecord> decode_staged(const StagedSave& staged, ByteCount capa
 std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capacity) {
     SaveRecord save;
     const std::span<const std::byte> payload(record.payload);
-    if ((record.kind != record_images && record.kind != record_staged) || payload.size() < sizeof save.head) {
+    if (record.kind != record_images || payload.size() < sizeof save.head) {
         return std::nullopt;
     }
     std::memcpy(&save.head, payload.data(), sizeof save.head);
@@ -59,10 +59,6 @@ std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capac
     }
     if (head.generation != record.number || !is_bounded(save, capacity)) {
         return std::nullopt;
-    }
-    if (record.kind == record_staged) {
-        const bool fits = is_stage_offset(head.stage_offset) && payload.size() == at;
-        return fits ? std::optional(std::move(save)) : std::nullopt;
     }
     if (head.stage_offset != 0 || payload.size() != save_payload_bytes(has_annex, head.page_count, head.image_count)) {
         return std::nullopt;

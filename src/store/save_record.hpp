@@ -35,13 +35,13 @@ constexpr ByteCount save_payload_bytes(bool has_annex, std::uint64_t pages, std:
 /// Bytes of the entries part of a stage.
 constexpr ByteCount stage_entries_bytes(std::uint64_t pages) { return round_up(pages * sizeof(SavedPage), page_bytes); }
 
-/// Nothing: the payload is not a save of this heap. For record_staged the entries are not read yet.
+/// Nothing: the payload is not a save of this heap.
 std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capacity);
 
 /// The save that the header says lies in the stage, without its entries. Nothing: the header can't mean that.
 std::optional<SaveRecord> decode_staged(const StagedSave& staged, ByteCount capacity);
 
-/// Reads a staged save's entries and proves digest and every image; false: they are not what the record says.
+/// Reads a staged save's entries and proves digest and every image; false: they are not what the header says.
 bool load_stage(const io::File& ring_file, SaveRecord& save, ByteCount capacity, const Uuid& heap);
 
 std::uint64_t stage_digest(std::span<const SavedPage> pages, const Uuid& heap);

@@ -62,6 +62,7 @@ void HeapFile::read_bases(std::span<const ChangedPage> batch, std::span<std::byt
 }
 
 void HeapFile::save_images(const SavePoint& point, std::span<const PageNumber> pages, const PatchPages& patch) {
+    check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
     const auto lock = hold_saves();
     check_usable(false);
     TAIYEN_CHECK(uses_log());
@@ -93,6 +94,7 @@ void HeapFile::save_images(const SavePoint& point, std::span<const PageNumber> p
 }
 
 void HeapFile::save_at(const SavePoint& point) {
+    check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
     const auto lock = hold_saves();
     check_usable(false);
     TAIYEN_CHECK(uses_log());
@@ -110,6 +112,7 @@ void HeapFile::save_at(const SavePoint& point) {
 }
 
 void HeapFile::drop_private() {
+    check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
     const auto lock = hold_saves();
     check_usable(false);
     vm::drop(reservation_.data(), mapped_);

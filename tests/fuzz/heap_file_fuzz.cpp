@@ -242,7 +242,9 @@ private:
     /// Both slots as a rule: a single bad one is repaired from the other.
     void edit_header(Bytes& file, std::uint64_t slots) {
         const std::uint64_t choice = input_.number(1);
-        const Field field = choice < 248 ? header_fields[choice % std::size(header_fields)] : Field{offsetof(HeaderBlock, annex_places), 8};
+        const Field field = choice < 248   ? header_fields[choice % std::size(header_fields)]
+                            : choice < 250 ? Field{offsetof(HeaderBlock, annex_places), 8}
+                                           : Field{offsetof(HeaderBlock, log_uuid) + input_.number(1) % 21 * 8, 8};  // log and stage
         if (file.size() < chunks_offset)
             return;
         if (slots != 1)
@@ -340,26 +342,19 @@ private:
         }
     }
 
-    /// Checksums of the pages in a save, and the digest of a stage.
+    /// Checksums of the pages in a save.
     void fix_save(log::Record& record) {
         SaveHead head;
         if (record.payload.size() < sizeof head)
             return;
         std::memcpy(&head, record.payload.data(), sizeof head);
-        std::byte* at = record.payload.data() + sizeof head;
-        std::byte* end = record.payload.data() + record.payload.size();
+        std::byte* const at = record.payload.data() + sizeof head;
+        const std::byte* const end = record.payload.data() + record.payload.size();
         std::uint64_t image_at = sizeof head + head.page_count * sizeof(SavedPage);
-        if (record.kind == record_staged) {
-            if (!set_.files[journal] || head.stage_offset >= set_.files[journal]->size())
-                return;
-            at = set_.files[journal]->data() + head.stage_offset;
-            end = set_.files[journal]->data() + set_.files[journal]->size();
-            image_at = stage_entries_bytes(head.page_count);
-        }
         const auto room = static_cast<std::uint64_t>(end - at);
         if (head.page_count > 64 || head.page_count * sizeof(SavedPage) > room)
             return;
-        const std::byte* const begin = record.kind == record_staged ? at : record.payload.data();
+        const std::byte* const begin = record.payload.data();
         std::vector<SavedPage> pages(head.page_count);
         std::memcpy(pages.data(), at, pages.size() * sizeof(SavedPage));
         for (SavedPage& page : pages) {
@@ -371,8 +366,6 @@ private:
             image_at += page_bytes;
         }
         std::memcpy(at, pages.data(), pages.size() * sizeof(SavedPage));
-        head.stage_digest = record.kind == record_staged ? stage_digest(pages, set_.ring.heap) : head.stage_digest;
-        std::memcpy(record.payload.data(), &head, sizeof head);
     }
 
     /// The journal as if the changed records had been written one after the other.
