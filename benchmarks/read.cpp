@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <memory>
 #include <thread>
+#include <unordered_map>
 
 #include <taiyen/taiyen.hpp>
 
@@ -17,6 +19,17 @@
 namespace {
 
 std::atomic<std::uint64_t> sink{0};  ///< what was read goes somewhere
+
+/// The same container in ordinary memory, without a lock: what find itself costs.
+template <class Map>
+double find_alone(const Map& map, bench::Random& random, const bench::Keys& keys, std::size_t reads) {
+    std::uint64_t sum = 0;
+    const double time = bench::processor_microseconds_of([&] {
+        for (std::size_t i = 0; i < reads; ++i) sum += map.find(keys.pick(random))->second[7];
+    });
+    sink.fetch_add(sum);
+    return time * 1e3 / static_cast<double>(reads);
+}
 
 /// Reads per second by so many threads, for about so long, beside a thread that commits (or none).
 double read_rate(bench::KeyValues& store, const bench::Keys& keys, std::size_t readers, bool writing, double seconds, bench::Samples* commits) {
@@ -88,6 +101,15 @@ int run(const bench::Options& options) {
                                   return bench::processor_microseconds_of([&] { sink.fetch_add(stores[i]->read(random[i], keys, reads)); }) * 1e3 / static_cast<double>(reads);
                               }});
     }
+    std::unordered_map<std::uint64_t, bench::Value> hashed;
+    std::map<std::uint64_t, bench::Value> ordered;
+    for (std::size_t i = 0; i < count; ++i) {
+        hashed.emplace(bench::key_of(i), bench::first_value(bench::key_of(i)));
+        ordered.emplace(bench::key_of(i), bench::first_value(bench::key_of(i)));
+    }
+    bench::Random other(77);
+    contenders.push_back({"std::unordered_map in ordinary memory, no lock", [&] { return find_alone(hashed, other, keys, reads); }});
+    contenders.push_back({"std::map in ordinary memory, no lock", [&] { return find_alone(ordered, other, keys, reads); }});
     const auto samples = bench::interleave(options.rounds(), contenders);
     std::printf("Random reads of %zu keys, one thread, %zu per round\n", count, reads);
     bench::Table table({"", "ns of processor time", "rate ÷ LMDB's"});
