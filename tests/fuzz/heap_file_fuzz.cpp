@@ -42,7 +42,11 @@ const std::array<std::filesystem::path, 3> paths{heap_path, "/disk/a.tyn.data", 
 enum Which : std::size_t { backing, data, journal };
 
 constexpr std::uintptr_t address = 0x2a00'0000'0000;
-constexpr Tuning small_journal{64_KiB};
+const Tuning small_journal = [] {
+    Tuning tuning;
+    tuning.journal_bytes = 64_KiB;
+    return tuning;
+}();
 
 PersistentOptions options() {
     PersistentOptions small;
