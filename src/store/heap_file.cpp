@@ -104,6 +104,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
             (*file)->layout = FileLayout(saved_annex_.places);
         }
     }
+    durable_serial_ = serial_;
     annex_mapped_ = saved_annex_.extent;
     annex_used_ = saved_annex_.used;
     map({0}, extent, read_only_ && files.overlay.empty() && !files.tail ? io::Protection::read : io::Protection::read_write);
@@ -245,7 +246,7 @@ void HeapFile::replay_log(const LogTail& tail) {
         throw Error(errc::corrupt, paths_.log, "the transaction log speaks of more than it makes room for; restore the files from a copy");
     }
     if (read_only_) {
-        serial_ = replay->last();
+        serial_ = durable_serial_ = replay->last();
         if (annex_used_ != 0) {
             annex_overlay_[annex_first_page.value].clear();  // no transaction carries it on
         }

@@ -220,6 +220,7 @@ private:
     std::uint64_t read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const;
     [[noreturn]] void throw_changed_meanwhile(PageNumber page) const;
     void set_saved(Generation generation, const LargeSave& save);
+    void tell_saved();
     void write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback);
     void write_tables(Generation generation);
     void write_headers();
@@ -263,9 +264,10 @@ private:
     mutable std::atomic<std::uint64_t> healed_ = 0;
 
     mutable std::mutex save_mutex_;   ///< one save, heal or verify at a time; guards the table and the files' headers
-    mutable std::mutex point_mutex_;  ///< guards the next three against who asks meanwhile
+    mutable std::mutex point_mutex_;  ///< guards the next four against who asks meanwhile
     Generation generation_;           ///< of the newest save
     Serial serial_;                   ///< that it contains
+    Serial durable_serial_;           ///< the same, once it is durable
     log::RingStart log_start_;        ///< of the transaction log, if that is the ring in use
     RingKind active_ = RingKind::none;
     std::atomic<bool> log_taken_ = false;

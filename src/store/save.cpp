@@ -440,6 +440,12 @@ void HeapFile::set_saved(Generation generation, const LargeSave& save) {
     saved_annex_ = save.annex;
 }
 
+/// The commit point is passed: whoever asks may be told.
+void HeapFile::tell_saved() {
+    const std::lock_guard lock(point_mutex_);
+    durable_serial_ = serial_;
+}
+
 /// A save that changes no page: the transactions undid each other.
 void HeapFile::save_headers(const LargeSave& save) {
     durable_step("saving", [&] {
@@ -450,6 +456,7 @@ void HeapFile::save_headers(const LargeSave& save) {
         }
         set_saved(generation_, save);
         write_headers();
+        tell_saved();
     });
 }
 
@@ -526,6 +533,7 @@ void HeapFile::save_large_with_data(LargeSave& save) {
         }
         fill_header(*data_, false);
         data_->write_header();  // the commit point
+        tell_saved();
 
         if (save.images) {
             save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) { read_saved(*data_, batch, images); };
@@ -619,6 +627,7 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
             table_.set(page.page, page.checksum);
         }
         set_saved({head.generation}, save);
+        tell_saved();
         install();
         write_tables(generation_);
         if (!planted(Bug::skip_backing_sync)) {

@@ -20,7 +20,7 @@ std::unique_ptr<log::Ring> HeapFile::take_log() {
 
 Serial HeapFile::serial() const {
     const std::lock_guard lock(point_mutex_);
-    return serial_;
+    return durable_serial_;
 }
 
 log::RingStart HeapFile::log_start() const {
