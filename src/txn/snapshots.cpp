@@ -67,6 +67,7 @@ void Snapshots::save_here(Serial serial, ByteCount extent) {
     log.wait_durable(log.appended());
     const std::lock_guard saving(saving_);
     const log::GroupLog::Point point = log.durable_point();
+    if (planted(Bug::large_before_save)) log.skip_to(serial);
     service_.open_file().save_at({serial, point.next, extent});
     log.skip_to(serial);
     log.release(point.next.position);
@@ -89,7 +90,9 @@ bool Snapshots::save(bool locked) {
         PagePatches patches(log.file(), log.identity(), file.log_start(), contained, point.serial, file.ranges().durable_bytes);
         patches.read();
         TAIYEN_CHECK(!patches.needs_heap());
-        file.save_images({point.serial, point.next, patches.extent()}, patches.pages(),
+        if (planted(Bug::release_before_snapshot)) log.release(point.next.position);
+        const Serial claimed{point.serial.value + (planted(Bug::snapshot_claims_next) ? 1 : 0)};
+        file.save_images({claimed, planted(Bug::stale_log_start) ? file.log_start() : point.next, patches.extent()}, patches.pages(),
                          [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.patch(pages, images); });
     }
     log.release(point.next.position);

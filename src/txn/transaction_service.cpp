@@ -142,6 +142,7 @@ Serial TransactionService::commit() {
     }
     const std::shared_ptr<log::GroupLog> log = log_;  // without the writer lock the heap may be destroyed before the disk is done
     const Serial serial = commit_outermost(file);
+    if (planted(Bug::commit_before_durable)) return serial;
     if (durability_ == Durability::sync && log->durable() < serial) log->wait_durable(serial);
     return serial;
 }
@@ -157,7 +158,13 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
             refuse_foreign_pointers();
             serial = {serial.value + 1};
             const ByteCount extent = file.mapped_bytes();
-            if (make_redo() && keep_in_log(serial, extent)) {
+            const bool has_redo = make_redo();
+            if (planted(Bug::append_one_late)) {
+                static change::ByteBuffer late;
+                if (log_->appended() == file.serial()) late.truncate(0);
+                std::swap(redo_, late);
+            }
+            if (has_redo && keep_in_log(serial, extent)) {
                 wants_snapshot = record_needs_heap_;
             } else {
                 snapshots_->save_here(serial, extent);

@@ -61,6 +61,7 @@ public:
     Serial last_committed() const noexcept { return {last_.load(std::memory_order_acquire)}; }
 
     // Durability.
+    const log::GroupLog& log() const noexcept { return *log_; }
     Serial last_durable() const;
     void wait_durable(Serial serial);
     void rebuild();

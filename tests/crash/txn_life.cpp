@@ -1,0 +1,515 @@
+#include "crash/txn_life.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include <taiyen/base/error.hpp>
+#include <taiyen/change/procedure.hpp>
+#include <taiyen/inspect/report.hpp>
+
+#include "base/checksum.hpp"
+#include "change/recorder.hpp"
+#include "store/heap_access.hpp"
+#include "txn/transaction_service.hpp"
+
+namespace taiyen::crash {
+namespace {
+
+using Change = SteppedStorage::Change;
+
+constexpr const char* number_name = "number";
+constexpr const char* procedure_name = "crash tests: add to each byte";
+constexpr ByteCount called_bytes = 3000;
+/// What a transaction of `transact` takes in the log at most.
+constexpr ByteCount small_bytes = 12_KiB;
+
+std::vector<std::byte> bytes_for(ByteCount size, std::uint64_t seed) {
+    std::vector<std::byte> bytes(size);
+    std::mt19937_64 random(seed);
+    for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
+        const std::uint64_t word = random();
+        std::memcpy(bytes.data() + at, &word, std::min(sizeof word, size - at));
+    }
+    return bytes;
+}
+
+/// Done twice it is another change than done once.
+void add_to_each(std::byte* bytes, std::uint64_t count, std::uint64_t what) {
+    for (std::uint64_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(static_cast<std::uint64_t>(bytes[i]) + what + i);
+}
+
+void add_in_heap(ProcedureHeap& heap, std::byte* bytes, std::uint64_t count, std::uint64_t what) {
+    if (change::Recorder* const recorder = change::Recorder::of(*heap.core())) recorder->touch({reinterpret_cast<std::uintptr_t>(bytes) - heap.core()->ranges().durable}, count);
+    add_to_each(bytes, count, what);
+}
+
+void register_once() {
+    static const bool registered = [] {
+        register_procedure(procedure_name, &add_in_heap, &add_in_heap);
+        return true;
+    }();
+    (void)registered;
+}
+
+std::string text(std::uint64_t number) { return std::to_string(number); }
+
+bool is_log(const std::filesystem::path& path) { return path.extension() == ".log"; }
+
+/// The bytes of the pages in the heap's files, without headers: what recovering again must not change.
+std::map<std::filesystem::path, std::uint64_t> page_sums(const io::SimulatedStorage& disk) {
+    std::map<std::filesystem::path, std::uint64_t> sums;
+    for (const auto& [path, node] : disk.files()) {
+        if (path.extension() == ".journal" || is_log(path)) continue;
+        std::uint64_t sum = node->size_bytes();
+        for (std::uint64_t at = store::chunks_offset; at < node->size_bytes(); at += page_bytes) {
+            const std::span page(node->data() + at, std::min<std::uint64_t>(page_bytes, node->size_bytes() - at));
+            sum += is_zero(page) ? 0 : checksum(page, at);
+        }
+        sums[path] = sum;
+    }
+    return sums;
+}
+
+std::uint64_t disk_sum(const io::SimulatedStorage& disk) {
+    std::uint64_t sum = 0;
+    for (const auto& [path, node] : disk.files()) sum = mix(sum, checksum({node->data(), node->size_bytes()}, node->size_bytes()));
+    return sum;
+}
+
+}  // namespace
+
+TxnLife::TxnLife(io::Storage& disk, io::RecordingStorage* marks, const TxnSetup& setup, TxnHistory history)
+    : disk_(disk), marks_(marks), setup_(setup), history_(std::move(history)), acknowledged_(history_.size() - 1), issued_(history_.size() - 1) {
+    register_once();
+    disk_.before_change = [this](Change change, const std::filesystem::path& path) { before_change(change, path); };
+}
+
+TxnLife::~TxnLife() { abandon(); }
+
+// ---- opening and closing
+
+void TxnLife::open_file(store::OpenMode mode, HeapKind kind) {
+    PersistentOptions options;
+    options.capacity = setup_.capacity;
+    options.log_capacity = setup_.log_bytes;
+    options.durability = setup_.durability;
+    options.capture = setup_.capture;
+    options.loss_window = std::chrono::hours(1);  // nothing is written by the clock
+    options.snapshot_log_fill = 1e9;              // nothing but a full log, or the test, asks for snapshots
+    options.dirty_limit = 1_GiB;
+    if (setup_.with_data) options.data_file = txn_path.string() + ".data";
+    store::Tuning tuning;
+    tuning.journal_bytes = 32_KiB;
+    file_ = store::HeapFile::open(disk_, txn_path, mode, kind, options, tuning);
+    if (kind == HeapKind::transactional && mode != store::OpenMode::read_only) {
+        txn::TransactionService::join(*file_, options);
+        heap_.emplace(HeapAccess::make<TransactionalHeap>(file_));
+    } else {
+        lower_.emplace(HeapAccess::make<ArchiveHeap>(file_));
+    }
+}
+
+void TxnLife::create() {
+    issue(1);
+    now_ = {};
+    history_.resize(1);
+    history_.push_back(now_);
+    open_file(store::OpenMode::create_only, setup_.kind);
+    opened_ = 1;
+    acknowledge(1);
+    listens_ = heap_.has_value();
+}
+
+void TxnLife::open(HeapKind kind) {
+    open_file(store::OpenMode::open_only, kind);
+    opened_ = compare();
+    now_ = history_[opened_];
+    listens_ = heap_.has_value();
+}
+
+void TxnLife::open_to_read() {
+    open_file(store::OpenMode::read_only, HeapKind::transactional);
+    opened_ = compare();
+}
+
+void TxnLife::close() {
+    heap_ ? heap_->close() : lower_->close();
+    abandon();
+}
+
+void TxnLife::abandon() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    listens_ = false;
+    heap_.reset();
+    lower_.reset();
+    file_.reset();
+}
+
+// ---- marks
+
+void TxnLife::issue(std::uint64_t number) {
+    const std::lock_guard lock(marks_mutex_);
+    issued_ = std::max(issued_.load(), number);
+    if (marks_ != nullptr) marks_->issue(number);
+}
+
+void TxnLife::acknowledge(std::uint64_t number) {
+    const std::lock_guard lock(marks_mutex_);
+    if (number <= acknowledged_) return;
+    acknowledged_ = number;
+    if (marks_ != nullptr) marks_->acknowledge(number);
+}
+
+void TxnLife::listen() {
+    if (!listens_) return;
+    try {
+        acknowledge(opened_ + heap_->last_durable().value - history_[opened_].serial.value);
+    } catch (const Error&) {
+        // Closed or poisoned: it says nothing.
+    }
+}
+
+void TxnLife::before_change(Change change, const std::filesystem::path& path) {
+    listen();
+    const bool commits = change == Change::durably_written && is_log(path);
+    if (sharers_ != 0 && commits) {
+        const unsigned count = std::exchange(sharers_, 0);
+        const log::GroupLog& log = txn::TransactionService::of(*file_)->log();
+        for (unsigned i = 0; i < count; ++i) {
+            const Serial before = log.appended();
+            threads_.emplace_back([this, seed = seed_ + i] { transact(seed); });
+            while (log.appended() == before) std::this_thread::yield();
+        }
+    }
+    if (meanwhile_ != 0 && !within_ && !commits && log_has_room()) {
+        --meanwhile_;
+        within_ = true;
+        transact(seed_++);
+        within_ = false;
+    }
+}
+
+bool TxnLife::log_has_room() const {
+    const log::GroupLog& log = txn::TransactionService::of(*file_)->log();
+    return log.used() + small_bytes <= log.capacity();
+}
+
+// ---- changes
+
+std::byte* TxnLife::object(const std::string& name) const {
+    const auto root = file_->engine().find_root(name);
+    return root ? reinterpret_cast<std::byte*>(file_->ranges().durable + root->object.value) : nullptr;
+}
+
+void TxnLife::touch(void* address, ByteCount bytes) const {
+    if (transaction_ != nullptr && setup_.capture == Capture::declared) transaction_->touch(address, bytes);
+}
+
+std::byte* TxnLife::own_block(const std::string& name, ByteCount size) {
+    heap::Engine& engine = file_->engine();
+    std::byte* const before = object(name);
+    auto* const block = static_cast<std::byte*>(before == nullptr ? engine.allocate(size) : engine.resize(before, size));
+    if (before != nullptr) engine.remove_root(name);
+    const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(block) - file_->ranges().durable);
+    engine.add_root({.name = name, .fingerprint = "bytes", .object = {offset}, .bytes = size, .count = 1});
+    return block;
+}
+
+void TxnLife::set_object(const std::string& name, ByteCount size, std::uint64_t seed) {
+    std::byte* const block = own_block(name, size);
+    now_.objects[name] = bytes_for(size, seed);
+    touch(block, size);
+    std::memcpy(block, now_.objects[name].data(), size);
+}
+
+void TxnLife::change_bytes(const std::string& name, std::uint64_t seed) {
+    std::vector<std::byte>& expected = now_.objects.at(name);
+    const std::size_t at = seed % expected.size();
+    const std::size_t count = std::min<std::size_t>(expected.size() - at, 1 + seed / 7 % 64);
+    const auto bytes = bytes_for(count, seed);
+    std::memcpy(expected.data() + at, bytes.data(), count);
+    touch(object(name) + at, count);
+    std::memcpy(object(name) + at, bytes.data(), count);
+}
+
+void TxnLife::drop_object(const std::string& name) {
+    std::byte* const block = object(name);
+    file_->engine().remove_root(name);
+    file_->engine().deallocate(block);
+    now_.objects.erase(name);
+}
+
+void TxnLife::change_something(std::mt19937_64& random) {
+    const std::string name(1, static_cast<char>('a' + random() % 4));
+    const std::uint64_t what = random() % 8;
+    if (!now_.objects.contains(name) || what == 0) {
+        set_object(name, 1 + random() % 3000, random());
+    } else if (what == 1) {
+        drop_object(name);
+    } else {
+        change_bytes(name, random());
+    }
+}
+
+void TxnLife::set_number() {
+    const std::uint64_t number = history_.size();
+    std::byte* block = object(number_name);
+    if (block == nullptr) block = own_block(number_name, sizeof number);
+    touch(block, sizeof number);
+    std::memcpy(block, &number, sizeof number);
+    std::vector<std::byte>& expected = now_.objects[number_name];
+    expected.resize(sizeof number);
+    std::memcpy(expected.data(), &number, sizeof number);
+}
+
+void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
+    Transaction transaction(*heap_);
+    transaction_ = &transaction;
+    const TxnState before = now_;
+    const Serial serial{before.serial.value + 1};
+    if (seed % 8 == 7) {  // changes nothing in the end
+        {
+            Transaction inner(*heap_);
+            std::mt19937_64 random(seed);
+            transaction_ = &inner;
+            change_something(random);
+            inner.rollback();
+        }
+        transaction.rollback();
+        transaction_ = nullptr;
+        now_ = before;
+        run(seed / 8 * 8, changes);
+        return;
+    }
+    changes();
+    set_number();
+    now_.serial = serial;
+    const std::uint64_t number = history_.size();
+    history_.push_back(now_);
+    issue(number);
+    const bool tell = tell_ && setup_.durability == Durability::sync;
+    transaction_ = nullptr;
+    Serial found;
+    try {
+        found = transaction.commit();
+    } catch (...) {
+        if (file_ != nullptr && !file_->is_poisoned()) {  // rolled back for certain
+            history_.pop_back();
+            now_ = before;
+        }
+        throw;
+    }
+    if (found != serial) throw std::runtime_error("transaction " + text(serial.value) + " was told to be " + text(found.value));
+    if (tell) acknowledge(number);
+}
+
+void TxnLife::transact(std::uint64_t seed) {
+    run(seed, [&] {
+        std::mt19937_64 random(seed);
+        for (std::uint64_t more = random() % 3; more-- > 0;) change_something(random);
+    });
+}
+
+void TxnLife::put(const std::string& name, ByteCount size, std::uint64_t seed) {
+    run(0, [&] { set_object(name, size, seed); });
+}
+
+void TxnLife::put_sparse(const std::string& name, ByteCount size) {
+    run(0, [&] {
+        std::byte* const block = own_block(name, size);
+        std::vector<std::byte>& expected = now_.objects[name];
+        expected.assign(size, std::byte{0});
+        expected.back() = std::byte{1};
+        // A block that was never used is zero.
+        if (!is_zero({block, size - 1})) throw std::runtime_error("the heap's fresh end is not zero");
+        touch(block + size - 1, 1);
+        block[size - 1] = std::byte{1};
+    });
+}
+
+void TxnLife::remove(const std::string& name) {
+    run(0, [&] { drop_object(name); });
+}
+
+void TxnLife::call(std::uint64_t seed) {
+    run(0, [&] {
+        if (!now_.objects.contains("called")) set_object("called", called_bytes, seed);
+        std::byte* const block = object("called");
+        std::vector<std::byte>& expected = now_.objects["called"];
+        transaction_->call(procedure_name, block, std::uint64_t{called_bytes}, seed);
+        add_to_each(expected.data(), expected.size(), seed);
+    });
+}
+
+void TxnLife::wait() {
+    heap_->wait_durable(now_.serial);
+    acknowledge(history_.size() - 1);
+}
+
+void TxnLife::snapshot() {
+    heap_->snapshot();
+    acknowledge(history_.size() - 1);
+    if (file_->serial() < now_.serial) throw std::runtime_error("after a snapshot the files lack transactions");
+}
+
+void TxnLife::snapshot_meanwhile(unsigned count, std::uint64_t seed) {
+    seed_ = seed;
+    meanwhile_ = count;
+    heap_->snapshot();
+    meanwhile_ = 0;
+}
+
+void TxnLife::share(unsigned count, std::uint64_t seed) {
+    seed_ = seed + 1;
+    sharers_ = count;
+    tell_ = false;
+    transact(seed);
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    tell_ = true;
+    acknowledge(history_.size() - 1);
+}
+
+void TxnLife::save(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    change_something(random);
+    set_number();
+    const std::uint64_t number = history_.size();
+    history_.push_back(now_);
+    issue(number);
+    file_->save();
+    acknowledge(number);
+}
+
+// ---- the oracle
+
+std::uint64_t TxnLife::compare() const {
+    std::uint64_t number = 1;
+    if (const std::byte* const block = object(number_name)) std::memcpy(&number, block, sizeof number);
+    if (number == 0 || number >= history_.size()) throw std::runtime_error("the heap holds state " + text(number) + ", which never was");
+    const TxnState& state = history_[number];
+    const auto roots = file_->engine().roots();
+    if (roots.size() != state.objects.size()) {
+        throw std::runtime_error("state " + text(number) + " has " + text(state.objects.size()) + " objects, the heap " + text(roots.size()));
+    }
+    for (const heap::Root& root : roots) {
+        const auto found = state.objects.find(root.name);
+        if (found == state.objects.end() || found->second.size() != root.bytes) {
+            throw std::runtime_error("state " + text(number) + " has no object '" + root.name + "' of " + text(root.bytes) + " bytes");
+        }
+        if (std::memcmp(reinterpret_cast<const std::byte*>(file_->ranges().durable + root.object.value), found->second.data(), root.bytes) != 0) {
+            throw std::runtime_error("object '" + root.name + "' differs from state " + text(number));
+        }
+    }
+    if (file_->serial() != state.serial) {
+        throw std::runtime_error("the heap holds transaction " + text(state.serial.value) + " and says that it is " + text(file_->serial().value));
+    }
+    return number;
+}
+
+void TxnLife::prove() const {
+    for (const heap::Damage& damage : file_->engine().check(1)) throw std::runtime_error("engine: " + damage.what);
+    const Report report = heap_ ? heap_->verify() : lower_->verify();
+    for (const Finding& finding : report.findings) {
+        if (finding.severity != Severity::note) throw std::runtime_error("verify: " + finding.path.string() + " at " + text(finding.offset) + ": " + finding.what);
+    }
+}
+
+// ---- the subject
+
+std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state) {
+    if (!disk.find(txn_path)) return check_missing(disk, state);
+    const std::uint64_t choice = mix(state, 0x7478'6e73);
+    const auto leave = [&](TxnLife& life) {
+        disk.disconnect();
+        life.abandon();
+    };
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> as_reader;
+    if (choice % 8 == 0) {  // a reader sees the same and writes nothing
+        const std::uint64_t before = disk_sum(disk);
+        TxnLife reader(disk, nullptr, setup_, history_);
+        reader.open_to_read();
+        as_reader = {reader.compare(), reader.file().restoration().transactions_replayed};
+        reader.abandon();
+        if (disk_sum(disk) != before) throw std::runtime_error("a read-only opening changed the files");
+    }
+    const std::uint64_t kind_choice = choice / 8 % 8;
+    const HeapKind kind = kind_choice == 0 ? HeapKind::archive : kind_choice == 1 ? HeapKind::snapshot : HeapKind::transactional;
+    TxnLife life(disk, nullptr, setup_, history_);
+    life.open(kind);
+    const std::uint64_t number = life.compare();
+    const Restoration restoration = life.file().restoration();
+    if (restoration.clean && restoration.transactions_replayed != 0) throw std::runtime_error("a heap that was closed had transactions to replay");
+    if (restoration.transactions_replayed > history_[number].serial.value) throw std::runtime_error("more transactions were replayed than there are");
+    if (as_reader && *as_reader != std::pair(number, restoration.transactions_replayed)) {
+        throw std::runtime_error("a reader saw state " + text(as_reader->first) + " after " + text(as_reader->second) + " transactions, a writer recovers " + text(number) + " after " +
+                                 text(restoration.transactions_replayed));
+    }
+    for (const heap::Damage& damage : life.file().engine().check(1)) throw std::runtime_error("engine: " + damage.what);
+    if (choice / 64 % 4 == 0) life.prove();
+    const std::uint64_t next = choice / 256 % 4;
+    if (next == 0) {  // recovering twice equals recovering once
+        const auto once = page_sums(disk);
+        leave(life);
+        TxnLife again(disk, nullptr, setup_, history_);
+        again.open(kind);
+        if (again.compare() != number) throw std::runtime_error("a second recovery finds another state");
+        if (again.file().restoration().transactions_replayed != 0) throw std::runtime_error("a second recovery replays what the first one saved");
+        if (page_sums(disk) != once) throw std::runtime_error("a second recovery changed pages");
+        leave(again);
+        return number;
+    }
+    if (next == 1) {  // life goes on: transactions, which the next opening finds, with or without a clean close
+        leave(life);
+        TxnLife more(disk, nullptr, setup_, history_);
+        more.open(HeapKind::transactional);
+        for (std::uint64_t i = 0; i < 2; ++i) more.transact(state + i);
+        if (choice / 4096 % 4 == 0) more.snapshot();
+        more.transact(state + 2);
+        if (setup_.durability == Durability::async) more.wait();
+        const bool closes = choice / 1024 % 2 == 0;
+        closes ? more.close() : leave(more);
+        TxnLife after(disk, nullptr, setup_, more.history());
+        after.open(choice / 2048 % 8 == 0 ? HeapKind::archive : HeapKind::transactional);
+        if (after.compare() + 1 != more.history().size()) throw std::runtime_error("a transaction that was committed after recovery is not there");
+        if (after.file().restoration().clean != closes) throw std::runtime_error("the heap says wrongly whether it was closed");
+        if (choice / 16384 % 2 == 0) after.prove();
+        leave(after);
+        return number;
+    }
+    leave(life);
+    return number;
+}
+
+std::uint64_t TxnSubject::check_missing(io::SimulatedStorage& disk, std::uint64_t state) const {
+    // No heap under its name: nothing must be in the way of creating it.
+    TxnSetup setup = setup_;
+    setup.kind = HeapKind::transactional;
+    TxnLife life(disk, nullptr, setup);
+    life.create();
+    life.transact(state);
+    life.prove();
+    disk.disconnect();
+    life.abandon();
+    return 0;
+}
+
+std::unique_ptr<Subject> TxnSubject::live_on(io::RecordingStorage& disk, std::uint64_t number, std::uint64_t state) {
+    TxnSetup setup = setup_;
+    setup.kind = HeapKind::transactional;
+    TxnLife life(disk, &disk, setup, TxnHistory(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(number + 1)));
+    std::mt19937_64 random(state);
+    number == 0 ? life.create() : life.open(HeapKind::transactional);
+    if (random() % 4 == 0) life.snapshot_meanwhile(1, random());
+    for (std::uint64_t more = random() % 3; more-- > 0;) life.transact(random());
+    if (random() % 4 == 0) life.put("large", 40'000, random());
+    if (random() % 4 == 0) life.snapshot();
+    if (setup_.durability == Durability::async && random() % 2 == 0) life.wait();
+    if (random() % 4 != 0) life.close();
+    return std::make_unique<TxnSubject>(setup_, life.history());
+}
+
+}  // namespace taiyen::crash

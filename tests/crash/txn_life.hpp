@@ -1,0 +1,150 @@
+#pragma once
+/// A transactional heap's life on a recorded disk, and the model of what it must hold.
+///
+/// The model knows nothing of the engine or the log: after each *state*, the names and bytes of a few objects. State 0: there is no heap; then the empty heap, and one more for each committed
+/// transaction, and for each save by a heap of a lower kind. The heap holds its own state's number under the name "number".
+/// What `last_durable()` says counts as told: it is asked before every change of a file, wherever in the library that happens.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <taiyen/txn/transaction.hpp>
+#include <taiyen/txn/transactional_heap.hpp>
+
+#include "crash/explorer.hpp"
+#include "crash/txn_stepped_storage.hpp"
+#include "store/heap_file.hpp"
+
+namespace taiyen::crash {
+
+struct TxnState {
+    std::map<std::string, std::vector<std::byte>> objects;
+    Serial serial;  ///< of the newest transaction in it
+};
+/// By number; entry 0 stands for no heap.
+using TxnHistory = std::vector<TxnState>;
+
+struct TxnSetup {
+    HeapKind kind = HeapKind::transactional;  ///< of the recorded life
+    bool with_data = false;
+    Durability durability = Durability::sync;
+    Capture capture = Capture::declared;
+    ByteCount capacity = 2_MiB;
+    ByteCount log_bytes = 64_KiB;
+};
+
+inline const std::filesystem::path txn_path = "/disk/t.tyn";
+
+class TxnLife {
+public:
+    /// `marks`: where states are begun and told durable; may be null.
+    TxnLife(io::Storage& disk, io::RecordingStorage* marks, const TxnSetup& setup, TxnHistory history = {TxnState{}});
+    TxnLife(const TxnLife&) = delete;
+    TxnLife& operator=(const TxnLife&) = delete;
+    ~TxnLife();
+
+    void create();
+    void open() { open(setup_.kind); }
+    /// Opens, and finds out which state it is. Throws std::runtime_error: none.
+    void open(HeapKind kind);
+    void open_to_read();
+    void close();
+    /// The process is gone: the heap's handles must be dead already.
+    void abandon();
+
+    /// One transaction with random changes, seldom a rolled back one before it.
+    void transact(std::uint64_t seed);
+    /// One that puts `size` new bytes under a name.
+    void put(const std::string& name, ByteCount size, std::uint64_t seed);
+    /// One that makes `size` zeros and a byte: the heap grows, and few bytes of it change.
+    void put_sparse(const std::string& name, ByteCount size);
+    void remove(const std::string& name);
+    /// One that calls a procedure, which the log remembers instead of the bytes.
+    void call(std::uint64_t seed);
+    /// Async: everything committed is durable on return.
+    void wait();
+    void snapshot();
+    /// A snapshot; `count` transactions run in the middle of it, one before each change of a file, as long as the log has room for them.
+    void snapshot_meanwhile(unsigned count, std::uint64_t seed);
+    /// One transaction; while its group is written, `count` threads commit one each. They share the next group.
+    void share(unsigned count, std::uint64_t seed);
+    /// A save by a heap of a lower kind.
+    void save(std::uint64_t seed);
+
+    /// Throws std::runtime_error unless the heap equals a state of the history; returns its number.
+    std::uint64_t compare() const;
+    /// Throws std::runtime_error unless engine and files are sound.
+    void prove() const;
+
+    const TxnHistory& history() const { return history_; }
+    std::uint64_t acknowledged() const { return acknowledged_; }
+    std::uint64_t issued() const { return issued_; }
+    bool is_open() const { return file_ != nullptr; }
+    store::HeapFile& file() { return *file_; }
+
+private:
+    void open_file(store::OpenMode mode, HeapKind kind);
+    void issue(std::uint64_t number);
+    void acknowledge(std::uint64_t number);
+    /// What `last_durable()` says becomes an acknowledged state.
+    void listen();
+    void before_change(SteppedStorage::Change change, const std::filesystem::path& path);
+    void run(std::uint64_t seed, const std::function<void()>& changes);
+    std::byte* object(const std::string& name) const;
+    void touch(void* address, ByteCount bytes) const;
+    void set_object(const std::string& name, ByteCount size, std::uint64_t seed);
+    std::byte* own_block(const std::string& name, ByteCount size);
+    void change_bytes(const std::string& name, std::uint64_t seed);
+    void drop_object(const std::string& name);
+    void change_something(std::mt19937_64& random);
+    void set_number();
+    bool log_has_room() const;
+
+    SteppedStorage disk_;
+    io::RecordingStorage* marks_;
+    TxnSetup setup_;
+    TxnHistory history_;
+    TxnState now_;                   ///< of the working view
+    std::uint64_t opened_ = 0;       ///< state that was there at opening
+    std::atomic<std::uint64_t> acknowledged_ = 0;
+    std::atomic<std::uint64_t> issued_ = 0;
+    std::mutex marks_mutex_;
+    std::shared_ptr<store::HeapFile> file_;
+    std::optional<TransactionalHeap> heap_;
+    std::optional<ArchiveHeap> lower_;
+    std::atomic<bool> listens_ = false;
+    Transaction* transaction_ = nullptr;
+
+    // What happens in the middle of something else:
+    bool within_ = false;            ///< a transaction that itself runs in the middle
+    unsigned meanwhile_ = 0;
+    unsigned sharers_ = 0;
+    std::uint64_t seed_ = 0;
+    bool tell_ = true;               ///< commits acknowledge what they return
+    std::vector<std::thread> threads_;
+};
+
+/// A transactional heap on the disk.
+class TxnSubject final : public Subject {
+public:
+    TxnSubject(const TxnSetup& setup, TxnHistory history) : setup_(setup), history_(std::move(history)) {}
+
+    std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t state) override;
+    std::unique_ptr<Subject> live_on(io::RecordingStorage& disk, std::uint64_t number, std::uint64_t state) override;
+
+private:
+    std::uint64_t check_missing(io::SimulatedStorage& disk, std::uint64_t state) const;
+
+    TxnSetup setup_;
+    TxnHistory history_;
+};
+
+}  // namespace taiyen::crash

@@ -1,0 +1,188 @@
+#include "crash/txn_scenarios.hpp"
+
+namespace taiyen::crash {
+namespace {
+
+void transactions(TxnLife& life, int count, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < count; ++i) life.transact(random());
+}
+
+void create(TxnLife& life) {
+    life.create();
+    transactions(life, 2, 1);
+    life.close();
+}
+
+void create_and_commit(TxnLife& life) {
+    life.create();
+    transactions(life, 4, 2);
+    life.close();
+}
+
+void leave_unclosed(TxnLife& life) {
+    life.create();
+    transactions(life, 3, 3);
+    life.snapshot();
+    transactions(life, 3, 4);
+}
+
+void commit(TxnLife& life) {
+    life.open();
+    transactions(life, 8, 5);
+    life.close();
+}
+
+/// The log runs round more than once; snapshots come when the test asks, with transactions in their middle, and when the log is full.
+void go_round(TxnLife& life) {
+    life.open();
+    std::mt19937_64 random(6);
+    for (int lap = 0; lap < 3; ++lap) {
+        for (int i = 0; i < 4; ++i) life.put("wide", 5000 + random() % 2000, random());
+        life.snapshot_meanwhile(3, random());
+    }
+    for (int i = 0; i < 12; ++i) life.put("more", 7000, random());  // the log makes its own room
+    life.close();
+}
+
+/// A snapshot while the log is nearly full: what is committed in its middle goes around the ring's end, and would overwrite what the files don't hold yet.
+void snapshot_of_a_full_log(TxnLife& life) {
+    life.open();
+    std::mt19937_64 random(7);
+    for (int i = 0; i < 6; ++i) life.put("wide", 6500, random());
+    life.snapshot_meanwhile(6, random());
+    transactions(life, 1, 8);
+}
+
+void snapshots(TxnLife& life) {
+    life.open();
+    transactions(life, 2, 9);
+    life.snapshot();
+    transactions(life, 1, 10);
+    life.put_sparse("wide", 120'000);
+    life.snapshot_meanwhile(2, 11);
+    life.remove("wide");
+    life.snapshot();
+    life.close();
+}
+
+void large(TxnLife& life) {
+    life.open();
+    transactions(life, 1, 12);
+    life.put("large", 60'000, 13);
+    transactions(life, 1, 14);
+    life.put("large", 50'000, 15);
+    life.put("other", 40'000, 16);
+    life.close();
+}
+
+void shared(TxnLife& life) {
+    life.open();
+    life.share(3, 1600);
+    transactions(life, 1, 17);
+    life.share(2, 1800);
+    life.snapshot();
+    life.share(4, 1900);
+    life.close();
+}
+
+void asynchronous(TxnLife& life) {
+    life.open();
+    for (std::uint64_t round = 0; round < 3; ++round) {
+        transactions(life, 3, 20 + round);
+        life.wait();
+        transactions(life, 2, 30 + round);
+        if (round == 1) life.snapshot_meanwhile(2, 40);
+    }
+    life.close();
+}
+
+void calls(TxnLife& life) {
+    life.open();
+    life.call(41);
+    transactions(life, 1, 42);
+    life.call(43);
+    life.snapshot();
+    life.call(44);
+    life.call(45);
+    life.close();
+}
+
+void lower(TxnLife& life) {
+    life.open();
+    life.save(46);
+    life.save(47);
+    life.close();
+}
+
+void attach(TxnLife& life) {
+    life.open();
+    transactions(life, 2, 48);
+    life.close();
+}
+
+}  // namespace
+
+std::vector<TxnScenario> txn_scenarios() {
+    const TxnSetup alone;
+    const TxnSetup with_data{.with_data = true};
+    const TxnSetup pages{.capture = Capture::pages};
+    const TxnSetup async{.durability = Durability::async};
+    const TxnSetup archive{.kind = HeapKind::archive};
+    const TxnSetup snapshot{.kind = HeapKind::snapshot};
+    const auto saved = [](TxnLife& life) {
+        life.create();
+        life.save(50);
+        life.save(51);
+        life.close();
+    };
+    const auto closed_and_lower = [](TxnLife& life) {
+        lower(life);
+        life.open(HeapKind::transactional);
+        transactions(life, 2, 52);
+        life.close();
+    };
+    return {
+        {.name = "txn-create", .setup = alone, .before = {}, .life = create},
+        {.name = "txn-create-data", .setup = with_data, .before = {}, .life = create},
+        {.name = "txn-commit", .setup = alone, .before = create_and_commit, .life = commit},
+        {.name = "txn-commit-pages", .setup = pages, .before = create_and_commit, .life = commit},
+        {.name = "txn-round", .setup = alone, .before = create_and_commit, .life = go_round},
+        {.name = "txn-round-data", .setup = with_data, .before = create_and_commit, .life = go_round},
+        {.name = "txn-full", .setup = alone, .before = create_and_commit, .life = snapshot_of_a_full_log},
+        {.name = "txn-full-data", .setup = with_data, .before = create_and_commit, .life = snapshot_of_a_full_log},
+        {.name = "txn-snapshot", .setup = alone, .before = create_and_commit, .life = snapshots},
+        {.name = "txn-snapshot-data", .setup = with_data, .before = create_and_commit, .life = snapshots},
+        {.name = "txn-large", .setup = alone, .before = create_and_commit, .life = large},
+        {.name = "txn-large-data", .setup = with_data, .before = create_and_commit, .life = large},
+        {.name = "txn-shared", .setup = alone, .before = create_and_commit, .life = shared},
+        {.name = "txn-async", .setup = async, .before = create_and_commit, .life = asynchronous},
+        {.name = "txn-calls", .setup = alone, .before = create_and_commit, .life = calls},
+        {.name = "txn-recover", .setup = alone, .before = leave_unclosed, .life = commit, .crashed_before = true},
+        {.name = "txn-recover-data", .setup = with_data, .before = leave_unclosed, .life = commit, .crashed_before = true},
+        {.name = "txn-lower-archive", .setup = archive, .before = leave_unclosed, .life = closed_and_lower, .crashed_before = true, .kind_before = HeapKind::transactional},
+        {.name = "txn-lower-snapshot", .setup = snapshot, .before = leave_unclosed, .life = lower, .crashed_before = true, .kind_before = HeapKind::transactional},
+        {.name = "txn-attach-archive", .setup = alone, .before = saved, .life = attach, .kind_before = HeapKind::archive},
+        {.name = "txn-attach-snapshot", .setup = alone, .before = saved, .life = attach, .kind_before = HeapKind::snapshot},
+        {.name = "txn-attach-crashed", .setup = alone,
+         .before =
+             [](TxnLife& life) {
+                 life.create();
+                 life.save(53);
+                 life.save(54);
+             },
+         .life = attach, .crashed_before = true, .kind_before = HeapKind::archive},
+    };
+}
+
+TxnHistory live_before(const TxnScenario& scenario, io::SimulatedStorage& disk) {
+    TxnSetup setup = scenario.setup;
+    setup.kind = scenario.kind_before.value_or(setup.kind);
+    TxnLife life(disk, nullptr, setup);
+    scenario.before(life);
+    disk.disconnect();
+    life.abandon();
+    return life.history();
+}
+
+}  // namespace taiyen::crash
