@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::uint32_t scopes_kept = 64;
 constexpr std::uint32_t scopes_on_trial = 8;
+constexpr std::uint64_t pages_on_trial = 4;
 constexpr std::uint64_t idle_pages_max = 128;
 constexpr std::uint32_t first_uses_max = 1024;
 constexpr std::uint64_t window_max = 256;
@@ -482,20 +483,24 @@ bool PageRecorder::has_expired(std::uint32_t use) const noexcept { return age_of
 void PageRecorder::close_unused() noexcept {
     std::array<std::uint32_t, scopes_kept + 1> pages_of_age{};
     std::uint64_t dropped = 0;
-    twins_.for_each_owner([&](const TwinPool::Owner& owner) { has_expired(owner.use) ? ++dropped : ++pages_of_age[age_of(owner.use)]; });
+    std::uint64_t on_trial = 0;
+    twins_.for_each_owner([&](const TwinPool::Owner& owner) {
+        if (has_expired(owner.use)) return void(++dropped);
+        ++pages_of_age[age_of(owner.use)];
+        if ((owner.use & first_use) != 0) ++on_trial;
+    });
     const std::uint64_t idle_max = std::max<std::uint64_t>(idle_pages_max, std::uint64_t{2} * pages_of_age[0]);
     std::uint32_t age_max = 0;
     for (std::uint64_t idle = 0; age_max + 1 < scopes_kept; ++age_max) {
         idle += pages_of_age[age_max + 1];
         if (idle > idle_max) break;
     }
-    const bool very_many = first_uses_ > first_uses_max;
     for (std::uint32_t age = age_max + 1; age <= scopes_kept; ++age) dropped += pages_of_age[age];
-    if (dropped == 0 && !very_many) return;
+    const bool trial_ends = on_trial >= pages_on_trial;  // one call of the system closes all that lie between two that stay
+    if (dropped == 0 && !trial_ends) return;
     const auto is_recent = [&](Page page) {
         const std::uint32_t use = use_of(page);
-        const std::uint32_t age = age_of(use);
-        return age == 0 ? !very_many || (use & first_use) == 0 : age <= age_max && !has_expired(use);
+        return age_of(use) <= age_max && !has_expired(use) && !(trial_ends && (use & first_use) != 0);
     };
     // What no cut has seen yet stays open whatever its age.
     close_except(is_recent, [this](Page page) { return std::memcmp(page_at(page), twin_at(page), page_bytes) != 0; });

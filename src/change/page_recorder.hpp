@@ -14,13 +14,13 @@
 /// (I4) A forked child has neither span nor twins: every call returns without doing anything.
 ///
 /// **Which pages stay open.** A page that is kept costs a comparison in each scope; one that is dropped costs a fault when it is used again, as much as some 60 comparisons. So a page stays
-/// open until it was unused for 63 scopes: never more than about twice the cost of knowing the future. A page that was used in one scope only, and not in the 63 before, has to prove itself: it
-/// goes after 7, and stays longer once it comes back. Two bounds keep single scopes short:
-/// unused pages together may cost 128 comparisons per scope (or twice as many as the scope changed pages), youngest first; and of the pages of a scope that
-/// used more than 1024 for the first time only those stay that were used within the last 63 scopes, too. If what would stay is in too many pieces (half the budget of (I3)) nothing stays. Pages opened by a window that nobody used are dropped at once.
+/// open until it was unused for 63 scopes: never more than about twice the cost of knowing the future. A page that was used in one scope only, and not in the 63 before, is on trial: it goes after 7,
+/// and with all others on trial as soon as there are 4, since one call of the system closes what lies between two pages that stay. Used again within 63 scopes it stays. Unused pages together
+/// may cost 128 comparisons per scope (or twice as many as the scope changed pages), youngest first. If what would stay is in too many pieces (half the budget of (I3)) nothing stays. Pages opened
+/// by a window that nobody used are dropped at once.
 /// **Sequential stores** open windows as long as the run of open pages before them, up to 256 pages: 1, 1, 2, 4 … The same downwards.
-/// **Very large scopes.** Their pages are closed by the cut, in runs, instead of getting up-to-date twins. Twins of closed pages are given back to the system when there are
-/// more than 4096 of them.
+/// **Very large scopes.** Where a scope used more than 1024 pages for the first time these are closed by the cut, in runs, instead of getting up-to-date twins. Twins of closed pages are given back to
+/// the system when there are more than 4096 of them.
 ///
 /// A store outside any scope opens its page likewise and is in the next cut (Outside::implicit), or is passed on as a real fault (Outside::stray). A store by another thread, or outside scopes, into a page that
 /// is open goes into the next cut, unnoticed.

@@ -243,6 +243,34 @@ BOOST_AUTO_TEST_CASE(a_page_used_once_goes_after_7_scopes_and_one_that_came_back
     BOOST_TEST(scopes_until_closed() == 8);
 }
 
+BOOST_AUTO_TEST_CASE(four_pages_used_once_go_at_the_scopes_end_and_stay_when_they_come_back) {
+    CapturedCore core;
+    Recorder& recorder = core.capture(Capture::pages, Audit::scope);
+    const auto scope = [&](std::uint64_t pages) {
+        recorder.begin_scope();
+        for (std::uint64_t page = 0; page < pages; ++page) core.base()[user + page * 5 * page_bytes] ^= std::byte{1};
+        ChangeSet set;
+        recorder.cut(set);
+        recorder.end_scope();
+        BOOST_REQUIRE(ranges_of(set) == pages);
+    };
+    scope(3);
+    BOOST_TEST(recorder.counters().pages_hot == 3U);
+    scope(4);  // three of them are used again, one is new
+    BOOST_TEST(recorder.counters().pages_hot == 4U);
+    recorder.begin_scope();
+    for (std::uint64_t page = 100; page < 104; ++page) core.base()[user + page * 5 * page_bytes] = std::byte{1};
+    ChangeSet set;
+    recorder.cut(set);
+    recorder.end_scope();
+    BOOST_TEST(recorder.counters().pages_hot == 3U);  // the one that was new went with these four
+    const std::uint64_t faults = recorder.counters().faults;
+    scope(4);
+    scope(4);
+    BOOST_TEST(recorder.counters().faults == faults + 1);
+    BOOST_TEST(recorder.counters().pages_hot == 4U);
+}
+
 BOOST_AUTO_TEST_CASE(a_scope_that_ends_without_a_cut_loses_nothing) {
     CapturedCore core;
     Recorder& recorder = core.capture(Capture::pages, Audit::scope);
