@@ -156,7 +156,8 @@ void stalls(const bench::Options& options, const bench::Folder& folder) {
         heap.snapshot();
         heap.close();
     }
-    taiyen::PersistentOptions made = without_snapshots(64 * mebibyte);
+    // Each durable commit takes 4 KiB of the log: it must have room for those made while the snapshot lasts, or they wait for it.
+    taiyen::PersistentOptions made = without_snapshots(512 * mebibyte);
     made.durability = taiyen::Durability::sync;
     taiyen::TransactionalHeap heap(taiyen::open_only, path, made);
     Bytes& bytes = *heap.find<Bytes>("bytes");
