@@ -161,7 +161,7 @@ Statistics statistics(const Lexicon& lexicon) {
         lowest = above;
     }
     result.relations_of.assign(kinds.begin(), kinds.end());
-    std::ranges::stable_sort(result.relations_of, std::greater(), &std::pair<RelationKind, std::size_t>::second);
+    std::ranges::sort(result.relations_of, [](const auto& a, const auto& b) { return std::pair(b.second, a.first) < std::pair(a.second, b.first); });
     return result;
 }
 
