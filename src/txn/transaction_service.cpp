@@ -30,6 +30,9 @@ const void* this_thread() noexcept {
     return &token;
 }
 
+/// Where nothing limits the changed pages; the log is full long before, unless transactions change very little on very many pages.
+constexpr ByteCount changed_bytes_default = ByteCount{1} << 30U;
+
 log::GroupLog::Options log_options(const PersistentOptions& options) {
     log::GroupLog::Options found;
     found.flusher = options.durability == Durability::async;
@@ -43,6 +46,7 @@ log::GroupLog::Options log_options(const PersistentOptions& options) {
 TransactionService::TransactionService(store::HeapFile& file, const PersistentOptions& options)
     : file_(&file),
       durability_(options.durability),
+      changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes : options.dirty_limit != 0 ? options.dirty_limit / 2 : changed_bytes_default),
       log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
       recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)),
       last_(file.serial().value) {
@@ -165,7 +169,8 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
                 std::swap(redo_, late);
             }
             if (has_redo && keep_in_log(serial, extent)) {
-                wants_snapshot = record_needs_heap_;
+                wants_snapshot = record_needs_heap_ || changed_bytes_ >= changed_bytes_max_;
+                if (wants_snapshot) changed_bytes_ = 0;
             } else {
                 snapshots_->save_here(serial, extent);
             }
@@ -221,10 +226,16 @@ bool TransactionService::make_redo() {
     redo_.truncate(0);
     ByteCount bytes = 0;
     record_needs_heap_ = false;
+    std::uint64_t page = ~std::uint64_t{0};
     for (const Segment& segment : segments_) {
         record_needs_heap_ = record_needs_heap_ || !segment.call.empty();
         bytes += segment.call.empty() ? segment.changes.size() : segment.call.size();
-        segment.changes.for_each(Direction::forward, [&](const Entry& entry) { record_needs_heap_ = record_needs_heap_ || txn::needs_heap(entry.kind); });
+        segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
+            record_needs_heap_ = record_needs_heap_ || txn::needs_heap(entry.kind);
+            const std::uint64_t last = (entry.where.value + entry.length - 1) / page_bytes;
+            changed_bytes_ += (last - page_of(entry.where).value + (page_of(entry.where).value == page ? 0 : 1)) * page_bytes;
+            page = last;
+        });
     }
     // A set holds the bytes before, too; the redo of one that is so much larger than the log can't be small enough.
     if (bytes / 8 > log_->capacity()) return false;

@@ -115,6 +115,7 @@ private:
 
     std::atomic<store::HeapFile*> file_;  ///< null: the heap is gone; changes under the writer lock only
     const Durability durability_;
+    const ByteCount changed_bytes_max_;
     std::shared_ptr<log::GroupLog> log_;  ///< null: the heap is gone; shared with who waits for its disk
     std::unique_ptr<change::Recorder> recorder_;
     std::optional<change::ProcedureCalls> calls_;
@@ -130,6 +131,7 @@ private:
     bool repaired_ = false;
     bool closing_ = false;
     std::vector<Segment> segments_;
+    ByteCount changed_bytes_ = 0;  ///< of pages, since that was last a reason for a snapshot; a page counts once per transaction
     change::ChangeSet spare_;  ///< its memory is used again
     change::ByteBuffer redo_;
     bool record_needs_heap_ = false;
