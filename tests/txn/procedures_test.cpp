@@ -1,6 +1,11 @@
 #include <taiyen/change/procedure.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include <boost/test/unit_test.hpp>
 
@@ -153,5 +158,42 @@ BOOST_AUTO_TEST_CASE(a_missing_or_mistaken_procedure_is_refused_when_it_is_calle
 }
 
 BOOST_AUTO_TEST_SUITE_END()
+
+// The process that made the call dies; this one has not registered it.
+BOOST_AUTO_TEST_CASE(a_log_that_calls_an_unknown_procedure_stops_recovery_and_touches_nothing) {
+    const ScratchDirectory directory;
+    const auto path = directory / "heap.tyn";
+    const pid_t child = ::fork();
+    if (child == 0) {
+        try {
+            TransactionalHeap heap(create_only, path, small_heap());
+            const auto negate = [](ProcedureHeap& inside) {
+                for (std::int32_t& value : *inside.find<Matrix>("matrix")) value = -value;
+            };
+            register_procedure("txn of another program", negate, negate);
+            transact(heap, [&] { heap.construct<Matrix>("matrix").assign(20'000, 3); });
+            const auto saves = HeapAccess::file(heap).hold_saves();
+            Transaction transaction(heap);
+            transaction.call("txn of another program");
+            transaction.commit();
+            ::_exit(0);
+        } catch (...) {
+            ::_exit(1);
+        }
+    }
+    int status = -1;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_REQUIRE(status == 0);
+    const auto bytes_of = [](const std::filesystem::path& file) {
+        std::ifstream in(file, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    const std::string backing = bytes_of(path);
+    const std::string log = bytes_of(path.string() + ".log");
+    BOOST_TEST(throws(errc::missing_procedure, [&] { TransactionalHeap refused(open_only, path, small_heap()); }));
+    BOOST_TEST(throws(errc::missing_procedure, [&] { ArchiveHeap refused(open_only, path, small_heap()); }));
+    BOOST_TEST((bytes_of(path) == backing));
+    BOOST_TEST((bytes_of(path.string() + ".log") == log));
+}
 
 }  // namespace
