@@ -18,8 +18,9 @@ std::uint64_t word_at(const std::byte* at) {
     return word;
 }
 
-/// Whether one of the eight bytes is zero.
-constexpr bool has_zero_byte(std::uint64_t word) { return ((word - 0x0101'0101'0101'0101U) & ~word & 0x8080'8080'8080'8080U) != 0; }
+/// Not 0 if one of the eight bytes is zero; the lowest bit set lies in the first of them. (Bits behind that one may be wrong.)
+constexpr std::uint64_t zero_byte_marks(std::uint64_t word) { return (word - 0x0101'0101'0101'0101U) & ~word & 0x8080'8080'8080'8080U; }
+constexpr std::size_t first_byte(std::uint64_t marks) { return static_cast<unsigned>(std::countr_zero(marks)) / 8; }
 
 /// Bytes at the beginning that are zero. The same for two ranges: how far they are equal.
 std::size_t zero_bytes(std::span<const std::byte> bytes) {
@@ -72,26 +73,28 @@ private:
     void add_bytes(const Entry& entry) {
         const std::span<const std::byte> after = entry.after;
         const std::byte* const before = entry.before.empty() ? nullptr : entry.before.data();
-        const auto equal_at = [&](std::size_t at) { return before != nullptr ? equal_bytes(before + at, after.subspan(at)) : zero_bytes(after.subspan(at)); };
         std::size_t from = 0;  // of the bytes that are not stored yet
         for (std::size_t at = 0; at < after.size();) {
-            // Eight bytes of which none is equal or zero: the bulk of large changes.
+            // On to the next byte that is equal or zero.
             if (at + 8 <= after.size()) {
                 const std::uint64_t word = word_at(after.data() + at);
-                if (!has_zero_byte(word) && (before == nullptr || !has_zero_byte(word ^ word_at(before + at)))) {
+                const std::uint64_t zero = zero_byte_marks(word);
+                const std::uint64_t equal = before != nullptr ? zero_byte_marks(word ^ word_at(before + at)) : 0;
+                if ((zero | equal) == 0) {
                     at += 8;
                     continue;
                 }
+                at += std::min(zero != 0 ? first_byte(zero) : 8, equal != 0 ? first_byte(equal) : 8);
             }
-            const std::size_t equal = equal_at(at);
-            // At the entry's end nothing follows that would need a beginning of its own.
+            const std::size_t equal = before != nullptr ? equal_bytes(before + at, after.subspan(at)) : zero_bytes(after.subspan(at));
+            // At the entry's ends there is no second piece that would need a beginning of its own.
             if (equal >= equal_run_min || (equal > 0 && (at + equal == after.size() || at == from))) {
                 add_literal(entry.where.value + from, after.subspan(from, at - from));
                 at += equal;
                 from = at;
                 continue;
             }
-            if (after[at] == std::byte{0} && before != nullptr) {
+            if (before != nullptr && after[at] == std::byte{0}) {
                 if (const std::size_t zeros = zero_bytes(after.subspan(at)); zeros >= zero_run_min) {
                     add_literal(entry.where.value + from, after.subspan(from, at - from));
                     begin(RedoKind::zeros, entry.where.value + at, zeros);
@@ -100,29 +103,36 @@ private:
                     continue;
                 }
             }
-            ++at;
+            at += std::max<std::size_t>(equal, 1);
         }
         add_literal(entry.where.value + from, after.subspan(from));
     }
 
     void add_literal(std::uint64_t where, std::span<const std::byte> bytes) {
-        if (bytes.empty()) return;
-        begin(RedoKind::bytes, where, bytes.size());
-        out_.append(bytes);
+        if (!bytes.empty()) add(RedoKind::bytes, where, bytes.size(), bytes);
     }
 
-    void begin(RedoKind kind, std::uint64_t where, std::uint64_t length) {
-        add_number(length << redo_kind_bits | static_cast<std::uint64_t>(kind));
-        add_number(zigzag(where - end_));
+    void begin(RedoKind kind, std::uint64_t where, std::uint64_t length) { add(kind, where, length, {}); }
+
+    void add(RedoKind kind, std::uint64_t where, std::uint64_t length, std::span<const std::byte> bytes) {
+        const std::size_t room = 2 * varint_bytes_max + bytes.size();
+        std::byte* const first = out_.extend(room);
+        std::byte* at = put(first, length << redo_kind_bits | static_cast<std::uint64_t>(kind));
+        at = put(at, zigzag(where - end_));
+        at = std::copy(bytes.begin(), bytes.end(), at);
+        out_.truncate(out_.size() - room + static_cast<std::size_t>(at - first));
         end_ = where + length;
     }
 
     void add_number(std::uint64_t number) {
-        std::byte* at = out_.extend(varint_bytes_max);
-        std::byte* const begin = at;
+        std::byte* const first = out_.extend(varint_bytes_max);
+        out_.truncate(out_.size() - varint_bytes_max + static_cast<std::size_t>(put(first, number) - first));
+    }
+
+    static std::byte* put(std::byte* at, std::uint64_t number) {
         for (; number >= 0x80; number >>= 7U) *at++ = static_cast<std::byte>(number | 0x80U);
         *at++ = static_cast<std::byte>(number);
-        out_.truncate(out_.size() - varint_bytes_max + static_cast<std::size_t>(at - begin));
+        return at;
     }
 
     ByteBuffer& out_;
@@ -132,28 +142,36 @@ private:
 /// Takes numbers and bytes off the front; nothing is taken that isn't there.
 class Source {
 public:
-    explicit Source(std::span<const std::byte> bytes) : bytes_(bytes) {}
+    explicit Source(std::span<const std::byte> bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
     bool take(std::uint64_t& number) {
+        if (at_ != end_ && *at_ < std::byte{0x80}) {
+            number = static_cast<std::uint64_t>(*at_++);
+            return true;
+        }
+        return take_long(number);
+    }
+    bool take(std::span<const std::byte>& bytes, std::uint64_t count) {
+        if (count > left()) return false;
+        bytes = {at_, static_cast<std::size_t>(count)};
+        at_ += count;
+        return true;
+    }
+    std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
+
+private:
+    bool take_long(std::uint64_t& number) {
         number = 0;
-        for (unsigned shift = 0; shift < 64 && !bytes_.empty(); shift += 7) {
-            const auto byte = static_cast<std::uint64_t>(bytes_.front());
-            bytes_ = bytes_.subspan(1);
+        for (unsigned shift = 0; shift < 64 && at_ != end_; shift += 7) {
+            const auto byte = static_cast<std::uint64_t>(*at_++);
             if (shift == 63 && byte > 1) return false;
             number |= (byte & 0x7fU) << shift;
             if (byte < 0x80) return true;
         }
         return false;
     }
-    bool take(std::span<const std::byte>& bytes, std::uint64_t count) {
-        if (count > bytes_.size()) return false;
-        bytes = bytes_.first(count);
-        bytes_ = bytes_.subspan(count);
-        return true;
-    }
-    std::size_t left() const { return bytes_.size(); }
 
-private:
-    std::span<const std::byte> bytes_;
+    const std::byte* at_;
+    const std::byte* end_;
 };
 
 bool take_entry(Source& source, std::uint64_t& end, Entry& entry) {

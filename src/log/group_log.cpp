@@ -86,6 +86,8 @@ std::int64_t count_in_group(const Record& group) {
         GroupRecordHead record;
         if (payload.size() - at < sizeof record) return -1;
         std::memcpy(&record, payload.data() + at, sizeof record);
+        // A large group has left the near caches since it was read, and its records are too small for the processor to see a pattern in these loads.
+        __builtin_prefetch(payload.data() + std::min(at + 1024, payload.size()));
         if (record.zero != 0 || bytes_in_group(record.bytes) > payload.size() - at) return -1;
         at += bytes_in_group(record.bytes);
     }
@@ -355,9 +357,7 @@ void GroupLog::State::add(std::uint64_t serial, std::span<const std::span<const 
     }
     std::uint32_t length = 0;
     for (const auto& piece : pieces) length += static_cast<std::uint32_t>(piece.size());
-    group.buffer.put(bytes_of(GroupRecordHead{length, 0}));
-    for (const auto& piece : pieces) group.buffer.put(piece);
-    group.buffer.pad_to_8();
+    group.buffer.put_padded(bytes_of(GroupRecordHead{length, 0}), pieces);
     ++group.records;
     group.last = serial;
     log.appended_.store(serial, std::memory_order_release);

@@ -539,9 +539,18 @@ void RecordBuffer::put(std::span<const std::byte> bytes) {
     payload_bytes_ += bytes.size();
 }
 
-void RecordBuffer::pad_to_8() {
+void RecordBuffer::put_padded(std::span<const std::byte> head, std::span<const std::span<const std::byte>> pieces) {
     constexpr std::byte zeros[8] = {};
-    put(std::span(zeros).first(round_up(payload_bytes_, 8) - payload_bytes_));
+    SectorWriter writer(sectors_.data(), sizeof(RecordHeader) + payload_bytes_);
+    writer.put(head.data(), head.size());
+    ByteCount bytes = head.size();
+    for (const auto& piece : pieces) {
+        writer.put(piece.data(), piece.size());
+        bytes += piece.size();
+    }
+    const ByteCount end = round_up(payload_bytes_ + bytes, 8);
+    writer.put(zeros, end - payload_bytes_ - bytes);
+    payload_bytes_ = end;
 }
 
 void RecordBuffer::overwrite(ByteCount at, std::span<const std::byte> bytes) { SectorWriter(sectors_.data(), sizeof(RecordHeader) + at).put(bytes.data(), bytes.size()); }

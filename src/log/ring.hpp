@@ -70,8 +70,8 @@ public:
     void reserve(ByteCount payload_bytes);
     /// Requires: reserved.
     void put(std::span<const std::byte> bytes);
-    /// Zeros up to the next multiple of 8. Requires: reserved.
-    void pad_to_8();
+    /// The head, the pieces, and zeros up to the next multiple of 8. Requires: reserved.
+    void put_padded(std::span<const std::byte> head, std::span<const std::span<const std::byte>> pieces);
     /// Requires: these bytes were put before.
     void overwrite(ByteCount at, std::span<const std::byte> bytes);
     ByteCount payload_bytes() const { return payload_bytes_; }
