@@ -80,6 +80,7 @@ bool Snapshots::save(bool locked) {
     log.wait_durable(log.appended());
     const std::lock_guard saving(saving_);
     store::HeapFile& file = service_.open_file();
+    file.check_usable(false);  // a save that failed behind its commit point left nothing to save, and no room: who waits for that must hear it
     const log::GroupLog::Point point = log.durable_point();
     const Serial contained = file.serial();
     if (point.serial <= contained) return true;
