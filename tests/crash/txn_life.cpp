@@ -180,14 +180,25 @@ void TxnLife::before_change(Change change, const std::filesystem::path& path) {
         const log::GroupLog& log = txn::TransactionService::of(*file_)->log();
         for (unsigned i = 0; i < count; ++i) {
             const Serial before = log.appended();
-            threads_.emplace_back([this, seed = seed_ + i] { transact(seed); });
-            while (log.appended() == before) std::this_thread::yield();
+            const unsigned failed_before = failed_;
+            threads_.emplace_back([this, seed = seed_ + i] {
+                try {
+                    transact(seed);
+                } catch (const Error&) {
+                    ++failed_;
+                }
+            });
+            while (log.appended() == before && failed_ == failed_before) std::this_thread::yield();
         }
     }
     if (meanwhile_ != 0 && !within_ && !commits && log_has_room()) {
         --meanwhile_;
         within_ = true;
-        transact(seed_++);
+        try {
+            transact(seed_++);
+        } catch (const Error&) {
+            meanwhile_ = 0;  // the disk fails
+        }
         within_ = false;
     }
 }
@@ -358,7 +369,12 @@ void TxnLife::snapshot() {
 void TxnLife::snapshot_meanwhile(unsigned count, std::uint64_t seed) {
     seed_ = seed;
     meanwhile_ = count;
-    heap_->snapshot();
+    try {
+        heap_->snapshot();
+    } catch (...) {
+        meanwhile_ = 0;
+        throw;
+    }
     meanwhile_ = 0;
 }
 
@@ -366,11 +382,19 @@ void TxnLife::share(unsigned count, std::uint64_t seed) {
     seed_ = seed + 1;
     sharers_ = count;
     tell_ = false;
-    transact(seed);
+    failed_ = 0;
+    std::exception_ptr failure;
+    try {
+        transact(seed);
+    } catch (const Error&) {
+        failure = std::current_exception();
+    }
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
     tell_ = true;
-    acknowledge(history_.size() - 1);
+    sharers_ = 0;
+    if (failure) std::rethrow_exception(failure);
+    if (failed_ == 0) acknowledge(history_.size() - 1);
 }
 
 void TxnLife::save(std::uint64_t seed) {

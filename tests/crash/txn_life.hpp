@@ -88,6 +88,7 @@ public:
     std::uint64_t acknowledged() const { return acknowledged_; }
     std::uint64_t issued() const { return issued_; }
     bool is_open() const { return file_ != nullptr; }
+    bool is_transactional() const { return heap_.has_value(); }
     store::HeapFile& file() { return *file_; }
 
 private:
@@ -127,6 +128,7 @@ private:
     bool within_ = false;            ///< a transaction that itself runs in the middle
     unsigned meanwhile_ = 0;
     unsigned sharers_ = 0;
+    std::atomic<unsigned> failed_ = 0;  ///< threads whose transaction failed
     std::uint64_t seed_ = 0;
     bool tell_ = true;               ///< commits acknowledge what they return
     std::vector<std::thread> threads_;
