@@ -354,7 +354,11 @@ bool TransactionService::lock_shared() {
 }
 
 void TransactionService::unlock_shared() noexcept {
-    if (ReadersHere::remove(*this)) lock_.unlock_shared();
+    if (!ReadersHere::remove(*this)) return;
+    lock_.unlock_shared();
+    if (file() == nullptr) {
+        const std::shared_ptr<TransactionService> last = std::move(kept_);  // the heap is gone; so are we behind this line
+    }
 }
 
 // Durability
@@ -494,7 +498,7 @@ void TransactionService::left() noexcept {
     log_->stop();
     const bool reads = ReadersHere::holds(*this);
     if (reads) {
-        (void)new std::shared_ptr<TransactionService>(shared_from_this());  // its ReadLock will come back to us
+        kept_ = shared_from_this();  // its ReadLock will come back to us
     } else {
         lock_.lock();
     }

@@ -136,6 +136,8 @@ private:
     change::ByteBuffer redo_;
     bool record_needs_heap_ = false;
 
+    std::shared_ptr<TransactionService> kept_;  ///< ourselves, while the thread that destroyed the heap still reads it
+
     mutable std::mutex loans_mutex_;
     Loans loans_;
 
