@@ -552,6 +552,9 @@ void HeapFile::save_large_with_data(LargeSave& save) {
     });
 }
 
+/// What is cut off a stage at once.
+constexpr ByteCount stage_piece_bytes = 16_MiB;
+
 void HeapFile::save_large_with_stage(LargeSave& save) {
     io::File& stage = *ring_file_;
     StagedSave staged;
@@ -634,7 +637,11 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
             backing_->sync();
         }
         write_headers();
-        stage.resize(head.stage_offset);
+        // By pieces: the file system gives the blocks back with the file locked, 170 ms for a gigabyte, and the log that commits wait for may lie in front of the stage.
+        for (std::uint64_t end = images_at + head.image_count * page_bytes; end > head.stage_offset;) {
+            end = end - head.stage_offset > stage_piece_bytes ? end - stage_piece_bytes : head.stage_offset;
+            stage.resize(end);
+        }
     });
 }
 
