@@ -92,8 +92,8 @@ BOOST_AUTO_TEST_CASE(keeps_every_transaction_that_was_told_durable_through_every
         const double begin = cpu_seconds();
         Effort effort;
         effort.seed = seed;
-        effort.states_per_cut = static_cast<std::uint64_t>(16 * budget()) + 2;
-        effort.nested_one_in = 200;
+        effort.states_per_cut = static_cast<std::uint64_t>(32 * budget()) + 2;
+        effort.nested_one_in = 80;
         const Outcome outcome = run(scenario, effort, only != nullptr ? only : "");
         std::printf("%-20s %10zu %10llu %10llu %10llu %10llu %8.1f\n", scenario.name, outcome.operations, static_cast<unsigned long long>(outcome.tally.cuts),
                     static_cast<unsigned long long>(outcome.tally.states), static_cast<unsigned long long>(outcome.tally.distinct),

@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_SUITE(a_transactional_heap_on_a_failing_disk)
 BOOST_AUTO_TEST_CASE(loses_nothing_that_was_told_durable_whichever_call_fails) {
     watch_for_crashes();
     const std::uint64_t seed = seed_of_this_run();
-    const auto step = static_cast<std::uint64_t>(std::max(1.0, 6.0 / budget()));  // small budgets look at every n-th call only
+    const auto step = static_cast<std::uint64_t>(std::max(1.0, 2.0 / budget()));  // small budgets look at every n-th call only
     std::uint64_t total = 0;
     for (const TxnScenario& scenario : txn_scenarios()) {
         const Found found = sweep(scenario, {any_call, full_disk, short_write}, step, seed);
