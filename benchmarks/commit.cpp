@@ -97,7 +97,9 @@ void threads(const bench::Options& options, Contenders& stores, const bench::Key
 /// What one thread's commits write, by the kernel's books.
 void volume(const bench::Options& options, Contenders& stores, const bench::Keys& keys) {
     const std::size_t commits = options.quick() ? 50 : 500;
-    std::printf("Bytes written per commit by one thread (100 bytes changed), after %zu commits: passed to write calls, and on their way to the device\n", commits);
+    std::printf(
+        "Bytes written per commit by one thread (100 bytes changed), after %zu commits: passed to write calls, and on their way to the device\n",
+        commits);
     bench::Table table({"", "write calls", "bytes written", "÷ bytes changed", "to the device"});
     for (const auto& store : stores.all) {
         bench::Random random(5);
@@ -105,8 +107,9 @@ void volume(const bench::Options& options, Contenders& stores, const bench::Keys
         store->update(random, keys, commits);
         const bench::Counters after = bench::Counters::now();
         const auto each = [&](std::uint64_t from, std::uint64_t to) { return static_cast<double>(to - from) / static_cast<double>(commits); };
-        table.row({store->name(), bench::fixed(each(before.write_calls, after.write_calls), 2), bench::fixed(each(before.write_bytes, after.write_bytes), 0),
-                   bench::fixed(each(before.write_bytes, after.write_bytes) / 100), bench::fixed(each(before.device_write_bytes, after.device_write_bytes), 0)});
+        table.row({store->name(), bench::fixed(each(before.write_calls, after.write_calls), 2),
+                   bench::fixed(each(before.write_bytes, after.write_bytes), 0), bench::fixed(each(before.write_bytes, after.write_bytes) / 100),
+                   bench::fixed(each(before.device_write_bytes, after.device_write_bytes), 0)});
     }
     table.print();
 }
@@ -125,14 +128,20 @@ int run(const bench::Options& options) {
     Contenders stores;
     const std::string only = options.text("--only");
     const auto wanted = [&](const char* name) { return only.empty() || only == name; };
-    if (wanted("pages")) stores.add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("pages"), bench::Container::map, pages); }));
-    if (wanted("stores")) stores.add(bench::make_if_possible("taiyen_stores", [&] { return bench::make_taiyen_stores(setup("stores"), bench::Container::map, pages); }));
-    if (wanted("declared")) stores.add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared"), bench::Container::map, declared); }));
+    if (wanted("pages"))
+        stores.add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("pages"), bench::Container::map, pages); }));
+    if (wanted("stores"))
+        stores.add(
+            bench::make_if_possible("taiyen_stores", [&] { return bench::make_taiyen_stores(setup("stores"), bench::Container::map, pages); }));
+    if (wanted("declared"))
+        stores.add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared"), bench::Container::map, declared); }));
     if (wanted("lmdb")) stores.add(bench::make_if_possible("lmdb", [&] { return bench::make_lmdb(setup("lmdb")); }));
     if (wanted("sqlite")) stores.add(bench::make_if_possible("sqlite", [&] { return bench::make_sqlite(setup("sqlite")); }));
     if (wanted("rocksdb")) stores.add(bench::make_if_possible("rocksdb", [&] { return bench::make_rocksdb(setup("rocksdb")); }));
-    if (wanted("sqlite-defaults")) stores.add(bench::make_if_possible("sqlite", [&] { return bench::make_sqlite(setup("sqlite-defaults", bench::Settings::defaults)); }));
-    if (wanted("rocksdb-defaults")) stores.add(bench::make_if_possible("rocksdb", [&] { return bench::make_rocksdb(setup("rocksdb-defaults", bench::Settings::defaults)); }));
+    if (wanted("sqlite-defaults"))
+        stores.add(bench::make_if_possible("sqlite", [&] { return bench::make_sqlite(setup("sqlite-defaults", bench::Settings::defaults)); }));
+    if (wanted("rocksdb-defaults"))
+        stores.add(bench::make_if_possible("rocksdb", [&] { return bench::make_rocksdb(setup("rocksdb-defaults", bench::Settings::defaults)); }));
     if (wanted("pmemobj")) stores.add(bench::make_if_possible("pmemobj", [&] { return bench::make_pmemobj(setup("pmemobj")); }));
     bench::print_contenders(stores.list());
     for (const auto& store : stores.all) {
@@ -154,7 +163,9 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "What does one durable 100-byte update of an ordered map cost, beside what people use now?", 30, bench::Priority::real_time,
-                                  {{"--only", "", "one contender alone: pages, stores, declared, lmdb, sqlite, rocksdb, sqlite-defaults, rocksdb-defaults, pmemobj"}}, bench::Processors::all));
+        return run(bench::Options(
+            argc, argv, "What does one durable 100-byte update of an ordered map cost, beside what people use now?", 30, bench::Priority::real_time,
+            {{"--only", "", "one contender alone: pages, stores, declared, lmdb, sqlite, rocksdb, sqlite-defaults, rocksdb-defaults, pmemobj"}},
+            bench::Processors::all));
     });
 }

@@ -79,9 +79,12 @@ void loss_window(const bench::Options& options, bench::HeapKeyValues& store, con
     const double window = std::chrono::duration<double, std::milli>(taiyen::PersistentOptions().loss_window).count();
     std::size_t late = 0;
     for (std::size_t i = 0; i < lag.size(); ++i) late += lag[i] > window ? 1 : 0;
-    std::printf("Window of loss, %s: %.0f transactions per second; one of them is durable %s ms after its commit; %zu of %zu samples later than the window of %.0f ms\n",
-                store.name().c_str(), static_cast<double>(committed) / duration * 1e6, bench::spread(lag, 2).c_str(), late, lag.size(), window);
-    std::printf("(commits wait while the window is full: a write that the device takes longer for delays what came before it, and nothing is added)\n\n");
+    std::printf(
+        "Window of loss, %s: %.0f transactions per second; one of them is durable %s ms after its commit; %zu of %zu samples later than the window "
+        "of %.0f ms\n",
+        store.name().c_str(), static_cast<double>(committed) / duration * 1e6, bench::spread(lag, 2).c_str(), late, lag.size(), window);
+    std::printf(
+        "(commits wait while the window is full: a write that the device takes longer for delays what came before it, and nothing is added)\n\n");
     std::fflush(stdout);
 }
 #endif
@@ -104,11 +107,19 @@ int run(const bench::Options& options) {
     };
     if (wanted("lmdb")) add(bench::make_if_possible("lmdb", [&] { return bench::make_lmdb(setup("lmdb")); }));
     const std::size_t first_of_taiyen = stores.size();
-    if (wanted("stores")) add(bench::make_if_possible("taiyen_stores", [&] { return bench::make_taiyen_stores(setup("stores-unordered"), bench::Container::unordered_map, pages); }));
-    if (wanted("stores")) add(bench::make_if_possible("taiyen_stores", [&] { return bench::make_taiyen_stores(setup("stores-map"), bench::Container::map, pages); }));
-    if (wanted("declared")) add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared-unordered"), bench::Container::unordered_map, declared); }));
-    if (wanted("declared")) add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared-map"), bench::Container::map, declared); }));
-    if (wanted("pages")) hashed_pages = bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("pages-unordered"), bench::Container::unordered_map, pages); });
+    if (wanted("stores"))
+        add(bench::make_if_possible("taiyen_stores",
+                                    [&] { return bench::make_taiyen_stores(setup("stores-unordered"), bench::Container::unordered_map, pages); }));
+    if (wanted("stores"))
+        add(bench::make_if_possible("taiyen_stores", [&] { return bench::make_taiyen_stores(setup("stores-map"), bench::Container::map, pages); }));
+    if (wanted("declared"))
+        add(bench::make_if_possible("taiyen",
+                                    [&] { return bench::make_taiyen(setup("declared-unordered"), bench::Container::unordered_map, declared); }));
+    if (wanted("declared"))
+        add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared-map"), bench::Container::map, declared); }));
+    if (wanted("pages"))
+        hashed_pages =
+            bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("pages-unordered"), bench::Container::unordered_map, pages); });
     std::vector<const bench::KeyValues*> list;
     for (const auto& store : stores) list.push_back(store.get());
     list.push_back(hashed_pages.get());
@@ -129,10 +140,19 @@ int run(const bench::Options& options) {
         std::vector<Subject> subjects;
         if (first_of_taiyen > 0) subjects.push_back({stores[0]->name() + ", all keys", stores[0].get(), all, many, bench::Random(31), {}});
         for (const std::size_t working_set : {std::size_t{1}, std::size_t{16}, std::size_t{64}, std::size_t{1000}}) {
-            subjects.push_back({"pages, the keys of " + std::to_string(working_set) + (working_set == 1 ? " page" : " pages"), hashed_pages.get(),
-                                bench::Keys(hashed_pages->keys_on_pages(working_set)), many / 4, bench::Random(37 + working_set), {}});
+            subjects.push_back({"pages, the keys of " + std::to_string(working_set) + (working_set == 1 ? " page" : " pages"),
+                                hashed_pages.get(),
+                                bench::Keys(hashed_pages->keys_on_pages(working_set)),
+                                many / 4,
+                                bench::Random(37 + working_set),
+                                {}});
         }
-        subjects.push_back({"pages, all keys: one of " + std::to_string(hashed_pages->pages()) + " pages each time", hashed_pages.get(), all, many / 10, bench::Random(41), {}});
+        subjects.push_back({"pages, all keys: one of " + std::to_string(hashed_pages->pages()) + " pages each time",
+                            hashed_pages.get(),
+                            all,
+                            many / 10,
+                            bench::Random(41),
+                            {}});
         std::printf("Page mode, %s\n", hashed_pages->name().c_str());
         compare(options, subjects, first_of_taiyen);
     }
@@ -148,7 +168,8 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "What does a 100-byte update cost per transaction where nobody waits for the disk?", 15, bench::Priority::real_time,
-                                  {{"--only", "", "one contender alone: stores, declared, pages, lmdb"}}, bench::Processors::all));
+        return run(bench::Options(argc, argv, "What does a 100-byte update cost per transaction where nobody waits for the disk?", 15,
+                                  bench::Priority::real_time, {{"--only", "", "one contender alone: stores, declared, pages, lmdb"}},
+                                  bench::Processors::all));
     });
 }

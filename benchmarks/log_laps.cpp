@@ -53,20 +53,22 @@ void laps(const bench::Options& options, const bench::Folder& folder) {
     small.log_capacity = lap;
     const auto setup = [&](const char* name) { return bench::Setup{folder / name, count, bench::Commit::async}; };
     const auto ring = bench::make_taiyen(setup("ring"), bench::Container::unordered_map, small);
-    const auto endless = bench::make_taiyen(setup("endless"), bench::Container::unordered_map, without_snapshots(lap * static_cast<std::size_t>(rounds + 6)));
+    const auto endless =
+        bench::make_taiyen(setup("endless"), bench::Container::unordered_map, without_snapshots(lap * static_cast<std::size_t>(rounds + 6)));
     ring->warm_up();
     endless->warm_up();
     bench::Random random(3);
     const std::size_t probe = 20'000;
     const double each = static_cast<double>(bytes_logged(*endless, random, keys, probe)) / static_cast<double>(probe);
     const auto transactions = static_cast<std::size_t>(static_cast<double>(lap) / each);
-    std::printf("Random updates of %zu keys, 100 bytes each, async: %.0f bytes of log per transaction (%.2f per byte changed); %zu transactions fill the log of %zu MiB once\n",
-                count, each, each / 100, transactions, lap / mebibyte);
+    std::printf(
+        "Random updates of %zu keys, 100 bytes each, async: %.0f bytes of log per transaction (%.2f per byte changed); %zu transactions fill the log "
+        "of %zu MiB once\n",
+        count, each, each / 100, transactions, lap / mebibyte);
     bench::settle(folder / "settle");
     bench::Random other(4);
     const auto rate = [&](bench::HeapKeyValues& store, bench::Random& source) {
-        return static_cast<double>(transactions) /
-               bench::microseconds_of([&] {
+        return static_cast<double>(transactions) / bench::microseconds_of([&] {
                    store.update(source, keys, transactions);
                    store.heap().wait_durable(taiyen::ReadLock(store.heap()).serial());
                }) *
@@ -80,11 +82,12 @@ void laps(const bench::Options& options, const bench::Folder& folder) {
         return static_cast<double>(transactions) * static_cast<double>(one.size()) / seconds;
     };
     bench::Table table({"transactions per second, made durable at the end of each lap", "per lap", "over all laps", "snapshots"});
-    table.row({"log of " + std::to_string(lap / mebibyte) + " MiB, " + std::to_string(rounds) + " laps", bench::spread(samples[0], 0), bench::fixed(whole(samples[0]), 0),
-               std::to_string(ring->heap().stats().generation - generation)});
+    table.row({"log of " + std::to_string(lap / mebibyte) + " MiB, " + std::to_string(rounds) + " laps", bench::spread(samples[0], 0),
+               bench::fixed(whole(samples[0]), 0), std::to_string(ring->heap().stats().generation - generation)});
     table.row({"log that never fills", bench::spread(samples[1], 0), bench::fixed(whole(samples[1]), 0), "0"});
     table.print();
-    std::printf("with snapshots ÷ without: %s per lap, %.2f over all laps\n\n", bench::spread(bench::ratio(samples[0], samples[1]), 2).c_str(), whole(samples[0]) / whole(samples[1]));
+    std::printf("with snapshots ÷ without: %s per lap, %.2f over all laps\n\n", bench::spread(bench::ratio(samples[0], samples[1]), 2).c_str(),
+                whole(samples[0]) / whole(samples[1]));
     std::fflush(stdout);
 }
 
@@ -134,7 +137,8 @@ void write_twice(const std::filesystem::path& path, std::size_t bytes) {
         const int file = ::open((path.string() + end).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (file < 0) throw std::runtime_error("the yardstick's file can't be made");
         for (std::size_t at = 0; at < bytes; at += block.size()) {
-            if (::pwrite(file, block.data(), block.size(), static_cast<off_t>(at)) < 0) throw std::runtime_error("the yardstick's file can't be written");
+            if (::pwrite(file, block.data(), block.size(), static_cast<off_t>(at)) < 0)
+                throw std::runtime_error("the yardstick's file can't be written");
             ::sync_file_range(file, static_cast<off_t>(at), static_cast<off_t>(block.size()), SYNC_FILE_RANGE_WRITE);
         }
         ::fsync(file);
@@ -174,8 +178,8 @@ void stalls(const bench::Options& options, const bench::Folder& folder) {
     std::printf("Commits of one thread while a snapshot runs; the yardstick beside it\n");
     bench::Table table({"", "took, s", "commits", "median, ms", "0.1 % longer than, ms", "longest, ms", "longer than 20 ms"});
     const auto row = [&](const std::string& name, const Stalls& one, double seconds) {
-        table.row({name, bench::fixed(seconds, 2), std::to_string(one.count), bench::fixed(one.median, 3), bench::fixed(one.of_a_thousand, 2), bench::fixed(one.longest, 2),
-                   std::to_string(one.long_ones)});
+        table.row({name, bench::fixed(seconds, 2), std::to_string(one.count), bench::fixed(one.median, 3), bench::fixed(one.of_a_thousand, 2),
+                   bench::fixed(one.longest, 2), std::to_string(one.long_ones)});
     };
     for (const std::size_t size : sizes) {
         const std::size_t words = size * mebibyte / sizeof(std::uint64_t);
@@ -287,24 +291,27 @@ void recovery(const bench::Options& options, const bench::Folder& folder) {
             }
         };
         std::unique_ptr<taiyen::TransactionalHeap> heap;
-        reading.add(log / (bench::microseconds_of([&] { heap = std::make_unique<taiyen::TransactionalHeap>(taiyen::open_read_only, path, again); }) / 1e6));
+        reading.add(log /
+                    (bench::microseconds_of([&] { heap = std::make_unique<taiyen::TransactionalHeap>(taiyen::open_read_only, path, again); }) / 1e6));
         expect(*heap);
         heap.reset();
-        writing.add(log / (bench::microseconds_of([&] { heap = std::make_unique<taiyen::TransactionalHeap>(taiyen::open_only, path, again); }) / 1e6));
+        writing.add(log /
+                    (bench::microseconds_of([&] { heap = std::make_unique<taiyen::TransactionalHeap>(taiyen::open_only, path, again); }) / 1e6));
         expect(*heap);
         heap->close();
         heap.reset();
         for (int i = 0; i < 5; ++i) {
             ::usleep(20'000);
-            clean_reading.add(bench::microseconds_of([&] { heap = std::make_unique<taiyen::TransactionalHeap>(taiyen::open_read_only, path, again); }) / 1e3);
+            clean_reading.add(
+                bench::microseconds_of([&] { heap = std::make_unique<taiyen::TransactionalHeap>(taiyen::open_read_only, path, again); }) / 1e3);
             heap.reset();
             clean.add(bench::microseconds_of([&] { heap = std::make_unique<taiyen::TransactionalHeap>(taiyen::open_only, path, again); }) / 1e3);
             heap->close();
             heap.reset();
         }
     }
-    std::printf("Opening a heap of %zu keys; after a crash with %llu transactions, %.1f MB, in the log\n", count, static_cast<unsigned long long>(transactions),
-                static_cast<double>(bytes) / 1e6);
+    std::printf("Opening a heap of %zu keys; after a crash with %llu transactions, %.1f MB, in the log\n", count,
+                static_cast<unsigned long long>(transactions), static_cast<double>(bytes) / 1e6);
     bench::Table table({"", "MB of log per second", "ms"});
     table.row({"after a crash, read-only (replayed in memory)", bench::spread(reading, 0), ""});
     table.row({"after a crash, for writing (replayed and saved)", bench::spread(writing, 0), ""});
@@ -328,7 +335,8 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        const bench::Options options(argc, argv, "Does the log look endless, what do snapshots do to commits, how fast is it replayed?", 5, bench::Priority::real_time,
+        const bench::Options options(argc, argv, "Does the log look endless, what do snapshots do to commits, how fast is it replayed?", 5,
+                                     bench::Priority::real_time,
                                      {{"--part", "", "one part alone: recovery, laps, stalls"},
                                       {"--lap", "32", "MiB of the log that goes round ten times"},
                                       {"--dirty", "64,256,1024", "MiB of changed pages that snapshots save while commits go on"},

@@ -82,7 +82,8 @@ int run(const bench::Options& options) {
     add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("unordered"), bench::Container::unordered_map, heap); }));
     add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("map"), bench::Container::map, heap); }));
     const std::size_t synchronous = stores.size();
-    add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("unordered-async", bench::Commit::async), bench::Container::unordered_map, heap); }));
+    add(bench::make_if_possible(
+        "taiyen", [&] { return bench::make_taiyen(setup("unordered-async", bench::Commit::async), bench::Container::unordered_map, heap); }));
     std::vector<const bench::KeyValues*> list;
     for (const auto& store : stores) list.push_back(store.get());
     bench::print_contenders(list);
@@ -98,7 +99,8 @@ int run(const bench::Options& options) {
     for (std::size_t i = 0; i < synchronous; ++i) {
         contenders.push_back({stores[i]->name(), [&, i] {
                                   sink.fetch_add(stores[i]->read(random[i], keys, 1000));
-                                  return bench::processor_microseconds_of([&] { sink.fetch_add(stores[i]->read(random[i], keys, reads)); }) * 1e3 / static_cast<double>(reads);
+                                  return bench::processor_microseconds_of([&] { sink.fetch_add(stores[i]->read(random[i], keys, reads)); }) * 1e3 /
+                                         static_cast<double>(reads);
                               }});
     }
     std::unordered_map<std::uint64_t, bench::Value> hashed;
@@ -129,8 +131,8 @@ int run(const bench::Options& options) {
     std::printf("One reading thread, alone and beside one that commits as fast as it can, %.2f s each\n", seconds);
     bench::Table beside({"", "reads/s alone", "reads/s beside a writer", "kept", "commits/s"});
     for (std::size_t i = 0; i < stores.size(); ++i) {
-        beside.row({stores[i]->name(), bench::spread(rates[2 * i], 0), bench::spread(rates[2 * i + 1], 0), bench::spread(bench::ratio(rates[2 * i + 1], rates[2 * i]), 2),
-                    bench::spread(commits[i], 0)});
+        beside.row({stores[i]->name(), bench::spread(rates[2 * i], 0), bench::spread(rates[2 * i + 1], 0),
+                    bench::spread(bench::ratio(rates[2 * i + 1], rates[2 * i]), 2), bench::spread(commits[i], 0)});
     }
     beside.print();
     return 0;
@@ -140,7 +142,7 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "What does reading one of a million keys in a transaction of its own cost, alone and beside a writer?", 15, bench::Priority::real_time, {},
-                                  bench::Processors::all));
+        return run(bench::Options(argc, argv, "What does reading one of a million keys in a transaction of its own cost, alone and beside a writer?",
+                                  15, bench::Priority::real_time, {}, bench::Processors::all));
     });
 }

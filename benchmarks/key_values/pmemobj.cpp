@@ -16,7 +16,8 @@ class Pmemobj final : public KeyValues {
 public:
     explicit Pmemobj(const Setup& setup)
         : KeyValues("libpmemobj", std::string(TAIYEN_BENCH_PMEMOBJ) +
-                                      ", transactional API (pmemobj_tx_add_range_direct) on a balanced binary tree in the pool; on a disk it makes bytes durable by msync") {
+                                      ", transactional API (pmemobj_tx_add_range_direct) on a balanced binary tree in the pool; on a disk it makes "
+                                      "bytes durable by msync") {
         std::filesystem::create_directories(setup.folder);
         ::unsetenv("PMEM_IS_PMEM_FORCE");
         const std::size_t bytes = setup.keys * sizeof(Node);

@@ -18,7 +18,8 @@ void check(const rocksdb::Status& status) {
 class RocksDb final : public KeyValues {
 public:
     explicit RocksDb(const Setup& setup)
-        : KeyValues(std::string("RocksDB, WAL ") + (setup.commit == Commit::sync ? "sync" : "not synced") + (setup.settings == Settings::fastest ? "" : ", defaults"),
+        : KeyValues(std::string("RocksDB, WAL ") + (setup.commit == Commit::sync ? "sync" : "not synced") +
+                        (setup.settings == Settings::fastest ? "" : ", defaults"),
                     std::string(TAIYEN_BENCH_ROCKSDB) + (setup.commit == Commit::sync ? ", WriteOptions::sync" : ", WAL written, not synced") +
                         (setup.settings == Settings::fastest
                              ? ", recycle_log_file_num=2 and the first laps are over, no compression, block cache of 256 MiB, Bloom filters"

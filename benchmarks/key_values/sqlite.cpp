@@ -16,7 +16,8 @@ public:
     explicit Sqlite(const Setup& setup)
         : KeyValues(std::string("SQLite, WAL ") + level(setup.commit) + (setup.settings == Settings::fastest ? "" : ", defaults"),
                     std::string(TAIYEN_BENCH_SQLITE) + ", journal_mode=WAL, synchronous=" + level(setup.commit) +
-                        (setup.settings == Settings::fastest ? ", locking_mode=EXCLUSIVE, cache of 256 MiB; the WAL has its full size already" : "; a new WAL") +
+                        (setup.settings == Settings::fastest ? ", locking_mode=EXCLUSIVE, cache of 256 MiB; the WAL has its full size already"
+                                                             : "; a new WAL") +
                         "; prepared statements, one connection that threads share") {
         std::filesystem::create_directories(setup.folder);
         const auto path = setup.folder / "bench.sqlite";
@@ -32,7 +33,8 @@ public:
         check(::sqlite3_prepare_v2(database_, "SELECT value FROM pairs WHERE key=?1", -1, &select_, nullptr));
         run("BEGIN");
         std::vector<std::uint64_t> keys = sorted_keys(setup.keys);
-        std::sort(keys.begin(), keys.end(), [](std::uint64_t a, std::uint64_t b) { return static_cast<std::int64_t>(a) < static_cast<std::int64_t>(b); });
+        std::sort(keys.begin(), keys.end(),
+                  [](std::uint64_t a, std::uint64_t b) { return static_cast<std::int64_t>(a) < static_cast<std::int64_t>(b); });
         for (const std::uint64_t key : keys) write(insert_, key, first_value(key));
         run("COMMIT");
         run("PRAGMA wal_checkpoint(TRUNCATE)");

@@ -136,7 +136,9 @@ std::unique_ptr<HeapKeyValues> make_taiyen_stores(const Setup& setup, Container 
     return make(setup, container, changed);
 }
 #else
-std::unique_ptr<HeapKeyValues> make_taiyen(const Setup& setup, Container container, const taiyen::PersistentOptions& options) { return make(setup, container, options); }
+std::unique_ptr<HeapKeyValues> make_taiyen(const Setup& setup, Container container, const taiyen::PersistentOptions& options) {
+    return make(setup, container, options);
+}
 #endif
 }  // namespace bench
 #else
