@@ -38,7 +38,7 @@ public:
     /// Joins a heap that was opened as transactional: capture begins, the log is taken over. A reader's heap gets none. Throws: Error{not_instrumented | …}, std::bad_alloc, HeapFull.
     static void join(store::HeapFile& file, const PersistentOptions& options);
     /// Null: a reader's heap, or a closed one. Requires: the heap was opened as transactional.
-    static TransactionService* of(const store::HeapFile& file) noexcept { return static_cast<TransactionService*>(file.participant()); }
+    static TransactionService* of(const store::HeapFile& file) noexcept { return dynamic_cast<TransactionService*>(file.participant()); }
     ~TransactionService() override;
 
     // Transactions.
