@@ -149,7 +149,7 @@ class Reading {
 public:
     explicit Reading(const store::HeapFile& file) {
         if (file.kind() != HeapKind::transactional) return;
-        TransactionService* const service = TransactionService::of(file);
+        auto* const service = dynamic_cast<TransactionService*>(file.participant());
         if (service != nullptr && service->lock_shared()) locked_ = service;
     }
     ~Reading() {
