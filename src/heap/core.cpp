@@ -136,7 +136,7 @@ CoreRanges CoreRanges::at(std::uintptr_t base, ByteCount capacity) {
     return {base, capacity, base + round_up(capacity, slot_bytes), scratch_bytes_for(capacity)};
 }
 
-HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges) {
+HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges), durable_extent_(ranges.durable_bytes) {
     count_forks_once();
     scratch_ = std::make_unique<Scratch>(ranges);
     TAIYEN_CHECK(ranges.durable % slot_bytes == 0 && ranges.scratch % slot_bytes == 0 && ranges.durable_bytes != 0);

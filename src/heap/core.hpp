@@ -90,6 +90,8 @@ public:
     std::uint64_t scratch_live() const noexcept { return scratch_live_.load(); }
     /// Whether a live scratch block starts at the address. Thread-safe; takes the scratch lock.
     bool is_scratch_block_start(const void* address) const noexcept;
+    /// Bytes of the durable span that can hold blocks now. Thread-safe.
+    ByteCount durable_extent() const noexcept { return durable_extent_.load(std::memory_order_relaxed); }
     /// The part of the scratch range that was ever used: [begin, end) as addresses; empty if none.
     std::pair<std::uintptr_t, std::uintptr_t> scratch_used() const noexcept;
 
@@ -98,6 +100,8 @@ protected:
     explicit HeapCore(const CoreRanges& ranges);
     /// The last step of each heap's constructor.
     void complete() noexcept { complete_.store(true, std::memory_order_release); }
+    /// All of the span until somebody knows better.
+    void set_durable_extent(ByteCount bytes) noexcept { durable_extent_.store(bytes, std::memory_order_relaxed); }
     /// Takes the heap out of the slot table (idempotent); scratch memory then is given up with the reservation: call it before that.
     void unregister() noexcept;
 
@@ -106,6 +110,7 @@ private:
     CoreRanges ranges_;
     std::unique_ptr<Scratch> scratch_;
     std::atomic<std::uint64_t> scratch_live_{0};
+    std::atomic<ByteCount> durable_extent_;
     std::atomic<StoreListener*> listener_{nullptr};
     std::atomic<std::uint32_t> scope_serial_{0};
     std::atomic<bool> complete_{false};

@@ -40,7 +40,7 @@ ForeignPointerScan::ForeignPointerScan(const HeapCore& core) : core_(core) {
     visit_open_cores([&](const HeapCore& other) {
         const auto [first, last] = other.scratch_used();
         include(first, last);
-        if (&other != &core) include(other.ranges().durable, other.ranges().durable + other.ranges().durable_bytes);
+        if (&other != &core) include(other.ranges().durable, other.ranges().durable + other.durable_extent());
         return true;
     });
 }
@@ -85,7 +85,7 @@ bool ForeignPointerScan::is_foreign(HeapOffset where, std::uintptr_t value) cons
         if (in_scratch(heap, target)) {
             points_out = heap.is_scratch_block_start(target);
         } else if (in_durable(heap, target)) {
-            points_out = &heap != &core_;
+            points_out = &heap != &core_ && value - heap.ranges().durable < heap.durable_extent();
         } else {
             return true;
         }

@@ -108,7 +108,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     annex_mapped_ = saved_annex_.extent;
     annex_used_ = saved_annex_.used;
     map({0}, extent, read_only_ && files.overlay.empty() && !files.tail ? io::Protection::read : io::Protection::read_write);
-    mapped_ = extent;
+    set_mapped(extent);
     if (!files.overlay.empty()) {
         apply_overlay(files.overlay, files.stage.get());
     }
@@ -329,7 +329,7 @@ void HeapFile::extend(ByteCount extent_bytes) {
     }
     if (read_only_) {  // while a crashed user's log is replayed
         vm::map_anonymous(live_page({mapped_ / page_bytes}).data(), extent_bytes - mapped_);
-        mapped_ = extent_bytes;
+        set_mapped(extent_bytes);
         return;
     }
     // A transactional heap's dirty pages are a matter of its log.
@@ -350,7 +350,7 @@ void HeapFile::extend(ByteCount extent_bytes) {
     if (participant_) {
         participant_->extended(mapped_, extent_bytes);
     }
-    mapped_ = extent_bytes;
+    set_mapped(extent_bytes);
 }
 
 void HeapFile::allocate_blocks(HeapOffset offset, ByteCount length) {
@@ -517,7 +517,7 @@ void HeapFile::give_back() {
     vm::drop(reservation_.data(), mapped_);
     annex_ = {};
     saved_copies_.clear();
-    mapped_ = saved_extent_;
+    set_mapped(saved_extent_);
     annex_mapped_ = saved_annex_.extent;
     annex_used_ = saved_annex_.used;
     if (annex_used_ != 0 && table_.entry(annex_first_page) != 0) {

@@ -159,6 +159,10 @@ private:
 
     /// Maps [offset, offset + length) of span or annex from the file.
     void map(HeapOffset offset, ByteCount length, io::Protection protection);
+    void set_mapped(ByteCount bytes) noexcept {
+        mapped_ = bytes;
+        set_durable_extent(bytes);
+    }
     void allocate_blocks(HeapOffset offset, ByteCount length);
     void heal_first_page();
     void apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage);

@@ -131,6 +131,18 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_was_changed_back_is_not_dirty_after_a_save, H
     BOOST_TEST(find(recovered, "block")[9 * page_bytes] == 'c');
 }
 
+BOOST_AUTO_TEST_CASE(a_number_is_no_pointer_into_another_heap_where_that_heap_has_nothing) {
+    ScratchDirectory dir;
+    ArchiveHeap other(create_only, dir / "other.tyn");  // default capacity
+    const auto* const their = static_cast<const std::byte*>(other.allocate(100));
+    ArchiveHeap heap(create_only, dir / "a.tyn", small_heap());
+    auto* const word = static_cast<const std::byte**>(heap.allocate(8));
+    *word = their + (std::size_t{16} << 30U);
+    heap.snapshot();
+    *word = their;
+    BOOST_CHECK_EXCEPTION(heap.snapshot(), Error, [](const Error& error) { return error.code() == errc::foreign_pointer; });
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_sees_the_newest_save_and_writes_nothing, Heap, Kinds) {
     ScratchDirectory dir;
     {
@@ -160,7 +172,7 @@ BOOST_AUTO_TEST_CASE(new_files_are_readable_by_their_owner_only) {
     {
         SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
         for (const char* name : {"a.tyn", "a.tyn.data", "a.tyn.journal"}) {
-            struct stat status {};
+            struct stat status{};
             BOOST_TEST(::stat((dir / name).c_str(), &status) == 0);
             BOOST_TEST((status.st_mode & 0777U) == 0600U);
         }

@@ -68,7 +68,10 @@ UndoHistory make() {
         BOOST_REQUIRE(history.append({name, flags, life, serial, serial + 1, std::span(pieces).first(second.empty() ? 1 : 2)}));
     };
     append("first", 0, 1, bytes_set(), {});
-    append("gr\xC3\xB6\xC3\x9F" "er", 0, 3, bytes_set(), call_set());
+    append(
+        "gr\xC3\xB6\xC3\x9F"
+        "er",
+        0, 3, bytes_set(), call_set());
     append("", layout::step_implicit, 5, pages_set(), {});
     append("undone", 0, 7, bytes_set(), {});
     history.step_back(*history.to_undo());
@@ -82,7 +85,7 @@ std::vector<std::byte> bytes_of(UndoHistory& history) {
 }
 
 std::vector<std::byte> stored() {
-    std::ifstream file(std::string(TAIYEN_TESTS_DIR) + "/undo/golden/history-v1.bin", std::ios::binary);
+    std::ifstream file(TAIYEN_TESTS_DIR "/undo/golden/history-v1.bin", std::ios::binary);
     BOOST_REQUIRE(file.is_open());
     const std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
     const auto bytes = std::as_bytes(std::span(text));
@@ -107,7 +110,10 @@ BOOST_AUTO_TEST_CASE(a_history_of_version_1_is_read_undone_and_redone) {
     BOOST_REQUIRE(history.has_value());
     const std::vector<UndoStep> steps = history->steps();
     BOOST_REQUIRE(steps.size() == 4U);
-    const std::array<std::string, 4> names{"first", "gr\xC3\xB6\xC3\x9F" "er", "", "undone"};
+    const std::array<std::string, 4> names{"first",
+                                           "gr\xC3\xB6\xC3\x9F"
+                                           "er",
+                                           "", "undone"};
     for (std::size_t i = 0; i < 4; ++i) {
         BOOST_TEST(steps[i].id == i + 1);
         BOOST_TEST(steps[i].name == names[i]);
