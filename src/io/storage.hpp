@@ -63,10 +63,10 @@ public:
 
     /// Reads up to `bytes.size()` bytes through the page cache; fewer only at the end of the file. Returns how many.
     /// Throws: Error{io_error} with the offset.
-    virtual ByteCount read(std::span<std::byte> bytes, std::uint64_t offset) const = 0;
+    [[nodiscard]] virtual ByteCount read(std::span<std::byte> bytes, std::uint64_t offset) const = 0;
     /// The same from the device itself, past the page cache, where the file system can (else as `read`).
     /// Requires: direct_alignment of offset, length and memory.
-    virtual ByteCount read_direct(std::span<std::byte> bytes, std::uint64_t offset) const = 0;
+    [[nodiscard]] virtual ByteCount read_direct(std::span<std::byte> bytes, std::uint64_t offset) const = 0;
 
     /// Buffered write of all bytes. Throws: Error{no_space | io_error}. Durability: none before `sync`.
     virtual void write(std::span<const std::byte> bytes, std::uint64_t offset) = 0;

@@ -669,7 +669,9 @@ std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std
         count += page.checksum != 0 ? 1 : 0;
     }
     if (count != 0) {
-        stage.read_direct(images.first(count * page_bytes), at);
+        if (const ByteCount got = stage.read_direct(images.first(count * page_bytes), at); got != count * page_bytes) {
+            throw Error(errc::corrupt, stage.path(), at + got, "the staged pages of a save end early right after they were written: the disk is failing");
+        }
     }
     // From behind: each image moves to its place, over what has moved already or is zero.
     std::uint64_t from = count;
