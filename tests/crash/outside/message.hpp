@@ -1,0 +1,48 @@
+#pragma once
+/// What a worker tells through its standard output: whole messages, each written at once, so that threads and a kill never leave half of one.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "model.hpp"
+
+namespace outside {
+
+struct Message {
+    enum class Kind : std::uint32_t {
+        opening,       ///< the heap is about to be created or opened
+        opened,        ///< it is there
+        acknowledged,  ///< everything of the lane up to `step`, and of all lanes up to `order`, is durable
+        finished,      ///< the heap is closed
+    };
+    Kind kind = Kind::opening;
+    std::uint32_t lane = 0;
+    std::uint64_t step = 0;
+    std::uint64_t order = 0;
+};
+
+/// All that was told so far.
+struct Told {
+    bool opening = false;
+    bool opened = false;
+    bool finished = false;
+    std::array<std::uint64_t, lanes> step{};
+    std::uint64_t order = 0;
+    std::uint64_t acknowledgements = 0;
+
+    void hear(const Message& message) {
+        switch (message.kind) {
+            case Message::Kind::opening: opening = true; break;
+            case Message::Kind::opened: opened = true; break;
+            case Message::Kind::finished: finished = true; break;
+            case Message::Kind::acknowledged:
+                step[message.lane] = std::max(step[message.lane], message.step);
+                order = std::max(order, message.order);
+                ++acknowledgements;
+                break;
+        }
+    }
+};
+
+}  // namespace outside
