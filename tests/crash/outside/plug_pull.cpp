@@ -45,7 +45,8 @@ public:
         static const char* const modes[] = {"archive", "snapshot", "sync", "async"};
         const std::string mode = modes[random() % 4];
         std::vector<std::string> environment;
-        if (options_.control) environment = {"LD_PRELOAD=" + options_.without_syncs.string(), "TAIYEN_BUFFERED=1"};
+        // The control's heap exists for good: what is lost are saves and commits, not only a name.
+        if (options_.control && told_.opened) environment = {"LD_PRELOAD=" + options_.without_syncs.string(), "TAIYEN_BUFFERED=1"};
         Told now;
         Child child({options_.worker.string(), heap().string(), "--mode", mode, "--seed", std::to_string(options_.seed), "--life",
                      std::to_string(random() % 1'000'000), "--threads", random() % 2 == 0 ? "1" : "4"},
