@@ -10,6 +10,7 @@
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
+#include <taiyen/base/report.hpp>
 
 #include "base/planted.hpp"
 #include "change/changed_ranges.hpp"
@@ -80,13 +81,9 @@ private:
 };
 
 PageRecorder::PageRecorder(heap::HeapCore& core, ByteCount mapped, Audit audit, Outside outside)
-    : Recorder(core, outside),
-      twins_(core.ranges().durable_bytes / page_bytes),
-      words_(core.ranges().durable_bytes / page_bytes * sizeof(std::uint32_t)),
-      open_(core.ranges().durable_bytes / page_bytes),
-      capacity_(core.ranges().durable_bytes),
-      runs_max_(std::max<std::uint64_t>(vm::mappings_max() / 8, 16)),
-      audit_(audit) {
+    : Recorder(core, outside), twins_(core.ranges().durable_bytes / page_bytes),
+      words_(core.ranges().durable_bytes / page_bytes * sizeof(std::uint32_t)), open_(core.ranges().durable_bytes / page_bytes),
+      capacity_(core.ranges().durable_bytes), runs_max_(std::max<std::uint64_t>(vm::mappings_max() / 8, 16)), audit_(audit) {
     TAIYEN_CHECK(mapped % page_bytes == 0 && mapped <= capacity_);
     grow_to(mapped);
 }
@@ -139,7 +136,12 @@ void PageRecorder::stop() noexcept {
     runs_ = 0;
     if (core_.in_forked_child()) return;
     open_.for_each_run([this](Page first, Page end) { forget_twins({first, end}); });
-    if (mapped_ != 0) TAIYEN_CHECK(vm::try_protect(span(), mapped_, true));
+    if (mapped_ != 0 && !vm::try_protect(span(), mapped_, true)) {
+        // Most often the heap is on its way out, and nobody stores into it any more.
+        report({errc::out_of_address_space, span(),
+                "the system refuses to make the pages of a heap writable that is not captured any more (mprotect(2)); a store into it would fault: "
+                "close it"});
+    }
     twins_.give_back(0);
 }
 
@@ -236,7 +238,8 @@ PageRecorder::Range PageRecorder::within_budget(Range range) const noexcept {
     if (runs < runs_max_ || runs_ == 0) return wide;
     // No further run: on to the next open page, above or else below.
     if (const auto after = open_.next(range.first)) return {wide.first, std::max(wide.end, *after)};
-    for (std::uint64_t step = width; wide.first > 0 && open_.next(wide.first).value_or(range.first) >= range.first; step *= 2) wide.first -= std::min<Page>(wide.first, step);
+    for (std::uint64_t step = width; wide.first > 0 && open_.next(wide.first).value_or(range.first) >= range.first; step *= 2)
+        wide.first -= std::min<Page>(wide.first, step);
     return wide;
 }
 
@@ -273,15 +276,24 @@ bool PageRecorder::on_fault(void* address) noexcept {
         report_stray(address);
         return false;
     }
-    const Guard guard(*this);
-    const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(address) - span());
-    if (!active_ || offset >= mapped_) return false;
-    const Page page = offset / page_bytes;
-    ++counters_.faults;
-    mark_used(page);
-    // Open already: another thread was quicker.
-    if (open_.contains(page)) return vm::try_protect(page_at(page), page_bytes, true) || open({page, page + 1});
-    return open(window_for(page));
+    bool opened = false;
+    {
+        const Guard guard(*this);
+        const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(address) - span());
+        if (!active_ || offset >= mapped_) return false;
+        const Page page = offset / page_bytes;
+        ++counters_.faults;
+        mark_used(page);
+        // Open already: another thread was quicker.
+        opened = (open_.contains(page) && vm::try_protect(page_at(page), page_bytes, true)) ||
+                 open(open_.contains(page) ? Range{page, page + 1} : window_for(page));
+    }
+    if (!opened) {
+        report({errc::out_of_address_space, address,
+                "a store into the heap can't go on: the system refuses to make its page writable, even together with the whole heap (mprotect(2)); "
+                "the process ends here"});
+    }
+    return opened;
 }
 
 void PageRecorder::about_to_write(HeapOffset offset, ByteCount length) {
@@ -302,7 +314,8 @@ void PageRecorder::about_to_write(HeapOffset offset, ByteCount length) {
 
 void PageRecorder::touch(HeapOffset where, ByteCount length) {
     if (where.value > mapped_ || length > mapped_ - where.value) {
-        throw Error(errc::invalid_argument, core_.path(), where.value, "touch() of a range that lies outside the heap; pass an address and a length inside one block");
+        throw Error(errc::invalid_argument, core_.path(), where.value,
+                    "touch() of a range that lies outside the heap; pass an address and a length inside one block");
     }
     if (length == 0 || !active_ || core_.in_forked_child()) return;
     const Guard guard(*this);
@@ -427,7 +440,8 @@ void PageRecorder::close_range(Range range) noexcept {
     // Between its ends nothing is to stay open: one call, which doesn't touch what is read-only already.
     if (!vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, false)) {
         // They stay open, so their twins must be right; pages that a cut wanted to close have old ones.
-        for (auto page = open_.next(range.first); page && *page < range.end; page = open_.next(*page + 1)) std::memcpy(twin_at(*page), page_at(*page), page_bytes);
+        for (auto page = open_.next(range.first); page && *page < range.end; page = open_.next(*page + 1))
+            std::memcpy(twin_at(*page), page_at(*page), page_bytes);
         return;
     }
     for (auto first = open_.next(range.first); first && *first < range.end; first = open_.next(*first)) {

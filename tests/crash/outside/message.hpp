@@ -11,6 +11,7 @@ namespace outside {
 
 struct Message {
     enum class Kind : std::uint32_t {
+        waiting,       ///< for a byte on standard input
         opening,       ///< the heap is about to be created or opened
         opened,        ///< it is there
         acknowledged,  ///< everything of the lane up to `step`, and of all lanes up to `order`, is durable
@@ -24,6 +25,7 @@ struct Message {
 
 /// All that was told so far.
 struct Told {
+    bool waiting = false;
     bool opening = false;
     bool opened = false;
     bool finished = false;
@@ -33,6 +35,7 @@ struct Told {
 
     void hear(const Message& message) {
         switch (message.kind) {
+            case Message::Kind::waiting: waiting = true; break;
             case Message::Kind::opening: opening = true; break;
             case Message::Kind::opened: opened = true; break;
             case Message::Kind::finished: finished = true; break;

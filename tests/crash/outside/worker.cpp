@@ -272,6 +272,7 @@ int main(int count, char** words) {
     signal(SIGPIPE, SIG_IGN);
     settings.options.durability = settings.mode == outside::Mode::async ? taiyen::Durability::async : taiyen::Durability::sync;
     if (settings.wait) {
+        outside::tell({outside::Message::Kind::waiting});
         char byte = 0;
         if (read(STDIN_FILENO, &byte, 1) != 1) return 2;
     }
