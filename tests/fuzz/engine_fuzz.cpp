@@ -15,11 +15,13 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
+#include "fuzz/input.hpp"
 #include "heap/engine.hpp"
 
 namespace {
 
 using namespace taiyen;
+using taiyen::fuzz::Input;
 using namespace taiyen::heap;
 
 constexpr ByteCount span_bytes = 4_MiB;
@@ -36,22 +38,6 @@ std::byte* span_memory() {
     }();
     return span;
 }
-
-class Input {
-public:
-    Input(const std::uint8_t* data, std::size_t size) : at_(data), end_(data + size) {}
-    std::uint64_t number(unsigned bytes) {
-        std::uint64_t value = 0;
-        for (unsigned i = 0; i < bytes && at_ != end_; ++i)
-            value |= std::uint64_t{*at_++} << (8 * i);
-        return value;
-    }
-    bool empty() const { return at_ == end_; }
-
-private:
-    const std::uint8_t* at_;
-    const std::uint8_t* end_;
-};
 
 class Host : public SpanHost {
 public:

@@ -22,24 +22,18 @@
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 
+#include "fuzz/forged_files.hpp"
 #include "heap/engine_layout.hpp"
 #include "io/faulty_storage.hpp"
-#include "io/simulated_node.hpp"
-#include "log/memory_file.hpp"
-#include "log/ring_forgery.hpp"
 #include "store/heap_access.hpp"
-#include "store/heap_forgery.hpp"
 
 namespace {
 
 using namespace taiyen;
-using namespace taiyen::store;
-
-using Bytes = std::vector<std::byte>;
+using namespace taiyen::fuzz;
 
 const std::filesystem::path heap_path = "/disk/a.tyn";
-const std::array<std::filesystem::path, 3> paths{heap_path, "/disk/a.tyn.data", "/disk/a.tyn.journal"};
-enum Which : std::size_t { backing, data, journal };
+const Paths paths{heap_path, "/disk/a.tyn.data", "/disk/a.tyn.journal"};
 
 constexpr std::uintptr_t address = 0x2a00'0000'0000;
 const Tuning small_journal = [] {
@@ -53,36 +47,6 @@ PersistentOptions options() {
     small.capacity = 256_KiB;
     small.address = address;
     return small;
-}
-
-/// The files of a heap, and what its journal held.
-struct FileSet {
-    std::array<std::optional<Bytes>, 3> files;
-    log::RingIdentity ring;
-    log::RingStart start;
-    std::vector<log::Record> records;
-    ByteCount extent = 0;
-};
-
-FileSet taken_from(const io::SimulatedStorage& disk) {
-    FileSet set;
-    for (std::size_t i = 0; i < 3; ++i)
-        if (const auto node = disk.node(paths[i]))
-            set.files[i].emplace(node->data(), node->data() + node->size_bytes());
-    log::test::MemoryFile file;
-    file.bytes = *set.files[backing];
-    const Header header = *read_slots(file).newest();
-    set.extent = header.extent;
-    set.ring = header.ring_identity();
-    set.start = header.ring_start;
-    if (set.files[journal]) {
-        file.bytes = *set.files[journal];
-        log::Ring::scan(file, set.ring, set.start, [&](const log::Record& record) {
-            set.records.push_back(record);
-            return true;
-        });
-    }
-    return set;
 }
 
 void fill(HeapFile& heap, const std::string& name, ByteCount bytes, int value) {
@@ -121,7 +85,7 @@ FileSet make_set(HeapKind kind, Left left, bool annex = false) {
     heap->save();
     if (left == Left::closed) {
         heap->close();
-        return taken_from(disk);
+        return taken_from(disk, paths);
     }
     heap->checkpoint();
     if (left == Left::after_small_saves) {
@@ -135,7 +99,7 @@ FileSet make_set(HeapKind kind, Left left, bool annex = false) {
                 break;
             }
         }
-        FileSet set = taken_from(disk);
+        FileSet set = taken_from(disk, paths);
         TAIYEN_CHECK(!set.records.empty());
         return set;
     }
@@ -148,7 +112,7 @@ FileSet make_set(HeapKind kind, Left left, bool annex = false) {
         TAIYEN_CHECK(false);
     } catch (const Error&) {
     }
-    return taken_from(disk);
+    return taken_from(disk, paths);
 }
 
 const std::vector<FileSet>& sets() {
@@ -165,263 +129,6 @@ constexpr std::size_t plain_sets = 7;
 
 /// Inputs from before there was an annex mean what they meant.
 std::size_t set_for(std::uint64_t choice) { return choice < 224 ? choice % plain_sets : plain_sets + choice % (sets().size() - plain_sets); }
-
-class Input {
-public:
-    Input(const std::uint8_t* data, std::size_t size) : at_(data), end_(data + size) {}
-    std::uint64_t number(unsigned bytes) {
-        std::uint64_t value = 0;
-        for (unsigned i = 0; i < bytes && at_ != end_; ++i)
-            value |= std::uint64_t{*at_++} << (8 * i);
-        return value;
-    }
-    bool empty() const { return at_ == end_; }
-
-private:
-    const std::uint8_t* at_;
-    const std::uint8_t* end_;
-};
-
-/// Which checksums are made right again after the edits.
-enum Fix : std::uint64_t { headers = 1, entries = 2, tables = 4, root = 8, ring_identity = 16, ring_records = 32, save_checksums = 64 };
-
-/// Where a field of a header lies.
-struct Field {
-    std::size_t offset;
-    unsigned bytes;
-};
-constexpr Field header_fields[] = {
-    {offsetof(HeaderBlock, magic), 8},         {offsetof(HeaderBlock, version), 4},         {offsetof(HeaderBlock, byte_order), 4},
-    {offsetof(HeaderBlock, page_size), 4},     {offsetof(HeaderBlock, reserved0), 4},       {offsetof(HeaderBlock, compatible_features), 8},
-    {offsetof(HeaderBlock, incompatible_features), 8},
-    {offsetof(HeaderBlock, heap_uuid), 8},     {offsetof(HeaderBlock, file_uuid), 8},       {offsetof(HeaderBlock, data_uuid), 8},
-    {offsetof(HeaderBlock, ring_uuid), 8},     {offsetof(HeaderBlock, role), 4},            {offsetof(HeaderBlock, state), 4},
-    {offsetof(HeaderBlock, sequence), 8},      {offsetof(HeaderBlock, flags), 8},           {offsetof(HeaderBlock, base), 8},
-    {offsetof(HeaderBlock, capacity), 8},      {offsetof(HeaderBlock, extent), 8},          {offsetof(HeaderBlock, generation), 8},
-    {offsetof(HeaderBlock, filling_generation), 8}, {offsetof(HeaderBlock, serial), 8},     {offsetof(HeaderBlock, ring_kind), 4},
-    {offsetof(HeaderBlock, reserved1), 4},     {offsetof(HeaderBlock, ring_capacity), 8},   {offsetof(HeaderBlock, ring_epoch), 8},
-    {offsetof(HeaderBlock, ring_position), 8}, {offsetof(HeaderBlock, ring_sequence), 8},   {offsetof(HeaderBlock, ring_chain_seed), 8},
-    {offsetof(HeaderBlock, table_root), 8},    {offsetof(HeaderBlock, annex_extent), 8},    {offsetof(HeaderBlock, annex_used), 8},
-    {offsetof(HeaderBlock, checksum), 8},
-};
-
-class Forger {
-public:
-    Forger(FileSet& set, Input& input) : set_(set), input_(input) {}
-
-    void run() {
-        fixes_ = input_.number(1);
-        edits_ = input_.number(1) % 12;
-        for (std::uint64_t i = 0; i < edits_; ++i)
-            edit();
-        if ((fixes_ & save_checksums) != 0)
-            for (log::Record& record : set_.records)
-                fix_save(record);
-        if ((fixes_ & ring_records) != 0)
-            write_ring_anew();
-        if ((fixes_ & ring_identity) != 0)
-            fix_ring_identity();
-        for (const Which which : {backing, data})
-            if (set_.files[which])
-                fix_file(*set_.files[which]);
-    }
-    bool untouched() const { return edits_ == 0 && fixes_ == 0; }
-
-private:
-    void edit() {
-        const std::uint64_t where = input_.number(1);
-        std::optional<Bytes>& file = set_.files[where / 8 % 4 == 3 && set_.files[data] ? data : backing];
-        Bytes& pages = file ? *file : empty_;
-        switch (where % 8) {
-        case 0: edit_header(pages, where / 32); break;
-        case 1: change(pages, FileLayout().file_offset({input_.number(2) * 8 % (2 * page_bytes)}), 8); break;
-        case 2: change(pages, FileLayout().file_offset({input_.number(3) % 256_KiB}), 8); break;
-        case 3: change(pages, chunks_offset + input_.number(1) * 8, 8); break;
-        case 4: edit_ring(where / 8); break;
-        case 5: case 6: edit_record(where / 8); break;
-        default: edit_file(where / 8); break;
-        }
-    }
-
-    /// Both slots as a rule: a single bad one is repaired from the other.
-    void edit_header(Bytes& file, std::uint64_t slots) {
-        const std::uint64_t choice = input_.number(1);
-        const Field field = choice < 248   ? header_fields[choice % std::size(header_fields)]
-                            : choice < 250 ? Field{offsetof(HeaderBlock, annex_places), 8}
-                                           : Field{offsetof(HeaderBlock, log_uuid) + input_.number(1) % 21 * 8, 8};  // log and stage
-        if (file.size() < chunks_offset)
-            return;
-        if (slots != 1)
-            change(file, field.offset, field.bytes);
-        if (slots == 2)
-            std::memcpy(file.data() + header_slot_bytes + field.offset, file.data() + field.offset, field.bytes);
-        else if (slots != 0)
-            change(file, header_slot_bytes + field.offset, field.bytes);
-    }
-
-    void edit_ring(std::uint64_t what) {
-        if (!set_.files[journal])
-            return;
-        constexpr std::size_t identity_fields[] = {0, 8, 12, 16, 24, 32, 48, 64, 72};
-        const bool identity = what % 2 == 0;
-        change(*set_.files[journal], identity ? identity_fields[input_.number(1) % std::size(identity_fields)] + what / 2 % 2 * 4096 : input_.number(3), 8);
-    }
-
-    void edit_record(std::uint64_t what) {
-        if (set_.records.empty())
-            return;
-        log::Record& record = set_.records[input_.number(1) % set_.records.size()];
-        switch (what % 8) {
-        case 0: record.kind = static_cast<std::uint32_t>(changed(record.kind)); break;
-        case 1: record.number = changed(record.number); break;
-        case 2: record.payload.resize(changed(record.payload.size()) % 33_KiB); break;
-        case 3: set_.records.push_back(record); break;
-        case 4: set_.records.erase(set_.records.begin()); break;
-        case 5: change(record.payload, input_.number(2), 8); break;
-        default: change(record.payload, input_.number(1) * 8, 8); break;
-        }
-    }
-
-    void edit_file(std::uint64_t what) {
-        const std::size_t which = what % 3;
-        std::optional<Bytes>& file = set_.files[which];
-        switch (what / 3 % 4) {
-        case 0: file.reset(); break;
-        case 1:
-            if (file)
-                file->resize(changed(file->size()) % 512_KiB);
-            break;
-        case 2: file = set_.files[input_.number(1) % 3]; break;
-        default:
-            if (file) {
-                const std::uint64_t from = input_.number(3);
-                for (std::uint64_t i = from; i < std::min<std::uint64_t>(from + 512, file->size()); ++i)
-                    (*file)[i] = std::byte{0};
-            }
-        }
-    }
-
-    std::uint64_t changed(std::uint64_t value) {
-        constexpr std::uint64_t telling[] = {0, 1, 2, 3, 4096, 4095, 8192, 256_KiB, 1_MiB, 1ULL << 31U, 1ULL << 32U, 1ULL << 40U, 1ULL << 43U, 1ULL << 46U, 1ULL << 47U, 1ULL << 63U, ~0ULL, ~0ULL << 12U};
-        const std::uint64_t how = input_.number(1);
-        switch (how % 4) {
-        case 0: return value ^ 1ULL << (how / 4 % 64);
-        case 1: return telling[how / 4 % std::size(telling)];
-        case 2: return value + (how / 4 % 2 == 0 ? 1 : ~0ULL) * (how / 8 % 2 == 0 ? 1 : page_bytes) * (1 + how / 16);
-        default: return input_.number(8);
-        }
-    }
-    void change(Bytes& bytes, std::uint64_t offset, unsigned count) {
-        if (offset >= bytes.size())
-            return;
-        const std::size_t length = std::min<std::size_t>(count, bytes.size() - offset);
-        std::uint64_t value = 0;
-        std::memcpy(&value, bytes.data() + offset, length);
-        value = changed(value);
-        std::memcpy(bytes.data() + offset, &value, length);
-    }
-
-    Uuid heap_uuid(const Bytes& file) const {
-        Uuid uuid;
-        std::memcpy(uuid.bytes.data(), file.data() + offsetof(HeaderBlock, heap_uuid), 16);
-        return uuid;
-    }
-
-    void fix_file(Bytes& file) {
-        if (file.size() < chunks_offset + page_bytes)
-            return;
-        const Uuid heap = heap_uuid(file);
-        if ((fixes_ & entries) != 0)
-            test::forge_entries(file, 0, heap);
-        std::uint64_t sum = 0;
-        if ((fixes_ & tables) != 0)
-            sum = test::forge_table_page(file, 0, heap);
-        for (const std::uint64_t slot : {0U, 1U}) {
-            if ((fixes_ & root) != 0 && sum != 0) {
-                const std::uint64_t table_root = mix(0, sum);
-                std::memcpy(file.data() + slot * header_slot_bytes + offsetof(HeaderBlock, table_root), &table_root, sizeof table_root);
-            }
-            if ((fixes_ & headers) != 0)
-                test::forge_header(file, slot);
-        }
-    }
-
-    /// Checksums of the pages in a save.
-    void fix_save(log::Record& record) {
-        SaveHead head;
-        if (record.payload.size() < sizeof head)
-            return;
-        std::memcpy(&head, record.payload.data(), sizeof head);
-        std::byte* const at = record.payload.data() + sizeof head;
-        const std::byte* const end = record.payload.data() + record.payload.size();
-        std::uint64_t image_at = sizeof head + head.page_count * sizeof(SavedPage);
-        const auto room = static_cast<std::uint64_t>(end - at);
-        if (head.page_count > 64 || head.page_count * sizeof(SavedPage) > room)
-            return;
-        const std::byte* const begin = record.payload.data();
-        std::vector<SavedPage> pages(head.page_count);
-        std::memcpy(pages.data(), at, pages.size() * sizeof(SavedPage));
-        for (SavedPage& page : pages) {
-            if (page.checksum == 0)
-                continue;
-            if (image_at + page_bytes > static_cast<std::uint64_t>(end - begin))
-                break;
-            page.checksum = page_checksum({begin + image_at, page_bytes}, {page.page}, set_.ring.heap);
-            image_at += page_bytes;
-        }
-        std::memcpy(at, pages.data(), pages.size() * sizeof(SavedPage));
-    }
-
-    /// The journal as if the changed records had been written one after the other.
-    void write_ring_anew() {
-        if (!set_.files[journal] || set_.ring.capacity_bytes == 0 || set_.files[journal]->size() < log::Ring::header_bytes + set_.ring.capacity_bytes)
-            return;
-        const auto file = std::make_shared<log::test::MemoryFile>();
-        file->bytes = std::move(*set_.files[journal]);
-        log::Ring ring(file, set_.ring, set_.start, set_.start.position);
-        for (const log::Record& record : set_.records) {
-            const std::span<const std::byte> piece(record.payload);
-            if (!ring.fits(piece.size()))
-                break;
-            ring.append(record.kind, record.number, {&piece, 1});
-        }
-        set_.files[journal] = std::move(file->bytes);
-    }
-
-    void fix_ring_identity() {
-        for (unsigned index = 0; set_.files[journal] && index < log::layout::identity_slots; ++index) {
-            Bytes& bytes = *set_.files[journal];
-            log::layout::IdentitySlot slot;
-            if (bytes.size() < log::Ring::header_bytes)
-                return;
-            std::byte* const at = bytes.data() + index * sizeof slot;
-            std::memcpy(static_cast<void*>(&slot), at, sizeof slot);
-            log::test::forge_identity({at, sizeof slot}, index, slot);
-        }
-    }
-
-    FileSet& set_;
-    Input& input_;
-    std::uint64_t fixes_ = 0;
-    std::uint64_t edits_ = 0;
-    Bytes empty_;
-};
-
-using Files = std::map<std::filesystem::path, Bytes>;
-
-Files bytes_of(const io::SimulatedStorage& disk) {
-    Files all;
-    for (const auto& [path, node] : disk.files())
-        all[path].assign(node->data(), node->data() + node->size_bytes());
-    return all;
-}
-
-void put(io::SimulatedStorage& disk, const std::filesystem::path& path, const Bytes& bytes) {
-    const auto node = disk.make_node();
-    node->write(bytes, 0);
-    node->resize(bytes.size());
-    disk.put(path, node);
-}
 
 /// What a reader sees in these files: the generation and every byte; nullopt: it is refused.
 std::optional<std::pair<std::uint64_t, Bytes>> seen_in(const Files& files) {

@@ -13,6 +13,7 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
+#include "fuzz/input.hpp"
 #include "log/memory_file.hpp"
 #include "log/ring.hpp"
 #include "log/ring_forgery.hpp"
@@ -20,27 +21,9 @@
 namespace {
 
 using namespace taiyen;
+using taiyen::fuzz::Input;
 using namespace taiyen::log;
 using namespace taiyen::log::test;
-
-/// Numbers out of the input; zeros behind its end.
-class Input {
-public:
-    Input(const std::uint8_t* data, std::size_t size) : at_(data), end_(data + size) {}
-    std::uint64_t number(unsigned bytes) {
-        std::uint64_t value = 0;
-        for (unsigned i = 0; i < bytes && at_ != end_; ++i) {
-            value |= std::uint64_t{*at_++} << (8 * i);
-        }
-        return value;
-    }
-    bool empty() const { return at_ == end_; }
-    std::span<const std::byte> rest() const { return {reinterpret_cast<const std::byte*>(at_), static_cast<std::size_t>(end_ - at_)}; }
-
-private:
-    const std::uint8_t* at_;
-    const std::uint8_t* end_;
-};
 
 RingIdentity identity_of_recipe() {
     RingIdentity identity;
