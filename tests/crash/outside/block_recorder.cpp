@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <random>
@@ -213,11 +214,35 @@ std::string look_at(const Recording& recording, const Descriptor& image, const T
     return wrong;
 }
 
+/// Keeps the disk as the power cut left it, and what was recorded up to then. Returns where.
+std::string kept(const Recording& recording, std::size_t cut, const Descriptor& image, const Options& options) {
+    const std::filesystem::path stem = options.folder / ("taiyen-outside-" + std::string(recording.kind->name));
+    const Descriptor file(open((stem.string() + ".img").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (file.get() < 0 || ftruncate(file.get(), static_cast<off_t>(recording.kind->image_bytes)) != 0) return {};
+    copy_sparse(image.get(), file.get());
+    std::ofstream list(stem.string() + ".txt");
+    auto stamp = recording.stamps.begin();
+    for (std::size_t i = 0; i <= std::min(cut + 20, recording.operations.size()); ++i) {
+        for (; stamp != recording.stamps.end() && stamp->position == i; ++stamp) {
+            list << "  told: opened " << stamp->told.opened << ", " << stamp->told.order << " steps\n";
+        }
+        if (i == cut) list << "  power fails\n";
+        if (i == recording.operations.size()) break;
+        const DiskOperation& operation = recording.operations[i];
+        list << i
+             << (operation.is_flush() ? " flush" : " write " + std::to_string(operation.bytes.size()) + " at " + std::to_string(operation.offset))
+             << '\n';
+    }
+    return "; the disk as power left it: " + stem.string() + ".img, and the operations: " + stem.string() + ".txt";
+}
+
 std::string replay(const Recording& recording, const Options& options, const std::filesystem::path& folder, std::mt19937_64& random, Tally& tally,
                    const Clock& clock) {
     const std::uint64_t wanted = std::strtoull(options.more.at("--images").c_str(), nullptr, 10);
     std::vector<std::size_t> cuts(wanted);
-    for (std::size_t& cut : cuts) cut = random() % (recording.operations.size() + 1);
+    // Every fourth while the heap is created, or soon after.
+    const std::size_t first = std::min<std::size_t>(recording.operations.size(), 150);
+    for (std::size_t& cut : cuts) cut = random() % ((random() % 4 == 0 ? first : recording.operations.size()) + 1);
     std::ranges::sort(cuts);
     Images images(recording, recording.kind->image_bytes);
     Auditor auditor(Shape{options.seed});
@@ -227,20 +252,12 @@ std::string replay(const Recording& recording, const Options& options, const std
         const Descriptor image = images.at(cut, selection, random);
         ++tally.images;
         ++tally.by_file_system[std::string(recording.kind->name)];
+        const Descriptor untouched = copy_of(image, recording.kind->image_bytes);
         if (const std::string wrong = look_at(recording, image, recording.told_at(cut), auditor, folder, tally); !wrong.empty()) {
-            const std::filesystem::path kept = options.folder / ("taiyen-outside-" + std::string(recording.kind->name) + ".img");
-            std::string where;
-            if (!options.control) {
-                const Descriptor file(open(kept.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-                if (file.get() >= 0 && ftruncate(file.get(), static_cast<off_t>(recording.kind->image_bytes)) == 0) {
-                    // As the power cut left it: what was looked at has been recovered since.
-                    copy_sparse(image.get(), file.get());
-                    where = "; the disk, after the look at it: " + kept.string();
-                }
-            }
             return std::string(recording.kind->name) + ", lives " + recording.modes + ", in life " +
                    std::to_string(std::ranges::upper_bound(recording.lives, cut) - recording.lives.begin()) + ", cut " + std::to_string(cut) +
-                   " of " + std::to_string(recording.operations.size()) + ", selection " + names[static_cast<int>(selection)] + ": " + wrong + where;
+                   " of " + std::to_string(recording.operations.size()) + ", selection " + names[static_cast<int>(selection)] + ": " + wrong +
+                   (options.control ? "" : kept(recording, cut, untouched, options));
         }
     }
     return {};

@@ -248,7 +248,8 @@ private:
         lay_out(scenario);
         if (!scenario.fresh) told = found_.at(scenario.mode);
         Child child(worker(scenario), {}, (folder_ / "worker.txt").string());
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        // Minutes, since a busy machine may leave a worker that is traced waiting for long.
+        const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
         // Past the loader, whose failures are not ours.
         child.listen(end, told, [&] { return told.waiting; });
         std::vector<std::string> words{"strace", "-f", "-q", "-o", trace_file().string(), "-p", std::to_string(child.process())};
@@ -265,7 +266,7 @@ private:
         }
         child.release();
         child.listen(end, told);
-        const End how = child.wait(std::chrono::seconds(5));
+        const End how = child.wait(std::chrono::seconds(20));
         child.drain(told);
         strace.wait(std::chrono::seconds(10));
         return how;
