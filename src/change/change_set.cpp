@@ -18,9 +18,9 @@ std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t at) {
     return word;
 }
 
-EntryHead head_at(std::span<const std::byte> bytes, std::size_t at) { return {word_at(bytes, at), word_at(bytes, at + 8)}; }
+EntryHead read_head(std::span<const std::byte> bytes, std::size_t at) { return {word_at(bytes, at), word_at(bytes, at + 8)}; }
 
-EntryKind kind_of(const EntryHead& head) { return static_cast<EntryKind>(head.where_and_kind >> kind_shift & 0xffU); }
+EntryKind kind_in(const EntryHead& head) { return static_cast<EntryKind>(head.where_and_kind >> kind_shift & 0xffU); }
 
 bool is_zero(std::span<const std::byte> bytes) {
     // Short ranges rarely are, and gain nothing.
@@ -30,10 +30,10 @@ bool is_zero(std::span<const std::byte> bytes) {
 /// Bytes of the payload before padding; nothing: the head can't be right. `room` bounds what the head may claim.
 std::optional<std::uint64_t> payload_bytes(const EntryHead& head, std::span<const std::byte> payload) {
     const std::uint64_t room = payload.size();
-    if (head.length > room && kind_of(head) != EntryKind::zeroed_run && (head.where_and_kind & (before_zero | after_zero)) == 0) return std::nullopt;
+    if (head.length > room && kind_in(head) != EntryKind::zeroed_run && (head.where_and_kind & (before_zero | after_zero)) == 0) return std::nullopt;
     const std::uint64_t before = (head.where_and_kind & before_zero) != 0 ? 0 : head.length;
     const std::uint64_t after = (head.where_and_kind & after_zero) != 0 ? 0 : head.length;
-    switch (kind_of(head)) {
+    switch (kind_in(head)) {
         case EntryKind::bytes: return before + after;
         case EntryKind::zeroed_run: return 0;
         case EntryKind::pages_moved: return 8 + before;
@@ -55,14 +55,14 @@ std::optional<ChangeSetView> ChangeSetView::checked(std::span<const std::byte> b
     for (std::size_t at = 0; at < bytes.size();) {
         const std::size_t room = bytes.size() - at;
         if (room < sizeof(EntryHead) + trailer_bytes) return std::nullopt;
-        const EntryHead head = head_at(bytes, at);
+        const EntryHead head = read_head(bytes, at);
         if ((head.where_and_kind >> 58U) != 0 || head.length > (std::uint64_t{1} << 47U)) return std::nullopt;
         const auto payload = bytes.subspan(at + sizeof(EntryHead), room - sizeof(EntryHead) - trailer_bytes);
         const auto wanted = payload_bytes(head, payload);
         if (!wanted || round_up(*wanted, 8) > payload.size()) return std::nullopt;
         const std::uint64_t size = sizeof(EntryHead) + round_up(*wanted, 8) + trailer_bytes;
         if (word_at(bytes, at + size - trailer_bytes) != size) return std::nullopt;
-        const EntryKind kind = kind_of(head);
+        const EntryKind kind = kind_in(head);
         const std::uint64_t where = head.where_and_kind & where_mask;
         if (kind != EntryKind::procedure && (head.length == 0 || !inside(where, head.length))) return std::nullopt;
         if (kind == EntryKind::pages_moved && !inside(word_at(payload, 0), head.length)) return std::nullopt;
@@ -73,29 +73,23 @@ std::optional<ChangeSetView> ChangeSetView::checked(std::span<const std::byte> b
 
 std::size_t ChangeSetView::size_before(std::size_t end) const { return word_at(bytes_, end - trailer_bytes); }
 
-std::size_t ChangeSetView::size_at(std::size_t at) const {
-    const auto payload = bytes_.subspan(at + sizeof(EntryHead));
-    return sizeof(EntryHead) + round_up(*payload_bytes(head_at(bytes_, at), payload), 8) + trailer_bytes;  // NOLINT(bugprone-unchecked-optional-access): a set is proven first
+std::size_t ChangeSetView::other_payload_bytes(std::size_t at) const {
+    return *payload_bytes(read_head(bytes_, at), bytes_.subspan(at + sizeof(EntryHead)));  // NOLINT(bugprone-unchecked-optional-access): a set is proven first
 }
 
-Entry ChangeSetView::entry_at(std::size_t at) const {
-    const EntryHead head = head_at(bytes_, at);
+Entry ChangeSetView::other_entry_at(std::size_t at) const {
+    const EntryHead head = read_head(bytes_, at);
     const auto payload = bytes_.subspan(at + sizeof(EntryHead));
     Entry entry;
     entry.kind = kind_of(head);
     entry.where = {head.where_and_kind & where_mask};
     entry.length = head.length;
-    const std::size_t before = (head.where_and_kind & before_zero) != 0 ? 0 : head.length;
-    const std::size_t after = (head.where_and_kind & after_zero) != 0 ? 0 : head.length;
     switch (entry.kind) {
         case EntryKind::bytes:
-            entry.before = payload.first(before);
-            entry.after = payload.subspan(before, after);
-            break;
         case EntryKind::zeroed_run: break;
         case EntryKind::pages_moved:
             entry.source = {word_at(payload, 0)};
-            entry.before = payload.subspan(8, before);
+            entry.before = payload.subspan(8, before_bytes(head));
             break;
         case EntryKind::procedure: {
             const std::size_t name = word_at(payload, offsetof(ProcedureHead, name_length));

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include <taiyen/base/units.hpp>
 
 #include "change/byte_buffer.hpp"
+#include "change/change_set_layout.hpp"
 
 namespace taiyen::change {
 
@@ -53,7 +55,11 @@ public:
     template <class F>
     void for_each(Direction direction, F&& visit) const {
         if (direction == Direction::forward) {
-            for (std::size_t at = 0; at < bytes_.size(); at += size_at(at)) visit(entry_at(at));
+            for (std::size_t at = 0; at < bytes_.size();) {
+                const std::size_t here = at;
+                at = behind(here);
+                visit(entry_at(here));
+            }
         } else {
             for (std::size_t end = bytes_.size(); end > 0;) {
                 end -= size_before(end);
@@ -65,8 +71,36 @@ public:
 private:
     friend class ChangeSet;
     explicit ChangeSetView(std::span<const std::byte> bytes) : bytes_(bytes) {}
-    Entry entry_at(std::size_t at) const;
-    std::size_t size_at(std::size_t at) const;
+    layout::EntryHead head_at(std::size_t at) const {
+        layout::EntryHead head;
+        std::memcpy(&head, bytes_.data() + at, sizeof head);
+        return head;
+    }
+    static EntryKind kind_of(const layout::EntryHead& head) { return static_cast<EntryKind>(head.where_and_kind >> layout::kind_shift & 0xffU); }
+    static std::size_t before_bytes(const layout::EntryHead& head) { return (head.where_and_kind & layout::before_zero) != 0 ? 0 : head.length; }
+    static std::size_t after_bytes(const layout::EntryHead& head) { return (head.where_and_kind & layout::after_zero) != 0 ? 0 : head.length; }
+
+    // Nearly all entries are ranges of bytes, and every commit walks them: that much is inline.
+    Entry entry_at(std::size_t at) const {
+        const layout::EntryHead head = head_at(at);
+        if (kind_of(head) != EntryKind::bytes) return other_entry_at(at);
+        const std::byte* const payload = bytes_.data() + at + sizeof head;
+        Entry entry;
+        entry.kind = EntryKind::bytes;
+        entry.where = {head.where_and_kind & layout::where_mask};
+        entry.length = head.length;
+        entry.before = {payload, before_bytes(head)};
+        entry.after = {payload + before_bytes(head), after_bytes(head)};
+        return entry;
+    }
+    /// Where the next one begins.
+    std::size_t behind(std::size_t at) const {
+        const layout::EntryHead head = head_at(at);
+        const std::size_t payload = kind_of(head) == EntryKind::bytes ? before_bytes(head) + after_bytes(head) : other_payload_bytes(at);
+        return at + sizeof head + round_up(payload, 8) + layout::trailer_bytes;
+    }
+    Entry other_entry_at(std::size_t at) const;
+    std::size_t other_payload_bytes(std::size_t at) const;
     std::size_t size_before(std::size_t end) const;
 
     std::span<const std::byte> bytes_;

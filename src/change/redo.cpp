@@ -4,6 +4,10 @@
 #include <bit>
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "change/change_set_layout.hpp"
 #include "change/redo_layout.hpp"
 
@@ -21,6 +25,26 @@ std::uint64_t word_at(const std::byte* at) {
 /// Not 0 if one of the eight bytes is zero; the lowest bit set lies in the first of them. (Bits behind that one may be wrong.)
 constexpr std::uint64_t zero_byte_marks(std::uint64_t word) { return (word - 0x0101'0101'0101'0101U) & ~word & 0x8080'8080'8080'8080U; }
 constexpr std::size_t first_byte(std::uint64_t marks) { return static_cast<unsigned>(std::countr_zero(marks)) / 8; }
+
+/// The first byte from `at` on that is zero, or equal to that of `before` (null: nothing is); the last few may be passed over unseen: then an index among them.
+std::size_t next_of_interest(const std::byte* before, std::span<const std::byte> after, std::size_t at) {
+#if defined(__SSE2__)
+    const auto load = [](const std::byte* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); };
+    for (; at + 16 <= after.size(); at += 16) {
+        const __m128i bytes = load(after.data() + at);
+        __m128i marks = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
+        if (before != nullptr) marks = _mm_or_si128(marks, _mm_cmpeq_epi8(bytes, load(before + at)));
+        if (const auto mask = static_cast<std::uint32_t>(_mm_movemask_epi8(marks)); mask != 0) return at + static_cast<unsigned>(std::countr_zero(mask));
+    }
+#endif
+    for (; at + 8 <= after.size(); at += 8) {
+        const std::uint64_t word = word_at(after.data() + at);
+        const std::uint64_t zero = zero_byte_marks(word);
+        const std::uint64_t equal = before != nullptr ? zero_byte_marks(word ^ word_at(before + at)) : 0;
+        if ((zero | equal) != 0) return at + std::min(zero != 0 ? first_byte(zero) : 8, equal != 0 ? first_byte(equal) : 8);
+    }
+    return at;
+}
 
 /// Bytes at the beginning that are zero. The same for two ranges: how far they are equal.
 std::size_t zero_bytes(std::span<const std::byte> bytes) {
@@ -75,17 +99,8 @@ private:
         const std::byte* const before = entry.before.empty() ? nullptr : entry.before.data();
         std::size_t from = 0;  // of the bytes that are not stored yet
         for (std::size_t at = 0; at < after.size();) {
-            // On to the next byte that is equal or zero.
-            if (at + 8 <= after.size()) {
-                const std::uint64_t word = word_at(after.data() + at);
-                const std::uint64_t zero = zero_byte_marks(word);
-                const std::uint64_t equal = before != nullptr ? zero_byte_marks(word ^ word_at(before + at)) : 0;
-                if ((zero | equal) == 0) {
-                    at += 8;
-                    continue;
-                }
-                at += std::min(zero != 0 ? first_byte(zero) : 8, equal != 0 ? first_byte(equal) : 8);
-            }
+            at = next_of_interest(before, after, at);
+            if (at == after.size()) break;
             const std::size_t equal = before != nullptr ? equal_bytes(before + at, after.subspan(at)) : zero_bytes(after.subspan(at));
             // At the entry's ends there is no second piece that would need a beginning of its own.
             if (equal >= equal_run_min || (equal > 0 && (at + equal == after.size() || at == from))) {

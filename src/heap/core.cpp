@@ -27,6 +27,7 @@ namespace taiyen::heap {
 
 // Zero pages until a heap opens.
 constinit std::array<std::atomic<HeapCore*>, slot_count> slot_table{};
+constinit std::atomic<std::uint32_t> forks_before_this{0};
 
 namespace {
 
@@ -35,6 +36,7 @@ namespace {
 struct OpenList {
     std::mutex mutex;
     std::vector<HeapCore*> cores;
+    std::atomic<std::size_t> count{0};  ///< of `cores`
 };
 OpenList& open_list() {
     static OpenList& list = *new OpenList;
@@ -47,12 +49,11 @@ struct Current {
     std::uint32_t slot = 0;
 };
 thread_local constinit Current current;
-
-/// Counts the forks between the process that started and this one: a core that remembers another number belongs to a parent.
-constinit std::atomic<std::uint32_t> forks{0};
+/// The heap that was made current here last: the next one is nearly always the same, and is found to be open without the list.
+thread_local constinit Current recent;
 
 void count_forks_once() {
-    static const bool registered = [] { return pthread_atfork(nullptr, nullptr, +[] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0; }();
+    static const bool registered = [] { return pthread_atfork(nullptr, nullptr, +[] { forks_before_this.fetch_add(1, std::memory_order_relaxed); }) == 0; }();
     TAIYEN_CHECK(registered);
 }
 
@@ -100,7 +101,7 @@ struct HeapCore::Scratch final : SpanHost {
     /// Memory is mapped in steps of this size, so that a growing scratch range costs few system calls.
     static constexpr ByteCount step = ByteCount{1} << 20U;
 
-    explicit Scratch(const CoreRanges& r) : ranges(r), life(forks.load(std::memory_order_relaxed)) {}
+    explicit Scratch(const CoreRanges& r) : ranges(r), life(forks_before_this.load(std::memory_order_relaxed)) {}
 
     void extend(ByteCount extent_bytes) override {
         const ByteCount wanted = std::min<ByteCount>(round_up(extent_bytes, step), ranges.scratch_bytes);
@@ -120,7 +121,7 @@ struct HeapCore::Scratch final : SpanHost {
         engine = std::make_unique<Engine>(span, ranges.scratch_bytes, *this);
         return *engine;
     }
-    bool in_child() const noexcept { return forks.load(std::memory_order_relaxed) != life; }
+    bool in_child() const noexcept { return forks_before_this.load(std::memory_order_relaxed) != life; }
 
     const CoreRanges ranges;
     const std::uint32_t life;  ///< number of forks when the heap was opened
@@ -136,7 +137,7 @@ CoreRanges CoreRanges::at(std::uintptr_t base, ByteCount capacity) {
     return {base, capacity, base + round_up(capacity, slot_bytes), scratch_bytes_for(capacity)};
 }
 
-HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges), durable_extent_(ranges.durable_bytes) {
+HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges), life_(forks_before_this.load(std::memory_order_relaxed)), durable_extent_(ranges.durable_bytes) {
     count_forks_once();
     scratch_ = std::make_unique<Scratch>(ranges);
     TAIYEN_CHECK(ranges.durable % slot_bytes == 0 && ranges.scratch % slot_bytes == 0 && ranges.durable_bytes != 0);
@@ -152,9 +153,8 @@ HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges), durable_extent_(
     OpenList& list = open_list();
     const std::lock_guard lock(list.mutex);
     list.cores.push_back(this);
+    list.count.store(list.cores.size(), std::memory_order_relaxed);
 }
-
-bool HeapCore::in_forked_child() const noexcept { return scratch_->in_child(); }
 
 HeapCore::~HeapCore() { unregister(); }
 
@@ -165,6 +165,7 @@ void HeapCore::unregister() noexcept {
         OpenList& list = open_list();
         const std::lock_guard lock(list.mutex);
         std::erase(list.cores, this);
+        list.count.store(list.cores.size(), std::memory_order_relaxed);
     }
     const std::uint64_t last = (ranges_.scratch + ranges_.scratch_bytes) >> slot_shift;
     for (std::uint64_t slot = ranges_.durable >> slot_shift; slot < last; ++slot) slot_table[slot].store(nullptr, std::memory_order_release);
@@ -236,6 +237,8 @@ void visit_open_cores(const std::function<bool(const HeapCore&)>& visit) {
     }
 }
 
+std::size_t open_core_count() noexcept { return open_list().count.load(std::memory_order_relaxed); }
+
 Place place_of(const void* address) noexcept {
     const auto value = reinterpret_cast<std::uintptr_t>(address);
     HeapCore* const core = at_slot(value >> slot_shift);
@@ -300,10 +303,14 @@ HeapCore* exchange_current_core(HeapCore* core) noexcept {
     HeapCore* const before = current_core();
     current = {};
     if (core == nullptr) return before;
+    if (core == recent.core && at_slot(recent.slot) == core) {
+        current = recent;
+        return before;
+    }
     // A scope that ends puts back what was current before it, and that heap may be closed, even destroyed, by now.
     OpenList& list = open_list();
     const std::lock_guard lock(list.mutex);
-    if (std::find(list.cores.begin(), list.cores.end(), core) != list.cores.end()) current = {core, slot_of(*core)};
+    if (std::find(list.cores.begin(), list.cores.end(), core) != list.cores.end()) current = recent = {core, slot_of(*core)};
     return before;
 }
 

@@ -40,6 +40,9 @@ struct CoreRanges {
     static CoreRanges at(std::uintptr_t base, ByteCount capacity);
 };
 
+/// Counts the forks between the process that started and this one: a core that remembers another number belongs to a parent.
+extern constinit std::atomic<std::uint32_t> forks_before_this;
+
 /// Wants to know about stores into a heap's durable span (room change).
 class StoreListener {
 public:
@@ -85,7 +88,7 @@ public:
     /// Whether the heap's own constructor has ended: from then on its path can be asked for by other threads.
     bool is_complete() const noexcept { return complete_.load(std::memory_order_acquire); }
     /// Whether this process is a forked child of the one that opened the heap.
-    bool in_forked_child() const noexcept;
+    bool in_forked_child() const noexcept { return forks_before_this.load(std::memory_order_relaxed) != life_; }
     /// Live scratch blocks; close() with some of them keeps the range mapped (Error{still_in_use}).
     std::uint64_t scratch_live() const noexcept { return scratch_live_.load(); }
     /// Whether a live scratch block starts at the address. Thread-safe; takes the scratch lock.
@@ -108,6 +111,7 @@ protected:
 private:
     struct Scratch;
     CoreRanges ranges_;
+    const std::uint32_t life_;  ///< number of forks when the heap was opened
     std::unique_ptr<Scratch> scratch_;
     std::atomic<std::uint64_t> scratch_live_{0};
     std::atomic<ByteCount> durable_extent_;
@@ -126,5 +130,7 @@ TAIYEN_EXPORT void announce_store(HeapCore& core, std::uintptr_t address, ByteCo
 /// Calls `visit` with each open heap, in no order, until it returns false. No heap opens or closes meanwhile, so `visit` must not do that either.
 /// Nothing virtual may be called on a heap that is not complete yet. Thread-safe.
 void visit_open_cores(const std::function<bool(const HeapCore&)>& visit);
+/// How many there are. Thread-safe, without a lock.
+std::size_t open_core_count() noexcept;
 
 }  // namespace taiyen::heap

@@ -37,6 +37,11 @@ void ForeignPointerScan::Range::include(std::uintptr_t first, std::uintptr_t las
 
 ForeignPointerScan::ForeignPointerScan(const HeapCore& core) : core_(core) {
     const auto include = [&](std::uintptr_t first, std::uintptr_t last) { (first < core.ranges().durable ? below_ : above_).include(first, last); };
+    if (open_core_count() == 1) {  // this one alone, as in most programs: no lock, no list
+        const auto [first, last] = core.scratch_used();
+        include(first, last);
+        return;
+    }
     visit_open_cores([&](const HeapCore& other) {
         const auto [first, last] = other.scratch_used();
         include(first, last);
@@ -71,7 +76,7 @@ std::optional<ForeignPointer> ForeignPointerScan::find(HeapOffset offset, ByteCo
     };
     const Range below = below_;
     const Range above = above_;
-    if (below.bytes == 0 && above.bytes == 0) return std::nullopt;
+    if (is_idle()) return std::nullopt;
     if (below.bytes == 0) return sweep([above](std::uint64_t value) { return above.holds(value); });
     if (above.bytes == 0) return sweep([below](std::uint64_t value) { return below.holds(value); });
     return sweep(

@@ -27,6 +27,8 @@ class ForeignPointerScan {
 public:
     /// Looks once at which heaps are open; make a new one for each save.
     explicit ForeignPointerScan(const HeapCore& core);
+    /// Whether no word can be foreign: nothing else is open and there is no scratch memory.
+    bool is_idle() const { return below_.bytes == 0 && above_.bytes == 0; }
     /// The first foreign pointer in [offset, offset + length) of the heap, whose bytes must be readable. Both are multiples of 8.
     std::optional<ForeignPointer> find(HeapOffset offset, ByteCount length) const;
     /// Throws Error{foreign_pointer} that names the block, the named object if the block is one, and the target.

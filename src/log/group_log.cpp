@@ -1,5 +1,7 @@
 #include "log/group_log.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -7,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include <taiyen/base/check.hpp>
@@ -21,7 +24,23 @@ using layout::GroupHead;
 using layout::GroupRecordHead;
 
 using Clock = std::chrono::steady_clock;
+static_assert(std::is_same_v<Clock::duration, std::chrono::nanoseconds>);
 using Lock = std::unique_lock<std::mutex>;
+
+std::chrono::nanoseconds in_nanoseconds(const timespec& time) { return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec); }
+
+/// The clock of `Clock` as of the system's last tick: a fifth of the price. Never ahead of it.
+Clock::time_point coarse_now() {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return Clock::time_point(in_nanoseconds(time));
+}
+/// How far it may be behind: a tick, or two where one was late.
+std::chrono::nanoseconds coarse_lag() {
+    timespec tick{};
+    ::clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+    return 2 * in_nanoseconds(tick);
+}
 
 /// What a record adds to its group's payload.
 constexpr ByteCount bytes_in_group(ByteCount record_bytes) { return sizeof(GroupRecordHead) + round_up(record_bytes, 8); }
@@ -131,6 +150,14 @@ struct GroupLog::State {
     void gather(Lock& lock);
     /// Whether a record can't be added to the open group before that one or the one before it has been written.
     bool must_write_first(ByteCount bytes) const;
+    /// Whether the window of the oldest record has passed. While that is some ticks away, only every 16th record asks the exact clock: ticks come late where the system is stalled.
+    bool is_late() const {
+        const Clock::time_point since = oldest();
+        return (open->records % 16 == 0 || coarse_now() + coarse_lag_ - since >= options.window) && Clock::now() - since >= options.window;
+    }
+    /// Up to which payload records may join the open group without another look at anything but the clock.
+    ByteCount easy_limit() const;
+    /// Requires: the buffer has room.
     void add(std::uint64_t serial, std::span<const std::span<const std::byte>> pieces, ByteCount record_bytes);
     bool append(Serial serial, std::span<const std::span<const std::byte>> pieces, bool may_wait_for_room);
     void flush_in_time();
@@ -155,6 +182,8 @@ struct GroupLog::State {
     Point durable;
     std::uint64_t head;  ///< ring position behind what has been or is being written
     std::uint64_t tail;
+    ByteCount easy_bytes = 0;  ///< `easy_limit()`, or 0: it has to be found out
+    const std::chrono::nanoseconds coarse_lag_ = coarse_lag();
     bool stopped = false;
     bool pressed = false;  ///< `on_pressure` was called since the last release
     std::string cause;     ///< of the poisoning
@@ -195,6 +224,7 @@ void GroupLog::State::gather(Lock& lock) {
 
 void GroupLog::State::write_open(Lock& lock) {
     TAIYEN_CHECK(writing == nullptr && !gathering && open->records != 0);
+    easy_bytes = 0;
     Group& group = *open;
     writing = &group;
     open = &group == &groups[0] ? &groups[1] : &groups[0];
@@ -223,6 +253,7 @@ void GroupLog::State::write_open(Lock& lock) {
     expected = group.committers + open->committers;
     const std::uint64_t last = group.last;
     writing = nullptr;
+    easy_bytes = 0;
     group.records = 0;
     group.committers = 0;
     group.buffer.clear();
@@ -253,6 +284,7 @@ void GroupLog::State::write_open(Lock& lock) {
 void GroupLog::State::flush_in_time() {
     Lock lock(mutex);
     while (!stopped && !log.poisoned()) {
+        easy_bytes = 0;  // who appends from here on looks whether we sleep
         if (open->records == 0) {
             work.wait(lock);
             continue;
@@ -300,17 +332,21 @@ bool GroupLog::fits(ByteCount record_bytes) const {
 bool GroupLog::State::must_write_first(ByteCount bytes) const {
     if (open->records != 0 && open->payload_bytes() + bytes > group_bytes_max) return true;
     if (!options.flusher || (open->records == 0 && writing == nullptr)) return false;
-    return not_durable_bytes() + bytes > options.window_bytes || Clock::now() - oldest() >= options.window;
+    return not_durable_bytes() + bytes > options.window_bytes || is_late();
 }
 
 bool GroupLog::State::append(Serial serial, std::span<const std::span<const std::byte>> pieces, bool may_wait_for_room) {
     ByteCount record_bytes = 0;
     for (const auto& piece : pieces) record_bytes += piece.size();
-    TAIYEN_CHECK(log.fits(record_bytes));
     const ByteCount bytes = bytes_in_group(record_bytes);
 
     Lock lock(mutex);
     TAIYEN_CHECK(serial.value == log.appended_.load(std::memory_order_relaxed) + 1);
+    if (open->buffer.payload_bytes() + bytes <= easy_bytes && !(options.flusher && is_late())) {
+        add(serial.value, pieces, record_bytes);
+        return true;
+    }
+    TAIYEN_CHECK(log.fits(record_bytes));
     for (bool pressure_told = false;;) {
         if (log.poisoned()) throw_poisoned();
         if (stopped) throw Error(errc::closed, ring->file().path(), "the log has been closed");
@@ -336,7 +372,9 @@ bool GroupLog::State::append(Serial serial, std::span<const std::span<const std:
         room.wait(lock);
         pressure_told = false;
     }
-    add(serial.value, pieces, bytes);
+    open->buffer.reserve(std::max(open->payload_bytes(), sizeof(GroupHead)) + bytes);  // the last thing that can fail
+    add(serial.value, pieces, record_bytes);
+    easy_bytes = easy_limit();
     const bool pressure = !pressed && used() >= pressure_bytes;
     pressed = pressed || pressure;
     // The flusher sleeps without a time only while the group is empty; otherwise it must know when there is much to write.
@@ -347,17 +385,23 @@ bool GroupLog::State::append(Serial serial, std::span<const std::span<const std:
     return true;
 }
 
-void GroupLog::State::add(std::uint64_t serial, std::span<const std::span<const std::byte>> pieces, ByteCount bytes) {
+ByteCount GroupLog::State::easy_limit() const {
+    ByteCount most = std::min({group_bytes_max, open->buffer.payload_bytes_max(), layout::group_record_bytes_max});
+    if (options.flusher) most = std::min(most, options.window_bytes - std::min(options.window_bytes, writing != nullptr ? writing->payload_bytes() : 0));
+    // Who reaches these two has somebody to call.
+    if (options.flusher && work.anybody()) most = std::min(most, flush_bytes - 1);
+    const ByteCount room = pressed ? ring->capacity() : std::min(ring->capacity(), pressure_bytes - std::min<ByteCount>(pressure_bytes, 1));
+    return std::min(most, Ring::payload_bytes_max(room - std::min(room, head - tail)));
+}
+
+void GroupLog::State::add(std::uint64_t serial, std::span<const std::span<const std::byte>> pieces, ByteCount record_bytes) {
     Group& group = *open;
-    group.buffer.reserve(std::max(group.payload_bytes(), sizeof(GroupHead)) + bytes);  // the last thing that can fail
     if (group.records == 0) {
         group.buffer.put(bytes_of(GroupHead{}));  // its numbers come when it is written
         group.first = serial;
         if (options.flusher) group.opened = Clock::now();
     }
-    std::uint32_t length = 0;
-    for (const auto& piece : pieces) length += static_cast<std::uint32_t>(piece.size());
-    group.buffer.put_padded(bytes_of(GroupRecordHead{length, 0}), pieces);
+    group.buffer.put_padded(bytes_of(GroupRecordHead{static_cast<std::uint32_t>(record_bytes), 0}), pieces);
     ++group.records;
     group.last = serial;
     log.appended_.store(serial, std::memory_order_release);
@@ -385,6 +429,7 @@ void GroupLog::release(std::uint64_t position) {
     Lock lock(state.mutex);
     TAIYEN_CHECK(position <= state.durable.next.position);
     state.tail = std::max(state.tail, position);
+    state.easy_bytes = 0;
     state.pressed = false;
     const bool anybody = state.room.anybody();
     lock.unlock();
@@ -404,6 +449,7 @@ void GroupLog::stop() noexcept {
     {
         const Lock lock(state.mutex);
         state.stopped = true;
+        state.easy_bytes = 0;
     }
     state.room.notify_all();
     state.work.notify_all();

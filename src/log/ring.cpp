@@ -444,6 +444,14 @@ public:
             }
         }
     }
+    /// So many bytes for the caller to fill; null: they don't fit into this sector, nothing was taken.
+    std::byte* take(ByteCount count) {
+        if (count > room_) return nullptr;
+        std::byte* const taken = at_;
+        at_ += count;
+        room_ -= count;
+        return taken;
+    }
     /// Zeros from here to `end`; stamps are written later.
     void pad(const std::byte* end) {
         if (at_ < end) {  // not if the payload fills its last sector
@@ -534,6 +542,8 @@ void RecordBuffer::reserve(ByteCount payload_bytes) {
     sectors_ = std::move(larger);
 }
 
+ByteCount RecordBuffer::payload_bytes_max() const { return Ring::payload_bytes_max(sectors_.size()); }
+
 void RecordBuffer::put(std::span<const std::byte> bytes) {
     SectorWriter(sectors_.data(), sizeof(RecordHeader) + payload_bytes_).put(bytes.data(), bytes.size());
     payload_bytes_ += bytes.size();
@@ -541,15 +551,23 @@ void RecordBuffer::put(std::span<const std::byte> bytes) {
 
 void RecordBuffer::put_padded(std::span<const std::byte> head, std::span<const std::span<const std::byte>> pieces) {
     constexpr std::byte zeros[8] = {};
-    SectorWriter writer(sectors_.data(), sizeof(RecordHeader) + payload_bytes_);
-    writer.put(head.data(), head.size());
     ByteCount bytes = head.size();
-    for (const auto& piece : pieces) {
-        writer.put(piece.data(), piece.size());
-        bytes += piece.size();
-    }
+    for (const auto& piece : pieces) bytes += piece.size();
     const ByteCount end = round_up(payload_bytes_ + bytes, 8);
-    writer.put(zeros, end - payload_bytes_ - bytes);
+    SectorWriter writer(sectors_.data(), sizeof(RecordHeader) + payload_bytes_);
+    if (std::byte* at = writer.take(end - payload_bytes_); at != nullptr) {  // most records are small
+        std::memset(at + (end - payload_bytes_ - sizeof zeros), 0, end == payload_bytes_ ? 0 : sizeof zeros);
+        const auto copy = [&at](std::span<const std::byte> piece) {
+            if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
+            at += piece.size();
+        };
+        copy(head);
+        for (const auto& piece : pieces) copy(piece);
+    } else {
+        writer.put(head.data(), head.size());
+        for (const auto& piece : pieces) writer.put(piece.data(), piece.size());
+        writer.put(zeros, end - payload_bytes_ - bytes);
+    }
     payload_bytes_ = end;
 }
 
@@ -621,6 +639,11 @@ Ring::Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const R
     TAIYEN_CHECK(tail_position <= next.position && next.position - tail_position <= identity.capacity_bytes);
 }
 Ring::~Ring() = default;
+
+ByteCount Ring::payload_bytes_max(ByteCount record_bytes) {
+    const ByteCount all = record_bytes / block_bytes * (layout::sectors_per_block * sector_payload_bytes);
+    return all - std::min(all, sizeof(RecordHeader));
+}
 
 ByteCount Ring::record_bytes(ByteCount payload_bytes) {
     constexpr ByteCount impossible = std::numeric_limits<ByteCount>::max() & ~(block_bytes - 1);

@@ -75,6 +75,8 @@ public:
     /// Requires: these bytes were put before.
     void overwrite(ByteCount at, std::span<const std::byte> bytes);
     ByteCount payload_bytes() const { return payload_bytes_; }
+    /// What was reserved, or more.
+    ByteCount payload_bytes_max() const;
     /// Gives memory back if it is more than this. Requires: an empty payload.
     void keep_at_most(ByteCount bytes) {
         if (sectors_.size() > bytes) sectors_ = AlignedBuffer();
@@ -111,6 +113,8 @@ public:
     static std::uint64_t file_offset(const RingIdentity& identity, std::uint64_t position) { return header_bytes + position % identity.capacity_bytes; }
     /// Bytes that a record with this payload takes in the ring.
     static ByteCount record_bytes(ByteCount payload_bytes);
+    /// The largest payload of a record that takes no more than so many bytes; 0: not even an empty one fits.
+    static ByteCount payload_bytes_max(ByteCount record_bytes);
     ByteCount capacity() const;
     ByteCount free_bytes() const;
     bool fits(ByteCount payload_bytes) const { return record_bytes(payload_bytes) <= free_bytes(); }

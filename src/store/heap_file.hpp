@@ -57,6 +57,10 @@ public:
 
     const std::filesystem::path& path() const override { return paths_.backing; }
     void check_usable(bool for_reading) const override;
+    /// The same, for those who ask all the time.
+    void require_usable(bool for_reading) const {
+        if (!open_ || in_forked_child() || poisoned_.load(std::memory_order_relaxed) || (read_only_ && !for_reading)) [[unlikely]] check_usable(for_reading);
+    }
     using HeapCore::engine;
     heap::Engine& engine() override { return *engine_; }
 

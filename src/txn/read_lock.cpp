@@ -9,7 +9,7 @@ ReadLock::ReadLock(const TransactionalHeap& heap) {
     store::HeapFile& file = HeapAccess::file(heap);
     txn::TransactionService* const service = txn::TransactionService::of(file);
     if (service == nullptr) {  // opened for reading: nobody writes
-        file.check_usable(true);
+        file.require_usable(true);
         serial_ = file.serial();
         return;
     }

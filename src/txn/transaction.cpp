@@ -23,7 +23,7 @@ txn::TransactionService& outside_calls(txn::TransactionService& service) {
 
 Transaction::Transaction(TransactionalHeap& heap) {
     store::HeapFile& file = HeapAccess::file(heap);
-    file.check_usable(false);
+    file.require_usable(false);
     service_ = txn::TransactionService::of(file)->shared_from_this();
     service_->begin();
     depth_ = service_->depth();
@@ -43,7 +43,7 @@ Transaction::~Transaction() { rollback(); }
 txn::TransactionService& Transaction::open_service() const {
     if (!service_) throw Error(errc::invalid_argument, "the transaction has ended already");
     if (service_->file() == nullptr) throw Error(errc::closed, "the transaction's heap was closed, and what the transaction did was rolled back");
-    service_->file()->check_usable(true);  // Error{forked | poisoned}
+    service_->file()->require_usable(true);  // Error{forked | poisoned}
     if (innermost != this || service_->depth() != depth_) throw Error(errc::scope_open, service_->file()->path(), "an inner transaction is open; end it first");
     return *service_;
 }

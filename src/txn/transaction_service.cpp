@@ -86,7 +86,7 @@ store::HeapFile& TransactionService::open_file() const {
 void TransactionService::begin() {
     {
         store::HeapFile& file = open_file();
-        file.check_usable(false);
+        file.require_usable(false);
         if (is_mine()) {
             if (calls_->running()) throw Error(errc::scope_open, file.path(), "a procedure can't open a transaction: it is part of one itself");
             ++depth_;
@@ -99,7 +99,7 @@ void TransactionService::begin() {
     lock_.lock();
     try {
         store::HeapFile& file = open_file();
-        file.check_usable(false);
+        file.require_usable(false);
         if (closing_) throw Error(errc::closed, file.path(), "the heap is being closed; open it again");
         start_transaction(file);
     } catch (...) {
@@ -109,12 +109,10 @@ void TransactionService::begin() {
 }
 
 void TransactionService::start_transaction(store::HeapFile& file) {
-    std::uint32_t number = 0;
-    bool any_waits = false;
-    {
+    std::uint32_t number = loans_.try_begin();
+    if (number == 0) {
         const std::lock_guard lock(loans_mutex_);
         number = loans_.begin();
-        any_waits = loans_.any_waits();
     }
     try {
         recorder_->begin_scope();
@@ -127,7 +125,7 @@ void TransactionService::start_transaction(store::HeapFile& file) {
     doomed_ = false;
     owner_.store(this_thread(), std::memory_order_relaxed);
     file.set_scope_serial(number);
-    if (any_waits) {
+    if (loans_.any_waits()) {
         const std::lock_guard lock(loans_mutex_);
         loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
     }
@@ -137,17 +135,18 @@ void TransactionService::start_transaction(store::HeapFile& file) {
 
 Serial TransactionService::commit() {
     store::HeapFile& file = open_file();
-    file.check_usable(true);  // Error{forked}
+    file.require_usable(true);  // Error{forked}
     TAIYEN_CHECK(is_mine());
     if (depth_ > 1) {
         --depth_;
         if (doomed_) throw Error(errc::transaction_doomed, file.path(), "a transaction within this one was rolled back; all of it will be");
         return {last_committed().value + 1};
     }
+    if (durability_ == Durability::async) return commit_outermost(file);
     const std::shared_ptr<log::GroupLog> log = log_;  // without the writer lock the heap may be destroyed before the disk is done
     const Serial serial = commit_outermost(file);
     if (planted(Bug::commit_before_durable)) return serial;
-    if (durability_ == Durability::sync && log->durable() < serial) log->wait_durable(serial);
+    if (log->durable() < serial) log->wait_durable(serial);
     return serial;
 }
 
@@ -156,7 +155,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
     bool wants_snapshot = false;
     try {
         if (doomed_) throw Error(errc::transaction_doomed, file.path(), "a transaction within this one was rolled back, so all of it is");
-        file.check_usable(false);
+        file.require_usable(false);
         cut_segment();
         if (!segments_.empty()) {
             refuse_foreign_pointers();
@@ -167,6 +166,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
                 static change::ByteBuffer late;
                 if (log_->appended() == file.serial()) late.truncate(0);
                 std::swap(redo_, late);
+                if (redo_.empty()) redo_.extend(sizeof(layout::RecordHead));
             }
             if (has_redo && keep_in_log(serial, extent)) {
                 wants_snapshot = record_needs_heap_ || changed_bytes_ >= changed_bytes_max_;
@@ -212,6 +212,7 @@ void TransactionService::cut_segment() {
 
 void TransactionService::refuse_foreign_pointers() const {
     const heap::ForeignPointerScan scan(*file());
+    if (scan.is_idle()) return;
     for (const Segment& segment : segments_) {
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
             if (entry.kind != change::EntryKind::bytes || entry.after.empty()) return;
@@ -224,6 +225,7 @@ void TransactionService::refuse_foreign_pointers() const {
 
 bool TransactionService::make_redo() {
     redo_.truncate(0);
+    redo_.extend(sizeof(layout::RecordHead));
     ByteCount bytes = 0;
     record_needs_heap_ = false;
     std::uint64_t page = ~std::uint64_t{0};
@@ -250,14 +252,15 @@ bool TransactionService::make_redo() {
 }
 
 bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
-    if (!log_->fits(sizeof(layout::RecordHead) + redo_.size())) return false;
+    if (!log_->fits(redo_.size())) return false;
     layout::RecordHead head{};
     head.serial = serial.value;
     head.extent = extent;
     head.flags = record_needs_heap_ ? layout::record_needs_heap : 0;
-    head.redo_bytes = static_cast<std::uint32_t>(redo_.size());
-    const std::array<std::span<const std::byte>, 2> pieces{std::as_bytes(std::span(&head, 1)), redo_.bytes()};
-    if (!snapshots_->append(serial, pieces)) return false;
+    head.redo_bytes = static_cast<std::uint32_t>(redo_.size() - sizeof head);
+    std::memcpy(redo_.data(), &head, sizeof head);
+    const std::span<const std::byte> record = redo_.bytes();
+    if (!snapshots_->append(serial, std::span(&record, 1))) return false;
     if (record_needs_heap_) needs_heap_.store(serial.value, std::memory_order_release);
     return true;
 }
@@ -284,7 +287,7 @@ void TransactionService::take_back() noexcept {
 
 /// The outermost transaction is over.
 void TransactionService::end(bool kept) noexcept {
-    {
+    if (!kept || !loans_.try_end()) {
         const std::lock_guard lock(loans_mutex_);
         loans_.end(kept);
     }
@@ -338,13 +341,13 @@ void TransactionService::check_change() const {
 
 bool TransactionService::lock_shared() {
     store::HeapFile& heap = open_file();
-    heap.check_usable(true);
+    heap.require_usable(true);
     if (is_mine()) return false;
     if (ReadersHere::add_inner(*this)) return true;
     ReadersHere::require_room();
     lock_.lock_shared();
     try {
-        open_file().check_usable(true);
+        open_file().require_usable(true);
     } catch (...) {
         lock_.unlock_shared();
         throw;
@@ -367,7 +370,7 @@ Serial TransactionService::last_durable() const { return std::max(log_->durable(
 
 void TransactionService::wait_durable(Serial serial) {
     store::HeapFile& file = open_file();
-    file.check_usable(true);
+    file.require_usable(true);
     if (serial > last_committed()) {
         throw Error(errc::invalid_argument, file.path(), "no transaction " + std::to_string(serial.value) + " was committed yet, the last one was " + std::to_string(last_committed().value));
     }
@@ -389,7 +392,7 @@ void TransactionService::rebuild() {
     }
     const std::lock_guard writer(lock_);
     store::HeapFile& file = open_file();
-    file.check_usable(false);
+    file.require_usable(false);
     log_->wait_durable(log_->appended());
     const auto saves = snapshots_->exclude();
     recorder_->stop();
@@ -436,12 +439,7 @@ void TransactionService::saved() noexcept {
 
 /// Everything committed gets into the files. The caller holds the writer lock, and nobody has a transaction open.
 void TransactionService::save_everything(store::HeapFile& file) {
-    bool any_waits = false;
-    {
-        const std::lock_guard lock(loans_mutex_);
-        any_waits = loans_.any_waits();
-    }
-    if (any_waits) {  // the blocks would be lost with this process
+    if (loans_.any_waits()) {  // the blocks would be lost with this process
         lock_.unlock();
         try {
             begin();

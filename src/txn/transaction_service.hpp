@@ -38,7 +38,10 @@ public:
     /// Joins a heap that was opened as transactional: capture begins, the log is taken over. A reader's heap gets none. Throws: Error{not_instrumented | …}, std::bad_alloc, HeapFull.
     static void join(store::HeapFile& file, const PersistentOptions& options);
     /// Null: a reader's heap, or a closed one. Requires: the heap was opened as transactional.
-    static TransactionService* of(const store::HeapFile& file) noexcept { return dynamic_cast<TransactionService*>(file.participant()); }
+    static TransactionService* of(const store::HeapFile& file) noexcept {
+        store::SnapshotParticipant* const participant = file.participant();
+        return participant == nullptr ? nullptr : participant->transactions();
+    }
     ~TransactionService() override;
 
     // Transactions.
@@ -68,6 +71,7 @@ public:
 
     // store::SnapshotParticipant
     heap::WriteObserver* observer() override { return this; }
+    TransactionService* transactions() noexcept override { return this; }
     bool save_itself() override;
     void check_change() const override;
     void before_save() override {}
@@ -102,7 +106,7 @@ private:
     void start_transaction(store::HeapFile& file);
     void cut_segment();
     void refuse_foreign_pointers() const;
-    /// The redo of all segments into `redo_`; false: it would be larger than the log can take. Throws: std::bad_alloc.
+    /// The redo of all segments into `redo_`, behind room for the record's head; false: it would be larger than the log can take. Throws: std::bad_alloc.
     bool make_redo();
     Serial commit_outermost(store::HeapFile& file);
     /// False: it doesn't fit, or the room can't be made meanwhile.
@@ -149,7 +153,7 @@ class Reading {
 public:
     explicit Reading(const store::HeapFile& file) {
         if (file.kind() != HeapKind::transactional) return;
-        auto* const service = dynamic_cast<TransactionService*>(file.participant());
+        TransactionService* const service = TransactionService::of(file);
         if (service != nullptr && service->lock_shared()) locked_ = service;
     }
     ~Reading() {
