@@ -24,9 +24,11 @@ public:
     void lock() noexcept;
     void unlock() noexcept;
 
-    void lock_shared() noexcept {
-        const std::uint32_t writer = readers_in_.fetch_add(one_reader, std::memory_order_seq_cst) & writer_bits;
-        if (writer != 0) wait_for_writer(writer);
+    /// Returns how many readers had come before, modulo 2^24.
+    std::uint32_t lock_shared() noexcept {
+        const std::uint32_t in = readers_in_.fetch_add(one_reader, std::memory_order_seq_cst);
+        if ((in & writer_bits) != 0) wait_for_writer(in & writer_bits);
+        return in / one_reader;
     }
     void unlock_shared() noexcept {
         const std::uint32_t gone = readers_out_.fetch_add(one_reader, std::memory_order_seq_cst) + one_reader;
@@ -35,6 +37,8 @@ public:
 
     /// Whether a writer holds the lock or waits for readers to leave: for tests and statistics.
     bool writer_is_there() const noexcept { return (readers_in_.load(std::memory_order_acquire) & writer_bits) != 0; }
+    /// How many readers had come before the writer that holds it, modulo 2^24. Requires: it is the caller.
+    std::uint32_t readers_come() const noexcept { return readers_before_ / one_reader; }
     /// How many writers hold it or wait for it.
     std::uint32_t writers() const noexcept { return tickets_.load(std::memory_order_acquire) - tickets_done_.load(std::memory_order_acquire); }
 

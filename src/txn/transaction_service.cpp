@@ -343,25 +343,31 @@ bool TransactionService::lock_shared() {
     store::HeapFile& heap = open_file();
     heap.require_usable(true);
     if (is_mine()) return false;
-    if (ReadersHere::add_inner(*this)) return true;
+    if (ReadersHere::Reader* const reader = ReadersHere::find(*this)) {
+        ++reader->locks;
+        return true;
+    }
     ReadersHere::require_room();
-    lock_.lock_shared();
+    ReaderSlot* const slot = lock_.lock_shared();
     try {
         open_file().require_usable(true);
     } catch (...) {
-        lock_.unlock_shared();
+        lock_.unlock_shared(slot);
         throw;
     }
-    ReadersHere::add(*this);
+    ReadersHere::add(*this, slot);
     return true;
 }
 
 void TransactionService::unlock_shared() noexcept {
-    if (!ReadersHere::remove(*this)) return;
-    lock_.unlock_shared();
-    if (file() == nullptr) {
-        const std::shared_ptr<TransactionService> last = std::move(kept_);  // the heap is gone; so are we behind this line
-    }
+    ReadersHere::Reader* const reader = ReadersHere::find(*this);
+    TAIYEN_CHECK(reader != nullptr);  // a ReadLock ends on the thread that it began on
+    if (--reader->locks != 0) return;
+    ReaderSlot* const slot = reader->slot;
+    ReadersHere::remove(*reader);
+    std::shared_ptr<TransactionService> last;
+    if (file() == nullptr) last = std::move(kept_);  // this thread has destroyed the heap while it read; so are we behind the function's end
+    lock_.unlock_shared(slot);
 }
 
 // Durability

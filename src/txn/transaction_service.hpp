@@ -26,8 +26,8 @@
 #include "change/recorder.hpp"
 #include "log/group_log.hpp"
 #include "store/heap_file.hpp"
+#include "txn/biased_lock.hpp"
 #include "txn/loans.hpp"
-#include "txn/phase_fair_lock.hpp"
 
 namespace taiyen::txn {
 
@@ -124,7 +124,7 @@ private:
     std::unique_ptr<change::Recorder> recorder_;
     std::optional<change::ProcedureCalls> calls_;
 
-    PhaseFairLock lock_;
+    BiasedLock lock_;
     std::atomic<const void*> owner_{nullptr};  ///< this_thread() of the thread that holds the writer lock for a transaction
     std::atomic<std::uint64_t> last_;          ///< newest committed serial
     std::atomic<std::uint64_t> needs_heap_{0}; ///< newest serial whose record can't be patched into pages
