@@ -71,6 +71,18 @@ ByteCount scratch_bytes_for(ByteCount capacity) {
 /// Tells the handler about a free that can't be done.
 void report_bad_free(errc code, const void* block, std::string_view text) noexcept { report({code, block, text}); }
 
+/// The type name at the front of a fingerprint, readable where the compiler's name can be undone.
+std::string readable_type(std::string_view fingerprint) {
+    const std::string mangled(fingerprint.substr(0, fingerprint.find(' ')));
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
+    std::string name = status == 0 && text ? text.get() : mangled;
+    if (const auto rest = fingerprint.find(' '); rest != std::string_view::npos) name.append(" (").append(fingerprint.substr(rest + 1)).append(")");
+    return name;
+}
+
+}  // namespace
+
 bool tell(FreeResult result, const void* block) noexcept {
     switch (result) {
         case FreeResult::freed: return true;
@@ -83,18 +95,6 @@ bool tell(FreeResult result, const void* block) noexcept {
                     "a pointer was freed that is not the start of a live block (freed twice, dangling or interior); the free is ignored");
     return false;
 }
-
-/// The type name at the front of a fingerprint, readable where the compiler's name can be undone.
-std::string readable_type(std::string_view fingerprint) {
-    const std::string mangled(fingerprint.substr(0, fingerprint.find(' ')));
-    int status = 0;
-    const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
-    std::string name = status == 0 && text ? text.get() : mangled;
-    if (const auto rest = fingerprint.find(' '); rest != std::string_view::npos) name.append(" (").append(fingerprint.substr(rest + 1)).append(")");
-    return name;
-}
-
-}  // namespace
 
 /// The scratch engine with the memory under it. The engine is made at the first allocation: most heaps never need it.
 struct HeapCore::Scratch final : SpanHost {
@@ -316,11 +316,12 @@ HeapCore* exchange_current_core(HeapCore* core) noexcept {
 
 std::size_t usable_size(const HeapCore& core, const void* block) {
     core.check_usable(true);
-    return core.engine().usable_size(block);
+    return core.usable_durable(block);
 }
 
 std::optional<NamedObject> find_named(const HeapCore& core, std::string_view name) {
     core.check_usable(true);
+    const auto lock = core.lock_engine();
     const std::optional<Root> root = core.engine().find_root(name);
     if (!root) return std::nullopt;
     return NamedObject{reinterpret_cast<void*>(core.ranges().durable + root->object.value), root->bytes, root->count, root->fingerprint};
@@ -328,6 +329,7 @@ std::optional<NamedObject> find_named(const HeapCore& core, std::string_view nam
 
 void add_named(HeapCore& core, std::string_view name, const NamedObject& object) {
     core.check_changeable();
+    const auto lock = core.lock_engine();
     if (core.engine().find_root(name)) throw_name_taken(core, name);
     TAIYEN_CHECK(in_durable(core, object.object));
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object.object) - core.ranges().durable;
@@ -336,6 +338,7 @@ void add_named(HeapCore& core, std::string_view name, const NamedObject& object)
 
 bool remove_named(HeapCore& core, std::string_view name) {
     core.check_changeable();
+    const auto lock = core.lock_engine();
     return core.engine().remove_root(name);
 }
 

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include <taiyen/base/export.hpp>
@@ -70,11 +71,15 @@ public:
     virtual Engine& engine() = 0;
     const Engine& engine() const { return const_cast<HeapCore*>(this)->engine(); }
 
-    void* allocate_durable(ByteCount bytes, ByteCount alignment);
+    virtual void* allocate_durable(ByteCount bytes, ByteCount alignment);
+    /// Usable bytes of the live durable block that starts at the address, 0 if none does. Requires: usable for reading.
+    virtual ByteCount usable_durable(const void* block) const noexcept { return engine().usable_size(block); }
+    /// Held around calls of `engine()` that find or change named objects; holds nothing where the program itself serialises them.
+    virtual std::unique_lock<std::mutex> lock_engine() const { return {}; }
     /// False: a bad free, which was reported.
     virtual bool deallocate_durable(void* block) noexcept;
-    void* allocate_scratch(ByteCount bytes, ByteCount alignment);
-    bool deallocate_scratch(void* block) noexcept;
+    virtual void* allocate_scratch(ByteCount bytes, ByteCount alignment);
+    virtual bool deallocate_scratch(void* block) noexcept;
     /// A free by an object outside that had the block on loan since the scope of that serial (0: none). False: a bad free, which was reported.
     virtual bool deallocate_lent(void* block, std::uint32_t scope) noexcept;
     /// Whether what that scope lent belongs to the heap again.
@@ -123,6 +128,9 @@ private:
 
 /// The heap of each 4 GiB slot of the 47-bit address space. Exported for the store hooks, which are compiled into programs.
 extern TAIYEN_EXPORT constinit std::array<std::atomic<HeapCore*>, slot_count> slot_table;
+
+/// Tells the report handler about a free that can't be done; true: it was done.
+bool tell(FreeResult result, const void* block) noexcept;
 
 /// Instrumented code is about to store there; tells the listener if the address lies in the heap's durable span.
 TAIYEN_EXPORT void announce_store(HeapCore& core, std::uintptr_t address, ByteCount length) noexcept;

@@ -15,6 +15,7 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/change/procedure.hpp>
 #include <taiyen/heap/access.hpp>
+#include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/fingerprint.hpp>
 #include <taiyen/store/archive_heap.hpp>
@@ -152,6 +153,46 @@ T* ArchiveHeap::make(A&&... arguments) {
 
 template <class T>
 void ArchiveHeap::destroy_object(T* object) {
+    stl::destroy_object(stl::open_core(core()), object);
+}
+
+template <class T>
+persistent_allocator<T> VolatileHeap::allocator() {
+    return persistent_allocator<T>(stl::open_core(core()));
+}
+
+template <class T, class... A>
+T& VolatileHeap::construct(std::string_view name, A&&... arguments) {
+    return stl::construct<T>(stl::open_core(core()), name, std::forward<A>(arguments)...);
+}
+
+template <class T, class... A>
+T& VolatileHeap::find_or_construct(std::string_view name, A&&... arguments) {
+    return stl::find_or_construct<T>(stl::open_core(core()), name, std::forward<A>(arguments)...);
+}
+
+template <class T>
+T* VolatileHeap::find(std::string_view name) {
+    return stl::find<T>(stl::open_core(core()), name);
+}
+
+template <class T>
+const T* VolatileHeap::find(std::string_view name) const {
+    return stl::find<T>(stl::open_core(core()), name);
+}
+
+template <class T>
+bool VolatileHeap::destroy(std::string_view name) {
+    return stl::destroy<T>(stl::open_core(core()), name);
+}
+
+template <class T, class... A>
+T* VolatileHeap::make(A&&... arguments) {
+    return stl::make<T>(stl::open_core(core()), std::forward<A>(arguments)...);
+}
+
+template <class T>
+void VolatileHeap::destroy_object(T* object) {
     stl::destroy_object(stl::open_core(core()), object);
 }
 

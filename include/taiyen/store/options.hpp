@@ -9,6 +9,7 @@
 
 #include <taiyen/base/capture.hpp>
 #include <taiyen/base/export.hpp>
+#include <taiyen/base/page_size.hpp>
 
 namespace taiyen {
 
@@ -21,8 +22,6 @@ inline constexpr open_only_t open_only{};
 inline constexpr open_or_create_t open_or_create{};
 inline constexpr open_read_only_t open_read_only{};
 
-/// Pages of memory under a heap.
-enum class PageSize { automatic, base, huge };
 /// How written pages are found (taiyen stats prints the one in use); `automatic` takes the fastest that the kernel has.
 enum class PageTrackerChoice { automatic, scan, pagemap };
 

@@ -1,0 +1,124 @@
+#pragma once
+/// VolatileHeap: a private heap in one contiguous range of addresses, as many of them as a program likes.
+///
+/// Any thread may allocate, and free what another thread allocated. Threads own segments of 64 KiB, so small blocks of different threads share no cache line and need no lock.
+/// Containers: `taiyen::vector<int> v(heap)`, `heap.allocator<T>()`, or std::pmr through taiyen::memory_resource. Guide: doc/volatile_heap.md.
+/// Thread rule: safe, but for closing, moving and destroying, which no other call may overlap.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include <taiyen/base/export.hpp>
+#include <taiyen/base/instrumented.hpp>
+#include <taiyen/base/page_size.hpp>
+#include <taiyen/base/units.hpp>
+
+namespace taiyen {
+
+namespace heap {
+class HeapCore;
+class VolatileCore;
+}  // namespace heap
+
+struct VolatileOptions {
+    std::size_t capacity = std::size_t{64} << 30U;  ///< bytes of address space; minimum 256 KiB, rounded up to 4 KiB
+    PageSize pages = PageSize::automatic;           ///< automatic: huge pages under small blocks once there are some MiB of them
+    int numa_node = -1;                             ///< memory comes from that node; -1: from wherever the system likes
+};
+
+/// Figures about a volatile heap. Exact while no other thread is in the heap, else a picture that may be blurred.
+struct VolatileStats {
+    std::size_t capacity_bytes = 0;
+    std::size_t extent_bytes = 0;    ///< of the span in use
+    std::size_t live_bytes = 0;      ///< usable bytes of live blocks
+    std::uint64_t live_blocks = 0;
+    std::size_t free_bytes = 0;      ///< free user bytes within the extent
+    std::size_t dirty_bytes = 0;     ///< resident: live and freed, metadata included
+    std::size_t reserved_bytes = 0;  ///< address space, metadata included
+    std::size_t metadata_bytes = 0;  ///< resident bytes of it outside the span, and the engine's within
+    std::size_t huge_bytes = 0;      ///< resident in huge pages
+    std::size_t mappings = 0;        ///< of the process that lie in the heap
+    std::size_t largest_free_bytes = 0;  ///< largest block that fits without growth of the extent
+    std::size_t threads = 0;         ///< that hold segments
+    std::size_t idle_threads = 0;    ///< records whose threads have ended
+
+    /// Free pieces by size: [i] counts those of 2^i to 2^(i+1) − 1 granules of 16 bytes.
+    std::array<std::uint64_t, 40> free_pieces{};
+    /// Blocks of these sizes that the free pieces could hold, each piece taken alone, and all together as if they were one.
+    static constexpr std::array<std::size_t, 8> sizes{16, 48, 256, 1024, 4096, 16384, 65536, 1048576};
+    std::array<std::uint64_t, 8> fitting{};
+    /// Availability for blocks of `sizes[i]`: Σ⌊Fᵢ/s⌋ ÷ ⌊ΣFᵢ/s⌋; 1 where nothing is free.
+    double availability(std::size_t i) const noexcept {
+        const std::uint64_t whole = free_bytes / sizes[i];
+        return whole == 0 ? 1.0 : static_cast<double>(fitting[i]) / static_cast<double>(whole);
+    }
+    /// Live bytes ÷ dirty bytes, with sizes as they were rounded up. A program that knows what it asked for divides that by `dirty_bytes`.
+    double page_efficiency() const noexcept { return dirty_bytes == 0 ? 1.0 : static_cast<double>(live_bytes) / static_cast<double>(dirty_bytes); }
+};
+
+class TAIYEN_EXPORT VolatileHeap {
+public:
+    /// Throws: HeapFull{address_space}, Error{invalid_argument | out_of_address_space}.
+    explicit VolatileHeap(const VolatileOptions& options = {});
+    VolatileHeap(VolatileHeap&&) noexcept;
+    VolatileHeap& operator=(VolatileHeap&&) noexcept;
+    VolatileHeap(const VolatileHeap&) = delete;
+    VolatileHeap& operator=(const VolatileHeap&) = delete;
+    /// Gives all memory back, live blocks too: nothing in them is destroyed.
+    ~VolatileHeap();
+
+    /// A block of at least `bytes` (0 counts as 1), aligned to `alignment` (a power of two ≤ 2 MiB; less counts as 16). Throws: HeapFull, Error{invalid_argument | closed}.
+    /// Unasked, small blocks touch no more cache lines than their size needs, and blocks of 4 KiB and more begin at a page.
+    void* allocate(std::size_t bytes, std::size_t alignment = 16);
+    /// The same; null where `allocate` throws.
+    void* try_allocate(std::size_t bytes, std::size_t alignment = 16) noexcept;
+    /// By any thread. Null: nothing happens. A bad pointer (freed twice, interior, foreign) is reported and changes nothing.
+    void deallocate(void* block) noexcept;
+    /// Dynamic block: may move, keeps content. Null: allocates. Throws: HeapFull (the old block stays as it was), Error{double_free | foreign_pointer} for a bad pointer.
+    void* resize(void* block, std::size_t bytes);
+    /// Usable bytes of the live block that starts at the address, 0 if none does.
+    std::size_t usable_size(const void* block) const noexcept;
+    /// Whether the address lies in the heap's span.
+    bool owns(const void* address) const noexcept;
+
+    // Objects; defined in taiyen/stl/named.hpp. Names are a register for few objects: each call takes the heap's lock, and two threads that construct the same name at
+    // once get one errc::name_taken.
+    template <class T>
+    persistent_allocator<T> allocator();
+    template <class T, class... A>
+    T& construct(std::string_view name, A&&... arguments);
+    template <class T, class... A>
+    T& find_or_construct(std::string_view name, A&&... arguments);
+    template <class T>
+    T* find(std::string_view name);
+    template <class T>
+    const T* find(std::string_view name) const;
+    template <class T>
+    bool destroy(std::string_view name);
+    template <class T, class... A>
+    T* make(A&&... arguments);
+    template <class T>
+    void destroy_object(T* object);
+
+    /// Complexity: linear in the extent, and a system call for each MiB of it.
+    VolatileStats stats() const;
+    /// Gives the memory of free pages back to the system now instead of when it has decayed: this thread's, and those of threads that have ended.
+    void trim() noexcept;
+    bool is_open() const noexcept { return core_ != nullptr; }
+    /// As the destructor does.
+    void close() noexcept;
+    /// Empty: there is no file.
+    const std::filesystem::path& path() const noexcept;
+
+    /// The compiled side; null after close().
+    heap::HeapCore* core() const noexcept;
+
+private:
+    std::unique_ptr<heap::VolatileCore> core_;
+};
+
+}  // namespace taiyen

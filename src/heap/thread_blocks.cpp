@@ -1,0 +1,368 @@
+#include "heap/thread_blocks.hpp"
+
+#include <algorithm>
+
+namespace taiyen::heap {
+
+namespace {
+
+constexpr unsigned parked_bytes_max = 4096;
+
+constexpr std::uint32_t page_of_granule(std::uint64_t granule) { return static_cast<std::uint32_t>(granule / layout::page_granules); }
+
+/// The block at [start, start + granules) of the page becomes one: live, or parked (S1).
+void take_place(layout::Line& line, unsigned start, unsigned granules, bool live) {
+    for (unsigned pair = start / 64; pair < 4; ++pair) {
+        const std::uint64_t mask = pair_mask(pair, start, granules);
+        if (mask == 0) break;
+        const std::uint64_t head = pair == start / 64 ? std::uint64_t{1} << (start % 64) : 0;
+        layout::Pair& place = line.pairs[pair];
+        store_word(place.occupied, load_word(place.occupied) | (live ? mask : mask & ~head));
+        store_word(place.start, load_word(place.start) | head);
+    }
+}
+
+}  // namespace
+
+ThreadBlocks::ThreadBlocks(const OwnedMap& map) : map_(map) {
+    for (unsigned size_class = 0; size_class < class_count; ++size_class)
+        magazines_[size_class].limit = std::clamp<unsigned>(parked_bytes_max / (class_granules(size_class) * layout::granule_bytes), 2, Magazine::slots - 1);
+}
+
+// Allocating.
+
+std::uint64_t ThreadBlocks::starts_of(unsigned granules) const {
+    // Blocks of 48 bytes leave each fourth granule over, which only blocks of 16 bytes can use.
+    constexpr unsigned leftover_pages_max = 16;
+    return granules == 3 && single_pages_ >= leftover_pages_max ? ~std::uint64_t{0} : start_rule(granules);
+}
+
+bool ThreadBlocks::refill(unsigned size_class) {
+    Magazine& magazine = magazines_[size_class];
+    const unsigned granules = class_granules(size_class);
+    std::uint64_t starts = starts_of(granules);
+    if (const std::uint32_t page = current_[size_class]; page != 0) {
+        carve(page, size_class, magazine, starts);
+        if (magazine.count != 0) return true;
+        leave_current(size_class);
+        starts = starts_of(granules);
+    }
+    std::uint32_t page = 0;
+    while ((page = first_[run_bins + size_class]) != 0) {
+        unlink(page);
+        carve(page, size_class, magazine, starts);
+        if (magazine.count != 0) break;
+        refile(page);
+    }
+    if (page == 0) {
+        unsigned at = 0;
+        page = take_page(granules, starts, at);
+        if (page == 0) return false;
+        occupy_page(page, size_class);
+        carve(page, size_class, magazine, starts);
+    }
+    current_[size_class] = page;
+    map_.notes[page].current = 1;
+    return true;
+}
+
+void* ThreadBlocks::allocate_aligned(unsigned size_class, unsigned alignment) {
+    const unsigned granules = class_granules(size_class);
+    unsigned at = 0;
+    const std::uint32_t page = take_page(granules, aligned_starts(alignment), at);
+    if (page == 0) return nullptr;
+    occupy_page(page, size_class);
+    take_place(map_.line(page), at, granules, true);
+    ++map_.notes[page].blocks;
+    refile(page);
+    return map_.address_of(std::uint64_t{page} * layout::page_granules + at);
+}
+
+void ThreadBlocks::carve(std::uint32_t page, unsigned size_class, Magazine& magazine, std::uint64_t starts) {
+    const unsigned granules = class_granules(size_class);
+    layout::Line& line = map_.line(page);
+    layout::Line taken = taken_line(line);
+    unsigned count = 0;
+    for (unsigned pair = 0; pair < 4 && count < magazine.limit; ++pair) {
+        if (taken.pairs[pair].occupied == ~std::uint64_t{0}) continue;
+        std::uint64_t fits = fitting_starts(taken, pair, granules) & starts;
+        while (fits != 0 && count < magazine.limit) {
+            const auto bit = static_cast<unsigned>(std::countr_zero(fits));
+            const unsigned at = pair * 64 + bit;
+            fits &= ~low_bits(bit + granules);
+            take_place(line, at, granules, false);
+            if (bit + granules > 64) take_place(taken, at, granules, true);
+            magazine.blocks[count++] = map_.address_of(std::uint64_t{page} * layout::page_granules + at);
+        }
+    }
+    std::reverse(magazine.blocks, magazine.blocks + count);  // handed out in ascending order
+    magazine.count = count;
+    map_.notes[page].blocks = static_cast<std::uint16_t>(map_.notes[page].blocks + count);
+}
+
+std::uint32_t ThreadBlocks::take_page(unsigned granules, std::uint64_t starts, unsigned& at) noexcept {
+    unsigned bin = granules;
+    while (bin < run_bins) {
+        const std::uint64_t word = filled_[bin / 64] >> (bin % 64);
+        if (word == 0) {
+            bin = (bin / 64 + 1) * 64;
+            continue;
+        }
+        bin += static_cast<unsigned>(std::countr_zero(word));
+        std::uint32_t page = first_[bin];
+        for (unsigned tries = 0; page != 0 && tries < bin_tries; ++tries) {
+            at = first_fit(taken_line(map_.line(page)), granules, starts);
+            if (at < layout::page_granules) {
+                unlink(page);
+                return page;
+            }
+            page = map_.notes[page].next;
+        }
+        ++bin;
+    }
+    while (fresh_ != nullptr && fresh_->fresh == 0) fresh_ = nullptr;
+    if (fresh_ == nullptr) return 0;
+    const auto index = static_cast<unsigned>(std::countr_zero(fresh_->fresh));
+    fresh_->fresh &= fresh_->fresh - 1;
+    at = 0;
+    return map_.number_of(*fresh_) * layout::segment_pages + index;
+}
+
+void ThreadBlocks::occupy_page(std::uint32_t page, unsigned size_class) noexcept {
+    PageNote& note = map_.notes[page];
+    if (note.blocks == 0) {
+        note.size_class = static_cast<std::uint8_t>(size_class);
+        SegmentHead& segment = map_.segments[page / layout::segment_pages];
+        if (segment.pages_in_use++ == 0) --empty_segments_;
+    } else if (note.size_class != size_class) {
+        note.size_class = no_class;
+    }
+}
+
+void ThreadBlocks::leave_current(unsigned size_class) noexcept {
+    const std::uint32_t page = current_[size_class];
+    current_[size_class] = 0;
+    map_.notes[page].current = 0;
+    if (map_.notes[page].blocks == 0)
+        page_emptied(page);
+    else
+        refile(page);
+}
+
+// Freeing.
+
+bool ThreadBlocks::free(std::uint64_t granule) noexcept {
+    if (!is_live(map_, granule)) return false;
+    unsigned size_class = map_.notes[granule / layout::page_granules].size_class;
+    if (size_class == no_class) size_class = class_tables.exact[granules_at(map_, granule)];
+    Magazine& magazine = magazines_[size_class];
+    if (magazine.count >= magazine.limit) evict(magazine, (magazine.limit + 1) / 2);
+    layout::Pair& pair = map_.pairs[granule / 64];
+    store_word(pair.occupied, load_word(pair.occupied) & ~(std::uint64_t{1} << (granule % 64)));
+    magazine.blocks[magazine.count++] = map_.address_of(granule);
+    return true;
+}
+
+void ThreadBlocks::evict(Magazine& magazine, unsigned count) noexcept {
+    if (count == 0) return;
+    const unsigned granules = class_granules(static_cast<unsigned>(&magazine - magazines_.data()));
+    for (unsigned i = 0; i < count; ++i) release(map_.granule_of(magazine.blocks[i]), granules);
+    std::copy(magazine.blocks + count, magazine.blocks + magazine.count, magazine.blocks);
+    magazine.count -= count;
+}
+
+void ThreadBlocks::release(std::uint64_t granule, unsigned granules) noexcept {
+    const std::uint32_t page = page_of_granule(granule);
+    const unsigned start = granule % layout::page_granules;
+    layout::Line& line = map_.line(page);
+    for (unsigned pair = start / 64; pair < 4; ++pair) {
+        const std::uint64_t mask = pair_mask(pair, start, granules);
+        if (mask == 0) break;
+        layout::Pair& place = line.pairs[pair];
+        store_word(place.occupied, load_word(place.occupied) & ~mask);
+        store_word(place.start, load_word(place.start) & ~mask);
+    }
+    PageNote& note = map_.notes[page];
+    --note.blocks;
+    if (note.current != 0) return;  // filed when its class leaves it
+    if (note.blocks == 0) {
+        if (note.bin != 0) unlink(page);
+        page_emptied(page);
+    } else if (note.size_class == no_class) {
+        file_around(page, start);
+    } else if (note.bin < run_bins) {
+        if (note.bin != 0) unlink(page);
+        file_pure(page, note.size_class);
+    }
+}
+
+void ThreadBlocks::file_around(std::uint32_t page, unsigned at) noexcept {
+    // The longest run is the one that was known, or the one that has just grown.
+    const unsigned bin = map_.notes[page].bin;
+    const unsigned run = free_around(taken_line(map_.line(page)), at);
+    if (run <= bin) return;
+    if (bin != 0) unlink(page);
+    link(page, run);
+}
+
+unsigned ThreadBlocks::hot_pages_max() const noexcept { return std::clamp<unsigned>(segment_count_ / 16, 16, 64); }
+
+void ThreadBlocks::file_pure(std::uint32_t page, unsigned size_class) noexcept {
+    link(page, run_bins + size_class);
+    if (hot_pages_[size_class] <= hot_pages_max()) return;
+    const std::uint32_t oldest = oldest_[size_class];
+    unlink(oldest);
+    refile(oldest);
+}
+
+void ThreadBlocks::refile(std::uint32_t page) noexcept {
+    const unsigned longest = longest_free(taken_line(map_.line(page)));
+    if (longest != 0) link(page, longest);
+}
+
+void ThreadBlocks::page_emptied(std::uint32_t page) noexcept {
+    link(page, layout::page_granules);
+    SegmentHead& segment = map_.segments[page / layout::segment_pages];
+    if (--segment.pages_in_use != 0) return;
+    ++empty_segments_;
+    // To the front, where who looks for one begins.
+    SegmentHead* const fresh = fresh_;
+    unlink_segment(segment);
+    link_segment(segment);
+    fresh_ = fresh;
+}
+
+// Bins.
+
+void ThreadBlocks::link(std::uint32_t page, unsigned bin) noexcept {
+    PageNote& note = map_.notes[page];
+    note.bin = static_cast<std::uint16_t>(bin);
+    note.previous = 0;
+    note.next = first_[bin];
+    if (note.next != 0) map_.notes[note.next].previous = page;
+    first_[bin] = page;
+    if (bin < run_bins) {
+        filled_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+        if (bin == 1) ++single_pages_;
+    } else {
+        if (note.next == 0) oldest_[bin - run_bins] = page;
+        ++hot_pages_[bin - run_bins];
+    }
+}
+
+void ThreadBlocks::unlink(std::uint32_t page) noexcept {
+    PageNote& note = map_.notes[page];
+    const unsigned bin = note.bin;
+    if (note.next != 0) map_.notes[note.next].previous = note.previous;
+    if (note.previous != 0)
+        map_.notes[note.previous].next = note.next;
+    else
+        first_[bin] = note.next;
+    if (bin < run_bins) {
+        if (first_[bin] == 0) filled_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+        if (bin == 1) --single_pages_;
+    } else {
+        if (note.next == 0) oldest_[bin - run_bins] = note.previous;
+        --hot_pages_[bin - run_bins];
+    }
+    note.bin = 0;
+    note.next = 0;
+    note.previous = 0;
+}
+
+// Segments.
+
+void ThreadBlocks::announce(SegmentHead& segment) noexcept {
+    SegmentHead* head = inbox_.load(std::memory_order_relaxed);
+    do {
+        segment.next_queued.store(head, std::memory_order_relaxed);
+    } while (!inbox_.compare_exchange_weak(head, &segment, std::memory_order_release, std::memory_order_relaxed));
+}
+
+void ThreadBlocks::link_segment(SegmentHead& segment) noexcept {
+    segment.previous = nullptr;
+    segment.next = segments_;
+    if (segments_ != nullptr) segments_->previous = &segment;
+    segments_ = &segment;
+    ++segment_count_;
+}
+
+void ThreadBlocks::unlink_segment(SegmentHead& segment) noexcept {
+    if (segment.next != nullptr) segment.next->previous = segment.previous;
+    if (segment.previous != nullptr)
+        segment.previous->next = segment.next;
+    else
+        segments_ = segment.next;
+    if (fresh_ == &segment) fresh_ = nullptr;
+    --segment_count_;
+}
+
+void ThreadBlocks::take(SegmentHead& segment) noexcept {
+    // A stretch that was not used to its end stays reachable through the bins.
+    if (fresh_ != nullptr)
+        for (; fresh_->fresh != 0; fresh_->fresh &= fresh_->fresh - 1)
+            link(map_.number_of(*fresh_) * layout::segment_pages + static_cast<unsigned>(std::countr_zero(fresh_->fresh)), layout::page_granules);
+    segment.fresh = (1U << layout::segment_pages) - 1;
+    segment.pages_in_use = 0;
+    link_segment(segment);
+    fresh_ = &segment;
+    ++empty_segments_;
+    segment.owner.exchange(reinterpret_cast<std::uintptr_t>(this), std::memory_order_seq_cst);
+}
+
+bool ThreadBlocks::disown(SegmentHead& segment, std::uintptr_t to) noexcept {
+    auto word = reinterpret_cast<std::uintptr_t>(this);
+    return segment.owner.compare_exchange_strong(word, to, std::memory_order_seq_cst);  // (S3)
+}
+
+bool ThreadBlocks::adopt(ThreadBlocks& from, unsigned granules) noexcept {
+    std::uint32_t page = 0;
+    for (unsigned bin = run_bins - 1; bin >= granules && page == 0; --bin) page = from.first_[bin];
+    SegmentHead* segment = page != 0 ? &map_.segments[page / layout::segment_pages] : nullptr;
+    if (segment == nullptr && from.fresh_ != nullptr && from.fresh_->fresh != 0) segment = from.fresh_;
+    if (segment == nullptr || !from.disown(*segment, reinterpret_cast<std::uintptr_t>(this))) return false;
+    const std::uint32_t first = map_.number_of(*segment) * layout::segment_pages;
+    for (std::uint32_t own = first; own < first + layout::segment_pages; ++own) {
+        const unsigned bin = map_.notes[own].bin;
+        if (bin != 0) from.unlink(own);
+        const bool fresh = (segment->fresh >> (own - first) & 1U) != 0;
+        if (bin != 0 || fresh) link(own, fresh ? layout::page_granules : bin);
+    }
+    segment->fresh = 0;
+    from.unlink_segment(*segment);
+    link_segment(*segment);
+    if (segment->pages_in_use == 0) {
+        --from.empty_segments_;
+        ++empty_segments_;
+    }
+    return true;
+}
+
+void ThreadBlocks::settle() noexcept {
+    for (unsigned size_class = 0; size_class < class_count; ++size_class) {
+        if (current_[size_class] != 0) leave_current(size_class);
+        evict(magazines_[size_class], magazines_[size_class].count);
+    }
+    for (unsigned size_class = 0; size_class < class_count; ++size_class)
+        while (const std::uint32_t page = first_[run_bins + size_class]) {
+            unlink(page);
+            refile(page);
+        }
+}
+
+SegmentHead* ThreadBlocks::surrender_empty(unsigned kept) noexcept {
+    if (empty_segments_ <= kept) return nullptr;
+    SegmentHead* segment = segments_;
+    while (segment != nullptr && (segment->pages_in_use != 0 || segment == fresh_)) segment = segment->next;
+    if (segment == nullptr && kept == 0 && fresh_ != nullptr && fresh_->pages_in_use == 0) segment = fresh_;
+    if (segment == nullptr || !disown(*segment, segment_of_nobody)) return nullptr;
+    const std::uint32_t first = map_.number_of(*segment) * layout::segment_pages;
+    for (std::uint32_t page = first; page < first + layout::segment_pages; ++page)
+        if (map_.notes[page].bin != 0) unlink(page);
+    segment->fresh = 0;
+    unlink_segment(*segment);
+    --empty_segments_;
+    return segment;
+}
+
+}  // namespace taiyen::heap

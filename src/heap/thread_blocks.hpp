@@ -1,0 +1,150 @@
+#pragma once
+/// The small blocks (≤ 2 KiB) of one thread of a volatile heap: its magazines, and the segments it owns.
+///
+/// (T1) A magazine holds parked blocks of one class: allocating takes the last one, freeing puts one there. Both change one bit of the line.
+/// (T2) A full magazine gives back its older half: those granules are free for every size. A page of one class goes into that class's bin, which keeps a few, the latest
+///      first; older ones, and pages of several classes, are in the bin of their longest free run.
+/// (T3) An empty magazine is refilled from the page that its class carves, else from pages of the class alone that lately got room, else from the page whose longest free
+///      run fits best, else from one without blocks. So pages hold one size while they are hot, and whatever fits later on.
+/// (T4) What other threads free comes through `pending` bitmaps and the inbox; each is proven to be a live block's start before it is followed.
+/// Records outlive their threads: the next thread takes one as it is; a thread in need adopts segments of one that nobody uses.
+/// Thread rule: one thread, its owner; under the heap's lock whoever holds that, while it has no owner; `announce` and `has_mail` are safe.
+
+#include <array>
+#include <atomic>
+
+#include "heap/owned_segments.hpp"
+#include "heap/size_classes.hpp"
+
+namespace taiyen::heap {
+
+/// Parked blocks of a class, oldest first.
+struct Magazine {
+    static constexpr unsigned slots = 31;
+    std::uint32_t count = 0;
+    std::uint32_t limit = 0;
+    std::byte* blocks[slots] = {};
+};
+static_assert(sizeof(Magazine) == 256);
+
+class alignas(64) ThreadBlocks {
+public:
+    explicit ThreadBlocks(const OwnedMap& map);
+    ThreadBlocks(const ThreadBlocks&) = delete;
+    ThreadBlocks& operator=(const ThreadBlocks&) = delete;
+
+    /// The last one, for pages whose blocks differ, takes none.
+    Magazine& magazine(unsigned size_class) { return magazines_[size_class]; }
+    /// Puts blocks into the class's empty magazine; false: there is no room in the own segments.
+    bool refill(unsigned size_class);
+    /// A live block of the class at a multiple of `alignment` (32 … 1024); null: no room.
+    void* allocate_aligned(unsigned size_class, unsigned alignment);
+    /// Frees the block at the granule of an own segment; false: no live block starts there.
+    bool free(std::uint64_t granule) noexcept;
+
+    /// Another thread's free of a block in this thread's segment: it is in `pending` already.
+    void announce(SegmentHead& segment) noexcept;
+    bool has_mail() const noexcept { return inbox_.load(std::memory_order_relaxed) != nullptr; }
+    /// Frees what others announced. `bad(address)` hears of each that was no live block.
+    template <class Bad>
+    void harvest(const Bad& bad) noexcept;
+
+    /// Gives a segment without blocks to this thread.
+    void take(SegmentHead& segment) noexcept;
+    /// Takes a segment with room for `granules` out of a record that nobody uses; its blocks are ours now. Requires: `from.settle()` came before.
+    bool adopt(ThreadBlocks& from, unsigned granules) noexcept;
+    /// Gives all parked blocks and carved pages back, for every size and for others who adopt the segments.
+    void settle() noexcept;
+    /// Empty segments are kept up to a quarter of all, and a few.
+    bool has_empty_to_spare() const noexcept { return empty_segments_ > spare_segments + segment_count_ / 4; }
+    static constexpr unsigned spare_segments = 8;
+    /// Out of the own segments, one without any block, of which more than `kept` are there; null: none. It belongs to nobody then.
+    SegmentHead* surrender_empty(unsigned kept) noexcept;
+
+    template <class Visit>
+    void for_each_segment(const Visit& visit) const {
+        for (SegmentHead* segment = segments_; segment != nullptr; segment = segment->next) visit(*segment);
+    }
+
+    // The heap's, under its lock.
+    ThreadBlocks* next_record = nullptr;  ///< all of the heap
+    ThreadBlocks* next_idle = nullptr;    ///< those without a thread
+    bool idle = false;
+
+private:
+    static constexpr unsigned run_bins = layout::page_granules + 1;
+    static constexpr unsigned bins = run_bins + class_count;
+    static constexpr unsigned bin_tries = 4;
+
+    void carve(std::uint32_t page, unsigned size_class, Magazine& magazine, std::uint64_t starts);
+    void evict(Magazine& magazine, unsigned count) noexcept;
+    void release(std::uint64_t granule, unsigned granules) noexcept;
+    void file_around(std::uint32_t page, unsigned at) noexcept;
+    /// Into the bin of its class, the oldest of which makes room.
+    void file_pure(std::uint32_t page, unsigned size_class) noexcept;
+    unsigned hot_pages_max() const noexcept;
+    /// Into the bin of its longest free run.
+    void refile(std::uint32_t page) noexcept;
+    void link(std::uint32_t page, unsigned bin) noexcept;
+    void unlink(std::uint32_t page) noexcept;
+    void page_emptied(std::uint32_t page) noexcept;
+    /// A page with a fitting place (written to `at`), in no bin; 0: none.
+    std::uint32_t take_page(unsigned granules, std::uint64_t starts, unsigned& at) noexcept;
+    std::uint64_t starts_of(unsigned granules) const;
+    void occupy_page(std::uint32_t page, unsigned size_class) noexcept;
+    void leave_current(unsigned size_class) noexcept;
+    void link_segment(SegmentHead& segment) noexcept;
+    void unlink_segment(SegmentHead& segment) noexcept;
+    bool disown(SegmentHead& segment, std::uintptr_t to) noexcept;
+    template <class Bad>
+    void collect(SegmentHead& segment, const Bad& bad) noexcept;
+
+    std::array<Magazine, class_count + 1> magazines_{};
+    const OwnedMap map_;
+    std::array<std::uint32_t, class_count> current_{};  ///< page that the class carves, 0: none
+    std::array<std::uint64_t, 5> filled_{};             ///< bit b: bin b, of runs, has pages
+    std::array<std::uint32_t, bins> first_{};
+    std::array<std::uint32_t, class_count> oldest_{};     ///< of the class's bin
+    std::array<std::uint32_t, class_count> hot_pages_{};  ///< in the class's bin
+    std::uint32_t single_pages_ = 0;  ///< in bin 1
+    std::uint32_t empty_segments_ = 0;
+    std::uint32_t segment_count_ = 0;
+    SegmentHead* segments_ = nullptr;
+    SegmentHead* fresh_ = nullptr;  ///< a segment that may have fresh pages
+    alignas(64) std::atomic<SegmentHead*> inbox_{nullptr};
+};
+
+template <class Bad>
+void ThreadBlocks::harvest(const Bad& bad) noexcept {
+    SegmentHead* segment = inbox_.exchange(nullptr, std::memory_order_acquire);
+    while (segment != nullptr) {
+        SegmentHead* const next = segment->next_queued.load(std::memory_order_relaxed);
+        std::uintptr_t word = segment->owner.load(std::memory_order_relaxed);
+        for (;;) {
+            const std::uintptr_t owner = word & ~segment_queued;
+            if (owner == reinterpret_cast<std::uintptr_t>(this) || owner == segment_of_engine || owner == segment_of_nobody) {
+                if (!segment->owner.compare_exchange_weak(word, owner, std::memory_order_seq_cst)) continue;
+                if (owner == reinterpret_cast<std::uintptr_t>(this)) collect(*segment, bad);
+            } else {
+                reinterpret_cast<ThreadBlocks*>(owner)->announce(*segment);
+            }
+            break;
+        }
+        segment = next;
+    }
+}
+
+template <class Bad>
+void ThreadBlocks::collect(SegmentHead& segment, const Bad& bad) noexcept {
+    const std::uint64_t first = std::uint64_t{map_.number_of(segment)} << segment_granule_shift;
+    for (std::uint64_t at = first; at < first + (1U << segment_granule_shift); at += 64) {
+        std::atomic<std::uint64_t>& word = map_.pending[at / 64];
+        if (word.load(std::memory_order_seq_cst) == 0) continue;
+        for (std::uint64_t bits = word.exchange(0, std::memory_order_seq_cst); bits != 0; bits &= bits - 1) {
+            const std::uint64_t granule = at + static_cast<unsigned>(std::countr_zero(bits));
+            if (!free(granule)) bad(map_.address_of(granule));
+        }
+    }
+}
+
+}  // namespace taiyen::heap

@@ -1,0 +1,542 @@
+#include "heap/volatile_core.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include <taiyen/base/check.hpp>
+
+namespace taiyen::heap {
+
+namespace {
+
+constexpr ByteCount huge_bytes = ByteCount{2} << 20U;
+constexpr std::uint32_t huge_segments = static_cast<std::uint32_t>(huge_bytes / segment_bytes);
+constexpr ByteCount class_bytes_max = class_granules_max * layout::granule_bytes;
+constexpr ByteCount records_max = 4096;  ///< threads at once; further ones share the engine
+constexpr ByteCount map_step_min = ByteCount{1} << 20U;
+constexpr ByteCount map_step_max = ByteCount{256} << 20U;
+// Decay: freed memory goes back to the system when it is more than a quarter of what is in use, at most so often.
+constexpr ByteCount decay_min = ByteCount{16} << 20U;
+constexpr ByteCount decay_piece = ByteCount{64} << 10U;
+constexpr std::chrono::milliseconds decay_interval{500};
+
+std::uintptr_t word_of(const ThreadBlocks& blocks) { return reinterpret_cast<std::uintptr_t>(&blocks); }
+
+/// All open volatile heaps: threads that end and forks ask for them. Never destroyed: threads may end after the statics.
+struct Register {
+    std::mutex mutex;
+    VolatileCore* first = nullptr;
+    std::uint64_t last_serial = 0;
+    pthread_key_t key{};
+    bool has_key = false;
+};
+Register& the_register() noexcept {
+    alignas(Register) static std::byte memory[sizeof(Register)];
+    static Register& one = *::new (memory) Register;
+    return one;
+}
+
+/// The thread's records go to the next threads that need one. A destructor that runs later and allocates again gets another record, and this is called once more.
+void end_thread(void*) noexcept {
+    ThreadTable& table = thread_table;
+    Register& all = the_register();
+    const std::lock_guard lock(all.mutex);
+    for (std::uint32_t i = 0; i < table.count; ++i)
+        for (VolatileCore* core = all.first; core != nullptr; core = core->next_open)
+            if (core->serial() == table.all[i].serial) {
+                core->retire(*table.all[i].blocks);
+                break;
+            }
+    table.count = 0;
+    table.clear_memory();
+    for (ThreadTable::Entry& entry : table.cache) entry = {};
+}
+
+void lock_all() {
+    Register& all = the_register();
+    all.mutex.lock();
+    for (VolatileCore* core = all.first; core != nullptr; core = core->next_open) core->mutex().lock();
+}
+void unlock_all() {
+    Register& all = the_register();
+    for (VolatileCore* core = all.first; core != nullptr; core = core->next_open) core->mutex().unlock();
+    all.mutex.unlock();
+}
+
+std::uint64_t next_serial() {
+    Register& all = the_register();
+    static const bool prepared = [&all] {
+        all.has_key = ::pthread_key_create(&all.key, end_thread) == 0;
+        return all.has_key && ::pthread_atfork(lock_all, unlock_all, unlock_all) == 0;
+    }();
+    if (!prepared) throw std::bad_alloc();
+    const std::lock_guard lock(all.mutex);
+    return ++all.last_serial;
+}
+
+/// Behind the places of heap files, so that no volatile heap is in the way of one.
+vm::Zone volatile_zone() {
+    const vm::Zone files = vm::default_zone();
+    constexpr std::uintptr_t behind_shadow = 0x1100'0000'0000;  // of the address sanitizer
+    if (files.first <= behind_shadow || files.first > 0x2000'0000'0000) return files;
+    return {behind_shadow, files.first};
+}
+
+vm::Reservation reserve(ByteCount length) {
+    constexpr unsigned attempts = 16;  // another thread may take the place that was found
+    for (unsigned attempt = 1;; ++attempt) {
+        std::optional<std::uintptr_t> place;
+        for (const vm::Zone& zone : {volatile_zone(), vm::default_zone()})
+            if (!place) place = vm::find_free(length, slot_bytes, vm::Placement::high, zone.first, zone.last);
+        if (!place) throw HeapFull(length, 0, HeapFull::Cause::address_space);
+        try {
+            return vm::Reservation(*place, length);
+        } catch (const Error& error) {
+            if (error.code() != errc::address_in_use || attempt == attempts) throw;
+        }
+    }
+}
+
+/// mbind(2) without a library: pages of the range come from that node.
+void bind_to_node(void* address, ByteCount length, int node) {
+    constexpr int preferred = 1;  // MPOL_PREFERRED: elsewhere rather than not at all
+    constexpr unsigned bits = 1024;
+    unsigned long mask[bits / (8 * sizeof(unsigned long))] = {};
+    mask[static_cast<unsigned>(node) / (8 * sizeof(unsigned long))] |= 1UL << (static_cast<unsigned>(node) % (8 * sizeof(unsigned long)));
+    if (::syscall(SYS_mbind, address, length, preferred, mask, static_cast<unsigned long>(bits), 0U) != 0 && errno != ENOSYS)
+        throw Error(errc::invalid_argument, "memory can't be taken from NUMA node " + std::to_string(node) + ": " + std::strerror(errno));
+}
+
+}  // namespace
+
+// Opening and closing.
+
+std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options) {
+    const ByteCount capacity = options.capacity > layout::capacity_max ? 0 : round_up(std::max(options.capacity, Engine::capacity_min), page_bytes);
+    if (capacity == 0) throw Error(errc::invalid_argument, "a heap's capacity is at most 8 TiB, not " + std::to_string(options.capacity));
+    if (options.numa_node >= 1024) throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
+    CoreRanges ranges = CoreRanges::at(0, capacity);
+    ranges.scratch_bytes = round_up(OwnedMap::bytes_for(capacity) + records_max * sizeof(ThreadBlocks), page_bytes);
+    const ByteCount total = round_up(capacity, slot_bytes) + round_up(ranges.scratch_bytes, slot_bytes);
+    vm::Reservation reservation = reserve(total);
+    ranges.scratch_bytes = round_up(ranges.scratch_bytes, slot_bytes);
+    ranges.durable += reservation.address();
+    ranges.scratch += reservation.address();
+    return std::unique_ptr<VolatileCore>(new VolatileCore(std::move(reservation), ranges, options));
+}
+
+VolatileCore::VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options)
+    : HeapCore(ranges), serial_(next_serial()), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)) {
+    auto* const span = reinterpret_cast<std::byte*>(ranges.durable);
+    auto* const metadata = reinterpret_cast<std::byte*>(ranges.scratch);
+    const ByteCount capacity = ranges.durable_bytes;
+    const ByteCount map_bytes = OwnedMap::bytes_for(capacity);
+    vm::map_anonymous(metadata, round_up(map_bytes + records_max * sizeof(ThreadBlocks), page_bytes));
+    map_ = OwnedMap(span, capacity, metadata);
+    records_begin_ = metadata + map_bytes;
+    Engine::format(span, capacity, *this);
+    engine_.reset(new Engine(span, capacity, *this));
+    set_durable_extent(engine_->extent());
+    Register& all = the_register();
+    const std::lock_guard lock(all.mutex);
+    next_open = all.first;
+    all.first = this;
+    complete();
+}
+
+VolatileCore::~VolatileCore() {
+    unregister();
+    Register& all = the_register();
+    const std::lock_guard lock(all.mutex);
+    for (VolatileCore** link = &all.first; *link != nullptr; link = &(*link)->next_open)
+        if (*link == this) {
+            *link = next_open;
+            break;
+        }
+}
+
+const std::filesystem::path& VolatileCore::path() const {
+    static const std::filesystem::path none;
+    return none;
+}
+
+void VolatileCore::extend(ByteCount extent_bytes) {
+    const ByteCount capacity = ranges().durable_bytes;
+    if (extent_bytes > mapped_) {
+        const ByteCount generous = std::clamp<ByteCount>(mapped_ / 8, map_step_min, map_step_max);
+        const ByteCount wanted = std::min(round_up(std::max(extent_bytes, mapped_ + generous), map_step_min), capacity);
+        std::byte* const fresh = map_.base + mapped_;
+        vm::map_anonymous(fresh, wanted - mapped_);
+        if (numa_node_ >= 0) bind_to_node(fresh, wanted - mapped_, numa_node_);
+        mapped_ = wanted;
+    }
+    set_durable_extent(extent_bytes);
+}
+
+// Threads.
+
+ThreadBlocks* VolatileCore::mine_known() const noexcept {
+    if (ThreadBlocks* const known = mine_if_any()) return known;
+    return thread_table.find(serial_);
+}
+
+ThreadBlocks* VolatileCore::mine() noexcept {
+    if (ThreadBlocks* const known = mine_known()) return known;
+    ThreadBlocks* blocks = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        if (idle_records_ != nullptr) {
+            blocks = idle_records_;
+            idle_records_ = blocks->next_idle;
+        } else if (record_count_ < records_max) {
+            blocks = ::new (records_begin_ + record_count_++ * sizeof(ThreadBlocks)) ThreadBlocks(map_);
+            blocks->next_record = records_;
+            records_ = blocks;
+        } else {
+            return nullptr;
+        }
+        blocks->idle = false;
+    }
+    if (!thread_table.add(serial_, blocks)) {
+        retire(*blocks);
+        return nullptr;
+    }
+    ::pthread_setspecific(the_register().key, &thread_table);
+    return blocks;
+}
+
+void VolatileCore::retire(ThreadBlocks& blocks) noexcept {
+    const std::lock_guard lock(mutex_);
+    blocks.idle = true;
+    blocks.next_idle = idle_records_;
+    idle_records_ = &blocks;
+}
+
+void VolatileCore::harvest(ThreadBlocks& blocks) noexcept {
+    blocks.harvest([](const std::byte* block) { tell(FreeResult::not_a_block, block); });
+}
+
+// Allocating.
+
+void* VolatileCore::allocate(ByteCount bytes, ByteCount alignment) {
+    if (bytes <= class_bytes_max && alignment <= layout::granule_bytes) [[likely]] {
+        if (ThreadBlocks* const blocks = mine_if_any()) [[likely]] {
+            Magazine& magazine = blocks->magazine(class_tables.rounded[(bytes + layout::granule_bytes - 1) / layout::granule_bytes]);
+            if (const std::uint32_t count = magazine.count; count != 0) [[likely]] {
+                std::byte* const block = magazine.blocks[count - 1];
+                magazine.count = count - 1;
+                const std::uint64_t granule = map_.granule_of(block);
+                std::uint64_t& occupied = map_.pairs[granule / 64].occupied;
+                store_word(occupied, load_word(occupied) | std::uint64_t{1} << (granule % 64));
+                return block;
+            }
+        }
+    }
+    std::optional<HeapFull> full;
+    void* const block = allocate_slowly(bytes, alignment, full);
+    if (block == nullptr) throw HeapFull(*full);
+    return block;
+}
+
+void* VolatileCore::try_allocate(ByteCount bytes, ByteCount alignment) noexcept {
+    try {
+        if (bytes <= class_bytes_max && alignment <= layout::granule_bytes) return allocate(bytes, alignment);
+        std::optional<HeapFull> full;
+        return allocate_slowly(bytes, alignment, full);
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+void* VolatileCore::allocate_slowly(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full) {
+    if (!std::has_single_bit(alignment) || alignment > Engine::alignment_max)
+        throw Error(errc::invalid_argument, "an alignment is a power of two up to 2 MiB, not " + std::to_string(alignment));
+    for (bool reclaimed = false;; reclaimed = true) {
+        if (bytes <= class_bytes_max && alignment <= 1024)
+            if (void* const block = allocate_small(class_tables.rounded[(bytes + layout::granule_bytes - 1) / layout::granule_bytes], alignment)) return block;
+        const std::lock_guard lock(mutex_);
+        try {
+            return engine_->allocate(bytes, std::max<ByteCount>(alignment, layout::granule_bytes));
+        } catch (const HeapFull& error) {
+            full.emplace(error);
+        }
+        if (reclaimed) return nullptr;
+        reclaim(mine_known());  // other sizes may have kept the room
+    }
+}
+
+void* VolatileCore::allocate_small(unsigned size_class, ByteCount alignment) noexcept {
+    ThreadBlocks* const blocks = mine();
+    if (blocks == nullptr) return nullptr;
+    if (blocks->has_mail()) harvest(*blocks);
+    if (blocks->has_empty_to_spare()) share_empty(*blocks, ThreadBlocks::spare_segments);
+    Magazine& magazine = blocks->magazine(size_class);
+    for (;;) {
+        if (alignment > layout::granule_bytes) {
+            if (void* const block = blocks->allocate_aligned(size_class, static_cast<unsigned>(alignment))) return block;
+        } else if (magazine.count != 0 || blocks->refill(size_class)) {
+            std::byte* const block = magazine.blocks[--magazine.count];
+            const std::uint64_t granule = map_.granule_of(block);
+            std::uint64_t& occupied = map_.pairs[granule / 64].occupied;
+            store_word(occupied, load_word(occupied) | std::uint64_t{1} << (granule % 64));
+            return block;
+        }
+        const std::lock_guard lock(mutex_);
+        // An adopted segment may lack an aligned place; it is one of finitely many.
+        if (!give_segment(*blocks, class_granules(size_class))) return nullptr;
+    }
+}
+
+// Segments, under the lock.
+
+bool VolatileCore::give_segment(ThreadBlocks& blocks, unsigned granules) {
+    if (waiting_ == nullptr) {
+        for (ThreadBlocks* idle = idle_records_; idle != nullptr; idle = idle->next_idle) {
+            harvest(*idle);
+            idle->settle();
+            if (blocks.adopt(*idle, granules)) return true;
+        }
+        if (!lend_chunk()) return false;
+    }
+    SegmentHead& segment = *waiting_;
+    unlink_waiting(segment);
+    --map_.segments[segment.chunk].chunk_idle;
+    blocks.take(segment);
+    return true;
+}
+
+bool VolatileCore::lend_chunk() {
+    std::uint32_t wanted = pages_ == PageSize::huge ? huge_segments : std::clamp<std::uint32_t>(std::bit_floor(lent_count_ / 4 + 1), 1, huge_segments);
+    void* chunk = nullptr;
+    for (; wanted != 0 && chunk == nullptr; wanted = chunk == nullptr ? wanted / 2 : wanted) {
+        try {
+            chunk = engine_->allocate(wanted * segment_bytes, wanted * segment_bytes);
+        } catch (const std::bad_alloc&) {
+            if (wanted == 1) return false;
+            continue;
+        }
+        break;
+    }
+    if (chunk == nullptr) return false;
+    if (wanted == huge_segments && pages_ != PageSize::base) vm::prefer_huge_pages(chunk, huge_bytes);
+    const auto first = static_cast<std::uint32_t>(map_.granule_of(chunk) >> segment_granule_shift);
+    for (std::uint32_t number = first + wanted; number-- > first;) {
+        SegmentHead& segment = map_.segments[number];
+        segment.chunk = first;
+        segment.chunk_segments = 0;
+        segment.previous = nullptr;
+        segment.next = waiting_;
+        if (waiting_ != nullptr) waiting_->previous = &segment;
+        waiting_ = &segment;
+        std::uintptr_t word = segment.owner.load(std::memory_order_relaxed);
+        while (!segment.owner.compare_exchange_weak(word, segment_of_nobody | (word & segment_queued))) {}
+    }
+    map_.segments[first].chunk_segments = wanted;
+    map_.segments[first].chunk_idle = wanted;
+    waiting_count_ += wanted;
+    lent_count_ += wanted;
+    return true;
+}
+
+void VolatileCore::unlink_waiting(SegmentHead& segment) {
+    if (segment.next != nullptr) segment.next->previous = segment.previous;
+    if (segment.previous != nullptr)
+        segment.previous->next = segment.next;
+    else
+        waiting_ = segment.next;
+    --waiting_count_;
+}
+
+void VolatileCore::take_back(SegmentHead& segment, bool all) {
+    segment.previous = nullptr;
+    segment.next = waiting_;
+    if (waiting_ != nullptr) waiting_->previous = &segment;
+    waiting_ = &segment;
+    ++waiting_count_;
+    SegmentHead& first = map_.segments[segment.chunk];
+    if (++first.chunk_idle == first.chunk_segments && (all || waiting_count_ > first.chunk_segments + lent_count_ / 8)) return_chunk(first);
+}
+
+void VolatileCore::return_chunk(SegmentHead& first) {
+    const std::uint32_t number = map_.number_of(first);
+    const std::uint32_t count = first.chunk_segments;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        SegmentHead& segment = map_.segments[number + i];
+        unlink_waiting(segment);
+        std::uintptr_t word = segment.owner.load(std::memory_order_relaxed);
+        while (!segment.owner.compare_exchange_weak(word, segment_of_engine | (word & segment_queued))) {}
+    }
+    first.chunk_segments = 0;
+    first.chunk_idle = 0;
+    lent_count_ -= count;
+    TAIYEN_CHECK(engine_->deallocate(map_.base + number * segment_bytes) == FreeResult::freed);
+    freed_since_purge_ += count * segment_bytes;
+}
+
+void VolatileCore::share_empty(ThreadBlocks& blocks, unsigned kept) noexcept {
+    const std::lock_guard lock(mutex_);
+    while (SegmentHead* const segment = blocks.surrender_empty(kept)) take_back(*segment, false);
+    decay(0);
+}
+
+void VolatileCore::reclaim(ThreadBlocks* blocks) {
+    const auto empty = [this](ThreadBlocks& from) {
+        harvest(from);
+        from.settle();
+        while (SegmentHead* const segment = from.surrender_empty(0)) take_back(*segment, true);
+    };
+    for (ThreadBlocks* idle = idle_records_; idle != nullptr; idle = idle->next_idle) empty(*idle);
+    if (blocks != nullptr) empty(*blocks);
+    for (SegmentHead* segment = waiting_; segment != nullptr;) {
+        SegmentHead& first = map_.segments[segment->chunk];
+        if (first.chunk_idle == first.chunk_segments) {
+            return_chunk(first);
+            segment = waiting_;  // the list has lost several
+        } else {
+            segment = segment->next;
+        }
+    }
+}
+
+void VolatileCore::decay(ByteCount freed) {
+    freed_since_purge_ += freed;
+    if (freed_since_purge_ < decay_min || freed_since_purge_ < engine_->extent() / 8) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_purge_ < decay_interval) return;
+    last_purge_ = now;
+    purge(decay_piece);
+}
+
+void VolatileCore::purge(ByteCount minimum) {
+    freed_since_purge_ = 0;
+    for (const FreeRun& run : engine_->release_free_pages(minimum)) ::madvise(map_.base + run.offset.value, run.length, MADV_DONTNEED);
+}
+
+void VolatileCore::trim() noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        reclaim(mine_known());
+        purge(page_bytes);
+    } catch (const std::bad_alloc&) {}  // a trim is a wish
+}
+
+// Freeing.
+
+bool VolatileCore::deallocate(void* block) noexcept {
+    const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base), 4);
+    if (granule < map_.granule_end) [[likely]] {  // neither outside nor off a granule
+        ThreadBlocks* const blocks = mine_if_any();
+        if (map_.segment_of(granule).owner.load(std::memory_order_relaxed) == reinterpret_cast<std::uintptr_t>(blocks)) [[likely]] {
+            layout::Pair& pair = map_.pairs[granule / 64];
+            const std::uint64_t occupied = load_word(pair.occupied);
+            const std::uint64_t bit = std::uint64_t{1} << (granule % 64);
+            if ((occupied & load_word(pair.start) & bit) != 0) [[likely]] {
+                Magazine& magazine = blocks->magazine(map_.notes[granule / layout::page_granules].size_class);
+                if (const std::uint32_t count = magazine.count; count < magazine.limit) [[likely]] {
+                    store_word(pair.occupied, occupied & ~bit);
+                    magazine.blocks[count] = static_cast<std::byte*>(block);
+                    magazine.count = count + 1;
+                    return true;
+                }
+            }
+        }
+    }
+    return deallocate_slowly(block);
+}
+
+bool VolatileCore::deallocate_slowly(void* block) noexcept {
+    if (block == nullptr) return true;
+    const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base), 4);
+    if (granule >= map_.granule_end)
+        return tell(granule << 4U < ranges().durable_bytes ? FreeResult::not_a_block : FreeResult::foreign, block);
+    SegmentHead& segment = map_.segment_of(granule);
+    ThreadBlocks* const blocks = mine_known();
+    const std::uintptr_t word = segment.owner.load(std::memory_order_acquire);
+    const std::uintptr_t owner = word & ~segment_queued;
+    if (blocks != nullptr && owner == word_of(*blocks)) {
+        if (word != owner) {
+            harvest(*blocks);
+            // Announced, and not yet in the inbox: the other thread's free is the first.
+            if ((map_.pending[granule / 64].load(std::memory_order_relaxed) >> (granule % 64) & 1U) != 0) return tell(FreeResult::not_a_block, block);
+        }
+        return tell(blocks->free(granule) ? FreeResult::freed : FreeResult::not_a_block, block);
+    }
+    if (owner == segment_of_engine) return tell(free_in_engine(block), block);
+    if (owner == segment_of_nobody || !is_live(map_, granule)) return tell(FreeResult::not_a_block, block);
+    const std::uint64_t bit = std::uint64_t{1} << (granule % 64);
+    if ((map_.pending[granule / 64].fetch_or(bit, std::memory_order_seq_cst) & bit) != 0) return tell(FreeResult::not_a_block, block);
+    if ((segment.owner.load(std::memory_order_seq_cst) & segment_queued) != 0) return true;
+    const std::uintptr_t before = segment.owner.fetch_or(segment_queued, std::memory_order_seq_cst);
+    if ((before & segment_queued) != 0) return true;
+    if (before == segment_of_engine || before == segment_of_nobody) {
+        // Somebody else's announcement made the owner free this block, and the segment, meanwhile.
+        std::uintptr_t queued = before | segment_queued;
+        segment.owner.compare_exchange_strong(queued, before);
+        return true;
+    }
+    reinterpret_cast<ThreadBlocks*>(before)->announce(segment);
+    return true;
+}
+
+FreeResult VolatileCore::free_in_engine(void* block) noexcept {
+    const std::lock_guard lock(mutex_);
+    if ((map_.segment_of(map_.granule_of(block)).owner.load(std::memory_order_relaxed) & ~segment_queued) != segment_of_engine)
+        return FreeResult::not_a_block;  // a block that was freed long ago
+    const ByteCount bytes = engine_->usable_size(block);
+    const FreeResult result = engine_->deallocate(block);
+    if (result == FreeResult::freed && bytes >= page_bytes) {
+        try {
+            decay(bytes);
+        } catch (const std::bad_alloc&) {}  // the list of runs found no memory
+    }
+    return result;
+}
+
+// Dynamic blocks.
+
+ByteCount VolatileCore::usable_size(const void* block) const noexcept {
+    const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - map_.base), 4);
+    if (granule >= map_.granule_end) return 0;
+    const std::uintptr_t owner = map_.segment_of(granule).owner.load(std::memory_order_acquire) & ~segment_queued;
+    if (owner == segment_of_nobody) return 0;
+    if (owner != segment_of_engine) return is_live(map_, granule) ? granules_at(map_, granule) * layout::granule_bytes : 0;
+    const std::lock_guard lock(mutex_);
+    if ((map_.segment_of(granule).owner.load(std::memory_order_relaxed) & ~segment_queued) != segment_of_engine) return 0;
+    return engine_->usable_size(block);
+}
+
+void* VolatileCore::resize(void* block, ByteCount bytes) {
+    if (block == nullptr) return allocate(bytes, layout::granule_bytes);
+    const std::uint64_t offset = static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base);
+    if (offset >= ranges().durable_bytes) throw Error(errc::foreign_pointer, "resize: the block belongs to another heap or to none");
+    const ByteCount usable = usable_size(block);
+    if (usable == 0) throw Error(errc::double_free, {}, offset, "resize: no live block starts there");
+    const bool engines = (map_.segment_of(offset / layout::granule_bytes).owner.load(std::memory_order_relaxed) & ~segment_queued) == segment_of_engine;
+    if (bytes <= usable && bytes > usable / 2 && (!engines || usable <= class_bytes_max)) return block;
+    if (engines && bytes > class_bytes_max) {
+        const std::lock_guard lock(mutex_);
+        try {
+            return engine_->resize(block, bytes);
+        } catch (const HeapFull&) {
+            reclaim(mine_known());
+        }
+        return engine_->resize(block, bytes);
+    }
+    void* const moved = try_allocate(bytes, layout::granule_bytes);
+    if (moved == nullptr) {
+        if (bytes <= usable) return block;
+        throw HeapFull(bytes, 0);
+    }
+    std::memcpy(moved, block, std::min(bytes, usable));
+    deallocate(block);
+    return moved;
+}
+
+}  // namespace taiyen::heap

@@ -1,0 +1,117 @@
+#pragma once
+/// VolatileCore: the compiled side of a VolatileHeap.
+///
+/// The span belongs to the engine of all heaps (engine.hpp), under a lock: it serves blocks above 2 KiB, and lends chunks of segments. Threads own segments and serve
+/// small blocks from them without a lock (thread_blocks.hpp). When no segment can be had any more, the engine serves small blocks, too, out of what is left.
+///
+/// (V1) Who frees goes by the segment's owner word: the engine's, nobody's, mine, another thread's. No pointer is followed before a bit says that a live block starts there.
+/// (V2) Lock order: the register of heaps, then a heap's lock. A fork takes all of them, so that the child finds no heap in the middle of a change; records of threads
+///      that don't exist in the child stay as they are: what they parked is lost to it, nothing else.
+/// Address space: [base, base + capacity) the span, from the next slot boundary on owned_segments.hpp's metadata and the thread records.
+/// Thread rule: safe; construction and destruction overlap with nothing.
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <taiyen/base/error.hpp>
+#include <taiyen/heap/volatile_heap.hpp>
+
+#include "heap/core.hpp"
+#include "heap/thread_blocks.hpp"
+#include "heap/thread_table.hpp"
+
+namespace taiyen::heap {
+
+class VolatileCore final : public HeapCore, private SpanHost {
+public:
+    /// Throws: HeapFull{address_space}, Error{invalid_argument | out_of_address_space}.
+    static std::unique_ptr<VolatileCore> open(const VolatileOptions& options);
+    ~VolatileCore() override;
+
+    void* allocate(ByteCount bytes, ByteCount alignment);
+    void* try_allocate(ByteCount bytes, ByteCount alignment) noexcept;
+    bool deallocate(void* block) noexcept;
+    void* resize(void* block, ByteCount bytes);
+    ByteCount usable_size(const void* block) const noexcept;
+    VolatileStats stats() const;
+    void trim() noexcept;
+    /// Proves the metadata of the engine and of all segments. Requires: no other thread is in the heap.
+    std::vector<Damage> check() const;
+    /// Each live block, segments first; no other thread may be in the heap.
+    void for_each_block(const std::function<void(const std::byte*, ByteCount)>& visit) const;
+
+    const std::filesystem::path& path() const override;
+    void check_usable(bool) const override {}
+    Engine& engine() override { return *engine_; }
+    void* allocate_durable(ByteCount bytes, ByteCount alignment) override { return allocate(bytes, alignment); }
+    bool deallocate_durable(void* block) noexcept override { return deallocate(block); }
+    bool deallocate_lent(void* block, std::uint32_t) noexcept override { return deallocate(block); }
+    void* allocate_scratch(ByteCount bytes, ByteCount alignment) override { return allocate(bytes, alignment); }
+    bool deallocate_scratch(void* block) noexcept override { return tell(FreeResult::foreign, block); }
+    ByteCount usable_durable(const void* block) const noexcept override { return usable_size(block); }
+    std::unique_lock<std::mutex> lock_engine() const override { return std::unique_lock(mutex_); }
+
+    std::uint64_t serial() const noexcept { return serial_; }
+    /// A thread that had the record has ended.
+    void retire(ThreadBlocks& blocks) noexcept;
+    VolatileCore* next_open = nullptr;  ///< in the register
+    std::mutex& mutex() noexcept { return mutex_; }
+
+private:
+    VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options);
+    void extend(ByteCount extent_bytes) override;
+    void restore_blocks(HeapOffset, ByteCount) override {}
+
+    ThreadBlocks* mine_if_any() const noexcept {
+        const ThreadTable::Entry& entry = thread_table.cache[serial_ % ThreadTable::cached];
+        return entry.serial == serial_ ? entry.blocks : nullptr;
+    }
+    /// This thread's record; null: none to be had.
+    [[gnu::noinline]] ThreadBlocks* mine() noexcept;
+    /// This thread's record if it has one.
+    ThreadBlocks* mine_known() const noexcept;
+
+    /// Null: `full` says why.
+    [[gnu::noinline]] void* allocate_slowly(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full);
+    void* allocate_small(unsigned size_class, ByteCount alignment) noexcept;
+    [[gnu::noinline]] bool deallocate_slowly(void* block) noexcept;
+    FreeResult free_in_engine(void* block) noexcept;
+    void harvest(ThreadBlocks& blocks) noexcept;
+    /// Gives empty segments that the thread has too many of to the heap.
+    void share_empty(ThreadBlocks& blocks, unsigned kept) noexcept;
+
+    // Under the lock.
+    bool give_segment(ThreadBlocks& blocks, unsigned granules);
+    bool lend_chunk();
+    void take_back(SegmentHead& segment, bool all);
+    void return_chunk(SegmentHead& first);
+    void unlink_waiting(SegmentHead& segment);
+    /// All that can be given back to the engine without the help of other threads.
+    void reclaim(ThreadBlocks* blocks);
+    void decay(ByteCount freed);
+    void purge(ByteCount minimum);
+    void visit_segments(const std::function<void(const SegmentHead&)>& visit) const;
+
+    OwnedMap map_;
+    const std::uint64_t serial_;
+    const PageSize pages_;
+    const int numa_node_;
+    vm::Reservation reservation_;
+    mutable std::mutex mutex_;
+    ByteCount mapped_ = 0;
+    std::unique_ptr<Engine> engine_;
+    std::byte* records_begin_ = nullptr;
+    unsigned record_count_ = 0;
+    ThreadBlocks* records_ = nullptr;
+    ThreadBlocks* idle_records_ = nullptr;
+    SegmentHead* waiting_ = nullptr;  ///< segments that are nobody's
+    std::uint32_t waiting_count_ = 0;
+    std::uint32_t lent_count_ = 0;
+    ByteCount freed_since_purge_ = 0;
+    std::chrono::steady_clock::time_point last_purge_{};
+};
+
+}  // namespace taiyen::heap

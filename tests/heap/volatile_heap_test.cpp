@@ -1,0 +1,423 @@
+#include <boost/test/unit_test.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <taiyen/base/report.hpp>
+#include <taiyen/heap/access.hpp>
+
+#include "heap/volatile_core.hpp"
+#include "threads.hpp"
+
+namespace {
+
+using namespace taiyen;
+using namespace taiyen::heap;
+using taiyen::test::at_once;
+using taiyen::test::require;
+
+std::atomic<unsigned> double_frees{0};
+std::atomic<unsigned> foreign_frees{0};
+void count_incident(const Incident& incident) noexcept { (incident.code == errc::foreign_pointer ? foreign_frees : double_frees).fetch_add(1); }
+
+struct Counted {
+    Counted() {
+        double_frees = 0;
+        foreign_frees = 0;
+    }
+    ~Counted() { set_report_handler(before); }
+    ReportHandler before = set_report_handler(&count_incident);
+};
+
+VolatileCore& core_of(VolatileHeap& heap) { return *static_cast<VolatileCore*>(heap.core()); }
+
+void require_sound(VolatileHeap& heap) {
+    for (const Damage& damage : core_of(heap).check()) BOOST_ERROR("at offset " << damage.where.value << ": " << damage.what);
+}
+
+void in_thread(const std::function<void()>& action) {
+    at_once(1, [&](unsigned) { action(); });
+}
+
+std::size_t segment_of(const void* block) { return reinterpret_cast<std::uintptr_t>(block) / segment_bytes; }
+
+constexpr ByteCount capacity = 256_MiB;
+
+BOOST_AUTO_TEST_SUITE(volatile_heap)
+
+BOOST_AUTO_TEST_CASE(heaps_are_found_by_the_addresses_of_their_blocks) {
+    VolatileHeap one({.capacity = capacity});
+    VolatileHeap other({.capacity = capacity});
+    void* const a = one.allocate(100);
+    void* const b = other.allocate(100'000);
+    BOOST_TEST(core_at(a) == one.core());
+    BOOST_TEST(core_at(b) == other.core());
+    BOOST_TEST((one.owns(a) && !one.owns(b) && other.owns(b) && !other.owns(a)));
+    taiyen::heap::deallocate(a);
+    taiyen::heap::deallocate(b);
+    BOOST_TEST(one.stats().live_blocks == 0U);
+    BOOST_TEST(other.stats().live_blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(no_block_touches_more_cache_lines_than_its_size_needs) {
+    VolatileHeap heap({.capacity = capacity});
+    for (ByteCount bytes = 1; bytes <= 2048; bytes += 7) {
+        if (round_up(bytes, 16) == 48) continue;  // until the places that the rule leaves over pile up
+        for (unsigned i = 0; i < 200; ++i) {
+            const auto at = reinterpret_cast<std::uintptr_t>(heap.allocate(bytes));
+            const ByteCount usable = heap.usable_size(reinterpret_cast<void*>(at));
+            BOOST_REQUIRE((at + usable - 1) / 64 - at / 64 + 1 == (usable + 63) / 64);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(each_size_has_each_alignment) {
+    VolatileHeap heap({.capacity = capacity});
+    std::vector<void*> blocks;
+    for (ByteCount alignment = 1; alignment <= 2_MiB; alignment *= 2)
+        for (ByteCount bytes : {0U, 1U, 15U, 16U, 17U, 48U, 100U, 512U, 1000U, 2048U, 2049U, 4000U, 4096U, 5000U, 70000U}) {
+            void* const block = heap.allocate(bytes, alignment);
+            BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % std::max<ByteCount>(alignment, 16) == 0);
+            BOOST_REQUIRE(heap.usable_size(block) >= bytes);
+            std::memset(block, 1, bytes);
+            blocks.push_back(block);
+        }
+    for (ByteCount bytes = 1; bytes <= 2048; ++bytes)
+        for (ByteCount alignment = 32; alignment <= 1024; alignment *= 2) {
+            void* const block = heap.allocate(bytes, alignment);
+            BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % alignment == 0);
+            blocks.push_back(block);
+        }
+    BOOST_CHECK_THROW(heap.allocate(16, 48), Error);
+    BOOST_CHECK_THROW(heap.allocate(16, 4_MiB), Error);
+    BOOST_TEST(heap.try_allocate(16, 24) == nullptr);
+    require_sound(heap);
+    for (void* block : blocks) heap.deallocate(block);
+    BOOST_TEST(heap.stats().live_blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_free_is_reported_and_changes_nothing) {
+    const Counted counted;
+    VolatileHeap heap({.capacity = capacity});
+    VolatileHeap other({.capacity = capacity});
+    for (const ByteCount bytes : {16U, 48U, 100U, 2000U, 3000U, 10'000U, 1'000'000U}) {
+        double_frees = 0;
+        auto* const block = static_cast<std::byte*>(heap.allocate(bytes));
+        auto* const neighbour = static_cast<std::byte*>(heap.allocate(bytes));
+        for (const std::ptrdiff_t distance : {1, 8, 15}) heap.deallocate(block + distance);
+        BOOST_TEST(double_frees == 3U);
+        if (bytes > 16) heap.deallocate(block + 16);
+        BOOST_TEST(double_frees == (bytes > 16 ? 4U : 3U));
+        heap.deallocate(block);
+        const unsigned before = double_frees;
+        heap.deallocate(block);
+        BOOST_TEST(double_frees == before + 1);
+        in_thread([&] { heap.deallocate(block); });
+        BOOST_TEST(double_frees == before + 2);
+        BOOST_TEST(heap.usable_size(block) == 0U);
+        BOOST_CHECK_THROW(heap.resize(block, 10), Error);
+        heap.deallocate(neighbour);
+        BOOST_TEST(double_frees == before + 2);
+    }
+    int local = 0;
+    heap.deallocate(&local);
+    BOOST_TEST(foreign_frees == 1U);
+    heap.deallocate(other.allocate(10));
+    BOOST_TEST(foreign_frees == 2U);
+    taiyen::heap::deallocate(reinterpret_cast<void*>(heap.core()->ranges().scratch));
+    BOOST_TEST(foreign_frees == 3U);
+    BOOST_TEST(other.stats().live_blocks == 1U);
+    heap.deallocate(nullptr);
+    require_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(a_chunk_lent_to_threads_cannot_be_freed_as_a_block) {
+    const Counted counted;
+    VolatileHeap heap({.capacity = capacity});
+    void* const block = heap.allocate(16);
+    auto* const segment = reinterpret_cast<std::byte*>(segment_of(block) * segment_bytes);
+    heap.deallocate(block);
+    heap.deallocate(segment);
+    in_thread([&] { heap.deallocate(segment); });
+    BOOST_TEST(double_frees == 2U);
+    BOOST_TEST(heap.allocate(16) == block);
+}
+
+BOOST_AUTO_TEST_CASE(what_another_thread_freed_is_allocated_again, *boost::unit_test::label("threads")) {
+    VolatileHeap heap({.capacity = capacity});
+    std::vector<void*> blocks;
+    ByteCount extent = 0;
+    for (unsigned round = 0; round < 20; ++round) {
+        for (unsigned i = 0; i < 20'000; ++i) blocks.push_back(heap.allocate(64));
+        in_thread([&] {
+            for (void* block : blocks) heap.deallocate(block);
+        });
+        blocks.clear();
+        if (round == 1) extent = heap.stats().extent_bytes;
+    }
+    BOOST_TEST(heap.stats().extent_bytes <= extent);
+    heap.trim();
+    require_sound(heap);
+    BOOST_TEST(heap.stats().live_blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_block_freed_by_two_other_threads_is_freed_once, *boost::unit_test::label("threads")) {
+    const Counted counted;
+    VolatileHeap heap({.capacity = capacity});
+    void* const block = heap.allocate(64);
+    void* const other = heap.allocate(64);
+    in_thread([&] { heap.deallocate(block); });
+    in_thread([&] { heap.deallocate(block); });
+    BOOST_TEST(double_frees == 1U);
+    heap.deallocate(block);  // its owner, who has not looked into its inbox yet
+    BOOST_TEST(double_frees == 2U);
+    std::set<void*> fresh;
+    for (unsigned i = 0; i < 1000; ++i) BOOST_REQUIRE(fresh.insert(heap.allocate(64)).second);
+    BOOST_TEST(!fresh.contains(other));
+    require_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(threads_at_once_share_no_segment, *boost::unit_test::label("threads")) {
+    VolatileHeap heap({.capacity = capacity});
+    constexpr unsigned threads = 4;
+    std::vector<std::set<std::size_t>> segments(threads);
+    std::atomic<unsigned> done{0};
+    at_once(threads, [&](unsigned number) {
+        for (unsigned i = 0; i < 5'000; ++i) segments[number].insert(segment_of(heap.allocate(1 + i % 400)));
+        done.fetch_add(1);
+        while (done.load() != threads) std::this_thread::yield();  // nobody adopts what another one left
+    });
+    for (unsigned a = 0; a < threads; ++a)
+        for (unsigned b = 0; b < a; ++b)
+            for (const std::size_t segment : segments[a]) BOOST_TEST(!segments[b].contains(segment));
+    require_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(ten_thousand_threads_in_sequence_leave_nothing_behind) {
+    VolatileHeap heap({.capacity = capacity});
+    void* kept = nullptr;
+    std::size_t extent = 0;
+    std::size_t metadata = 0;
+    for (unsigned i = 0; i < 10'000; ++i) {
+        std::thread([&] {
+            heap.deallocate(kept);  // of the thread before
+            void* blocks[20];
+            for (void*& block : blocks) block = heap.allocate(1 + i % 500);
+            for (void* block : blocks) heap.deallocate(block);
+            kept = heap.allocate(100);
+        }).join();
+        if (i == 600) {
+            extent = heap.stats().extent_bytes;
+            metadata = heap.stats().metadata_bytes;
+        }
+    }
+    const VolatileStats stats = heap.stats();
+    BOOST_TEST(stats.extent_bytes == extent);
+    BOOST_TEST(stats.metadata_bytes == metadata);
+    BOOST_TEST(stats.live_blocks == 1U);
+    BOOST_TEST(stats.threads + stats.idle_threads == 1U);
+    require_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_in_need_adopts_the_segments_of_ended_threads, *boost::unit_test::label("threads")) {
+    VolatileHeap heap({.capacity = 4_MiB});
+    std::vector<void*> kept;
+    at_once(4, [&](unsigned) {
+        std::vector<void*> blocks;
+        while (void* const block = heap.try_allocate(64)) blocks.push_back(block);
+        for (void* block : blocks) heap.deallocate(block);
+    });
+    ByteCount bytes = 0;
+    while (void* const block = heap.try_allocate(48)) {
+        kept.push_back(block);
+        bytes += 48;
+    }
+    BOOST_TEST(bytes > 3_MiB);
+    require_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_heap_says_so_and_goes_on_after_a_free) {
+    VolatileHeap heap({.capacity = 1_MiB});
+    BOOST_CHECK_THROW(heap.allocate(2_MiB), HeapFull);
+    for (unsigned round = 0; round < 3; ++round) {
+        for (const ByteCount bytes : {16U, 300U, 2000U, 3000U, 9000U}) {
+            std::vector<void*> blocks;
+            while (void* const block = heap.try_allocate(bytes)) {
+                std::memset(block, 1, bytes);
+                blocks.push_back(block);
+            }
+            BOOST_TEST(blocks.size() * bytes > 550_KiB);
+            BOOST_CHECK_THROW(heap.allocate(bytes), HeapFull);
+            BOOST_CHECK_THROW(heap.resize(blocks.back(), 900_KiB), HeapFull);
+            BOOST_TEST(heap.usable_size(blocks.back()) >= bytes);
+            heap.deallocate(blocks.back());
+            blocks.back() = heap.try_allocate(bytes);
+            BOOST_TEST(blocks.back() != nullptr);
+            require_sound(heap);
+            for (void* block : blocks) heap.deallocate(block);
+            BOOST_TEST(heap.stats().live_blocks == 0U);
+        }
+        void* const all = heap.allocate(400_KiB);  // what small blocks used serves large ones
+        heap.deallocate(all);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(trimming_gives_free_memory_back_to_the_system) {
+    VolatileHeap heap({.capacity = capacity});
+    std::vector<void*> blocks;
+    for (unsigned i = 0; i < 100'000; ++i) {
+        blocks.push_back(heap.allocate(200));
+        std::memset(blocks.back(), 1, 200);
+    }
+    void* const large = heap.allocate(30_MiB);
+    std::memset(large, 1, 30_MiB);
+    const std::size_t dirty = heap.stats().dirty_bytes;
+    BOOST_TEST(dirty > 45_MiB);
+    for (void* block : blocks) heap.deallocate(block);
+    heap.deallocate(large);
+    heap.trim();
+    BOOST_TEST(heap.stats().dirty_bytes < dirty / 10);
+    void* const again = heap.allocate(30_MiB);
+    BOOST_TEST(*static_cast<unsigned char*>(again) == 0);
+    require_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(stats_count_what_is_there) {
+    VolatileHeap heap({.capacity = capacity});
+    std::vector<void*> blocks;
+    for (unsigned i = 0; i < 10'000; ++i) blocks.push_back(heap.allocate(48));
+    void* const large = heap.allocate(1_MiB);
+    VolatileStats stats = heap.stats();
+    BOOST_TEST(stats.live_blocks == 10'001U);
+    BOOST_TEST(stats.live_bytes == 480'000 + 1_MiB);
+    BOOST_TEST(stats.threads == 1U);
+    BOOST_TEST(stats.mappings >= 2U);
+    BOOST_TEST(stats.reserved_bytes >= stats.capacity_bytes);
+    BOOST_TEST(stats.live_bytes + stats.free_bytes <= stats.extent_bytes);
+    // Every other block free: none of the pieces holds 256 bytes.
+    for (unsigned i = 0; i < 10'000; i += 2) heap.deallocate(blocks[i]);
+    heap.deallocate(large);
+    heap.trim();
+    stats = heap.stats();
+    BOOST_TEST(stats.live_blocks == 5'000U);
+    std::uint64_t pieces = 0;
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < stats.free_pieces.size(); ++i) {
+        pieces += stats.free_pieces[i];
+        bytes += stats.free_pieces[i] * (std::size_t{16} << i);
+    }
+    BOOST_TEST(pieces >= 4'000U);
+    BOOST_TEST((bytes <= stats.free_bytes && stats.free_bytes <= 2 * bytes));
+    BOOST_TEST((stats.availability(0) > 0.99 && stats.availability(2) <= stats.availability(1)));
+}
+
+BOOST_AUTO_TEST_CASE(a_child_of_a_threaded_program_allocates_and_frees) {
+    VolatileHeap heap({.capacity = capacity});
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (unsigned number = 0; number < 2; ++number)
+        threads.emplace_back([&] {
+            std::vector<void*> blocks(100, nullptr);
+            for (std::size_t i = 0; !stop; ++i) {
+                void*& block = blocks[i * 7 % blocks.size()];
+                heap.deallocate(block);
+                block = heap.allocate(1 + i % 9000);
+            }
+            for (void* block : blocks) heap.deallocate(block);
+        });
+    void* const before = heap.allocate(100);
+    void* const large_before = heap.allocate(100'000);
+    for (unsigned round = 0; round < 20; ++round) {
+        const pid_t child = ::fork();
+        BOOST_REQUIRE(child >= 0);
+        if (child == 0) {
+            heap.deallocate(before);
+            heap.deallocate(large_before);
+            std::vector<void*> blocks;
+            for (unsigned i = 0; i < 3'000; ++i) {
+                void* const block = heap.try_allocate(1 + i * 3 % 9000);
+                if (block == nullptr) ::_exit(1);
+                std::memset(block, 1, 1 + i * 3 % 9000);
+                blocks.push_back(block);
+            }
+            for (void* block : blocks) heap.deallocate(block);
+            ::_exit(0);
+        }
+        int status = 0;
+        BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+        BOOST_REQUIRE(WIFEXITED(status));
+        BOOST_REQUIRE(WEXITSTATUS(status) == 0);
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    require_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_uses_many_heaps_and_outlives_them) {
+    std::vector<std::unique_ptr<VolatileHeap>> heaps;
+    for (unsigned round = 0; round < 3; ++round) {
+        for (unsigned i = 0; i < 30; ++i) heaps.push_back(std::make_unique<VolatileHeap>(VolatileOptions{.capacity = 1_MiB}));
+        std::vector<void*> blocks;
+        for (unsigned i = 0; i < 3'000; ++i) blocks.push_back(heaps[i % 30]->allocate(1 + i % 100));
+        for (unsigned i = 0; i < 3'000; ++i) heaps[i % 30]->deallocate(blocks[i]);
+        for (const auto& heap : heaps) {
+            require_sound(*heap);
+            BOOST_TEST(heap->stats().live_blocks == 0U);
+        }
+        heaps.clear();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_destructor_that_runs_at_the_end_of_its_thread_may_free_and_allocate) {
+    VolatileHeap heap({.capacity = capacity});
+    struct Late {
+        VolatileHeap* heap = nullptr;
+        void* block = nullptr;
+        ~Late() {
+            heap->deallocate(block);
+            heap->deallocate(heap->allocate(50));
+        }
+    };
+    for (unsigned i = 0; i < 20; ++i)
+        std::thread([&] {
+            thread_local Late late;
+            late.heap = &heap;
+            late.block = heap.allocate(100);
+        }).join();
+    BOOST_TEST(heap.stats().live_blocks == 0U);
+    BOOST_TEST(heap.stats().threads == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_moved_heap_keeps_its_blocks_and_a_closed_one_refuses) {
+    VolatileHeap heap({.capacity = capacity});
+    void* const block = heap.allocate(10);
+    VolatileHeap moved(std::move(heap));
+    BOOST_TEST(moved.usable_size(block) == 16U);
+    BOOST_TEST(!heap.is_open());  // NOLINT(bugprone-use-after-move): that is what is asked
+    BOOST_CHECK_THROW(heap.allocate(10), Error);
+    BOOST_TEST(heap.try_allocate(10) == nullptr);
+    moved.close();
+    BOOST_TEST(core_at(block) == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(options_that_cannot_be_had_are_refused) {
+    BOOST_CHECK_THROW(VolatileHeap({.capacity = ~std::size_t{0}}), Error);
+    BOOST_CHECK_THROW(VolatileHeap({.numa_node = 1000}), Error);
+    VolatileHeap huge({.capacity = capacity, .pages = PageSize::huge});
+    std::vector<void*> blocks;
+    for (unsigned i = 0; i < 20'000; ++i) blocks.push_back(huge.allocate(200));
+    BOOST_TEST(huge.stats().huge_bytes <= huge.stats().dirty_bytes);
+    for (void* block : blocks) huge.deallocate(block);
+    require_sound(huge);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
