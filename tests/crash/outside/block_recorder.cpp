@@ -121,8 +121,8 @@ Recording record(const FileSystem& kind, const Options& options, const std::file
         };
         // The second and third life recover what a kill left, and power may fail while they do.
         for (int life = 0; life < 3; ++life) {
-            static const char* const modes[] = {"archive", "snapshot", "sync", "async"};
-            const std::string mode = modes[random() % 4];
+            static const char* const modes[] = {"archive", "snapshot", "undo", "sync", "async"};
+            const std::string mode = modes[random() % std::size(modes)];
             recording.modes += (life == 0 ? "" : ", ") + mode;
             recording.lives.push_back(disk.position());
             // The control's heap exists for good: what is lost are saves and commits, not only a name.

@@ -125,7 +125,6 @@ bool Child::hear(Told& told) {
 
 void run_tool(const std::vector<std::string>& words, const std::string& log) {
     Child tool(words, {}, log);
-    Told nothing;
     const End end = tool.wait(std::chrono::minutes(1));
     if (end.signal != 0 || end.code != 0) {
         std::ostringstream text;

@@ -119,7 +119,7 @@ public:
         shape_.seed = options.seed;
         shape_.keys = 8;
         shape_.large_bytes = 20'000;
-        for (const char* mode : {"archive", "snapshot", "sync", "async"}) {
+        for (const char* mode : {"archive", "snapshot", "undo", "sync", "async"}) {
             for (const bool fresh : {true, false}) scenarios_.push_back({mode, fresh});
         }
         for (const Scenario& scenario : scenarios_) {
@@ -215,7 +215,7 @@ private:
         for (int tries = 0; tries < 50; ++tries) {
             lay_out({scenario.mode, true});
             std::vector<std::string> words = worker(scenario);
-            words[std::ranges::find(words, "--steps") - words.begin() + 1] = "0";
+            *std::next(std::ranges::find(words, "--steps")) = "0";
             words.back() = "none";
             Child child(words, {}, (folder_ / "worker.txt").string());
             child.release();

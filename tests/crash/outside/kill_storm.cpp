@@ -93,11 +93,9 @@ std::string storm(const Options& options) {
     TemporaryFolder folder(options.folder);
     const Shape shape{options.seed};
     std::vector<Patient> patients;
-    const std::vector<std::pair<const char*, std::vector<const char*>>> kinds{{"archive", {"archive"}},
-                                                                              {"snapshot", {"snapshot"}},
-                                                                              {"sync", {"sync"}},
-                                                                              {"async", {"async"}},
-                                                                              {"any", {"archive", "snapshot", "sync", "async"}}};
+    const std::vector<std::pair<const char*, std::vector<const char*>>> kinds{
+        {"archive", {"archive"}}, {"snapshot", {"snapshot"}}, {"undo", {"undo"}},
+        {"sync", {"sync"}},       {"async", {"async"}},       {"any", {"archive", "snapshot", "undo", "sync", "async"}}};
     for (const auto& [name, modes] : kinds) {
         patients.push_back({name, modes, folder.path() / name / "heap.tyn", 0, {}, Auditor(shape)});
         remove_heap(patients.back().file);

@@ -42,8 +42,8 @@ public:
 
     std::string pull(std::mt19937_64& random, Tally& tally) {
         if (age_++ == 40) start_anew();
-        static const char* const modes[] = {"archive", "snapshot", "sync", "async"};
-        const std::string mode = modes[random() % 4];
+        static const char* const modes[] = {"archive", "snapshot", "undo", "sync", "async"};
+        const std::string mode = modes[random() % std::size(modes)];
         std::vector<std::string> environment;
         // The control's heap exists for good: what is lost are saves and commits, not only a name.
         if (options_.control && told_.opened) environment = {"LD_PRELOAD=" + options_.without_syncs.string(), "TAIYEN_BUFFERED=1"};

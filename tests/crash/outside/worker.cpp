@@ -14,6 +14,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "message.hpp"
@@ -23,7 +24,7 @@ namespace outside {
 namespace {
 
 constexpr const char* usage =
-    "usage: taiyen_outside_worker FILE [--mode archive|snapshot|sync|async] [--seed N] [--life N] [--steps N] [--threads N]\n"
+    "usage: taiyen_outside_worker FILE [--mode archive|snapshot|undo|sync|async] [--seed N] [--life N] [--steps N] [--threads N]\n"
     "                             [--log-kib N] [--capacity-kib N] [--keys N] [--large N] [--wait] [--control early|ignore]\n\n"
     "Works on the heap FILE until it is killed, or for N steps of each lane, and writes what is durable to standard output, in binary.\n"
     "  --seed, --keys, --large  what the steps write (as the harness that checks it)\n"
@@ -32,7 +33,7 @@ constexpr const char* usage =
     "  --control early          acknowledges before it commits: a harness must notice\n"
     "  --control ignore         acknowledges whatever came of it: a harness must notice\n";
 
-enum class Mode { archive, snapshot, sync, async };
+enum class Mode { archive, snapshot, undo, sync, async };
 enum class Control { none, early, ignore };
 
 struct Settings {
@@ -74,9 +75,7 @@ public:
         open();
         for (std::uint64_t batch = 0; settings_.steps == 0 || batch < settings_.steps; ++batch) {
             const std::uint64_t dice = random_() % 100;
-            for (std::uint64_t steps = dice < 3 ? 40 : 1 + dice % 8; steps > 0; --steps) {
-                take_step(*world_, settings_.shape, static_cast<unsigned>(world_->order % lanes));
-            }
+            for (std::uint64_t steps = dice < 3 ? 40 : 1 + dice % 8; steps > 0; --steps) step();
             if (settings_.control == Control::early) acknowledge();
             durable(settings_, [&] { heap_->snapshot(); });
             if (settings_.control != Control::early) acknowledge();
@@ -94,7 +93,26 @@ private:
         tell({Message::Kind::opening});
         heap_.emplace(taiyen::open_or_create, settings_.file, settings_.options);
         tell({Message::Kind::opened});
+        if constexpr (std::is_base_of_v<taiyen::SnapshotHeap, Heap>) {
+            if (settings_.mode == Mode::undo) heap_->attach_undo();
+        }
         world_ = &heap_->template find_or_construct<World>(world_name);
+    }
+    void step() {
+        const auto lane = static_cast<unsigned>(world_->order % lanes);
+        if constexpr (std::is_base_of_v<taiyen::SnapshotHeap, Heap>) {
+            if (settings_.mode == Mode::undo) return step_of_history(lane);
+        }
+        take_step(*world_, settings_.shape, lane);
+    }
+    /// Some are cancelled, some undone; of these some are done again. None goes back behind the last save.
+    void step_of_history(unsigned lane) {
+        const std::uint64_t dice = random_() % 10;
+        taiyen::UndoScope scope(*heap_, "a step");
+        take_step(*world_, settings_.shape, lane);
+        if (dice == 0) return scope.cancel();
+        scope.commit();
+        if (dice <= 3 && heap_->undo() && dice <= 2) heap_->redo();
     }
     void acknowledge() {
         for (unsigned lane = 0; lane < lanes; ++lane) tell({Message::Kind::acknowledged, lane, world_->lane[lane].step, world_->order});
@@ -199,6 +217,8 @@ bool parse(int count, char** words, Settings& settings) {
                     settings.mode = Mode::archive;
                 else if (value == "snapshot")
                     settings.mode = Mode::snapshot;
+                else if (value == "undo")
+                    settings.mode = Mode::undo;
                 else if (value == "sync")
                     settings.mode = Mode::sync;
                 else if (value == "async")
@@ -239,7 +259,8 @@ int run(const Settings& settings) {
     try {
         switch (settings.mode) {
             case Mode::archive: Saver<taiyen::ArchiveHeap>(settings).run(); break;
-            case Mode::snapshot: Saver<taiyen::SnapshotHeap>(settings).run(); break;
+            case Mode::snapshot:
+            case Mode::undo: Saver<taiyen::SnapshotHeap>(settings).run(); break;
             case Mode::sync:
             case Mode::async: Committer(settings).run(); break;
         }
