@@ -238,6 +238,18 @@ constexpr bool are_places(const AnnexPlaces& places, const Extents& extents) {
     return true;
 }
 
+/// Whether `after` has all chunks of the annex where `before` has them.
+constexpr bool grows_from(const AnnexHead& before, const AnnexHead& after) {
+    const auto chunks = static_cast<std::ptrdiff_t>(chunks_for(before.extent));
+    return after.extent >= before.extent && std::equal(before.places.begin(), before.places.begin() + chunks, after.places.begin());
+}
+
+/// Whether stored bytes can be an annex beside a span of that extent.
+constexpr bool is_annex(const AnnexHead& annex, ByteCount span) {
+    return annex.extent <= sequence_bytes_max && annex.extent % page_bytes == 0 && annex.used <= annex.extent && annex.used % page_bytes == 0 &&
+           are_places(annex.places, {span, annex.extent});
+}
+
 static_assert(chunk_of({first_chunk_bytes - 1}) == 0 && chunk_of({first_chunk_bytes}) == 1 && chunk_of({2 * first_chunk_bytes}) == 2);
 static_assert(chunk_shapes.back().first + chunk_shapes.back().bytes == sequence_bytes_max);
 

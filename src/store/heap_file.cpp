@@ -235,11 +235,13 @@ void HeapFile::replay_log(const LogTail& tail) {
         vm::protect(reservation_.data(), mapped_, true);
     }
     const std::unique_ptr<LogReplay> replay = tuning_.log_replay(paths_.log, backing_->header.capacity, tail.contained);
+    replaying_ = true;
     const log::ScanResult end = log::Ring::scan(*ring_file_, ring_identity_, tail.start, [&](const log::Record& record) {
         if (planted(Bug::replay_skips_first_group) && record.position == tail.start.position) return true;
         replay->apply(record, *this);
         return true;
     });
+    replaying_ = false;
     restoration_.transactions_replayed = replay->transactions();
     count_row(Row::log_replayed);
     make_engine();  // what it knew is from before
@@ -248,15 +250,54 @@ void HeapFile::replay_log(const LogTail& tail) {
     }
     if (read_only_) {
         serial_ = durable_serial_ = replay->last();
-        if (annex_used_ != 0) {
-            annex_overlay_[annex_first_page.value].clear();  // no transaction carries it on
-        }
         vm::protect(reservation_.data(), mapped_, false);
         return;
     }
     // An intact record behind a torn one must never come back to life: nothing is appended to what has been replayed.
     const log::RingStart fresh{{random_u64()}, 0, 1, random_u64()};
+    if (!annex_overlay_.empty()) {
+        open_annex(0);
+    }
     save_at({replay->last(), planted(Bug::same_epoch_after_replay) ? end.next : fresh, mapped_});
+    annex_ = {};
+    annex_overlay_.clear();
+}
+
+void HeapFile::replay_annex(const AnnexHead& annex) {
+    if (!replaying_) {
+        return;
+    }
+    if (!grows_from(annex_head(), annex)) {
+        throw Error(errc::corrupt, paths_.log, "the transaction log speaks of another annex than the heap has; restore the files from a copy");
+    }
+    for (std::optional<PageFile>* file : {&backing_, &data_}) {
+        if (*file) {
+            (*file)->layout = FileLayout(annex.places);
+        }
+    }
+    if (!read_only_ && annex.used > annex_used_) {
+        allocate_blocks({annex_start.value + annex_used_}, annex.used - annex_used_);
+    }
+    annex_mapped_ = annex.extent;
+    annex_used_ = annex.used;
+}
+
+std::span<std::byte> HeapFile::replay_annex_page(PageNumber page) {
+    if (!replaying_) {
+        return {};
+    }
+    const auto [at, is_new] = annex_overlay_.try_emplace(page.value);
+    std::vector<std::byte>& image = at->second;
+    if (image.empty()) {
+        image.resize(page_bytes);
+        if (is_new) {
+            const AlignedBuffer base(page_bytes);
+            const ChangedPage asked{page, 0};
+            read_bases({&asked, 1}, base.span());
+            std::memcpy(image.data(), base.data(), page_bytes);
+        }
+    }
+    return image;
 }
 
 bool HeapFile::is_recovering(const TableCover& cover) const {
@@ -408,7 +449,9 @@ std::byte* HeapFile::open_annex(ByteCount capacity) {
             std::byte* const page = live_page({number}).data();
             image.empty() ? std::memset(page, 0, page_bytes) : std::memcpy(page, image.data(), page_bytes);
         }
-        vm::protect(annex_.data(), annex_mapped_, false);
+        if (read_only_) {
+            vm::protect(annex_.data(), annex_mapped_, false);
+        }
     }
     return annex_.data();
 }
@@ -422,6 +465,10 @@ void HeapFile::extend_annex(ByteCount bytes) {
     }
     if (wanted > annex_.size()) {
         throw HeapFull(wanted - annex_used_, 0, HeapFull::Cause::address_space);
+    }
+    std::unique_lock<std::mutex> background;
+    if (uses_log() && chunks_for(wanted) > backing_->layout.annex_chunks()) {
+        background = hold_saves();  // a save that runs looks up where pages lie
     }
     const FileLayout before = backing_->layout;
     const auto lay_out = [&](const FileLayout& layout) {
@@ -448,7 +495,7 @@ void HeapFile::extend_annex(ByteCount bytes) {
 
 AnnexHead HeapFile::annex_head() const { return {annex_mapped_, annex_used_, backing_->layout.places_for(annex_mapped_)}; }
 
-bool HeapFile::annex_has_ended() const { return !annex_is_open() && annex_used_ != 0 && table_.entry(annex_first_page) != 0; }
+bool HeapFile::annex_has_ended() const { return !annex_is_open() && annex_is_saved(); }
 
 std::vector<vm::PageRun> HeapFile::written_span_runs() const {
     std::vector<vm::PageRun> runs;

@@ -37,6 +37,7 @@ struct SavePoint {
     Serial serial;
     log::RingStart log_start;
     ByteCount extent = 0;  ///< of the span as of that serial
+    std::optional<AnnexHead> annex{};  ///< as of that serial; nothing: as the save before it left it. A save of the live span takes the live one
 };
 
 enum class OpenMode { create_only, open_only, open_or_create, read_only };
@@ -93,6 +94,10 @@ public:
     void save_images(const SavePoint& point, std::span<const PageNumber> pages, const PatchPages& patch);
     /// Saves what the span holds now. Requires: nobody stores meanwhile, and the span is as of `point.serial`. Durability: on return. Throws: as save_images.
     void save_at(const SavePoint& point);
+    /// While a log is replayed: from here on the annex is that large and lies there. Outside of a replay nothing happens: the live annex has it all. Throws: Error{corrupt}.
+    void replay_annex(const AnnexHead& annex);
+    /// While a log is replayed: a page of the annex, to be changed; empty outside of a replay. Throws: Error{corrupt} (its base is damaged).
+    std::span<std::byte> replay_annex_page(PageNumber page);
     /// Drops all private copies: the span is what the files hold. Requires: nobody stores, no save runs. What the engine has built from the old bytes is forgotten.
     void drop_private();
 
@@ -124,6 +129,10 @@ public:
     bool annex_is_open() const { return static_cast<bool>(annex_); }
     /// In use, a multiple of 4 KiB; 0: there is none, or it ended.
     ByteCount annex_bytes() const { return annex_used_; }
+    /// Its size and place now.
+    AnnexHead annex_head() const;
+    /// Whether the newest save holds an annex in use. Requires: no save runs.
+    bool annex_is_saved() const { return annex_used_ != 0 && table_.entry(annex_first_page) != 0; }
     /// Grows it to `bytes` (rounded up to 4 KiB); fresh bytes are zero. Durability: with the next save. Requires: open. Throws: HeapFull; then it is as before.
     void extend_annex(ByteCount bytes);
 
@@ -194,7 +203,6 @@ private:
     std::vector<vm::PageRun> written_runs() const;
     std::vector<vm::PageRun> written_span_runs() const;
     Extents mapped_extents() const { return {mapped_, annex_mapped_}; }
-    AnnexHead annex_head() const;
     bool is_mapped(PageNumber page) const { return sequence_of(page) == Sequence::span || annex_is_open(); }
     /// Whether the annex that the files hold is not the one of what is saved now.
     bool annex_has_ended() const;
@@ -289,7 +297,8 @@ private:
     bool saved_anything_ = false;
     bool maps_data_ = false;
     std::unordered_set<std::uint64_t> recovering_pages_;
-    std::map<std::uint64_t, std::vector<std::byte>> annex_overlay_;  ///< a reader's pages of the annex that come from the journal; empty: zero
+    std::map<std::uint64_t, std::vector<std::byte>> annex_overlay_;  ///< pages of the annex as a journal has them (a reader's), or a log that is replayed; empty: zero
+    bool replaying_ = false;
 
     /// Images of saves that stand in the ring only; empty: a zero page.
     struct PendingPage {

@@ -71,12 +71,6 @@ SaveRecord read_stage(const io::File& ring, const Header& header, const HeapPath
     return std::move(*save);
 }
 
-/// Whether `after` has all chunks of the annex where `before` has them.
-bool grows_from(const AnnexHead& before, const AnnexHead& after) {
-    const std::size_t chunks = chunks_for(before.extent);
-    return after.extent >= before.extent && std::equal(before.places.begin(), before.places.begin() + static_cast<std::ptrdiff_t>(chunks), after.places.begin());
-}
-
 /// The saves behind the header's generation, consecutive. Throws: Error{corrupt | mismatch}.
 std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
     std::vector<SaveRecord> saves;

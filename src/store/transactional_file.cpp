@@ -66,27 +66,17 @@ void HeapFile::save_images(const SavePoint& point, std::span<const PageNumber> p
     const auto lock = hold_saves();
     check_usable(false);
     TAIYEN_CHECK(uses_log());
-    LargeSave save{point, saved_annex_, {}, nullptr};
-    save.changed.reserve(pages.size() + 1);
+    LargeSave save{point, point.annex.value_or(saved_annex_), {}, nullptr};
+    save.changed.reserve(pages.size());
     for (const PageNumber page : pages) {
-        TAIYEN_CHECK(sequence_of(page) == Sequence::span && (save.changed.empty() || save.changed.back().page < page));
+        TAIYEN_CHECK((save.changed.empty() || save.changed.back().page < page));
         save.changed.push_back({page, 0});
     }
-    if (!save.changed.empty() && annex_has_ended()) {
-        end_annex(save.changed);
-    }
     save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
-        std::size_t count = batch.size();
-        if (sequence_of(batch.back().page) == Sequence::annex) {  // the one page that ends it
-            --count;
-            std::memset(images.data() + count * page_bytes, 0, page_bytes);
-        }
-        read_bases(batch.first(count), images.first(count * page_bytes));
+        read_bases(batch, images);
         const auto first = static_cast<std::size_t>(batch.data() - save.changed.data());
-        if (count != 0) {
-            patch(pages.subspan(first, count), images.first(count * page_bytes));
-        }
-        for (std::size_t k = 0; k < count; ++k) {
+        patch(pages.subspan(first, batch.size()), images);
+        for (std::size_t k = 0; k < batch.size(); ++k) {
             batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap());
         }
     };

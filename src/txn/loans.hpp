@@ -5,8 +5,9 @@
 ///   still open    freed at once, by the transaction's own thread
 ///   committed     waits for the next transaction, as every free outside transactions does
 ///   rolled back   ignored: the block belongs to what it was moved out of, again
-/// What was rolled back is remembered as ranges; the rest was committed. Numbers start again after four billion transactions; an owner that holds its block for that long may be taken for another.
-/// Thread rule: external lock; `begin`, `end` and `free_waiting` come from one thread at a time. That thread needs the lock neither for `try_begin` and `try_end`, which leave
+///   undone        the same, as long as it is not redone
+/// What was rolled back or is undone is remembered as ranges; the rest was committed. Numbers start again after four billion transactions; an owner that holds its block for that long may be taken for another.
+/// Thread rule: external lock; whatever changes something comes from one thread at a time. That thread needs the lock neither for `try_begin` and `try_end`, which leave
 /// alone what others look at, nor for `any_waits`.
 
 #include <algorithm>
@@ -24,15 +25,18 @@ public:
 
     /// The number of a transaction that begins; 0: only `begin` can tell.
     std::uint32_t try_begin() noexcept {
-        if (rolled_back_.size() == rolled_back_.capacity() || last_ == ~std::uint32_t{0}) return 0;
+        const bool room = rolled_back_.capacity() - rolled_back_.size() > undone_.size() && undone_.size() < undone_.capacity();
+        if (!room || last_ == ~std::uint32_t{0}) return 0;
         open_.store(++last_, std::memory_order_relaxed);
         return last_;
     }
     /// The number of a transaction that begins. Throws: std::bad_alloc.
     std::uint32_t begin() {
-        if (rolled_back_.size() == rolled_back_.capacity()) rolled_back_.reserve(std::max<std::size_t>(16, 2 * rolled_back_.size()));
+        reserve(rolled_back_, undone_.size() + 1);
+        reserve(undone_, 1);
         if (++last_ == 0) {
             rolled_back_.clear();
+            undone_.clear();
             ++last_;
         }
         open_.store(last_, std::memory_order_relaxed);
@@ -49,10 +53,8 @@ public:
         if (kept) {
             waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(freed_));
             count_waiting();
-        } else if (!rolled_back_.empty() && rolled_back_.back().last + 1 == last_) {
-            rolled_back_.back().last = last_;
         } else {
-            rolled_back_.push_back({last_, last_});
+            add(rolled_back_, {last_, last_});
         }
         freed_ = 0;
         open_.store(0, std::memory_order_relaxed);
@@ -60,8 +62,21 @@ public:
     /// 0: lent by no transaction.
     Fate fate(std::uint32_t number) const noexcept {
         if (number != 0 && number == open_.load(std::memory_order_relaxed)) return Fate::open;
-        const auto after = std::ranges::upper_bound(rolled_back_, number, {}, &Range::first);
-        return after != rolled_back_.begin() && number <= std::prev(after)->last ? Fate::rolled_back : Fate::committed;
+        return holds(rolled_back_, number) || holds(undone_, number) ? Fate::rolled_back : Fate::committed;
+    }
+    /// Steps that are undone came from these transactions. Once in each transaction, between its `begin` and the next one.
+    void undo(std::uint32_t first, std::uint32_t last) noexcept { add(undone_, {first, last}); }
+    /// They were redone. Requires: they are the newest that were undone.
+    void redo(std::uint32_t first, std::uint32_t last) noexcept {
+        std::erase_if(undone_, [&](const Range& range) { return range.first >= first && range.last <= last; });
+        for (Range& range : undone_) {
+            if (range.first <= last && range.last > last) range.first = last + 1;
+        }
+    }
+    /// What is undone stays so.
+    void settle() noexcept {
+        for (const Range& range : undone_) add(rolled_back_, range);
+        undone_.clear();
     }
     /// Throws: std::bad_alloc.
     void wait(void* block, std::uint32_t number) {
@@ -83,6 +98,26 @@ private:
         std::uint32_t first;
         std::uint32_t last;
     };
+    static void reserve(std::vector<Range>& ranges, std::size_t more) {
+        if (ranges.capacity() - ranges.size() < more) ranges.reserve(std::max<std::size_t>(16, 2 * (ranges.size() + more)));
+    }
+    /// Requires: room for one more.
+    static void add(std::vector<Range>& ranges, Range range) noexcept {
+        const auto touches = [&](const Range& other) { return other.first <= std::uint64_t{range.last} + 1 && range.first <= std::uint64_t{other.last} + 1; };
+        auto from = std::ranges::lower_bound(ranges, range.first == 0 ? 0 : range.first - 1, {}, &Range::last);
+        if (from != ranges.end() && !touches(*from)) from = ranges.end();
+        if (from == ranges.end()) {
+            ranges.insert(std::ranges::upper_bound(ranges, range.first, {}, &Range::first), range);
+            return;
+        }
+        const auto to = std::find_if_not(from, ranges.end(), touches);
+        *from = {std::min(from->first, range.first), std::max(std::prev(to)->last, range.last)};
+        ranges.erase(std::next(from), to);
+    }
+    static bool holds(const std::vector<Range>& ranges, std::uint32_t number) noexcept {
+        const auto after = std::ranges::upper_bound(ranges, number, {}, &Range::first);
+        return after != ranges.begin() && number <= std::prev(after)->last;
+    }
     struct Waiting {
         void* block;
         std::uint32_t number;
@@ -91,7 +126,8 @@ private:
 
     std::uint32_t last_ = 0;
     std::atomic<std::uint32_t> open_{0};  ///< `last_`, or 0; others may ask for its fate while it ends
-    std::vector<Range> rolled_back_;  ///< ascending; room for one more while a transaction is open
+    std::vector<Range> rolled_back_;      ///< ascending; room for one more, and what is undone, while a transaction is open
+    std::vector<Range> undone_;           ///< ascending; room for one more
     std::vector<Waiting> waiting_;
     std::atomic<std::size_t> waiting_count_{0};
     std::size_t freed_ = 0;  ///< the first of them, by the open transaction

@@ -51,6 +51,24 @@ private:
             change::write_entry(span, entry, change::Direction::forward);
             forgotten_ = false;
         });
+        if (transaction.annex) heap.replay_annex(*transaction.annex);
+        transaction.annex_redo.for_each([&](const change::Entry& entry) { write_annex(entry, heap); });
+    }
+
+    static void write_annex(const change::Entry& entry, store::HeapFile& heap) {
+        const std::uint64_t end = entry.where.value + entry.length;
+        for (std::uint64_t from = entry.where.value; from < end;) {
+            const std::uint64_t to = std::min(end, round_up(from + 1, page_bytes));
+            const std::span<std::byte> page = heap.replay_annex_page({store::annex_first_page.value + from / page_bytes});
+            if (page.empty()) return;
+            const auto target = page.subspan(from % page_bytes, to - from);
+            if (entry.after.empty()) {
+                std::ranges::fill(target, std::byte{0});
+            } else {
+                std::ranges::copy(entry.after.subspan(from - entry.where.value, to - from), target.begin());
+            }
+            from = to;
+        }
     }
 
     void call(const change::Entry& entry, store::HeapFile& heap) {

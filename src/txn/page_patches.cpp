@@ -37,9 +37,10 @@ void PagePatches::read() {
     std::size_t doubles_from = std::size_t{1} << 16U;
     for_each_transaction([&](const LoggedTransaction& transaction) {
         extent_ = transaction.extent;
+        if (transaction.annex) annex_ = transaction.annex;
         needs_heap_ = needs_heap_ || transaction.needs_heap;
         if (needs_heap_) return;
-        transaction.redo.for_each([&](const Entry& entry) {
+        transaction.for_each([&](const Entry& entry) {
             const std::uint64_t end = (entry.where.value + entry.length - 1) / page_bytes + 1;
             for (std::uint64_t page = page_of(entry.where).value; page < end; ++page) {
                 if (pages_.empty() || pages_.back().value != page) pages_.push_back({page});
@@ -57,7 +58,7 @@ void PagePatches::patch(std::span<const PageNumber> pages, std::span<std::byte> 
     TAIYEN_CHECK(images.size() == pages.size() * page_bytes && !needs_heap_);
     if (pages.empty()) return;
     for_each_transaction([&](const LoggedTransaction& transaction) {
-        transaction.redo.for_each([&](const Entry& entry) {
+        transaction.for_each([&](const Entry& entry) {
             const std::uint64_t begin = entry.where.value;
             const std::uint64_t end = begin + entry.length;
             if (end <= offset_of(pages.front()).value || begin >= offset_of(pages.back()).value + page_bytes) return;

@@ -1,10 +1,11 @@
 #pragma once
-/// PagePatches: which pages the transactions of a piece of the log change, and their bytes: for saves that go on beside the program.
+/// PagePatches: which pages, of span and annex, the transactions of a piece of the log change, and their bytes: for saves that go on beside the program.
 ///
 /// The program's memory is not looked at: base images from the files, and the log's bytes, give the pages as of the newest transaction of the piece. The log is read again for
 /// each batch of pages, so that memory stays bounded whatever the log holds.
 /// Thread rule: one thread; the ring may be appended to meanwhile.
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,8 @@ public:
     const std::vector<PageNumber>& pages() const { return pages_; }
     /// Of the span as of the piece's newest transaction.
     ByteCount extent() const { return extent_; }
+    /// The annex as of the piece's newest transaction; nothing: none changed it.
+    const std::optional<store::AnnexHead>& annex() const { return annex_; }
     /// Whether some transaction needs more than the pages that it changes; then there are no patches.
     bool needs_heap() const { return needs_heap_; }
     /// Brings the images, one for each page in its order, from before the piece to behind it. Requires: read; !needs_heap. Throws: Error{corrupt | io_error}.
@@ -44,6 +47,7 @@ private:
     Serial last_;
     ByteCount capacity_;
     ByteCount extent_ = 0;
+    std::optional<store::AnnexHead> annex_;
     bool needs_heap_ = false;
     std::vector<PageNumber> pages_;
 };

@@ -13,15 +13,27 @@ std::optional<LoggedTransaction> read_record(std::span<const std::byte> bytes, S
     layout::RecordHead head{};
     if (bytes.size() < sizeof head) return std::nullopt;
     std::memcpy(&head, bytes.data(), sizeof head);
-    const bool possible = head.serial == serial.value && head.extent <= capacity && head.extent % page_bytes == 0 && (head.flags & ~layout::record_flags) == 0 &&
-                          head.redo_bytes == bytes.size() - sizeof head;
-    if (!possible) return std::nullopt;
-    const auto redo = change::RedoView::checked(bytes.subspan(sizeof head), head.extent);
-    if (!redo) return std::nullopt;
+    if (head.serial != serial.value || head.extent > capacity || head.extent % page_bytes != 0 || (head.flags & ~layout::record_flags) != 0) return std::nullopt;
+    bytes = bytes.subspan(sizeof head);
+    layout::AnnexPart annex{};
+    const bool has_annex = (head.flags & layout::record_has_annex) != 0;
+    if (has_annex) {
+        if (bytes.size() < sizeof annex) return std::nullopt;
+        std::memcpy(&annex, bytes.data(), sizeof annex);
+        bytes = bytes.subspan(sizeof annex);
+        if (!store::is_annex(annex.annex, head.extent)) return std::nullopt;
+    }
+    if (head.redo_bytes > bytes.size() || annex.redo_bytes != bytes.size() - head.redo_bytes) return std::nullopt;
+    const auto redo = change::RedoView::checked(bytes.first(head.redo_bytes), head.extent);
+    const auto annex_redo = change::RedoView::checked(bytes.subspan(head.redo_bytes), annex.annex.used);
+    if (!redo || !annex_redo) return std::nullopt;
+    bool annex_is_bytes = true;
+    annex_redo->for_each([&](const change::Entry& entry) { annex_is_bytes = annex_is_bytes && !needs_heap(entry.kind); });
+    if (!annex_is_bytes) return std::nullopt;
     bool needs = false;
     redo->for_each([&](const change::Entry& entry) { needs = needs || needs_heap(entry.kind); });
     if (needs != ((head.flags & layout::record_needs_heap) != 0)) return std::nullopt;
-    return LoggedTransaction{serial, head.extent, needs, *redo};
+    return LoggedTransaction{serial, head.extent, needs, *redo, has_annex ? std::optional(annex.annex) : std::nullopt, *annex_redo};
 }
 
 void LogWalk::require_follows(const log::Record& group) const {

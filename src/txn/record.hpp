@@ -10,6 +10,7 @@
 
 #include "change/redo.hpp"
 #include "log/group.hpp"
+#include "store/geometry.hpp"
 
 namespace taiyen::txn {
 
@@ -19,6 +20,19 @@ struct LoggedTransaction {
     ByteCount extent = 0;
     bool needs_heap = false;
     change::RedoView redo;
+    std::optional<store::AnnexHead> annex{};  ///< as of this transaction, if it changes the annex
+    change::RedoView annex_redo{};            ///< offsets from the annex's begin
+
+    /// Calls `visit(const Entry&)` for the entries of span and annex; those of the annex lie behind `store::annex_start`.
+    template <class F>
+    void for_each(F&& visit) const {
+        redo.for_each(visit);
+        annex_redo.for_each([&](const change::Entry& entry) {
+            change::Entry placed = entry;
+            placed.where.value += store::annex_start.value;
+            visit(static_cast<const change::Entry&>(placed));
+        });
+    }
 };
 
 /// Nothing: the bytes are no transaction of that serial of a heap of that capacity, or the redo leads out of the transaction's own extent. Complexity: linear in entries.

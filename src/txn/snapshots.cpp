@@ -1,5 +1,7 @@
 #include "txn/snapshots.hpp"
 
+#include <utility>
+
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
@@ -26,6 +28,14 @@ void Snapshots::stop() noexcept {
     finished_.notify_all();
     if (thread_) thread_->join();
     thread_.reset();
+}
+
+void Snapshots::write_log() noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        log_asked_ = true;
+    }
+    wake_.notify_one();
 }
 
 void Snapshots::ask() noexcept {
@@ -93,7 +103,7 @@ bool Snapshots::save(bool locked) {
         TAIYEN_CHECK(!patches.needs_heap());
         if (planted(Bug::release_before_snapshot)) log.release(point.next.position);
         const Serial claimed{point.serial.value + (planted(Bug::snapshot_claims_next) ? 1 : 0)};
-        file.save_images({claimed, planted(Bug::stale_log_start) ? file.log_start() : point.next, patches.extent()}, patches.pages(),
+        file.save_images({claimed, planted(Bug::stale_log_start) ? file.log_start() : point.next, patches.extent(), patches.annex()}, patches.pages(),
                          [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.patch(pages, images); });
     }
     log.release(point.next.position);
@@ -116,7 +126,7 @@ void Snapshots::save_under_writer_lock() {
 
 void Snapshots::run() noexcept {
     std::unique_lock lock(mutex_);
-    const auto called = [this] { return asked_ || stopping_; };
+    const auto called = [this] { return asked_ || log_asked_ || stopping_; };
     for (;;) {
         if (interval_.count() > 0) {
             wake_.wait_for(lock, interval_, called);
@@ -124,6 +134,16 @@ void Snapshots::run() noexcept {
             wake_.wait(lock, called);
         }
         if (stopping_) return;
+        if (std::exchange(log_asked_, false) && !asked_) {
+            lock.unlock();
+            try {
+                service_.log_->wait_durable(service_.log_->appended());
+            } catch (const std::exception&) {
+                // The heap is poisoned, and says so.
+            }
+            lock.lock();
+            continue;
+        }
         asked_ = false;
         ++rounds_begun_;
         lock.unlock();

@@ -33,6 +33,8 @@ public:
     void stop() noexcept;
     /// It is time for a save; returns at once.
     void ask() noexcept;
+    /// What was committed and nobody waits for gets into the log; returns at once.
+    void write_log() noexcept;
     /// Returns when the files hold everything up to `serial`, which is committed. Throws what the save threw.
     void wait_for(Serial serial);
     /// Appends to the log, after a save if that is what makes the room. The caller holds the writer lock. Throws what the save threw, and what the log throws;
@@ -61,6 +63,7 @@ private:
     std::condition_variable wake_;      ///< the thread
     std::condition_variable finished_;  ///< who waits for a save
     bool asked_ = false;
+    bool log_asked_ = false;
     bool stopping_ = false;
     bool wants_writer_lock_ = false;
     std::uint64_t rounds_begun_ = 0;

@@ -49,7 +49,8 @@ TransactionService::TransactionService(store::HeapFile& file, const PersistentOp
       changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes : options.dirty_limit != 0 ? options.dirty_limit / 2 : changed_bytes_default),
       log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
       recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)),
-      last_(file.serial().value) {
+      last_(file.serial().value),
+      annex_fits_(file.annex_is_saved()) {
     calls_.emplace(file);
     snapshots_ = std::make_unique<Snapshots>(*this, options);
     log_->on_pressure = [this] { snapshots_->ask(); };
@@ -83,7 +84,7 @@ store::HeapFile& TransactionService::open_file() const {
 
 // Begin
 
-void TransactionService::begin() {
+void TransactionService::begin(Purpose purpose) {
     {
         store::HeapFile& file = open_file();
         file.require_usable(false);
@@ -101,14 +102,14 @@ void TransactionService::begin() {
         store::HeapFile& file = open_file();
         file.require_usable(false);
         if (closing_) throw Error(errc::closed, file.path(), "the heap is being closed; open it again");
-        start_transaction(file);
+        start_transaction(file, purpose);
     } catch (...) {
         lock_.unlock();
         throw;
     }
 }
 
-void TransactionService::start_transaction(store::HeapFile& file) {
+void TransactionService::start_transaction(store::HeapFile& file, Purpose purpose) {
     std::uint32_t number = loans_.try_begin();
     if (number == 0) {
         const std::lock_guard lock(loans_mutex_);
@@ -123,9 +124,11 @@ void TransactionService::start_transaction(store::HeapFile& file) {
     }
     depth_ = 1;
     doomed_ = false;
+    purpose_ = purpose;
+    number_ = number;
     owner_.store(this_thread(), std::memory_order_relaxed);
     file.set_scope_serial(number);
-    if (loans_.any_waits()) {
+    if (purpose == Purpose::edit && loans_.any_waits()) {
         const std::lock_guard lock(loans_mutex_);
         loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
     }
@@ -133,9 +136,9 @@ void TransactionService::start_transaction(store::HeapFile& file) {
 
 // Commit
 
-Serial TransactionService::commit() {
+Serial TransactionService::commit(Wait wait) {
     store::HeapFile& file = open_file();
-    file.require_usable(true);  // Error{forked}
+    if (file.in_forked_child()) file.check_usable(true);
     TAIYEN_CHECK(is_mine());
     if (depth_ > 1) {
         --depth_;
@@ -146,7 +149,13 @@ Serial TransactionService::commit() {
     const std::shared_ptr<log::GroupLog> log = log_;  // without the writer lock the heap may be destroyed before the disk is done
     const Serial serial = commit_outermost(file);
     if (planted(Bug::commit_before_durable)) return serial;
-    if (log->durable() < serial) log->wait_durable(serial);
+    if (log->durable() < serial) {
+        if (wait == Wait::durable) {
+            log->wait_durable(serial);
+        } else {
+            snapshots_->write_log();
+        }
+    }
     return serial;
 }
 
@@ -157,8 +166,9 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
         if (doomed_) throw Error(errc::transaction_doomed, file.path(), "a transaction within this one was rolled back, so all of it is");
         file.require_usable(false);
         cut_segment();
-        if (!segments_.empty()) {
-            refuse_foreign_pointers();
+        if (purpose_ == Purpose::edit) refuse_foreign_pointers();
+        keep_step();
+        if (!segments_.empty() || !annex_.empty()) {
             serial = {serial.value + 1};
             const ByteCount extent = file.mapped_bytes();
             const bool has_redo = make_redo();
@@ -175,6 +185,8 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
                 snapshots_->save_here(serial, extent);
             }
             last_.store(serial.value, std::memory_order_release);
+            const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
+            annex_fits_ = (annex_fits_ && segments_.empty()) || (keeper != nullptr && keeper->has_annex());
         }
     } catch (...) {
         try {
@@ -189,6 +201,20 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
     end(true);
     if (wants_snapshot) snapshots_->ask();
     return serial;
+}
+
+void TransactionService::keep_step() {
+    annex_.clear();
+    change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
+    if (keeper != nullptr) {
+        parts_.clear();
+        for (const Segment& segment : segments_) parts_.push_back(segment.call.empty() ? segment.changes.view() : segment.call.view());
+        keeper->keep(number_, parts_, annex_);
+    }
+    // A history that nobody goes on with: its steps don't fit any more.
+    if (annex_fits_ && !segments_.empty() && annex_.empty() && (keeper == nullptr || !keeper->has_annex()) && !planted(Bug::history_outlives_its_bytes)) {
+        annex_.add_zeroed_run({0}, page_bytes);
+    }
 }
 
 /// What happened since the last cut becomes a segment of its own.
@@ -239,6 +265,9 @@ bool TransactionService::make_redo() {
             page = last;
         });
     }
+    annex_redo_.truncate(0);
+    change::append_redo(annex_, annex_redo_);
+    bytes += annex_redo_.size();
     // A set holds the bytes before, too; the redo of one that is so much larger than the log can't be small enough.
     if (bytes / 8 > log_->capacity()) return false;
     if (segments_.size() == 1 && segments_.front().call.empty()) {
@@ -252,15 +281,23 @@ bool TransactionService::make_redo() {
 }
 
 bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
-    if (!log_->fits(redo_.size())) return false;
+    const bool has_annex = !annex_.empty();
+    layout::AnnexPart annex{};
+    if (!log_->fits(redo_.size() + (has_annex ? sizeof annex + annex_redo_.size() : 0))) return false;
     layout::RecordHead head{};
     head.serial = serial.value;
     head.extent = extent;
-    head.flags = record_needs_heap_ ? layout::record_needs_heap : 0;
+    head.flags = (record_needs_heap_ ? layout::record_needs_heap : 0) | (has_annex ? layout::record_has_annex : 0);
     head.redo_bytes = static_cast<std::uint32_t>(redo_.size() - sizeof head);
     std::memcpy(redo_.data(), &head, sizeof head);
     const std::span<const std::byte> record = redo_.bytes();
-    if (!snapshots_->append(serial, std::span(&record, 1))) return false;
+    if (has_annex) {
+        annex = {file()->annex_head(), annex_redo_.size()};
+        const std::array<std::span<const std::byte>, 4> pieces{record.first(sizeof head), std::as_bytes(std::span(&annex, 1)), record.subspan(sizeof head), annex_redo_.bytes()};
+        if (!snapshots_->append(serial, pieces)) return false;
+    } else if (!snapshots_->append(serial, std::span(&record, 1))) {
+        return false;
+    }
     if (record_needs_heap_) needs_heap_.store(serial.value, std::memory_order_release);
     return true;
 }
@@ -291,6 +328,9 @@ void TransactionService::end(bool kept) noexcept {
         const std::lock_guard lock(loans_mutex_);
         loans_.end(kept);
     }
+    if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->ended(kept);
+    annex_.clear();
+    if (annex_redo_.size() > kept_bytes) annex_redo_ = change::ByteBuffer();
     if (!segments_.empty()) {
         std::swap(spare_, segments_.front().changes);
         if (spare_.size() > kept_bytes) spare_ = ChangeSet();
@@ -316,13 +356,60 @@ void TransactionService::touch(const void* address, ByteCount bytes) {
 
 void TransactionService::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
     store::HeapFile& file = open_file();
-    const std::size_t segments = segments_.size();
-    cut_segment();
-    if (segments_.size() != segments) recorder_->reserve_for(segments_.back().changes);
+    end_part();
     segments_.reserve(segments_.size() + 1);
     Segment made;
     calls_->call(*recorder_, file.mapped_bytes(), name, signature, arguments, made.changes, made.call);
     if (!made.changes.empty()) segments_.push_back(std::move(made));
+}
+
+void TransactionService::end_part() {
+    const std::size_t segments = segments_.size();
+    cut_segment();
+    if (segments_.size() != segments) recorder_->reserve_for(segments_.back().changes);
+}
+
+void TransactionService::repeat(const Entry& call, Direction direction) {
+    store::HeapFile& file = open_file();
+    end_part();
+    segments_.reserve(segments_.size() + 1);
+    Segment made;
+    const auto add = [&] {
+        if (!made.changes.empty()) segments_.push_back(std::move(made));
+    };
+    try {
+        calls_->repeat(*recorder_, file.mapped_bytes(), calls_->stored(call), direction, made.changes);
+    } catch (...) {
+        add();
+        throw;
+    }
+    add();
+}
+
+std::shared_ptr<change::StepKeeper> TransactionService::keeper() const {
+    const std::lock_guard lock(keeper_mutex_);
+    return keeper_;
+}
+
+void TransactionService::set_keeper(std::shared_ptr<change::StepKeeper> keeper) {
+    const std::lock_guard lock(keeper_mutex_);
+    keeper_ = std::move(keeper);
+    keeper_now_.store(keeper_.get(), std::memory_order_release);
+}
+
+void TransactionService::loans_undone(std::uint32_t first, std::uint32_t last) noexcept {
+    const std::lock_guard lock(loans_mutex_);
+    loans_.undo(first, last);
+}
+
+void TransactionService::loans_redone(std::uint32_t first, std::uint32_t last) noexcept {
+    const std::lock_guard lock(loans_mutex_);
+    loans_.redo(first, last);
+}
+
+void TransactionService::loans_settled() noexcept {
+    const std::lock_guard lock(loans_mutex_);
+    loans_.settle();
 }
 
 void TransactionService::about_to_write(HeapOffset offset, ByteCount length) {
@@ -445,7 +532,8 @@ void TransactionService::saved() noexcept {
 
 /// Everything committed gets into the files. The caller holds the writer lock, and nobody has a transaction open.
 void TransactionService::save_everything(store::HeapFile& file) {
-    if (loans_.any_waits()) {  // the blocks would be lost with this process
+    const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
+    if (loans_.any_waits() && (keeper == nullptr || !keeper->live())) {  // the blocks would be lost with this process; where steps are kept, a free is one
         lock_.unlock();
         try {
             begin();
@@ -488,6 +576,13 @@ void TransactionService::before_abandon() noexcept {
     }
 }
 
+void TransactionService::tell_keeper_left() noexcept {
+    if (const std::shared_ptr<change::StepKeeper> keeper = this->keeper()) {
+        keeper->left();
+        set_keeper(nullptr);  // it holds us
+    }
+}
+
 void TransactionService::left() noexcept {
     store::HeapFile& file = *this->file();
     if (file.in_forked_child()) {
@@ -495,6 +590,7 @@ void TransactionService::left() noexcept {
         (void)recorder_.release();
         (void)new std::shared_ptr<log::GroupLog>(std::move(log_));
         (void)snapshots_.release();
+        tell_keeper_left();
         file_.store(nullptr, std::memory_order_release);
         return;
     }
@@ -507,6 +603,7 @@ void TransactionService::left() noexcept {
         lock_.lock();
     }
     recorder_->stop();
+    tell_keeper_left();
     log_.reset();
     file.set_scope_serial(0);
     file_.store(nullptr, std::memory_order_release);

@@ -22,6 +22,7 @@
 #include <taiyen/store/options.hpp>
 
 #include "change/byte_buffer.hpp"
+#include "change/edits.hpp"
 #include "change/procedure_calls.hpp"
 #include "change/recorder.hpp"
 #include "log/group_log.hpp"
@@ -33,7 +34,7 @@ namespace taiyen::txn {
 
 class Snapshots;
 
-class TransactionService final : public store::SnapshotParticipant, public heap::WriteObserver, public std::enable_shared_from_this<TransactionService> {
+class TransactionService final : public store::SnapshotParticipant, public heap::WriteObserver, public change::Edits, public std::enable_shared_from_this<TransactionService> {
 public:
     /// Joins a heap that was opened as transactional: capture begins, the log is taken over. A reader's heap gets none. Throws: Error{not_instrumented | …}, std::bad_alloc, HeapFull.
     static void join(store::HeapFile& file, const PersistentOptions& options);
@@ -44,23 +45,33 @@ public:
     }
     ~TransactionService() override;
 
-    // Transactions.
-    void begin();
+    // Transactions; change::Edits.
+    void begin(Purpose purpose = Purpose::edit) override;
     /// Ends the innermost transaction. Throws: it was rolled back (an outermost one), or the outer one is doomed; Error{poisoned} after the log failed.
-    Serial commit();
-    void rollback() noexcept;
+    Serial commit(Wait wait = Wait::durable) override;
+    void rollback() noexcept override;
     /// Of this thread; 0: it has none.
-    std::size_t depth() const noexcept { return is_mine() ? depth_ : 0; }
-    bool in_call() const noexcept { return calls_ && calls_->running(); }
-    void touch(const void* address, ByteCount bytes);
-    void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments);
+    std::size_t depth() const noexcept override { return is_mine() ? depth_ : 0; }
+    bool in_call() const noexcept override { return calls_ && calls_->running(); }
+    void touch(const void* address, ByteCount bytes) override;
+    void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) override;
+    std::shared_ptr<change::StepKeeper> keeper() const override;
+    void set_keeper(std::shared_ptr<change::StepKeeper> keeper) override;
+    std::shared_ptr<change::Edits> shared() override { return shared_from_this(); }
+    void end_part() override;
+    void repeat(const change::Entry& call, change::Direction direction) override;
+    const change::Recorder& recorder() const override { return *recorder_; }
+    void loans_undone(std::uint32_t first, std::uint32_t last) noexcept override;
+    void loans_redone(std::uint32_t first, std::uint32_t last) noexcept override;
+    void loans_settled() noexcept override;
+    bool annex_fits() const noexcept override { return annex_fits_; }
     /// Null: the heap is gone.
     store::HeapFile* file() const noexcept { return file_.load(std::memory_order_acquire); }
 
     // Readers.
     /// False: there is nothing to unlock, this thread is in a transaction. Throws: Error{closed | poisoned | forked}.
-    bool lock_shared();
-    void unlock_shared() noexcept;
+    bool lock_shared() override;
+    void unlock_shared() noexcept override;
     Serial last_committed() const noexcept { return {last_.load(std::memory_order_acquire)}; }
 
     // Durability.
@@ -103,7 +114,9 @@ private:
 
     bool is_mine() const noexcept;
     store::HeapFile& open_file() const;
-    void start_transaction(store::HeapFile& file);
+    void start_transaction(store::HeapFile& file, Purpose purpose);
+    /// Who keeps steps does it, and what of the annex changes with the transaction is in `annex_`.
+    void keep_step();
     void cut_segment();
     void refuse_foreign_pointers() const;
     /// The redo of all segments into `redo_`, behind room for the record's head; false: it would be larger than the log can take. Throws: std::bad_alloc.
@@ -115,6 +128,7 @@ private:
     void end(bool kept) noexcept;
     void drop_cut() noexcept;
     void save_everything(store::HeapFile& file);
+    void tell_keeper_left() noexcept;
     bool wait_to_be_freed(void* block, std::uint32_t scope) noexcept;
 
     std::atomic<store::HeapFile*> file_;  ///< null: the heap is gone; changes under the writer lock only
@@ -139,6 +153,15 @@ private:
     change::ChangeSet spare_;  ///< its memory is used again
     change::ByteBuffer redo_;
     bool record_needs_heap_ = false;
+    Purpose purpose_ = Purpose::edit;
+    std::uint32_t number_ = 0;                    ///< of the open transaction, among the loans
+    std::vector<change::ChangeSetView> parts_;    ///< its memory is used again
+    change::ChangeSet annex_;                     ///< what the open transaction changes in the annex
+    change::ByteBuffer annex_redo_;
+    bool annex_fits_ = false;                     ///< whether there is an annex in use, and nothing was committed beside it
+    mutable std::mutex keeper_mutex_;
+    std::shared_ptr<change::StepKeeper> keeper_;
+    std::atomic<change::StepKeeper*> keeper_now_{nullptr};
 
     std::shared_ptr<TransactionService> kept_;  ///< ourselves, while the thread that destroyed the heap still reads it
 

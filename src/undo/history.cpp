@@ -116,11 +116,13 @@ std::optional<UndoHistory> UndoHistory::resume(std::unique_ptr<HistoryMemory>& m
 
 void UndoHistory::store(HistoryHeader header) {
     header.checksum = header_checksum(header);
+    memory_->about_to_write(0, sizeof header);
     std::memcpy(memory_->base(), &header, sizeof header);
 }
 
-void UndoHistory::erase(HistoryMemory& memory) noexcept {
+void UndoHistory::erase(HistoryMemory& memory) {
     if (memory.bytes() >= first_step) {
+        memory.about_to_write(0, first_step);
         std::memset(memory.base(), 0, first_step);
     }
 }
@@ -323,6 +325,8 @@ void UndoHistory::forget_redoable(HistoryHeader& changed) const {
 }
 
 void UndoHistory::write(HistoryHeader changed, std::uint64_t at, const NewStep& step, std::uint64_t size, std::uint64_t id) {
+    memory_->about_to_write(at, size);
+    memory_->about_to_write(0, sizeof(HistoryHeader));  // now: what throws has changed nothing
     std::byte* const begin = memory_->base() + at;
     StepHead head{};
     head.id = id;

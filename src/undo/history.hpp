@@ -31,6 +31,8 @@ public:
     virtual ByteCount capacity() const = 0;
     /// Throws: HeapFull; then nothing changed. Requires: at most `capacity`.
     virtual void extend(ByteCount bytes) = 0;
+    /// The history is about to write there. Throws: std::bad_alloc; then it doesn't.
+    virtual void about_to_write(std::uint64_t /*offset*/, ByteCount /*bytes*/) {}
 };
 
 /// Memory that ends with the process.
@@ -102,7 +104,7 @@ public:
     /// The cursor passes that step. Requires: it came from to_undo (to_redo).
     void step_back(const StepView& undone);
     void step_forward(const StepView& redone);
-    /// Where the cursor stands, and back there; steps must not have come or gone in between.
+    /// Where the cursor stands, and back there; steps must not have come or gone in between. Behind the memory's back.
     using Cursor = layout::HistoryHeader;
     Cursor cursor() const { return header(); }
     void put_back(const Cursor& cursor) noexcept { std::memcpy(memory_->base(), &cursor, sizeof cursor); }
@@ -116,7 +118,8 @@ public:
     bool squash(std::uint64_t count, std::string_view name);
 
     /// Writes the end into the memory: it holds no history any more.
-    static void erase(HistoryMemory& memory) noexcept;
+    /// Throws: what `about_to_write` throws.
+    static void erase(HistoryMemory& memory);
     HistoryMemory& memory() { return *memory_; }
 
 private:

@@ -43,17 +43,7 @@ UndoScope::~UndoScope() {
         if (std::uncaught_exceptions() > exceptions_) {
             service_->cancel();
         } else {
-            try {
-                service_->commit();
-            } catch (const std::exception& error) {
-                service_->cancel();
-                try {
-                    const auto* const typed = dynamic_cast<const Error*>(&error);
-                    service_->remember(typed != nullptr ? *typed : Error(errc::cancelled, std::string("a scope could not be kept and was taken back: ") + error.what()));
-                } catch (const std::bad_alloc&) {
-                    // Nothing can be remembered either.
-                }
-            }
+            service_->commit_or_cancel();
         }
     }
     leave();
@@ -86,7 +76,15 @@ undo::UndoService& outside_calls(undo::UndoService& service) {
 }  // namespace
 
 void UndoScope::commit() {
-    outside_calls(open_service()).commit();
+    undo::UndoService& service = outside_calls(open_service());
+    try {
+        service.commit();
+    } catch (...) {
+        if (service.failed_commit_ends()) {
+            leave();
+        }
+        throw;
+    }
     leave();
 }
 

@@ -1,278 +1,114 @@
-// Scopes and the heap's life; the history's side is in undo_steps.cpp.
-
 #include "undo/undo_service.hpp"
 
 #include <algorithm>
 
-#include <taiyen/base/check.hpp>
-#include <taiyen/base/report.hpp>
-
-#include "base/planted.hpp"
 #include "base/uuid.hpp"
+#include "change/edits.hpp"
+#include "undo/snapshot_undo.hpp"
+#include "undo/transaction_undo.hpp"
 
 namespace taiyen::undo {
 
-using change::ChangeSet;
+using change::ChangeSetView;
 using change::Direction;
-using change::LentBlocks;
+using change::Entry;
 
 UndoService::RecorderMaker UndoService::make_recorder = [](Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit) { return change::Recorder::make(mode, core, mapped, audit); };
 
-UndoService::UndoService(store::HeapFile& file) : file_(&file), life_(random_u64()), calls_(file) {
-    recorder_ = make_recorder(file.capture(), file, file.mapped_bytes(), file.audit());
-}
+UndoService::UndoService() : life_(random_u64()) {}
 
 std::shared_ptr<UndoService> UndoService::find(const store::HeapFile& file) noexcept {
-    auto* const service = dynamic_cast<UndoService*>(file.participant());
+    if (const auto* const edits = dynamic_cast<const change::Edits*>(file.participant())) {
+        return std::dynamic_pointer_cast<UndoService>(edits->keeper());
+    }
+    auto* const service = dynamic_cast<SnapshotUndo*>(file.participant());
     return service == nullptr ? nullptr : service->shared_from_this();
 }
 
 std::shared_ptr<UndoService> UndoService::of(store::HeapFile& file) {
     file.check_usable(false);
-    if (file.kind() == HeapKind::transactional) {
-        throw Error(errc::invalid_argument, file.path(), "a transactional heap has transactions instead of undo scopes and histories; open it as a SnapshotHeap to undo");
+    if (auto* const edits = dynamic_cast<change::Edits*>(file.participant())) {
+        return TransactionUndo::of(file, *edits);
     }
     if (auto found = find(file)) {
         return found;
     }
-    if (file.kind() == HeapKind::transactional) {
-        throw Error(errc::invalid_argument, file.path(), "a TransactionalHeap has no undo scopes and no history; take its changes back by rolling back the Transaction, or open it as a SnapshotHeap");
-    }
-    std::shared_ptr<UndoService> made(new UndoService(file));
-    file.join(made);
-    try {
-        made->recorder_->start();
-    } catch (...) {
-        file.leave();
-        throw;
-    }
-    return made;
+    return SnapshotUndo::join(file);
 }
 
-store::HeapFile& UndoService::open_file() const {
-    if (file_ == nullptr) {
-        throw Error(errc::closed, "the heap was closed; open it again");
+std::optional<std::size_t> UndoService::steps_since(UndoMark mark) const {
+    if (!history_) {
+        return std::nullopt;
     }
-    return *file_;
-}
-
-void UndoService::remember(const Error& error) noexcept {
-    try {
-        last_error_ = error;
-    } catch (...) {
-        last_error_.reset();
-    }
-}
-
-void UndoService::begin(std::string_view name) {
-    store::HeapFile& file = open_file();
-    file.check_usable(false);
-    if (in_call()) {
-        throw Error(errc::scope_open, file.path(), "a procedure can't open a scope: it is a step, or part of one, itself");
-    }
-    if (name.size() > layout::name_bytes_max) {
-        throw Error(errc::invalid_argument, file.path(), "the name of a step has at most 1,024 bytes");
-    }
-    levels_.reserve(levels_.size() + 1);
-    if (!levels_.empty()) {
-        if (owner_ != std::this_thread::get_id()) {
-            throw Error(errc::scope_open, file.path(), "another thread has a scope open on this heap; end it first");
+    std::size_t count = 0;
+    for (const StepView& step : history_->newest(history_->undoable())) {
+        if (step.id == mark.id) {
+            return count;
         }
-        cut_segment();
-        levels_.push_back({segments_.size(), lent_.begin(1)});
-    } else {
-        std::string kept_name(name);
-        collect_implicit();
-        const std::uint32_t serial = lent_.begin(1);
-        recorder_->begin_scope();
-        name_.swap(kept_name);
-        owner_ = std::this_thread::get_id();
-        levels_.push_back({0, serial});
-        apply_queued_frees();
+        ++count;
     }
-    file.set_scope_serial(levels_.back().serial);
+    return mark.id == history_->base_id() ? std::optional(count) : std::nullopt;
 }
 
-/// What happened since the last cut becomes a segment of its own.
-void UndoService::cut_segment() {
-    if (recorder_->certainly_unchanged()) {
-        return;
+bool UndoService::has_place(UndoMark mark) const {
+    if (!history_) {
+        return false;
     }
-    segments_.emplace_back();
-    try {
-        recorder_->cut(segments_.back().changes);
-    } catch (...) {
-        segments_.pop_back();
-        throw;
-    }
-    if (segments_.back().changes.empty()) {
-        segments_.pop_back();
-        return;
-    }
-    recorder_->reserve_for(segments_.back().changes);
+    const std::vector<UndoStep> all = history_->steps();
+    return mark.id == history_->base_id() || std::any_of(all.begin(), all.end(), [&](const UndoStep& step) { return step.id == mark.id; });
 }
 
-void UndoService::apply_queued_frees() {
-    if (lent_.has_queued()) {
-        lent_.apply([this](void* block) { file_->deallocate_durable(block); });
+void UndoService::require_squashable(const store::HeapFile& file, std::size_t count, std::string_view name) const {
+    if (!history_ || count > history_->undoable() || history_->redoable() != 0 || name.size() > layout::name_bytes_max) {
+        throw Error(errc::invalid_argument, file.path(), "squash_undo: there are fewer steps, steps that can be redone, or the name has more than 1,024 bytes");
     }
 }
 
-void UndoService::commit() {
-    if (open_file().in_forked_child()) {
-        file_->check_usable(false);  // neither span nor history are mapped here
-    }
-    TAIYEN_CHECK(!levels_.empty());
-    if (levels_.size() > 1) {  // part of the outer scope from here on; its serials end with the outer one's
-        levels_.pop_back();
-        file_->set_scope_serial(levels_.back().serial);
-        return;
-    }
-    keep_step();
-    lent_.kept();
-    lent_.change(levels_.back().serial, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::committed);
-    leave_level();
-}
-
-void UndoService::leave_level() noexcept {
-    levels_.pop_back();
-    if (!levels_.empty()) {
-        file_->set_scope_serial(levels_.back().serial);
-        return;
-    }
-    segments_.clear();
-    recorder_->end_scope();
-    between_scopes();
-}
-
-/// A new time between scopes begins.
-void UndoService::between_scopes() noexcept {
-    implicit_serial_ = history_ ? lent_.begin_spare() : 0;
-    file_->set_scope_serial(implicit_serial_);
-}
-
-void UndoService::cancel() noexcept {
-    if (file_ == nullptr || file_->in_forked_child()) {
-        return;
-    }
-    TAIYEN_CHECK(!levels_.empty());
-    recorder_->restore();
-    const Level& level = levels_.back();
-    while (segments_.size() > level.first_segment) {
-        recorder_->apply(segments_.back().changes, Direction::backward);
-        segments_.pop_back();
-    }
-    lent_.change(level.serial, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::rolled_back);
-    if (levels_.size() == 1) {
-        lent_.taken_back();
-    }
-    leave_level();
-}
-
-void UndoService::touch(const void* address, ByteCount bytes) {
-    store::HeapFile& file = open_file();
-    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - file.ranges().durable;
-    if (offset > file.mapped_bytes() || bytes > file.mapped_bytes() - offset) {
-        throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
-    }
-    recorder_->touch({offset}, bytes);
-}
-
-void UndoService::about_to_write(HeapOffset offset, ByteCount length) {
-    if (file_ == nullptr) {
-        return;
-    }
-    calls_.engine_writes();
-    recorder_->about_to_write(offset, length);
-}
-
-void UndoService::before_save() {
-    if (!levels_.empty() || in_call()) {
-        throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before saving");
-    }
-    collect_implicit();
-    if (file_->audit() != Audit::off) {
-        cut_.clear();
-        recorder_->cut(cut_);
-        recorder_->audit();
-    }
-    if (planted(Bug::cursor_outside_record) && history_) {
-        cursor_ = history_->cursor();
-        history_->put_back(saved_cursor_);
-    }
-}
-
-void UndoService::about_to_repair(PageNumber page) {
-    // The program changes nothing during a save: what is found afterwards is the repair, and no step of anybody.
-    recorder_->touch(offset_of(page), page_bytes);
-    repaired_ = true;
-}
-
-void UndoService::saved() noexcept {
-    if (planted(Bug::cursor_outside_record) && history_) {
-        saved_cursor_ = cursor_;
-        history_->put_back(cursor_);
-    }
-    if (std::exchange(repaired_, false)) {
-        try {
-            drop_uncaptured();
-        } catch (const std::exception&) {
-            // Becomes an implicit step: more than is true, but nothing is lost.
+void UndoService::ensure_mapped(store::HeapFile& file, const ChangeSetView& changes) {
+    std::uint64_t end = 0;
+    changes.for_each(Direction::forward, [&](const Entry& entry) {
+        end = std::max(end, entry.where.value + entry.length);
+        if (entry.kind == change::EntryKind::pages_moved) {
+            end = std::max(end, entry.source.value + entry.length);
         }
+    });
+    if (end > file.mapped_bytes()) {
+        file.extend(round_up(end, page_bytes));
     }
 }
 
-void UndoService::before_close() {
-    if (!levels_.empty() || in_call()) {
-        throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before closing");
-    }
-}
-
-void UndoService::left() noexcept {
-    store::HeapFile& file = *std::exchange(file_, nullptr);
-    levels_.clear();
-    segments_.clear();
-    history_.reset();
-    file.set_scope_serial(0);
-    if (file.in_forked_child()) {
-        (void)recorder_.release();  // the span is not mapped here, and the handlers are the parent's
+void UndoService::add_piece(std::vector<Piece>& pieces, const ChangeSetView& changes, bool& previous_is_call) {
+    if (changes.empty()) {
         return;
     }
-    recorder_->stop();
+    const bool call = is_call(changes);
+    pieces.push_back({changes.bytes(), !call && !previous_is_call});
+    previous_is_call = call;
 }
 
-bool UndoService::free_lent(void* block, std::uint32_t scope) noexcept {
-    if (file_ == nullptr) {
-        return true;
-    }
-    if (lent_came_back(scope)) {
-        return true;
-    }
-    if (history_ && lent_.fate(scope) == LentBlocks::Fate::committed) {
-        try {
-            lent_.queue(block, scope);
-            return true;
-        } catch (const std::bad_alloc&) {
-            // No room to remember it: freed now, at the price of an implicit step.
+Entry UndoService::call_entry(const ChangeSetView& segment) {
+    std::optional<Entry> call;
+    segment.for_each(Direction::forward, [&](const Entry& entry) {
+        if (call) {
+            throw Error(errc::corrupt, "a procedure's call is not alone in its segment");
         }
-    }
-    return file_->deallocate_durable(block);
+        call = entry;
+    });
+    return *call;
 }
 
-bool UndoService::lent_came_back(std::uint32_t scope) const noexcept {
-    const LentBlocks::Fate fate = lent_.fate(scope);
-    return fate == LentBlocks::Fate::rolled_back || fate == LentBlocks::Fate::undone;
+void UndoService::throw_conflict(const store::HeapFile& file, std::uint64_t offset, const StepView& step) {
+    throw Error(errc::history_conflict, file.path(), offset,
+                "the heap's bytes are not those that the step '" + std::string(step.name) + "' left: something was changed that no step knows; nothing was changed");
 }
 
-/// Forgets what was stored outside scopes of a heap without a history.
-void UndoService::drop_uncaptured() {
-    if (!recorder_->certainly_unchanged()) {
-        cut_.clear();
-        recorder_->cut(cut_);
-        if (cut_.size() > kept_bytes) {
-            cut_ = ChangeSet();
-        }
-    }
+void UndoService::throw_not_before(const store::HeapFile& file) {
+    throw Error(errc::invalid_argument, file.path(), "squash_undo: the mark does not stand before the newest steps");
+}
+
+const char* UndoService::full_text(bool circular) {
+    return circular ? "a step was larger than the whole undo history, which ended with it; the heap goes on, attach a larger history to go on undoing"
+                    : "the undo history is full and ended; the heap goes on, attach a larger or a circular history to go on undoing";
 }
 
 }  // namespace taiyen::undo

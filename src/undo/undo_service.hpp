@@ -1,138 +1,98 @@
 #pragma once
-/// UndoService: scopes and history of one open heap. It owns the recorder, takes part in saves, and outlives the heap as long as a scope holds it.
+/// UndoService: scopes and history of one open heap, whatever its kind; it outlives the heap as long as a scope holds it.
 ///
-/// (I1) Everything that was captured since the last cut belongs to the innermost open scope; without one, to the implicit step to come.
-/// (I2) `cancel` allocates nothing and calls nobody's code: what it needs was reserved when the scope, or an inner one, began.
-/// (I3) A step that is applied is applied whole, or nothing is changed.
-/// (I4) The history's cursor and the heap's bytes are saved in one record: what the cursor says is always true of the bytes beside it.
-/// Thread rule: as the heap; the scopes of a heap that are open at one time belong to one thread.
+///   SnapshotUndo      a heap that the program saves: the service captures writes itself and takes part in saves
+///   TransactionUndo   a heap with transactions: a scope is a transaction, a step is what one of them did
+///
+/// (I1) A step that is applied is applied whole, or nothing is changed.
+/// (I2) The history's cursor and the heap's bytes become durable together: what the cursor says is always true of the bytes beside it.
+/// Thread rule: as the heap.
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include <taiyen/base/capture.hpp>
 #include <taiyen/base/error.hpp>
 #include <taiyen/undo/history.hpp>
 
-#include "change/lent_blocks.hpp"
-#include "change/procedure_calls.hpp"
 #include "change/recorder.hpp"
 #include "store/heap_file.hpp"
 #include "undo/history.hpp"
 
 namespace taiyen::undo {
 
-class UndoService final : public store::SnapshotParticipant, public heap::WriteObserver, public std::enable_shared_from_this<UndoService> {
+class UndoService {
 public:
     /// Null: the heap has none.
     static std::shared_ptr<UndoService> find(const store::HeapFile& file) noexcept;
-    /// What makes recorders; tests put their own in its place.
+    /// What makes recorders for SnapshotUndo; tests put their own in its place.
     using RecorderMaker = std::unique_ptr<change::Recorder> (*)(Capture, heap::HeapCore&, ByteCount mapped, Audit);
     static RecorderMaker make_recorder;
     /// Joins one if the heap has none: capture starts. Throws: Error{read_only | not_instrumented | …}, std::bad_alloc, HeapFull.
     static std::shared_ptr<UndoService> of(store::HeapFile& file);
 
+    virtual ~UndoService() = default;
+    UndoService(const UndoService&) = delete;
+    UndoService& operator=(const UndoService&) = delete;
+
     // Scopes.
-    void begin(std::string_view name);
-    /// Ends the innermost scope. Throws: the scope is still open.
-    void commit();
-    void cancel() noexcept;
-    std::size_t depth() const noexcept { return levels_.size(); }
+    virtual void begin(std::string_view name) = 0;
+    /// Ends the innermost scope. Throws: the scope is still open, or over (`failed_commit_ends`).
+    virtual void commit() = 0;
+    virtual bool failed_commit_ends() const noexcept = 0;
+    virtual void cancel() noexcept = 0;
+    /// Ends the innermost scope as its destructor does: what can't be kept is taken back, and the reason remembered.
+    virtual void commit_or_cancel() noexcept = 0;
+    /// Of the calling thread, as far as threads may have scopes of their own.
+    virtual std::size_t depth() const noexcept = 0;
     /// Whether a procedure is at work.
-    bool in_call() const noexcept { return calls_.running(); }
-    void touch(const void* address, ByteCount bytes);
-    void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments);
+    virtual bool in_call() const noexcept = 0;
+    virtual void touch(const void* address, ByteCount bytes) = 0;
+    virtual void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) = 0;
     /// Null: the heap is gone.
-    store::HeapFile* file() const noexcept { return file_; }
+    virtual store::HeapFile* file() const noexcept = 0;
 
     // History.
-    void attach(const UndoOptions& options);
-    bool live() const noexcept { return history_.has_value(); }
-    void end_history();
-    bool move(change::Direction direction);
-    bool can_move(change::Direction direction);
-    std::string name_of_next(change::Direction direction);
-    std::vector<UndoStep> steps();
-    void squash(std::size_t count, std::string_view name);
-    void squash_since(UndoMark mark, std::string_view name);
-    UndoMark mark();
-    bool go_to(UndoMark mark);
+    virtual void attach(const UndoOptions& options) = 0;
+    virtual bool live() const noexcept = 0;
+    virtual void end_history() = 0;
+    virtual bool move(change::Direction direction) = 0;
+    virtual bool can_move(change::Direction direction) = 0;
+    virtual std::string name_of_next(change::Direction direction) = 0;
+    virtual std::vector<UndoStep> steps() = 0;
+    virtual void squash(std::size_t count, std::string_view name) = 0;
+    virtual void squash_since(UndoMark mark, std::string_view name) = 0;
+    virtual UndoMark mark() = 0;
+    virtual bool go_to(UndoMark mark) = 0;
 
-    std::optional<Error> last_error() const { return last_error_; }
-    void remember(const Error& error) noexcept;
-    const change::Recorder& recorder() const { return *recorder_; }
+    virtual std::optional<Error> last_error() const = 0;
+    virtual const change::Recorder& recorder() const = 0;
 
-    // store::SnapshotParticipant
-    heap::WriteObserver* observer() override { return this; }
-    void before_save() override;
-    void saved() noexcept override;
-    void extended(ByteCount from, ByteCount to) override { recorder_->extended(from, to); }
-    void about_to_repair(PageNumber page) override;
-    void before_close() override;
-    void left() noexcept override;
-    bool free_lent(void* block, std::uint32_t scope) noexcept override;
-    bool lent_came_back(std::uint32_t scope) const noexcept override;
+protected:
+    UndoService();
 
-    // heap::WriteObserver: the engine's writes, on their way to the recorder
-    void about_to_write(HeapOffset offset, ByteCount length) override;
+    /// How many steps before the cursor were made since the mark; nothing: it does not stand there. Throws: Error{corrupt}.
+    std::optional<std::size_t> steps_since(UndoMark mark) const;
+    /// Whether the history has that place. Throws: Error{corrupt}.
+    bool has_place(UndoMark mark) const;
+    /// Throws: Error{invalid_argument}.
+    void require_squashable(const store::HeapFile& file, std::size_t count, std::string_view name) const;
+    /// Maps what the changes speak of.
+    static void ensure_mapped(store::HeapFile& file, const change::ChangeSetView& changes);
+    /// A piece of a step to be; `previous_is_call`: true before the first.
+    static void add_piece(std::vector<Piece>& pieces, const change::ChangeSetView& changes, bool& previous_is_call);
+    /// The call that the segment is. Throws: Error{corrupt}.
+    static change::Entry call_entry(const change::ChangeSetView& segment);
+    [[noreturn]] static void throw_conflict(const store::HeapFile& file, std::uint64_t offset, const StepView& step);
+    [[noreturn]] static void throw_not_before(const store::HeapFile& file);
+    static const char* full_text(bool circular);
 
-private:
-    /// A change set that is used again keeps no more memory than this.
-    static constexpr ByteCount kept_bytes = ByteCount{1} << 20U;
-
-    explicit UndoService(store::HeapFile& file);
-
-    /// What an open scope has done, cut where an inner one began or a procedure was called.
-    struct Segment {
-        change::ChangeSet changes;
-        change::ChangeSet call;  ///< not empty: what the step remembers instead of the changes
-    };
-    struct Level {
-        std::size_t first_segment;
-        std::uint32_t serial;
-    };
-    store::HeapFile& open_file() const;
-    void require_idle(const char* what) const;
-    /// Runs `action` on the history; bytes that contradict themselves end it.
-    template <class F>
-    auto on_history(F&& action);
-    void end(errc code, const std::string& text) noexcept;
-    void collect_implicit();
-    void drop_uncaptured();
-    void cut_segment();
-    void apply_queued_frees();
-    void keep_step();
-    void keep(const NewStep& step) noexcept;
-    void leave_level() noexcept;
-    void between_scopes() noexcept;
-
-    void apply_step(const StepView& step, change::Direction direction);
-    void ensure_mapped(const change::ChangeSetView& changes);
-    change::StoredCall call_in(const change::ChangeSetView& segment) const;
-    [[noreturn]] void throw_conflict(std::uint64_t offset, const std::string& what) const;
-
-    store::HeapFile* file_;  ///< null: the heap is gone
-    std::unique_ptr<change::Recorder> recorder_;
     std::optional<UndoHistory> history_;
-    std::optional<Error> last_error_;
     const std::uint64_t life_;  ///< random number of this opening
-
-    std::vector<Level> levels_;
-    std::vector<Segment> segments_;
-    std::string name_;
-    std::thread::id owner_;
-    change::ChangeSet cut_;  ///< its memory is used again
-    bool repaired_ = false;
-    UndoHistory::Cursor cursor_{};        ///< for a planted bug only
-    UndoHistory::Cursor saved_cursor_{};
-
-    change::LentBlocks lent_;
-    change::ProcedureCalls calls_;
-    std::uint32_t implicit_serial_ = 0;  ///< of the time between scopes; 0: no history
 };
 
 }  // namespace taiyen::undo

@@ -305,11 +305,6 @@ BOOST_AUTO_TEST_CASE(a_reader_of_a_crashed_heap_sees_what_was_committed) {
     BOOST_TEST(lock.serial().value == 2U);
 }
 
-BOOST_AUTO_TEST_CASE(a_history_is_refused_by_its_name) {
-    BOOST_TEST(throws(errc::invalid_argument, [&] { heap->attach_undo(); }));
-    BOOST_TEST(!heap->undo());
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

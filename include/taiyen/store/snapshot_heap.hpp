@@ -25,7 +25,8 @@ public:
     SnapshotHeap(open_read_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
 
     // Undo; defined in room undo. From `attach_undo` on every change of the heap is part of a step: that of its UndoScope, or an implicit, unnamed one for what was stored
-    // outside scopes (made by the next scope, undo, redo or snapshot).
+    // outside scopes (made by the next scope, undo, redo or snapshot). On a TransactionalHeap each transaction is a step, and undo, redo, squash_undo, attach_undo and end_undo are transactions
+    // of their own: durable on return, refused (errc::scope_open) while this thread has a transaction or a ReadLock (doc/transactions.md).
     /// Attaches a history: the one that the heap has, else a new one. Attach before changing anything: the steps of a stored history know nothing of changes made since the last
     /// save. The first save of a heap that was opened without attaching ends its history. On a heap with a history attached: nothing happens.
     /// Throws: Error{read_only | not_instrumented | scope_open | corrupt (the stored history is damaged) | history_conflict (the heap was changed before its history was

@@ -6,6 +6,8 @@
 /// Scopes nest: an inner scope that leaves normally becomes part of the outer one; cancelled, it takes back its own changes only.
 /// The innermost scope's heap is the thread's current heap. A container outside the heap that existed before a scope and was changed inside it is invalid after a cancel.
 /// Scopes end in reverse order, on the thread that began them; coroutines call `commit()` or `cancel()` themselves.
+/// On a TransactionalHeap a scope is a transaction (doc/transactions.md): durable when `commit()` returns, soon if the destructor keeps it; nesting is flat: an inner scope that is cancelled dooms the
+/// outer one. A `commit()` that throws has then ended the scope and taken it back.
 /// Thread rule: as the heap.
 
 #include <cstddef>
@@ -38,6 +40,7 @@ public:
 
     /// Ends the scope and keeps its changes. A history that ends because it is full does not throw: it is reported, and the changes stay.
     /// Throws: Error{closed (the heap was) | scope_open (an inner scope is) | uncaptured_store | invalid_argument (ended already)}, std::bad_alloc: the scope is still open.
+    /// On a TransactionalHeap as Transaction::commit.
     void commit();
     /// Ends the scope and takes its changes back; allocates nothing. Throws: Error{scope_open (an inner scope is)}. Nothing happens to a scope that ended, or whose heap was closed.
     void cancel();

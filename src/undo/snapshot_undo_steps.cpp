@@ -1,4 +1,4 @@
-// The history's side of UndoService: keeping steps, applying them, procedures.
+// The history's side of SnapshotUndo: keeping steps, applying them, procedures.
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "base/planted.hpp"
 #include "undo/history_memory.hpp"
-#include "undo/undo_service.hpp"
+#include "undo/snapshot_undo.hpp"
 
 namespace taiyen::undo {
 
@@ -26,7 +26,7 @@ constexpr Direction opposite(Direction direction) { return direction == Directio
 }  // namespace
 
 template <class F>
-auto UndoService::on_history(F&& action) {
+auto SnapshotUndo::on_history(F&& action) {
     try {
         return action();
     } catch (const Error& error) {
@@ -41,7 +41,7 @@ auto UndoService::on_history(F&& action) {
 }
 
 /// The history is over; the heap goes on.
-void UndoService::end(errc code, const std::string& text) noexcept {
+void SnapshotUndo::end(errc code, const std::string& text) noexcept {
     if (history_) {
         UndoHistory::erase(history_->memory());
         history_.reset();
@@ -58,14 +58,14 @@ void UndoService::end(errc code, const std::string& text) noexcept {
     report({code, nullptr, text});
 }
 
-void UndoService::require_idle(const char* what) const {
+void SnapshotUndo::require_idle(const char* what) const {
     open_file().check_usable(false);
     if (in_call() || !levels_.empty()) {
         throw Error(errc::scope_open, file_->path(), std::string(what) + ": a scope is open on this heap; end it first");
     }
 }
 
-void UndoService::attach(const UndoOptions& options) {
+void SnapshotUndo::attach(const UndoOptions& options) {
     require_idle("attach_undo");
     if (options.bytes < UndoHistory::capacity_min) {
         throw Error(errc::invalid_argument, file_->path(), "an undo history has at least 16 KiB");
@@ -97,7 +97,7 @@ void UndoService::attach(const UndoOptions& options) {
     between_scopes();
 }
 
-void UndoService::end_history() {
+void SnapshotUndo::end_history() {
     require_idle("end_undo");
     if (history_) {
         UndoHistory::erase(history_->memory());
@@ -107,7 +107,7 @@ void UndoService::end_history() {
 }
 
 /// What was stored outside scopes becomes a step; without a history it is forgotten.
-void UndoService::collect_implicit() {
+void SnapshotUndo::collect_implicit() {
     if (!history_) {
         drop_uncaptured();
         return;
@@ -132,7 +132,7 @@ void UndoService::collect_implicit() {
 }
 
 /// The open scope's changes become a step.
-void UndoService::keep_step() {
+void SnapshotUndo::keep_step() {
     // All memory first, so that nothing can go wrong with what was cut, but the audit.
     std::vector<Piece> pieces;
     if (history_) {
@@ -154,32 +154,24 @@ void UndoService::keep_step() {
         return;
     }
     bool previous_is_call = true;
-    const auto add = [&](const ChangeSet& changes, bool call) {
-        if (!changes.empty()) {
-            pieces.push_back({changes.view().bytes(), !call && !previous_is_call});
-            previous_is_call = call;
-        }
-    };
     for (const Segment& segment : segments_) {
-        const bool call = !segment.call.empty();
-        add(call ? segment.call : segment.changes, call);
+        add_piece(pieces, segment.call.empty() ? segment.changes : segment.call, previous_is_call);
     }
-    add(cut_, false);
+    add_piece(pieces, cut_, previous_is_call);
     keep({name_, 0, life_, levels_.front().serial, lent_.last(), pieces});
 }
 
-void UndoService::keep(const NewStep& step) noexcept {
+void SnapshotUndo::keep(const NewStep& step) noexcept {
     try {
         if (!history_->append(step)) {
-            end(errc::history_full, history_->circular() ? "a step was larger than the whole undo history, which ended with it; the heap goes on, attach a larger history to go on undoing"
-                                                         : "the undo history is full and ended; the heap goes on, attach a larger or a circular history to go on undoing");
+            end(errc::history_full, full_text(history_->circular()));
         }
     } catch (const Error& error) {
         end(static_cast<errc>(error.code().value()), std::string("the undo history could not take a step and ended; the heap goes on: ") + error.what());
     }
 }
 
-bool UndoService::can_move(Direction direction) {
+bool SnapshotUndo::can_move(Direction direction) {
     open_file().check_usable(true);
     if (levels_.empty() && !in_call()) {
         collect_implicit();
@@ -187,14 +179,14 @@ bool UndoService::can_move(Direction direction) {
     return history_ && (direction == Direction::backward ? history_->undoable() : history_->redoable()) != 0;
 }
 
-std::string UndoService::name_of_next(Direction direction) {
+std::string SnapshotUndo::name_of_next(Direction direction) {
     if (!can_move(direction)) {
         return {};
     }
     return on_history([&] { return std::string((direction == Direction::backward ? history_->to_undo() : history_->to_redo())->name); });
 }
 
-bool UndoService::move(Direction direction) {
+bool SnapshotUndo::move(Direction direction) {
     require_idle(direction == Direction::backward ? "undo" : "redo");
     if (!can_move(direction)) {
         return false;
@@ -223,24 +215,7 @@ bool UndoService::move(Direction direction) {
     return true;
 }
 
-void UndoService::throw_conflict(std::uint64_t offset, const std::string& what) const {
-    throw Error(errc::history_conflict, file_->path(), offset, what + "; nothing was changed");
-}
-
-void UndoService::ensure_mapped(const ChangeSetView& changes) {
-    std::uint64_t end = 0;
-    changes.for_each(Direction::forward, [&](const Entry& entry) {
-        end = std::max(end, entry.where.value + entry.length);
-        if (entry.kind == EntryKind::pages_moved) {
-            end = std::max(end, entry.source.value + entry.length);
-        }
-    });
-    if (end > file_->mapped_bytes()) {
-        file_->extend(round_up(end, page_bytes));
-    }
-}
-
-void UndoService::apply_step(const StepView& step, Direction direction) {
+void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
     std::vector<ChangeSetView> segments = on_history([&] { return history_->segments(step, file_->ranges().durable_bytes); });
     if (direction == Direction::backward) {
         std::reverse(segments.begin(), segments.end());
@@ -250,7 +225,7 @@ void UndoService::apply_step(const StepView& step, Direction direction) {
         if (is_call(segment)) {
             (void)on_history([&] { return call_in(segment); });
         } else {
-            ensure_mapped(segment);
+            ensure_mapped(*file_, segment);
             recorder_->reserve_for(segment);
         }
     }
@@ -262,7 +237,7 @@ void UndoService::apply_step(const StepView& step, Direction direction) {
             if (is_call(segment)) {
                 calls_.repeat(*recorder_, file_->mapped_bytes(), call_in(segment), direction, called[done]);
             } else if (const auto where = recorder_->conflict(segment, direction)) {
-                throw_conflict(where->value, "the heap's bytes are not those that the step '" + std::string(step.name) + "' left: something was changed that no step knows");
+                throw_conflict(*file_, where->value, step);
             } else {
                 recorder_->apply(segment, direction);
             }
@@ -284,18 +259,7 @@ void UndoService::apply_step(const StepView& step, Direction direction) {
 
 // Procedures.
 
-change::StoredCall UndoService::call_in(const ChangeSetView& segment) const {
-    std::optional<Entry> call;
-    segment.for_each(Direction::forward, [&](const Entry& entry) {
-        if (call) {
-            throw Error(errc::corrupt, "a procedure's call is not alone in its segment");
-        }
-        call = entry;
-    });
-    return calls_.stored(*call);
-}
-
-void UndoService::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
+void SnapshotUndo::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
     open_file();
     if (!in_call()) {
         cut_segment();
@@ -310,58 +274,39 @@ void UndoService::call(std::string_view name, const std::string& signature, std:
 
 // Looking, marks.
 
-std::vector<UndoStep> UndoService::steps() {
+std::vector<UndoStep> SnapshotUndo::steps() {
     (void)can_move(Direction::backward);
     return history_ ? on_history([&] { return history_->steps(); }) : std::vector<UndoStep>{};
 }
 
-void UndoService::squash(std::size_t count, std::string_view name) {
+void SnapshotUndo::squash(std::size_t count, std::string_view name) {
     require_idle("squash_undo");
     collect_implicit();
-    if (!history_ || count > history_->undoable() || history_->redoable() != 0 || name.size() > layout::name_bytes_max) {
-        throw Error(errc::invalid_argument, file_->path(), "squash_undo: there are fewer steps, steps that can be redone, or the name has more than 1,024 bytes");
-    }
+    require_squashable(*file_, count, name);
     if (count > 1 && !on_history([&] { return history_->squash(count, name); })) {
         throw Error(errc::history_full, file_->path(), "squash_undo: the history has no room for the steps in one piece; nothing was changed");
     }
 }
 
-void UndoService::squash_since(UndoMark mark, std::string_view name) {
+void SnapshotUndo::squash_since(UndoMark mark, std::string_view name) {
     require_idle("squash_undo");
     collect_implicit();
-    std::size_t count = 0;
-    bool found = history_ && mark.id == history_->base_id();
-    if (history_) {
-        on_history([&] {
-            for (const StepView& step : history_->newest(history_->undoable())) {
-                if (step.id == mark.id) {
-                    found = true;
-                    break;
-                }
-                ++count;
-            }
-        });
+    const std::optional<std::size_t> count = on_history([&] { return steps_since(mark); });
+    if (!count) {
+        throw_not_before(*file_);
     }
-    if (!found) {
-        throw Error(errc::invalid_argument, file_->path(), "squash_undo: the mark does not stand before the newest steps");
-    }
-    squash(count, name);
+    squash(*count, name);
 }
 
-UndoMark UndoService::mark() {
+UndoMark SnapshotUndo::mark() {
     (void)can_move(Direction::backward);
     return {history_ ? on_history([&] { return history_->cursor_id(); }) : 0};
 }
 
-bool UndoService::go_to(UndoMark mark) {
+bool SnapshotUndo::go_to(UndoMark mark) {
     require_idle("go_to");
     collect_implicit();
-    if (!history_) {
-        return false;
-    }
-    const std::vector<UndoStep> all = steps();
-    const bool exists = mark.id == history_->base_id() || std::any_of(all.begin(), all.end(), [&](const UndoStep& step) { return step.id == mark.id; });
-    if (!exists) {
+    if (!on_history([&] { return has_place(mark); })) {
         return false;
     }
     const auto now = [&] { return on_history([&] { return history_->cursor_id(); }); };

@@ -1,0 +1,122 @@
+#pragma once
+/// SnapshotUndo: scopes and history of a heap that the program saves. It owns the recorder and takes part in saves.
+///
+/// (I1) Everything that was captured since the last cut belongs to the innermost open scope; without one, to the implicit step to come.
+/// (I2) `cancel` allocates nothing and calls nobody's code: what it needs was reserved when the scope, or an inner one, began.
+/// Thread rule: as the heap; the scopes of a heap that are open at one time belong to one thread.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <taiyen/base/error.hpp>
+
+#include "change/lent_blocks.hpp"
+#include "change/procedure_calls.hpp"
+#include "change/recorder.hpp"
+#include "store/heap_file.hpp"
+#include "undo/undo_service.hpp"
+
+namespace taiyen::undo {
+
+class SnapshotUndo final : public UndoService, public store::SnapshotParticipant, public heap::WriteObserver, public std::enable_shared_from_this<SnapshotUndo> {
+public:
+    /// Requires: the heap has no participant. Throws: as UndoService::of.
+    static std::shared_ptr<SnapshotUndo> join(store::HeapFile& file);
+
+    // UndoService
+    void begin(std::string_view name) override;
+    void commit() override;
+    bool failed_commit_ends() const noexcept override { return false; }
+    void cancel() noexcept override;
+    void commit_or_cancel() noexcept override;
+    std::size_t depth() const noexcept override { return levels_.size(); }
+    bool in_call() const noexcept override { return calls_.running(); }
+    void touch(const void* address, ByteCount bytes) override;
+    void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) override;
+    store::HeapFile* file() const noexcept override { return file_; }
+    void attach(const UndoOptions& options) override;
+    bool live() const noexcept override { return history_.has_value(); }
+    void end_history() override;
+    bool move(change::Direction direction) override;
+    bool can_move(change::Direction direction) override;
+    std::string name_of_next(change::Direction direction) override;
+    std::vector<UndoStep> steps() override;
+    void squash(std::size_t count, std::string_view name) override;
+    void squash_since(UndoMark mark, std::string_view name) override;
+    UndoMark mark() override;
+    bool go_to(UndoMark mark) override;
+    std::optional<Error> last_error() const override { return last_error_; }
+    const change::Recorder& recorder() const override { return *recorder_; }
+
+    // store::SnapshotParticipant
+    heap::WriteObserver* observer() override { return this; }
+    void before_save() override;
+    void saved() noexcept override;
+    void extended(ByteCount from, ByteCount to) override { recorder_->extended(from, to); }
+    void about_to_repair(PageNumber page) override;
+    void before_close() override;
+    void left() noexcept override;
+    bool free_lent(void* block, std::uint32_t scope) noexcept override;
+    bool lent_came_back(std::uint32_t scope) const noexcept override;
+
+    // heap::WriteObserver: the engine's writes, on their way to the recorder
+    void about_to_write(HeapOffset offset, ByteCount length) override;
+
+private:
+    /// A change set that is used again keeps no more memory than this.
+    static constexpr ByteCount kept_bytes = ByteCount{1} << 20U;
+
+    explicit SnapshotUndo(store::HeapFile& file);
+    void remember(const Error& error) noexcept;
+
+    /// What an open scope has done, cut where an inner one began or a procedure was called.
+    struct Segment {
+        change::ChangeSet changes;
+        change::ChangeSet call;  ///< not empty: what the step remembers instead of the changes
+    };
+    struct Level {
+        std::size_t first_segment;
+        std::uint32_t serial;
+    };
+    store::HeapFile& open_file() const;
+    void require_idle(const char* what) const;
+    /// Runs `action` on the history; bytes that contradict themselves end it.
+    template <class F>
+    auto on_history(F&& action);
+    void end(errc code, const std::string& text) noexcept;
+    void collect_implicit();
+    void drop_uncaptured();
+    void cut_segment();
+    void apply_queued_frees();
+    void keep_step();
+    void keep(const NewStep& step) noexcept;
+    void leave_level() noexcept;
+    void between_scopes() noexcept;
+
+    void apply_step(const StepView& step, change::Direction direction);
+    change::StoredCall call_in(const change::ChangeSetView& segment) const { return calls_.stored(call_entry(segment)); }
+
+    store::HeapFile* file_;  ///< null: the heap is gone
+    std::unique_ptr<change::Recorder> recorder_;
+    std::optional<Error> last_error_;
+
+    std::vector<Level> levels_;
+    std::vector<Segment> segments_;
+    std::string name_;
+    std::thread::id owner_;
+    change::ChangeSet cut_;  ///< its memory is used again
+    bool repaired_ = false;
+    UndoHistory::Cursor cursor_{};        ///< for a planted bug only
+    UndoHistory::Cursor saved_cursor_{};
+
+    change::LentBlocks lent_;
+    change::ProcedureCalls calls_;
+    std::uint32_t implicit_serial_ = 0;  ///< of the time between scopes; 0: no history
+};
+
+}  // namespace taiyen::undo
