@@ -6,7 +6,7 @@ root=$PWD
 
 # The one place that names packages.
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev)
-packages_test=("${packages_build[@]}" pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace)
+packages_test=("${packages_build[@]}" gcovr pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace)
 packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config libcli11-dev wordnet-base)
 packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev pkg-config)
 packages_tidy=("${packages_test[@]}" clang-19 clang-tidy-19 clang-format-19)
@@ -16,7 +16,8 @@ usage() {
 usage: ./bootstrap.sh COMMAND
 
   demo    installs what is missing, builds the examples and runs them: a real drawing library kept in a heap file, a bank that is killed, WordNet
-  test    installs what is missing, builds and runs every test: Release, address+undefined sanitizers, thread sanitizer
+  test    installs what is missing, builds and runs every test: Release, address+undefined sanitizers, thread sanitizer; then the branch coverage of recovery, log,
+          saves and formats
   bench   installs what is missing, builds the benchmarks and runs them one after the other
   tidy    checks the sources with Clang 19, clang-tidy and clang-format
   deps    installs the packages for all of the above and builds nothing
@@ -131,6 +132,15 @@ thread_sanitizer_wrap() {
     fi
 }
 
+# Branch coverage of the code that a heap's survival depends on, by the tests of its rooms and the fuzzers' corpora; fixed seeds, so that two runs see the same.
+coverage() {
+    configure coverage
+    build coverage --target taiyen_{log,store,change,undo,txn}_tests taiyen_{heap_file,transactional_file,ring,redo,change_set,history,life}_fuzz_replay
+    find build/coverage -name '*.gcda' -delete
+    TAIYEN_SEED=1 run_tests coverage -R '^(log|store|change|undo|txn|fuzz)[.]' -E '^(fuzz[.]engine|change[.].*planted)'
+    coverage_lines=$(python3 tests/coverage/report.py build/coverage 2>&1 | tee -a "$log") || true
+}
+
 next_steps() {
     printf '\nDone in %d s. The whole log: %s\n' $((SECONDS - started)) "$log"
     printf '%s\n' "$@"
@@ -191,7 +201,10 @@ case $command in
             configure tsan
             build tsan
             run_tests tsan -L '^threads$'
+            wrap=()
         fi
+        coverage
+        printf '\n%s\n' "$coverage_lines"
         printf '\n'
         printf '%s\n' "${closing_lines[@]}"
         next_steps "Next: ./bootstrap.sh demo; CONTRIBUTING.md tells how to build and test one room alone."

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Branch coverage of recovery, log, saves and formats, held against what is known not to be covered.
+
+    tests/coverage/report.py BUILD_DIRECTORY [--write]
+
+Reads what the tests of a coverage build (preset "coverage") left behind, prints a table by file, and compares each branch that was never taken with uncovered.txt beside this script.
+
+What counts are decisions of the source. A call that may throw is a branch for the compiler, not for the reader: neither of its two ways counts, nor does what the compiler makes of lines without a
+decision, to clean up behind exceptions. TAIYEN_CHECK doesn't count, since its other way ends the process; nor do lines that ask for a planted bug, for there are none in this build.
+
+uncovered.txt, one line for each source line with such branches:  file | branches | reason | the source line
+A line with fewer uncovered branches than listed is fine: threads and random programs don't take the same way each time. More of them, or a line that isn't listed: the script says so and ends with 1.
+--write adds what is missing with the reason "?".
+"""
+
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOMS = r"src/(log|store|txn)/|src/change/(change_set|redo|procedure_calls)|src/undo/history"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LIST = os.path.join(ROOT, "tests", "coverage", "uncovered.txt")
+
+
+def measured(build):
+    command = ["gcovr", "--root", ROOT, "--json", "-j", str(os.cpu_count() or 1), build]
+    for room in ("log", "store", "txn", "change", "undo"):
+        command += ["--filter", os.path.join(ROOT, "src", room) + "/"]
+    found = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if found.returncode != 0:
+        sys.exit(found.stderr.decode())
+    return json.loads(found.stdout)["files"]
+
+
+def decisions(branches):
+    """Counts of the branches without the pairs (returns, throws) of calls."""
+    kept = []
+    for branch in branches:
+        if branch["throw"]:
+            if kept and kept[-1]["fallthrough"]:
+                kept.pop()
+        else:
+            kept.append(branch)
+    return [branch["count"] for branch in kept]
+
+
+DECIDES = re.compile(r"\b(if|for|while|switch|case|catch)\b|\?|&&|\|\|")
+NONE_OF_OURS = re.compile(r"TAIYEN_CHECK\(|^\s*throw\b")
+
+
+def is_decision(text):
+    return DECIDES.search(text) is not None and NONE_OF_OURS.search(text) is None
+
+
+def conditions_only(text, counts):
+    """Of `if (…) throw …` on one line what belongs to the condition: it comes first."""
+    return counts[: 2 * (1 + text.count("&&") + text.count("||"))] if re.search(r"\)\s*throw\b", text) else counts
+
+
+def planted_lines(text):
+    """Numbers of the lines that ask for a planted bug, and of the blocks behind them."""
+    found = set()
+    depth = 0
+    for number, line in enumerate(text, 1):
+        if depth > 0 or "planted(" in line:
+            found.add(number)
+            depth = max(0, depth + line.count("{") - line.count("}")) if depth > 0 or line.rstrip().endswith("{") else 0
+    return found
+
+
+def key_of(text):
+    return " ".join(text.split())
+
+
+def known():
+    listed = collections.OrderedDict()
+    if os.path.exists(LIST):
+        with open(LIST, encoding="utf-8") as lines:
+            for line in lines:
+                line = line.rstrip("\n")
+                if not line or line.startswith("#"):
+                    continue
+                name, count, reason, text = (part.strip() for part in line.split(" | ", 3))
+                listed[(name, text)] = (int(count), reason)
+    return listed
+
+
+def main():
+    build = sys.argv[1]
+    table = []
+    uncovered = collections.OrderedDict()
+    for file in sorted(measured(build), key=lambda file: file["file"]):
+        name = file["file"]
+        if not re.match(ROOMS, name):
+            continue
+        with open(os.path.join(ROOT, name), encoding="utf-8") as source:
+            text = source.read().split("\n")
+        planted = planted_lines(text)
+        lines = lines_hit = branches = taken = 0
+        for line in file["lines"]:
+            if line.get("gcovr/noncode"):
+                continue
+            lines += 1
+            lines_hit += line["count"] > 0
+            own = text[line["line_number"] - 1]
+            counts = conditions_only(own, decisions(line["branches"])) if is_decision(own) and line["line_number"] not in planted else []
+            branches += len(counts)
+            taken += sum(count > 0 for count in counts)
+            missing = sum(count == 0 for count in counts)
+            if missing:
+                place = (name, key_of(own))
+                before = uncovered.get(place, (0, line["line_number"]))
+                uncovered[place] = (before[0] + missing, before[1])
+        table.append((name, lines, lines_hit, branches, taken))
+
+    def row(name, lines, lines_hit, branches, taken):
+        share = 100.0 * taken / branches if branches else 100.0
+        print(f"{name:<38}{lines_hit:>7}/{lines:<7}{taken:>7}/{branches:<7}{share:>6.1f} %")
+
+    print(f"{'file':<38}{'lines':>15}{'branches':>15}")
+    for entry in table:
+        if entry[3] or entry[1]:
+            row(*entry)
+    row("all", *(sum(entry[i] for entry in table) for i in range(1, 5)))
+
+    listed = known()
+    new = [(place, found) for place, found in uncovered.items() if found[0] > listed.get(place, (0, ""))[0]]
+    unjustified = [place for place, (_, reason) in listed.items() if reason == "?"]
+    never = sum(found[0] for found in uncovered.values())
+    print(f"{never} branches were never taken, {sum(count for count, _ in listed.values())} are listed with a reason in {os.path.relpath(LIST, ROOT)}")
+    if "--write" in sys.argv[2:]:
+        for place, found in new:
+            listed[place] = (found[0], listed.get(place, (0, "?"))[1])
+        with open(LIST, "w", encoding="utf-8") as out:
+            out.write("# Branches that the tests don't take, and why: file | branches | reason | the source line. Compared by report.py beside this file.\n")
+            for (name, text), (count, reason) in sorted(listed.items()):
+                out.write(f"{name} | {count} | {reason} | {text}\n")
+        return 0
+    for (name, text), (count, line) in new:
+        print(f"not listed: {name}:{line}: {count} of {text}")
+    return 1 if new or unjustified else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

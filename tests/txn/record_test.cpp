@@ -1,0 +1,116 @@
+// A transaction's record in the log: what is read back is what was written, and each field that can't be refuses the whole record.
+
+#include "txn/record.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+#include <taiyen/base/error.hpp>
+
+#include "txn/record_layout.hpp"
+
+namespace {
+
+using namespace taiyen;
+using namespace taiyen::txn;
+
+constexpr ByteCount capacity = 1_MiB;
+constexpr ByteCount extent = 64_KiB;
+
+change::ChangeSet bytes_changed(std::uint64_t where) {
+    const std::vector<std::byte> before(40, std::byte{1});
+    const std::vector<std::byte> after(40, std::byte{2});
+    change::ChangeSet set;
+    set.add_bytes({where}, before, after);
+    return set;
+}
+
+std::vector<std::byte> record_of(const change::ChangeSet& changes, layout::RecordHead head) {
+    change::ByteBuffer redo;
+    change::append_redo(changes, redo);
+    head.redo_bytes = static_cast<std::uint32_t>(redo.bytes().size());
+    std::vector<std::byte> bytes(sizeof head);
+    std::memcpy(bytes.data(), &head, sizeof head);
+    bytes.insert(bytes.end(), redo.bytes().begin(), redo.bytes().end());
+    return bytes;
+}
+
+log::Record group_of(const std::vector<std::byte>& record, std::uint64_t serial) {
+    const log::layout::GroupHead group{1, 0};
+    const log::layout::GroupRecordHead head{static_cast<std::uint32_t>(record.size()), 0};
+    log::Record result;
+    result.kind = log::record_transactions;
+    result.number = serial;
+    result.payload.resize(sizeof group + sizeof head + round_up(record.size(), 8));
+    std::memcpy(result.payload.data(), &group, sizeof group);
+    std::memcpy(result.payload.data() + sizeof group, &head, sizeof head);
+    std::memcpy(result.payload.data() + sizeof group + sizeof head, record.data(), record.size());
+    return result;
+}
+
+errc code_of(LogWalk& walk, const log::Record& group) {
+    try {
+        walk.walk(group, [](const LoggedTransaction&) {});
+    } catch (const Error& error) {
+        return static_cast<errc>(error.code().value());
+    }
+    return {};
+}
+
+BOOST_AUTO_TEST_SUITE(record)
+
+BOOST_AUTO_TEST_CASE(a_record_is_read_back) {
+    const auto found = read_record(record_of(bytes_changed(5000), {7, extent, 0, 0}), {7}, capacity);
+    BOOST_REQUIRE(found);
+    BOOST_TEST(found->extent == extent);
+    BOOST_TEST(!found->needs_heap);
+    found->redo.for_each([](const change::Entry& entry) { BOOST_TEST((entry.where.value == 5000 && entry.length == 40)); });
+}
+
+BOOST_AUTO_TEST_CASE(a_field_that_can_not_be_refuses_the_record) {
+    const std::vector<std::byte> right = record_of(bytes_changed(5000), {7, extent, 0, 0});
+    BOOST_TEST(!read_record(std::span(right).first(sizeof(layout::RecordHead) - 1), {7}, capacity).has_value());
+    BOOST_TEST(!read_record(std::span(right).first(right.size() - 1), {7}, capacity).has_value());
+    BOOST_TEST(!read_record(right, {8}, capacity).has_value());
+    const layout::RecordHead wrong[] = {{7, capacity + page_bytes, 0, 0}, {7, extent + 8, 0, 0}, {7, extent, 2, 0}, {7, extent, layout::record_needs_heap, 0}, {7, page_bytes, 0, 0}};
+    for (const layout::RecordHead& head : wrong) BOOST_TEST(!read_record(record_of(bytes_changed(5000), head), {7}, capacity).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(an_entry_that_takes_the_whole_heap_agrees_with_its_flag) {
+    change::ChangeSet call;
+    call.add_procedure("p", {}, 1);
+    change::ChangeSet move;
+    move.add_pages_moved({0}, {2 * page_bytes}, std::vector<std::byte>(page_bytes));
+    for (const change::ChangeSet* set : {&call, &move}) {
+        BOOST_TEST(!read_record(record_of(*set, {7, extent, 0, 0}), {7}, capacity).has_value());
+        const auto found = read_record(record_of(*set, {7, extent, layout::record_needs_heap, 0}), {7}, capacity);
+        BOOST_REQUIRE(found);
+        BOOST_TEST(found->needs_heap);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_walk_takes_one_serial_after_the_other) {
+    LogWalk walk("x.tyn.log", capacity, {6});
+    const auto seven = group_of(record_of(bytes_changed(5000), {7, extent, 0, 0}), 7);
+    BOOST_TEST((code_of(walk, group_of(record_of(bytes_changed(5000), {8, extent, 0, 0}), 8)) == errc::mismatch));
+    BOOST_TEST((code_of(walk, seven) == errc{}));
+    BOOST_TEST((walk.last() == Serial{7} && walk.transactions() == 1));
+    BOOST_TEST((code_of(walk, seven) == errc::mismatch));
+}
+
+BOOST_AUTO_TEST_CASE(a_group_that_is_none_is_damage) {
+    LogWalk walk("x.tyn.log", capacity, {6});
+    log::Record other_kind = group_of(record_of(bytes_changed(5000), {7, extent, 0, 0}), 7);
+    other_kind.kind = 1;
+    BOOST_TEST((code_of(walk, other_kind) == errc::corrupt));
+    log::Record cut = group_of(record_of(bytes_changed(5000), {7, extent, 0, 0}), 7);
+    cut.payload.resize(cut.payload.size() - 8);
+    BOOST_TEST((code_of(walk, cut) == errc::corrupt));
+    BOOST_TEST((code_of(walk, group_of(record_of(bytes_changed(5000), {9, extent, 0, 0}), 7)) == errc::corrupt));
+    BOOST_TEST((walk.last() == Serial{6}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
