@@ -290,6 +290,7 @@ std::string blocks(const Options& options) {
         progress.show(std::to_string(tally.images) + " images of " + std::to_string(tally.recordings) + " recordings, " +
                       std::to_string(static_cast<int>(clock.seconds())) + " s");
     }
+    if (tally.images == 0 && wrong.empty()) throw std::runtime_error("the time was over before anything was tried");
     const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
     std::printf("%llu images of %llu recordings (%llu writes, %llu flushes) in %.1f s, seed %llu:", number(tally.images), number(tally.recordings),
                 number(tally.operations - tally.flushes), number(tally.flushes), clock.seconds(), number(options.seed));

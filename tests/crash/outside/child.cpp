@@ -43,6 +43,7 @@ Child::Child(std::vector<std::string> words, const std::vector<std::string>& env
     if (process_ == 0) {
         // Only async-signal-safe calls between fork and exec.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setpgid(0, 0);  // whoever interrupts the harness from a terminal interrupts only the harness
         signal(SIGPIPE, SIG_DFL);
         dup2(out[1], STDOUT_FILENO);
         dup2(in[0], STDIN_FILENO);

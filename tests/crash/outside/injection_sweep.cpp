@@ -350,6 +350,7 @@ std::string injections(const Options& options) {
         progress.show(std::to_string(tally.injections) + " of " + std::to_string(all.size()) + " injections, " +
                       std::to_string(static_cast<int>(clock.seconds())) + " s");
     }
+    if (tally.injections == 0 && wrong.empty()) throw std::runtime_error("the time was over before anything was tried");
     const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
     std::printf("%llu injections of %llu possible ones struck (%llu calls failed, %llu rules met no call) in %.1f s, seed %llu:",
                 number(tally.injections), number(possible), number(tally.calls), number(tally.missed), clock.seconds(), number(options.seed));

@@ -118,6 +118,7 @@ std::string storm(const Options& options) {
         progress.show(std::to_string(tally.kills) + " kills, " + std::to_string(tally.acknowledgements) + " acknowledgements, " +
                       std::to_string(static_cast<int>(clock.seconds())) + " s");
     }
+    if (tally.kills == 0 && wrong.empty()) throw std::runtime_error("the time was over before anything was tried");
     std::printf("%llu kills in %.1f s, seed %llu: %llu of them while opening or recovering, %llu heaps\n",
                 static_cast<unsigned long long>(tally.kills), clock.seconds(), static_cast<unsigned long long>(options.seed),
                 static_cast<unsigned long long>(tally.while_opening), static_cast<unsigned long long>(tally.heaps + patients.size()));
