@@ -237,7 +237,7 @@ std::string kept(const Recording& recording, std::size_t cut, const Descriptor& 
 }
 
 std::string replay(const Recording& recording, const Options& options, const std::filesystem::path& folder, std::mt19937_64& random, Tally& tally,
-                   const Clock& clock) {
+                   const Clock& clock, Progress& progress) {
     const std::uint64_t wanted = std::strtoull(options.more.at("--images").c_str(), nullptr, 10);
     std::vector<std::size_t> cuts(wanted);
     // Every fourth while the heap is created, or soon after.
@@ -251,6 +251,8 @@ std::string replay(const Recording& recording, const Options& options, const std
         const auto selection = static_cast<Selection>(random() % (options.more.at("--untorn") == "1" ? 4 : 5));
         const Descriptor image = images.at(cut, selection, random);
         ++tally.images;
+        progress.show(std::to_string(tally.images) + " images of " + std::to_string(tally.recordings) + " recordings, " +
+                      std::to_string(static_cast<int>(clock.seconds())) + " s");
         ++tally.by_file_system[std::string(recording.kind->name)];
         const Descriptor untouched = copy_of(image, recording.kind->image_bytes);
         if (const std::string wrong = look_at(recording, image, recording.told_at(cut), auditor, folder, tally); !wrong.empty()) {
@@ -286,9 +288,7 @@ std::string blocks(const Options& options) {
         ++tally.recordings;
         tally.operations += recording.operations.size();
         tally.flushes += static_cast<std::uint64_t>(std::ranges::count_if(recording.operations, &DiskOperation::is_flush));
-        wrong = replay(recording, options, folder.path(), random, tally, clock);
-        progress.show(std::to_string(tally.images) + " images of " + std::to_string(tally.recordings) + " recordings, " +
-                      std::to_string(static_cast<int>(clock.seconds())) + " s");
+        wrong = replay(recording, options, folder.path(), random, tally, clock, progress);
     }
     if (tally.images == 0 && wrong.empty()) throw std::runtime_error("the time was over before anything was tried");
     const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
