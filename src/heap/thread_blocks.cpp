@@ -6,7 +6,7 @@ namespace taiyen::heap {
 
 namespace {
 
-constexpr unsigned parked_bytes_max = 4096;
+constexpr unsigned parked_bytes_max = 8192;
 
 constexpr std::uint32_t page_of_granule(std::uint64_t granule) { return static_cast<std::uint32_t>(granule / layout::page_granules); }
 
@@ -80,20 +80,32 @@ void* ThreadBlocks::allocate_aligned(unsigned size_class, unsigned alignment) {
 
 void ThreadBlocks::carve(std::uint32_t page, unsigned size_class, Magazine& magazine, std::uint64_t starts) {
     const unsigned granules = class_granules(size_class);
+    const std::uint64_t block = low_bits(granules);
     layout::Line& line = map_.line(page);
     layout::Line taken = taken_line(line);
     unsigned count = 0;
     for (unsigned pair = 0; pair < 4 && count < magazine.limit; ++pair) {
         if (taken.pairs[pair].occupied == ~std::uint64_t{0}) continue;
         std::uint64_t fits = fitting_starts(taken, pair, granules) & starts;
+        std::byte* const begin = map_.base + std::uint64_t{page} * page_bytes + pair * 64 * layout::granule_bytes;
+        std::uint64_t occupied = 0;
+        std::uint64_t heads = 0;
         while (fits != 0 && count < magazine.limit) {
             const auto bit = static_cast<unsigned>(std::countr_zero(fits));
-            const unsigned at = pair * 64 + bit;
-            fits &= ~low_bits(bit + granules);
-            take_place(line, at, granules, false);
-            if (bit + granules > 64) take_place(taken, at, granules, true);
-            magazine.blocks[count++] = map_.address_of(std::uint64_t{page} * layout::page_granules + at);
+            const std::uint64_t head = std::uint64_t{1} << bit;
+            occupied |= (block << bit) ^ head;
+            heads |= head;
+            fits &= ~(block << bit);
+            magazine.blocks[count++] = begin + bit * layout::granule_bytes;
+            if (bit + granules > 64) {  // the rest lies in the next pairs
+                take_place(line, pair * 64 + bit, granules, false);
+                take_place(taken, pair * 64 + bit, granules, true);
+                break;
+            }
         }
+        layout::Pair& place = line.pairs[pair];
+        store_word(place.occupied, load_word(place.occupied) | occupied);
+        store_word(place.start, load_word(place.start) | heads);
     }
     std::reverse(magazine.blocks, magazine.blocks + count);  // handed out in ascending order
     magazine.count = count;
@@ -175,13 +187,16 @@ void ThreadBlocks::release(std::uint64_t granule, unsigned granules) noexcept {
     const std::uint32_t page = page_of_granule(granule);
     const unsigned start = granule % layout::page_granules;
     layout::Line& line = map_.line(page);
-    for (unsigned pair = start / 64; pair < 4; ++pair) {
-        const std::uint64_t mask = pair_mask(pair, start, granules);
-        if (mask == 0) break;
-        layout::Pair& place = line.pairs[pair];
-        store_word(place.occupied, load_word(place.occupied) & ~mask);
-        store_word(place.start, load_word(place.start) & ~mask);
-    }
+    const unsigned bit = start % 64;
+    layout::Pair& first = line.pairs[start / 64];
+    const std::uint64_t block = low_bits(granules) << bit;
+    store_word(first.occupied, load_word(first.occupied) & ~block);
+    store_word(first.start, load_word(first.start) & ~(std::uint64_t{1} << bit));
+    if (bit + granules > 64)
+        for (unsigned pair = start / 64 + 1; pair < 4; ++pair) {
+            const std::uint64_t mask = pair_mask(pair, start, granules);
+            store_word(line.pairs[pair].occupied, load_word(line.pairs[pair].occupied) & ~mask);
+        }
     PageNote& note = map_.notes[page];
     --note.blocks;
     if (note.current != 0) return;  // filed when its class leaves it

@@ -20,12 +20,12 @@ namespace taiyen::heap {
 
 /// Parked blocks of a class, oldest first.
 struct Magazine {
-    static constexpr unsigned slots = 31;
+    static constexpr unsigned slots = 63;
     std::uint32_t count = 0;
     std::uint32_t limit = 0;
     std::byte* blocks[slots] = {};
 };
-static_assert(sizeof(Magazine) == 256);
+static_assert(sizeof(Magazine) == 512);
 
 class alignas(64) ThreadBlocks {
 public:
@@ -35,6 +35,10 @@ public:
 
     /// The last one, for pages whose blocks differ, takes none.
     Magazine& magazine(unsigned size_class) { return magazines_[size_class]; }
+    /// The magazine for blocks of that many granules (0 counts as 1).
+    Magazine& magazine_for(std::size_t granules) {
+        return *reinterpret_cast<Magazine*>(reinterpret_cast<std::byte*>(magazines_.data()) + magazine_offsets[granules]);
+    }
     /// Puts blocks into the class's empty magazine; false: there is no room in the own segments.
     bool refill(unsigned size_class);
     /// A live block of the class at a multiple of `alignment` (32 … 1024); null: no room.
@@ -66,12 +70,22 @@ public:
         for (SegmentHead* segment = segments_; segment != nullptr; segment = segment->next) visit(*segment);
     }
 
+private:
+    std::array<Magazine, class_count + 1> magazines_{};
+
+public:
     // The heap's, under its lock.
     ThreadBlocks* next_record = nullptr;  ///< all of the heap
     ThreadBlocks* next_idle = nullptr;    ///< those without a thread
     bool idle = false;
 
 private:
+    static constexpr auto magazine_offsets = [] {
+        std::array<std::uint16_t, class_granules_max + 1> offsets{};
+        for (unsigned granules = 0; granules <= class_granules_max; ++granules)
+            offsets[granules] = static_cast<std::uint16_t>(class_tables.rounded[granules] * sizeof(Magazine));
+        return offsets;
+    }();
     static constexpr unsigned run_bins = layout::page_granules + 1;
     static constexpr unsigned bins = run_bins + class_count;
     static constexpr unsigned bin_tries = 4;
@@ -99,7 +113,6 @@ private:
     template <class Bad>
     void collect(SegmentHead& segment, const Bad& bad) noexcept;
 
-    std::array<Magazine, class_count + 1> magazines_{};
     const OwnedMap map_;
     std::array<std::uint32_t, class_count> current_{};  ///< page that the class carves, 0: none
     std::array<std::uint64_t, 5> filled_{};             ///< bit b: bin b, of runs, has pages

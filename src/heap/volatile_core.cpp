@@ -140,6 +140,7 @@ VolatileCore::VolatileCore(vm::Reservation reservation, const CoreRanges& ranges
     const ByteCount map_bytes = OwnedMap::bytes_for(capacity);
     vm::map_anonymous(metadata, round_up(map_bytes + records_max * sizeof(ThreadBlocks), page_bytes));
     map_ = OwnedMap(span, capacity, metadata);
+    pairs_of_zero_ = reinterpret_cast<std::uintptr_t>(map_.pairs) - ranges.durable / layout::granule_bytes / 64 * sizeof(layout::Pair);
     records_begin_ = metadata + map_bytes;
     Engine::format(span, capacity, *this);
     engine_.reset(new Engine(span, capacity, *this));
@@ -225,20 +226,7 @@ void VolatileCore::harvest(ThreadBlocks& blocks) noexcept {
 
 // Allocating.
 
-void* VolatileCore::allocate(ByteCount bytes, ByteCount alignment) {
-    if (bytes <= class_bytes_max && alignment <= layout::granule_bytes) [[likely]] {
-        if (ThreadBlocks* const blocks = mine_if_any()) [[likely]] {
-            Magazine& magazine = blocks->magazine(class_tables.rounded[(bytes + layout::granule_bytes - 1) / layout::granule_bytes]);
-            if (const std::uint32_t count = magazine.count; count != 0) [[likely]] {
-                std::byte* const block = magazine.blocks[count - 1];
-                magazine.count = count - 1;
-                const std::uint64_t granule = map_.granule_of(block);
-                std::uint64_t& occupied = map_.pairs[granule / 64].occupied;
-                store_word(occupied, load_word(occupied) | std::uint64_t{1} << (granule % 64));
-                return block;
-            }
-        }
-    }
+void* VolatileCore::allocate_or_throw(ByteCount bytes, ByteCount alignment) {
     std::optional<HeapFull> full;
     void* const block = allocate_slowly(bytes, alignment, full);
     if (block == nullptr) throw HeapFull(*full);
@@ -247,7 +235,7 @@ void* VolatileCore::allocate(ByteCount bytes, ByteCount alignment) {
 
 void* VolatileCore::try_allocate(ByteCount bytes, ByteCount alignment) noexcept {
     try {
-        if (bytes <= class_bytes_max && alignment <= layout::granule_bytes) return allocate(bytes, alignment);
+        if (void* const block = allocate_parked(bytes, alignment)) return block;
         std::optional<HeapFull> full;
         return allocate_slowly(bytes, alignment, full);
     } catch (...) {
@@ -283,9 +271,7 @@ void* VolatileCore::allocate_small(unsigned size_class, ByteCount alignment) noe
             if (void* const block = blocks->allocate_aligned(size_class, static_cast<unsigned>(alignment))) return block;
         } else if (magazine.count != 0 || blocks->refill(size_class)) {
             std::byte* const block = magazine.blocks[--magazine.count];
-            const std::uint64_t granule = map_.granule_of(block);
-            std::uint64_t& occupied = map_.pairs[granule / 64].occupied;
-            store_word(occupied, load_word(occupied) | std::uint64_t{1} << (granule % 64));
+            revive(block);
             return block;
         }
         const std::lock_guard lock(mutex_);
@@ -428,28 +414,6 @@ void VolatileCore::trim() noexcept {
 }
 
 // Freeing.
-
-bool VolatileCore::deallocate(void* block) noexcept {
-    const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base), 4);
-    if (granule < map_.granule_end) [[likely]] {  // neither outside nor off a granule
-        ThreadBlocks* const blocks = mine_if_any();
-        if (map_.segment_of(granule).owner.load(std::memory_order_relaxed) == reinterpret_cast<std::uintptr_t>(blocks)) [[likely]] {
-            layout::Pair& pair = map_.pairs[granule / 64];
-            const std::uint64_t occupied = load_word(pair.occupied);
-            const std::uint64_t bit = std::uint64_t{1} << (granule % 64);
-            if ((occupied & load_word(pair.start) & bit) != 0) [[likely]] {
-                Magazine& magazine = blocks->magazine(map_.notes[granule / layout::page_granules].size_class);
-                if (const std::uint32_t count = magazine.count; count < magazine.limit) [[likely]] {
-                    store_word(pair.occupied, occupied & ~bit);
-                    magazine.blocks[count] = static_cast<std::byte*>(block);
-                    magazine.count = count + 1;
-                    return true;
-                }
-            }
-        }
-    }
-    return deallocate_slowly(block);
-}
 
 bool VolatileCore::deallocate_slowly(void* block) noexcept {
     if (block == nullptr) return true;

@@ -31,9 +31,13 @@ public:
     static std::unique_ptr<VolatileCore> open(const VolatileOptions& options);
     ~VolatileCore() override;
 
-    void* allocate(ByteCount bytes, ByteCount alignment);
+    void* allocate(ByteCount bytes, ByteCount alignment) {
+        if (void* const block = allocate_parked(bytes, alignment)) [[likely]]
+            return block;
+        return allocate_or_throw(bytes, alignment);
+    }
     void* try_allocate(ByteCount bytes, ByteCount alignment) noexcept;
-    bool deallocate(void* block) noexcept;
+    bool deallocate(void* block) noexcept { return park(block) || deallocate_slowly(block); }
     void* resize(void* block, ByteCount bytes);
     ByteCount usable_size(const void* block) const noexcept;
     VolatileStats stats() const;
@@ -65,17 +69,66 @@ private:
     void extend(ByteCount extent_bytes) override;
     void restore_blocks(HeapOffset, ByteCount) override {}
 
+    /// What this thread used last under the heap's place in the cache; it is this heap's record if the serial is.
+    const ThreadTable::Entry& cached() const noexcept {
+        return *reinterpret_cast<const ThreadTable::Entry*>(reinterpret_cast<const std::byte*>(thread_table.cache) + cache_offset_);
+    }
     ThreadBlocks* mine_if_any() const noexcept {
-        const ThreadTable::Entry& entry = thread_table.cache[serial_ % ThreadTable::cached];
+        const ThreadTable::Entry& entry = cached();
         return entry.serial == serial_ ? entry.blocks : nullptr;
+    }
+    /// From this thread's magazine; null: it is empty, or the block needs something else.
+    [[gnu::always_inline]] void* allocate_parked(ByteCount bytes, ByteCount alignment) noexcept {
+        if (bytes > class_granules_max * layout::granule_bytes || alignment > layout::granule_bytes) [[unlikely]]
+            return nullptr;
+        const ThreadTable::Entry& entry = cached();
+        if (entry.serial != serial_) [[unlikely]]
+            return nullptr;
+        Magazine& magazine = entry.blocks->magazine_for((bytes + layout::granule_bytes - 1) / layout::granule_bytes);
+        const std::uint32_t count = magazine.count;
+        if (count == 0) [[unlikely]]
+            return nullptr;
+        std::byte* const block = magazine.blocks[count - 1];
+        magazine.count = count - 1;
+        revive(block);
+        return block;
+    }
+    /// Into this thread's magazine; false: not a live block of a page of one class in this thread's segments, or no room.
+    [[gnu::always_inline]] bool park(void* block) noexcept {
+        const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base), 4);
+        if (granule >= map_.granule_end) [[unlikely]]  // outside, or off a granule
+            return false;
+        const ThreadTable::Entry& entry = cached();
+        if (entry.serial != serial_ || map_.segment_of(granule).owner.load(std::memory_order_relaxed) != reinterpret_cast<std::uintptr_t>(entry.blocks))
+            [[unlikely]]
+            return false;
+        layout::Pair& pair = map_.pairs[granule / 64];
+        const std::uint64_t occupied = load_word(pair.occupied);
+        if (((occupied & load_word(pair.start)) >> (granule % 64) & 1U) == 0) [[unlikely]]
+            return false;
+        Magazine& magazine = entry.blocks->magazine(map_.notes[granule / layout::page_granules].size_class);
+        const std::uint32_t count = magazine.count;
+        if (count >= magazine.limit) [[unlikely]]
+            return false;
+        store_word(pair.occupied, occupied & ~(std::uint64_t{1} << (granule % 64)));
+        magazine.blocks[count] = static_cast<std::byte*>(block);
+        magazine.count = count + 1;
+        return true;
+    }
+    /// A parked block becomes a live one (S1). The span begins at a multiple of 64 granules.
+    void revive(std::byte* block) noexcept {
+        const auto granule = reinterpret_cast<std::uintptr_t>(block) / layout::granule_bytes;
+        std::uint64_t& occupied = reinterpret_cast<layout::Pair*>(pairs_of_zero_ + granule / 64 * sizeof(layout::Pair))->occupied;
+        store_word(occupied, load_word(occupied) | std::uint64_t{1} << (granule % 64));
     }
     /// This thread's record; null: none to be had.
     [[gnu::noinline]] ThreadBlocks* mine() noexcept;
     /// This thread's record if it has one.
     ThreadBlocks* mine_known() const noexcept;
 
+    [[gnu::noinline]] void* allocate_or_throw(ByteCount bytes, ByteCount alignment);
     /// Null: `full` says why.
-    [[gnu::noinline]] void* allocate_slowly(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full);
+    void* allocate_slowly(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full);
     void* allocate_small(unsigned size_class, ByteCount alignment) noexcept;
     [[gnu::noinline]] bool deallocate_slowly(void* block) noexcept;
     FreeResult free_in_engine(void* block) noexcept;
@@ -96,7 +149,9 @@ private:
     void visit_segments(const std::function<void(const SegmentHead&)>& visit) const;
 
     OwnedMap map_;
+    std::uintptr_t pairs_of_zero_ = 0;  ///< where address 0's pair would be
     const std::uint64_t serial_;
+    const std::size_t cache_offset_ = serial_ % ThreadTable::cached * sizeof(ThreadTable::Entry);
     const PageSize pages_;
     const int numa_node_;
     vm::Reservation reservation_;
