@@ -107,7 +107,7 @@ void UndoService::throw_not_before(const store::HeapFile& file) {
 }
 
 const char* UndoService::full_text(bool circular) {
-    return circular ? "a step was larger than the whole undo history, which ended with it; the heap goes on, attach a larger history to go on undoing"
+    return circular ? "a step found no room, in the whole undo history or on the disk, and the history ended with it; the heap goes on, attach a larger history to go on undoing"
                     : "the undo history is full and ended; the heap goes on, attach a larger or a circular history to go on undoing";
 }
 
