@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(a_field_that_can_not_be_refuses_the_record) {
     BOOST_TEST(!read_record(std::span(right).first(sizeof(layout::RecordHead) - 1), {7}, capacity).has_value());
     BOOST_TEST(!read_record(std::span(right).first(right.size() - 1), {7}, capacity).has_value());
     BOOST_TEST(!read_record(right, {8}, capacity).has_value());
-    const layout::RecordHead wrong[] = {{7, capacity + page_bytes, 0, 0}, {7, extent + 8, 0, 0}, {7, extent, 2, 0}, {7, extent, layout::record_needs_heap, 0}, {7, page_bytes, 0, 0}};
+    const layout::RecordHead wrong[] = {{7, capacity + page_bytes, 0, 0}, {7, extent + 8, 0, 0}, {7, extent, 4, 0}, {7, extent, layout::record_needs_heap, 0}, {7, extent, layout::record_has_annex, 0}, {7, page_bytes, 0, 0}};
     for (const layout::RecordHead& head : wrong) BOOST_TEST(!read_record(record_of(bytes_changed(5000), head), {7}, capacity).has_value());
 }
 
@@ -88,6 +88,35 @@ BOOST_AUTO_TEST_CASE(an_entry_that_takes_the_whole_heap_agrees_with_its_flag) {
         BOOST_REQUIRE(found);
         BOOST_TEST(found->needs_heap);
     }
+}
+
+BOOST_AUTO_TEST_CASE(an_annex_part_obeys_its_own_bounds) {
+    const std::vector<std::byte> plain = record_of(bytes_changed(5000), {7, extent, layout::record_has_annex, 0});
+    const auto with = [&](layout::AnnexPart part, const change::ChangeSet& changes) {
+        change::ByteBuffer redo;
+        change::append_redo(changes, redo);
+        if (part.redo_bytes == 0) part.redo_bytes = redo.bytes().size();
+        std::vector<std::byte> bytes = plain;
+        const auto* const at = reinterpret_cast<const std::byte*>(&part);
+        bytes.insert(bytes.begin() + sizeof(layout::RecordHead), at, at + sizeof part);
+        bytes.insert(bytes.end(), redo.bytes().begin(), redo.bytes().end());
+        return read_record(bytes, {7}, capacity);
+    };
+    const layout::AnnexPart right{{.extent = 4 * page_bytes, .used = 2 * page_bytes, .places = {1}}, 0};
+    const auto found = with(right, bytes_changed(100));
+    BOOST_REQUIRE(found);
+    BOOST_TEST(found->annex.has_value());
+    BOOST_TEST(!read_record(std::span(plain).first(sizeof(layout::RecordHead) + 8), {7}, capacity).has_value());
+    layout::AnnexPart wrong = right;
+    wrong.annex.places = {};
+    BOOST_TEST(!with(wrong, bytes_changed(100)).has_value());
+    wrong = right;
+    wrong.redo_bytes = 1;
+    BOOST_TEST(!with(wrong, bytes_changed(100)).has_value());
+    BOOST_TEST(!with(right, bytes_changed(3 * page_bytes)).has_value());
+    change::ChangeSet call;
+    call.add_procedure("p", {}, 1);
+    BOOST_TEST(!with(right, call).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_walk_takes_one_serial_after_the_other) {
