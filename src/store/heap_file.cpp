@@ -356,6 +356,9 @@ Restoration HeapFile::restoration() const {
 }
 
 void HeapFile::durable_step(const char* what, const std::function<void()>& step) {
+    if (poisoned_) {
+        check_usable(true);  // throws: what a failed sync may have lost is not made official by a later one
+    }
     try {
         step();
     } catch (const std::exception& error) {

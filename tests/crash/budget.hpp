@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <string>
 
-#include <boost/test/unit_test.hpp>
-
 namespace taiyen::crash {
 
 /// TAIYEN_CRASH_BUDGET: 1 is what a continuous-integration run does, 0.01 a hundredth of it.
@@ -18,9 +16,7 @@ inline double budget() {
 /// TAIYEN_SEED; the default is fixed, so that two runs see the same states.
 inline std::uint64_t seed_of_this_run() {
     const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t seed = given != nullptr ? std::stoull(given) : 1;
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
-    return seed;
+    return given != nullptr ? std::stoull(given) : 1;
 }
 
 }  // namespace taiyen::crash

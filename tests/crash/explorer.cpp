@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -20,19 +21,21 @@ namespace {
 constexpr std::size_t exhaustive_units_max = 12;
 constexpr std::size_t few_exhaustive_units_max = 6;  ///< of recoveries, and where little effort was asked for
 constexpr std::uint64_t thorough_states_per_cut = 40;
-constexpr unsigned hang_seconds = 60;
+constexpr unsigned hang_seconds = 120;  ///< for one state; the machine may be busy
 
-constexpr std::array<const char*, 20> select_names{"none",      "all",           "first",     "missing",         "alone",      "two-missing",     "some-operations",
+constexpr std::array<const char*, select_count> select_names{"none",      "all",           "first",     "missing",         "alone",      "two-missing",     "some-operations",
                                                    "some-units", "torn-head",     "torn-head-alone", "torn-tail", "torn-tail-alone", "torn-part",  "torn-part-alone",
-                                                   "torn-zeroed", "size-only",    "size-only-alone", "data-only", "data-only-alone", "mask"};
+                                                   "torn-zeroed", "size-only",    "size-only-alone", "data-only", "data-only-alone", "mask",
+                                                   "only",        "without"};
 
 /// The state being checked, for the signal handlers.
-std::array<char, 256> current_state{};
+std::array<char, current_state_bytes> own_current_state{};
+char* current_state = own_current_state.data();
 
 void died(int signal) {
     const char* const what = signal == SIGALRM ? "\nhang in crash state " : "\nfatal signal in crash state ";
     (void)!::write(STDERR_FILENO, what, std::strlen(what));
-    (void)!::write(STDERR_FILENO, current_state.data(), std::strlen(current_state.data()));
+    (void)!::write(STDERR_FILENO, current_state, ::strnlen(current_state, current_state_bytes));
     (void)!::write(STDERR_FILENO, "\n", 1);
     ::signal(signal, SIG_DFL);
     ::raise(signal);
@@ -40,7 +43,15 @@ void died(int signal) {
 
 }  // namespace
 
-void note_current_state(const std::string& id) { std::strncpy(current_state.data(), id.c_str(), current_state.size() - 1); }
+void note_current_state(const std::string& id) {
+    const std::size_t count = std::min(id.size(), current_state_bytes - 1);
+    std::memcpy(current_state, id.data(), count);
+    current_state[count] = 0;
+}
+
+void keep_current_state_in(char* place) { current_state = place; }
+
+std::string_view name_of(Select select) { return select_names[static_cast<std::size_t>(select)]; }
 
 void watch_for_crashes() {
     // Memory that was freed is kept: page faults of fresh memory would cost more than recovering a small heap.
@@ -52,7 +63,8 @@ void watch_for_crashes() {
 }
 
 std::string text_of(const StateId& id) {
-    return std::to_string(id.cut) + "." + select_names[static_cast<std::size_t>(id.select)] + "." + std::to_string(id.a) + "." + std::to_string(id.b);
+    const bool by_units = id.select == Select::only || id.select == Select::without;
+    return std::to_string(id.cut) + "." + select_names[static_cast<std::size_t>(id.select)] + "." + (by_units ? id.units : std::to_string(id.a)) + "." + std::to_string(id.b);
 }
 
 StateId state_id(const std::string& text) {
@@ -66,8 +78,11 @@ StateId state_id(const std::string& text) {
     }
     if (parts.size() == 4) {
         for (std::size_t i = 0; i < select_names.size(); ++i) {
+            if (parts[1] == select_names[i] && (static_cast<Select>(i) == Select::only || static_cast<Select>(i) == Select::without)) {
+                return {std::stoul(parts[0]), static_cast<Select>(i), 0, std::stoull(parts[3]), parts[2]};
+            }
             if (parts[1] == select_names[i]) {
-                return {std::stoul(parts[0]), static_cast<Select>(i), std::stoull(parts[2]), std::stoull(parts[3])};
+                return {std::stoul(parts[0]), static_cast<Select>(i), std::stoull(parts[2]), std::stoull(parts[3]), {}};
             }
         }
     }
@@ -84,6 +99,75 @@ void Tally::add(const Tally& other) {
         by_selection[select] += count;
     }
 }
+
+namespace {
+
+/// "3-5,9,12z": those units, each with 1, or 2 where a z stands.
+void for_each_unit(const std::string& units, const std::function<void(std::size_t unit, bool zeroed)>& f) {
+    for (std::size_t at = 0; at < units.size();) {
+        std::size_t end = units.find(',', at);
+        end = end == std::string::npos ? units.size() : end;
+        const std::string range = units.substr(at, end - at);
+        const std::size_t dash = range.find('-');
+        const std::size_t first = std::stoul(range);
+        const std::size_t last = dash == std::string::npos ? first : std::stoul(range.substr(dash + 1));
+        for (std::size_t unit = first; unit <= last; ++unit) {
+            f(unit, range.back() == 'z');
+        }
+        at = end + 1;
+    }
+}
+
+Replay::Selection selection_of_units(const StateId& id, Replay::Selection selection) {
+    const bool only = id.select == Select::only;
+    std::fill(selection.begin(), selection.end(), only ? std::uint8_t{0} : std::uint8_t{1});
+    bool fits = true;
+    for_each_unit(id.units, [&](std::size_t unit, bool zeroed) {
+        if (unit < selection.size()) {
+            selection[unit] = zeroed ? 2 : only ? 1 : 0;
+        } else {
+            fits = false;
+        }
+    });
+    return fits ? selection : Replay::Selection{};
+}
+
+/// The shorter of the two ways to say it.
+StateId id_of(std::size_t cut, const Replay::Selection& selection) {
+    const auto surviving = std::count_if(selection.begin(), selection.end(), [](std::uint8_t unit) { return unit != 0; });
+    const bool only = 2 * static_cast<std::size_t>(surviving) <= selection.size();
+    StateId id{cut, only ? Select::only : Select::without, 0, 0, {}};
+    const std::uint8_t unnamed = only ? 0 : 1;
+    for (std::size_t u = 0; u < selection.size();) {
+        if (selection[u] == unnamed) {
+            ++u;
+            continue;
+        }
+        std::size_t last = u;
+        while (last + 1 < selection.size() && selection[last + 1] == selection[u]) {
+            ++last;
+        }
+        if (!id.units.empty()) {
+            id.units += ',';
+        }
+        id.units += std::to_string(u);
+        if (last > u) {
+            id.units += '-';
+            id.units += std::to_string(last);
+        }
+        if (selection[u] == 2) {
+            id.units += 'z';
+        }
+        u = last + 1;
+    }
+    return id;
+}
+
+bool changes_something(io::Operation::Kind kind) {
+    return kind != io::Operation::Kind::issued && kind != io::Operation::Kind::acknowledged && kind != io::Operation::Kind::opened;
+}
+
+}  // namespace
 
 Replay::Selection selection_of(const StateId& id, const Replay& replay) {
     const auto& pending = replay.pending();
@@ -137,6 +221,9 @@ Replay::Selection selection_of(const StateId& id, const Replay& replay) {
             }
             return selection;
         }
+        case Select::only:
+        case Select::without:
+            return selection_of_units(id, selection);
         case Select::mask:
             for (std::size_t u = 0; u < selection.size() && u < 64; ++u) {
                 selection[u] = (id.a >> u & 1U) != 0 ? 1 : 0;
@@ -197,7 +284,7 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
     std::vector<StateId> states;
     const auto& pending = replay.pending();
     const std::size_t count = pending.size();
-    const auto add = [&](Select select, std::uint64_t a = 0, std::uint64_t b = 0) { states.push_back({cut, select, a, b}); };
+    const auto add = [&](Select select, std::uint64_t a = 0, std::uint64_t b = 0) { states.push_back({cut, select, a, b, {}}); };
     add(Select::none);
     if (count == 0) {
         return states;
@@ -211,7 +298,7 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
     }
     std::mt19937_64 random(mix(level.seed, cut));
     std::vector<StateId> others;
-    const auto add_other = [&](Select select, std::uint64_t a = 0, std::uint64_t b = 0) { others.push_back({cut, select, a, b}); };
+    const auto add_other = [&](Select select, std::uint64_t a = 0, std::uint64_t b = 0) { others.push_back({cut, select, a, b, {}}); };
     for (std::size_t i = 0; i < count; ++i) {
         add_other(Select::missing, i);
         add_other(Select::alone, i);
@@ -290,7 +377,7 @@ std::optional<Failure> Explorer::explore(const Image& base, const io::Trace& tra
                          subject, acknowledged);
 }
 
-std::optional<Failure> Explorer::replay(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
+void Explorer::read_id(const std::string& id) {
     std::string rest = id.substr(id.find(':') == std::string::npos ? 0 : id.find(':') + 1);
     only_.clear();
     while (!rest.empty()) {
@@ -298,6 +385,10 @@ std::optional<Failure> Explorer::replay(const std::string& id, const Image& base
         only_.push_back(rest.substr(0, end));
         rest = end == std::string::npos ? "" : rest.substr(end + 1);
     }
+}
+
+std::optional<Failure> Explorer::replay(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
+    read_id(id);
     return explore_level({.depth = 0, .prefix = scenario_ + ":", .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base, trace, subject, acknowledged);
 }
 
@@ -314,6 +405,14 @@ std::optional<Failure> Explorer::explore_level(const Level& level, const Image& 
         }
     }
     Replay replay(disk, base);
+    if (level.depth == 0) {
+        coverage_.assign(trace.size(), {});
+        last_change_ = trace.size();
+        for (std::size_t number = 0; number < trace.size(); ++number) {
+            coverage_[number].kind = trace[number].kind;
+            coverage_[number].changes = changes_something(trace[number].kind);
+        }
+    }
     std::unordered_map<std::uint64_t, std::uint64_t> seen;
     std::uint64_t issued = acknowledged;
     bool fresh = true;  // something happened since the last cut that was looked at
@@ -329,9 +428,12 @@ std::optional<Failure> Explorer::explore_level(const Level& level, const Image& 
         }
         const bool look = only_.empty() ? fresh && number >= level.first_cut && mix(level.seed, number) % level.cut_one_in == 0
                                         : number == state_id(only_[level.depth]).cut;
+        if (look && shrinks_ && level.depth + 1 == only_.size()) {
+            shrink_at(level, replay, disk, trace, state_id(only_[level.depth]), subject, acknowledged, issued);
+            return std::nullopt;
+        }
         if (look) {
             ++tally_.cuts;
-            ::alarm(hang_seconds);
             for (const StateId& id : only_.empty() ? states_at(number, replay, level) : std::vector{state_id(only_[level.depth])}) {
                 if (auto failure = visit(level, replay, disk, id, subject, acknowledged, issued, seen)) {
                     ::alarm(0);
@@ -343,6 +445,9 @@ std::optional<Failure> Explorer::explore_level(const Level& level, const Image& 
         }
         if (number < trace.size()) {
             replay.finish(trace[number]);
+            if (level.depth == 0 && coverage_[number].changes) {
+                last_change_ = number;
+            }
             fresh = fresh || trace[number].kind == io::Operation::Kind::synced || trace[number].kind == io::Operation::Kind::durably_written ||
                     trace[number].kind == io::Operation::Kind::directory_synced;
         }
@@ -360,6 +465,12 @@ std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::S
         return std::nullopt;
     }
     const std::uint64_t state = replay.fingerprint(selection);
+    if (level.depth == 0) {
+        if (state % effort_.shards != effort_.shard) {
+            return std::nullopt;
+        }
+        cover(replay, selection, id.cut);
+    }
     ++(level.depth == 0 ? tally_.states : tally_.nested_states);
     ++tally_.by_selection[id.select];
     const std::string name = level.prefix + text_of(id);
@@ -371,6 +482,7 @@ std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::S
         note_current_state(name);
         replay.mount(selection);
         repeatable_random = mix(state, 1) | 1U;
+        ::alarm(hang_seconds);
         try {
             save = subject.check(disk, state);
         } catch (const std::exception& error) {
@@ -399,6 +511,181 @@ std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::S
     return std::nullopt;
 }
 
+void Explorer::cover(const Replay& replay, const Replay::Selection& selection, std::size_t cut) {
+    const auto& pending = replay.pending();
+    const bool in_flight = !pending.empty() && pending.back().number == cut;
+    std::size_t there = 0;
+    if (in_flight) {
+        const auto first = selection.begin() + static_cast<std::ptrdiff_t>(pending.back().first_unit);
+        there = static_cast<std::size_t>(std::count_if(first, first + static_cast<std::ptrdiff_t>(pending.back().units), [](std::uint8_t unit) { return unit == 1; }));
+    }
+    if (cut < coverage_.size()) {
+        Coverage& own = coverage_[cut];
+        own.units = in_flight ? pending.back().units : 0;
+        own.before = own.before || there == 0;
+        own.inside = own.inside || (there != 0 && there != own.units);
+        own.behind = own.behind || (in_flight && there == own.units);  // the same disk
+    }
+    if (last_change_ < coverage_.size() && there == 0) {
+        coverage_[last_change_].behind = true;
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- shrinking
+
+namespace {
+
+constexpr std::uint64_t shrink_tries_max = 3000;
+
+/// Turns units to `value` as long as `fails` stays true: halves, quarters … of what differs, then one by one. Greedy, repeated until nothing changes.
+Replay::Selection turned(Replay::Selection selection, std::uint8_t value, const std::function<bool(const Replay::Selection&)>& fails) {
+    for (bool changed = true; changed;) {
+        changed = false;
+        std::vector<std::size_t> other;
+        for (std::size_t u = 0; u < selection.size(); ++u) {
+            if (selection[u] != value) {
+                other.push_back(u);
+            }
+        }
+        for (std::size_t chunk = std::max<std::size_t>(other.size(), 1); chunk != 0; chunk /= 2) {
+            for (std::size_t at = 0; at < other.size(); at += chunk) {
+                Replay::Selection candidate = selection;
+                for (std::size_t i = at; i < std::min(at + chunk, other.size()); ++i) {
+                    candidate[other[i]] = value;
+                }
+                if (candidate != selection && fails(candidate)) {
+                    selection = std::move(candidate);
+                    changed = true;
+                }
+            }
+        }
+    }
+    return selection;
+}
+
+const char* name_of(io::Operation::Kind kind) {
+    switch (kind) {
+        case io::Operation::Kind::opened: return "opening";
+        case io::Operation::Kind::created: return "creating";
+        case io::Operation::Kind::created_unnamed: return "creating unnamed";
+        case io::Operation::Kind::published: return "naming";
+        case io::Operation::Kind::renamed: return "renaming";
+        case io::Operation::Kind::removed: return "removing";
+        case io::Operation::Kind::directory_synced: return "sync of the directory";
+        case io::Operation::Kind::written: return "write to";
+        case io::Operation::Kind::durably_written: return "durable write to";
+        case io::Operation::Kind::synced: return "sync of";
+        case io::Operation::Kind::allocated: return "allocating in";
+        case io::Operation::Kind::punched: return "punching";
+        case io::Operation::Kind::resized: return "resizing";
+        case io::Operation::Kind::issued: return "begin of save";
+        case io::Operation::Kind::acknowledged: return "end of save";
+    }
+    return "?";
+}
+
+std::string words_of(const io::Operation& operation, const io::Trace& trace, std::size_t number) {
+    std::string words = std::string(name_of(operation.kind)) + " ";
+    if (operation.kind == io::Operation::Kind::issued || operation.kind == io::Operation::Kind::acknowledged) {
+        return words + std::to_string(operation.number);
+    }
+    std::filesystem::path path = operation.path;
+    for (std::size_t i = std::min(number + 1, trace.size()); i-- > 0 && path.empty();) {
+        if (trace[i].file == operation.file) {
+            path = trace[i].path;
+        }
+    }
+    words += path.filename().string();
+    if (!operation.bytes.empty()) {
+        words += " at " + std::to_string(operation.offset) + ", " + std::to_string(operation.bytes.size()) + " bytes";
+    } else if (operation.length != 0) {
+        words += " (" + std::to_string(operation.offset) + ", " + std::to_string(operation.length) + ")";
+    }
+    return words;
+}
+
+}  // namespace
+
+std::optional<Shrunk> Explorer::shrink(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
+    read_id(id);
+    shrinks_ = true;
+    shrunk_.reset();
+    (void)explore_level({.depth = 0, .prefix = scenario_ + ":", .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base, trace, subject, acknowledged);
+    shrinks_ = false;
+    return shrunk_;
+}
+
+void Explorer::shrink_at(const Level& level, Replay& replay, io::SimulatedStorage& disk, const io::Trace& trace, const StateId& id, Subject& subject,
+                         std::uint64_t acknowledged, std::uint64_t issued) {
+    const Replay::Selection selection = selection_of(id, replay);
+    if (selection.size() != replay.unit_count()) {
+        return;
+    }
+    Shrunk best;
+    const auto fails = [&](const Replay::Selection& candidate) {
+        if (best.tried++ >= shrink_tries_max) {
+            return false;
+        }
+        std::unordered_map<std::uint64_t, std::uint64_t> seen;
+        const std::uint64_t state = replay.fingerprint(candidate);
+        replay.mount(candidate);
+        repeatable_random = mix(state, 1) | 1U;
+        note_current_state(level.prefix + text_of(id_of(id.cut, candidate)));
+        ::alarm(hang_seconds);
+        std::string what;
+        try {
+            const std::uint64_t save = subject.check(disk, state);
+            if (save < acknowledged) {
+                what = "save " + std::to_string(acknowledged) + " was acknowledged, but save " + std::to_string(save) + " was found";
+            } else if (save > issued) {
+                what = "save " + std::to_string(save) + " was found, but only " + std::to_string(issued) + " was begun";
+            }
+        } catch (const std::exception& error) {
+            what = error.what();
+        }
+        ::alarm(0);
+        disk.rollback();
+        return !what.empty() && !(best.what = what).empty();
+    };
+    if (!fails(selection)) {
+        return;
+    }
+    // Towards a disk that nothing reached, and towards one that everything reached: whichever ends nearer.
+    Replay::Selection least = turned(selection, 0, fails);
+    Replay::Selection most = turned(selection, 1, fails);
+    const auto surviving = std::count_if(least.begin(), least.end(), [](std::uint8_t unit) { return unit != 0; });
+    const auto missing = std::count_if(most.begin(), most.end(), [](std::uint8_t unit) { return unit != 1; });
+    const Replay::Selection& chosen = surviving <= missing ? least : most;
+    best.tried = 0;
+    (void)fails(chosen);
+    best.id = level.prefix + text_of(id_of(id.cut, chosen));
+    best.words = id.cut < trace.size() ? "during the " + words_of(trace[id.cut], trace, id.cut) : std::string("after the last operation");
+    const bool names_surviving = 2 * surviving <= static_cast<std::ptrdiff_t>(chosen.size()) && &chosen == &least;
+    best.words += names_surviving ? "; reached the disk:" : "; missing:";
+    bool any = false;
+    for (const Replay::Pending& pending : replay.pending()) {
+        std::size_t count = 0;
+        std::size_t zeroed = 0;
+        std::size_t first = pending.units;
+        for (std::size_t u = 0; u < pending.units; ++u) {
+            const std::uint8_t unit = chosen[pending.first_unit + u];
+            zeroed += unit == 2 ? 1 : 0;
+            if ((unit == 1) == names_surviving) {
+                first = std::min(first, u);
+                ++count;
+            }
+        }
+        if (count != 0) {
+            best.words += std::string(any ? "; " : " ") + std::to_string(count) + " of " + std::to_string(pending.units) + (pending.units == 1 ? " unit" : " units") + " of the " +
+                          words_of(trace[pending.number], trace, pending.number) + (count < pending.units ? " from unit " + std::to_string(first) : "") +
+                          (zeroed != 0 ? ", zeroed" : "");
+            any = true;
+        }
+    }
+    best.words += any ? "" : " nothing";
+    shrunk_ = best;
+}
+
 std::optional<Failure> Explorer::visit_nested(const Level& level, const std::string& id, const Image& image, Subject& subject, std::uint64_t save, std::uint64_t state) {
     io::Trace trace;
     std::unique_ptr<Subject> next;
@@ -410,6 +697,7 @@ std::optional<Failure> Explorer::visit_nested(const Level& level, const std::str
         }
         io::RecordingStorage recorder(disk);
         repeatable_random = mix(state, 2) | 1U;
+        ::alarm(hang_seconds);
         try {
             next = subject.live_on(recorder, save, state);
         } catch (const std::exception& error) {

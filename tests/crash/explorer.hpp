@@ -6,13 +6,15 @@
 /// random ones, random sectors; each write torn at a sector (its beginning, its end, a random part, what is missing zeroed while the write is in
 /// flight); sizes without data and data without sizes; every combination if at most twelve units are pending.
 /// A state that equals one seen before is not recovered again: the save it held is remembered and held against the bounds of this cut.
-/// Every state has an id that builds it again: `cut.selection.a.b`, nested ones joined by '/'.
+/// Every state has an id that builds it again: `cut.selection.a.b`, nested ones joined by '/'. A failing state shrinks to one that says which units matter: `cut.only.3-5.0`
+/// (of all pending units these reached the disk) or `cut.without.9.0` (all but these did; `9z`: it reached the disk as zeros).
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -38,14 +40,18 @@ public:
 
 enum class Select : std::uint8_t {
     none, all, first, missing, alone, two_missing, some_operations, some_units,
-    torn_head, torn_head_alone, torn_tail, torn_tail_alone, torn_part, torn_part_alone, torn_zeroed, size_only, size_only_alone, data_only, data_only_alone, mask
+    torn_head, torn_head_alone, torn_tail, torn_tail_alone, torn_part, torn_part_alone, torn_zeroed, size_only, size_only_alone, data_only, data_only_alone, mask,
+    only, without
 };
+inline constexpr std::size_t select_count = static_cast<std::size_t>(Select::without) + 1;
+std::string_view name_of(Select select);
 
 struct StateId {
     std::size_t cut = 0;
     Select select = Select::none;
     std::uint64_t a = 0;
     std::uint64_t b = 0;
+    std::string units = {};  ///< of `only` and `without`: "3-5,9,12z"
 };
 std::string text_of(const StateId& id);
 /// Throws: std::invalid_argument.
@@ -56,6 +62,14 @@ struct Failure {
     std::string what;
 };
 
+/// A failing state with as few units as possible that make it fail.
+struct Shrunk {
+    std::string id;
+    std::string what;   ///< of the shrunken state
+    std::string words;  ///< what was being done, and which units of which operations reached the disk, or didn't
+    std::uint64_t tried = 0;
+};
+
 struct Effort {
     std::size_t first_cut = 0;               ///< cut points before it are passed without looking
     std::uint64_t states_per_cut = 400;      ///< beyond the structured ones, samples are drawn
@@ -63,6 +77,19 @@ struct Effort {
     std::uint64_t nested_states_per_cut = 8;
     std::uint64_t nested_cut_one_in = 1;     ///< of a recovery's cut points
     std::uint64_t seed = 1;
+    /// Of the distinct disks this explorer takes each `shards`-th only: several together see what one would, and none twice.
+    std::uint64_t shard = 0;
+    std::uint64_t shards = 1;
+};
+
+/// How near crashes came to an operation of the trace that changes something.
+struct Coverage {
+    io::Operation::Kind kind{};
+    bool changes = false;  ///< else it is a mark, or a file that was opened
+    bool before = false;   ///< a crash while it had left nothing on the disk
+    bool inside = false;   ///< … a part of its units
+    bool behind = false;   ///< a crash after it returned, with nothing of a later operation
+    std::size_t units = 0;
 };
 
 struct Tally {
@@ -85,7 +112,12 @@ public:
     /// Builds the one state, and checks it.
     std::optional<Failure> replay(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged = 0);
 
+    /// Fewest surviving or fewest missing units of a state that fails. Nothing: it doesn't fail.
+    std::optional<Shrunk> shrink(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged = 0);
+
     const Tally& tally() const { return tally_; }
+    /// By operation of the trace.
+    const std::vector<Coverage>& coverage() const { return coverage_; }
 
 private:
     struct Level;
@@ -95,11 +127,19 @@ private:
                                  std::uint64_t issued, std::unordered_map<std::uint64_t, std::uint64_t>& seen);
     std::optional<Failure> visit_nested(const Level& level, const std::string& id, const Image& image, Subject& subject, std::uint64_t save, std::uint64_t state);
     std::vector<StateId> states_at(std::size_t cut, const Replay& replay, const Level& level) const;
+    void cover(const Replay& replay, const Replay::Selection& selection, std::size_t cut);
+    void shrink_at(const Level& level, Replay& replay, io::SimulatedStorage& disk, const io::Trace& trace, const StateId& id, Subject& subject, std::uint64_t acknowledged,
+                   std::uint64_t issued);
+    void read_id(const std::string& id);
 
     std::string scenario_;
     Effort effort_;
     Tally tally_;
+    std::vector<Coverage> coverage_;
+    std::size_t last_change_ = 0;    ///< the newest operation that returned and changed something
     std::vector<std::string> only_;  ///< ids by level, when one state is replayed
+    bool shrinks_ = false;
+    std::optional<Shrunk> shrunk_;
 };
 
 /// The selection of pending units that the id means. Empty: the id does not fit.
@@ -108,5 +148,8 @@ Replay::Selection selection_of(const StateId& id, const Replay& replay);
 /// What was being done is written to standard error if the program is killed by a signal or hangs.
 void watch_for_crashes();
 void note_current_state(const std::string& id);
+/// Where the note is kept from now on: memory that another process sees. Requires: at least `current_state_bytes`.
+void keep_current_state_in(char* place);
+inline constexpr std::size_t current_state_bytes = 512;
 
 }  // namespace taiyen::crash

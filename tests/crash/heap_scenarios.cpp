@@ -2,6 +2,9 @@
 
 #include <random>
 
+#include "base/planted.hpp"
+#include "crash/scenario.hpp"
+
 namespace taiyen::crash {
 namespace {
 
@@ -271,6 +274,38 @@ Past live_before(const Scenario& scenario, io::SimulatedStorage& disk) {
         disk.take_away(path);
     }
     return past;
+}
+
+namespace {
+
+Recording record(const Scenario& scenario, Bug bug) {
+    Recording recording;
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    Past past{History{Model{}}, std::nullopt};
+    if (scenario.before) {
+        past = live_before(scenario, disk);
+        recording.acknowledged = past.history.size() - 1;
+    }
+    recording.base = image_of(disk);
+    planted_bug = bug;
+    io::RecordingStorage recorder(disk);
+    HeapLife life(recorder, &recorder, scenario.setup, past.history);
+    scenario.life(life);
+    recording.trace = recorder.take_trace();
+    recording.subject = std::make_unique<HeapSubject>(scenario.setup, life.history(), std::move(past.lost));
+    return recording;
+}
+
+}  // namespace
+
+std::vector<CrashScenario> heap_crash_scenarios() {
+    std::vector<CrashScenario> all;
+    for (const Scenario& scenario : scenarios()) {
+        const char* const about = scenario.setup.kind == HeapKind::archive ? "archive heaps" : scenario.setup.kind == HeapKind::snapshot ? "snapshot heaps" : "heap files with a transaction log";
+        all.push_back({.name = scenario.name, .about = about, .record = [scenario](std::uint64_t, Bug bug) { return record(scenario, bug); }});
+    }
+    return all;
 }
 
 }  // namespace taiyen::crash

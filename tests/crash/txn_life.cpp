@@ -120,6 +120,7 @@ void TxnLife::create() {
     opened_ = 1;
     acknowledge(1);
     listens_ = heap_.has_value();
+    ready_ = true;
 }
 
 void TxnLife::open(HeapKind kind) {
@@ -127,6 +128,7 @@ void TxnLife::open(HeapKind kind) {
     opened_ = compare();
     now_ = history_[opened_];
     listens_ = heap_.has_value();
+    ready_ = true;
 }
 
 void TxnLife::open_to_read() {
@@ -143,6 +145,7 @@ void TxnLife::abandon() {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
     listens_ = false;
+    ready_ = false;
     heap_.reset();
     lower_.reset();
     file_.reset();
@@ -279,7 +282,7 @@ void TxnLife::set_number() {
 void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     Transaction transaction(*heap_);
     transaction_ = &transaction;
-    const TxnState before = now_;
+    TxnState before = now_;
     const Serial serial{before.serial.value + 1};
     if (seed % 8 == 7) {  // changes nothing in the end
         {
@@ -291,15 +294,21 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
         }
         transaction.rollback();
         transaction_ = nullptr;
-        now_ = before;
+        now_ = std::move(before);
         run(seed / 8 * 8, changes);
         return;
     }
-    changes();
-    set_number();
-    now_.serial = serial;
-    const std::uint64_t number = history_.size();
-    history_.push_back(now_);
+    try {
+        changes();
+        set_number();
+        now_.serial = serial;
+        history_.push_back(now_);
+    } catch (...) {  // rolled back by the transaction's destructor
+        transaction_ = nullptr;
+        now_ = std::move(before);
+        throw;
+    }
+    const std::uint64_t number = history_.size() - 1;
     issue(number);
     const bool tell = tell_ && setup_.durability == Durability::sync;
     transaction_ = nullptr;
@@ -309,7 +318,7 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     } catch (...) {
         if (file_ != nullptr && !file_->is_poisoned()) {  // rolled back for certain
             history_.pop_back();
-            now_ = before;
+            now_ = std::move(before);
         }
         throw;
     }

@@ -87,7 +87,8 @@ public:
     const TxnHistory& history() const { return history_; }
     std::uint64_t acknowledged() const { return acknowledged_; }
     std::uint64_t issued() const { return issued_; }
-    bool is_open() const { return file_ != nullptr; }
+    /// Opened, and the state is known.
+    bool is_open() const { return ready_; }
     bool is_transactional() const { return heap_.has_value(); }
     store::HeapFile& file() { return *file_; }
 
@@ -114,6 +115,7 @@ private:
     TxnSetup setup_;
     TxnHistory history_;
     TxnState now_;                   ///< of the working view
+    bool ready_ = false;
     std::uint64_t opened_ = 0;       ///< state that was there at opening
     std::atomic<std::uint64_t> acknowledged_ = 0;
     std::atomic<std::uint64_t> issued_ = 0;

@@ -1,5 +1,8 @@
 #include "crash/txn_scenarios.hpp"
 
+#include "base/planted.hpp"
+#include "crash/scenario.hpp"
+
 namespace taiyen::crash {
 namespace {
 
@@ -183,6 +186,43 @@ TxnHistory live_before(const TxnScenario& scenario, io::SimulatedStorage& disk) 
     disk.disconnect();
     life.abandon();
     return life.history();
+}
+
+namespace {
+
+Recording record(const TxnScenario& scenario, Bug bug) {
+    Recording recording;
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    TxnHistory history{TxnState{}};
+    if (scenario.before) {
+        history = live_before(scenario, disk);
+        recording.acknowledged = history.size() - 1;
+    }
+    recording.base = image_of(disk);
+    planted_bug = bug;
+    io::RecordingStorage recorder(disk);
+    TxnLife life(recorder, &recorder, scenario.setup, history);
+    scenario.life(life);
+    recording.trace = recorder.take_trace();
+    recording.subject = std::make_unique<TxnSubject>(scenario.setup, life.history());
+    disk.disconnect();
+    life.abandon();
+    return recording;
+}
+
+}  // namespace
+
+std::vector<CrashScenario> txn_crash_scenarios() {
+    std::vector<CrashScenario> all;
+    for (const TxnScenario& scenario : txn_scenarios()) {
+        all.push_back({.name = scenario.name,
+                       .about = "transactional heaps",
+                       .states_per_cut = 32,
+                       .nested_one_in = 80,
+                       .record = [scenario](std::uint64_t, Bug bug) { return record(scenario, bug); }});
+    }
+    return all;
 }
 
 }  // namespace taiyen::crash

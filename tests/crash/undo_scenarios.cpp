@@ -2,17 +2,14 @@
 // redone all the way up it goes through the contents that the program saw.
 
 #include <algorithm>
-#include <cstdio>
 #include <stdexcept>
+#include <utility>
 
 #include <taiyen/taiyen.hpp>
 
-#include <boost/test/unit_test.hpp>
-
 #include "base/planted.hpp"
-#include "crash/budget.hpp"
-#include "crash/explorer.hpp"
 #include "crash/heap_scenarios.hpp"
+#include "crash/scenario.hpp"
 #include "store/heap_access.hpp"
 #include "undo/copy_recorder.hpp"
 #include "undo/undo_service.hpp"
@@ -228,93 +225,53 @@ private:
     SavedHistories saves_;
 };
 
-struct Outcome {
-    Tally tally;
-    std::optional<Failure> failure;
-};
+/// The heap's recorders are those of the tests: they need no page faults.
+std::shared_ptr<void> copying_recorders() {
+    const auto before = std::exchange(undo::UndoService::make_recorder, &undo::test::make_copy_recorder);
+    return {nullptr, [before](void*) { undo::UndoService::make_recorder = before; }};
+}
 
-Outcome run(std::uint64_t program, const Effort& effort) {
-    const SilentReports silent;
-    const auto recorders = std::exchange(undo::UndoService::make_recorder, &undo::test::make_copy_recorder);
-    repeatable_random = effort.seed | 1U;
-    Outcome outcome;
-    const std::string name = "undo-" + std::to_string(program);
-    try {
-        io::SimulatedStorage disk;
-        disk.add_directory("/disk");
-        SavedHistories saves(1);
-        {
-            UndoLife before(disk, nullptr, saves);
-            before.create();
-            before.close();
-            saves = before.saves();
-        }
-        const std::uint64_t acknowledged = saves.size() - 1;
-        const Image base = image_of(disk);
-        io::RecordingStorage recorder(disk);
-        UndoLife life(recorder, &recorder, saves);
-        std::mt19937_64 random(program);
-        (void)life.open();
-        for (int i = 0; i < 40; ++i) life.act(random);
-        life.save();
-        life.walk();
-        life.close();
-        const io::Trace trace = recorder.take_trace();
-        UndoSubject subject(life.saves());
-        Explorer explorer(name, effort);
-        outcome.failure = explorer.explore(base, trace, subject, acknowledged);
-        outcome.tally = explorer.tally();
-    } catch (const std::exception& error) {
-        outcome.failure = Failure{name + ":live", error.what()};
+Recording record(std::uint64_t program, Bug bug) {
+    Recording recording;
+    recording.surroundings = copying_recorders();
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    SavedHistories saves(1);
+    {
+        UndoLife before(disk, nullptr, saves);
+        before.create();
+        before.close();
+        saves = before.saves();
     }
-    undo::UndoService::make_recorder = recorders;
-    return outcome;
+    recording.acknowledged = saves.size() - 1;
+    recording.base = image_of(disk);
+    io::RecordingStorage recorder(disk);
+    UndoLife life(recorder, &recorder, saves);
+    std::mt19937_64 random(program);
+    (void)life.open();
+    planted_bug = bug;
+    for (int i = 0; i < 40; ++i) life.act(random);
+    life.save();
+    life.walk();
+    life.close();
+    recording.trace = recorder.take_trace();
+    recording.subject = std::make_unique<UndoSubject>(life.saves());
+    return recording;
 }
-
-class Planted {
-public:
-    explicit Planted(Bug bug) { planted_bug = bug; }
-    Planted(const Planted&) = delete;
-    Planted& operator=(const Planted&) = delete;
-    ~Planted() { planted_bug = Bug::none; }
-};
-
-BOOST_AUTO_TEST_SUITE(a_heap_with_a_history)
-
-BOOST_AUTO_TEST_CASE(keeps_content_and_history_together_through_every_crash_state) {
-    const std::uint64_t seed = seed_of_this_run();
-    Tally total;
-    for (std::uint64_t program = 1; program <= 2; ++program) {
-        Effort effort;
-        effort.seed = seed;
-        effort.states_per_cut = static_cast<std::uint64_t>(16 * budget()) + 4;
-        effort.nested_one_in = 100;
-        effort.nested_states_per_cut = 10;
-        const Outcome outcome = run(program, effort);
-        total.add(outcome.tally);
-        if (outcome.failure) BOOST_ERROR(outcome.failure->id << ": " << outcome.failure->what);
-    }
-    std::printf("histories: %llu states, %llu distinct, nested %llu, %llu distinct\n", static_cast<unsigned long long>(total.states),
-                static_cast<unsigned long long>(total.distinct), static_cast<unsigned long long>(total.nested_states),
-                static_cast<unsigned long long>(total.nested_distinct));
-    BOOST_TEST(total.distinct > 0U);
-}
-
-BOOST_AUTO_TEST_CASE(whose_cursor_is_outside_the_record_is_caught) {
-    const Planted switched(Bug::cursor_outside_record);
-    const Outcome outcome = run(1, {.states_per_cut = 40, .nested_one_in = 50, .nested_states_per_cut = 20, .seed = seed_of_this_run()});
-    BOOST_REQUIRE(outcome.failure);
-    std::printf("cursor_outside_record: %s: %s\n", outcome.failure->id.c_str(), outcome.failure->what.c_str());
-}
-
-BOOST_AUTO_TEST_CASE(that_drops_an_implicit_step_is_caught_by_the_model) {
-    const Planted switched(Bug::drop_implicit_step);
-    const Outcome outcome = run(1, {.states_per_cut = 4, .seed = seed_of_this_run()});
-    BOOST_REQUIRE(outcome.failure);
-    std::printf("drop_implicit_step: %s: %s\n", outcome.failure->id.c_str(), outcome.failure->what.c_str());
-}
-
-BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
+
+std::vector<CrashScenario> undo_crash_scenarios() {
+    std::vector<CrashScenario> all;
+    for (std::uint64_t program = 1; program <= 2; ++program) {
+        all.push_back({.name = "undo-" + std::to_string(program),
+                       .about = "histories of undo",
+                       .states_per_cut = 16,
+                       .nested_one_in = 100,
+                       .nested_states_per_cut = 10,
+                       .record = [program](std::uint64_t, Bug bug) { return record(program, bug); }});
+    }
+    return all;
+}
+
 }  // namespace taiyen::crash

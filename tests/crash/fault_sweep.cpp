@@ -1,0 +1,253 @@
+#include "crash/fault_sweep.hpp"
+
+#include <cerrno>
+#include <new>
+
+#include <taiyen/base/error.hpp>
+
+#include <unistd.h>
+
+#include "base/checksum.hpp"
+#include "crash/heap_scenarios.hpp"
+#include "crash/txn_scenarios.hpp"
+#include "store/scarce_memory.hpp"
+
+namespace taiyen::crash {
+namespace {
+
+constexpr io::Call that_need_space = io::Call::write | io::Call::write_durable | io::Call::allocate | io::Call::sync | io::Call::create | io::Call::create_unnamed |
+                                     io::Call::publish | io::Call::resize | io::Call::punch;
+
+/// No scenario makes more calls or allocations; ends a sweep that fails every time.
+constexpr std::uint64_t k_max = 60'000;
+constexpr unsigned hang_seconds = 120;
+constexpr std::size_t told_max = 8;
+
+void attempt(const std::function<void()>& what) {
+    try {
+        what();
+    } catch (const Error&) {
+    } catch (const std::bad_alloc&) {
+    }
+}
+
+/// What the world does after the program gave up. Scarce memory ends in no power cut.
+void end_the_world(io::SimulatedStorage& disk, const Misfortune& misfortune) {
+    switch (misfortune.kind->what == FaultKind::What::memory ? 0 : misfortune.variant / 2 % 3) {
+        case 0: disk.disconnect(); break;  // the process dies
+        case 1: disk.power_cut(); break;
+        default: disk.power_cut(misfortune.variant); break;
+    }
+}
+
+/// A disk with what went before, and the misfortune.
+struct World {
+    World(const Image& base, const Misfortune& misfortune_now) : misfortune(misfortune_now) {
+        disk.add_directory("/disk");
+        disk.add_directory("/second", 2);
+        disk.add_directory("/third", 3);
+        { const Replay fills(disk, base); }
+    }
+    void begin() {
+        const FaultKind& kind = *misfortune.kind;
+        if (kind.what == FaultKind::What::call) {
+            faulty.arm({.at = misfortune.k, .error = kind.error, .sticky = misfortune.sticky, .calls = kind.calls, .short_bytes = kind.short_bytes});
+        } else if (kind.what == FaultKind::What::space) {
+            disk.set_space(disk.used_bytes() + (misfortune.k - 1) * 2 * page_bytes);
+        }
+    }
+    /// Runs it with scarce memory, if that is what is scarce. Returns whether it went through.
+    bool lives(const std::function<void()>& life) {
+        try {
+            const ScarceMemoryHere scarce(misfortune);
+            life();
+        } catch (const Error&) {
+            return false;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        return true;
+    }
+    void end() {
+        faulty.disarm();
+        disk.set_space(~ByteCount{0});
+    }
+    bool struck(bool went_through) const {
+        switch (misfortune.kind->what) {
+            case FaultKind::What::call: return faulty.fired() != 0;
+            case FaultKind::What::memory: return ScarceMemoryHere::failed() != 0;
+            case FaultKind::What::space: return !went_through;
+        }
+        return false;
+    }
+
+    Misfortune misfortune;
+    // A disk that is ready for power cuts needs memory of its own, which must not be scarce.
+    io::SimulatedStorage disk{{.power_cuts = misfortune.kind->what != FaultKind::What::memory}};
+    io::FaultyStorage faulty{disk};
+};
+
+void compare_bounds(std::uint64_t found, std::uint64_t acknowledged, std::uint64_t issued) {
+    if (found < acknowledged || found > issued) {
+        throw std::runtime_error("save " + std::to_string(found) + " was found; " + std::to_string(acknowledged) + " was acknowledged, " + std::to_string(issued) + " begun");
+    }
+}
+
+bool live_with(const Scenario& scenario, const Image& base, const Past& past, const Misfortune& misfortune, Bug bug) {
+    World world(base, misfortune);
+    History after;
+    std::uint64_t acknowledged = 0;
+    std::uint64_t issued = 0;
+    bool struck = false;
+    planted_bug = bug;
+    {
+        HeapLife life(world.faulty, nullptr, scenario.setup, past.history);
+        const std::uint64_t before = life.issued();
+        world.begin();
+        const bool went_through = world.lives([&] { scenario.life(life); });
+        struck = world.struck(went_through);
+        const bool scarce_memory_struck = struck && misfortune.kind->what == FaultKind::What::memory;  // the model may have lost its thread, too
+        if (life.is_open() && !went_through && !scarce_memory_struck && life.issued() > before && life.issued() > life.acknowledged()) {
+            attempt([&] { life.save(); });  // once more: either it really saves, or the heap says that it is poisoned
+        }
+        if (life.is_open() && misfortune.variant % 2 == 0) attempt([&] { life.close(); });
+        acknowledged = life.acknowledged();
+        issued = life.issued();
+        after = life.history();
+        world.end();
+        end_the_world(world.disk, misfortune);
+        life.abandon();
+    }
+    planted_bug = Bug::none;
+    HeapSubject subject(scenario.setup, after, past.lost);
+    compare_bounds(subject.check(world.disk, mix(misfortune.k, acknowledged)), acknowledged, issued);
+    return struck;
+}
+
+bool live_with(const TxnScenario& scenario, const Image& base, const TxnHistory& past, const Misfortune& misfortune, Bug bug) {
+    World world(base, misfortune);
+    TxnHistory after;
+    std::uint64_t acknowledged = 0;
+    std::uint64_t issued = 0;
+    bool struck = false;
+    planted_bug = bug;
+    {
+        TxnLife life(world.faulty, nullptr, scenario.setup, past);
+        world.begin();
+        const bool went_through = world.lives([&] { scenario.life(life); });
+        struck = world.struck(went_through);
+        if (life.is_open() && life.is_transactional()) attempt([&] { life.transact(misfortune.variant); });  // it really commits, or the heap says that it is poisoned
+        if (life.is_open() && misfortune.variant % 2 == 0) attempt([&] { life.close(); });
+        acknowledged = life.acknowledged();
+        issued = life.issued();
+        world.end();
+        end_the_world(world.disk, misfortune);
+        life.abandon();
+        after = life.history();
+    }
+    planted_bug = Bug::none;
+    TxnSubject subject(scenario.setup, after);
+    compare_bounds(subject.check(world.disk, misfortune.variant), acknowledged, issued);
+    return struck;
+}
+
+}  // namespace
+
+const std::vector<FaultKind>& fault_kinds() {
+    static const std::vector<FaultKind> kinds{
+        {.name = "EIO", .error = EIO},
+        {.name = "ENOSPC", .error = ENOSPC, .calls = that_need_space},
+        {.name = "EDQUOT", .error = EDQUOT, .short_bytes = 512, .calls = that_need_space},
+        {.name = "short-write", .error = EIO, .short_bytes = 1536, .calls = io::Call::write | io::Call::write_durable},
+        {.name = "EMFILE", .error = EMFILE, .calls = io::Call::open | io::Call::create | io::Call::create_unnamed | io::Call::sync_directory | io::Call::read_direct},
+        {.name = "EACCES", .error = EACCES, .calls = io::Call::find | io::Call::open | io::Call::create | io::Call::publish | io::Call::rename | io::Call::remove},
+        {.name = "ENOMEM", .error = ENOMEM, .calls = io::Call::map},
+        {.name = "memory", .what = FaultKind::What::memory},
+        {.name = "full-disk", .what = FaultKind::What::space},
+    };
+    return kinds;
+}
+
+ScarceMemoryHere::ScarceMemoryHere(const Misfortune& misfortune) {
+    scarce_memory = {static_cast<std::int64_t>(misfortune.k) - 1, misfortune.kind->what == FaultKind::What::memory, misfortune.sticky, 0};
+}
+ScarceMemoryHere::~ScarceMemoryHere() { scarce_memory.armed = false; }
+std::uint64_t ScarceMemoryHere::failed() { return scarce_memory.failed; }
+
+std::vector<FaultScenario> heap_fault_scenarios() {
+    std::vector<FaultScenario> all;
+    for (const Scenario& scenario : scenarios()) {
+        all.push_back({.name = scenario.name, .variants = 3, .prepare = [scenario](std::uint64_t) -> std::function<bool(const Misfortune&, Bug)> {
+                           Image base;
+                           Past past{History{Model{}}, std::nullopt};
+                           if (scenario.before) {
+                               io::SimulatedStorage disk;
+                               disk.add_directory("/disk");
+                               disk.add_directory("/second", 2);
+                               disk.add_directory("/third", 3);
+                               past = live_before(scenario, disk);
+                               base = image_of(disk);
+                           }
+                           return [=](const Misfortune& misfortune, Bug bug) { return live_with(scenario, base, past, misfortune, bug); };
+                       }});
+    }
+    return all;
+}
+
+std::vector<FaultScenario> txn_fault_scenarios() {
+    std::vector<FaultScenario> all;
+    for (const TxnScenario& scenario : txn_scenarios()) {
+        all.push_back({.name = scenario.name, .variants = 1, .prepare = [scenario](std::uint64_t) -> std::function<bool(const Misfortune&, Bug)> {
+                           Image base;
+                           TxnHistory past{TxnState{}};
+                           if (scenario.before) {
+                               io::SimulatedStorage disk;
+                               disk.add_directory("/disk");
+                               disk.add_directory("/second", 2);
+                               disk.add_directory("/third", 3);
+                               past = live_before(scenario, disk);
+                               base = image_of(disk);
+                           }
+                           return [=](const Misfortune& misfortune, Bug bug) { return live_with(scenario, base, past, misfortune, bug); };
+                       }});
+    }
+    return all;
+}
+
+Found sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t step, std::uint64_t seed, Bug bug) {
+    const SilentReports silent;
+    Found found;
+    repeatable_random = seed | 1U;
+    const auto live = scenario.prepare(seed);
+    for (const bool sticky : {false, true}) {
+        if (sticky && kind.what == FaultKind::What::space) break;
+        for (std::uint64_t k = 1 + seed % step; k < k_max; k += step) {
+            bool struck = false;
+            const unsigned variants = kind.what == FaultKind::What::memory ? 1 : scenario.variants;
+            for (unsigned v = 0; v < variants; ++v) {
+                const std::uint64_t variant = mix(seed, k) / 6 * 6 + (2 * v + k / step) % 6;
+                const std::string id = scenario.name + " " + kind.name + (sticky ? " from " : " at ") + std::to_string(k) + (variant % 2 == 0 ? ", closed" : "") +
+                                       (variant / 2 % 3 == 0 ? ", the process dies" : variant / 2 % 3 == 1 ? ", power fails" : ", power fails and part of the cache survives");
+                note_current_state(id);
+                ::alarm(hang_seconds);
+                repeatable_random = mix(seed, k) | 1U;
+                try {
+                    struck = live({.kind = &kind, .k = k, .sticky = sticky, .variant = variant}, bug) || struck;
+                } catch (const std::exception& error) {
+                    planted_bug = Bug::none;
+                    scarce_memory.armed = false;
+                    if (found.what.size() < told_max) found.what.push_back(id + ": " + error.what());
+                    ++found.wrong;
+                    if (bug != Bug::none) return found;
+                    struck = true;
+                }
+                ::alarm(0);
+                found.faults += struck ? 1 : 0;
+            }
+            if (!struck) break;
+        }
+    }
+    return found;
+}
+
+}  // namespace taiyen::crash
