@@ -27,11 +27,14 @@ public:
     ByteBuffer(ByteBuffer&& other) noexcept
         : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), capacity_(std::exchange(other.capacity_, 0)), populated_(std::exchange(other.populated_, 0)) {}
     ByteBuffer& operator=(ByteBuffer other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(size_, other.size_);
-        std::swap(capacity_, other.capacity_);
-        std::swap(populated_, other.populated_);
+        swap(*this, other);
         return *this;
+    }
+    friend void swap(ByteBuffer& left, ByteBuffer& right) noexcept {
+        std::swap(left.data_, right.data_);
+        std::swap(left.size_, right.size_);
+        std::swap(left.capacity_, right.capacity_);
+        std::swap(left.populated_, right.populated_);
     }
     ~ByteBuffer() { std::free(data_); }  // NOLINT(cppcoreguidelines-no-malloc): grown by realloc
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <taiyen/base/units.hpp>
 
@@ -120,6 +121,10 @@ public:
     /// What came later than everything in this set.
     void append(const ChangeSetView& later);
 
+    friend void swap(ChangeSet& left, ChangeSet& right) noexcept {
+        std::swap(left.serial, right.serial);
+        swap(left.bytes_, right.bytes_);
+    }
     void clear() noexcept { bytes_.truncate(0); }
     /// Drops what was added since `size()` was `size`.
     void truncate(ByteCount size) noexcept { bytes_.truncate(size); }

@@ -150,6 +150,11 @@ void LoggedRecorder::add_audited_changes(ChangeSet& out, AuditShadow& shadow) {
 
 void LoggedRecorder::add_changes(ChangeSet& out) {
     const std::span<Run> runs(runs_.as<Run>(), run_count_);
+    if (run_count_ == 1 && runs[0].first_line % lines_per_page + runs[0].count() <= lines_per_page) {  // a small scope
+        const HeapOffset where{runs[0].first_line * line_bytes};
+        add_changed_ranges(out, where, lines_.data() + runs[0].slot() * line_bytes, span() + where.value, runs[0].count() * line_bytes);
+        return;
+    }
     std::ranges::sort(runs, {}, &Run::first_line);
     // A piece: neighbouring lines within one page.
     std::uint64_t piece_line = 0;

@@ -36,6 +36,14 @@ std::size_t next_of_interest(const std::byte* before, std::span<const std::byte>
         if (before != nullptr) marks = _mm_or_si128(marks, _mm_cmpeq_epi8(bytes, load(before + at)));
         if (const auto mask = static_cast<std::uint32_t>(_mm_movemask_epi8(marks)); mask != 0) return at + static_cast<unsigned>(std::countr_zero(mask));
     }
+    if (at < after.size() && after.size() >= 16) {  // the last 16 bytes, without those that were looked at
+        const std::size_t last = after.size() - 16;
+        const __m128i bytes = load(after.data() + last);
+        __m128i marks = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
+        if (before != nullptr) marks = _mm_or_si128(marks, _mm_cmpeq_epi8(bytes, load(before + last)));
+        const std::uint32_t mask = static_cast<std::uint32_t>(_mm_movemask_epi8(marks)) >> (at - last);
+        return mask != 0 ? at + static_cast<unsigned>(std::countr_zero(mask)) : after.size();
+    }
 #endif
     for (; at + 8 <= after.size(); at += 8) {
         const std::uint64_t word = word_at(after.data() + at);
@@ -64,95 +72,11 @@ std::size_t equal_bytes(const std::byte* before, std::span<const std::byte> afte
     return at;
 }
 
-class Encoder {
-public:
-    explicit Encoder(ByteBuffer& out) : out_(out) {}
-
-    void add(const Entry& entry) {
-        switch (entry.kind) {
-            case EntryKind::bytes:
-                if (entry.after.empty()) {
-                    begin(RedoKind::zeros, entry.where.value, entry.length);
-                } else {
-                    add_bytes(entry);
-                }
-                break;
-            case EntryKind::zeroed_run: begin(RedoKind::zeroed_run, entry.where.value, entry.length); break;
-            case EntryKind::pages_moved:
-                begin(RedoKind::pages_moved, entry.where.value, entry.length);
-                add_number(zigzag(entry.source.value - entry.where.value));
-                break;
-            case EntryKind::procedure:
-                add_number(entry.arguments.size() << redo_kind_bits | static_cast<std::uint64_t>(RedoKind::procedure));
-                add_number(entry.name.size());
-                out_.append(std::as_bytes(std::span(entry.name)));
-                out_.append(entry.arguments);
-                out_.append(std::as_bytes(std::span(&entry.digest, 1)));
-                break;
-        }
-    }
-
-private:
-    /// What changed of the entry: its equal bytes are skipped, its runs of zeros have no bytes.
-    void add_bytes(const Entry& entry) {
-        const std::span<const std::byte> after = entry.after;
-        const std::byte* const before = entry.before.empty() ? nullptr : entry.before.data();
-        std::size_t from = 0;  // of the bytes that are not stored yet
-        for (std::size_t at = 0; at < after.size();) {
-            at = next_of_interest(before, after, at);
-            if (at == after.size()) break;
-            const std::size_t equal = before != nullptr ? equal_bytes(before + at, after.subspan(at)) : zero_bytes(after.subspan(at));
-            // At the entry's ends there is no second piece that would need a beginning of its own.
-            if (equal >= equal_run_min || (equal > 0 && (at + equal == after.size() || at == from))) {
-                add_literal(entry.where.value + from, after.subspan(from, at - from));
-                at += equal;
-                from = at;
-                continue;
-            }
-            if (before != nullptr && after[at] == std::byte{0}) {
-                if (const std::size_t zeros = zero_bytes(after.subspan(at)); zeros >= zero_run_min) {
-                    add_literal(entry.where.value + from, after.subspan(from, at - from));
-                    begin(RedoKind::zeros, entry.where.value + at, zeros);
-                    at += zeros;
-                    from = at;
-                    continue;
-                }
-            }
-            at += std::max<std::size_t>(equal, 1);
-        }
-        add_literal(entry.where.value + from, after.subspan(from));
-    }
-
-    void add_literal(std::uint64_t where, std::span<const std::byte> bytes) {
-        if (!bytes.empty()) add(RedoKind::bytes, where, bytes.size(), bytes);
-    }
-
-    void begin(RedoKind kind, std::uint64_t where, std::uint64_t length) { add(kind, where, length, {}); }
-
-    void add(RedoKind kind, std::uint64_t where, std::uint64_t length, std::span<const std::byte> bytes) {
-        const std::size_t room = 2 * varint_bytes_max + bytes.size();
-        std::byte* const first = out_.extend(room);
-        std::byte* at = put(first, length << redo_kind_bits | static_cast<std::uint64_t>(kind));
-        at = put(at, zigzag(where - end_));
-        at = std::copy(bytes.begin(), bytes.end(), at);
-        out_.truncate(out_.size() - room + static_cast<std::size_t>(at - first));
-        end_ = where + length;
-    }
-
-    void add_number(std::uint64_t number) {
-        std::byte* const first = out_.extend(varint_bytes_max);
-        out_.truncate(out_.size() - varint_bytes_max + static_cast<std::size_t>(put(first, number) - first));
-    }
-
-    static std::byte* put(std::byte* at, std::uint64_t number) {
-        for (; number >= 0x80; number >>= 7U) *at++ = static_cast<std::byte>(number | 0x80U);
-        *at++ = static_cast<std::byte>(number);
-        return at;
-    }
-
-    ByteBuffer& out_;
-    std::uint64_t end_ = 0;
-};
+std::byte* put_number(std::byte* at, std::uint64_t number) {
+    for (; number >= 0x80; number >>= 7U) *at++ = static_cast<std::byte>(number | 0x80U);
+    *at++ = static_cast<std::byte>(number);
+    return at;
+}
 
 /// Takes numbers and bytes off the front; nothing is taken that isn't there.
 class Source {
@@ -227,11 +151,83 @@ bool take_entry(Source& source, std::uint64_t& end, Entry& entry) {
 
 }  // namespace
 
+void RedoWriter::add(const Entry& entry) {
+    switch (entry.kind) {
+        case EntryKind::bytes:
+            if (entry.after.empty()) {
+                put(RedoKind::zeros, entry.where.value, entry.length, {});
+            } else {
+                add_bytes(entry);
+            }
+            break;
+        case EntryKind::zeroed_run: put(RedoKind::zeroed_run, entry.where.value, entry.length, {}); break;
+        case EntryKind::pages_moved:
+            put(RedoKind::pages_moved, entry.where.value, entry.length, {});
+            put(zigzag(entry.source.value - entry.where.value));
+            break;
+        case EntryKind::procedure:
+            put(entry.arguments.size() << redo_kind_bits | static_cast<std::uint64_t>(RedoKind::procedure));
+            put(entry.name.size());
+            out_.append(std::as_bytes(std::span(entry.name)));
+            out_.append(entry.arguments);
+            out_.append(std::as_bytes(std::span(&entry.digest, 1)));
+            break;
+    }
+}
+
+/// What changed of the entry: its equal bytes are skipped, its runs of zeros have no bytes.
+void RedoWriter::add_bytes(const Entry& entry) {
+    const std::span<const std::byte> after = entry.after;
+    const std::byte* const before = entry.before.empty() ? nullptr : entry.before.data();
+    std::size_t from = 0;  // of the bytes that are not stored yet
+    const auto put_literal = [&](std::size_t to) {
+        if (to != from) put(RedoKind::bytes, entry.where.value + from, to - from, after.subspan(from, to - from));
+    };
+    for (std::size_t at = 0; at < after.size();) {
+        at = next_of_interest(before, after, at);
+        if (at == after.size()) break;
+        const std::size_t equal = before != nullptr ? equal_bytes(before + at, after.subspan(at)) : zero_bytes(after.subspan(at));
+        // At the entry's ends there is no second piece that would need a beginning of its own.
+        if (equal >= equal_run_min || (equal > 0 && (at + equal == after.size() || at == from))) {
+            put_literal(at);
+            at += equal;
+            from = at;
+            continue;
+        }
+        if (before != nullptr && after[at] == std::byte{0}) {
+            if (const std::size_t zeros = zero_bytes(after.subspan(at)); zeros >= zero_run_min) {
+                put_literal(at);
+                put(RedoKind::zeros, entry.where.value + at, zeros, {});
+                at += zeros;
+                from = at;
+                continue;
+            }
+        }
+        at += std::max<std::size_t>(equal, 1);
+    }
+    put_literal(after.size());
+}
+
+void RedoWriter::put(RedoKind kind, std::uint64_t where, std::uint64_t length, std::span<const std::byte> bytes) {
+    const std::size_t room = 2 * varint_bytes_max + bytes.size();
+    std::byte* const first = out_.extend(room);
+    std::byte* at = put_number(first, length << redo_kind_bits | static_cast<std::uint64_t>(kind));
+    at = put_number(at, zigzag(where - end_));
+    at = std::copy(bytes.begin(), bytes.end(), at);
+    out_.truncate(out_.size() - room + static_cast<std::size_t>(at - first));
+    end_ = where + length;
+}
+
+void RedoWriter::put(std::uint64_t number) {
+    std::byte* const first = out_.extend(varint_bytes_max);
+    out_.truncate(out_.size() - varint_bytes_max + static_cast<std::size_t>(put_number(first, number) - first));
+}
+
 void append_redo(const ChangeSetView& changes, ByteBuffer& out) {
     const ByteCount size = out.size();
     try {
-        Encoder encoder(out);
-        changes.for_each(Direction::forward, [&](const Entry& entry) { encoder.add(entry); });
+        RedoWriter writer(out);
+        changes.for_each(Direction::forward, [&](const Entry& entry) { writer.add(entry); });
     } catch (...) {
         out.truncate(size);
         throw;

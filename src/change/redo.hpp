@@ -17,6 +17,26 @@
 
 namespace taiyen::change {
 
+namespace layout {
+enum class RedoKind : std::uint8_t;
+}
+
+/// Adds a redo to `out`, entry by entry. An object that added nothing has added an empty redo.
+class RedoWriter {
+public:
+    explicit RedoWriter(ByteBuffer& out) : out_(out) {}
+    /// Throws: std::bad_alloc; part of the entry may have been added then.
+    void add(const Entry& entry);
+
+private:
+    void add_bytes(const Entry& entry);
+    void put(layout::RedoKind kind, std::uint64_t where, std::uint64_t length, std::span<const std::byte> bytes);
+    void put(std::uint64_t number);
+
+    ByteBuffer& out_;
+    std::uint64_t end_ = 0;  ///< of the entry before
+};
+
 /// Adds the redo of all entries to `out`. An empty set adds nothing. Two redos behind each other are none: each counts offsets from zero.
 /// Throws: std::bad_alloc; then `out` is as it was.
 void append_redo(const ChangeSetView& changes, ByteBuffer& out);

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <bit>
 #include <condition_variable>
 #include <exception>
 #include <limits>
@@ -324,7 +325,7 @@ void GroupLog::wait_durable(Serial serial) {
 
 // ---- appending
 
-bool GroupLog::fits(ByteCount record_bytes) const {
+bool GroupLog::fits_exactly(ByteCount record_bytes) const {
     if (record_bytes > layout::group_record_bytes_max) return false;
     return Ring::record_bytes(sizeof(GroupHead) + bytes_in_group(record_bytes)) <= capacity() / 2;
 }
@@ -401,7 +402,7 @@ void GroupLog::State::add(std::uint64_t serial, std::span<const std::span<const 
         group.first = serial;
         if (options.flusher) group.opened = Clock::now();
     }
-    group.buffer.put_padded(bytes_of(GroupRecordHead{static_cast<std::uint32_t>(record_bytes), 0}), pieces);
+    group.buffer.put_padded(std::bit_cast<std::uint64_t>(GroupRecordHead{static_cast<std::uint32_t>(record_bytes), 0}), pieces, record_bytes);
     ++group.records;
     group.last = serial;
     log.appended_.store(serial, std::memory_order_release);

@@ -50,7 +50,7 @@ public:
     std::function<void()> on_failure;   ///< a write has failed; returns before any waiter wakes
 
     /// Whether a record of this size can ever be appended: it takes at most half of the ring.
-    bool fits(ByteCount record_bytes) const;
+    bool fits(ByteCount record_bytes) const { return record_bytes <= fits_always || fits_exactly(record_bytes); }
     /// Copies the record into the open group. Waits while the window is full, or until `release` makes room in the ring.
     /// Requires: `serial` follows `appended()`; fits. Throws: Error{poisoned}, Error{closed} after `stop`, std::bad_alloc; then nothing was appended.
     void append(Serial serial, std::span<const std::span<const std::byte>> pieces);
@@ -86,6 +86,10 @@ public:
     const RingIdentity& identity() const;
 
 private:
+    /// One of these fits into half of the smallest ring.
+    static constexpr ByteCount fits_always = 2048;
+    bool fits_exactly(ByteCount record_bytes) const;
+
     struct State;
     std::unique_ptr<State> state_;
     std::atomic<std::uint64_t> appended_;

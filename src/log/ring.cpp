@@ -549,26 +549,24 @@ void RecordBuffer::put(std::span<const std::byte> bytes) {
     payload_bytes_ += bytes.size();
 }
 
-void RecordBuffer::put_padded(std::span<const std::byte> head, std::span<const std::span<const std::byte>> pieces) {
-    constexpr std::byte zeros[8] = {};
-    ByteCount bytes = head.size();
-    for (const auto& piece : pieces) bytes += piece.size();
-    const ByteCount end = round_up(payload_bytes_ + bytes, 8);
+void RecordBuffer::put_padded(std::uint64_t head, std::span<const std::span<const std::byte>> pieces, ByteCount bytes) {
+    constexpr std::uint64_t zeros = 0;
+    const ByteCount all = sizeof head + round_up(bytes, 8);
     SectorWriter writer(sectors_.data(), sizeof(RecordHeader) + payload_bytes_);
-    if (std::byte* at = writer.take(end - payload_bytes_); at != nullptr) {  // most records are small
-        std::memset(at + (end - payload_bytes_ - sizeof zeros), 0, end == payload_bytes_ ? 0 : sizeof zeros);
-        const auto copy = [&at](std::span<const std::byte> piece) {
+    if (std::byte* at = writer.take(all); at != nullptr) {  // most records are small
+        std::memcpy(at + (all - sizeof zeros), &zeros, sizeof zeros);
+        std::memcpy(at, &head, sizeof head);
+        at += sizeof head;
+        for (const auto& piece : pieces) {
             if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
             at += piece.size();
-        };
-        copy(head);
-        for (const auto& piece : pieces) copy(piece);
+        }
     } else {
-        writer.put(head.data(), head.size());
+        writer.put(reinterpret_cast<const std::byte*>(&head), sizeof head);
         for (const auto& piece : pieces) writer.put(piece.data(), piece.size());
-        writer.put(zeros, end - payload_bytes_ - bytes);
+        writer.put(reinterpret_cast<const std::byte*>(&zeros), all - sizeof head - bytes);
     }
-    payload_bytes_ = end;
+    payload_bytes_ += all;
 }
 
 void RecordBuffer::overwrite(ByteCount at, std::span<const std::byte> bytes) { SectorWriter(sectors_.data(), sizeof(RecordHeader) + at).put(bytes.data(), bytes.size()); }

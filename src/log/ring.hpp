@@ -70,8 +70,8 @@ public:
     void reserve(ByteCount payload_bytes);
     /// Requires: reserved.
     void put(std::span<const std::byte> bytes);
-    /// The head, the pieces, and zeros up to the next multiple of 8. Requires: reserved.
-    void put_padded(std::span<const std::byte> head, std::span<const std::span<const std::byte>> pieces);
+    /// The head, the pieces (`bytes` in all), and zeros up to the next multiple of 8. Requires: reserved; the payload so far is a multiple of 8.
+    void put_padded(std::uint64_t head, std::span<const std::span<const std::byte>> pieces, ByteCount bytes);
     /// Requires: these bytes were put before.
     void overwrite(ByteCount at, std::span<const std::byte> bytes);
     ByteCount payload_bytes() const { return payload_bytes_; }

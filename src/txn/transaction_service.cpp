@@ -222,7 +222,7 @@ void TransactionService::cut_segment() {
     if (recorder_->certainly_unchanged()) return;
     segments_.emplace_back();
     Segment& made = segments_.back();
-    std::swap(made.changes, spare_);
+    swap(made.changes, spare_);
     made.changes.clear();
     try {
         recorder_->cut(made.changes);
@@ -231,7 +231,7 @@ void TransactionService::cut_segment() {
         throw;
     }
     if (made.changes.empty()) {
-        std::swap(made.changes, spare_);
+        swap(made.changes, spare_);
         segments_.pop_back();
     }
 }
@@ -254,30 +254,27 @@ bool TransactionService::make_redo() {
     redo_.extend(sizeof(layout::RecordHead));
     ByteCount bytes = 0;
     record_needs_heap_ = false;
+    for (const Segment& segment : segments_) bytes += segment.call.empty() ? segment.changes.size() : segment.call.size();
+    annex_redo_.truncate(0);
+    if (!annex_.empty()) change::append_redo(annex_, annex_redo_);
+    bytes += annex_redo_.size();
+    // A set holds the bytes before, too; the redo of one that is so much larger than the log can't be small enough.
+    const bool may_fit = bytes / 8 <= log_->capacity();
+    change::RedoWriter writer(redo_);
     std::uint64_t page = ~std::uint64_t{0};
     for (const Segment& segment : segments_) {
-        record_needs_heap_ = record_needs_heap_ || !segment.call.empty();
-        bytes += segment.call.empty() ? segment.changes.size() : segment.call.size();
+        const bool calls = !segment.call.empty();
+        record_needs_heap_ = record_needs_heap_ || calls;
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
             record_needs_heap_ = record_needs_heap_ || txn::needs_heap(entry.kind);
             const std::uint64_t last = (entry.where.value + entry.length - 1) / page_bytes;
             changed_bytes_ += (last - page_of(entry.where).value + (page_of(entry.where).value == page ? 0 : 1)) * page_bytes;
             page = last;
+            if (may_fit && !calls) writer.add(entry);
         });
+        if (may_fit && calls) segment.call.for_each(Direction::forward, [&](const Entry& entry) { writer.add(entry); });
     }
-    annex_redo_.truncate(0);
-    change::append_redo(annex_, annex_redo_);
-    bytes += annex_redo_.size();
-    // A set holds the bytes before, too; the redo of one that is so much larger than the log can't be small enough.
-    if (bytes / 8 > log_->capacity()) return false;
-    if (segments_.size() == 1 && segments_.front().call.empty()) {
-        change::append_redo(segments_.front().changes, redo_);
-        return true;
-    }
-    ChangeSet all;
-    for (const Segment& segment : segments_) all.append(segment.call.empty() ? segment.changes : segment.call);
-    change::append_redo(all, redo_);
-    return true;
+    return may_fit;
 }
 
 bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
@@ -332,7 +329,7 @@ void TransactionService::end(bool kept) noexcept {
     annex_.clear();
     if (annex_redo_.size() > kept_bytes) annex_redo_ = change::ByteBuffer();
     if (!segments_.empty()) {
-        std::swap(spare_, segments_.front().changes);
+        swap(spare_, segments_.front().changes);
         if (spare_.size() > kept_bytes) spare_ = ChangeSet();
         segments_.clear();
     }

@@ -95,6 +95,26 @@ BOOST_AUTO_TEST_CASE(a_transaction_that_nobody_commits_is_rolled_back) {
     BOOST_TEST(values() == (Ints{1, 5, 6}), each);
 }
 
+BOOST_AUTO_TEST_CASE(transact_tells_the_serial_that_it_committed_and_none_if_it_failed) {
+    taiyen::Serial committed;
+    transact(*heap, committed, [&] { numbers().push_back(1); });
+    BOOST_TEST(committed.value == taiyen::ReadLock(*heap).serial().value);
+    const std::uint64_t before = committed.value;
+    const auto pushing = [&] {
+        numbers().push_back(2);
+        return numbers().size();
+    };
+    BOOST_TEST(transact(*heap, committed, pushing) == 2U);
+    BOOST_TEST(committed.value == before + 1);
+    heap->wait_durable(committed);
+    const auto failing = [&] {
+        numbers().push_back(3);
+        throw std::runtime_error("no");
+    };
+    BOOST_CHECK_THROW(transact(*heap, committed, failing), std::runtime_error);
+    BOOST_TEST(committed.value == before + 1);
+}
+
 BOOST_AUTO_TEST_CASE(an_empty_transaction_takes_no_serial) {
     push(1);
     Transaction transaction(*heap);

@@ -13,7 +13,7 @@ namespace taiyen {
 
 class TAIYEN_EXPORT ReadLock {
 public:
-    /// Throws: Error{closed | forked | poisoned}. Complexity: one atomic operation while nobody writes.
+    /// Throws: Error{closed | forked | poisoned}. Complexity: constant while nobody writes; writes no memory that another thread writes then.
     [[nodiscard]] explicit ReadLock(const TransactionalHeap& heap);
     ~ReadLock();
     ReadLock(const ReadLock&) = delete;

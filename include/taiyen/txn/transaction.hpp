@@ -69,9 +69,10 @@ private:
 };
 
 /// Runs `action`, with the transaction as its argument if it takes one: committed when it returns, rolled back when it throws. Returns what it returns.
+/// `committed`: gets the serial that the commit returned, for who waits for it (`wait_durable`) or tells it to others; unchanged if something throws.
 /// Durability and Throws: as Transaction::commit; and what `action` throws.
 template <class F>
-auto transact(TransactionalHeap& heap, F&& action) {
+auto transact(TransactionalHeap& heap, Serial& committed, F&& action) {
     Transaction transaction(heap);
     const auto run = [&]() -> decltype(auto) {
         if constexpr (std::is_invocable_v<F&&, Transaction&>) {
@@ -82,12 +83,18 @@ auto transact(TransactionalHeap& heap, F&& action) {
     };
     if constexpr (std::is_void_v<decltype(run())>) {
         run();
-        transaction.commit();
+        committed = transaction.commit();
     } else {
         auto result = run();
-        transaction.commit();
+        committed = transaction.commit();
         return result;
     }
+}
+/// The same for who doesn't ask for the serial.
+template <class F>
+auto transact(TransactionalHeap& heap, F&& action) {
+    Serial committed;
+    return transact(heap, committed, std::forward<F>(action));
 }
 
 }  // namespace taiyen
