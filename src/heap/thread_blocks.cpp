@@ -55,8 +55,8 @@ bool ThreadBlocks::refill(unsigned size_class) {
         refile(page);
     }
     if (page == 0) {
-        unsigned at = 0;
-        page = take_page(granules, starts, at);
+        page = take_empty_page();
+        if (unsigned at = 0; page == 0) page = take_page(granules, starts, at);
         if (page == 0) return false;
         occupy_page(page, size_class);
         carve(page, size_class, magazine, starts);
@@ -132,11 +132,18 @@ std::uint32_t ThreadBlocks::take_page(unsigned granules, std::uint64_t starts, u
         }
         ++bin;
     }
-    while (fresh_ != nullptr && fresh_->fresh == 0) fresh_ = nullptr;
-    if (fresh_ == nullptr) return 0;
+    at = 0;
+    return take_empty_page();
+}
+
+std::uint32_t ThreadBlocks::take_empty_page() noexcept {
+    if (const std::uint32_t page = first_[layout::page_granules]; page != 0) {
+        unlink(page);
+        return page;
+    }
+    if (fresh_ == nullptr || fresh_->fresh == 0) return 0;
     const auto index = static_cast<unsigned>(std::countr_zero(fresh_->fresh));
     fresh_->fresh &= fresh_->fresh - 1;
-    at = 0;
     return map_.number_of(*fresh_) * layout::segment_pages + index;
 }
 

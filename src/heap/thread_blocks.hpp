@@ -4,8 +4,9 @@
 /// (T1) A magazine holds parked blocks of one class: allocating takes the last one, freeing puts one there. Both change one bit of the line.
 /// (T2) A full magazine gives back its older half: those granules are free for every size. A page of one class goes into that class's bin, which keeps a few, the latest
 ///      first; older ones, and pages of several classes, are in the bin of their longest free run.
-/// (T3) An empty magazine is refilled from the page that its class carves, else from pages of the class alone that lately got room, else from the page whose longest free
-///      run fits best, else from one without blocks. So pages hold one size while they are hot, and whatever fits later on.
+/// (T3) An empty magazine is refilled from the page that its class carves, else from pages of the class alone that lately got room, else from one without blocks in the
+///      own segments, else from the page whose longest free run fits best; only then another segment is asked for. So pages hold one size while there is room, and whatever
+///      fits when there is not.
 /// (T4) What other threads free comes through `pending` bitmaps and the inbox; each is proven to be a live block's start before it is followed.
 /// Records outlive their threads: the next thread takes one as it is; a thread in need adopts segments of one that nobody uses.
 /// Thread rule: one thread, its owner; under the heap's lock whoever holds that, while it has no owner; `announce` and `has_mail` are safe.
@@ -104,6 +105,8 @@ private:
     void page_emptied(std::uint32_t page) noexcept;
     /// A page with a fitting place (written to `at`), in no bin; 0: none.
     std::uint32_t take_page(unsigned granules, std::uint64_t starts, unsigned& at) noexcept;
+    /// A page without blocks in the own segments, in no bin; 0: none.
+    std::uint32_t take_empty_page() noexcept;
     std::uint64_t starts_of(unsigned granules) const;
     void occupy_page(std::uint32_t page, unsigned size_class) noexcept;
     void leave_current(unsigned size_class) noexcept;
