@@ -227,7 +227,7 @@ void ThreadBlocks::file_around(std::uint32_t page, unsigned at) noexcept {
     link(page, run);
 }
 
-unsigned ThreadBlocks::hot_pages_max() const noexcept { return std::clamp<unsigned>(segment_count_ / 16, 16, 64); }
+unsigned ThreadBlocks::hot_pages_max() const noexcept { return std::clamp<unsigned>(segment_count_ / 16, 64, 256); }
 
 void ThreadBlocks::file_pure(std::uint32_t page, unsigned size_class) noexcept {
     link(page, run_bins + size_class);
