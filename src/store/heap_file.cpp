@@ -293,7 +293,13 @@ std::span<std::byte> HeapFile::replay_annex_page(PageNumber page) {
         if (is_new) {
             const AlignedBuffer base(page_bytes);
             const ChangedPage asked{page, 0};
-            read_bases({&asked, 1}, base.span());
+            if (!read_only_) {
+                read_bases({&asked, 1}, base.span());
+            } else if (saved_extents().hold(page)) {  // the checksums at hand may be those of a backing file that a crash left older than the data file
+                view().read_pages(page, base.span(), Via::cache);
+            } else {
+                std::memset(base.data(), 0, page_bytes);
+            }
             std::memcpy(image.data(), base.data(), page_bytes);
         }
     }
