@@ -40,6 +40,7 @@ public:
             options_.prepare(*heap_, transaction);
             heap_->construct<Document>("document");
         });
+        heap_->wait_durable(ReadLock(*heap_).serial());  // a crash may come before anything else is committed
         content_ = now();
     }
 

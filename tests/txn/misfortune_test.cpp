@@ -1,0 +1,185 @@
+// The disk fails or is full, the process forks: what is lost then, who hears of it, and what goes on.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include <boost/test/unit_test.hpp>
+
+#include "io/faulty_storage.hpp"
+#include "io/simulated_storage.hpp"
+#include "txn/transaction_service.hpp"
+#include "txn/txn_fixture.hpp"
+
+namespace {
+
+using namespace taiyen;
+using namespace taiyen::txn::test;
+
+/// A heap on a disk in memory that can be made to fail.
+struct FailingDisk {
+    io::SimulatedStorage memory;
+    io::FaultyStorage disk{memory};
+    const std::filesystem::path path = "/disk/heap.tyn";
+    PersistentOptions options;
+    std::optional<TransactionalHeap> heap;
+    Silence silence;
+
+    FailingDisk() {
+        memory.add_directory("/disk");
+        replace(small_heap());
+    }
+    void open(store::OpenMode mode) {
+        auto file = store::HeapFile::open(disk, path, mode, HeapKind::transactional, options);
+        txn::TransactionService::join(*file, options);
+        heap.emplace(HeapAccess::make<TransactionalHeap>(std::move(file)));
+    }
+    void reopen() {
+        heap.reset();
+        open(store::OpenMode::open_only);
+    }
+    void replace(const PersistentOptions& with) {
+        heap.reset();
+        for (const char* const suffix : {"", ".log"}) memory.remove(path.string() + suffix);
+        options = with;
+        open(store::OpenMode::create_only);
+    }
+    using Numbers = taiyen::vector<int>;
+    std::vector<int> values() {
+        const Numbers* const found = heap->find<Numbers>("numbers");
+        return found == nullptr ? std::vector<int>{} : std::vector<int>(found->begin(), found->end());
+    }
+    Serial push(int value) {
+        Transaction transaction(*heap);
+        heap->find_or_construct<Numbers>("numbers").push_back(value);
+        return transaction.commit();
+    }
+    bool is_poisoned() { return HeapAccess::file(*heap).is_poisoned(); }
+    /// What is refused from now on.
+    void expect_poisoned() {
+        BOOST_TEST(is_poisoned());
+        BOOST_TEST(throws(errc::poisoned, [&] { const ReadLock lock(*heap); }));
+        BOOST_TEST(throws(errc::poisoned, [&] { const Transaction transaction(*heap); }));
+        BOOST_TEST(throws(errc::poisoned, [&] { heap->snapshot(); }));
+    }
+    /// The values 0 … told - 1 are there after reopening, and at most `more` behind them.
+    void expect_after_reopening(int told, int more) {
+        disk.disarm();
+        reopen();
+        const std::vector<int> found = values();
+        BOOST_TEST(static_cast<int>(found.size()) >= told);
+        BOOST_TEST(static_cast<int>(found.size()) <= told + more);
+        for (std::size_t i = 0; i < found.size(); ++i) BOOST_TEST(found[i] == static_cast<int>(i));
+        BOOST_TEST(heap->verify().ok());
+        push(static_cast<int>(found.size()));
+    }
+};
+
+BOOST_FIXTURE_TEST_SUITE(misfortune, FailingDisk)
+
+BOOST_AUTO_TEST_CASE(a_write_of_the_log_that_fails_during_a_commit_poisons_the_heap_and_loses_nothing_that_was_acknowledged) {
+    for (const Durability durability : {Durability::sync, Durability::async}) {
+        for (const ByteCount short_bytes : {ByteCount{0}, ByteCount{1024}}) {
+            PersistentOptions with = small_heap();
+            with.durability = durability;
+            replace(with);
+            for (int i = 0; i < 3; ++i) heap->wait_durable(push(i));
+            disk.arm({.error = EIO, .calls = io::Call::write_durable, .short_bytes = short_bytes});
+            bool failed = false;
+            try {
+                heap->wait_durable(push(3));
+            } catch (const Error& error) {
+                failed = true;
+                BOOST_TEST((error.code() == errc::poisoned || error.code() == errc::io_error), error.what());
+            }
+            BOOST_TEST(failed);
+            BOOST_TEST(disk.fired() == 1U);
+            expect_poisoned();
+            expect_after_reopening(3, 1);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_write_that_fails_during_a_snapshot_in_the_background_loses_nothing_that_was_acknowledged) {
+    bool struck = true;
+    for (std::uint64_t k = 1; struck; ++k) {
+        replace(small_heap());
+        for (int i = 0; i < 20; ++i) push(i);
+        // Commits go on beside it, and meet the same disk.
+        std::atomic<int> told{20};
+        disk.arm({.at = k, .error = EIO, .sticky = true, .calls = io::Call::write | io::Call::write_durable | io::Call::sync | io::Call::allocate | io::Call::resize});
+        std::thread commits([&] {
+            try {
+                for (int i = 20; i < 30; ++i) {
+                    push(i);
+                    told = i + 1;
+                }
+            } catch (const Error& error) {
+                BOOST_TEST((error.code() == errc::poisoned || error.code() == errc::io_error), error.what());
+            }
+        });
+        try {
+            heap->snapshot();
+        } catch (const Error& error) {
+            BOOST_TEST((error.code() == errc::poisoned || error.code() == errc::io_error), error.what());
+        }
+        commits.join();
+        struck = disk.fired() != 0;
+        if (is_poisoned()) expect_poisoned();
+        expect_after_reopening(told, 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_during_a_snapshot_is_told_and_the_heap_goes_on) {
+    for (int i = 0; i < 20; ++i) push(i);
+    disk.arm({.error = ENOSPC, .sticky = true, .calls = io::Call::allocate});
+    BOOST_TEST(throws(errc::no_space, [&] { heap->snapshot(); }));
+    BOOST_TEST(!is_poisoned());
+    for (int i = 20; i < 30; ++i) push(i);
+    BOOST_TEST(throws(errc::no_space, [&] { heap->snapshot(); }));
+    disk.disarm();
+    heap->snapshot();
+    BOOST_TEST((HeapAccess::file(*heap).serial() == heap->last_durable()));
+    reopen();
+    BOOST_TEST(heap->restoration().clean);
+    BOOST_TEST(values().size() == 30U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(misfortune_of_a_process, TransactionFixture)
+
+BOOST_AUTO_TEST_CASE(a_child_that_was_forked_within_a_transaction_gets_nowhere_and_its_parent_goes_on) {
+    push(0);
+    Transaction transaction(*heap);
+    numbers().push_back(1);
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        int wrong = 0;
+        wrong += throws(errc::forked, [&] { transaction.commit(); }) ? 0 : 1;
+        wrong += throws(errc::forked, [&] { const Transaction another(*heap); }) ? 0 : 2;
+        wrong += throws(errc::forked, [&] { const ReadLock lock(*heap); }) ? 0 : 4;
+        wrong += throws(errc::forked, [&] { heap->snapshot(); }) ? 0 : 8;
+        transaction.rollback();
+        heap.reset();
+        ::_exit(wrong);
+    }
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(WIFEXITED(status));
+    BOOST_TEST(WEXITSTATUS(status) == 0);
+    numbers().push_back(2);
+    transaction.commit();
+    push(3);
+    heap->snapshot();
+    crash();
+    BOOST_TEST((values() == std::vector<int>{0, 1, 2, 3}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
