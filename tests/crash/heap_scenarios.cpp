@@ -137,15 +137,6 @@ void end_annex(HeapLife& life, HeapKind kind) {
     life.save();
 }
 
-/// A run that keeps a transaction log and does not carry the annex on.
-void end_annex_by_transactions(HeapLife& life) {
-    life.open_without_annex(HeapKind::transactional);
-    life.touch("some", 32);
-    life.save();
-    small_saves(life, 3, 33);
-    life.close();
-}
-
 void close_before_the_files_are_up_to_date(HeapLife& life) {
     life.open();
     small_saves(life, 2, 40);
@@ -244,7 +235,6 @@ std::vector<Scenario> scenarios() {
         {.name = "recover-log-snapshot", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::transactional},
         {.name = "log-unsaved", .setup = transactional, .before = create_and_save, .life = close_before_the_files_are_up_to_date},
         {.name = "log-kinds", .setup = transactional, .before = create_and_save, .life = change_kinds},
-        {.name = "log-ends-annex", .setup = annex_archive, .before = with_annex, .life = end_annex_by_transactions},
         {.name = "rebuild-log", .setup = doubled, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
         {.name = "rebuild", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
         {.name = "detach", .setup = without, .before = create_and_save, .life = open_save_close, .kind_before = HeapKind::snapshot, .lose_data = true},
