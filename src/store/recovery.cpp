@@ -271,6 +271,10 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
     to.layout = FileLayout(from.header.annex.places);
     to.allocate({0}, extents.span);
     to.allocate(annex_start, from.header.annex.used);
+    // An annex that ended keeps its place in the file, though nothing of it is allocated: a file without it would count as cut short.
+    if (const std::uint64_t end = to.layout.file_bytes_for(extents); to.file().info().size_bytes < end) {
+        to.file().resize(end);
+    }
     TablePage table;
     const AlignedBuffer pages(entries_per_table_page * page_bytes);
     const AlignedBuffer source(page_bytes);
