@@ -8,6 +8,8 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/change/procedure.hpp>
 #include <taiyen/inspect/report.hpp>
+#include <taiyen/undo/history.hpp>
+#include <taiyen/undo/scope.hpp>
 
 #include "base/checksum.hpp"
 #include "change/recorder.hpp"
@@ -146,6 +148,7 @@ void TxnLife::abandon() {
     threads_.clear();
     listens_ = false;
     ready_ = false;
+    attached_ = false;
     heap_.reset();
     lower_.reset();
     file_.reset();
@@ -301,6 +304,7 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     try {
         changes();
         set_number();
+        step_in_model("");
         now_.serial = serial;
         history_.push_back(now_);
     } catch (...) {  // rolled back by the transaction's destructor
@@ -324,6 +328,139 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     }
     if (found != serial) throw std::runtime_error("transaction " + text(serial.value) + " was told to be " + text(found.value));
     if (tell) acknowledge(number);
+}
+
+/// What was done is a step, if the history is attached; else there is none any more.
+void TxnLife::step_in_model(const std::string& name) {
+    if (!attached_) {
+        now_.has_steps = false;
+        now_.names.clear();
+        now_.contents.clear();
+        now_.at = 0;
+        return;
+    }
+    now_.names.resize(now_.at);
+    now_.contents.resize(now_.at + 1);
+    now_.names.push_back(name);
+    now_.contents.push_back(now_.objects);
+    ++now_.at;
+}
+
+void TxnLife::library_transaction(const std::function<void(TxnState&)>& model, const std::function<void()>& call) {
+    const TxnState before = now_;
+    model(now_);
+    ++now_.serial.value;
+    const std::uint64_t number = history_.size();
+    history_.push_back(now_);
+    issue(number);
+    try {
+        call();
+    } catch (...) {
+        if (file_ != nullptr && !file_->is_poisoned()) {  // rolled back for certain
+            history_.pop_back();
+            now_ = before;
+        }
+        throw;
+    }
+    acknowledge(number);
+}
+
+void TxnLife::resume() {
+    if (!now_.has_steps) {
+        attach();
+        return;
+    }
+    heap_->attach_undo();
+    attached_ = true;
+}
+
+void TxnLife::attach() {
+    library_transaction(
+        [](TxnState& state) {
+            state.has_steps = true;
+            state.names.clear();
+            state.contents = {state.objects};
+            state.at = 0;
+        },
+        [&] { heap_->attach_undo(); });
+    attached_ = true;
+}
+
+void TxnLife::step(const std::string& name, std::uint64_t seed, ByteCount size) {
+    UndoScope scope(*heap_, name);
+    const TxnState before = now_;
+    {
+        Transaction inner(*heap_);  // declares ranges
+        transaction_ = &inner;
+        std::mt19937_64 random(seed);
+        if (size != 0) {
+            set_object("large", size, seed);
+        } else {
+            change_something(random);
+        }
+        set_number();
+        transaction_ = nullptr;
+        inner.commit();
+    }
+    now_.serial = {before.serial.value + 1};
+    step_in_model(name);
+    const std::uint64_t number = history_.size();
+    history_.push_back(now_);
+    issue(number);
+    try {
+        scope.commit();
+    } catch (...) {
+        if (file_ != nullptr && !file_->is_poisoned()) {
+            history_.pop_back();
+            now_ = before;
+        }
+        throw;
+    }
+    acknowledge(number);
+}
+
+void TxnLife::undo() {
+    library_transaction([](TxnState& state) { state.objects = state.contents[--state.at]; },
+                        [&] {
+                            if (!heap_->undo()) throw std::runtime_error("there is nothing to undo");
+                        });
+}
+
+void TxnLife::redo() {
+    library_transaction([](TxnState& state) { state.objects = state.contents[++state.at]; },
+                        [&] {
+                            if (!heap_->redo()) throw std::runtime_error("there is nothing to redo");
+                        });
+}
+
+void TxnLife::squash(std::size_t count, const std::string& name) {
+    library_transaction(
+        [&](TxnState& state) {
+            const auto steps = static_cast<std::ptrdiff_t>(count - 1);
+            state.contents.erase(state.contents.end() - 1 - steps, state.contents.end() - 1);
+            state.names.resize(state.names.size() - count + 1);
+            state.names.back() = name;
+            state.at = state.names.size();
+        },
+        [&] { heap_->squash_undo(count, name); });
+}
+
+void TxnLife::prove_history(bool all) {
+    heap_->attach_undo();
+    const auto found = heap_->undo_steps();
+    if (found.size() != now_.names.size()) throw std::runtime_error("the history has " + text(found.size()) + " steps instead of " + text(now_.names.size()));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        if (found[i].name != now_.names[i] || found[i].undone != (i >= now_.at)) throw std::runtime_error("step " + text(i) + " of the history is another, '" + found[i].name + "'");
+    }
+    if (!all || !now_.has_steps) return;
+    for (std::size_t at = now_.at; at-- > 0;) {
+        if (!heap_->undo()) throw std::runtime_error("a step of the history can't be undone");
+        compare_with(now_.contents[at], "the undone step " + text(at));
+    }
+    for (std::size_t at = 1; at < now_.contents.size(); ++at) {
+        if (!heap_->redo()) throw std::runtime_error("a step of the history can't be redone");
+        compare_with(now_.contents[at], "the redone step " + text(at - 1));
+    }
 }
 
 void TxnLife::transact(std::uint64_t seed) {
@@ -419,24 +556,29 @@ void TxnLife::save(std::uint64_t seed) {
 
 // ---- the oracle
 
+void TxnLife::compare_with(const TxnState::Objects& objects, const std::string& what) const {
+    const auto roots = file_->engine().roots();
+    if (roots.size() != objects.size()) throw std::runtime_error(what + " has " + text(objects.size()) + " objects, the heap " + text(roots.size()));
+    for (const heap::Root& root : roots) {
+        const auto found = objects.find(root.name);
+        if (found == objects.end() || found->second.size() != root.bytes) throw std::runtime_error(what + " has no object '" + root.name + "' of " + text(root.bytes) + " bytes");
+        if (std::memcmp(reinterpret_cast<const std::byte*>(file_->ranges().durable + root.object.value), found->second.data(), root.bytes) != 0) {
+            throw std::runtime_error("object '" + root.name + "' differs from " + what);
+        }
+    }
+}
+
 std::uint64_t TxnLife::compare() const {
     std::uint64_t number = 1;
-    if (const std::byte* const block = object(number_name)) std::memcpy(&number, block, sizeof number);
+    if (setup_.history) {
+        // The newest one with that serial: where life went on after a crash, those that were lost have had it, too.
+        for (number = history_.size() - 1; number != 0 && history_[number].serial != file_->serial();) --number;
+    } else if (const std::byte* const block = object(number_name)) {
+        std::memcpy(&number, block, sizeof number);
+    }
     if (number == 0 || number >= history_.size()) throw std::runtime_error("the heap holds state " + text(number) + ", which never was");
     const TxnState& state = history_[number];
-    const auto roots = file_->engine().roots();
-    if (roots.size() != state.objects.size()) {
-        throw std::runtime_error("state " + text(number) + " has " + text(state.objects.size()) + " objects, the heap " + text(roots.size()));
-    }
-    for (const heap::Root& root : roots) {
-        const auto found = state.objects.find(root.name);
-        if (found == state.objects.end() || found->second.size() != root.bytes) {
-            throw std::runtime_error("state " + text(number) + " has no object '" + root.name + "' of " + text(root.bytes) + " bytes");
-        }
-        if (std::memcmp(reinterpret_cast<const std::byte*>(file_->ranges().durable + root.object.value), found->second.data(), root.bytes) != 0) {
-            throw std::runtime_error("object '" + root.name + "' differs from state " + text(number));
-        }
-    }
+    compare_with(state.objects, "state " + text(number));
     if (file_->serial() != state.serial) {
         throw std::runtime_error("the heap holds transaction " + text(state.serial.value) + " and says that it is " + text(file_->serial().value));
     }
@@ -499,6 +641,7 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
         leave(life);
         TxnLife more(disk, nullptr, setup_, history_);
         more.open(HeapKind::transactional);
+        if (setup_.history && choice / 32768 % 4 != 0) more.resume();
         for (std::uint64_t i = 0; i < 2; ++i) more.transact(state + i);
         if (choice / 4096 % 4 == 0) more.snapshot();
         more.transact(state + 2);
@@ -510,9 +653,11 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
         if (after.compare() + 1 != more.history().size()) throw std::runtime_error("a transaction that was committed after recovery is not there");
         if (after.file().restoration().clean != closes) throw std::runtime_error("the heap says wrongly whether it was closed");
         if (choice / 16384 % 2 == 0) after.prove();
+        if (setup_.history && after.is_transactional()) after.prove_history(choice / 65536 % 2 == 0);
         leave(after);
         return number;
     }
+    if (setup_.history && life.is_transactional()) life.prove_history(next == 2);
     leave(life);
     return number;
 }
@@ -536,6 +681,7 @@ std::unique_ptr<Subject> TxnSubject::live_on(io::RecordingStorage& disk, std::ui
     TxnLife life(disk, &disk, setup, TxnHistory(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(number + 1)));
     std::mt19937_64 random(state);
     number == 0 ? life.create() : life.open(HeapKind::transactional);
+    if (setup_.history && random() % 4 != 0) life.resume();
     if (random() % 4 == 0) life.snapshot_meanwhile(1, random());
     for (std::uint64_t more = random() % 3; more-- > 0;) life.transact(random());
     if (random() % 4 == 0) life.put("large", 40'000, random());

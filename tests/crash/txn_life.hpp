@@ -26,8 +26,14 @@
 namespace taiyen::crash {
 
 struct TxnState {
-    std::map<std::string, std::vector<std::byte>> objects;
+    using Objects = std::map<std::string, std::vector<std::byte>>;
+    Objects objects;
     Serial serial;  ///< of the newest transaction in it
+    // The undo history:
+    bool has_steps = false;
+    std::vector<std::string> names;  ///< of all steps
+    std::vector<Objects> contents;   ///< before the first step, and after each one
+    std::size_t at = 0;              ///< steps that are not undone
 };
 /// By number; entry 0 stands for no heap.
 using TxnHistory = std::vector<TxnState>;
@@ -39,6 +45,7 @@ struct TxnSetup {
     Capture capture = Capture::declared;
     ByteCount capacity = 2_MiB;
     ByteCount log_bytes = 64_KiB;
+    bool history = false;  ///< an undo history may be attached: each state is a transaction, and known by its serial
 };
 
 inline const std::filesystem::path txn_path = "/disk/t.tyn";
@@ -69,6 +76,17 @@ public:
     void remove(const std::string& name);
     /// One that calls a procedure, which the log remembers instead of the bytes.
     void call(std::uint64_t seed);
+    /// The heap's undo history goes on.
+    void resume();
+    /// One that attaches a new one.
+    void attach();
+    /// One that is a step: random changes, or new bytes of that size.
+    void step(const std::string& name, std::uint64_t seed, ByteCount size = 0);
+    void undo();
+    void redo();
+    void squash(std::size_t count, const std::string& name);
+    /// Throws std::runtime_error unless the history is the state's; `all`: also unless each step, undone and redone, gives what it gave.
+    void prove_history(bool all);
     /// Async: everything committed is durable on return.
     void wait();
     void snapshot();
@@ -100,6 +118,10 @@ private:
     void listen();
     void before_change(SteppedStorage::Change change, const std::filesystem::path& path);
     void run(std::uint64_t seed, const std::function<void()>& changes);
+    /// A transaction that the library makes: `model` says what it does to the state.
+    void library_transaction(const std::function<void(TxnState&)>& model, const std::function<void()>& call);
+    void step_in_model(const std::string& name);
+    void compare_with(const TxnState::Objects& objects, const std::string& what) const;
     std::byte* object(const std::string& name) const;
     void touch(void* address, ByteCount bytes) const;
     void set_object(const std::string& name, ByteCount size, std::uint64_t seed);
@@ -125,6 +147,7 @@ private:
     std::optional<ArchiveHeap> lower_;
     std::atomic<bool> listens_ = false;
     Transaction* transaction_ = nullptr;
+    bool attached_ = false;          ///< the history is
 
     // What happens in the middle of something else:
     bool within_ = false;            ///< a transaction that itself runs in the middle

@@ -124,6 +124,57 @@ void attach(TxnLife& life) {
     life.close();
 }
 
+void begin_history(TxnLife& life) {
+    life.create();
+    transactions(life, 2, 55);
+    life.attach();
+    for (std::uint64_t i = 0; i < 3; ++i) life.step("step " + std::to_string(i), 56 + i);
+    life.undo();
+    life.close();
+}
+
+void begin_history_and_die(TxnLife& life) {
+    life.create();
+    life.attach();
+    life.step("first", 70);
+    life.snapshot();
+    life.step("second", 71);
+    life.undo();
+}
+
+/// Steps, undo and redo among plain transactions and snapshots; a step that is larger than the log.
+void steps(TxnLife& life) {
+    life.open();
+    life.resume();
+    life.redo();
+    life.step("a", 60);
+    life.undo();
+    life.snapshot_meanwhile(2, 61);
+    life.step("b", 62);
+    life.step("c", 63);
+    life.squash(2, "b and c");
+    life.undo();
+    life.snapshot();
+    life.undo();
+    life.redo();
+    life.redo();
+    life.step("large", 64, 50'000);
+    life.undo();
+    transactions(life, 1, 65);
+    life.close();
+}
+
+/// A program that does not attach the history ends it; another one begins a new one.
+void change_unattached(TxnLife& life) {
+    life.open();
+    transactions(life, 2, 66);
+    life.snapshot();
+    transactions(life, 1, 67);
+    life.attach();
+    life.step("new", 68);
+    life.close();
+}
+
 }  // namespace
 
 std::vector<TxnScenario> txn_scenarios() {
@@ -131,6 +182,8 @@ std::vector<TxnScenario> txn_scenarios() {
     const TxnSetup with_data{.with_data = true};
     const TxnSetup pages{.capture = Capture::pages};
     const TxnSetup async{.durability = Durability::async};
+    const TxnSetup history{.history = true};
+    const TxnSetup history_with_data{.with_data = true, .history = true};
     const TxnSetup archive{.kind = HeapKind::archive};
     const TxnSetup snapshot{.kind = HeapKind::snapshot};
     const auto saved = [](TxnLife& life) {
@@ -163,6 +216,10 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-calls", .setup = alone, .before = create_and_commit, .life = calls},
         {.name = "txn-recover", .setup = alone, .before = leave_unclosed, .life = commit, .crashed_before = true},
         {.name = "txn-recover-data", .setup = with_data, .before = leave_unclosed, .life = commit, .crashed_before = true},
+        {.name = "txn-undo", .setup = history, .before = begin_history, .life = steps},
+        {.name = "txn-undo-data", .setup = history_with_data, .before = begin_history, .life = steps},
+        {.name = "txn-undo-recover", .setup = history, .before = begin_history_and_die, .life = steps, .crashed_before = true},
+        {.name = "txn-undo-unattached", .setup = history, .before = begin_history, .life = change_unattached},
         {.name = "txn-lower-archive", .setup = archive, .before = leave_unclosed, .life = closed_and_lower, .crashed_before = true, .kind_before = HeapKind::transactional},
         {.name = "txn-lower-snapshot", .setup = snapshot, .before = leave_unclosed, .life = lower, .crashed_before = true, .kind_before = HeapKind::transactional},
         {.name = "txn-attach-archive", .setup = alone, .before = saved, .life = attach, .kind_before = HeapKind::archive},
