@@ -50,6 +50,13 @@ public:
         }
         inner_->write_durable(bytes, offset);
     }
+    void wait_for_writing(std::uint64_t offset, ByteCount length) override {
+        if (storage_.strikes(Call::sync)) {
+            lose_unsynced();
+            throw_errno(storage_.fault_.error, path(), offset, injected);
+        }
+        inner_->wait_for_writing(offset, length);
+    }
     void sync() override {
         if (storage_.strikes(Call::sync)) {
             lose_unsynced();

@@ -222,6 +222,14 @@ public:
         }
     }
 
+    void wait_for_writing(std::uint64_t offset, ByteCount length) override {
+        // Reports what write-back failed to do, once for this descriptor (errseq): not to throw would hide it from `sync`.
+        const auto wait = [&] { return ::sync_file_range(writable_number(), static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WAIT_BEFORE); };
+        if (uninterrupted(wait) != 0 && errno != ESPIPE && errno != EINVAL && errno != ENOSYS) {
+            throw_errno(errno, path_, offset, "sync_file_range");
+        }
+    }
+
     void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) override {
         check_direct(bytes.data(), bytes.size(), offset);
         const int buffered = writable_number();

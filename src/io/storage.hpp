@@ -75,6 +75,9 @@ public:
     /// Hint: the device may begin to write what `write` left in the page cache of this range. Never fails, never waits, makes nothing durable: `sync` still does, and
     /// reports what went wrong.
     virtual void start_writing(std::uint64_t, ByteCount) noexcept {}
+    /// Waits until the device has taken what `start_writing` began in this range: who writes much keeps the device's queue short with it. Durability: none before `sync`.
+    /// Throws: as `sync`, which reports that failure no more.
+    virtual void wait_for_writing(std::uint64_t, ByteCount) {}
     /// One direct synchronous write. Throws as `write`; after a throw nothing is known about the range.
     /// Requires: direct_alignment. Durability: these bytes are durable on return (the file must already have its size and blocks
     /// from an earlier `sync`).
