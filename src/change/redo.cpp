@@ -9,7 +9,6 @@
 #endif
 
 #include "change/change_set_layout.hpp"
-#include "change/redo_layout.hpp"
 
 namespace taiyen::change {
 namespace {
@@ -235,23 +234,14 @@ void append_redo(const ChangeSetView& changes, ByteBuffer& out) {
 }
 
 std::optional<RedoView> RedoView::checked(std::span<const std::byte> bytes, ByteCount capacity) {
-    const auto inside = [capacity](HeapOffset where, std::uint64_t length) { return where.value <= capacity && length <= capacity - where.value; };
-    const RedoView view(bytes);
-    Cursor cursor;
-    for (Entry entry; view.next(cursor, entry);) {
-        if (entry.kind == EntryKind::procedure) continue;
-        if (!inside(entry.where, entry.length)) return std::nullopt;
-        if (entry.kind == EntryKind::pages_moved && !inside(entry.source, entry.length)) return std::nullopt;
-    }
-    if (cursor.failed) return std::nullopt;
-    return view;
+    if (!check_and_visit(bytes, capacity, [](const Entry&) {})) return std::nullopt;
+    return RedoView(bytes);
 }
 
-bool RedoView::next(Cursor& cursor, Entry& entry) const {
-    if (cursor.at == bytes_.size() || cursor.failed) return false;
-    Source source(bytes_.subspan(cursor.at));
+bool RedoView::next_of_any_kind(Cursor& cursor, Entry& entry) {
+    Source source({cursor.at, cursor.stop});
     cursor.failed = !take_entry(source, cursor.end, entry);
-    cursor.at = bytes_.size() - source.left();
+    cursor.at = cursor.stop - source.left();
     return !cursor.failed;
 }
 

@@ -119,7 +119,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     const ByteCount first_chunk = std::min(mapped_, first_chunk_bytes);
     vm::set_readahead(reservation_.data(), first_chunk, false);
     if (!maps_data_ && !recovering_pages_.contains(0)) {
-        heal_first_page();
+        heal_first_page(read_only_ || files.tail.has_value());
     }
     make_engine();
     vm::set_readahead(reservation_.data(), first_chunk, true);
@@ -187,29 +187,39 @@ std::span<std::byte> HeapFile::live_page(PageNumber page) const {
     return {base + (offset_of(page).value - start_of(sequence).value), page_bytes};
 }
 
-void HeapFile::heal_first_page() {
+void HeapFile::heal_first_page(bool in_view_only) {
     // The engine reads the super block before anybody could call heal(): damage there is healed, or named, here.
     const PageNumber first{0};
-    const std::uint64_t expected = table_.entry(first);
-    if (page_checksum(live_page(first), first, table_.heap()) == expected) {
+    if (page_checksum(live_page(first), first, table_.heap()) == table_.entry(first)) {
         return;
     }
-    const AlignedBuffer good(page_bytes);
-    if (data_) {
-        data_->read_pages(first, good.span(), Via::device);
-    }
-    if (!data_ || page_checksum(good.span(), first, table_.heap()) != expected) {
-        backing_->throw_corrupt_page(first, data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
-    }
-    if (read_only_) {  // in the private view only
+    const AlignedBuffer good = good_first_page();
+    if (read_only_) {
         vm::protect(live_page(first).data(), page_bytes, true);
+    }
+    if (in_view_only) {
         std::memcpy(live_page(first).data(), good.data(), page_bytes);
-        vm::protect(live_page(first).data(), page_bytes, false);
     } else {
         backing_->write_pages(first, good.span());
         backing_->sync();
     }
+    if (read_only_) {
+        vm::protect(live_page(first).data(), page_bytes, false);
+    }
+    owes_first_page_ = in_view_only && !read_only_;
     ++healed_;
+}
+
+AlignedBuffer HeapFile::good_first_page() const {
+    const PageNumber first{0};
+    AlignedBuffer good(page_bytes);
+    if (data_) {
+        data_->read_pages(first, good.span(), Via::device);
+    }
+    if (!data_ || page_checksum(good.span(), first, table_.heap()) != table_.entry(first)) {
+        backing_->throw_corrupt_page(first, data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
+    }
+    return good;
 }
 
 void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage) {
@@ -234,25 +244,41 @@ void HeapFile::replay_log(const LogTail& tail) {
     if (read_only_) {
         vm::protect(reservation_.data(), mapped_, true);
     }
-    const std::unique_ptr<LogReplay> replay = tuning_.log_replay(paths_.log, backing_->header.capacity, tail.contained);
+    const ByteCount in_file = mapped_;
     replaying_ = true;
+    const std::unique_ptr<LogReplay> replay = tuning_.log_replay(paths_.log, backing_->header.capacity, tail.contained);
     const log::ScanResult end = log::Ring::scan(*ring_file_, ring_identity_, tail.start, [&](const log::Record& record) {
         if (planted(Bug::replay_skips_first_group) && record.position == tail.start.position) return true;
         replay->apply(record, *this);
         return true;
     });
-    replaying_ = false;
+    if (!tail.checked) {
+        judge_end(end, ring_identity_.capacity_bytes, paths_.log, restoration_);
+    }
     restoration_.transactions_replayed = replay->transactions();
     count_row(Row::log_replayed);
     make_engine();  // what it knew is from before
     if (engine_->extent() > mapped_) {
         throw Error(errc::corrupt, paths_.log, "the transaction log speaks of more than it makes room for; restore the files from a copy");
     }
+    replaying_ = false;
     if (read_only_) {
         serial_ = durable_serial_ = replay->last();
         vm::protect(reservation_.data(), mapped_, false);
         return;
     }
+    // The log is right. What had to wait for that:
+    if (std::exchange(owes_first_page_, false)) {
+        backing_->write_pages({0}, good_first_page().span());
+        backing_->sync();
+    }
+    grow(mapped_ - in_file, [&] {
+        allocate_blocks({in_file}, mapped_ - in_file);
+        for (const heap::FreeRun& run : owed_blocks_) {
+            allocate_blocks(run.offset, run.length);
+        }
+    });
+    owed_blocks_.clear();
     // An intact record behind a torn one must never come back to life: nothing is appended to what has been replayed.
     const log::RingStart fresh{{random_u64()}, 0, 1, random_u64()};
     if (!annex_overlay_.empty()) {
@@ -261,6 +287,7 @@ void HeapFile::replay_log(const LogTail& tail) {
     save_at({replay->last(), planted(Bug::same_epoch_after_replay) ? end.next : fresh, mapped_});
     annex_ = {};
     annex_overlay_.clear();
+    grow(mapped_ - in_file, [&] { map({in_file}, mapped_ - in_file, io::Protection::read_write); });
 }
 
 void HeapFile::replay_annex(const AnnexHead& annex) {
@@ -276,7 +303,7 @@ void HeapFile::replay_annex(const AnnexHead& annex) {
         }
     }
     if (!read_only_ && annex.used > annex_used_) {
-        allocate_blocks({annex_start.value + annex_used_}, annex.used - annex_used_);
+        owed_blocks_.push_back({{annex_start.value + annex_used_}, annex.used - annex_used_});
     }
     annex_mapped_ = annex.extent;
     annex_used_ = annex.used;
@@ -377,8 +404,10 @@ void HeapFile::extend(ByteCount extent_bytes) {
     if (extent_bytes <= mapped_) {
         return;
     }
-    if (read_only_) {  // while a crashed user's log is replayed
-        vm::map_anonymous(live_page({mapped_ / page_bytes}).data(), extent_bytes - mapped_);
+    if (read_only_ || replaying_) {
+        std::byte* const end = live_page({mapped_ / page_bytes}).data();
+        vm::map_anonymous(end, extent_bytes - mapped_);
+        vm::prepare_heap_mapping(end, extent_bytes - mapped_);
         set_mapped(extent_bytes);
         return;
     }
@@ -428,6 +457,10 @@ void HeapFile::map(HeapOffset offset, ByteCount length, io::Protection protectio
 }
 
 void HeapFile::restore_blocks(HeapOffset offset, ByteCount length) {
+    if (replaying_) {
+        owed_blocks_.push_back({offset, length});
+        return;
+    }
     grow(length, [&] { allocate_blocks(offset, length); });
 }
 

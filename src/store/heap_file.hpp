@@ -86,12 +86,19 @@ public:
     Serial serial() const;
     /// Where the group of the next one begins, by the newest header. Thread-safe.
     log::RingStart log_start() const;
-    /// A batch of pages, ascending, and their images as the files hold them (verified; zero where there is nothing yet), to be brought to the save's point.
-    using PatchPages = std::function<void(std::span<const PageNumber> pages, std::span<std::byte> images)>;
-    /// Saves `pages` (ascending) as `patch` leaves them. Durability: on return; from then on the log is needed from `point.log_start` only.
-    /// Damaged bases come from the data file. Thread-safe against everything but another save, heal and verify, which it waits for; the program goes on meanwhile.
-    /// Throws: Error{no_space}: nothing changed; Error{corrupt | io_error | …}: the heap is poisoned. What `patch` throws poisons too.
-    void save_images(const SavePoint& point, std::span<const PageNumber> pages, const PatchPages& patch);
+    /// A batch of pages, ascending, and their images, to be brought to the save's point.
+    using FillPages = std::function<void(std::span<const PageNumber> pages, std::span<std::byte> images)>;
+    /// Saves `pages` (ascending): `fill` gives their images, the same ones each time that it is asked. Durability: on return; from then on the log is needed from `point.log_start` only.
+    /// Thread-safe against everything but another save, heal and verify, which it waits for; the program goes on meanwhile.
+    /// Throws: Error{no_space}: nothing changed; Error{corrupt | io_error | …}: the heap is poisoned. What `fill` throws poisons too.
+    void save_images(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& fill);
+    /// The same, but `patch` is called once for each batch, with the images as `read_base` gives them.
+    void save_patched(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& patch);
+    /// The page as the newest save left it, verified; zero where there is nothing yet. A damaged one comes from the data file. Thread-safe as save_images. Throws: Error{corrupt | io_error}:
+    /// the heap is poisoned.
+    void read_base(PageNumber page, std::span<std::byte> image);
+    /// Of images that a save may hold in memory.
+    ByteCount batch_bytes() const { return tuning_.batch_bytes; }
     /// Saves what the span holds now. Requires: nobody stores meanwhile, and the span is as of `point.serial`. Durability: on return. Throws: as save_images.
     void save_at(const SavePoint& point);
     /// While a log is replayed: from here on the annex is that large and lies there. Outside of a replay nothing happens: the live annex has it all. Throws: Error{corrupt}.
@@ -177,7 +184,10 @@ private:
         set_durable_extent(bytes);
     }
     void allocate_blocks(HeapOffset offset, ByteCount length);
-    void heal_first_page();
+    /// `in_view_only`: nothing may be written yet.
+    void heal_first_page(bool in_view_only);
+    /// From the data file. Throws: Error{corrupt}.
+    AlignedBuffer good_first_page() const;
     void apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage);
     void begin_writing();
     void attach_data();
@@ -187,7 +197,7 @@ private:
     void trim_log();
     void remove_ours(const io::File& file, const std::filesystem::path& path);
     bool uses_log() const { return active_ == RingKind::log; }
-    /// Applies what the log holds beyond the files; a writer saves the result.
+    /// Applies what the log holds beyond the files; a writer saves the result. Nothing is written before all of it has turned out right.
     void replay_log(const LogTail& tail);
     /// Whether the files contain everything that is in the log.
     bool contains_log() const;
@@ -222,16 +232,19 @@ private:
         std::vector<ChangedPage> changed;
         /// Gives the images of a batch of pages and sets their checksums. Null: both are those of the live pages.
         std::function<void(std::span<ChangedPage> batch, std::span<std::byte> images)> images;
+        bool images_once = false;  ///< they are dear: what was written is read back instead of asking again
     };
     LargeSave live_save(std::vector<ChangedPage> changed) const;
     void save_large(LargeSave& save);
     void save_large_with_data(LargeSave& save);
     void save_large_with_stage(LargeSave& save);
     void save_headers(const LargeSave& save);
+    void save_pages(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& fill, bool patches);
     void read_bases(std::span<const ChangedPage> batch, std::span<std::byte> images);
     template <class F>
     void for_each_batch(LargeSave& save, F&& visit);
-    void write_images(PageFile& file, std::span<const ChangedPage> batch, std::span<const std::byte> images);
+    class PageWriter;
+    void write_all_images(PageFile& file, LargeSave& save);
     void read_saved(const PageFile& file, std::span<const ChangedPage> batch, std::span<std::byte> images) const;
     std::uint64_t read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const;
     [[noreturn]] void throw_changed_meanwhile(PageNumber page) const;
@@ -296,9 +309,11 @@ private:
     ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
     bool saved_anything_ = false;
     bool maps_data_ = false;
+    bool replaying_ = false;                  ///< the log may still turn out wrong: files stay as they are
+    bool owes_first_page_ = false;            ///< it is healed in the private view only
+    std::vector<heap::FreeRun> owed_blocks_;  ///< of what was asked for meanwhile
     std::unordered_set<std::uint64_t> recovering_pages_;
     std::map<std::uint64_t, std::vector<std::byte>> annex_overlay_;  ///< pages of the annex as a journal has them (a reader's), or a log that is replayed; empty: zero
-    bool replaying_ = false;
 
     /// Images of saves that stand in the ring only; empty: a zero page.
     struct PendingPage {

@@ -1,8 +1,8 @@
 #pragma once
 /// LogReplay: what the groups of a transaction log do to a heap whose last user crashed, without store knowing what a transaction is.
 ///
-/// Opening reads the log twice: once to check every group while nothing has been written yet, once to apply them in the private view. One object per pass; groups come
-/// in the order of the log. Thread rule: external lock.
+/// Opening reads the log once: each group is checked and applied in the private view, which is given up, with nothing written, if one turns out wrong. Only where recovery has to write
+/// something else before there is a view, all groups are checked in a pass of its own. One object per pass; groups come in the order of the log. Thread rule: external lock.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,9 +24,9 @@ class LogReplay {
 public:
     virtual ~LogReplay() = default;
 
-    /// Throws: Error{corrupt | mismatch | missing_procedure}: nothing has been written then.
+    /// Throws: Error{corrupt | mismatch | missing_procedure}.
     virtual void check(const log::Record& group) = 0;
-    /// Applies the group in the private view; calls heap.extend() for the extent of each transaction first. Requires: it passed `check` in the first pass.
+    /// Checks the group and applies it in the private view; calls heap.extend() for the extent of each transaction first. Throws: as check; the view is worth nothing then.
     virtual void apply(const log::Record& group, HeapFile& heap) = 0;
     /// Newest serial seen; before the first group what the files contain.
     virtual Serial last() const = 0;

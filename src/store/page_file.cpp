@@ -32,6 +32,10 @@ void PageFile::start_writing(PageNumber first, std::uint64_t count) {
     for_each_piece(offset_of(first), count * page_bytes, [&](HeapOffset offset, ByteCount length) { file_->start_writing(layout.file_offset(offset), length); });
 }
 
+void PageFile::wait_for_writing(PageNumber first, std::uint64_t count) {
+    for_each_piece(offset_of(first), count * page_bytes, [&](HeapOffset offset, ByteCount length) { file_->wait_for_writing(layout.file_offset(offset), length); });
+}
+
 void PageFile::write_zero_pages(PageNumber first, std::uint64_t count) {
     static const std::array<std::byte, 16 * page_bytes> zeros{};
     while (count > 0) {

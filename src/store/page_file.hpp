@@ -36,6 +36,8 @@ public:
     void write_pages(PageNumber first, std::span<const std::byte> pages);
     /// Hint: the device may begin with them.
     void start_writing(PageNumber first, std::uint64_t count);
+    /// Until what `start_writing` began of them is on its way to nowhere but the device's memory. Throws as `sync`.
+    void wait_for_writing(PageNumber first, std::uint64_t count);
     void write_zero_pages(PageNumber first, std::uint64_t count);
     void punch_pages(PageNumber first, std::uint64_t count);
     /// The table page as it stands there, sound or not.

@@ -33,33 +33,30 @@ std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths
     return file;
 }
 
-/// What the end of the ring means. Throws: Error{corrupt}.
-void judge_end(const log::ScanResult& result, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
-    if (result.how == log::ScanEnd::corrupt) {
-        throw Error(errc::corrupt, ring_path(paths, newest), result.next.position % std::max<ByteCount>(newest.ring_capacity, 1) + log::Ring::header_bytes,
-                    "an acknowledged record is damaged; restore the files from a copy");
-    }
-    if (result.how == log::ScanEnd::torn) {
-        restoration.records_cut = 1;
-        count_row(Row::torn_record_cut);
-    }
-}
-
-/// Checks the transactions behind what the header says is in the files; nothing: there are none. Throws: Error{corrupt | mismatch | missing_procedure}.
-std::optional<LogTail> check_log(const io::File& ring, const Header& newest, const HeapPaths& paths, const LogReplayMaker& make_replay, Restoration& restoration) {
-    std::unique_ptr<LogReplay> replay;
-    const auto result = log::Ring::scan(ring, newest.ring_identity(), newest.ring_start, [&](const log::Record& record) {
+/// Whether there are transactions behind what the header says is in the files; nothing: there are none. Throws: Error{corrupt}.
+std::optional<LogTail> find_tail(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
+    const log::ScanResult first = log::Ring::scan(ring, newest.ring_identity(), newest.ring_start, [&](const log::Record& record) {
         if (record.kind != record_transactions) {
             throw Error(errc::corrupt, paths.log, log::Ring::file_offset(newest.ring_identity(), record.position), "the record holds no transactions; restore the files from a copy");
         }
-        if (!replay) {
-            replay = make_replay(paths.log, newest.capacity, newest.serial);
-        }
+        return false;
+    });
+    if (first.records != 0) {
+        return LogTail{newest.serial, newest.ring_start};
+    }
+    judge_end(first, newest.ring_capacity, paths.log, restoration);
+    return std::nullopt;
+}
+
+/// Throws: Error{corrupt | mismatch | missing_procedure}.
+void check_tail(LogTail& tail, const io::File& ring, const Header& newest, const HeapPaths& paths, const LogReplayMaker& make_replay, Restoration& restoration) {
+    const std::unique_ptr<LogReplay> replay = make_replay(paths.log, newest.capacity, tail.contained);
+    const auto result = log::Ring::scan(ring, newest.ring_identity(), tail.start, [&](const log::Record& record) {
         replay->check(record);
         return true;
     });
-    judge_end(result, newest, paths, restoration);
-    return replay ? std::optional(LogTail{newest.serial, newest.ring_start}) : std::nullopt;
+    judge_end(result, newest.ring_capacity, paths.log, restoration);
+    tail.checked = true;
 }
 
 /// The save in the stage, entries and images proven. Throws: Error{corrupt}.
@@ -97,7 +94,7 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
         saves.push_back(std::move(*save));
         return true;
     });
-    judge_end(result, newest, paths, restoration);
+    judge_end(result, newest.ring_capacity, paths.journal, restoration);
     return saves;
 }
 
@@ -201,6 +198,17 @@ bool may_be_rebuilt(const Slots& slots) {
 }
 
 }  // namespace
+
+void judge_end(const log::ScanResult& result, ByteCount capacity, const std::filesystem::path& path, Restoration& restoration) {
+    if (result.how == log::ScanEnd::corrupt) {
+        throw Error(errc::corrupt, path, result.next.position % std::max<ByteCount>(capacity, 1) + log::Ring::header_bytes,
+                    "an acknowledged record is damaged; restore the files from a copy");
+    }
+    if (result.how == log::ScanEnd::torn) {
+        restoration.records_cut = 1;
+        count_row(Row::torn_record_cut);
+    }
+}
 
 std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only) {
     std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
@@ -462,7 +470,7 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
             newest = newest.after_stage();
         }
         if (newest.ring_kind == RingKind::log) {
-            files.tail = check_log(*files.ring, newest, paths, log_replay, files.restoration);
+            files.tail = find_tail(*files.ring, newest, paths, files.restoration);
         } else {
             std::vector<SaveRecord> recorded = read_saves(*files.ring, newest, paths, files.restoration);
             std::move(recorded.begin(), recorded.end(), std::back_inserter(saves));
@@ -476,6 +484,13 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
     }
     if (missing) {
         prove_alone(b, saves);
+    }
+    const auto headers_differ = [&] {
+        return d != nullptr && !refill && (d->header.ring_start != b.header.ring_start || d->header.clean != b.header.clean || d->header.ring != b.header.ring);
+    };
+    const bool log_comes_last = missing || data_newer || refill || !saves.empty() || headers_differ() || (d != nullptr && d->header.generation != b.header.generation);
+    if (files.tail && !read_only && log_comes_last) {
+        check_tail(*files.tail, *files.ring, newest, paths, log_replay, files.restoration);
     }
 
     before_writing(newest);
@@ -511,9 +526,7 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         count_row(Row::backing_to_data);
         copy_newer(b, *d, d->header.generation, false);
     }
-    const bool headers_differ = d != nullptr && !refill &&
-                                (d->header.ring_start != b.header.ring_start || d->header.clean != b.header.clean || d->header.ring != b.header.ring);
-    if (files.tail ? !saves.empty() || headers_differ : newest.ring_kind != RingKind::none || headers_differ) {
+    if (files.tail ? !saves.empty() || headers_differ() : newest.ring_kind != RingKind::none || headers_differ()) {
         install(files, refill ? nullptr : d, saves, newest.ring_start, newest.ring_kind != RingKind::none && !files.tail);
     } else if (!files.tail) {
         count_row(Row::clean);

@@ -29,6 +29,7 @@ struct HeapPaths {
 struct LogTail {
     Serial contained;  ///< newest serial that the files contain, once the row is done
     log::RingStart start;
+    bool checked = false;  ///< every group; else who applies them checks them, and nothing has been written until then
 };
 
 /// Which rows of the recovery table were taken; counted for the tests.
@@ -60,7 +61,7 @@ struct OpenFiles {
     bool map_data = false;             ///< read-only: the data file is the newer one
     std::vector<SaveRecord> overlay;   ///< read-only: saves to apply in the view, oldest first
     std::shared_ptr<io::File> stage;   ///< where staged saves of the overlay lie
-    std::optional<LogTail> tail;       ///< checked; to be applied in the private view. A writer then saves that, and its header begins the new epoch
+    std::optional<LogTail> tail;       ///< to be applied in the private view. A writer then saves that, and its header begins the new epoch
     bool header_behind = false;        ///< a header slot is damaged: the next header write repairs it
 };
 
@@ -70,6 +71,9 @@ struct OpenFiles {
 /// `detach_data`: if the attached data file is missing, the heap goes on without it; that is the first thing written.
 OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const LogReplayMaker& log_replay,
                      const std::function<void(const Header&)>& before_writing);
+
+/// What the end of the journal or the log at `path` means. Throws: Error{corrupt}.
+void judge_end(const log::ScanResult& result, ByteCount capacity, const std::filesystem::path& path, Restoration& restoration);
 
 /// A file of the heap, opened and locked. Throws: Error{busy | …}.
 std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t unchanged_pages_max = 1024;
 
 /// Bytes written at once by large saves.
-constexpr ByteCount batch_bytes = ByteCount{1} << 20U;
+constexpr ByteCount piece_bytes = ByteCount{1} << 20U;
 /// Read at once where many bases are checked: stays in the processor's cache.
 constexpr ByteCount base_batch_bytes = ByteCount{256} << 10U;
 
@@ -388,12 +388,12 @@ void HeapFile::throw_changed_meanwhile(PageNumber page) const {
 }
 
 void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
-    const AlignedBuffer batch(batch_bytes);
+    const AlignedBuffer batch(piece_bytes);
     std::size_t i = 0;
     while (i < changed.size()) {
         // A run of consecutive pages, up to a batch, goes out as one write; what is written is what the checksum was taken of.
         std::size_t count = 0;
-        while (i + count < changed.size() && count < batch_bytes / page_bytes && changed[i + count].page.value == changed[i].page.value + count) {
+        while (i + count < changed.size() && count < piece_bytes / page_bytes && changed[i + count].page.value == changed[i].page.value + count) {
             ++count;
         }
         if (is_mapped(changed[i].page)) {
@@ -417,7 +417,7 @@ void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage
 }
 
 HeapFile::LargeSave HeapFile::live_save(std::vector<ChangedPage> changed) const {
-    return {{serial_, log_start_, mapped_}, annex_head(), std::move(changed), nullptr};
+    return {{serial_, log_start_, mapped_}, annex_head(), std::move(changed), nullptr, false};
 }
 
 void HeapFile::save_large(LargeSave& save) {
@@ -463,7 +463,7 @@ void HeapFile::save_headers(const LargeSave& save) {
 /// `visit(batch, images)`, the images as they are to be saved.
 template <class F>
 void HeapFile::for_each_batch(LargeSave& save, F&& visit) {
-    const ByteCount bytes = save.images ? std::min(tuning_.batch_bytes, save.changed.size() * page_bytes) : batch_bytes;
+    const ByteCount bytes = std::min(save.images_once ? tuning_.batch_bytes : piece_bytes, save.changed.size() * page_bytes);
     const AlignedBuffer buffer(bytes);
     for (std::size_t i = 0; i < save.changed.size();) {
         const std::span<ChangedPage> batch = std::span(save.changed).subspan(i, std::min(save.changed.size() - i, bytes / page_bytes));
@@ -488,17 +488,41 @@ void HeapFile::for_each_batch(LargeSave& save, F&& visit) {
     }
 }
 
-/// Runs of consecutive pages go out as one write.
-void HeapFile::write_images(PageFile& file, std::span<const ChangedPage> batch, std::span<const std::byte> images) {
-    for (std::size_t i = 0; i < batch.size();) {
-        std::size_t count = 1;
-        while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) {
-            ++count;
+/// Writes batches of pages, ascending: runs of consecutive pages by one write. The device is asked to begin with each piece, and one piece more is all that waits in its queue: who commits
+/// meanwhile waits behind that.
+class HeapFile::PageWriter {
+public:
+    explicit PageWriter(PageFile& file) : file_(file) {}
+    void write(std::span<const ChangedPage> batch, std::span<const std::byte> images) {
+        for (std::size_t i = 0; i < batch.size();) {
+            const std::size_t first = i;
+            while (i < batch.size() && i - first < piece_bytes / page_bytes && sequence_of(batch[i].page) == sequence_of(batch[first].page)) {
+                std::size_t count = 1;
+                while (i + count < batch.size() && i + count - first < piece_bytes / page_bytes && batch[i + count].page.value == batch[i].page.value + count) {
+                    ++count;
+                }
+                file_.write_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes));
+                i += count;
+            }
+            const std::uint64_t count = batch[i - 1].page.value - batch[first].page.value + 1;
+            file_.start_writing(batch[first].page, count);
+            if (count_ != 0) {
+                file_.wait_for_writing(first_, count_);
+            }
+            first_ = batch[first].page;
+            count_ = count;
         }
-        file.write_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes));
-        file.start_writing(batch[i].page, count);
-        i += count;
     }
+
+private:
+    PageFile& file_;
+    PageNumber first_{};  ///< of the piece before
+    std::uint64_t count_ = 0;
+};
+
+void HeapFile::write_all_images(PageFile& file, LargeSave& save) {
+    PageWriter writer(file);
+    for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { writer.write(batch, images); });
 }
 
 void HeapFile::save_large_with_data(LargeSave& save) {
@@ -508,10 +532,10 @@ void HeapFile::save_large_with_data(LargeSave& save) {
         data_->header.filling_generation = next;
         data_->write_header();
         if (planted(Bug::backing_before_data_commit)) {
-            for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { write_images(*backing_, batch, images); });
+            write_all_images(*backing_, save);
         }
         if (save.images) {
-            for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { write_images(*data_, batch, images); });
+            write_all_images(*data_, save);
         } else {
             write_changed_pages(*data_, save.changed, nullptr);
         }
@@ -536,8 +560,10 @@ void HeapFile::save_large_with_data(LargeSave& save) {
         tell_saved();
 
         if (save.images) {
-            save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) { read_saved(*data_, batch, images); };
-            for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { write_images(*backing_, batch, images); });
+            if (save.images_once) {
+                save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) { read_saved(*data_, batch, images); };
+            }
+            write_all_images(*backing_, save);
         } else {
             write_changed_pages(*backing_, save.changed, &*data_);
         }
@@ -608,10 +634,12 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
                 write_changed_pages(*backing_, save.changed, nullptr);
                 return;
             }
-            save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
-                image += read_staged(stage, images_at + image * page_bytes, batch, images);
-            };
-            for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { write_images(*backing_, batch, images); });
+            if (save.images_once) {
+                save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
+                    image += read_staged(stage, images_at + image * page_bytes, batch, images);
+                };
+            }
+            write_all_images(*backing_, save);
         };
         if (planted(Bug::install_before_staged_header)) {
             install();

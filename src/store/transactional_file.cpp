@@ -61,21 +61,33 @@ void HeapFile::read_bases(std::span<const ChangedPage> batch, std::span<std::byt
     }
 }
 
-void HeapFile::save_images(const SavePoint& point, std::span<const PageNumber> pages, const PatchPages& patch) {
+void HeapFile::read_base(PageNumber page, std::span<std::byte> image) {
+    check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
+    const auto lock = hold_saves();
+    const ChangedPage one{page, 0};
+    durable_step("saving", [&] { read_bases({&one, 1}, image); });
+}
+
+void HeapFile::save_images(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& fill) { save_pages(point, pages, fill, false); }
+void HeapFile::save_patched(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& patch) { save_pages(point, pages, patch, true); }
+
+void HeapFile::save_pages(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& fill, bool patches) {
     check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
     const auto lock = hold_saves();
     check_usable(false);
     TAIYEN_CHECK(uses_log());
-    LargeSave save{point, point.annex.value_or(saved_annex_), {}, nullptr};
+    LargeSave save{point, point.annex.value_or(saved_annex_), {}, nullptr, patches};
     save.changed.reserve(pages.size());
     for (const PageNumber page : pages) {
         TAIYEN_CHECK((save.changed.empty() || save.changed.back().page < page));
         save.changed.push_back({page, 0});
     }
     save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
-        read_bases(batch, images);
+        if (patches) {
+            read_bases(batch, images);
+        }
         const auto first = static_cast<std::size_t>(batch.data() - save.changed.data());
-        patch(pages.subspan(first, batch.size()), images);
+        fill(pages.subspan(first, batch.size()), images);
         for (std::size_t k = 0; k < batch.size(); ++k) {
             batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap());
         }

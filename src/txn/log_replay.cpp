@@ -21,45 +21,40 @@ public:
     TransactionReplay(const std::filesystem::path& log, ByteCount capacity, Serial contained) : walk_(log, capacity, contained), capacity_(capacity) {}
 
     void check(const log::Record& group) override {
-        walk_.walk(group, [&](const LoggedTransaction& transaction) {
-            if (transaction.needs_heap) {
-                transaction.redo.for_each([&](const change::Entry& entry) {
-                    if (entry.kind == change::EntryKind::procedure) (void)change::stored_call(entry, capacity_, walk_.log());
-                });
-            }
-        });
+        walk_.walk(group, [](const LoggedTransaction&) {},
+                   [&](const change::Entry& entry) {
+                       if (entry.kind == change::EntryKind::procedure) (void)change::stored_call(entry, capacity_, walk_.log());
+                   });
     }
 
     void apply(const log::Record& group, store::HeapFile& heap) override {
-        walk_.walk(group, [&](const LoggedTransaction& transaction) {
-            if (transaction.extent > heap.mapped_bytes()) heap.extend(transaction.extent);
-            redo(transaction, heap);
-        });
+        auto* const span = reinterpret_cast<std::byte*>(heap.ranges().durable);
+        walk_.walk(group,
+                   [&](const LoggedTransaction& transaction) {
+                       if (transaction.extent > heap.mapped_bytes()) heap.extend(transaction.extent);
+                       if (transaction.annex) heap.replay_annex(*transaction.annex);
+                   },
+                   [&](const change::Entry& entry) {
+                       if (entry.kind == change::EntryKind::procedure) {
+                           call(entry, heap);
+                       } else if (entry.where >= store::annex_start) {
+                           write_annex(entry, heap);
+                       } else {
+                           change::write_entry(span, entry, change::Direction::forward);
+                           forgotten_ = false;
+                       }
+                   });
     }
 
     Serial last() const override { return walk_.last(); }
     std::uint64_t transactions() const override { return walk_.transactions(); }
 
 private:
-    void redo(const LoggedTransaction& transaction, store::HeapFile& heap) {
-        auto* const span = reinterpret_cast<std::byte*>(heap.ranges().durable);
-        transaction.redo.for_each([&](const change::Entry& entry) {
-            if (entry.kind == change::EntryKind::procedure) {
-                call(entry, heap);
-                return;
-            }
-            change::write_entry(span, entry, change::Direction::forward);
-            forgotten_ = false;
-        });
-        if (transaction.annex) heap.replay_annex(*transaction.annex);
-        transaction.annex_redo.for_each([&](const change::Entry& entry) { write_annex(entry, heap); });
-    }
-
     static void write_annex(const change::Entry& entry, store::HeapFile& heap) {
         const std::uint64_t end = entry.where.value + entry.length;
         for (std::uint64_t from = entry.where.value; from < end;) {
             const std::uint64_t to = std::min(end, round_up(from + 1, page_bytes));
-            const std::span<std::byte> page = heap.replay_annex_page({store::annex_first_page.value + from / page_bytes});
+            const std::span<std::byte> page = heap.replay_annex_page(page_of({from}));
             if (page.empty()) return;
             const auto target = page.subspan(from % page_bytes, to - from);
             if (entry.after.empty()) {

@@ -24,16 +24,8 @@ std::optional<LoggedTransaction> read_record(std::span<const std::byte> bytes, S
         if (!store::is_annex(annex.annex, head.extent)) return std::nullopt;
     }
     if (head.redo_bytes > bytes.size() || annex.redo_bytes != bytes.size() - head.redo_bytes) return std::nullopt;
-    const auto redo = change::RedoView::checked(bytes.first(head.redo_bytes), head.extent);
-    const auto annex_redo = change::RedoView::checked(bytes.subspan(head.redo_bytes), annex.annex.used);
-    if (!redo || !annex_redo) return std::nullopt;
-    bool annex_is_bytes = true;
-    annex_redo->for_each([&](const change::Entry& entry) { annex_is_bytes = annex_is_bytes && !needs_heap(entry.kind); });
-    if (!annex_is_bytes) return std::nullopt;
-    bool needs = false;
-    redo->for_each([&](const change::Entry& entry) { needs = needs || needs_heap(entry.kind); });
-    if (needs != ((head.flags & layout::record_needs_heap) != 0)) return std::nullopt;
-    return LoggedTransaction{serial, head.extent, needs, *redo, has_annex ? std::optional(annex.annex) : std::nullopt, *annex_redo};
+    return LoggedTransaction{serial, head.extent, (head.flags & layout::record_needs_heap) != 0, bytes.first(head.redo_bytes), has_annex ? std::optional(annex.annex) : std::nullopt,
+                             bytes.subspan(head.redo_bytes)};
 }
 
 void LogWalk::require_follows(const log::Record& group) const {

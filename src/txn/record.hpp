@@ -14,28 +14,17 @@
 
 namespace taiyen::txn {
 
-/// A transaction in the log, a view into its group.
+/// What stands in front of a transaction's entries; a view into its group.
 struct LoggedTransaction {
     Serial serial;
     ByteCount extent = 0;
     bool needs_heap = false;
-    change::RedoView redo;
+    std::span<const std::byte> redo;          ///< not looked at yet
     std::optional<store::AnnexHead> annex{};  ///< as of this transaction, if it changes the annex
-    change::RedoView annex_redo{};            ///< offsets from the annex's begin
-
-    /// Calls `visit(const Entry&)` for the entries of span and annex; those of the annex lie behind `store::annex_start`.
-    template <class F>
-    void for_each(F&& visit) const {
-        redo.for_each(visit);
-        annex_redo.for_each([&](const change::Entry& entry) {
-            change::Entry placed = entry;
-            placed.where.value += store::annex_start.value;
-            visit(static_cast<const change::Entry&>(placed));
-        });
-    }
+    std::span<const std::byte> annex_redo{};  ///< not looked at yet; offsets from the annex's begin
 };
 
-/// Nothing: the bytes are no transaction of that serial of a heap of that capacity, or the redo leads out of the transaction's own extent. Complexity: linear in entries.
+/// Nothing: the bytes are no transaction of that serial of a heap of that capacity.
 std::optional<LoggedTransaction> read_record(std::span<const std::byte> bytes, Serial serial, ByteCount capacity);
 
 /// Whether redoing the entry takes the whole heap.
@@ -46,14 +35,25 @@ class LogWalk {
 public:
     LogWalk(std::filesystem::path log, ByteCount capacity, Serial contained) : log_(std::move(log)), capacity_(capacity), last_(contained) {}
 
-    /// Calls `visit(const LoggedTransaction&)` for each of the group's. Throws: Error{corrupt | mismatch}, and what `visit` throws.
-    template <class F>
-    void walk(const log::Record& group, F&& visit) {
+    /// For each transaction of the group `begin(const LoggedTransaction&)`, then `visit(const Entry&)` for each of its entries, those of the annex behind `store::annex_start`; an entry is
+    /// checked right before it is visited, so that the log is decoded once. Throws: Error{corrupt | mismatch}, and what they throw; what was visited until then is to be forgotten.
+    template <class Begin, class Visit>
+    void walk(const log::Record& group, Begin&& begin, Visit&& visit) {
         require_follows(group);
         const bool whole = log::for_each_in_group(group, [&](Serial serial, std::span<const std::byte> bytes) {
             const std::optional<LoggedTransaction> found = read_record(bytes, serial, capacity_);
             if (!found) throw_corrupt(group);
-            visit(*found);
+            begin(*found);
+            bool needs = false;
+            const bool right = change::RedoView::check_and_visit(found->redo, found->extent, [&](const change::Entry& entry) {
+                if (needs_heap(entry.kind)) {
+                    if (!found->needs_heap) throw_corrupt(group);
+                    needs = true;
+                }
+                visit(entry);
+            });
+            if (!right || needs != found->needs_heap) throw_corrupt(group);
+            if (found->annex) visit_annex(group, *found, visit);
             last_ = serial;
             ++transactions_;
         });
@@ -65,6 +65,16 @@ public:
     const std::filesystem::path& log() const { return log_; }
 
 private:
+    template <class Visit>
+    void visit_annex(const log::Record& group, const LoggedTransaction& transaction, Visit& visit) {
+        const bool right = change::RedoView::check_and_visit(transaction.annex_redo, transaction.annex->used, [&](const change::Entry& entry) {
+            if (needs_heap(entry.kind)) throw_corrupt(group);
+            change::Entry placed = entry;
+            placed.where.value += store::annex_start.value;
+            visit(static_cast<const change::Entry&>(placed));
+        });
+        if (!right) throw_corrupt(group);
+    }
     void require_follows(const log::Record& group) const;
     [[noreturn]] void throw_corrupt(const log::Record& group) const;
 

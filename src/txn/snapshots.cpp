@@ -98,13 +98,17 @@ bool Snapshots::save(bool locked) {
         if (!locked) return false;
         file.save_at({point.serial, point.next, file.mapped_bytes()});
     } else {
-        PagePatches patches(log.file(), log.identity(), file.log_start(), contained, point.serial, file.ranges().durable_bytes);
-        patches.read();
+        PagePatches patches(log.file(), log.identity(), file.log_start(), contained, point.serial, file.ranges().durable_bytes, file.batch_bytes());
+        patches.read([&](PageNumber page, std::span<std::byte> image) { file.read_base(page, image); });
         TAIYEN_CHECK(!patches.needs_heap());
         if (planted(Bug::release_before_snapshot)) log.release(point.next.position);
         const Serial claimed{point.serial.value + (planted(Bug::snapshot_claims_next) ? 1 : 0)};
-        file.save_images({claimed, planted(Bug::stale_log_start) ? file.log_start() : point.next, patches.extent(), patches.annex()}, patches.pages(),
-                         [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.patch(pages, images); });
+        const store::SavePoint save{claimed, planted(Bug::stale_log_start) ? file.log_start() : point.next, patches.extent(), patches.annex()};
+        if (patches.has_images()) {
+            file.save_images(save, patches.pages(), [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.copy_images(pages, images); });
+        } else {
+            file.save_patched(save, patches.pages(), [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.patch(pages, images); });
+        }
     }
     log.release(point.next.position);
     return true;

@@ -104,6 +104,7 @@ void TxnLife::open_file(store::OpenMode mode, HeapKind kind) {
     if (setup_.with_data) options.data_file = txn_path.string() + ".data";
     store::Tuning tuning;
     tuning.journal_bytes = 32_KiB;
+    tuning.batch_bytes = setup_.batch_bytes;
     file_ = store::HeapFile::open(disk_, txn_path, mode, kind, options, tuning);
     if (kind == HeapKind::transactional && mode != store::OpenMode::read_only) {
         txn::TransactionService::join(*file_, options);

@@ -46,6 +46,7 @@ struct TxnSetup {
     ByteCount capacity = 2_MiB;
     ByteCount log_bytes = 64_KiB;
     bool history = false;  ///< an undo history may be attached: each state is a transaction, and known by its serial
+    ByteCount batch_bytes = 64_MiB;  ///< of images that a background save may hold
 };
 
 inline const std::filesystem::path txn_path = "/disk/t.tyn";

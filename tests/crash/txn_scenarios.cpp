@@ -181,6 +181,8 @@ std::vector<TxnScenario> txn_scenarios() {
     const TxnSetup alone;
     const TxnSetup with_data{.with_data = true};
     const TxnSetup pages{.capture = Capture::pages};
+    const TxnSetup batches{.batch_bytes = 16_KiB};
+    const TxnSetup batches_with_data{.with_data = true, .batch_bytes = 16_KiB};
     const TxnSetup async{.durability = Durability::async};
     const TxnSetup history{.history = true};
     const TxnSetup history_with_data{.with_data = true, .history = true};
@@ -209,6 +211,8 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-full-data", .setup = with_data, .before = create_and_commit, .life = snapshot_of_a_full_log},
         {.name = "txn-snapshot", .setup = alone, .before = create_and_commit, .life = snapshots},
         {.name = "txn-snapshot-data", .setup = with_data, .before = create_and_commit, .life = snapshots},
+        {.name = "txn-batches", .setup = batches, .before = create_and_commit, .life = snapshots},
+        {.name = "txn-batches-data", .setup = batches_with_data, .before = create_and_commit, .life = snapshots},
         {.name = "txn-large", .setup = alone, .before = create_and_commit, .life = large},
         {.name = "txn-large-data", .setup = with_data, .before = create_and_commit, .life = large},
         {.name = "txn-shared", .setup = alone, .before = create_and_commit, .life = shared},

@@ -128,7 +128,7 @@ public:
         for (const std::uint64_t page : touched) {
             pages.push_back({page});
         }
-        heap_.save_images(point, pages, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
+        heap_.save_patched(point, pages, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
             ++batches;
             scan([&](const log::Record& group) {
                 for_each_range(group, [&](std::uint64_t offset, std::span<const std::byte> bytes) { patch(batch, images, offset, bytes); });

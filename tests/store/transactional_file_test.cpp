@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(the_program_goes_on_while_a_snapshot_is_taken) {
             std::atomic<bool> done = false;
             std::thread saver([&] {
                 for (int i = 0; i < 10; ++i) {
-                    opened.file->save_images({opened.file->serial(), opened.file->log_start(), 0}, pages, [](std::span<const PageNumber>, std::span<std::byte>) {});
+                    opened.file->save_patched({opened.file->serial(), opened.file->log_start(), 0}, pages, [](std::span<const PageNumber>, std::span<std::byte>) {});
                 }
                 done = true;
             });
@@ -341,20 +341,71 @@ BOOST_AUTO_TEST_CASE(a_heap_whose_log_holds_more_than_its_files_is_not_called_cl
 }
 
 BOOST_AUTO_TEST_CASE(a_log_that_can_not_be_replayed_leaves_the_files_untouched) {
-    ScratchDirectory dir;
-    const auto path = dir / "c.tyn";
-    make_crashed(dir, with_data(path), path);
-    const auto before = all_bytes(path);
+    // Its last group is wrong: by then the others have been applied, and the heap has grown.
     struct Missing final : store::LogReplay {
-        void check(const log::Record&) override { throw Error(errc::missing_procedure, "register it"); }
-        void apply(const log::Record&, HeapFile&) override {}
-        Serial last() const override { return {}; }
-        std::uint64_t transactions() const override { return 0; }
+        Missing(const std::filesystem::path& log, ByteCount capacity, Serial contained) : good(log, capacity, contained) {}
+        void check(const log::Record& group) override {
+            refuse(group);
+            good.check(group);
+        }
+        void apply(const log::Record& group, HeapFile& heap) override {
+            refuse(group);
+            good.apply(group, heap);
+        }
+        static void refuse(const log::Record& group) {
+            if (group.number == 20) throw Error(errc::missing_procedure, "register it");
+        }
+        Serial last() const override { return good.last(); }
+        std::uint64_t transactions() const override { return good.transactions(); }
+        store::test::ByteReplay good;
     };
     store::Tuning tuned = tuning();
-    tuned.log_replay = [](const auto&, ByteCount, Serial) { return std::make_unique<Missing>(); };
+    tuned.log_replay = [](const auto& log, ByteCount capacity, Serial contained) { return std::make_unique<Missing>(log, capacity, contained); };
+    for (const bool data : {false, true}) {
+        for (const char* damage : {"none", "first page", "slot of the data file's header"}) {
+            BOOST_TEST_CONTEXT((data ? "with a data file, damaged: " : "damaged: ") << damage) {
+                if (!data && damage != std::string("none")) continue;
+                ScratchDirectory dir;
+                const auto path = dir / "c.tyn";
+                make_crashed(dir, data ? with_data(path) : small_heap(), path);
+                if (damage == std::string("first page")) {
+                    flip_bit(path, store::chunks_offset + page_bytes + 100);
+                } else if (damage != std::string("none")) {
+                    flip_bit(path.string() + ".data", 100);
+                    flip_bit(path.string() + ".data", page_bytes + 100);
+                }
+                const auto before = all_bytes(path);
+                for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+                    BOOST_TEST((code_of([&] { Opened(io::posix_storage(), path, mode, HeapKind::transactional, small_heap(), tuned); }) == errc::missing_procedure));
+                }
+                BOOST_TEST((all_bytes(path) == before));
+                Opened opened(path, OpenMode::open_only, HeapKind::transactional);
+                BOOST_TEST(opened.heap.restoration().transactions_replayed == 10U);
+                BOOST_TEST((get(opened.heap, "n20") == std::string(20'000, 'x')));
+                BOOST_TEST(is_sound(opened.heap));
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_is_damaged_further_on_leaves_the_files_untouched) {
+    ScratchDirectory dir;
+    const auto path = dir / "c.tyn";
+    make_crashed(dir, small_heap(), path);
+    {
+        // The last group but one: what follows proves that it was acknowledged.
+        const auto file = io::posix_storage().open(path.string() + ".log", io::Access::read_only);
+        const log::RingIdentity identity = log::Ring::read_identity(*file);
+        std::uint64_t position = 0;
+        log::Ring::scan(*file, identity, store::read_slots(*io::posix_storage().open(path, io::Access::read_only)).newest()->ring_start, [&](const log::Record& group) {
+            position = group.position;
+            return group.number < 19;
+        });
+        flip_bit(path.string() + ".log", log::Ring::file_offset(identity, position) + 1000);
+    }
+    const auto before = all_bytes(path);
     for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
-        BOOST_TEST((code_of([&] { Opened(io::posix_storage(), path, mode, HeapKind::transactional, small_heap(), tuned); }) == errc::missing_procedure));
+        BOOST_TEST((code_of([&] { Opened(path, mode, HeapKind::transactional); }) == errc::corrupt));
     }
     BOOST_TEST((all_bytes(path) == before));
 }
