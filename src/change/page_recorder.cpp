@@ -244,9 +244,13 @@ PageRecorder::Range PageRecorder::within_budget(Range range) const noexcept {
 }
 
 bool PageRecorder::open(Range range) noexcept {
+    const bool all_open = open_.next_absent(range.first, range.end) == range.end;
     range = within_budget(range);
     copy_twins(range);
     if (vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, true)) return true;
+    // What was opened before needs nothing of the system now; unless it has refused something, after which an open page may be one that can't be written.
+    if (all_open && !was_refused_) return true;
+    was_refused_ = true;
     // No mapping to be had for a page on its own: a wider window joins others.
     for (std::uint64_t width = 8; width != 0 && width / 8 < mapped_pages(); width *= 8) {
         const Range wider{range.first / width * width, std::min<Page>(mapped_pages(), round_up(range.end, width))};
@@ -440,6 +444,7 @@ void PageRecorder::close_range(Range range) noexcept {
     // Between its ends nothing is to stay open: one call, which doesn't touch what is read-only already.
     if (!vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, false)) {
         // They stay open, so their twins must be right; pages that a cut wanted to close have old ones.
+        was_refused_ = true;
         for (auto page = open_.next(range.first); page && *page < range.end; page = open_.next(*page + 1))
             std::memcpy(twin_at(*page), page_at(*page), page_bytes);
         return;

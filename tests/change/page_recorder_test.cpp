@@ -1,5 +1,6 @@
 // Page protection: what the recorder keeps, cuts, takes back and applies, and how the hot set, windows and mappings behave.
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "change/changed_ranges.hpp"
 #include "change/page_recorder.hpp"
 #include "heap/test_span.hpp"
+#include "refused_mprotect.hpp"
 
 namespace taiyen::change {
 namespace {
@@ -53,6 +55,29 @@ constexpr std::uint64_t user = 2U << 20U;  ///< an offset that nobody but the te
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(page_recorder)
+
+BOOST_AUTO_TEST_CASE(what_was_reserved_is_applied_even_if_the_system_refuses_to_protect_from_then_on) {
+    constexpr int no_filter = 77;
+    // The child has a heap of its own: one that was opened before the fork is not for it.
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(20);
+        CapturedCore core;
+        std::memset(core.base() + user, 1, 3 * page_bytes);
+        Recorder& recorder = core.capture(Capture::pages);
+        std::memset(core.base() + user + 13, 7, 2 * page_bytes);
+        ChangeSet set;
+        recorder.cut(set);
+        recorder.reserve_for(set.view());
+        if (!refuse_mprotect()) ::_exit(no_filter);
+        recorder.apply(set.view(), Direction::backward);
+        ::_exit(core.base()[user + 13] == std::byte{1} && core.base()[user + 2 * page_bytes] == std::byte{1} ? 0 : 1);
+    }
+    int status = -1;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(WIFEXITED(status));
+    BOOST_TEST((WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == no_filter));
+}
 
 BOOST_AUTO_TEST_CASE(a_cut_holds_the_bytes_before_and_after_and_nothing_else) {
     CapturedCore core;

@@ -2,19 +2,13 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstddef>
 
+#include "refused_mprotect.hpp"
 #include "txn/txn_fixture.hpp"
 
 namespace taiyen::txn::test {
@@ -27,17 +21,6 @@ struct Heard {
 Heard* heard = nullptr;
 
 void count(const Incident& incident) noexcept { heard->of_no_memory += incident.code == errc::out_of_address_space ? 1 : 0; }
-
-bool refuse_mprotect() {
-    sock_filter program[] = {
-        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_mprotect},
-        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOMEM},
-        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
-    };
-    const sock_fprog filter{4, program};
-    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
 
 constexpr int no_filter = 77;
 
