@@ -107,17 +107,15 @@ BOOST_AUTO_TEST_CASE(biased_readers_never_see_a_writer, *label("threads")) {
     std::uint64_t a = 0;  // not atomic: the thread sanitizer sees who isn't kept out
     std::uint64_t b = 0;
     std::atomic<bool> over{false};
-    std::atomic<std::uint64_t> in_slots{0};
+    std::atomic<bool> in_slots{false};  // a plain store: nothing that would keep the processor from reordering
     std::vector<std::thread> readers;
     for (int i = 0; i < 3; ++i) {
         readers.emplace_back([&] {
-            std::uint64_t mine = 0;
             while (!over.load(std::memory_order_relaxed)) {
                 const Reader reader(lock);
-                mine += reader.in_slot() ? 1 : 0;
+                if (reader.in_slot()) in_slots.store(true, std::memory_order_relaxed);
                 require(a == b, "readers see what a writer has finished");
             }
-            in_slots += mine;
         });
     }
     constexpr std::uint64_t writes = 100;
@@ -129,10 +127,11 @@ BOOST_AUTO_TEST_CASE(biased_readers_never_see_a_writer, *label("threads")) {
         for (int turn = 0; turn < 20; ++turn) std::atomic_signal_fence(std::memory_order_seq_cst);
         b = b + 1;
     }
+    // Without writers the bias comes, however little the readers ran until now.
+    if (BiasedLock::can_be_biased()) wait_until([&] { return in_slots.load(); });
     over = true;
     for (std::thread& reader : readers) reader.join();
     BOOST_TEST(a == writes);
-    if (BiasedLock::can_be_biased()) BOOST_TEST(in_slots > 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_thread_holds_more_locks_than_it_has_slots, *label("threads")) {
