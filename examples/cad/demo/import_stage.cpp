@@ -40,7 +40,7 @@ bool import_and_save(const Setting& setting) {
     const auto import_all = [&](Document& document) {
         ProgressBar bar("importing");
         const Clock::time_point start = Clock::now();
-        import_library(document, setting.library, [&](std::size_t done, std::size_t all, std::string_view name) { bar.show(done, all, name); });
+        import_library(document, setting.part_folder, [&](std::size_t done, std::size_t all, std::string_view name) { bar.show(done, all, name); });
         imported_in = microseconds_since(start);
     };
     //[ a program keeps its data in a heap
@@ -50,7 +50,7 @@ bool import_and_save(const Setting& setting) {
     import_all(document);
     //]
     const Clock::time_point parsing = Clock::now();
-    const Census bare = census_of_files(dxf_files(setting.library));
+    const Census bare = census_of_files(dxf_files(setting.part_folder));
     const double parsed_in = microseconds_since(parsing);
     const bool equal = print_counts(census_of(document), bare);
     row("imported in", time_text(imported_in), grouped(document.drawings.size()) + " drawings; dxflib alone: " + time_text(parsed_in));

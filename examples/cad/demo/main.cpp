@@ -55,7 +55,7 @@ std::optional<Arguments> parse(const std::vector<std::string>& words) {
         } else if (word == "--reopen-and-undo") {
             arguments.task = Task::reopen_and_undo;
         } else if (word == "--library" && !last) {
-            arguments.setting.library = words[++i];
+            arguments.setting.part_folder = words[++i];
         } else if (word == "--out" && !last) {
             arguments.setting.out = words[++i];
         } else if (word == "--seed" && !last) {
@@ -79,9 +79,9 @@ void print_ten_lines() {
 
 int run_demo(const Arguments& arguments) {
     Setting setting = arguments.setting;
-    if (!fs::is_directory(setting.library)) {
+    if (!fs::is_directory(setting.part_folder)) {
         std::fprintf(stderr, "taiyen_cad_demo: %s is no folder; install librecad-data or name a folder of DXF files with --library\n",
-                     setting.library.c_str());
+                     setting.part_folder.c_str());
         return 1;
     }
     if (!arguments.seeded) {

@@ -76,7 +76,7 @@ std::uint64_t parse_and_report(const std::vector<fs::path>& files, const char* k
 }  // namespace
 
 int reopen_and_report(const Setting& setting) {
-    const std::vector<fs::path> parts = dxf_files(setting.library);
+    const std::vector<fs::path> parts = dxf_files(setting.part_folder);
     const std::vector<fs::path> files = heap_files(setting.heap_file());
     drop_from_cache(files);
     look_and_report(setting, "cold");
@@ -92,7 +92,7 @@ int reopen_and_report(const Setting& setting) {
 
 bool reopen_in_new_process(const Setting& setting) {
     heading("2. A new process opens the file, instead of parsing again");
-    Child child({"--reopen", "--library", setting.library.string(), "--out", setting.out.string()});
+    Child child({"--reopen", "--library", setting.part_folder.string(), "--out", setting.out.string()});
     const std::map<std::string, std::string> report = parsed_report(child.read_all());
     const int status = child.wait();
     const auto text = [&](const char* key) { return report.contains(key) ? report.at(key) : std::string(); };

@@ -8,9 +8,9 @@
 namespace cad::demo {
 
 struct Setting {
-    std::filesystem::path library;  ///< folder of the parts
-    std::filesystem::path out;      ///< where the demo writes
-    std::uint64_t seed = 0;         ///< of everything random
+    std::filesystem::path part_folder;  ///< DXF files, in folders
+    std::filesystem::path out;          ///< where the demo writes
+    std::uint64_t seed = 0;             ///< of everything random
     std::filesystem::path heap_file() const { return out / "library.tyn"; }
 };
 

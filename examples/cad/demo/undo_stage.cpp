@@ -70,7 +70,7 @@ void write_text(const fs::path& file, const std::string& text) {
 void open_sheet(Workplace& place, const Setting& setting) {
     command::execute(place, "open " + command::as_typed(setting.heap_file().string()));
     if (!place.file->document().drawings.contains(sheet)) {
-        const fs::path file = setting.library / (std::string(frame) + ".dxf");
+        const fs::path file = setting.part_folder / (std::string(frame) + ".dxf");
         command::execute(place, "import " + command::as_typed(file.string()) + " " + sheet);
     }
     command::execute(place, std::string("use ") + sheet);
@@ -115,7 +115,7 @@ struct Told {
     std::map<std::string, std::string> report;
 
     Told(const char* task, const Setting& setting) {
-        Child child({task, "--library", setting.library.string(), "--out", setting.out.string(), "--seed", std::to_string(setting.seed)});
+        Child child({task, "--library", setting.part_folder.string(), "--out", setting.out.string(), "--seed", std::to_string(setting.seed)});
         pid = child.pid();
         report = parsed_report(child.read_all());
         const int status = child.wait();
