@@ -8,7 +8,6 @@
 #include <taiyen/base/capture.hpp>
 
 #include "change/instrumented.hpp"
-#include "change/instrumented.hpp"
 #include "change/recorder.hpp"
 #include "harness.hpp"
 #include "heaps.hpp"
@@ -66,7 +65,8 @@ struct Figures {
 };
 
 /// Scopes that change `bytes` bytes in each of `pages` pages: the same ones each time, or others. Microseconds of processor time per scope.
-double scopes(Subject& subject, Recorder* recorder, std::size_t block_pages, std::size_t pages, std::size_t bytes, bool wander, std::size_t count, double* faults) {
+double scopes(Subject& subject, Recorder* recorder, std::size_t block_pages, std::size_t pages, std::size_t bytes, bool wander, std::size_t count,
+              double* faults) {
     auto* const base = reinterpret_cast<std::byte*>(subject.core().ranges().durable);
     bench::Random random(pages * 7 + bytes);
     std::vector<std::size_t> chosen(pages);
@@ -116,7 +116,8 @@ void small_scopes(const bench::Options& options, const bench::Folder& folder, bo
     for (std::size_t i = 0; i < block_pages; ++i) {
         *static_cast<volatile std::byte*>(subject.block() + i * page) = std::byte{1};
     }
-    bench::Table table({wander ? "µs per scope, other pages each time" : "µs per scope, the same pages each time", "stores alone", "pages", "faults", "stores", "declared"});
+    bench::Table table({wander ? "µs per scope, other pages each time" : "µs per scope, the same pages each time", "stores alone", "pages", "faults",
+                        "stores", "declared"});
     for (const std::size_t pages : {1U, 8U, 64U, 512U}) {
         for (const std::size_t bytes : {std::size_t{8}, std::size_t{256}, page}) {
             const std::size_t count = std::max<std::size_t>(2, (options.quick() ? 2'000 : 20'000) / pages / (wander ? 4 : 1));
@@ -127,14 +128,15 @@ void small_scopes(const bench::Options& options, const bench::Folder& folder, bo
                 contenders.push_back({name_of(mode), [&, mode] {
                                           const auto recorder = subject.recorder(mode);
                                           recorder->start();
-                                          const double time = scopes(subject, recorder.get(), block_pages, pages, bytes, wander, count, mode == Capture::pages ? &faults : nullptr);
+                                          const double time = scopes(subject, recorder.get(), block_pages, pages, bytes, wander, count,
+                                                                     mode == Capture::pages ? &faults : nullptr);
                                           recorder->stop();
                                           return time;
                                       }});
             }
             const auto samples = bench::interleave(options.rounds(), contenders);
-            table.row({std::to_string(pages) + " pages, " + std::to_string(bytes) + " bytes in each", bench::spread(samples[0]), bench::spread(samples[1]),
-                       bench::fixed(faults, 2), bench::spread(samples[2]), bench::spread(samples[3])});
+            table.row({std::to_string(pages) + " pages, " + std::to_string(bytes) + " bytes in each", bench::spread(samples[0]),
+                       bench::spread(samples[1]), bench::fixed(faults, 2), bench::spread(samples[2]), bench::spread(samples[3])});
         }
     }
     table.print();
@@ -179,7 +181,8 @@ void bulk(const bench::Options& options, const bench::Folder& folder) {
         }
         return time / 1000;
     };
-    std::vector<bench::Contender> contenders{{"the edit alone", [&] { return edit(std::nullopt); }}, {"captured through pages", [&] { return edit(Capture::pages); }}};
+    std::vector<bench::Contender> contenders{{"the edit alone", [&] { return edit(std::nullopt); }},
+                                             {"captured through pages", [&] { return edit(Capture::pages); }}};
     for (const auto& contender : contenders) {
         contender.run();
     }
@@ -216,7 +219,8 @@ int main(int argc, char** argv) {
     return bench::guarded([&] {
         taiyen::change::register_instrumented_code();  // the hooks are called by hand here
         return run(bench::Options(argc, argv,
-                                  "What does it cost to know what a scope changed? By pages touched and bytes changed, for each way of capturing, beside the stores alone.\n"
+                                  "What does it cost to know what a scope changed? By pages touched and bytes changed, for each way of capturing, "
+                                  "beside the stores alone.\n"
                                   "A scope here: begin, stores, cut, end. Times are processor time of the thread, the kernel's share included.",
                                   7, bench::Priority::normal,
                                   {{"--part", "all", "steady, wander, bulk or all"}, {"--bulk", "1024", "MiB of the bulk edit"}}));

@@ -146,7 +146,8 @@ int run(const bench::Options& options) {
     const auto samples = bench::interleave(options.rounds(), contenders);
     bench::Table table({"contender", "µs per commit", "÷ bare write", "rate ÷ one thread"});
     for (std::size_t i = 0; i < contenders.size(); ++i) {
-        table.row({contenders[i].name, bench::spread(samples[i], 2), bench::spread(bench::ratio(samples[i], samples[0]), 3), bench::spread(bench::ratio(samples[1], samples[i]), 2)});
+        table.row({contenders[i].name, bench::spread(samples[i], 2), bench::spread(bench::ratio(samples[i], samples[0]), 3),
+                   bench::spread(bench::ratio(samples[1], samples[i]), 2)});
     }
     table.print();
     std::printf("log bytes per record of %zu: 4096 if one thread waits for each, %.0f if nobody waits\n", record_bytes,
@@ -172,7 +173,8 @@ int run(const bench::Options& options) {
             bytes = covered;
             rate.add(static_cast<double>(covered) / time);
         }
-        reading.row({std::to_string(per_group), bench::fixed(static_cast<double>(bytes) / (1 << 20)), std::to_string(records), bench::spread(rate, 0)});
+        reading.row(
+            {std::to_string(per_group), bench::fixed(static_cast<double>(bytes) / (1 << 20)), std::to_string(records), bench::spread(rate, 0)});
     }
     reading.print();
     return 0;
@@ -182,6 +184,7 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv, "What does a durable commit cost in the log alone, and how fast is a log read again?", 9, bench::Priority::real_time, {}, bench::Processors::all));
+        return run(bench::Options(argc, argv, "What does a durable commit cost in the log alone, and how fast is a log read again?", 9,
+                                  bench::Priority::real_time, {}, bench::Processors::all));
     });
 }

@@ -24,7 +24,8 @@ enum class Scopes { none, cancellable /**< without a history */, undoable };
 /// A heap with the map and the array, in one state for all contenders.
 class Subject {
 public:
-    Subject(const std::filesystem::path& path, Capture capture, Scopes scopes, std::size_t nodes) : heap_(taiyen::create_only, path, options(capture)), random_(7) {
+    Subject(const std::filesystem::path& path, Capture capture, Scopes scopes, std::size_t nodes)
+        : heap_(taiyen::create_only, path, options(capture)), random_(7) {
         map_ = &heap_.construct<edits::Map>("map");
         array_ = &heap_.construct<edits::Array>("array", edits::array_length);
         for (std::size_t i = 0; i < nodes; ++i) map_->emplace(random_.next(), i);
@@ -58,8 +59,9 @@ private:
 template <class F>
 double per_edit(std::size_t count, F&& edit) {
     return bench::processor_microseconds_of([&] {
-        for (std::size_t i = 0; i < count; ++i) edit();
-    }) / static_cast<double>(count);
+               for (std::size_t i = 0; i < count; ++i) edit();
+           }) /
+           static_cast<double>(count);
 }
 
 struct Row {
@@ -84,7 +86,8 @@ void compare(const bench::Options& options, const char* title, const std::vector
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        const bench::Options options(argc, argv, "What does a scope cost over the edit itself where instrumented code announces its stores?", 31, bench::Priority::normal);
+        const bench::Options options(argc, argv, "What does a scope cost over the edit itself where instrumented code announces its stores?", 31,
+                                     bench::Priority::normal);
         bench::print_head(options, "Scopes of instrumented code");
         const bench::Folder folder(options.folder());
         const std::size_t nodes = options.quick() ? std::size_t{1} << 14U : std::size_t{1} << 18U;

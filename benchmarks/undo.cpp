@@ -113,7 +113,8 @@ template <class Family>
 void fill(Parts<Family>& parts, std::uint32_t count) {
     bench::Random random(count);
     for (std::uint32_t i = 0; i < count; ++i) {
-        add_part<Family>(parts, {Kind::add, i, {random.unit(), random.unit()}, "part number " + std::to_string(i) + " of the drawing as it was made"});
+        add_part<Family>(parts,
+                         {Kind::add, i, {random.unit(), random.unit()}, "part number " + std::to_string(i) + " of the drawing as it was made"});
     }
 }
 
@@ -307,15 +308,17 @@ void run_procedure(const bench::Options& options, const bench::Folder& folder) {
     for (int round = 0; round < options.rounds(); ++round) {
         std::vector<double> copy(matrix.begin(), matrix.end());
         alone.add(bench::processor_microseconds_of([&] {
-            for (double& value : copy) {
-                value = -value;
-            }
-        }) / 1000);
+                      for (double& value : copy) {
+                          value = -value;
+                      }
+                  }) /
+                  1000);
         call.add(bench::processor_microseconds_of([&] {
-            taiyen::UndoScope scope(heap, "negate");
-            scope.call("negate", "matrix");
-            scope.commit();
-        }) / 1000);
+                     taiyen::UndoScope scope(heap, "negate");
+                     scope.call("negate", "matrix");
+                     scope.commit();
+                 }) /
+                 1000);
         bytes = static_cast<double>(heap.undo_steps().back().bytes);
         const double first = matrix.front();
         undo.add(bench::processor_microseconds_of([&] { heap.undo(); }) / 1000);
@@ -375,7 +378,8 @@ int run(const bench::Options& options) {
                         make<Durable>(document, edit);
                         scope.commit();
                     },
-                    [&] { return heap.undo(); }, [&] { return heap.redo(); }, [&] { return history_bytes(heap); }, [&] { return digest<Durable>(document); }, after);
+                    [&] { return heap.undo(); }, [&] { return heap.redo(); }, [&] { return history_bytes(heap); },
+                    [&] { return digest<Durable>(document); }, after);
                 heap.close();
             }
             std::filesystem::remove_all(path);
@@ -387,7 +391,9 @@ int run(const bench::Options& options) {
             std::function<Figures()> figures;
             bench::Samples edit, undo, redo, bytes;
         };
-        std::vector<Row> rows{{"edits alone, no undo", plain, {}, {}, {}, {}}, {"commands by hand, in memory only", commands, {}, {}, {}, {}}, {"UndoScope, page mode", scopes, {}, {}, {}, {}}};
+        std::vector<Row> rows{{"edits alone, no undo", plain, {}, {}, {}, {}},
+                              {"commands by hand, in memory only", commands, {}, {}, {}, {}},
+                              {"UndoScope, page mode", scopes, {}, {}, {}, {}}};
         for (int round = -1; round < options.rounds(); ++round) {
             for (std::size_t k = 0; k < rows.size(); ++k) {
                 Row& row = rows[(static_cast<std::size_t>(round + 1) + k) % rows.size()];
@@ -401,10 +407,12 @@ int run(const bench::Options& options) {
             }
         }
         const std::string which = spread == parts ? "any part of " : "50 neighbouring parts of ";
-        bench::Table table({std::to_string(count) + " edits of " + which + std::to_string(parts), "µs an edit", "µs an undo", "µs a redo", "bytes a step"});
+        bench::Table table(
+            {std::to_string(count) + " edits of " + which + std::to_string(parts), "µs an edit", "µs an undo", "µs a redo", "bytes a step"});
         for (const Row& row : rows) {
             const bool kept = row.undo.median() != 0;
-            table.row({row.name, bench::spread(row.edit, 2), kept ? bench::spread(row.undo, 2) : "", kept ? bench::spread(row.redo, 2) : "", kept ? bench::fixed(row.bytes.median(), 0) : ""});
+            table.row({row.name, bench::spread(row.edit, 2), kept ? bench::spread(row.undo, 2) : "", kept ? bench::spread(row.redo, 2) : "",
+                       kept ? bench::fixed(row.bytes.median(), 0) : ""});
         }
         table.print();
     }
@@ -416,7 +424,8 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return undo_benchmark::run(bench::Options(argc, argv, "What do undo and redo cost, compared with commands written by hand for the same edits: time and memory?", 9, bench::Priority::normal,
-                                  {{"--parts", "20000", "parts of the drawing"}, {"--edits", "2000", "edits of a session"}}));
+        return undo_benchmark::run(
+            bench::Options(argc, argv, "What do undo and redo cost, compared with commands written by hand for the same edits: time and memory?", 9,
+                           bench::Priority::normal, {{"--parts", "20000", "parts of the drawing"}, {"--edits", "2000", "edits of a session"}}));
     });
 }

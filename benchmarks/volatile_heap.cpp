@@ -225,8 +225,8 @@ int run(const bench::Options& options) {
          [&](const Allocator&, Work& w) { return nanoseconds(count, [&] { w.churn(live, count); }); }, nullptr},
         {"larson: two threads replace blocks and exchange arrays, ns", [&](const Allocator& a, Work&) { return larson(a, script, count); }, nullptr},
         {"xmalloc: one thread allocates, another frees, ns", [&](const Allocator& a, Work&) { return handed_over(a, count); }, nullptr},
-        {"threads that start, allocate 20 blocks and end, \u00b5s", [&](const Allocator& a, Work&) { return thread_lives(a, options.quick() ? 200 : 2000); },
-         nullptr}};
+        {"threads that start, allocate 20 blocks and end, \u00b5s",
+         [&](const Allocator& a, Work&) { return thread_lives(a, options.quick() ? 200 : 2000); }, nullptr}};
     for (const Question& question : questions) {
         std::vector<std::unique_ptr<Work>> works;
         std::vector<bench::Contender> contenders;

@@ -14,8 +14,7 @@ class AlignedBuffer {
 public:
     AlignedBuffer() = default;
     /// Throws: std::bad_alloc.
-    explicit AlignedBuffer(ByteCount size)
-        : bytes_(static_cast<std::byte*>(::operator new(size, std::align_val_t{page_bytes}))), size_(size) {}
+    explicit AlignedBuffer(ByteCount size) : bytes_(static_cast<std::byte*>(::operator new(size, std::align_val_t{page_bytes}))), size_(size) {}
 
     std::byte* data() const { return bytes_.get(); }
     ByteCount size() const { return size_; }

@@ -13,8 +13,7 @@ std::uint64_t checksum(std::span<const std::byte> bytes, std::uint64_t seed) noe
 }
 
 bool is_zero(std::span<const std::byte> bytes) noexcept {
-    return bytes.empty() ||
-           (bytes[0] == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+    return bytes.empty() || (bytes[0] == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 }  // namespace taiyen

@@ -88,8 +88,7 @@ HeapFull::HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cau
                       : cause == Cause::disk        ? "the disk is full; free some space"
                       : cause == Cause::dirty_limit ? "the limit of unsaved pages is reached; save first or raise dirty_limit"
                                                     : "the system refuses more memory; raise its limits";
-    std::snprintf(text_, sizeof text_, "heap full: wanted %zu bytes, largest free block %zu: %s", wanted_bytes,
-                  largest_free_bytes, why);
+    std::snprintf(text_, sizeof text_, "heap full: wanted %zu bytes, largest free block %zu: %s", wanted_bytes, largest_free_bytes, why);
 }
 HeapFull::HeapFull(const HeapFull&) noexcept = default;
 HeapFull& HeapFull::operator=(const HeapFull&) noexcept = default;

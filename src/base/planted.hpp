@@ -56,14 +56,14 @@ enum class Bug {
     group_before_write,            ///< group commit: a group counts as durable when its write begins
     wake_before_poison,            ///< group commit: waiters wake as if their group were durable before a failed write poisons
     commit_before_durable,         ///< transactions: a commit returns before its group is durable
-    append_one_late,               ///< transactions: the writer lock is given up before the append, and the bytes reach the log with the next transaction
-    large_before_save,             ///< a transaction larger than the log is told durable before the save that holds it
-    snapshot_claims_next,          ///< background snapshot: it says that it contains one transaction more than it does
-    release_before_snapshot,       ///< background snapshot: the log's room is given back before the header that does without it is durable
-    stale_log_start,               ///< background snapshot: its header keeps the place where the log began before
-    torn_group_accepted,           ///< a torn record of the log counts as whole: neither stamps nor checksum are looked at
-    replay_skips_first_group,      ///< recovery begins with the second group of the log
-    engine_writes_unheard,         ///< stores and declared mode: what the engine announces is not kept
+    append_one_late,           ///< transactions: the writer lock is given up before the append, and the bytes reach the log with the next transaction
+    large_before_save,         ///< a transaction larger than the log is told durable before the save that holds it
+    snapshot_claims_next,      ///< background snapshot: it says that it contains one transaction more than it does
+    release_before_snapshot,   ///< background snapshot: the log's room is given back before the header that does without it is durable
+    stale_log_start,           ///< background snapshot: its header keeps the place where the log began before
+    torn_group_accepted,       ///< a torn record of the log counts as whole: neither stamps nor checksum are looked at
+    replay_skips_first_group,  ///< recovery begins with the second group of the log
+    engine_writes_unheard,     ///< stores and declared mode: what the engine announces is not kept
 };
 
 #ifdef TAIYEN_PLANTED_BUGS

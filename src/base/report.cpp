@@ -22,9 +22,7 @@ std::atomic<ReportHandler> installed{&write_line};
 
 }  // namespace
 
-ReportHandler set_report_handler(ReportHandler handler) noexcept {
-    return installed.exchange(handler != nullptr ? handler : &write_line);
-}
+ReportHandler set_report_handler(ReportHandler handler) noexcept { return installed.exchange(handler != nullptr ? handler : &write_line); }
 
 void report(const Incident& incident) noexcept { installed.load()(incident); }
 

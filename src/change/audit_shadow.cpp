@@ -88,8 +88,7 @@ void AuditShadow::prove() const {
     } else {
         text += ", in no live block";
     }
-    throw Error(errc::uncaptured_store, core_.path(), where->value,
-                text + "; write there inside a scope, with instrumented code, or after touch()");
+    throw Error(errc::uncaptured_store, core_.path(), where->value, text + "; write there inside a scope, with instrumented code, or after touch()");
 }
 
 }  // namespace taiyen::change

@@ -25,7 +25,8 @@ public:
     ByteBuffer() = default;
     ByteBuffer(const ByteBuffer& other) { append(other.bytes()); }
     ByteBuffer(ByteBuffer&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), capacity_(std::exchange(other.capacity_, 0)), populated_(std::exchange(other.populated_, 0)) {}
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), capacity_(std::exchange(other.capacity_, 0)),
+          populated_(std::exchange(other.populated_, 0)) {}
     ByteBuffer& operator=(ByteBuffer other) noexcept {
         swap(*this, other);
         return *this;
@@ -74,7 +75,8 @@ private:
         capacity_ = capacity;
     }
     void populate() noexcept {
-        const ByteCount first = round_up(reinterpret_cast<std::uintptr_t>(data_) + std::max(populated_, size_ - std::min(size_, piece)), page_bytes) - reinterpret_cast<std::uintptr_t>(data_);
+        const ByteCount first = round_up(reinterpret_cast<std::uintptr_t>(data_) + std::max(populated_, size_ - std::min(size_, piece)), page_bytes) -
+                                reinterpret_cast<std::uintptr_t>(data_);
         const ByteCount end = std::min(capacity_, size_ + piece);
         populated_ = end;
         const ByteCount last = round_down(reinterpret_cast<std::uintptr_t>(data_) + end, page_bytes) - reinterpret_cast<std::uintptr_t>(data_);

@@ -74,7 +74,8 @@ std::optional<ChangeSetView> ChangeSetView::checked(std::span<const std::byte> b
 std::size_t ChangeSetView::size_before(std::size_t end) const { return word_at(bytes_, end - trailer_bytes); }
 
 std::size_t ChangeSetView::other_payload_bytes(std::size_t at) const {
-    return *payload_bytes(read_head(bytes_, at), bytes_.subspan(at + sizeof(EntryHead)));  // NOLINT(bugprone-unchecked-optional-access): a set is proven first
+    return *payload_bytes(read_head(bytes_, at),
+                          bytes_.subspan(at + sizeof(EntryHead)));  // NOLINT(bugprone-unchecked-optional-access): a set is proven first
 }
 
 Entry ChangeSetView::other_entry_at(std::size_t at) const {
@@ -153,8 +154,6 @@ void ChangeSet::add_procedure(std::string_view name, std::span<const std::byte> 
     std::copy(arguments.begin(), arguments.end(), payload + sizeof head + name.size());
 }
 
-void ChangeSet::append(const ChangeSetView& later) {
-    bytes_.append(later.bytes());
-}
+void ChangeSet::append(const ChangeSetView& later) { bytes_.append(later.bytes()); }
 
 }  // namespace taiyen::change

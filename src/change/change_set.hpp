@@ -40,7 +40,7 @@ struct Entry {
     HeapOffset source{};                ///< pages_moved
     std::string_view name;              ///< procedure
     std::span<const std::byte> arguments;
-    std::uint64_t digest = 0;           ///< procedure: of the pages it touched, after the call
+    std::uint64_t digest = 0;  ///< procedure: of the pages it touched, after the call
 };
 
 class ChangeSetView {

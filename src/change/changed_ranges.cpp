@@ -37,7 +37,8 @@ Difference next_difference_sse2(const std::byte* before, const std::byte* after,
 /// Most of what is compared is equal, so the speed of this loop is the price of a page that stays open.
 __attribute__((target("avx2"))) Difference next_difference_avx2(const std::byte* before, const std::byte* after, ByteCount line, ByteCount length) {
     const auto halves = [&](ByteCount at, unsigned half) __attribute__((target("avx2"))) {
-        return _mm256_cmpeq_epi8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(before + at) + half), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(after + at) + half));
+        return _mm256_cmpeq_epi8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(before + at) + half),
+                                 _mm256_loadu_si256(reinterpret_cast<const __m256i*>(after + at) + half));
     };
     constexpr ByteCount stride = 4 * line_bytes;
     while (line + stride <= length) {

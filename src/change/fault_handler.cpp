@@ -1,10 +1,10 @@
 #include "change/fault_handler.hpp"
 
-#include <csignal>
-#include <cerrno>
-#include <cstring>
 #include <pthread.h>
 #include <ucontext.h>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 
 #include <array>
 #include <atomic>
@@ -118,7 +118,8 @@ void put_in_place() {
         if (!known) chain.count.store(count, std::memory_order_release);
     }
     throw Error(errc::stray_write,
-                "another part of the program keeps the handler of SIGSEGV to itself, so stores into the heap can't be captured; install that handler before the heap's "
+                "another part of the program keeps the handler of SIGSEGV to itself, so stores into the heap can't be captured; install that handler "
+                "before the heap's "
                 "first scope (sanitizers: handle_segv=1), or open the heap with Capture::stores");
 }
 

@@ -43,7 +43,9 @@ public:
         }
         queue_.resize(kept);
     }
-    void kept() noexcept { std::erase_if(queue_, [](const Waiting& waiting) { return waiting.freed; }); }
+    void kept() noexcept {
+        std::erase_if(queue_, [](const Waiting& waiting) { return waiting.freed; });
+    }
     void taken_back() noexcept {
         for (Waiting& waiting : queue_) waiting.freed = false;
     }

@@ -19,12 +19,8 @@ ByteCount words_for(ByteCount mapped) { return round_up(mapped, page_bytes) / pa
 }  // namespace
 
 LoggedRecorder::LoggedRecorder(Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit, Outside outside)
-    : Recorder(core, outside),
-      mode_(mode),
-      audit_(audit),
-      opened_(words_for(core.ranges().durable_bytes)),
-      lines_(round_up(core.ranges().durable_bytes, page_bytes)),
-      runs_(round_up(core.ranges().durable_bytes, page_bytes) / line_bytes * sizeof(Run)) {
+    : Recorder(core, outside), mode_(mode), audit_(audit), opened_(words_for(core.ranges().durable_bytes)),
+      lines_(round_up(core.ranges().durable_bytes, page_bytes)), runs_(round_up(core.ranges().durable_bytes, page_bytes) / line_bytes * sizeof(Run)) {
     TAIYEN_CHECK(mode != Capture::pages);
     grow(mapped);
 }
@@ -107,7 +103,8 @@ void LoggedRecorder::open_run(std::uint64_t first_line, std::uint64_t count) noe
     Run* const behind = runs_.as<Run>() + run_count_;
     if (run_count_ != 0) {
         Run& before = behind[-1];
-        if (before.first_line + before.count() == first_line && before.slot() + before.count() == line_count_ && before.count() + count <= Run::count_max) {
+        if (before.first_line + before.count() == first_line && before.slot() + before.count() == line_count_ &&
+            before.count() + count <= Run::count_max) {
             before.slot_and_count += count;
             line_count_ += count;
             return;

@@ -113,12 +113,12 @@ private:
     PageSet open_;
     ByteCount mapped_ = 0;
     ByteCount capacity_;
-    std::uint64_t runs_max_;       ///< of open pages, in the process
-    std::uint64_t runs_ = 0;       ///< of ours
-    std::uint32_t scope_ = 64;     ///< number of the scope, so that never used pages look old
-    std::uint32_t first_uses_ = 0; ///< pages used for the first time in this scope
+    std::uint64_t runs_max_;        ///< of open pages, in the process
+    std::uint64_t runs_ = 0;        ///< of ours
+    std::uint32_t scope_ = 64;      ///< number of the scope, so that never used pages look old
+    std::uint32_t first_uses_ = 0;  ///< pages used for the first time in this scope
     bool active_ = false;
-    bool was_refused_ = false;     ///< the system refused to protect or to open pages
+    bool was_refused_ = false;  ///< the system refused to protect or to open pages
     Audit audit_;
     std::optional<AuditShadow> shadow_;
     RecorderCounters counters_;

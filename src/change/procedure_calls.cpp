@@ -124,17 +124,19 @@ std::uint64_t ProcedureCalls::digest_before(const ChangeSet& changes, std::span<
     return sum;
 }
 
-void ProcedureCalls::call(Recorder& recorder, ByteCount mapped, std::string_view name, const std::string& signature, std::span<const std::byte> arguments, ChangeSet& changes,
-                          ChangeSet& call) {
+void ProcedureCalls::call(Recorder& recorder, ByteCount mapped, std::string_view name, const std::string& signature,
+                          std::span<const std::byte> arguments, ChangeSet& changes, ChangeSet& call) {
     if (running_) {
         throw Error(errc::scope_open, core_.path(), "a procedure can't call another one through the scope; call its function");
     }
     const Procedure* const procedure = find_procedure(name);
     if (procedure == nullptr) {
-        throw Error(errc::missing_procedure, core_.path(), "there is no procedure '" + std::string(name) + "'; register it first (register_procedure)");
+        throw Error(errc::missing_procedure, core_.path(),
+                    "there is no procedure '" + std::string(name) + "'; register it first (register_procedure)");
     }
     if (procedure->signature != signature) {
-        throw Error(errc::type_mismatch, core_.path(), "the procedure '" + std::string(name) + "' was registered with other types of arguments than it is called with");
+        throw Error(errc::type_mismatch, core_.path(),
+                    "the procedure '" + std::string(name) + "' was registered with other types of arguments than it is called with");
     }
     try {
         run(procedure->forward, arguments);
@@ -166,7 +168,12 @@ StoredCall stored_call(const Entry& entry, ByteCount capacity, const std::filesy
     std::memcpy(&head, entry.arguments.data(), sizeof head);
     const auto rest = entry.arguments.subspan(sizeof head);
     if (head.runs > rest.size() / sizeof(CallRun)) refuse();
-    const StoredCall call{entry.name, find_procedure(entry.name), rest.subspan(head.runs * sizeof(CallRun)), rest.first(head.runs * sizeof(CallRun)), head.digest_before, entry.digest};
+    const StoredCall call{entry.name,
+                          find_procedure(entry.name),
+                          rest.subspan(head.runs * sizeof(CallRun)),
+                          rest.first(head.runs * sizeof(CallRun)),
+                          head.digest_before,
+                          entry.digest};
     std::uint64_t end = 0;
     for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) {
         const std::uint64_t pages = capacity / page_bytes;
@@ -175,11 +182,13 @@ StoredCall stored_call(const Entry& entry, ByteCount capacity, const std::filesy
     });
     if (call.procedure == nullptr) {
         throw Error(errc::missing_procedure, path,
-                    "the procedure '" + std::string(call.name) + "' is to be called again, and this program has not registered it (register_procedure); nothing was changed");
+                    "the procedure '" + std::string(call.name) +
+                        "' is to be called again, and this program has not registered it (register_procedure); nothing was changed");
     }
     if (call.procedure->signature_checksum != head.signature) {
         throw Error(errc::missing_procedure, path,
-                    "a procedure '" + std::string(call.name) + "' with other types of arguments than the one this program has registered is to be called again; nothing was changed");
+                    "a procedure '" + std::string(call.name) +
+                        "' with other types of arguments than the one this program has registered is to be called again; nothing was changed");
     }
     return call;
 }
@@ -197,7 +206,8 @@ void ProcedureCalls::require_pages(ByteCount mapped, const StoredCall& call, Dir
 void ProcedureCalls::require_result(ByteCount mapped, const StoredCall& call, Direction direction) const {
     const bool back = direction == Direction::backward;
     if (engine_wrote_ || digest(mapped, call.runs) != (back ? call.digest_before : call.digest_after)) {
-        throw_conflict(call, back ? "its inverse did not restore the bytes that were there before the call" : "called again it gave other bytes than the first time");
+        throw_conflict(call, back ? "its inverse did not restore the bytes that were there before the call"
+                                  : "called again it gave other bytes than the first time");
     }
 }
 
@@ -214,7 +224,9 @@ void ProcedureCalls::repeat(Recorder& recorder, ByteCount mapped, const StoredCa
     require_result(mapped, call, direction);
     for (const CallRun& changed : changed_pages(changes)) {
         bool inside = false;
-        for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) { inside = inside || (changed.first >= first && changed.first + changed.count <= first + count); });
+        for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) {
+            inside = inside || (changed.first >= first && changed.first + changed.count <= first + count);
+        });
         if (!inside) throw_conflict(call, "it changed pages that it did not change the first time");
     }
 }

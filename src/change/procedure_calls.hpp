@@ -50,7 +50,8 @@ public:
     /// A call by the program. Requires: a scope of the recorder is open, and everything before the call was cut. Afterwards it is cut, too: `changes` is what it changed, with memory reserved for taking it back; `call` the entry that may be stored
     /// instead: empty if the bytes are the shorter story, or the engine wrote. [0, mapped) of the span is usable.
     /// Throws: Error{scope_open (within a procedure) | missing_procedure | type_mismatch}, and what the procedure throws.
-    void call(Recorder& recorder, ByteCount mapped, std::string_view name, const std::string& signature, std::span<const std::byte> arguments, ChangeSet& changes, ChangeSet& call);
+    void call(Recorder& recorder, ByteCount mapped, std::string_view name, const std::string& signature, std::span<const std::byte> arguments,
+              ChangeSet& changes, ChangeSet& call);
 
     StoredCall stored(const Entry& entry) const { return stored_call(entry, core_.ranges().durable_bytes, core_.path()); }
     /// Forward: once more; backward: the inverse. Requires: a scope of the recorder is open, and everything before the call was cut.

@@ -25,7 +25,9 @@ Registry& registry() {
     return all;
 }
 
-[[noreturn]] void throw_arguments() { throw Error(errc::invalid_argument, "the stored arguments of a procedure end too early; the history was made by another program"); }
+[[noreturn]] void throw_arguments() {
+    throw Error(errc::invalid_argument, "the stored arguments of a procedure end too early; the history was made by another program");
+}
 
 }  // namespace
 
@@ -69,7 +71,8 @@ void ArgumentWriter::put_pointer(const void* object) {
     std::uint64_t offset = ~std::uint64_t{0};
     if (object != nullptr) {
         if (!heap::in_durable(core_, object)) {
-            throw Error(errc::invalid_argument, core_.path(), "a pointer passed to a procedure leads out of the heap; pass a value, or a pointer to an object in the heap");
+            throw Error(errc::invalid_argument, core_.path(),
+                        "a pointer passed to a procedure leads out of the heap; pass a value, or a pointer to an object in the heap");
         }
         offset = reinterpret_cast<std::uintptr_t>(object) - core_.ranges().durable;
     }

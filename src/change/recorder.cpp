@@ -137,7 +137,8 @@ bool Recorder::is_stray() const noexcept {
 void Recorder::report_stray(const void* address) const noexcept {
     Line text;
     text.add(core_.path().native());
-    text.add(scope_thread_.load(std::memory_order_relaxed) == 0 ? ": a store while no transaction is open, at offset " : ": a store by a thread other than the open transaction's, at offset ");
+    text.add(scope_thread_.load(std::memory_order_relaxed) == 0 ? ": a store while no transaction is open, at offset "
+                                                                : ": a store by a thread other than the open transaction's, at offset ");
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - core_.ranges().durable;
     text.add(offset);
     if (const auto block = core_.engine().find_block(address)) {

@@ -37,8 +37,8 @@ struct RecorderCounters {
 /// What a store is that the program makes where it has no scope open: between scopes, or in a thread other than the scope's.
 enum class Outside {
     implicit,  ///< a change like any other: it is in the next cut
-    stray      ///< a bug of the program: reported (errc::stray_write) with address and block. Pages mode: then the fault is a real one, and whoever handled it before gets it;
-               ///< stores mode: then the process is aborted, before the store. Declared mode can't tell. What the engine writes and what was touched is never stray
+    stray  ///< a bug of the program: reported (errc::stray_write) with address and block. Pages mode: then the fault is a real one, and whoever handled it before gets it;
+    ///< stores mode: then the process is aborted, before the store. Declared mode can't tell. What the engine writes and what was touched is never stray
 };
 
 class Recorder : public heap::WriteObserver, public heap::StoreListener {

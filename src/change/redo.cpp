@@ -33,7 +33,8 @@ std::size_t next_of_interest(const std::byte* before, std::span<const std::byte>
         const __m128i bytes = load(after.data() + at);
         __m128i marks = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
         if (before != nullptr) marks = _mm_or_si128(marks, _mm_cmpeq_epi8(bytes, load(before + at)));
-        if (const auto mask = static_cast<std::uint32_t>(_mm_movemask_epi8(marks)); mask != 0) return at + static_cast<unsigned>(std::countr_zero(mask));
+        if (const auto mask = static_cast<std::uint32_t>(_mm_movemask_epi8(marks)); mask != 0)
+            return at + static_cast<unsigned>(std::countr_zero(mask));
     }
     if (at < after.size() && after.size() >= 16) {  // the last 16 bytes, without those that were looked at
         const std::size_t last = after.size() - 16;
@@ -65,7 +66,8 @@ std::size_t zero_bytes(std::span<const std::byte> bytes) {
 std::size_t equal_bytes(const std::byte* before, std::span<const std::byte> after) {
     std::size_t at = 0;
     for (; at + 8 <= after.size(); at += 8) {
-        if (const std::uint64_t word = word_at(before + at) ^ word_at(after.data() + at); word != 0) return at + static_cast<unsigned>(std::countr_zero(word)) / 8;
+        if (const std::uint64_t word = word_at(before + at) ^ word_at(after.data() + at); word != 0)
+            return at + static_cast<unsigned>(std::countr_zero(word)) / 8;
     }
     while (at < after.size() && before[at] == after[at]) ++at;
     return at;

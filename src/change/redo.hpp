@@ -82,8 +82,11 @@ private:
     explicit RedoView(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
     static bool lies_within(const Entry& entry, ByteCount capacity) {
-        const auto inside = [capacity](HeapOffset where, std::uint64_t length) { return where.value <= capacity && length <= capacity - where.value; };
-        return inside(entry.where, entry.length) && (entry.kind != EntryKind::pages_moved || inside(entry.source, entry.length));  // a procedure has neither
+        const auto inside = [capacity](HeapOffset where, std::uint64_t length) {
+            return where.value <= capacity && length <= capacity - where.value;
+        };
+        return inside(entry.where, entry.length) &&
+               (entry.kind != EntryKind::pages_moved || inside(entry.source, entry.length));  // a procedure has neither
     }
 
     /// The entry at the cursor; false: that was all, or (`failed`) the bytes aren't right.

@@ -53,7 +53,9 @@ thread_local constinit Current current;
 thread_local constinit Current recent;
 
 void count_forks_once() {
-    static const bool registered = [] { return pthread_atfork(nullptr, nullptr, +[] { forks_before_this.fetch_add(1, std::memory_order_relaxed); }) == 0; }();
+    static const bool registered = [] {
+        return pthread_atfork(nullptr, nullptr, +[] { forks_before_this.fetch_add(1, std::memory_order_relaxed); }) == 0;
+    }();
     TAIYEN_CHECK(registered);
 }
 
@@ -137,7 +139,8 @@ CoreRanges CoreRanges::at(std::uintptr_t base, ByteCount capacity) {
     return {base, capacity, base + round_up(capacity, slot_bytes), scratch_bytes_for(capacity)};
 }
 
-HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges), life_(forks_before_this.load(std::memory_order_relaxed)), durable_extent_(ranges.durable_bytes) {
+HeapCore::HeapCore(const CoreRanges& ranges)
+    : ranges_(ranges), life_(forks_before_this.load(std::memory_order_relaxed)), durable_extent_(ranges.durable_bytes) {
     count_forks_once();
     scratch_ = std::make_unique<Scratch>(ranges);
     TAIYEN_CHECK(ranges.durable % slot_bytes == 0 && ranges.scratch % slot_bytes == 0 && ranges.durable_bytes != 0);

@@ -54,11 +54,11 @@ static_assert(sizeof(PageNote) == 16);
 
 /// Where all that is.
 struct OwnedMap {
-    std::byte* base = nullptr;        ///< the span
-    std::uint64_t granule_end = 0;    ///< of the span
-    layout::Pair* pairs = nullptr;    ///< of granule / 64
-    PageNote* notes = nullptr;        ///< of the page
-    SegmentHead* segments = nullptr;  ///< of the segment
+    std::byte* base = nullptr;                      ///< the span
+    std::uint64_t granule_end = 0;                  ///< of the span
+    layout::Pair* pairs = nullptr;                  ///< of granule / 64
+    PageNote* notes = nullptr;                      ///< of the page
+    SegmentHead* segments = nullptr;                ///< of the segment
     std::atomic<std::uint64_t>* pending = nullptr;  ///< of granule / 64
 
     /// Bytes of metadata for a span.
@@ -89,7 +89,9 @@ struct OwnedMap {
 
 // Other threads look at lines while the owner writes them (to refuse bad frees, to count): each word is written and read whole.
 
-inline std::uint64_t load_word(const std::uint64_t& word) { return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed); }
+inline std::uint64_t load_word(const std::uint64_t& word) {
+    return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_relaxed);
+}
 inline void store_word(std::uint64_t& word, std::uint64_t value) { std::atomic_ref(word).store(value, std::memory_order_relaxed); }
 
 /// Whether a live block starts at the granule.

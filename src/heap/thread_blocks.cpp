@@ -26,7 +26,8 @@ void take_place(layout::Line& line, unsigned start, unsigned granules, bool live
 
 ThreadBlocks::ThreadBlocks(const OwnedMap& map) : map_(map) {
     for (unsigned size_class = 0; size_class < class_count; ++size_class)
-        magazines_[size_class].limit = std::clamp<unsigned>(parked_bytes_max / (class_granules(size_class) * layout::granule_bytes), 2, Magazine::slots - 1);
+        magazines_[size_class].limit =
+            std::clamp<unsigned>(parked_bytes_max / (class_granules(size_class) * layout::granule_bytes), 2, Magazine::slots - 1);
 }
 
 // Allocating.

@@ -122,7 +122,7 @@ private:
     std::array<std::uint32_t, bins> first_{};
     std::array<std::uint32_t, class_count> oldest_{};     ///< of the class's bin
     std::array<std::uint32_t, class_count> hot_pages_{};  ///< in the class's bin
-    std::uint32_t single_pages_ = 0;  ///< in bin 1
+    std::uint32_t single_pages_ = 0;                      ///< in bin 1
     std::uint32_t empty_segments_ = 0;
     std::uint32_t segment_count_ = 0;
     SegmentHead* segments_ = nullptr;

@@ -248,7 +248,8 @@ void* VolatileCore::allocate_slowly(ByteCount bytes, ByteCount alignment, std::o
         throw Error(errc::invalid_argument, "an alignment is a power of two up to 2 MiB, not " + std::to_string(alignment));
     for (bool reclaimed = false;; reclaimed = true) {
         if (bytes <= class_bytes_max && alignment <= 1024)
-            if (void* const block = allocate_small(class_tables.rounded[(bytes + layout::granule_bytes - 1) / layout::granule_bytes], alignment)) return block;
+            if (void* const block = allocate_small(class_tables.rounded[(bytes + layout::granule_bytes - 1) / layout::granule_bytes], alignment))
+                return block;
         const std::lock_guard lock(mutex_);
         try {
             return engine_->allocate(bytes, std::max<ByteCount>(alignment, layout::granule_bytes));
@@ -299,7 +300,8 @@ bool VolatileCore::give_segment(ThreadBlocks& blocks, unsigned granules) {
 }
 
 bool VolatileCore::lend_chunk() {
-    std::uint32_t wanted = pages_ == PageSize::huge ? huge_segments : std::clamp<std::uint32_t>(std::bit_floor(lent_count_ / 4 + 1), 1, huge_segments);
+    std::uint32_t wanted =
+        pages_ == PageSize::huge ? huge_segments : std::clamp<std::uint32_t>(std::bit_floor(lent_count_ / 4 + 1), 1, huge_segments);
     void* chunk = nullptr;
     for (; wanted != 0 && chunk == nullptr; wanted = chunk == nullptr ? wanted / 2 : wanted) {
         try {
@@ -418,8 +420,7 @@ void VolatileCore::trim() noexcept {
 bool VolatileCore::deallocate_slowly(void* block) noexcept {
     if (block == nullptr) return true;
     const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base), 4);
-    if (granule >= map_.granule_end)
-        return tell(granule << 4U < ranges().durable_bytes ? FreeResult::not_a_block : FreeResult::foreign, block);
+    if (granule >= map_.granule_end) return tell(granule << 4U < ranges().durable_bytes ? FreeResult::not_a_block : FreeResult::foreign, block);
     SegmentHead& segment = map_.segment_of(granule);
     ThreadBlocks* const blocks = mine_known();
     const std::uintptr_t word = segment.owner.load(std::memory_order_acquire);
@@ -482,7 +483,8 @@ void* VolatileCore::resize(void* block, ByteCount bytes) {
     if (offset >= ranges().durable_bytes) throw Error(errc::foreign_pointer, "resize: the block belongs to another heap or to none");
     const ByteCount usable = usable_size(block);
     if (usable == 0) throw Error(errc::double_free, {}, offset, "resize: no live block starts there");
-    const bool engines = (map_.segment_of(offset / layout::granule_bytes).owner.load(std::memory_order_relaxed) & ~segment_queued) == segment_of_engine;
+    const bool engines =
+        (map_.segment_of(offset / layout::granule_bytes).owner.load(std::memory_order_relaxed) & ~segment_queued) == segment_of_engine;
     if (bytes <= usable && bytes > usable / 2 && (!engines || usable <= class_bytes_max)) return block;
     if (engines && bytes > class_bytes_max) {
         const std::lock_guard lock(mutex_);

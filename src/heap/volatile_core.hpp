@@ -99,8 +99,8 @@ private:
         if (granule >= map_.granule_end) [[unlikely]]  // outside, or off a granule
             return false;
         const ThreadTable::Entry& entry = cached();
-        if (entry.serial != serial_ || map_.segment_of(granule).owner.load(std::memory_order_relaxed) != reinterpret_cast<std::uintptr_t>(entry.blocks))
-            [[unlikely]]
+        if (entry.serial != serial_ ||
+            map_.segment_of(granule).owner.load(std::memory_order_relaxed) != reinterpret_cast<std::uintptr_t>(entry.blocks)) [[unlikely]]
             return false;
         layout::Pair& pair = map_.pairs[granule / 64];
         const std::uint64_t occupied = load_word(pair.occupied);

@@ -21,8 +21,9 @@ ByteCount resident_bytes(const std::byte* begin, ByteCount length) {
     for (ByteCount at = 0; at < length; at += step) {
         const ByteCount part = std::min(step, length - at);
         if (::mincore(const_cast<std::byte*>(begin) + at, part, pages.data()) != 0) continue;
-        resident += page_bytes * static_cast<ByteCount>(std::count_if(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>((part + page_bytes - 1) / page_bytes),
-                                                                      [](unsigned char page) { return (page & 1U) != 0; }));
+        resident += page_bytes * static_cast<ByteCount>(
+                                     std::count_if(pages.begin(), pages.begin() + static_cast<std::ptrdiff_t>((part + page_bytes - 1) / page_bytes),
+                                                   [](unsigned char page) { return (page & 1U) != 0; }));
     }
     return resident;
 }
@@ -141,13 +142,15 @@ VolatileStats VolatileCore::stats() const {
     });
     gap(engine.extent_bytes);
     const auto* const metadata = reinterpret_cast<const std::byte*>(ranges().scratch);
-    const ByteCount outside = resident_bytes(metadata, round_up(OwnedMap::bytes_for(ranges().durable_bytes) + record_count_ * sizeof(ThreadBlocks), page_bytes));
+    const ByteCount outside =
+        resident_bytes(metadata, round_up(OwnedMap::bytes_for(ranges().durable_bytes) + record_count_ * sizeof(ThreadBlocks), page_bytes));
     stats.metadata_bytes = outside + engine.metadata_bytes;
     stats.dirty_bytes = outside + resident_bytes(map_.base, round_up(engine.extent_bytes, page_bytes));
     const SystemView view = system_view(ranges().durable, ranges().durable + reservation_.size());
     stats.mappings = view.mappings;
     stats.huge_bytes = view.huge_bytes;
-    for (const ThreadBlocks* blocks = records_; blocks != nullptr; blocks = blocks->next_record) ++(blocks->idle ? stats.idle_threads : stats.threads);
+    for (const ThreadBlocks* blocks = records_; blocks != nullptr; blocks = blocks->next_record)
+        ++(blocks->idle ? stats.idle_threads : stats.threads);
     return stats;
 }
 
@@ -156,7 +159,8 @@ void VolatileCore::for_each_block(const std::function<void(const std::byte*, Byt
     visit_segments([&](const SegmentHead& segment) {
         walk_segment(
             map_, std::uint64_t{map_.number_of(segment)} << segment_granule_shift,
-            [&](std::uint64_t at, unsigned granules) { visit(map_.address_of(at), granules * layout::granule_bytes); }, [](std::uint64_t, std::uint64_t) {});
+            [&](std::uint64_t at, unsigned granules) { visit(map_.address_of(at), granules * layout::granule_bytes); },
+            [](std::uint64_t, std::uint64_t) {});
     });
     engine_->for_each_block([&](const Block& block) {
         if (block.offset.value % segment_bytes != 0 || map_.segments[block.offset.value / segment_bytes].chunk_segments == 0)
@@ -187,7 +191,8 @@ std::vector<Damage> VolatileCore::check() const {
             if (line_zero(line) != (note.blocks == 0)) wrong(begin, "a page has another number of blocks than was counted");
             if (line_zero(line)) {
                 const bool fresh = (segment.fresh >> (page % layout::segment_pages) & 1U) != 0;
-                if (owner != segment_of_nobody && note.current == 0 && !fresh && note.bin != layout::page_granules) wrong(begin, "an empty page is in no bin");
+                if (owner != segment_of_nobody && note.current == 0 && !fresh && note.bin != layout::page_granules)
+                    wrong(begin, "an empty page is in no bin");
                 if (note.current != 0) ++in_use;
                 continue;
             }
@@ -219,7 +224,8 @@ std::vector<Damage> VolatileCore::check() const {
             }
             if (blocks != note.blocks) wrong(begin, "a page has another number of blocks than was counted");
         }
-        if (owner != segment_of_nobody && in_use != segment.pages_in_use) wrong(first, "a segment has another number of pages in use than was counted");
+        if (owner != segment_of_nobody && in_use != segment.pages_in_use)
+            wrong(first, "a segment has another number of pages in use than was counted");
     });
     if (lent != lent_count_) wrong(0, "there are more or fewer segments than were lent");
     return found;

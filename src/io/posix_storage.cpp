@@ -224,7 +224,9 @@ public:
 
     void wait_for_writing(std::uint64_t offset, ByteCount length) override {
         // Reports what write-back failed to do, once for this descriptor (errseq): not to throw would hide it from `sync`.
-        const auto wait = [&] { return ::sync_file_range(writable_number(), static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WAIT_BEFORE); };
+        const auto wait = [&] {
+            return ::sync_file_range(writable_number(), static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WAIT_BEFORE);
+        };
         if (uninterrupted(wait) != 0 && errno != ESPIPE && errno != EINVAL && errno != ENOSYS) {
             throw_errno(errno, path_, offset, "sync_file_range");
         }

@@ -116,22 +116,20 @@ std::int64_t count_in_group(const Record& group) {
 
 struct GroupLog::State {
     State(GroupLog& log, std::unique_ptr<Ring> the_ring, Serial last, const Options& the_options)
-        : log(log),
-          ring(std::move(the_ring)),
-          options(the_options),
-          group_bytes_max(std::min({options.group_bytes_max, ring->capacity() / 4, options.flusher ? options.window_bytes / 2 : options.group_bytes_max})),
-          flush_bytes(group_bytes_max / 2),
-          pressure_bytes(static_cast<ByteCount>(options.pressure * static_cast<double>(ring->capacity()))),
-          durable{last, ring->next()},
-          head(ring->next().position),
-          tail(ring->tail()) {}
+        : log(log), ring(std::move(the_ring)), options(the_options),
+          group_bytes_max(
+              std::min({options.group_bytes_max, ring->capacity() / 4, options.flusher ? options.window_bytes / 2 : options.group_bytes_max})),
+          flush_bytes(group_bytes_max / 2), pressure_bytes(static_cast<ByteCount>(options.pressure * static_cast<double>(ring->capacity()))),
+          durable{last, ring->next()}, head(ring->next().position), tail(ring->tail()) {}
 
     // ---- under the mutex
 
     ByteCount used() const { return head - tail + open->ring_bytes(); }
     ByteCount not_durable_bytes() const { return open->payload_bytes() + (writing != nullptr ? writing->payload_bytes() : 0); }
     Clock::time_point oldest() const { return writing != nullptr ? writing->opened : open->records != 0 ? open->opened : Clock::time_point::max(); }
-    [[noreturn]] void throw_poisoned() const { throw Error(errc::poisoned, ring->file().path(), "a write to the log failed (" + cause + "); reopen the heap"); }
+    [[noreturn]] void throw_poisoned() const {
+        throw Error(errc::poisoned, ring->file().path(), "a write to the log failed (" + cause + "); reopen the heap");
+    }
 
     /// The caller becomes the leader: writes the open group, without the mutex. Requires: it has records; nothing is being written.
     void write_open(Lock& lock);
@@ -174,12 +172,12 @@ struct GroupLog::State {
     Group groups[2];
     Group* open = &groups[0];
     Group* writing = nullptr;
-    bool gathering = false;           ///< a leader waits for more to join the open group
-    std::atomic<bool> hurry{false};   ///< it should not
-    unsigned expected = 0;            ///< threads that were committing when the last write ended
-    unsigned gather_pause = 0;        ///< writes that went without gathering after it was in vain
+    bool gathering = false;          ///< a leader waits for more to join the open group
+    std::atomic<bool> hurry{false};  ///< it should not
+    unsigned expected = 0;           ///< threads that were committing when the last write ended
+    unsigned gather_pause = 0;       ///< writes that went without gathering after it was in vain
     unsigned gather_pause_left = 0;
-    Clock::duration write_time{};     ///< smoothed
+    Clock::duration write_time{};  ///< smoothed
     Point durable;
     std::uint64_t head;  ///< ring position behind what has been or is being written
     std::uint64_t tail;
@@ -216,7 +214,8 @@ void GroupLog::State::gather(Lock& lock) {
     hurry.store(false, std::memory_order_relaxed);
     lock.unlock();
     const Clock::time_point end = Clock::now() + std::min<Clock::duration>(write_time / 2, gather_time_max);
-    while (log.appended_.load(std::memory_order_relaxed) < wanted && !hurry.load(std::memory_order_relaxed) && Clock::now() < end) std::this_thread::yield();
+    while (log.appended_.load(std::memory_order_relaxed) < wanted && !hurry.load(std::memory_order_relaxed) && Clock::now() < end)
+        std::this_thread::yield();
     lock.lock();
     gathering = false;
     gather_pause = log.appended_.load(std::memory_order_relaxed) > had ? 0 : std::min(2 * gather_pause + 1, gather_pause_max);
@@ -379,7 +378,8 @@ bool GroupLog::State::append(Serial serial, std::span<const std::span<const std:
     const bool pressure = !pressed && used() >= pressure_bytes;
     pressed = pressed || pressure;
     // The flusher sleeps without a time only while the group is empty; otherwise it must know when there is much to write.
-    const bool call_flusher = options.flusher && work.anybody() && (flusher_sleeps_until_due ? open->payload_bytes() >= flush_bytes : open->records == 1);
+    const bool call_flusher =
+        options.flusher && work.anybody() && (flusher_sleeps_until_due ? open->payload_bytes() >= flush_bytes : open->records == 1);
     lock.unlock();
     if (call_flusher) work.notify_one();
     if (pressure && log.on_pressure) log.on_pressure();
@@ -388,7 +388,8 @@ bool GroupLog::State::append(Serial serial, std::span<const std::span<const std:
 
 ByteCount GroupLog::State::easy_limit() const {
     ByteCount most = std::min({group_bytes_max, open->buffer.payload_bytes_max(), layout::group_record_bytes_max});
-    if (options.flusher) most = std::min(most, options.window_bytes - std::min(options.window_bytes, writing != nullptr ? writing->payload_bytes() : 0));
+    if (options.flusher)
+        most = std::min(most, options.window_bytes - std::min(options.window_bytes, writing != nullptr ? writing->payload_bytes() : 0));
     // Who reaches these two has somebody to call.
     if (options.flusher && work.anybody()) most = std::min(most, flush_bytes - 1);
     const ByteCount room = pressed ? ring->capacity() : std::min(ring->capacity(), pressure_bytes - std::min<ByteCount>(pressure_bytes, 1));

@@ -162,7 +162,8 @@ FoundIdentity find_identity(const io::File& file) {
     const ByteCount got = file.read_direct(buffer.span(), 0);
     if (got < Ring::header_bytes) {
         const bool ours = got > 0 && std::memcmp(buffer.data(), layout::identity_magic, std::min<ByteCount>(got, sizeof layout::identity_magic)) == 0;
-        throw Error(ours ? errc::truncated : errc::not_a_heap, file.path(), got, ours ? "this ring file ends within its identity" : "this is no ring file");
+        throw Error(ours ? errc::truncated : errc::not_a_heap, file.path(), got,
+                    ours ? "this ring file ends within its identity" : "this is no ring file");
     }
     std::optional<FoundIdentity> best;
     auto worst_news = SlotState::foreign;
@@ -180,13 +181,15 @@ FoundIdentity find_identity(const io::File& file) {
         }
     }
     if (worst_news == SlotState::newer_version) {  // even beside a sound one: a newer library has worked here
-        throw Error(errc::unsupported_version, file.path(), offsetof(IdentitySlot, version), "this ring file is of a newer version; use a newer taiyen");
+        throw Error(errc::unsupported_version, file.path(), offsetof(IdentitySlot, version),
+                    "this ring file is of a newer version; use a newer taiyen");
     }
     if (!best) {
         switch (worst_news) {
             case SlotState::foreign: throw Error(errc::not_a_heap, file.path(), 0, "this is no ring file");
             case SlotState::other_byte_order:
-                throw Error(errc::foreign_byte_order, file.path(), offsetof(IdentitySlot, byte_order), "this ring file was written on a machine with another byte order");
+                throw Error(errc::foreign_byte_order, file.path(), offsetof(IdentitySlot, byte_order),
+                            "this ring file was written on a machine with another byte order");
             default: throw Error(errc::corrupt, file.path(), 0, "both copies of the ring's identity are damaged");
         }
     }
@@ -292,10 +295,7 @@ constexpr ByteCount look_ahead_bytes = 1_MiB;
 class Scanner {
 public:
     Scanner(const io::File& file, const RingIdentity& identity, const RingStart& start)
-        : identity_(identity),
-          stamper_(identity, start.epoch),
-          limit_(start.position + identity.capacity_bytes),
-          reader_(file, identity, limit_),
+        : identity_(identity), stamper_(identity, start.epoch), limit_(start.position + identity.capacity_bytes), reader_(file, identity, limit_),
           next_(start) {}
 
     /// Reads the record at `next()` into `record`; nothing: that was the end, and `how` says which.
@@ -320,8 +320,8 @@ public:
             return false;
         }
         const ByteCount bytes = Ring::record_bytes(header.payload_bytes);
-        if (header.sequence != next_.sequence || header.position != next_.position || header.flags != 0 ||
-            bytes > limit_ - next_.position || std::memcmp(header.heap, identity_.heap.bytes.data(), sizeof header.heap) != 0) {
+        if (header.sequence != next_.sequence || header.position != next_.position || header.flags != 0 || bytes > limit_ - next_.position ||
+            std::memcmp(header.heap, identity_.heap.bytes.data(), sizeof header.heap) != 0) {
             how = ScanEnd::corrupt;
             return false;
         }
@@ -349,7 +349,8 @@ public:
 
 private:
     SectorState judge(const std::byte* sector, std::uint64_t position, bool is_first) const {
-        if ((planted(Bug::skip_stamp_check) || planted(Bug::torn_group_accepted)) && (!is_first || load<RecordHeader>(sector + sizeof(SectorStamp)).magic == layout::record_magic)) {
+        if ((planted(Bug::skip_stamp_check) || planted(Bug::torn_group_accepted)) &&
+            (!is_first || load<RecordHeader>(sector + sizeof(SectorStamp)).magic == layout::record_magic)) {
             return is_first ? SectorState::begins : SectorState::continues;
         }
         return stamper_.judge(sector, position);
@@ -408,9 +409,7 @@ private:
     }
 
     /// Whether a record of this life and lap begins there: the one before it had been acknowledged then.
-    bool begins_at(std::uint64_t position) {
-        return position < limit_ && stamper_.judge(reader_.block(position), position) == SectorState::begins;
-    }
+    bool begins_at(std::uint64_t position) { return position < limit_ && stamper_.judge(reader_.block(position), position) == SectorState::begins; }
 
     const RingIdentity& identity_;
     Stamper stamper_;
@@ -427,7 +426,8 @@ class SectorWriter {
 public:
     /// Begins at byte `at` of the payloads in a row.
     explicit SectorWriter(std::byte* sectors, ByteCount at = 0)
-        : at_(sectors + at / sector_payload_bytes * sector_bytes + sizeof(SectorStamp) + at % sector_payload_bytes), room_(sector_payload_bytes - at % sector_payload_bytes) {}
+        : at_(sectors + at / sector_payload_bytes * sector_bytes + sizeof(SectorStamp) + at % sector_payload_bytes),
+          room_(sector_payload_bytes - at % sector_payload_bytes) {}
     void put(const std::byte* bytes, ByteCount count) {
         while (count > 0) {
             if (room_ == 0) {
@@ -514,7 +514,8 @@ void Ring::write_identity(io::File& file, const RingIdentity& identity) {
 ScanResult Ring::scan(const io::File& file, const RingIdentity& identity, const RingStart& start, const std::function<bool(const Record&)>& sink) {
     if (!capacity_is_possible(identity.capacity_bytes) || start.position % block_bytes != 0 ||
         start.position > std::numeric_limits<std::uint64_t>::max() / 2) {
-        throw Error(errc::corrupt, file.path(), "a ring of " + std::to_string(identity.capacity_bytes) + " bytes can't begin at position " + std::to_string(start.position));
+        throw Error(errc::corrupt, file.path(),
+                    "a ring of " + std::to_string(identity.capacity_bytes) + " bytes can't begin at position " + std::to_string(start.position));
     }
     Scanner scanner(file, identity, start);
     ScanResult result{ScanEnd::end, start, 0};
@@ -569,7 +570,9 @@ void RecordBuffer::put_padded(std::uint64_t head, std::span<const std::span<cons
     payload_bytes_ += all;
 }
 
-void RecordBuffer::overwrite(ByteCount at, std::span<const std::byte> bytes) { SectorWriter(sectors_.data(), sizeof(RecordHeader) + at).put(bytes.data(), bytes.size()); }
+void RecordBuffer::overwrite(ByteCount at, std::span<const std::byte> bytes) {
+    SectorWriter(sectors_.data(), sizeof(RecordHeader) + at).put(bytes.data(), bytes.size());
+}
 
 struct Ring::State {
     std::shared_ptr<io::File> file;

@@ -51,13 +51,13 @@ struct Record {
 };
 
 enum class ScanEnd {
-    end,     ///< nothing of this epoch and lap stands behind the last record
-    torn,    ///< parts of one record stand there, but not all of them: never acknowledged
+    end,   ///< nothing of this epoch and lap stands behind the last record
+    torn,  ///< parts of one record stand there, but not all of them: never acknowledged
     corrupt  ///< a record that may have been acknowledged is damaged: a wrong checksum under right stamps, a broken stamp, or a later record behind a gap
 };
 struct ScanResult {
     ScanEnd how;
-    RingStart next;            ///< where the next record would go
+    RingStart next;  ///< where the next record would go
     std::uint64_t records = 0;
 };
 
@@ -103,14 +103,17 @@ public:
 
     /// Records from `start` are read in order and given to `sink` (return false to stop early). Reads are direct, and ahead of the sink in a long log. Bounded memory: one record and 4 MiB.
     /// Throws: Error{io_error | truncated}, Error{corrupt} if `identity` or `start` can't be.
-    static ScanResult scan(const io::File& file, const RingIdentity& identity, const RingStart& start, const std::function<bool(const Record&)>& sink);
+    static ScanResult scan(const io::File& file, const RingIdentity& identity, const RingStart& start,
+                           const std::function<bool(const Record&)>& sink);
 
     /// Opens for appending at `next`; `tail` is the oldest record still needed.
     Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const RingStart& next, std::uint64_t tail_position);
     ~Ring();
 
     /// Where the byte at a logical position lies in the file.
-    static std::uint64_t file_offset(const RingIdentity& identity, std::uint64_t position) { return header_bytes + position % identity.capacity_bytes; }
+    static std::uint64_t file_offset(const RingIdentity& identity, std::uint64_t position) {
+        return header_bytes + position % identity.capacity_bytes;
+    }
     /// Bytes that a record with this payload takes in the ring.
     static ByteCount record_bytes(ByteCount payload_bytes);
     /// The largest payload of a record that takes no more than so many bytes; 0: not even an empty one fits.

@@ -42,7 +42,8 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount capacity, con
     }
     const vm::Zone zone = vm::default_zone();
     if (total > zone.last - zone.first) {
-        throw Error(errc::out_of_address_space, "a heap of " + std::to_string(capacity) + " bytes does not fit into the address zone for heaps; ask for less capacity");
+        throw Error(errc::out_of_address_space,
+                    "a heap of " + std::to_string(capacity) + " bytes does not fit into the address zone for heaps; ask for less capacity");
     }
     const std::uint64_t places = (zone.last - zone.first - total) / heap::slot_bytes + 1;
     std::uint64_t hash = 0;
@@ -69,7 +70,8 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount capacity, con
             }
         }
     }
-    throw Error(errc::out_of_address_space, "no room for " + std::to_string(total) + " bytes in the address zone for heaps; close other heaps or ask for less capacity");
+    throw Error(errc::out_of_address_space,
+                "no room for " + std::to_string(total) + " bytes in the address zone for heaps; close other heaps or ask for less capacity");
 }
 
 /// Removes a file that a killed creation left, if `is_orphan` says that it is one. Files get their names complete and synced: what can't be read is no orphan.
@@ -119,8 +121,12 @@ void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& path, 
     });
 }
 
-void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) { clear_orphan_ring(storage, path, "the heap's journal", heap); }
-void clear_orphan_log(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) { clear_orphan_ring(storage, path, "the heap's transaction log", heap); }
+void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) {
+    clear_orphan_ring(storage, path, "the heap's journal", heap);
+}
+void clear_orphan_log(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) {
+    clear_orphan_ring(storage, path, "the heap's transaction log", heap);
+}
 
 log::RingStart fresh_start() { return {{random_u64()}, 0, 1, random_u64()}; }
 
@@ -170,13 +176,15 @@ void check_paths(const HeapPaths& paths) {
     }
     const auto log = paths.log.lexically_normal();
     if (log == paths.backing.lexically_normal() || log == paths.journal.lexically_normal() || log == data) {
-        throw Error(errc::invalid_argument, paths.log, "the transaction log can't be the heap itself, its data file or its journal; name another file");
+        throw Error(errc::invalid_argument, paths.log,
+                    "the transaction log can't be the heap itself, its data file or its journal; name another file");
     }
 }
 
 void check_log_capacity(ByteCount capacity, const std::filesystem::path& path) {
     if (capacity < log_capacity_min || capacity > log_capacity_max) {
-        throw Error(errc::invalid_argument, path, "the capacity of a transaction log must be between 64 KiB and 512 GiB, not " + std::to_string(capacity) + " bytes");
+        throw Error(errc::invalid_argument, path,
+                    "the capacity of a transaction log must be between 64 KiB and 512 GiB, not " + std::to_string(capacity) + " bytes");
     }
 }
 
@@ -192,7 +200,8 @@ void check_options(const PersistentOptions& options, const std::filesystem::path
 
 }  // namespace
 
-std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning) {
+std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
+                                           const Tuning& tuning) {
     check_options(options, paths.backing);
     const bool with_log = kind == HeapKind::transactional;
     const std::filesystem::path& ring_path = with_log ? paths.log : paths.journal;
@@ -231,8 +240,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     FormatHost host(reservation.data());
     heap::Engine::format(reservation.data(), header.capacity, host);
     header.extent = host.extent();
-    PageTable table(
-        header.heap, [](std::uint64_t, TablePage& page) { page = {}; }, 0);
+    PageTable table(header.heap, [](std::uint64_t, TablePage& page) { page = {}; }, 0);
     for (std::uint64_t page = 0; page < header.extent / page_bytes; ++page) {
         table.set({page}, page_checksum({reservation.data() + page * page_bytes, page_bytes}, {page}, header.heap));
     }
@@ -317,8 +325,8 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     return heap;
 }
 
-std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
-                                                  bool read_only) {
+std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
+                                                  const Tuning& tuning, bool read_only) {
     vm::Reservation reservation;
     heap::CoreRanges ranges;
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
@@ -328,7 +336,8 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
             reservation = vm::Reservation(header.base, heap::CoreRanges::total_bytes(header.capacity));
         } catch (const Error& error) {
             throw Error(static_cast<errc>(error.code().value()), paths.backing,
-                        "the heap's address is taken: " + std::string(error.what()) + "; close what is mapped there, or open the heap in a process of its own");
+                        "the heap's address is taken: " + std::string(error.what()) +
+                            "; close what is mapped there, or open the heap in a process of its own");
         }
     });
     const std::optional<LogTail> tail = files.tail;
@@ -342,8 +351,8 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     return heap;
 }
 
-std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options,
-                                         const Tuning& tuning) {
+std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind,
+                                         const PersistentOptions& options, const Tuning& tuning) {
     const auto beside = [&](const char* suffix) { return std::filesystem::path(path.string() + suffix); };
     const HeapPaths paths{path, options.data_file.empty() ? beside(".data") : options.data_file, beside(".journal"),
                           options.log_file.empty() ? beside(".log") : options.log_file};

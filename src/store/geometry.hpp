@@ -47,7 +47,7 @@ struct Extents {
 
 /// A chunk of either sequence, counted from the sequence's beginning.
 struct ChunkShape {
-    std::uint64_t first;             ///< byte of the sequence
+    std::uint64_t first;  ///< byte of the sequence
     ByteCount bytes;
     std::uint64_t first_table_page;  ///< of the sequence's
     std::uint64_t table_pages;
@@ -114,7 +114,10 @@ constexpr TableCover cover_of(std::uint64_t table_page) {
     const std::uint64_t within = index - shape.first_table_page;
     const std::uint64_t pages = shape.bytes / page_bytes;
     const std::uint64_t first = within * entries_per_table_page;
-    return {{(start_of(sequence).value + shape.first) / page_bytes + first}, pages - first < entries_per_table_page ? pages - first : entries_per_table_page, k, within};
+    return {{(start_of(sequence).value + shape.first) / page_bytes + first},
+            pages - first < entries_per_table_page ? pages - first : entries_per_table_page,
+            k,
+            within};
 }
 constexpr Sequence sequence_of_table(std::uint64_t table_page) { return table_page < annex_first_table_page ? Sequence::span : Sequence::annex; }
 

@@ -35,11 +35,13 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
         return SlotProblem{errc::foreign_byte_order, "the heap was written on a machine with the other byte order; open it there"};
     }
     if (block.version != format_version) {
-        return SlotProblem{errc::unsupported_version, "the heap has format version " + std::to_string(block.version) + ", this library reads version " +
-                                                          std::to_string(format_version) + "; use the library that wrote it"};
+        return SlotProblem{errc::unsupported_version, "the heap has format version " + std::to_string(block.version) +
+                                                          ", this library reads version " + std::to_string(format_version) +
+                                                          "; use the library that wrote it"};
     }
     if (block.page_size != page_bytes) {
-        return SlotProblem{errc::unsupported_page_size, "the heap has pages of " + std::to_string(block.page_size) + " bytes; only 4096 is supported"};
+        return SlotProblem{errc::unsupported_page_size,
+                           "the heap has pages of " + std::to_string(block.page_size) + " bytes; only 4096 is supported"};
     }
     if (block.checksum != checksum_of(block, slot)) {
         return SlotProblem{errc::corrupt, "the header's checksum differs"};
@@ -53,18 +55,23 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
         block.capacity >= heap::Engine::capacity_min && block.capacity % page_bytes == 0 && block.capacity <= heap::layout::capacity_max;
     const bool extent_fits = block.extent <= block.capacity && block.extent % page_bytes == 0 && capacity_fits &&
                              block.extent >= heap::Geometry(block.capacity).region(0).first_user * page_bytes;
-    const bool annex_fits = extent_fits && block.annex_extent <= sequence_bytes_max && block.annex_extent % page_bytes == 0 && block.annex_used <= block.annex_extent &&
-                            block.annex_used % page_bytes == 0 && are_places(block.annex_places, {block.extent, block.annex_extent});
+    const bool annex_fits = extent_fits && block.annex_extent <= sequence_bytes_max && block.annex_extent % page_bytes == 0 &&
+                            block.annex_used <= block.annex_extent && block.annex_used % page_bytes == 0 &&
+                            are_places(block.annex_places, {block.extent, block.annex_extent});
     const bool base_fits = block.base % heap::slot_bytes == 0 && block.base != 0 && block.base < address_end && capacity_fits &&
                            heap::CoreRanges::total_bytes(block.capacity) <= address_end - block.base;
     const bool counts_fit = std::max({block.sequence, block.generation, block.serial}) < count_end;
-    const bool ring_fits = block.ring_kind <= RingKind::log && block.ring_capacity % page_bytes == 0 && block.ring_capacity < (std::uint64_t{1} << 40U) &&
-                           block.ring_position % page_bytes == 0 && (block.ring_kind == RingKind::none) == (block.ring_capacity == 0);
+    const bool ring_fits = block.ring_kind <= RingKind::log && block.ring_capacity % page_bytes == 0 &&
+                           block.ring_capacity < (std::uint64_t{1} << 40U) && block.ring_position % page_bytes == 0 &&
+                           (block.ring_kind == RingKind::none) == (block.ring_capacity == 0);
     // What lies in the stage is looked at when it is read.
-    const bool stage_fits = (block.state == FileState::staged) == (block.stage.stage_offset != 0) && block.stage_ring_position % page_bytes == 0 &&
-                            (block.state != FileState::staged || (block.ring_kind != RingKind::none && block.stage.generation == block.generation + 1));
-    const bool log_fits = block.log_capacity % page_bytes == 0 && block.log_capacity < (std::uint64_t{1} << 40U) && (block.log_capacity == 0) == uuid_from(block.log_uuid).is_nil();
-    if (!role_known || !state_known || !capacity_fits || !extent_fits || !annex_fits || !base_fits || !ring_fits || !stage_fits || !log_fits || !counts_fit || block.sequence % 2 != slot) {
+    const bool stage_fits =
+        (block.state == FileState::staged) == (block.stage.stage_offset != 0) && block.stage_ring_position % page_bytes == 0 &&
+        (block.state != FileState::staged || (block.ring_kind != RingKind::none && block.stage.generation == block.generation + 1));
+    const bool log_fits = block.log_capacity % page_bytes == 0 && block.log_capacity < (std::uint64_t{1} << 40U) &&
+                          (block.log_capacity == 0) == uuid_from(block.log_uuid).is_nil();
+    if (!role_known || !state_known || !capacity_fits || !extent_fits || !annex_fits || !base_fits || !ring_fits || !stage_fits || !log_fits ||
+        !counts_fit || block.sequence % 2 != slot) {
         return SlotProblem{errc::corrupt, "the header's fields are out of bounds"};
     }
     return std::nullopt;
@@ -94,7 +101,9 @@ Header decode(const HeaderBlock& block) {
     header.annex = {block.annex_extent, block.annex_used, block.annex_places};
     header.log = uuid_from(block.log_uuid);
     header.log_capacity = block.log_capacity;
-    header.staged = {block.stage, block.stage_annex, {{block.stage_ring_epoch}, block.stage_ring_position, block.stage_ring_sequence, block.stage_ring_chain_seed}};
+    header.staged = {block.stage,
+                     block.stage_annex,
+                     {{block.stage_ring_epoch}, block.stage_ring_position, block.stage_ring_sequence, block.stage_ring_chain_seed}};
     return header;
 }
 
@@ -203,8 +212,9 @@ Slots read_slots(const io::File& file) {
     for (std::size_t i = 0; i < 2; ++i) {
         if (got < (i + 1) * header_slot_bytes) {
             const bool begins_as_heap = got >= sizeof header_magic && std::memcmp(buffer.data(), &header_magic, sizeof header_magic) == 0;
-            slots.problem[i] = begins_as_heap ? SlotProblem{errc::truncated, "the file ends within its header (" + std::to_string(got) + " bytes)"}
-                                              : SlotProblem{errc::not_a_heap, got == 0 ? "the file is empty" : "this is not a taiyen heap: it is too short"};
+            slots.problem[i] = begins_as_heap
+                                   ? SlotProblem{errc::truncated, "the file ends within its header (" + std::to_string(got) + " bytes)"}
+                                   : SlotProblem{errc::not_a_heap, got == 0 ? "the file is empty" : "this is not a taiyen heap: it is too short"};
             continue;
         }
         HeaderBlock block;

@@ -13,7 +13,8 @@ struct HeapAccess {
         return Heap(std::move(file));
     }
     /// Over the files of this machine, as the constructors of the public classes do.
-    static std::shared_ptr<store::HeapFile> open(const std::filesystem::path& path, store::OpenMode mode, HeapKind kind, const PersistentOptions& options);
+    static std::shared_ptr<store::HeapFile> open(const std::filesystem::path& path, store::OpenMode mode, HeapKind kind,
+                                                 const PersistentOptions& options);
     /// Requires: open. Throws: Error{closed}.
     static store::HeapFile& file(const ArchiveHeap& heap) {
         if (!heap.file_) {

@@ -61,27 +61,19 @@ void grow(ByteCount by, F&& action) {
 
 }  // namespace
 
-HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning, vm::Reservation reservation,
-                   const heap::CoreRanges& ranges, OpenFiles files, bool read_only)
-    : HeapCore(ranges),
-      storage_(storage),
-      paths_(paths),
-      kind_(kind),
-      tuning_(tuning),
-      log_capacity_(round_up(options.log_capacity, page_bytes)),
+HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
+                   vm::Reservation reservation, const heap::CoreRanges& ranges, OpenFiles files, bool read_only)
+    : HeapCore(ranges), storage_(storage), paths_(paths), kind_(kind), tuning_(tuning), log_capacity_(round_up(options.log_capacity, page_bytes)),
       wants_data_(kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty())),
-      dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : automatic_dirty_limit()),
-      read_only_(read_only),
-      capture_(options.capture),
-      audit_(options.audit),
-      reservation_(std::move(reservation)),
-      backing_(std::move(files.backing)),
-      data_(std::move(files.data)),
+      dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : automatic_dirty_limit()), read_only_(read_only), capture_(options.capture),
+      audit_(options.audit), reservation_(std::move(reservation)), backing_(std::move(files.backing)), data_(std::move(files.data)),
       tracker_(tracker_kind(options.tracker)),
       table_(
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {
-              if (load_table_page(*backing_, data(), index, saved_extents(), [this](PageNumber covered) { return recovering_pages_.contains(covered.value); }, Via::cache, page)) {
+              if (load_table_page(
+                      *backing_, data(), index, saved_extents(), [this](PageNumber covered) { return recovering_pages_.contains(covered.value); },
+                      Via::cache, page)) {
                   ++healed_;
               }
           },
@@ -124,7 +116,8 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     make_engine();
     vm::set_readahead(reservation_.data(), first_chunk, true);
     if (engine_->extent() > mapped_) {
-        throw Error(errc::corrupt, paths_.backing, backing_->layout.file_offset({0}), "the heap's first page speaks of more than the file holds; restore it from a copy");
+        throw Error(errc::corrupt, paths_.backing, backing_->layout.file_offset({0}),
+                    "the heap's first page speaks of more than the file holds; restore it from a copy");
     }
     if (files.ring) {
         ring_file_ = files.ring;
@@ -322,7 +315,8 @@ std::span<std::byte> HeapFile::replay_annex_page(PageNumber page) {
             const ChangedPage asked{page, 0};
             if (!read_only_) {
                 read_bases({&asked, 1}, base.span());
-            } else if (saved_extents().hold(page)) {  // the checksums at hand may be those of a backing file that a crash left older than the data file
+            } else if (saved_extents().hold(
+                           page)) {  // the checksums at hand may be those of a backing file that a crash left older than the data file
                 view().read_pages(page, base.span(), Via::cache);
             } else {
                 std::memset(base.data(), 0, page_bytes);
@@ -350,7 +344,8 @@ void HeapFile::check_usable(bool for_reading) const {
         throw Error(errc::forked, paths_.backing, "the heap was opened before fork(); open it in the process that uses it");
     }
     if (poisoned_) {
-        throw Error(errc::poisoned, paths_.backing, "an earlier failure made the heap unusable (" + poison_ + "); close it and open it again to recover");
+        throw Error(errc::poisoned, paths_.backing,
+                    "an earlier failure made the heap unusable (" + poison_ + "); close it and open it again to recover");
     }
     if (read_only_ && !for_reading) {
         throw Error(errc::read_only, paths_.backing, "the heap was opened read-only; open it with open_only to change it");
@@ -469,7 +464,8 @@ std::byte* HeapFile::open_annex(ByteCount capacity) {
     const ByteCount wanted = round_up(std::max({capacity, annex_mapped_, page_bytes}), page_bytes);
     if (annex_) {
         if (wanted > annex_.size()) {
-            throw Error(errc::invalid_argument, paths_.backing, "its annex is open with a capacity of " + std::to_string(annex_.size()) + " bytes already, ask for no more");
+            throw Error(errc::invalid_argument, paths_.backing,
+                        "its annex is open with a capacity of " + std::to_string(annex_.size()) + " bytes already, ask for no more");
         }
         return annex_.data();
     }
@@ -481,7 +477,8 @@ std::byte* HeapFile::open_annex(ByteCount capacity) {
     }
     try {
         annex_ = vm::Reservation::anywhere(wanted);
-        grow(wanted, [&] { map(annex_start, annex_mapped_, read_only_ && annex_overlay_.empty() ? io::Protection::read : io::Protection::read_write); });
+        grow(wanted,
+             [&] { map(annex_start, annex_mapped_, read_only_ && annex_overlay_.empty() ? io::Protection::read : io::Protection::read_write); });
     } catch (...) {
         annex_ = {};
         throw;
@@ -742,8 +739,9 @@ void HeapFile::close_files() {
         throw Error(failure_code, paths_.backing, "closing failed: " + failure + "; nothing that was saved is lost: open the heap again to recover");
     }
     if (scratch_blocks != 0) {
-        throw Error(errc::still_in_use, paths_.backing,
-                    std::to_string(scratch_blocks) + " blocks of containers outside the heap still live in its scratch memory; destroy them before closing");
+        throw Error(
+            errc::still_in_use, paths_.backing,
+            std::to_string(scratch_blocks) + " blocks of containers outside the heap still live in its scratch memory; destroy them before closing");
     }
 }
 

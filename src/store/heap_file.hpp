@@ -36,7 +36,7 @@ namespace taiyen::store {
 struct SavePoint {
     Serial serial;
     log::RingStart log_start;
-    ByteCount extent = 0;  ///< of the span as of that serial
+    ByteCount extent = 0;              ///< of the span as of that serial
     std::optional<AnnexHead> annex{};  ///< as of that serial; nothing: as the save before it left it. A save of the live span takes the live one
 };
 
@@ -52,15 +52,16 @@ struct Tuning {
 class HeapFile final : public heap::HeapCore, public heap::SpanHost {
 public:
     /// Creates or opens. Throws: as the constructors of ArchiveHeap.
-    static std::shared_ptr<HeapFile> open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options,
-                                          const Tuning& tuning = {});
+    static std::shared_ptr<HeapFile> open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind,
+                                          const PersistentOptions& options, const Tuning& tuning = {});
     ~HeapFile() override;
 
     const std::filesystem::path& path() const override { return paths_.backing; }
     void check_usable(bool for_reading) const override;
     /// The same, for those who ask all the time.
     void require_usable(bool for_reading) const {
-        if (!open_ || in_forked_child() || poisoned_.load(std::memory_order_relaxed) || (read_only_ && !for_reading)) [[unlikely]] check_usable(for_reading);
+        if (!open_ || in_forked_child() || poisoned_.load(std::memory_order_relaxed) || (read_only_ && !for_reading)) [[unlikely]]
+            check_usable(for_reading);
     }
     using HeapCore::engine;
     heap::Engine& engine() override { return *engine_; }
@@ -121,7 +122,9 @@ public:
     void join(std::shared_ptr<SnapshotParticipant> participant);
     void leave() noexcept;
     SnapshotParticipant* participant() const { return participant_.get(); }
-    bool deallocate_durable(void* block) noexcept override { return (participant_ && participant_->free_later(block)) || HeapCore::deallocate_durable(block); }
+    bool deallocate_durable(void* block) noexcept override {
+        return (participant_ && participant_->free_later(block)) || HeapCore::deallocate_durable(block);
+    }
     bool deallocate_lent(void* block, std::uint32_t scope) noexcept override;
     bool lent_came_back(std::uint32_t scope) const noexcept override { return participant_ && participant_->lent_came_back(scope); }
     bool is_open() const noexcept { return open_; }
@@ -170,10 +173,11 @@ public:
     void restore_blocks(HeapOffset offset, ByteCount length) override;
 
 private:
-    HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning, vm::Reservation reservation,
-             const heap::CoreRanges& ranges, OpenFiles files, bool read_only);
+    HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
+             vm::Reservation reservation, const heap::CoreRanges& ranges, OpenFiles files, bool read_only);
 
-    static std::shared_ptr<HeapFile> create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning);
+    static std::shared_ptr<HeapFile> create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
+                                            const Tuning& tuning);
     static std::shared_ptr<HeapFile> open_existing(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
                                                    const Tuning& tuning, bool read_only);
 
@@ -300,11 +304,11 @@ private:
     log::RingStart log_start_;        ///< of the transaction log, if that is the ring in use
     RingKind active_ = RingKind::none;
     std::atomic<bool> log_taken_ = false;
-    ByteCount saved_extent_ = 0;   ///< of the newest save
-    AnnexHead saved_annex_{};      ///< of the newest save
-    ByteCount mapped_ = 0;         ///< of the span
-    vm::Reservation annex_;        ///< empty: not opened
-    ByteCount annex_mapped_ = 0;   ///< what the annex has places for, also where nobody opened it
+    ByteCount saved_extent_ = 0;  ///< of the newest save
+    AnnexHead saved_annex_{};     ///< of the newest save
+    ByteCount mapped_ = 0;        ///< of the span
+    vm::Reservation annex_;       ///< empty: not opened
+    ByteCount annex_mapped_ = 0;  ///< what the annex has places for, also where nobody opened it
     ByteCount annex_used_ = 0;
     ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
     bool saved_anything_ = false;
@@ -313,7 +317,8 @@ private:
     bool owes_first_page_ = false;            ///< it is healed in the private view only
     std::vector<heap::FreeRun> owed_blocks_;  ///< of what was asked for meanwhile
     std::unordered_set<std::uint64_t> recovering_pages_;
-    std::map<std::uint64_t, std::vector<std::byte>> annex_overlay_;  ///< pages of the annex as a journal has them (a reader's), or a log that is replayed; empty: zero
+    std::map<std::uint64_t, std::vector<std::byte>>
+        annex_overlay_;  ///< pages of the annex as a journal has them (a reader's), or a log that is replayed; empty: zero
 
     /// Images of saves that stand in the ring only; empty: a zero page.
     struct PendingPage {

@@ -105,13 +105,13 @@ struct HeaderBlock {
     std::uint64_t ring_position;
     std::uint64_t ring_sequence;
     std::uint64_t ring_chain_seed;
-    std::uint64_t table_root;  ///< sum over the written table pages of mix(index, checksum)
+    std::uint64_t table_root;    ///< sum over the written table pages of mix(index, checksum)
     std::uint64_t annex_extent;  ///< bytes of the annex that the file has places for; what lies behind annex_used is zero
     std::uint64_t annex_used;
     AnnexPlaces annex_places;
     std::uint8_t log_uuid[16];  ///< of the attached transaction log, also while another ring is in use; nil: none
     std::uint64_t log_capacity;
-    SaveHead stage;  ///< state staged: the save that lies in the stage behind the ring; else zeros, and so the fields below
+    SaveHead stage;                  ///< state staged: the save that lies in the stage behind the ring; else zeros, and so the fields below
     std::uint64_t stage_ring_epoch;  ///< where the ring's records behind that save begin
     std::uint64_t stage_ring_position;
     std::uint64_t stage_ring_sequence;

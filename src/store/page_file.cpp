@@ -16,7 +16,8 @@ void PageFile::read_pages(PageNumber first, std::span<std::byte> pages, Via via)
     const HeapOffset start = offset_of(first);
     for_each_piece(start, pages.size(), [&](HeapOffset offset, ByteCount length) {
         const auto part = pages.subspan(offset.value - start.value, length);
-        const ByteCount got = via == Via::device ? file_->read_direct(part, layout.file_offset(offset)) : file_->read(part, layout.file_offset(offset));
+        const ByteCount got =
+            via == Via::device ? file_->read_direct(part, layout.file_offset(offset)) : file_->read(part, layout.file_offset(offset));
         std::memset(part.data() + got, 0, part.size() - got);
     });
 }
@@ -29,11 +30,13 @@ void PageFile::write_pages(PageNumber first, std::span<const std::byte> pages) {
 }
 
 void PageFile::start_writing(PageNumber first, std::uint64_t count) {
-    for_each_piece(offset_of(first), count * page_bytes, [&](HeapOffset offset, ByteCount length) { file_->start_writing(layout.file_offset(offset), length); });
+    for_each_piece(offset_of(first), count * page_bytes,
+                   [&](HeapOffset offset, ByteCount length) { file_->start_writing(layout.file_offset(offset), length); });
 }
 
 void PageFile::wait_for_writing(PageNumber first, std::uint64_t count) {
-    for_each_piece(offset_of(first), count * page_bytes, [&](HeapOffset offset, ByteCount length) { file_->wait_for_writing(layout.file_offset(offset), length); });
+    for_each_piece(offset_of(first), count * page_bytes,
+                   [&](HeapOffset offset, ByteCount length) { file_->wait_for_writing(layout.file_offset(offset), length); });
 }
 
 void PageFile::write_zero_pages(PageNumber first, std::uint64_t count) {

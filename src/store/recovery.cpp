@@ -15,7 +15,9 @@ namespace {
 
 std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Row::count_)> row_counts{};
 
-const std::filesystem::path& ring_path(const HeapPaths& paths, const Header& header) { return header.ring_kind == RingKind::log ? paths.log : paths.journal; }
+const std::filesystem::path& ring_path(const HeapPaths& paths, const Header& header) {
+    return header.ring_kind == RingKind::log ? paths.log : paths.journal;
+}
 
 /// Opens the journal or the transaction log that the header names. Throws: Error{log_missing | mismatch | corrupt …}.
 std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths, const Header& header, bool read_only) {
@@ -23,12 +25,14 @@ std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths
     const std::string name = header.ring_kind == RingKind::log ? "transaction log" : "journal";
     if (!storage.find(path)) {
         throw Error(errc::log_missing, path,
-                    "the heap was not closed and its " + name + " is missing: put it beside the heap, or name it in the options; it may hold the newest changes");
+                    "the heap was not closed and its " + name +
+                        " is missing: put it beside the heap, or name it in the options; it may hold the newest changes");
     }
     std::shared_ptr<io::File> file = open_locked(storage, path, read_only);
     const log::RingIdentity found = log::Ring::read_identity(*file);
     if (found.ring != header.ring || found.heap != header.heap || found.capacity_bytes != header.ring_capacity) {
-        throw Error(errc::mismatch, path, "this " + name + " belongs to another heap or to an earlier opening; put the right one beside " + paths.backing.string());
+        throw Error(errc::mismatch, path,
+                    "this " + name + " belongs to another heap or to an earlier opening; put the right one beside " + paths.backing.string());
     }
     return file;
 }
@@ -37,7 +41,8 @@ std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths
 std::optional<LogTail> find_tail(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
     const log::ScanResult first = log::Ring::scan(ring, newest.ring_identity(), newest.ring_start, [&](const log::Record& record) {
         if (record.kind != record_transactions) {
-            throw Error(errc::corrupt, paths.log, log::Ring::file_offset(newest.ring_identity(), record.position), "the record holds no transactions; restore the files from a copy");
+            throw Error(errc::corrupt, paths.log, log::Ring::file_offset(newest.ring_identity(), record.position),
+                        "the record holds no transactions; restore the files from a copy");
         }
         return false;
     });
@@ -49,7 +54,8 @@ std::optional<LogTail> find_tail(const io::File& ring, const Header& newest, con
 }
 
 /// Throws: Error{corrupt | mismatch | missing_procedure}.
-void check_tail(LogTail& tail, const io::File& ring, const Header& newest, const HeapPaths& paths, const LogReplayMaker& make_replay, Restoration& restoration) {
+void check_tail(LogTail& tail, const io::File& ring, const Header& newest, const HeapPaths& paths, const LogReplayMaker& make_replay,
+                Restoration& restoration) {
     const std::unique_ptr<LogReplay> replay = make_replay(paths.log, newest.capacity, tail.contained);
     const auto result = log::Ring::scan(ring, newest.ring_identity(), tail.start, [&](const log::Record& record) {
         replay->check(record);
@@ -63,7 +69,8 @@ void check_tail(LogTail& tail, const io::File& ring, const Header& newest, const
 SaveRecord read_stage(const io::File& ring, const Header& header, const HeapPaths& paths) {
     auto save = decode_staged(header.staged, header.capacity);
     if (!save || !load_stage(ring, *save, header.capacity, header.heap)) {
-        throw Error(errc::corrupt, ring_path(paths, header), header.staged.head.stage_offset, "the staged pages of a save are damaged; restore the files from a copy");
+        throw Error(errc::corrupt, ring_path(paths, header), header.staged.head.stage_offset,
+                    "the staged pages of a save are damaged; restore the files from a copy");
     }
     return std::move(*save);
 }
@@ -84,10 +91,12 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
         }
         if (record.number != expected) {
             throw Error(errc::mismatch, paths.journal, record.position,
-                        "save " + std::to_string(record.number) + " stands where save " + std::to_string(expected) + " is due; the files do not belong together");
+                        "save " + std::to_string(record.number) + " stands where save " + std::to_string(expected) +
+                            " is due; the files do not belong together");
         }
         if (!grows_from(annex, save->annex)) {
-            throw Error(errc::corrupt, paths.journal, record.position, "the save speaks of another annex than the heap has; restore the files from a copy");
+            throw Error(errc::corrupt, paths.journal, record.position,
+                        "the save speaks of another annex than the heap has; restore the files from a copy");
         }
         annex = save->annex;
         ++expected;
@@ -193,9 +202,7 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
 }
 
 /// A backing file whose two header slots are both damaged but which is recognisable as a heap.
-bool may_be_rebuilt(const Slots& slots) {
-    return slots.verdict().code == errc::corrupt;
-}
+bool may_be_rebuilt(const Slots& slots) { return slots.verdict().code == errc::corrupt; }
 
 }  // namespace
 
@@ -221,8 +228,8 @@ std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesyste
 std::uint64_t rows_taken(Row row) noexcept { return row_counts[static_cast<std::size_t>(row)].load(std::memory_order_relaxed); }
 void count_row(Row row) noexcept { row_counts[static_cast<std::size_t>(row)].fetch_add(1, std::memory_order_relaxed); }
 
-bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents, const std::function<bool(PageNumber)>& is_covered,
-                     Via via, TablePage& page) {
+bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents,
+                     const std::function<bool(PageNumber)>& is_covered, Via via, TablePage& page) {
     const Uuid& heap = backing.header.heap;
     if (via == Via::cache) {
         backing.read_table_page(index, page, Via::cache);
@@ -289,7 +296,8 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
     for_each_table_page(extents, [&](std::uint64_t index) {
         from.read_table_page(index, table, Via::device);
         if (!is_sound(table, index, heap)) {
-            throw Error(errc::corrupt, from.path(), from.layout.table_offset(index), "a page of the checksum table is damaged; restore the file from a copy");
+            throw Error(errc::corrupt, from.path(), from.layout.table_offset(index),
+                        "a page of the checksum table is damaged; restore the file from a copy");
         }
         if (!everything && table.generation <= since.value) {
             return;
@@ -303,7 +311,8 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
         for (std::uint64_t i = 0; i < count; ++i) {
             const PageNumber number{cover.first.value + i};
             const auto there = pages.span().subspan(i * page_bytes, page_bytes);
-            const bool same = planted(Bug::copy_by_entries) ? old.entries[i] == table.entries[i] : page_checksum(there, number, heap) == table.entries[i];
+            const bool same =
+                planted(Bug::copy_by_entries) ? old.entries[i] == table.entries[i] : page_checksum(there, number, heap) == table.entries[i];
             if (same) {
                 continue;
             }
@@ -332,7 +341,8 @@ void prove_alone(const PageFile& backing, const std::vector<SaveRecord>& saves) 
     const Extents extents = backing.header.extents();
     if (saves.empty() && table_root_of(backing, extents, Via::device) != backing.header.table_root) {
         // An interrupted large save had begun to change it, and only the data file could tell how to go on.
-        throw Error(errc::corrupt, backing.path(), chunks_offset, "its pages are not the ones that its header stands for, and the data file is missing; restore it from a copy");
+        throw Error(errc::corrupt, backing.path(), chunks_offset,
+                    "its pages are not the ones that its header stands for, and the data file is missing; restore it from a copy");
     }
     std::set<std::uint64_t> covered;
     for (const SaveRecord& save : saves) {
@@ -350,7 +360,8 @@ void prove_alone(const PageFile& backing, const std::vector<SaveRecord>& saves) 
         backing.read_pages(cover.first, pages, Via::device);
         for (std::uint64_t i = 0; i < cover.count; ++i) {
             const PageNumber number{cover.first.value + i};
-            if (extents.hold(number) && !is_covered(number) && page_checksum(pages.subspan(i * page_bytes, page_bytes), number, backing.header.heap) != table.entries[i]) {
+            if (extents.hold(number) && !is_covered(number) &&
+                page_checksum(pages.subspan(i * page_bytes, page_bytes), number, backing.header.heap) != table.entries[i]) {
                 backing.throw_corrupt_page(number, "its checksum differs, and the data file that might have it whole is missing");
             }
         }
@@ -383,14 +394,16 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
     const bool missing = !rebuild && !files.backing->header.data.is_nil() && !storage.find(paths.data);
     if (missing && !detach_data) {
         throw Error(errc::mismatch, paths.data,
-                    "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with detach_data_file to go on without it");
+                    "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with detach_data_file "
+                    "to go on without it");
     }
     files.restoration.data_detached = missing;
     if (rebuild || (!files.backing->header.data.is_nil() && !missing)) {
         std::shared_ptr<io::File> data = open_locked(storage, paths.data, read_only);
         const Slots data_slots = read_slots(*data);
         if (const Header* found = data_slots.newest()) {
-            if (found->role != FileRole::data || (!rebuild && (found->heap != files.backing->header.heap || found->file != files.backing->header.data))) {
+            if (found->role != FileRole::data ||
+                (!rebuild && (found->heap != files.backing->header.heap || found->file != files.backing->header.data))) {
                 throw Error(errc::mismatch, paths.data, "this data file belongs to another heap; put the right one beside " + paths.backing.string());
             }
             if (!rebuild && (found->base != files.backing->header.base || found->capacity != files.backing->header.capacity)) {
@@ -405,7 +418,8 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
             throw_problem(paths.backing, slots.verdict());
         } else if (data_slots.verdict().code != errc::corrupt && data_slots.verdict().code != errc::truncated) {
             const SlotProblem problem = data_slots.verdict();
-            throw Error(problem.code == errc::not_a_heap ? errc::mismatch : problem.code, paths.data, "this is not the heap's data file: " + problem.what);
+            throw Error(problem.code == errc::not_a_heap ? errc::mismatch : problem.code, paths.data,
+                        "this is not the heap's data file: " + problem.what);
         } else {
             from_backing = files.backing->header;
             from_backing.role = FileRole::data;
@@ -432,7 +446,8 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
     PageFile* d = files.data ? &*files.data : nullptr;
     if (!rebuild && b.file().info().size_bytes < b.layout.file_bytes_for(b.header.extents())) {
         throw Error(errc::truncated, paths.backing, b.file().info().size_bytes,
-                    "the file ends early: its header speaks of " + std::to_string(b.layout.file_bytes_for(b.header.extents())) + " bytes; restore it from a copy");
+                    "the file ends early: its header speaks of " + std::to_string(b.layout.file_bytes_for(b.header.extents())) +
+                        " bytes; restore it from a copy");
     }
     const bool data_short = d != nullptr && d->file().info().size_bytes < d->layout.file_bytes_for(d->header.extents());
     if (data_short && rebuild) {
@@ -446,12 +461,14 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
     }
     const bool data_newer = d != nullptr && !refill && (rebuild || d->header.generation > b.header.generation);
     if (data_short && d->header.state == FileState::whole && d->header.generation > b.header.generation) {
-        throw Error(errc::truncated, paths.data, d->file().info().size_bytes, "the file ends early, and it holds a newer save than the heap; restore it from a copy");
+        throw Error(errc::truncated, paths.data, d->file().info().size_bytes,
+                    "the file ends early, and it holds a newer save than the heap; restore it from a copy");
     }
     if (data_newer && !rebuild && (d->header.clean || d->header.generation.value != b.header.generation.value + 1)) {
         // No crash leaves that: the data file is ahead by the one save that was under way.
         throw Error(errc::mismatch, paths.data,
-                    "it is ahead of the heap by more than an interrupted save: one of them is an old copy; put back the other, or move the data file to where the heap finds none");
+                    "it is ahead of the heap by more than an interrupted save: one of them is an old copy; put back the other, or move the data file "
+                    "to where the heap finds none");
     }
     Header newest = data_newer ? d->header : b.header;
     files.header_behind = files.header_behind || slots.damaged();
@@ -480,15 +497,18 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
     files.restoration.backing_rebuilt = rebuild;
     if (refill && saves.empty() && table_root_of(b, b.header.extents(), Via::device) != b.header.table_root) {
         // An interrupted large save had begun to change it, and the data file, which would tell how to go on, is lost.
-        throw Error(errc::corrupt, paths.backing, chunks_offset, "its pages are not the ones that its header stands for, and the data file is damaged too; restore it from a copy");
+        throw Error(errc::corrupt, paths.backing, chunks_offset,
+                    "its pages are not the ones that its header stands for, and the data file is damaged too; restore it from a copy");
     }
     if (missing) {
         prove_alone(b, saves);
     }
     const auto headers_differ = [&] {
-        return d != nullptr && !refill && (d->header.ring_start != b.header.ring_start || d->header.clean != b.header.clean || d->header.ring != b.header.ring);
+        return d != nullptr && !refill &&
+               (d->header.ring_start != b.header.ring_start || d->header.clean != b.header.clean || d->header.ring != b.header.ring);
     };
-    const bool log_comes_last = missing || data_newer || refill || !saves.empty() || headers_differ() || (d != nullptr && d->header.generation != b.header.generation);
+    const bool log_comes_last =
+        missing || data_newer || refill || !saves.empty() || headers_differ() || (d != nullptr && d->header.generation != b.header.generation);
     if (files.tail && !read_only && log_comes_last) {
         check_tail(*files.tail, *files.ring, newest, paths, log_replay, files.restoration);
     }

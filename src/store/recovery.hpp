@@ -56,13 +56,13 @@ void count_row(Row row) noexcept;
 struct OpenFiles {
     std::optional<PageFile> backing;
     std::optional<PageFile> data;
-    std::shared_ptr<io::File> ring;    ///< null: none attached
+    std::shared_ptr<io::File> ring;  ///< null: none attached
     Restoration restoration;
-    bool map_data = false;             ///< read-only: the data file is the newer one
-    std::vector<SaveRecord> overlay;   ///< read-only: saves to apply in the view, oldest first
-    std::shared_ptr<io::File> stage;   ///< where staged saves of the overlay lie
-    std::optional<LogTail> tail;       ///< to be applied in the private view. A writer then saves that, and its header begins the new epoch
-    bool header_behind = false;        ///< a header slot is damaged: the next header write repairs it
+    bool map_data = false;            ///< read-only: the data file is the newer one
+    std::vector<SaveRecord> overlay;  ///< read-only: saves to apply in the view, oldest first
+    std::shared_ptr<io::File> stage;  ///< where staged saves of the overlay lie
+    std::optional<LogTail> tail;      ///< to be applied in the private view. A writer then saves that, and its header begins the new epoch
+    bool header_behind = false;       ///< a header slot is damaged: the next header write repairs it
 };
 
 /// Opens and locks the files and recovers them. `before_writing` is called with the newest header when the row is chosen and nothing was written yet; if it
@@ -81,8 +81,8 @@ std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesyste
 /// Gives the sound table page, from the backing file, else from the data file, else rebuilt: entries of pages that `is_covered` are left as found
 /// (their saves follow), all others must match their pages. `via`: how the backing file is asked first; recovery asks the device, an open heap knows that what its
 /// page cache holds was recovered or is its own. Throws: Error{corrupt}. Returns whether it had to be repaired.
-bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents, const std::function<bool(PageNumber)>& is_covered,
-                     Via via, TablePage& page);
+bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents,
+                     const std::function<bool(PageNumber)>& is_covered, Via via, TablePage& page);
 
 /// Brings `to` to what `from` holds: pages of table pages newer than `since` (all, if `everything`), compared by content; then table, sync, and a header
 /// with `from`'s generation. Throws: Error{corrupt} if a page of `from` is damaged.

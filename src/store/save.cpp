@@ -190,7 +190,8 @@ void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
 void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
     const auto is_small = [&] {
         const auto images = std::count_if(changed.begin(), changed.end(), [](const ChangedPage& page) { return page.checksum != 0; });
-        return log::Ring::record_bytes(save_payload_bytes(annex_mapped_ != 0, changed.size(), static_cast<std::uint64_t>(images))) <= ring_->capacity() / 2;
+        return log::Ring::record_bytes(save_payload_bytes(annex_mapped_ != 0, changed.size(), static_cast<std::uint64_t>(images))) <=
+               ring_->capacity() / 2;
     };
     saved_anything_ = true;
     if (!uses_log() && is_small()) {
@@ -384,7 +385,8 @@ void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) {
 }
 
 void HeapFile::throw_changed_meanwhile(PageNumber page) const {
-    throw Error(errc::invalid_argument, paths_.backing, offset_of(page).value, "a page was changed by another thread during the save; stop all stores while saving");
+    throw Error(errc::invalid_argument, paths_.backing, offset_of(page).value,
+                "a page was changed by another thread during the save; stop all stores while saving");
 }
 
 void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
@@ -498,7 +500,8 @@ public:
             const std::size_t first = i;
             while (i < batch.size() && i - first < piece_bytes / page_bytes && sequence_of(batch[i].page) == sequence_of(batch[first].page)) {
                 std::size_t count = 1;
-                while (i + count < batch.size() && i + count - first < piece_bytes / page_bytes && batch[i + count].page.value == batch[i].page.value + count) {
+                while (i + count < batch.size() && i + count - first < piece_bytes / page_bytes &&
+                       batch[i + count].page.value == batch[i].page.value + count) {
                     ++count;
                 }
                 file_.write_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes));
@@ -698,7 +701,8 @@ std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std
     }
     if (count != 0) {
         if (const ByteCount got = stage.read_direct(images.first(count * page_bytes), at); got != count * page_bytes) {
-            throw Error(errc::corrupt, stage.path(), at + got, "the staged pages of a save end early right after they were written: the disk is failing");
+            throw Error(errc::corrupt, stage.path(), at + got,
+                        "the staged pages of a save end early right after they were written: the disk is failing");
         }
     }
     // From behind: each image moves to its place, over what has moved already or is zero.
@@ -712,7 +716,8 @@ std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std
         --from;
         std::memmove(place, images.data() + from * page_bytes, page_bytes);
         if (page_checksum({place, page_bytes}, batch[k].page, table_.heap()) != batch[k].checksum) {
-            throw Error(errc::corrupt, stage.path(), at + from * page_bytes, "a staged page reads back damaged right after it was written: the disk is failing");
+            throw Error(errc::corrupt, stage.path(), at + from * page_bytes,
+                        "a staged page reads back damaged right after it was written: the disk is failing");
         }
     }
     return count;

@@ -24,9 +24,11 @@ bool entries_hold(const SaveRecord& save) {
 bool is_bounded(const SaveRecord& save, ByteCount capacity) {
     const SaveHead& head = save.head;
     const AnnexHead& annex = save.annex;
-    const bool annex_bounded = annex.extent <= sequence_bytes_max && annex.extent % page_bytes == 0 && annex.used <= annex.extent && annex.used % page_bytes == 0;
-    return head.extent <= capacity && head.extent % page_bytes == 0 && annex_bounded && head.page_count <= (head.extent + annex.extent) / page_bytes &&
-           head.image_count <= head.page_count && head.reserved == 0 && are_places(annex.places, save.extents());
+    const bool annex_bounded =
+        annex.extent <= sequence_bytes_max && annex.extent % page_bytes == 0 && annex.used <= annex.extent && annex.used % page_bytes == 0;
+    return head.extent <= capacity && head.extent % page_bytes == 0 && annex_bounded &&
+           head.page_count <= (head.extent + annex.extent) / page_bytes && head.image_count <= head.page_count && head.reserved == 0 &&
+           are_places(annex.places, save.extents());
 }
 
 bool is_stage_offset(std::uint64_t offset) { return offset >= log::Ring::header_bytes && offset % page_bytes == 0; }

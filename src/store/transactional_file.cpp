@@ -68,8 +68,12 @@ void HeapFile::read_base(PageNumber page, std::span<std::byte> image) {
     durable_step("saving", [&] { read_bases({&one, 1}, image); });
 }
 
-void HeapFile::save_images(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& fill) { save_pages(point, pages, fill, false); }
-void HeapFile::save_patched(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& patch) { save_pages(point, pages, patch, true); }
+void HeapFile::save_images(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& fill) {
+    save_pages(point, pages, fill, false);
+}
+void HeapFile::save_patched(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& patch) {
+    save_pages(point, pages, patch, true);
+}
 
 void HeapFile::save_pages(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& fill, bool patches) {
     check_usable(false);  // before the lock: in a forked child nobody would ever let go of it

@@ -18,32 +18,35 @@ namespace {
 
 class TransactionReplay final : public store::LogReplay {
 public:
-    TransactionReplay(const std::filesystem::path& log, ByteCount capacity, Serial contained) : walk_(log, capacity, contained), capacity_(capacity) {}
+    TransactionReplay(const std::filesystem::path& log, ByteCount capacity, Serial contained)
+        : walk_(log, capacity, contained), capacity_(capacity) {}
 
     void check(const log::Record& group) override {
-        walk_.walk(group, [](const LoggedTransaction&) {},
-                   [&](const change::Entry& entry) {
-                       if (entry.kind == change::EntryKind::procedure) (void)change::stored_call(entry, capacity_, walk_.log());
-                   });
+        walk_.walk(
+            group, [](const LoggedTransaction&) {},
+            [&](const change::Entry& entry) {
+                if (entry.kind == change::EntryKind::procedure) (void)change::stored_call(entry, capacity_, walk_.log());
+            });
     }
 
     void apply(const log::Record& group, store::HeapFile& heap) override {
         auto* const span = reinterpret_cast<std::byte*>(heap.ranges().durable);
-        walk_.walk(group,
-                   [&](const LoggedTransaction& transaction) {
-                       if (transaction.extent > heap.mapped_bytes()) heap.extend(transaction.extent);
-                       if (transaction.annex) heap.replay_annex(*transaction.annex);
-                   },
-                   [&](const change::Entry& entry) {
-                       if (entry.kind == change::EntryKind::procedure) {
-                           call(entry, heap);
-                       } else if (entry.where >= store::annex_start) {
-                           write_annex(entry, heap);
-                       } else {
-                           change::write_entry(span, entry, change::Direction::forward);
-                           forgotten_ = false;
-                       }
-                   });
+        walk_.walk(
+            group,
+            [&](const LoggedTransaction& transaction) {
+                if (transaction.extent > heap.mapped_bytes()) heap.extend(transaction.extent);
+                if (transaction.annex) heap.replay_annex(*transaction.annex);
+            },
+            [&](const change::Entry& entry) {
+                if (entry.kind == change::EntryKind::procedure) {
+                    call(entry, heap);
+                } else if (entry.where >= store::annex_start) {
+                    write_annex(entry, heap);
+                } else {
+                    change::write_entry(span, entry, change::Direction::forward);
+                    forgotten_ = false;
+                }
+            });
     }
 
     Serial last() const override { return walk_.last(); }
@@ -72,7 +75,8 @@ private:
             change::ProcedureCalls(heap).replay(heap.mapped_bytes(), change::stored_call(entry, capacity_, walk_.log()));
         } catch (const Error& error) {
             if (error.code() != errc::history_conflict) throw;
-            throw Error(errc::mismatch, walk_.log(), std::string(error.what()) + "; open the heap with the program that made the call, or register the procedure as it was then");
+            throw Error(errc::mismatch, walk_.log(),
+                        std::string(error.what()) + "; open the heap with the program that made the call, or register the procedure as it was then");
         }
     }
 

@@ -73,7 +73,8 @@ std::vector<PageNumber> PagePatches::PageIndex::ascending() const {
 
 // The piece
 
-PagePatches::PagePatches(const io::File& log, const log::RingIdentity& identity, const log::RingStart& start, Serial contained, Serial last, ByteCount capacity, ByteCount images_max)
+PagePatches::PagePatches(const io::File& log, const log::RingIdentity& identity, const log::RingStart& start, Serial contained, Serial last,
+                         ByteCount capacity, ByteCount images_max)
     : log_(log), identity_(identity), start_(start), contained_(contained), last_(last), capacity_(capacity), images_max_(images_max) {}
 
 template <class Begin, class Visit>
@@ -86,7 +87,8 @@ void PagePatches::for_each_entry(Begin&& begin, Visit&& visit) const {
     });
     if (walk.last() != last_) {
         throw Error(errc::corrupt, log_.path(),
-                    "the log holds transactions up to " + std::to_string(walk.last().value) + ", but " + std::to_string(last_.value) + " was acknowledged; the log's disk loses what was written");
+                    "the log holds transactions up to " + std::to_string(walk.last().value) + ", but " + std::to_string(last_.value) +
+                        " was acknowledged; the log's disk loses what was written");
     }
 }
 

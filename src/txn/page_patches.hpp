@@ -26,7 +26,8 @@ public:
     using ReadBase = std::function<void(PageNumber, std::span<std::byte>)>;
 
     /// The piece: from `start`, where the group of `contained` + 1 begins, to the end of the group that holds `last`, which is durable. `images_max`: bytes of images at once.
-    PagePatches(const io::File& log, const log::RingIdentity& identity, const log::RingStart& start, Serial contained, Serial last, ByteCount capacity, ByteCount images_max);
+    PagePatches(const io::File& log, const log::RingIdentity& identity, const log::RingStart& start, Serial contained, Serial last,
+                ByteCount capacity, ByteCount images_max);
 
     /// Reads the piece. Throws: Error{corrupt | io_error}, what `read_base` throws, std::bad_alloc.
     void read(const ReadBase& read_base);

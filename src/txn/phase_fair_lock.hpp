@@ -46,8 +46,9 @@ private:
     static constexpr std::uint32_t one_reader = 1U << 8U;
     static constexpr std::uint32_t writer_bits = 3;
     static constexpr std::uint32_t writer_present = 2;
-    static constexpr std::uint32_t phase = 1;  ///< differs between a writer and the next, so that a late sleeper sees that the one it waited for is gone
-    static constexpr std::size_t seats = 16;   ///< where waiting writers sleep, by ticket: an unlock wakes the next one and not all
+    static constexpr std::uint32_t phase =
+        1;  ///< differs between a writer and the next, so that a late sleeper sees that the one it waited for is gone
+    static constexpr std::size_t seats = 16;  ///< where waiting writers sleep, by ticket: an unlock wakes the next one and not all
 
     void wait_for_writer(std::uint32_t writer) noexcept;
     void wake_writer(std::uint32_t gone) noexcept;

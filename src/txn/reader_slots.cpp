@@ -21,7 +21,8 @@ ReaderSlots* ReaderSlots::take_line() noexcept {
             ReaderSlots* const line = mine;
             mine = nullptr;
             // A lock that outlives its thread's end, of a program that is exiting, keeps the line.
-            const bool is_free = line != nullptr && std::ranges::all_of(line->holds, [](const ReaderSlot& slot) { return slot.load(std::memory_order_relaxed) == 0; });
+            const bool is_free =
+                line != nullptr && std::ranges::all_of(line->holds, [](const ReaderSlot& slot) { return slot.load(std::memory_order_relaxed) == 0; });
             if (is_free) line->taken.store(false, std::memory_order_release);
         }
     };
@@ -34,8 +35,7 @@ ReaderSlots* ReaderSlots::take_line() noexcept {
     auto* const line = new (std::nothrow) ReaderSlots;
     if (line == nullptr) return nullptr;
     line->next = first.load(std::memory_order_relaxed);
-    while (!first.compare_exchange_weak(line->next, line, std::memory_order_acq_rel)) {
-    }
+    while (!first.compare_exchange_weak(line->next, line, std::memory_order_acq_rel)) {}
     return mine = line;
 }
 

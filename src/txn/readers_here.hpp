@@ -28,7 +28,8 @@ struct ReadersHere {
     static bool holds(const TransactionService& service) noexcept { return find(service) != nullptr; }
     /// Throws: Error{invalid_argument}: this thread reads too many heaps at once.
     static void require_room() {
-        if (here.count == heaps_max) [[unlikely]] throw_full();
+        if (here.count == heaps_max) [[unlikely]]
+            throw_full();
     }
     /// Requires: !holds, require_room.
     static void add(const TransactionService& service, ReaderSlot* slot) noexcept { here.of[here.count++] = {&service, 1, slot}; }

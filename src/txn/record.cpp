@@ -13,7 +13,8 @@ std::optional<LoggedTransaction> read_record(std::span<const std::byte> bytes, S
     layout::RecordHead head{};
     if (bytes.size() < sizeof head) return std::nullopt;
     std::memcpy(&head, bytes.data(), sizeof head);
-    if (head.serial != serial.value || head.extent > capacity || head.extent % page_bytes != 0 || (head.flags & ~layout::record_flags) != 0) return std::nullopt;
+    if (head.serial != serial.value || head.extent > capacity || head.extent % page_bytes != 0 || (head.flags & ~layout::record_flags) != 0)
+        return std::nullopt;
     bytes = bytes.subspan(sizeof head);
     layout::AnnexPart annex{};
     const bool has_annex = (head.flags & layout::record_has_annex) != 0;
@@ -24,7 +25,11 @@ std::optional<LoggedTransaction> read_record(std::span<const std::byte> bytes, S
         if (!store::is_annex(annex.annex, head.extent)) return std::nullopt;
     }
     if (head.redo_bytes > bytes.size() || annex.redo_bytes != bytes.size() - head.redo_bytes) return std::nullopt;
-    return LoggedTransaction{serial, head.extent, (head.flags & layout::record_needs_heap) != 0, bytes.first(head.redo_bytes), has_annex ? std::optional(annex.annex) : std::nullopt,
+    return LoggedTransaction{serial,
+                             head.extent,
+                             (head.flags & layout::record_needs_heap) != 0,
+                             bytes.first(head.redo_bytes),
+                             has_annex ? std::optional(annex.annex) : std::nullopt,
                              bytes.subspan(head.redo_bytes)};
 }
 

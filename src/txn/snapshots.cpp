@@ -105,9 +105,11 @@ bool Snapshots::save(bool locked) {
         const Serial claimed{point.serial.value + (planted(Bug::snapshot_claims_next) ? 1 : 0)};
         const store::SavePoint save{claimed, planted(Bug::stale_log_start) ? file.log_start() : point.next, patches.extent(), patches.annex()};
         if (patches.has_images()) {
-            file.save_images(save, patches.pages(), [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.copy_images(pages, images); });
+            file.save_images(save, patches.pages(),
+                             [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.copy_images(pages, images); });
         } else {
-            file.save_patched(save, patches.pages(), [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.patch(pages, images); });
+            file.save_patched(save, patches.pages(),
+                              [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.patch(pages, images); });
         }
     }
     log.release(point.next.position);

@@ -44,12 +44,11 @@ log::GroupLog::Options log_options(const PersistentOptions& options) {
 }  // namespace
 
 TransactionService::TransactionService(store::HeapFile& file, const PersistentOptions& options)
-    : file_(&file),
-      durability_(options.durability),
-      changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes : options.dirty_limit != 0 ? options.dirty_limit / 2 : changed_bytes_default),
+    : file_(&file), durability_(options.durability), changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes
+                                                                        : options.dirty_limit != 0        ? options.dirty_limit / 2
+                                                                                                          : changed_bytes_default),
       log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
-      recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)),
-      last_(file.serial().value),
+      recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)), last_(file.serial().value),
       annex_fits_(file.annex_is_saved()) {
     calls_.emplace(file);
     snapshots_ = std::make_unique<Snapshots>(*this, options);
@@ -94,7 +93,8 @@ void TransactionService::begin(Purpose purpose) {
             return;
         }
         if (ReadersHere::holds(*this)) {
-            throw Error(errc::scope_open, file.path(), "this thread has a ReadLock on the heap, and its transaction would wait for that lock for ever; end the lock first");
+            throw Error(errc::scope_open, file.path(),
+                        "this thread has a ReadLock on the heap, and its transaction would wait for that lock for ever; end the lock first");
         }
     }
     lock_.lock();
@@ -212,7 +212,8 @@ void TransactionService::keep_step() {
         keeper->keep(number_, parts_, annex_);
     }
     // A history that nobody goes on with: its steps don't fit any more.
-    if (annex_fits_ && !segments_.empty() && annex_.empty() && (keeper == nullptr || !keeper->has_annex()) && !planted(Bug::history_outlives_its_bytes)) {
+    if (annex_fits_ && !segments_.empty() && annex_.empty() && (keeper == nullptr || !keeper->has_annex()) &&
+        !planted(Bug::history_outlives_its_bytes)) {
         annex_.add_zeroed_run({0}, page_bytes);
     }
 }
@@ -290,7 +291,8 @@ bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
     const std::span<const std::byte> record = redo_.bytes();
     if (has_annex) {
         annex = {file()->annex_head(), annex_redo_.size()};
-        const std::array<std::span<const std::byte>, 4> pieces{record.first(sizeof head), std::as_bytes(std::span(&annex, 1)), record.subspan(sizeof head), annex_redo_.bytes()};
+        const std::array<std::span<const std::byte>, 4> pieces{record.first(sizeof head), std::as_bytes(std::span(&annex, 1)),
+                                                               record.subspan(sizeof head), annex_redo_.bytes()};
         if (!snapshots_->append(serial, pieces)) return false;
     } else if (!snapshots_->append(serial, std::span(&record, 1))) {
         return false;
@@ -417,7 +419,8 @@ void TransactionService::about_to_write(HeapOffset offset, ByteCount length) {
 
 void TransactionService::check_change() const {
     if (!is_mine()) {
-        throw Error(errc::no_transaction, open_file().path(), "a transactional heap is changed within a transaction of the thread only; open a Transaction first");
+        throw Error(errc::no_transaction, open_file().path(),
+                    "a transactional heap is changed within a transaction of the thread only; open a Transaction first");
     }
 }
 
@@ -462,7 +465,9 @@ void TransactionService::wait_durable(Serial serial) {
     store::HeapFile& file = open_file();
     file.require_usable(true);
     if (serial > last_committed()) {
-        throw Error(errc::invalid_argument, file.path(), "no transaction " + std::to_string(serial.value) + " was committed yet, the last one was " + std::to_string(last_committed().value));
+        throw Error(
+            errc::invalid_argument, file.path(),
+            "no transaction " + std::to_string(serial.value) + " was committed yet, the last one was " + std::to_string(last_committed().value));
     }
     log_->wait_durable(serial);
 }
@@ -495,7 +500,9 @@ void TransactionService::rebuild() {
                 return replay->last() < last_committed();
             });
         }
-        if (replay->last() != last_committed()) throw Error(errc::corrupt, log_->file().path(), "the log lacks transactions that were acknowledged; restore the heap's files from a copy");
+        if (replay->last() != last_committed())
+            throw Error(errc::corrupt, log_->file().path(),
+                        "the log lacks transactions that were acknowledged; restore the heap's files from a copy");
         file.engine().forget({0}, file.ranges().durable_bytes);
         recorder_.reset();
         recorder_ = change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray);
@@ -530,7 +537,8 @@ void TransactionService::saved() noexcept {
 /// Everything committed gets into the files. The caller holds the writer lock, and nobody has a transaction open.
 void TransactionService::save_everything(store::HeapFile& file) {
     const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
-    if (loans_.any_waits() && (keeper == nullptr || !keeper->live())) {  // the blocks would be lost with this process; where steps are kept, a free is one
+    if (loans_.any_waits() &&
+        (keeper == nullptr || !keeper->live())) {  // the blocks would be lost with this process; where steps are kept, a free is one
         lock_.unlock();
         try {
             begin();

@@ -34,7 +34,10 @@ namespace taiyen::txn {
 
 class Snapshots;
 
-class TransactionService final : public store::SnapshotParticipant, public heap::WriteObserver, public change::Edits, public std::enable_shared_from_this<TransactionService> {
+class TransactionService final : public store::SnapshotParticipant,
+                                 public heap::WriteObserver,
+                                 public change::Edits,
+                                 public std::enable_shared_from_this<TransactionService> {
 public:
     /// Joins a heap that was opened as transactional: capture begins, the log is taken over. A reader's heap gets none. Throws: Error{not_instrumented | …}, std::bad_alloc, HeapFull.
     static void join(store::HeapFile& file, const PersistentOptions& options);
@@ -139,9 +142,9 @@ private:
     std::optional<change::ProcedureCalls> calls_;
 
     BiasedLock lock_;
-    std::atomic<const void*> owner_{nullptr};  ///< this_thread() of the thread that holds the writer lock for a transaction
-    std::atomic<std::uint64_t> last_;          ///< newest committed serial
-    std::atomic<std::uint64_t> needs_heap_{0}; ///< newest serial whose record can't be patched into pages
+    std::atomic<const void*> owner_{nullptr};   ///< this_thread() of the thread that holds the writer lock for a transaction
+    std::atomic<std::uint64_t> last_;           ///< newest committed serial
+    std::atomic<std::uint64_t> needs_heap_{0};  ///< newest serial whose record can't be patched into pages
 
     // Of the thread that holds the writer lock:
     std::size_t depth_ = 0;
@@ -150,15 +153,15 @@ private:
     bool closing_ = false;
     std::vector<Segment> segments_;
     ByteCount changed_bytes_ = 0;  ///< of pages, since that was last a reason for a snapshot; a page counts once per transaction
-    change::ChangeSet spare_;  ///< its memory is used again
+    change::ChangeSet spare_;      ///< its memory is used again
     change::ByteBuffer redo_;
     bool record_needs_heap_ = false;
     Purpose purpose_ = Purpose::edit;
-    std::uint32_t number_ = 0;                    ///< of the open transaction, among the loans
-    std::vector<change::ChangeSetView> parts_;    ///< its memory is used again
-    change::ChangeSet annex_;                     ///< what the open transaction changes in the annex
+    std::uint32_t number_ = 0;                  ///< of the open transaction, among the loans
+    std::vector<change::ChangeSetView> parts_;  ///< its memory is used again
+    change::ChangeSet annex_;                   ///< what the open transaction changes in the annex
     change::ByteBuffer annex_redo_;
-    bool annex_fits_ = false;                     ///< whether there is an annex in use, and nothing was committed beside it
+    bool annex_fits_ = false;  ///< whether there is an annex in use, and nothing was committed beside it
     mutable std::mutex keeper_mutex_;
     std::shared_ptr<change::StepKeeper> keeper_;
     std::atomic<change::StepKeeper*> keeper_now_{nullptr};

@@ -13,7 +13,8 @@
 
 namespace taiyen::txn {
 
-static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free, "the kernel waits on the bare number");
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free,
+              "the kernel waits on the bare number");
 
 // Not std::atomic::wait: its notify enters the kernel whether anybody sleeps or not, and here it is known who may.
 inline void sleep_while(const std::atomic<std::uint32_t>& number, std::uint32_t value) noexcept {

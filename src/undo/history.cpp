@@ -59,7 +59,9 @@ private:
 
 }  // namespace
 
-std::unique_ptr<HistoryMemory> anonymous_history_memory(ByteCount capacity) { return std::make_unique<AnonymousMemory>(round_up(capacity, page_bytes)); }
+std::unique_ptr<HistoryMemory> anonymous_history_memory(ByteCount capacity) {
+    return std::make_unique<AnonymousMemory>(round_up(capacity, page_bytes));
+}
 
 UndoHistory UndoHistory::create(std::unique_ptr<HistoryMemory> memory, ByteCount bytes, bool circular) {
     if (memory->bytes() < first_step) {
@@ -95,10 +97,9 @@ std::optional<UndoHistory> UndoHistory::resume(std::unique_ptr<HistoryMemory>& m
         throw_corrupt(0, "its header's checksum differs");
     }
     const bool empty = header.undoable == 0 && header.redoable == 0;
-    if (header.capacity < capacity_min || header.next_id == 0 || header.base_id >= header.next_id ||
-        (header.flags & ~layout::flag_circular) != 0 || empty != (header.oldest == 0) || empty != (header.newest == 0) ||
-        (header.undoable == 0) != (header.before == 0) || (header.redoable == 0) != (header.behind == 0) || header.undoable > memory->bytes() ||
-        header.redoable > memory->bytes()) {
+    if (header.capacity < capacity_min || header.next_id == 0 || header.base_id >= header.next_id || (header.flags & ~layout::flag_circular) != 0 ||
+        empty != (header.oldest == 0) || empty != (header.newest == 0) || (header.undoable == 0) != (header.before == 0) ||
+        (header.redoable == 0) != (header.behind == 0) || header.undoable > memory->bytes() || header.redoable > memory->bytes()) {
         throw_corrupt(0, "its header is impossible");
     }
     for (const std::uint64_t offset : {header.oldest, header.newest, header.before, header.behind, header.wrap}) {
@@ -158,7 +159,9 @@ StepView UndoHistory::step_at(std::uint64_t offset) const {
 }
 
 /// Where the step after this one begins. Requires: it is not the newest.
-std::uint64_t UndoHistory::offset_behind(const HistoryHeader& header, const StepView& step) const { return step.end() == header.wrap ? first_step : step.end(); }
+std::uint64_t UndoHistory::offset_behind(const HistoryHeader& header, const StepView& step) const {
+    return step.end() == header.wrap ? first_step : step.end();
+}
 
 StepView UndoHistory::checked_previous(const StepView& step) const {
     const StepView found = step_at(step.previous);
@@ -176,9 +179,7 @@ bool is_call(const change::ChangeSetView& segment) {
 
 std::uint64_t UndoHistory::cursor_id() const { return header().before == 0 ? header().base_id : step_at(header().before).id; }
 
-std::optional<StepView> UndoHistory::to_undo() const {
-    return header().undoable == 0 ? std::nullopt : std::optional(step_at(header().before));
-}
+std::optional<StepView> UndoHistory::to_undo() const { return header().undoable == 0 ? std::nullopt : std::optional(step_at(header().before)); }
 
 std::optional<StepView> UndoHistory::to_redo() const {
     if (header().redoable == 0) {
@@ -260,8 +261,7 @@ bool UndoHistory::grow(ByteCount bytes) {
         try {
             memory_->extend(wanted);
             return true;
-        } catch (const HeapFull&) {
-        }
+        } catch (const HeapFull&) {}
     }
     return false;
 }

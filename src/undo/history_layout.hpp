@@ -24,17 +24,17 @@ struct HistoryHeader {
     std::uint64_t magic;
     std::uint32_t version;
     std::uint32_t flags;
-    std::uint64_t capacity;   ///< bytes, header included
-    std::uint64_t oldest;     ///< step
-    std::uint64_t newest;     ///< step
-    std::uint64_t wrap;       ///< end of the last step of the upper part; 0: the steps lie in one piece
-    std::uint64_t before;     ///< the cursor: the step that `undo` takes back
-    std::uint64_t behind;     ///< the cursor: the step that `redo` does again
-    std::uint64_t undoable;   ///< number of steps up to `before`
-    std::uint64_t redoable;   ///< number of steps from `behind` on
-    std::uint64_t next_id;    ///< of the step to come; starts at 1
-    std::uint64_t base_id;    ///< of the newest step that fell off; 0: none did
-    std::uint64_t checksum;   ///< of everything before
+    std::uint64_t capacity;  ///< bytes, header included
+    std::uint64_t oldest;    ///< step
+    std::uint64_t newest;    ///< step
+    std::uint64_t wrap;      ///< end of the last step of the upper part; 0: the steps lie in one piece
+    std::uint64_t before;    ///< the cursor: the step that `undo` takes back
+    std::uint64_t behind;    ///< the cursor: the step that `redo` does again
+    std::uint64_t undoable;  ///< number of steps up to `before`
+    std::uint64_t redoable;  ///< number of steps from `behind` on
+    std::uint64_t next_id;   ///< of the step to come; starts at 1
+    std::uint64_t base_id;   ///< of the newest step that fell off; 0: none did
+    std::uint64_t checksum;  ///< of everything before
 };
 static_assert(std::is_trivially_copyable_v<HistoryHeader> && sizeof(HistoryHeader) == 104 && offsetof(HistoryHeader, checksum) == 96);
 
@@ -44,10 +44,10 @@ inline constexpr std::uint32_t name_bytes_max = 1024;
 
 struct StepHead {
     std::uint64_t id;
-    std::uint64_t size;           ///< of the whole step, a multiple of 8
-    std::uint64_t previous;       ///< offset of the step before it; of the oldest step: of no meaning
-    std::uint64_t life;           ///< random number of the opening that made it: the serials are its own
-    std::uint32_t first_serial;   ///< of the scopes that it came from
+    std::uint64_t size;          ///< of the whole step, a multiple of 8
+    std::uint64_t previous;      ///< offset of the step before it; of the oldest step: of no meaning
+    std::uint64_t life;          ///< random number of the opening that made it: the serials are its own
+    std::uint32_t first_serial;  ///< of the scopes that it came from
     std::uint32_t last_serial;
     std::uint32_t flags;
     std::uint32_t name_bytes;

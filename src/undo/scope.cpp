@@ -14,7 +14,9 @@ namespace {
 /// This thread's innermost scope, of whatever heap.
 thread_local constinit UndoScope* innermost = nullptr;
 
-[[noreturn]] void throw_inner_open(const store::HeapFile& file) { throw Error(errc::scope_open, file.path(), "an inner scope is open; end it first"); }
+[[noreturn]] void throw_inner_open(const store::HeapFile& file) {
+    throw Error(errc::scope_open, file.path(), "an inner scope is open; end it first");
+}
 
 }  // namespace
 
@@ -38,7 +40,7 @@ UndoScope::~UndoScope() {
     if (!service_) {
         return;
     }
-    TAIYEN_CHECK(innermost == this);  // scopes end in reverse order, on their own thread
+    TAIYEN_CHECK(innermost == this);                                            // scopes end in reverse order, on their own thread
     if (service_->file() != nullptr && !service_->file()->in_forked_child()) {  // a child has the scope's object, not its heap
         if (std::uncaught_exceptions() > exceptions_) {
             service_->cancel();
@@ -174,9 +176,7 @@ std::vector<UndoStep> SnapshotHeap::undo_steps() const {
     return service ? service->steps() : std::vector<UndoStep>();
 }
 
-void SnapshotHeap::squash_undo(std::size_t count, std::string_view name) {
-    undo::UndoService::of(HeapAccess::file(*this))->squash(count, name);
-}
+void SnapshotHeap::squash_undo(std::size_t count, std::string_view name) { undo::UndoService::of(HeapAccess::file(*this))->squash(count, name); }
 
 void SnapshotHeap::squash_undo(const UndoMark& since, std::string_view name) {
     undo::UndoService::of(HeapAccess::file(*this))->squash_since(since, name);

@@ -161,7 +161,8 @@ void SnapshotUndo::commit_or_cancel() noexcept {
         cancel();
         try {
             const auto* const typed = dynamic_cast<const Error*>(&error);
-            remember(typed != nullptr ? *typed : Error(errc::cancelled, std::string("a scope could not be kept and was taken back: ") + error.what()));
+            remember(typed != nullptr ? *typed
+                                      : Error(errc::cancelled, std::string("a scope could not be kept and was taken back: ") + error.what()));
         } catch (const std::bad_alloc&) {
             // Nothing can be remembered either.
         }

@@ -23,7 +23,10 @@
 
 namespace taiyen::undo {
 
-class SnapshotUndo final : public UndoService, public store::SnapshotParticipant, public heap::WriteObserver, public std::enable_shared_from_this<SnapshotUndo> {
+class SnapshotUndo final : public UndoService,
+                           public store::SnapshotParticipant,
+                           public heap::WriteObserver,
+                           public std::enable_shared_from_this<SnapshotUndo> {
 public:
     /// Requires: the heap has no participant. Throws: as UndoService::of.
     static std::shared_ptr<SnapshotUndo> join(store::HeapFile& file);
@@ -111,7 +114,7 @@ private:
     std::thread::id owner_;
     change::ChangeSet cut_;  ///< its memory is used again
     bool repaired_ = false;
-    UndoHistory::Cursor cursor_{};        ///< for a planted bug only
+    UndoHistory::Cursor cursor_{};  ///< for a planted bug only
     UndoHistory::Cursor saved_cursor_{};
 
     change::LentBlocks lent_;

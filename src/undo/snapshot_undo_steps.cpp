@@ -82,7 +82,8 @@ void SnapshotUndo::attach(const UndoOptions& options) {
         if (history_ && history_->undoable() + history_->redoable() != 0) {
             (void)history_->cursor_id();
             if (changed) {
-                throw Error(errc::history_conflict, "the heap was changed before its history was attached, and the history's steps don't know of that");
+                throw Error(errc::history_conflict,
+                            "the heap was changed before its history was attached, and the history's steps don't know of that");
             }
         }
     } catch (const Error& error) {
@@ -167,7 +168,8 @@ void SnapshotUndo::keep(const NewStep& step) noexcept {
             end(errc::history_full, full_text(history_->circular()));
         }
     } catch (const Error& error) {
-        end(static_cast<errc>(error.code().value()), std::string("the undo history could not take a step and ended; the heap goes on: ") + error.what());
+        end(static_cast<errc>(error.code().value()),
+            std::string("the undo history could not take a step and ended; the heap goes on: ") + error.what());
     }
 }
 

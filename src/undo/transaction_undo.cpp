@@ -45,7 +45,8 @@ void TransactionUndo::remember(const std::exception& error) noexcept {
     const std::lock_guard lock(error_mutex_);
     try {
         const auto* const typed = dynamic_cast<const Error*>(&error);
-        last_error_.emplace(typed != nullptr ? *typed : Error(errc::cancelled, std::string("a scope could not be kept and was taken back: ") + error.what()));
+        last_error_.emplace(typed != nullptr ? *typed
+                                             : Error(errc::cancelled, std::string("a scope could not be kept and was taken back: ") + error.what()));
     } catch (...) {
         last_error_.reset();
     }
@@ -95,7 +96,8 @@ void TransactionUndo::keep_step(std::uint32_t number, std::span<const ChangeSetV
         if (!history_->append({name_, 0, life_, number, number, pieces})) give_up(Error(errc::history_full, open_file().path(), full_text(circular)));
     } catch (const Error& error) {
         if (code_of(error) != errc::corrupt) throw;
-        give_up(Error(errc::corrupt, open_file().path(), error.offset(), std::string("the undo history could not take a step and ended; the heap goes on: ") + error.what()));
+        give_up(Error(errc::corrupt, open_file().path(), error.offset(),
+                      std::string("the undo history could not take a step and ended; the heap goes on: ") + error.what()));
     }
 }
 
@@ -120,7 +122,9 @@ void TransactionUndo::ended(bool kept) noexcept {
         if (begun_) history_.reset();
     } else {
         if (adds_step_) edits_->loans_settled();
-        if (moved_ && moved_->first <= moved_->last) moved_->direction == Direction::backward ? edits_->loans_undone(moved_->first, moved_->last) : edits_->loans_redone(moved_->first, moved_->last);
+        if (moved_ && moved_->first <= moved_->last)
+            moved_->direction == Direction::backward ? edits_->loans_undone(moved_->first, moved_->last)
+                                                     : edits_->loans_redone(moved_->first, moved_->last);
         if (why_ended_) {
             remember(*why_ended_);
             report({code_of(*why_ended_), nullptr, why_ended_->what()});
@@ -147,7 +151,8 @@ template <class F>
 auto TransactionUndo::manage(const char* what, F&& action) {
     const store::HeapFile& file = open_file();
     file.check_usable(false);
-    if (edits_->depth() != 0) throw Error(errc::scope_open, file.path(), std::string(what) + ": a scope or a transaction is open on this heap; end it first");
+    if (edits_->depth() != 0)
+        throw Error(errc::scope_open, file.path(), std::string(what) + ": a scope or a transaction is open on this heap; end it first");
     const auto transact = [&](auto&& body) {
         edits_->begin(Edits::Purpose::history);
         manages_ = true;
@@ -198,12 +203,14 @@ auto TransactionUndo::look(F&& action) const {
         return action();
     } catch (const Error& error) {
         if (code_of(error) != errc::corrupt) throw;
-        throw Error(errc::corrupt, open_file().path(), error.offset(), std::string(error.what()) + "; the heap itself is not concerned: end the history and attach a new one to go on");
+        throw Error(errc::corrupt, open_file().path(), error.offset(),
+                    std::string(error.what()) + "; the heap itself is not concerned: end the history and attach a new one to go on");
     }
 }
 
 std::unique_ptr<HistoryMemory> TransactionUndo::make_memory(const UndoOptions& options) {
-    return std::make_unique<LoggedMemory>(options.persistent ? annex_history_memory(open_file(), options.bytes) : anonymous_history_memory(options.bytes));
+    return std::make_unique<LoggedMemory>(options.persistent ? annex_history_memory(open_file(), options.bytes)
+                                                             : anonymous_history_memory(options.bytes));
 }
 
 std::optional<Error> TransactionUndo::begin_history(const UndoOptions& options) {
@@ -224,7 +231,8 @@ std::optional<Error> TransactionUndo::begin_history(const UndoOptions& options) 
         } else {
             given_up_ = std::move(memory);
         }
-        return Error(code_of(error), open_file().path(), error.offset(), std::string(error.what()) + "; it was given up, attach again to begin a new one");
+        return Error(code_of(error), open_file().path(), error.offset(),
+                     std::string(error.what()) + "; it was given up, attach again to begin a new one");
     }
     begun_ = true;
     if (!history_) history_ = UndoHistory::create(std::move(memory), options.bytes, options.circular);
@@ -233,7 +241,8 @@ std::optional<Error> TransactionUndo::begin_history(const UndoOptions& options) 
 
 void TransactionUndo::attach(const UndoOptions& options) {
     if (options.bytes < UndoHistory::capacity_min) throw Error(errc::invalid_argument, open_file().path(), "an undo history has at least 16 KiB");
-    const std::optional<Error> damage = manage("attach_undo", [&]() -> std::optional<Error> { return history_ ? std::nullopt : begin_history(options); });
+    const std::optional<Error> damage =
+        manage("attach_undo", [&]() -> std::optional<Error> { return history_ ? std::nullopt : begin_history(options); });
     if (damage) throw *damage;
 }
 

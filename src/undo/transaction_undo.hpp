@@ -35,7 +35,9 @@ public:
     std::size_t depth() const noexcept override { return edits_->depth(); }
     bool in_call() const noexcept override { return edits_->depth() != 0 && edits_->in_call(); }
     void touch(const void* address, ByteCount bytes) override { edits_->touch(address, bytes); }
-    void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) override { edits_->call(name, signature, arguments); }
+    void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) override {
+        edits_->call(name, signature, arguments);
+    }
     store::HeapFile* file() const noexcept override { return file_.load(std::memory_order_acquire); }
     void attach(const UndoOptions& options) override;
     bool live() const noexcept override { return live_.load(std::memory_order_acquire); }
@@ -85,12 +87,12 @@ private:
 
     // Of the open transaction:
     bool has_scope_ = false;
-    bool manages_ = false;    ///< it makes no step
-    bool begun_ = false;      ///< its history is new
+    bool manages_ = false;  ///< it makes no step
+    bool begun_ = false;    ///< its history is new
     bool adds_step_ = false;
     std::string name_;
-    std::optional<UndoHistory> ending_;            ///< the history, if the transaction ends it
-    std::unique_ptr<HistoryMemory> given_up_;      ///< what held something that is no history
+    std::optional<UndoHistory> ending_;        ///< the history, if the transaction ends it
+    std::unique_ptr<HistoryMemory> given_up_;  ///< what held something that is no history
     std::optional<Error> why_ended_;
     struct Moved {
         std::uint32_t first;

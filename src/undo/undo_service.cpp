@@ -13,7 +13,9 @@ using change::ChangeSetView;
 using change::Direction;
 using change::Entry;
 
-UndoService::RecorderMaker UndoService::make_recorder = [](Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit) { return change::Recorder::make(mode, core, mapped, audit); };
+UndoService::RecorderMaker UndoService::make_recorder = [](Capture mode, heap::HeapCore& core, ByteCount mapped, Audit audit) {
+    return change::Recorder::make(mode, core, mapped, audit);
+};
 
 UndoService::UndoService() : life_(random_u64()) {}
 
@@ -60,7 +62,8 @@ bool UndoService::has_place(UndoMark mark) const {
 
 void UndoService::require_squashable(const store::HeapFile& file, std::size_t count, std::string_view name) const {
     if (!history_ || count > history_->undoable() || history_->redoable() != 0 || name.size() > layout::name_bytes_max) {
-        throw Error(errc::invalid_argument, file.path(), "squash_undo: there are fewer steps, steps that can be redone, or the name has more than 1,024 bytes");
+        throw Error(errc::invalid_argument, file.path(),
+                    "squash_undo: there are fewer steps, steps that can be redone, or the name has more than 1,024 bytes");
     }
 }
 
@@ -99,7 +102,8 @@ Entry UndoService::call_entry(const ChangeSetView& segment) {
 
 void UndoService::throw_conflict(const store::HeapFile& file, std::uint64_t offset, const StepView& step) {
     throw Error(errc::history_conflict, file.path(), offset,
-                "the heap's bytes are not those that the step '" + std::string(step.name) + "' left: something was changed that no step knows; nothing was changed");
+                "the heap's bytes are not those that the step '" + std::string(step.name) +
+                    "' left: something was changed that no step knows; nothing was changed");
 }
 
 void UndoService::throw_not_before(const store::HeapFile& file) {
@@ -107,7 +111,8 @@ void UndoService::throw_not_before(const store::HeapFile& file) {
 }
 
 const char* UndoService::full_text(bool circular) {
-    return circular ? "a step found no room, in the whole undo history or on the disk, and the history ended with it; the heap goes on, attach a larger history to go on undoing"
+    return circular ? "a step found no room, in the whole undo history or on the disk, and the history ended with it; the heap goes on, attach a "
+                      "larger history to go on undoing"
                     : "the undo history is full and ended; the heap goes on, attach a larger or a circular history to go on undoing";
 }
 

@@ -37,8 +37,9 @@ ChangeSet example() {
 
 std::string text(const Entry& entry) {
     const auto part = [](std::span<const std::byte> bytes) { return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()); };
-    return std::to_string(static_cast<int>(entry.kind)) + '@' + std::to_string(entry.where.value) + '+' + std::to_string(entry.length) + '<' + part(entry.before) + '>' +
-           part(entry.after) + '#' + std::to_string(entry.source.value) + std::string(entry.name) + part(entry.arguments) + std::to_string(entry.digest);
+    return std::to_string(static_cast<int>(entry.kind)) + '@' + std::to_string(entry.where.value) + '+' + std::to_string(entry.length) + '<' +
+           part(entry.before) + '>' + part(entry.after) + '#' + std::to_string(entry.source.value) + std::string(entry.name) + part(entry.arguments) +
+           std::to_string(entry.digest);
 }
 
 std::vector<std::string> texts(const ChangeSetView& set, Direction direction) {
@@ -123,7 +124,8 @@ BOOST_AUTO_TEST_CASE(damaged_bytes_never_lead_outside) {
     std::mt19937_64 random(20);
     for (int round = 0; round < 20'000; ++round) {
         std::vector<std::byte> damaged(whole.begin(), whole.end());  // exactly as long as the set: the address sanitizer sees each byte behind it
-        for (std::uint64_t flips = 1 + random() % 3; flips > 0; --flips) damaged[random() % damaged.size()] ^= static_cast<std::byte>(1U << random() % 8);
+        for (std::uint64_t flips = 1 + random() % 3; flips > 0; --flips)
+            damaged[random() % damaged.size()] ^= static_cast<std::byte>(1U << random() % 8);
         const auto view = ChangeSetView::checked(damaged, capacity);
         if (!view) continue;
         std::size_t sum = 0;

@@ -1,10 +1,10 @@
 // The process's SIGSEGV handler beside other handlers: what is ours is taken, what isn't reaches the others, and real crashes stay crashes.
-#include <csignal>
-#include <cerrno>
-#include <cstring>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 
 #include <algorithm>
 #include <thread>

@@ -26,7 +26,8 @@ bool same_bytes(const ChangeSet& a, const ChangeSet& b) { return std::ranges::eq
 ChangeSet difference(const Image& before, const Image& after) {
     ChangeSet set;
     for (std::uint64_t page = 0; page < before.size(); page += page_bytes) {
-        if (std::memcmp(before.data() + page, after.data() + page, page_bytes) != 0) add_changed_ranges(set, {page}, before.data() + page, after.data() + page, page_bytes);
+        if (std::memcmp(before.data() + page, after.data() + page, page_bytes) != 0)
+            add_changed_ranges(set, {page}, before.data() + page, after.data() + page, page_bytes);
     }
     return set;
 }
@@ -273,7 +274,8 @@ BOOST_AUTO_TEST_CASE(the_audit_finds_a_write_that_nobody_announced) {
     const ByteCount size = set.size();
     write_byte(core, 3 << 20U, 1);
     block[90] = std::byte{1};
-    BOOST_CHECK_EXCEPTION(recorder.cut(set), Error, [&](const Error& error) { return is_uncaptured(error) && error.offset() == core.offset_of(block).value + 90; });
+    BOOST_CHECK_EXCEPTION(recorder.cut(set), Error,
+                          [&](const Error& error) { return is_uncaptured(error) && error.offset() == core.offset_of(block).value + 90; });
     // Nothing of the cut has happened: what was announced can still be taken back, or cut once the stray byte is gone.
     BOOST_TEST(set.size() == size);
     BOOST_TEST(!recorder.certainly_unchanged());

@@ -32,7 +32,8 @@ bool same_bytes(const ChangeSet& a, const ChangeSet& b) { return std::ranges::eq
 ChangeSet difference(const Image& before, const Image& after) {
     ChangeSet set;
     for (std::uint64_t page = 0; page < before.size(); page += page_bytes) {
-        if (std::memcmp(before.data() + page, after.data() + page, page_bytes) != 0) add_changed_ranges(set, {page}, before.data() + page, after.data() + page, page_bytes);
+        if (std::memcmp(before.data() + page, after.data() + page, page_bytes) != 0)
+            add_changed_ranges(set, {page}, before.data() + page, after.data() + page, page_bytes);
     }
     return set;
 }
@@ -46,8 +47,9 @@ std::uint64_t ranges_of(const ChangeSet& set) {
 /// Mappings of the process that lie in the heap's span.
 std::uint64_t mappings_of(const CapturedCore& core) {
     const auto all = vm::mappings();
-    return static_cast<std::uint64_t>(std::ranges::count_if(
-        all, [&](const vm::Mapping& m) { return m.begin >= core.ranges().durable && m.begin < core.ranges().durable + core.ranges().durable_bytes; }));
+    return static_cast<std::uint64_t>(std::ranges::count_if(all, [&](const vm::Mapping& m) {
+        return m.begin >= core.ranges().durable && m.begin < core.ranges().durable + core.ranges().durable_bytes;
+    }));
 }
 
 constexpr std::uint64_t user = 2U << 20U;  ///< an offset that nobody but the test uses
@@ -411,7 +413,8 @@ BOOST_AUTO_TEST_CASE(mappings_of_a_private_file_mapping_are_joined_again) {
     std::uint64_t most = 0;
     for (int i = 0; i < 4; ++i) {
         recorder.begin_scope();
-        for (std::uint64_t page = static_cast<unsigned>(i); page < length / page_bytes; page += 5) core.base()[user + page * page_bytes] = static_cast<std::byte>(i + 1);
+        for (std::uint64_t page = static_cast<unsigned>(i); page < length / page_bytes; page += 5)
+            core.base()[user + page * page_bytes] = static_cast<std::byte>(i + 1);
         most = std::max(most, mappings_of(core));
         ChangeSet set;
         recorder.cut(set);
@@ -553,7 +556,9 @@ BOOST_AUTO_TEST_CASE(the_audit_finds_a_write_behind_the_recorder) {
     std::byte* const page = core.base() + round_down(core.offset_of(block).value + 4500, page_bytes);
     vm::protect(page, page_bytes, true);
     page[17] = std::byte{1};
-    const auto named = [&](const Error& error) { return error.code() == errc::uncaptured_store && error.offset() == core.offset_of(page).value + 17; };
+    const auto named = [&](const Error& error) {
+        return error.code() == errc::uncaptured_store && error.offset() == core.offset_of(page).value + 17;
+    };
     BOOST_CHECK_EXCEPTION(recorder.cut(set), Error, named);
     BOOST_TEST(set.size() == size);
     page[17] = std::byte{0};
@@ -571,7 +576,8 @@ BOOST_AUTO_TEST_CASE(stores_of_several_threads_are_captured, *boost::unit_test::
         std::vector<std::thread> threads;
         for (unsigned t = 0; t < 4; ++t) {
             threads.emplace_back([&core, t, round] {
-                for (std::uint64_t page = 0; page < 200; ++page) core.base()[user + page * page_bytes * (t % 2 + 1) + t * 64] = static_cast<std::byte>(round + 1);
+                for (std::uint64_t page = 0; page < 200; ++page)
+                    core.base()[user + page * page_bytes * (t % 2 + 1) + t * 64] = static_cast<std::byte>(round + 1);
             });
         }
         for (std::thread& thread : threads) thread.join();

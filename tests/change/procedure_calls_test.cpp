@@ -25,7 +25,8 @@ struct Procedures {
                 for (std::size_t i = 0; i < 40'000; ++i) bytes[i] ^= std::byte{0xff};
             });
         register_procedure(
-            "count", [](ProcedureHeap&, std::byte* bytes) { fill(bytes, static_cast<std::uint8_t>(++calls)); }, [](ProcedureHeap&, std::byte* bytes) { fill(bytes, 0); });
+            "count", [](ProcedureHeap&, std::byte* bytes) { fill(bytes, static_cast<std::uint8_t>(++calls)); },
+            [](ProcedureHeap&, std::byte* bytes) { fill(bytes, 0); });
         register_procedure(
             "throw",
             [](ProcedureHeap&, std::byte* bytes) {
@@ -111,7 +112,8 @@ BOOST_AUTO_TEST_CASE(replayed_without_capture_a_call_gives_the_same_bytes) {
     recorder.stop();
     calls.replay(mapped, stored(made.call));
     BOOST_TEST((core.image() == after));
-    BOOST_TEST((code_of([&] { calls.replay(mapped, stored(made.call)); }) == errc::history_conflict));  // the pages are not those that it was recorded on
+    BOOST_TEST(
+        (code_of([&] { calls.replay(mapped, stored(made.call)); }) == errc::history_conflict));  // the pages are not those that it was recorded on
 }
 
 BOOST_AUTO_TEST_CASE(a_procedure_that_gives_other_bytes_the_second_time_is_refused) {

@@ -1,10 +1,10 @@
 // read(2) into a heap whose writes are captured.
 #include <taiyen/change/read_from.hpp>
 
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
 
 #include <array>
 #include <string>

@@ -10,7 +10,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-
 namespace {
 
 using namespace taiyen;
@@ -88,7 +87,8 @@ void change_at_random(Bytes& memory, ChangeSet& set, std::mt19937_64& random) {
             }
             case 1: {
                 const std::size_t source = random() % pages;
-                const Bytes before(memory.begin() + static_cast<std::ptrdiff_t>(page * page_bytes), memory.begin() + static_cast<std::ptrdiff_t>((page + 1) * page_bytes));
+                const Bytes before(memory.begin() + static_cast<std::ptrdiff_t>(page * page_bytes),
+                                   memory.begin() + static_cast<std::ptrdiff_t>((page + 1) * page_bytes));
                 std::memmove(memory.data() + page * page_bytes, memory.data() + source * page_bytes, page_bytes);
                 set.add_pages_moved({source * page_bytes}, {page * page_bytes}, before);
                 break;
@@ -142,8 +142,10 @@ BOOST_AUTO_TEST_CASE(every_kind_of_entry_comes_back) {
     BOOST_TEST(std::memcmp(entries[0].after.data(), "ghijkl", 6) == 0);
     BOOST_TEST((entries[1].kind == EntryKind::bytes && entries[1].where.value == 8192 && entries[1].length == 64 && entries[1].after.empty()));
     BOOST_TEST((entries[2].kind == EntryKind::zeroed_run && entries[2].where.value == 16384 && entries[2].length == 8192));
-    BOOST_TEST((entries[3].kind == EntryKind::pages_moved && entries[3].where.value == 65536 && entries[3].source.value == 32768 && entries[3].length == 4096));
-    BOOST_TEST((entries[4].kind == EntryKind::procedure && entries[4].name == "invert" && entries[4].arguments.size() == 3 && entries[4].digest == 42));
+    BOOST_TEST((entries[3].kind == EntryKind::pages_moved && entries[3].where.value == 65536 && entries[3].source.value == 32768 &&
+                entries[3].length == 4096));
+    BOOST_TEST(
+        (entries[4].kind == EntryKind::procedure && entries[4].name == "invert" && entries[4].arguments.size() == 3 && entries[4].digest == 42));
     BOOST_TEST((entries[5].where.value == 20 && entries[5].after.front() == std::byte{'y'}));
     for (const Entry& entry : entries) BOOST_TEST(entry.before.empty());
 }
@@ -299,13 +301,14 @@ BOOST_AUTO_TEST_CASE(the_bytes_are_those_of_the_format) {
     set.add_pages_moved({0x1000}, {0x3000}, Bytes(0x1000, std::byte{5}));
     set.add_procedure("p", bytes_of("ab"), 0x0807060504030201);
     const unsigned char expected[] = {
-        4 << 3 | 0, 0x80, 0x40, 0x11, 0x12, 0x13, 0x14,    // 4 bytes at 0x1000: zigzag(0x1000) = 0x2000
-        0x82, 0x10, 0x87, 0x20,                            // 0x100 zeroed at 0x800: zigzag(-0x804) = 0x1007
-        0x83, 0x80, 0x02, 0x80, 0x9c, 0x01, 0xff, 0x7f,    // 0x1000 moved to 0x3000 = 0x900 + 0x2700: zigzag 0x4e00; from -0x2000: zigzag = 0x3fff
-        2 << 3 | 4, 1, 'p', 'a', 'b', 1, 2, 3, 4, 5, 6, 7, 8};
+        4 << 3 | 0, 0x80, 0x40, 0x11, 0x12, 0x13, 0x14,        // 4 bytes at 0x1000: zigzag(0x1000) = 0x2000
+        0x82,       0x10, 0x87, 0x20,                          // 0x100 zeroed at 0x800: zigzag(-0x804) = 0x1007
+        0x83,       0x80, 0x02, 0x80, 0x9c, 0x01, 0xff, 0x7f,  // 0x1000 moved to 0x3000 = 0x900 + 0x2700: zigzag 0x4e00; from -0x2000: zigzag = 0x3fff
+        2 << 3 | 4, 1,    'p',  'a',  'b',  1,    2,    3,    4, 5, 6, 7, 8};
     const Bytes redo = redo_of(set);
     const auto* const first = reinterpret_cast<const unsigned char*>(redo.data());
-    BOOST_TEST(std::vector<unsigned>(first, first + redo.size()) == std::vector<unsigned>(std::begin(expected), std::end(expected)), boost::test_tools::per_element());
+    BOOST_TEST(std::vector<unsigned>(first, first + redo.size()) == std::vector<unsigned>(std::begin(expected), std::end(expected)),
+               boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

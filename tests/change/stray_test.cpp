@@ -1,7 +1,7 @@
 // Stores outside scopes of a heap that has none: reported with address and block, then a crash at the line that stored.
-#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <cstring>
 #include <string>
@@ -35,7 +35,7 @@ void tell(const Incident& incident) noexcept {
 void leave_with_7(int, siginfo_t*, void*) { ::_exit(7); }
 
 void put(void (*handler)(int, siginfo_t*, void*)) {
-    struct sigaction action {};
+    struct sigaction action{};
     if (handler != nullptr) {
         action.sa_sigaction = handler;
         action.sa_flags = SA_SIGINFO;
@@ -90,7 +90,8 @@ struct StrayFixture {
         // The child's heap lies elsewhere, at the same offsets.
         const std::uint64_t offset = core.offset_of(place).value;
         BOOST_TEST(told.text.starts_with(std::to_string(static_cast<int>(errc::stray_write)) + " 0x"));
-        BOOST_TEST(told.text.find("memory.tyn: " + where + ", at offset " + std::to_string(offset) + ", in the block of ") != std::string::npos, told.text);
+        BOOST_TEST(told.text.find("memory.tyn: " + where + ", at offset " + std::to_string(offset) + ", in the block of ") != std::string::npos,
+                   told.text);
         BOOST_TEST(told.text.find(" bytes at " + std::to_string(core.offset_of(block).value)) != std::string::npos, told.text);
     }
 };

@@ -32,7 +32,8 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_acknowledged_through_every_crash_state) {
     const RunOptions options = options_of_this_run();
     if (const char* const only = std::getenv("TAIYEN_CRASH_STATE")) {
         const ReplayResult result = replay_state(only, options, Bug::none, true);
-        BOOST_CHECK_MESSAGE(!result.failure, result.failure->id << ": " << result.failure->what << (result.shrunk ? "\n" + result.shrunk->id + ": " + result.shrunk->words : ""));
+        BOOST_CHECK_MESSAGE(!result.failure, result.failure->id << ": " << result.failure->what
+                                                                << (result.shrunk ? "\n" + result.shrunk->id + ": " + result.shrunk->words : ""));
         return;
     }
     const StatesReport report = explore_all(options);
@@ -41,7 +42,8 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_acknowledged_through_every_crash_state) {
         BOOST_CHECK_MESSAGE(!scenario.failure, scenario.failure->id << ": " << scenario.failure->what);
         BOOST_CHECK_MESSAGE(scenario.failure || scenario.tally.distinct != 0, scenario.name << " has no states");
     }
-    BOOST_CHECK_MESSAGE(report.failures() != 0 || report.uncovered() == 0, report.uncovered() << " operations have no crash right before or right behind them");
+    BOOST_CHECK_MESSAGE(report.failures() != 0 || report.uncovered() == 0, report.uncovered()
+                                                                               << " operations have no crash right before or right behind them");
     const Rows rows = report.rows();
     for (std::size_t row = 0; row < rows.size(); ++row) {
         BOOST_CHECK_MESSAGE(rows[row] != 0, "no state reached the row of recovery: " << name_of(static_cast<store::Row>(row)));

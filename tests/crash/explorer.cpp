@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <stdexcept>
 
@@ -23,10 +23,11 @@ constexpr std::size_t few_exhaustive_units_max = 6;  ///< of recoveries, and whe
 constexpr std::uint64_t thorough_states_per_cut = 40;
 constexpr unsigned hang_seconds = 120;  ///< for one state; the machine may be busy
 
-constexpr std::array<const char*, select_count> select_names{"none",      "all",           "first",     "missing",         "alone",      "two-missing",     "some-operations",
-                                                   "some-units", "torn-head",     "torn-head-alone", "torn-tail", "torn-tail-alone", "torn-part",  "torn-part-alone",
-                                                   "torn-zeroed", "size-only",    "size-only-alone", "data-only", "data-only-alone", "mask",
-                                                   "only",        "without"};
+constexpr std::array<const char*, select_count> select_names{
+    "none",        "all",       "first",           "missing",   "alone",           "two-missing", "some-operations",
+    "some-units",  "torn-head", "torn-head-alone", "torn-tail", "torn-tail-alone", "torn-part",   "torn-part-alone",
+    "torn-zeroed", "size-only", "size-only-alone", "data-only", "data-only-alone", "mask",        "only",
+    "without"};
 
 /// The state being checked, for the signal handlers.
 std::array<char, current_state_bytes> own_current_state{};
@@ -64,7 +65,8 @@ void watch_for_crashes() {
 
 std::string text_of(const StateId& id) {
     const bool by_units = id.select == Select::only || id.select == Select::without;
-    return std::to_string(id.cut) + "." + select_names[static_cast<std::size_t>(id.select)] + "." + (by_units ? id.units : std::to_string(id.a)) + "." + std::to_string(id.b);
+    return std::to_string(id.cut) + "." + select_names[static_cast<std::size_t>(id.select)] + "." + (by_units ? id.units : std::to_string(id.a)) +
+           "." + std::to_string(id.b);
 }
 
 StateId state_id(const std::string& text) {
@@ -179,11 +181,8 @@ Replay::Selection selection_of(const StateId& id, const Replay& replay) {
     };
     const auto needs_operation = [&](std::uint64_t operation) { return operation < count; };
     switch (id.select) {
-        case Select::none:
-            return selection;
-        case Select::all:
-            set_all(1);
-            return selection;
+        case Select::none: return selection;
+        case Select::all: set_all(1); return selection;
         case Select::first:
             for (std::size_t i = 0; i < std::min<std::size_t>(id.a, count); ++i) {
                 set(i, 1);
@@ -222,15 +221,13 @@ Replay::Selection selection_of(const StateId& id, const Replay& replay) {
             return selection;
         }
         case Select::only:
-        case Select::without:
-            return selection_of_units(id, selection);
+        case Select::without: return selection_of_units(id, selection);
         case Select::mask:
             for (std::size_t u = 0; u < selection.size() && u < 64; ++u) {
                 selection[u] = (id.a >> u & 1U) != 0 ? 1 : 0;
             }
             return selection;
-        default:
-            break;
+        default: break;
     }
     if (!needs_operation(id.a)) {
         return {};
@@ -245,27 +242,15 @@ Replay::Selection selection_of(const StateId& id, const Replay& replay) {
         std::uint8_t& unit = selection[torn.first_unit + u];
         switch (id.select) {
             case Select::torn_head:
-            case Select::torn_head_alone:
-                unit = u < id.b ? 1 : 0;
-                break;
+            case Select::torn_head_alone: unit = u < id.b ? 1 : 0; break;
             case Select::torn_tail:
-            case Select::torn_tail_alone:
-                unit = u >= id.b ? 1 : 0;
-                break;
+            case Select::torn_tail_alone: unit = u >= id.b ? 1 : 0; break;
             case Select::torn_part:
-            case Select::torn_part_alone:
-                unit = (random() & 1U) != 0 ? 1 : 0;
-                break;
-            case Select::torn_zeroed:
-                unit = u < id.b ? 1 : 2;
-                break;
+            case Select::torn_part_alone: unit = (random() & 1U) != 0 ? 1 : 0; break;
+            case Select::torn_zeroed: unit = u < id.b ? 1 : 2; break;
             case Select::size_only:
-            case Select::size_only_alone:
-                unit = is_size ? 1 : 0;
-                break;
-            default:
-                unit = is_size ? 0 : 1;
-                break;
+            case Select::size_only_alone: unit = is_size ? 1 : 0; break;
+            default: unit = is_size ? 0 : 1; break;
         }
     }
     return selection;
@@ -290,7 +275,8 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
         return states;
     }
     add(Select::all);
-    const std::size_t exhaustive_max = level.depth == 0 && level.states_per_cut >= thorough_states_per_cut ? exhaustive_units_max : few_exhaustive_units_max;
+    const std::size_t exhaustive_max =
+        level.depth == 0 && level.states_per_cut >= thorough_states_per_cut ? exhaustive_units_max : few_exhaustive_units_max;
     if (replay.unit_count() <= exhaustive_max) {
         for (std::uint64_t mask = 1; mask + 1 < (std::uint64_t{1} << replay.unit_count()); ++mask) {
             add(Select::mask, mask);
@@ -320,7 +306,8 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
                 tears.push_back(at);
             }
         } else {
-            for (const std::uint64_t at : {std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{8}, std::uint64_t{9}, std::uint64_t{16}, std::uint64_t{17}}) {
+            for (const std::uint64_t at :
+                 {std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{8}, std::uint64_t{9}, std::uint64_t{16}, std::uint64_t{17}}) {
                 tears.push_back(at);
                 tears.push_back(units - at);
             }
@@ -373,8 +360,9 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
 
 std::optional<Failure> Explorer::explore(const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
     only_.clear();
-    return explore_level({.depth = 0, .prefix = scenario_ + ":", .first_cut = effort_.first_cut, .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base, trace,
-                         subject, acknowledged);
+    return explore_level(
+        {.depth = 0, .prefix = scenario_ + ":", .first_cut = effort_.first_cut, .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base,
+        trace, subject, acknowledged);
 }
 
 void Explorer::read_id(const std::string& id) {
@@ -387,12 +375,15 @@ void Explorer::read_id(const std::string& id) {
     }
 }
 
-std::optional<Failure> Explorer::replay(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
+std::optional<Failure> Explorer::replay(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject,
+                                        std::uint64_t acknowledged) {
     read_id(id);
-    return explore_level({.depth = 0, .prefix = scenario_ + ":", .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base, trace, subject, acknowledged);
+    return explore_level({.depth = 0, .prefix = scenario_ + ":", .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base, trace,
+                         subject, acknowledged);
 }
 
-std::optional<Failure> Explorer::explore_level(const Level& level, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
+std::optional<Failure> Explorer::explore_level(const Level& level, const Image& base, const io::Trace& trace, Subject& subject,
+                                               std::uint64_t acknowledged) {
     io::SimulatedStorage disk;
     for (const auto& [path, bytes] : base.files) {
         disk.add_directory(io::directory_of(path));
@@ -458,8 +449,8 @@ std::optional<Failure> Explorer::explore_level(const Level& level, const Image& 
     return std::nullopt;
 }
 
-std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::SimulatedStorage& disk, const StateId& id, Subject& subject, std::uint64_t acknowledged,
-                                       std::uint64_t issued, std::unordered_map<std::uint64_t, std::uint64_t>& seen) {
+std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::SimulatedStorage& disk, const StateId& id, Subject& subject,
+                                       std::uint64_t acknowledged, std::uint64_t issued, std::unordered_map<std::uint64_t, std::uint64_t>& seen) {
     const Replay::Selection selection = selection_of(id, replay);
     if (selection.size() != replay.unit_count()) {
         return std::nullopt;
@@ -491,8 +482,9 @@ std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::S
         }
         disk.rollback();
         seen.emplace(state, save);
-        const bool goes_deeper = only_.empty() ? level.depth == 0 && effort_.nested_one_in != 0 && mix(state, effort_.seed) % effort_.nested_one_in == 0
-                                               : only_.size() > level.depth + 1;
+        const bool goes_deeper = only_.empty()
+                                     ? level.depth == 0 && effort_.nested_one_in != 0 && mix(state, effort_.seed) % effort_.nested_one_in == 0
+                                     : only_.size() > level.depth + 1;
         if (goes_deeper) {
             replay.mount(selection);
             const Image image = image_of(disk);
@@ -517,7 +509,8 @@ void Explorer::cover(const Replay& replay, const Replay::Selection& selection, s
     std::size_t there = 0;
     if (in_flight) {
         const auto first = selection.begin() + static_cast<std::ptrdiff_t>(pending.back().first_unit);
-        there = static_cast<std::size_t>(std::count_if(first, first + static_cast<std::ptrdiff_t>(pending.back().units), [](std::uint8_t unit) { return unit == 1; }));
+        there = static_cast<std::size_t>(
+            std::count_if(first, first + static_cast<std::ptrdiff_t>(pending.back().units), [](std::uint8_t unit) { return unit == 1; }));
     }
     if (cut < coverage_.size()) {
         Coverage& own = coverage_[cut];
@@ -606,11 +599,13 @@ std::string words_of(const io::Operation& operation, const io::Trace& trace, std
 
 }  // namespace
 
-std::optional<Shrunk> Explorer::shrink(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged) {
+std::optional<Shrunk> Explorer::shrink(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject,
+                                       std::uint64_t acknowledged) {
     read_id(id);
     shrinks_ = true;
     shrunk_.reset();
-    (void)explore_level({.depth = 0, .prefix = scenario_ + ":", .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base, trace, subject, acknowledged);
+    (void)explore_level({.depth = 0, .prefix = scenario_ + ":", .states_per_cut = effort_.states_per_cut, .seed = effort_.seed}, base, trace, subject,
+                        acknowledged);
     shrinks_ = false;
     return shrunk_;
 }
@@ -676,9 +671,9 @@ void Explorer::shrink_at(const Level& level, Replay& replay, io::SimulatedStorag
             }
         }
         if (count != 0) {
-            best.words += std::string(any ? "; " : " ") + std::to_string(count) + " of " + std::to_string(pending.units) + (pending.units == 1 ? " unit" : " units") + " of the " +
-                          words_of(trace[pending.number], trace, pending.number) + (count < pending.units ? " from unit " + std::to_string(first) : "") +
-                          (zeroed != 0 ? ", zeroed" : "");
+            best.words += std::string(any ? "; " : " ") + std::to_string(count) + " of " + std::to_string(pending.units) +
+                          (pending.units == 1 ? " unit" : " units") + " of the " + words_of(trace[pending.number], trace, pending.number) +
+                          (count < pending.units ? " from unit " + std::to_string(first) : "") + (zeroed != 0 ? ", zeroed" : "");
             any = true;
         }
     }
@@ -686,7 +681,8 @@ void Explorer::shrink_at(const Level& level, Replay& replay, io::SimulatedStorag
     shrunk_ = best;
 }
 
-std::optional<Failure> Explorer::visit_nested(const Level& level, const std::string& id, const Image& image, Subject& subject, std::uint64_t save, std::uint64_t state) {
+std::optional<Failure> Explorer::visit_nested(const Level& level, const std::string& id, const Image& image, Subject& subject, std::uint64_t save,
+                                              std::uint64_t state) {
     io::Trace trace;
     std::unique_ptr<Subject> next;
     {

@@ -39,9 +39,28 @@ public:
 };
 
 enum class Select : std::uint8_t {
-    none, all, first, missing, alone, two_missing, some_operations, some_units,
-    torn_head, torn_head_alone, torn_tail, torn_tail_alone, torn_part, torn_part_alone, torn_zeroed, size_only, size_only_alone, data_only, data_only_alone, mask,
-    only, without
+    none,
+    all,
+    first,
+    missing,
+    alone,
+    two_missing,
+    some_operations,
+    some_units,
+    torn_head,
+    torn_head_alone,
+    torn_tail,
+    torn_tail_alone,
+    torn_part,
+    torn_part_alone,
+    torn_zeroed,
+    size_only,
+    size_only_alone,
+    data_only,
+    data_only_alone,
+    mask,
+    only,
+    without
 };
 inline constexpr std::size_t select_count = static_cast<std::size_t>(Select::without) + 1;
 std::string_view name_of(Select select);
@@ -71,11 +90,11 @@ struct Shrunk {
 };
 
 struct Effort {
-    std::size_t first_cut = 0;               ///< cut points before it are passed without looking
-    std::uint64_t states_per_cut = 400;      ///< beyond the structured ones, samples are drawn
-    std::uint64_t nested_one_in = 400;       ///< how many distinct states get their recovery explored; 0: none
+    std::size_t first_cut = 0;           ///< cut points before it are passed without looking
+    std::uint64_t states_per_cut = 400;  ///< beyond the structured ones, samples are drawn
+    std::uint64_t nested_one_in = 400;   ///< how many distinct states get their recovery explored; 0: none
     std::uint64_t nested_states_per_cut = 8;
-    std::uint64_t nested_cut_one_in = 1;     ///< of a recovery's cut points
+    std::uint64_t nested_cut_one_in = 1;  ///< of a recovery's cut points
     std::uint64_t seed = 1;
     /// Of the distinct disks this explorer takes each `shards`-th only: several together see what one would, and none twice.
     std::uint64_t shard = 0;
@@ -93,8 +112,8 @@ struct Coverage {
 };
 
 struct Tally {
-    std::uint64_t states = 0;           ///< built and held against the bounds
-    std::uint64_t distinct = 0;         ///< of them different from each other: recovered and checked
+    std::uint64_t states = 0;    ///< built and held against the bounds
+    std::uint64_t distinct = 0;  ///< of them different from each other: recovered and checked
     std::uint64_t nested_states = 0;
     std::uint64_t nested_distinct = 0;
     std::uint64_t cuts = 0;
@@ -123,13 +142,14 @@ private:
     struct Level;
 
     std::optional<Failure> explore_level(const Level& level, const Image& base, const io::Trace& trace, Subject& subject, std::uint64_t acknowledged);
-    std::optional<Failure> visit(const Level& level, Replay& replay, io::SimulatedStorage& disk, const StateId& id, Subject& subject, std::uint64_t acknowledged,
-                                 std::uint64_t issued, std::unordered_map<std::uint64_t, std::uint64_t>& seen);
-    std::optional<Failure> visit_nested(const Level& level, const std::string& id, const Image& image, Subject& subject, std::uint64_t save, std::uint64_t state);
+    std::optional<Failure> visit(const Level& level, Replay& replay, io::SimulatedStorage& disk, const StateId& id, Subject& subject,
+                                 std::uint64_t acknowledged, std::uint64_t issued, std::unordered_map<std::uint64_t, std::uint64_t>& seen);
+    std::optional<Failure> visit_nested(const Level& level, const std::string& id, const Image& image, Subject& subject, std::uint64_t save,
+                                        std::uint64_t state);
     std::vector<StateId> states_at(std::size_t cut, const Replay& replay, const Level& level) const;
     void cover(const Replay& replay, const Replay::Selection& selection, std::size_t cut);
-    void shrink_at(const Level& level, Replay& replay, io::SimulatedStorage& disk, const io::Trace& trace, const StateId& id, Subject& subject, std::uint64_t acknowledged,
-                   std::uint64_t issued);
+    void shrink_at(const Level& level, Replay& replay, io::SimulatedStorage& disk, const io::Trace& trace, const StateId& id, Subject& subject,
+                   std::uint64_t acknowledged, std::uint64_t issued);
     void read_id(const std::string& id);
 
     std::string scenario_;

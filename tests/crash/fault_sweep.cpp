@@ -15,8 +15,8 @@
 namespace taiyen::crash {
 namespace {
 
-constexpr io::Call that_need_space = io::Call::write | io::Call::write_durable | io::Call::allocate | io::Call::sync | io::Call::create | io::Call::create_unnamed |
-                                     io::Call::publish | io::Call::resize | io::Call::punch;
+constexpr io::Call that_need_space = io::Call::write | io::Call::write_durable | io::Call::allocate | io::Call::sync | io::Call::create |
+                                     io::Call::create_unnamed | io::Call::publish | io::Call::resize | io::Call::punch;
 
 /// No scenario makes more calls or allocations; ends a sweep that fails every time.
 constexpr std::uint64_t k_max = 60'000;
@@ -27,8 +27,7 @@ void attempt(const std::function<void()>& what) {
     try {
         what();
     } catch (const Error&) {
-    } catch (const std::bad_alloc&) {
-    }
+    } catch (const std::bad_alloc&) {}
 }
 
 /// What the world does after the program gave up. Scarce memory ends in no power cut.
@@ -89,7 +88,8 @@ struct World {
 
 void compare_bounds(std::uint64_t found, std::uint64_t acknowledged, std::uint64_t issued) {
     if (found < acknowledged || found > issued) {
-        throw std::runtime_error("save " + std::to_string(found) + " was found; " + std::to_string(acknowledged) + " was acknowledged, " + std::to_string(issued) + " begun");
+        throw std::runtime_error("save " + std::to_string(found) + " was found; " + std::to_string(acknowledged) + " was acknowledged, " +
+                                 std::to_string(issued) + " begun");
     }
 }
 
@@ -136,7 +136,8 @@ bool live_with(const TxnScenario& scenario, const Image& base, const TxnHistory&
         world.begin();
         const bool went_through = world.lives([&] { scenario.life(life); });
         struck = world.struck(went_through);
-        if (life.is_open() && life.is_transactional()) attempt([&] { life.transact(misfortune.variant); });  // it really commits, or the heap says that it is poisoned
+        if (life.is_open() && life.is_transactional())
+            attempt([&] { life.transact(misfortune.variant); });  // it really commits, or the heap says that it is poisoned
         if (life.is_open() && misfortune.variant % 2 == 0) attempt([&] { life.close(); });
         acknowledged = life.acknowledged();
         issued = life.issued();
@@ -159,8 +160,12 @@ const std::vector<FaultKind>& fault_kinds() {
         {.name = "ENOSPC", .error = ENOSPC, .calls = that_need_space},
         {.name = "EDQUOT", .error = EDQUOT, .short_bytes = 512, .calls = that_need_space},
         {.name = "short-write", .error = EIO, .short_bytes = 1536, .calls = io::Call::write | io::Call::write_durable},
-        {.name = "EMFILE", .error = EMFILE, .calls = io::Call::open | io::Call::create | io::Call::create_unnamed | io::Call::sync_directory | io::Call::read_direct},
-        {.name = "EACCES", .error = EACCES, .calls = io::Call::find | io::Call::open | io::Call::create | io::Call::publish | io::Call::rename | io::Call::remove},
+        {.name = "EMFILE",
+         .error = EMFILE,
+         .calls = io::Call::open | io::Call::create | io::Call::create_unnamed | io::Call::sync_directory | io::Call::read_direct},
+        {.name = "EACCES",
+         .error = EACCES,
+         .calls = io::Call::find | io::Call::open | io::Call::create | io::Call::publish | io::Call::rename | io::Call::remove},
         {.name = "ENOMEM", .error = ENOMEM, .calls = io::Call::map},
         {.name = "memory", .what = FaultKind::What::memory},
         {.name = "full-disk", .what = FaultKind::What::space},
@@ -227,8 +232,11 @@ Found sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t 
             const unsigned variants = kind.what == FaultKind::What::memory ? 1 : scenario.variants;
             for (unsigned v = 0; v < variants; ++v) {
                 const std::uint64_t variant = mix(seed, k) / 6 * 6 + (2 * v + k / step) % 6;
-                const std::string id = scenario.name + " " + kind.name + (sticky ? " from " : " at ") + std::to_string(k) + (variant % 2 == 0 ? ", closed" : "") +
-                                       (variant / 2 % 3 == 0 ? ", the process dies" : variant / 2 % 3 == 1 ? ", power fails" : ", power fails and part of the cache survives");
+                const std::string id = scenario.name + " " + kind.name + (sticky ? " from " : " at ") + std::to_string(k) +
+                                       (variant % 2 == 0 ? ", closed" : "") +
+                                       (variant / 2 % 3 == 0   ? ", the process dies"
+                                        : variant / 2 % 3 == 1 ? ", power fails"
+                                                               : ", power fails and part of the cache survives");
                 note_current_state(id);
                 ::alarm(hang_seconds);
                 repeatable_random = mix(seed, k) | 1U;

@@ -33,7 +33,7 @@ struct Misfortune {
 
 struct FaultScenario {
     std::string name;
-    unsigned variants = 1;      ///< how many of each k
+    unsigned variants = 1;  ///< how many of each k
     /// What went before, once; then lives with one misfortune each, which return whether it struck. Throw std::exception: something is wrong.
     std::function<std::function<bool(const Misfortune&, Bug)>(std::uint64_t seed)> prepare;
 };

@@ -33,7 +33,9 @@ std::string fail_each_write(ByteCount capacity, std::uint64_t seed, std::uint64_
         std::uint64_t before = 0;  // what the log's start lies behind
         std::mt19937_64 random(seed + at);
         {
-            GroupLog log(std::make_unique<Ring>(std::shared_ptr<io::File>(faulty.open(log_path, io::Access::read_write)), identity, start, start.position), Serial{0}, {});
+            GroupLog log(
+                std::make_unique<Ring>(std::shared_ptr<io::File>(faulty.open(log_path, io::Access::read_write)), identity, start, start.position),
+                Serial{0}, {});
             bool told = false;
             log.on_failure = [&] { told = true; };
             faulty.arm({.at = at, .calls = io::Call::write_durable, .short_bytes = random() % 3 * 512});
@@ -65,7 +67,9 @@ std::string fail_each_write(ByteCount capacity, std::uint64_t seed, std::uint64_
         disk.power_cut();
         try {
             const Found found = scan(*disk.open(log_path, io::Access::read_only), identity, start, before);
-            if (found.last < acknowledged) return "write " + std::to_string(at) + " failed: " + std::to_string(found.last) + " of " + std::to_string(acknowledged) + " durable records are there";
+            if (found.last < acknowledged)
+                return "write " + std::to_string(at) + " failed: " + std::to_string(found.last) + " of " + std::to_string(acknowledged) +
+                       " durable records are there";
         } catch (const std::exception& error) {
             return "write " + std::to_string(at) + " failed: " + error.what();
         }

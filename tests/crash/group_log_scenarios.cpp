@@ -32,7 +32,8 @@ private:
 };
 
 /// Appends and waits at random until the ring has no room or `limit` is reached; returns where the next life begins.
-log::RingStart live(io::RecordingStorage& disk, const log::RingIdentity& identity, const log::RingStart& start, std::uint64_t& serial, std::uint64_t limit) {
+log::RingStart live(io::RecordingStorage& disk, const log::RingIdentity& identity, const log::RingStart& start, std::uint64_t& serial,
+                    std::uint64_t limit) {
     const auto file = std::make_shared<AskingFile>(disk.open(log_path, io::Access::read_write), disk);
     GroupLog log(std::make_unique<Ring>(file, identity, start, start.position), Serial{serial}, {.group_bytes_max = 8_KiB});
     file->asked = &log;
@@ -57,9 +58,12 @@ log::RingStart live(io::RecordingStorage& disk, const log::RingIdentity& identit
 /// A log whose starting point a header outside the disk keeps: serial n is save n.
 class GroupLogSubject final : public Subject {
 public:
-    GroupLogSubject(const log::RingIdentity& identity, const log::RingStart& start, std::uint64_t before) : identity_(identity), start_(start), before_(before) {}
+    GroupLogSubject(const log::RingIdentity& identity, const log::RingStart& start, std::uint64_t before)
+        : identity_(identity), start_(start), before_(before) {}
 
-    std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override { return scan(*disk.open(log_path, io::Access::read_only), identity_, start_, before_).last; }
+    std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override {
+        return scan(*disk.open(log_path, io::Access::read_only), identity_, start_, before_).last;
+    }
 
     std::unique_ptr<Subject> live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t) override {
         // A new life of the log, as recovery begins one: what was found counts as absorbed.

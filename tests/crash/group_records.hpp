@@ -51,9 +51,11 @@ inline Found scan(const io::File& file, const log::RingIdentity& identity, const
     std::uint64_t last = before;
     const auto result = Ring::scan(file, identity, start, [&](const log::Record& group) {
         const bool sound = log::for_each_in_group(group, [&](Serial serial, std::span<const std::byte> bytes) {
-            if (serial.value != last + 1) throw std::runtime_error("serial " + std::to_string(serial.value) + " follows serial " + std::to_string(last));
+            if (serial.value != last + 1)
+                throw std::runtime_error("serial " + std::to_string(serial.value) + " follows serial " + std::to_string(last));
             const auto expected = bytes_of(serial.value);
-            if (!std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end())) throw std::runtime_error("serial " + std::to_string(serial.value) + " has another content");
+            if (!std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end()))
+                throw std::runtime_error("serial " + std::to_string(serial.value) + " has another content");
             last = serial.value;
         });
         if (!sound) throw std::runtime_error("a record is no group");

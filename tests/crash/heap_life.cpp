@@ -249,7 +249,8 @@ std::uint64_t HeapLife::compare() const {
     const auto& expected = history_[number].objects;
     const auto roots = heap_->engine().roots();
     if (roots.size() != expected.size()) {
-        throw std::runtime_error("save " + number_text(number) + " has " + number_text(expected.size()) + " objects, the heap " + number_text(roots.size()));
+        throw std::runtime_error("save " + number_text(number) + " has " + number_text(expected.size()) + " objects, the heap " +
+                                 number_text(roots.size()));
     }
     for (const heap::Root& root : roots) {
         const auto found = expected.find(root.name);
@@ -280,8 +281,8 @@ void HeapLife::compare_annex(std::uint64_t number) const {
         if (bytes != 0) {
             std::memcpy(&found, annex, sizeof found);
         }
-        throw std::runtime_error("the annex of save " + number_text(number) + " has " + number_text(expected.size()) + " bytes, the heap's is another one: of " +
-                                 number_text(bytes) + " bytes, of save " + number_text(found));
+        throw std::runtime_error("the annex of save " + number_text(number) + " has " + number_text(expected.size()) +
+                                 " bytes, the heap's is another one: of " + number_text(bytes) + " bytes, of save " + number_text(found));
     }
 }
 

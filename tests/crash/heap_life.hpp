@@ -35,7 +35,7 @@ struct HeapSetup {
     ByteCount journal_bytes = 64_KiB;
     ByteCount log_bytes = 64_KiB;
     bool data_file = false;  ///< of a transactional heap
-    bool annex = false;  ///< openings open it
+    bool annex = false;      ///< openings open it
     bool detach_data_file = false;
 };
 
@@ -101,12 +101,12 @@ private:
     io::RecordingStorage* marks_;  ///< where saves are issued and acknowledged; may be null
     HeapSetup setup_;
     History history_;
-    Model model_;                  ///< of the working view
+    Model model_;  ///< of the working view
     std::uint64_t acknowledged_ = 0;
     std::uint64_t issued_ = 0;
     std::shared_ptr<store::HeapFile> heap_;
     std::shared_ptr<store::test::ByteLog> log_;  ///< of a transactional heap
-    std::optional<ArchiveHeap> owner_;  ///< its public face
+    std::optional<ArchiveHeap> owner_;           ///< its public face
 };
 
 /// A data file that a heap lost: its bytes, and the newest save that it may know of.

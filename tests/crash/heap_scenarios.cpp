@@ -194,7 +194,8 @@ std::vector<Scenario> scenarios() {
         {.name = "release-snapshot", .setup = snapshot, .before = with_big_object, .life = give_space_back},
         {.name = "wide-archive", .setup = archive, .before = with_wide_object, .life = change_far_apart},
         {.name = "wide-snapshot", .setup = snapshot, .before = with_wide_object, .life = change_far_apart},
-        {.name = "attach", .setup = snapshot,
+        {.name = "attach",
+         .setup = snapshot,
          .before =
              [](HeapLife& life) {
                  life.create();
@@ -214,8 +215,14 @@ std::vector<Scenario> scenarios() {
         {.name = "annex-snapshot", .setup = annex_snapshot, .before = with_annex, .life = grow_span_and_annex},
         {.name = "annex-large-archive", .setup = annex_archive, .before = with_annex, .life = large_saves_with_annex},
         {.name = "annex-large-snapshot", .setup = annex_snapshot, .before = with_annex, .life = large_saves_with_annex},
-        {.name = "annex-ends-archive", .setup = annex_archive, .before = with_annex, .life = [](HeapLife& life) { end_annex(life, HeapKind::archive); }},
-        {.name = "annex-ends-snapshot", .setup = annex_snapshot, .before = with_annex, .life = [](HeapLife& life) { end_annex(life, HeapKind::snapshot); }},
+        {.name = "annex-ends-archive",
+         .setup = annex_archive,
+         .before = with_annex,
+         .life = [](HeapLife& life) { end_annex(life, HeapKind::archive); }},
+        {.name = "annex-ends-snapshot",
+         .setup = annex_snapshot,
+         .before = with_annex,
+         .life = [](HeapLife& life) { end_annex(life, HeapKind::snapshot); }},
         {.name = "create-log", .setup = transactional, .before = {}, .life = create},
         {.name = "create-log-data", .setup = doubled, .before = {}, .life = create},
         {.name = "small-log", .setup = transactional, .before = create_and_save, .life = open_save_close},
@@ -228,17 +235,43 @@ std::vector<Scenario> scenarios() {
         {.name = "wide-log-data", .setup = doubled, .before = with_wide_object, .life = change_far_apart},
         {.name = "attach-log", .setup = transactional, .before = create_and_save, .life = open_save_close, .kind_before = HeapKind::archive},
         {.name = "attach-log-data", .setup = doubled, .before = create_and_save, .life = open_save_close, .kind_before = HeapKind::archive},
-        {.name = "attach-log-crashed", .setup = transactional, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::archive},
+        {.name = "attach-log-crashed",
+         .setup = transactional,
+         .before = unclosed,
+         .life = recover,
+         .crashed_before = true,
+         .kind_before = HeapKind::archive},
         {.name = "recover-log", .setup = transactional, .before = unclosed, .life = recover, .crashed_before = true},
         {.name = "recover-log-data", .setup = doubled, .before = unclosed, .life = recover, .crashed_before = true},
-        {.name = "recover-log-archive", .setup = archive, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::transactional},
-        {.name = "recover-log-snapshot", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::transactional},
+        {.name = "recover-log-archive",
+         .setup = archive,
+         .before = unclosed,
+         .life = recover,
+         .crashed_before = true,
+         .kind_before = HeapKind::transactional},
+        {.name = "recover-log-snapshot",
+         .setup = snapshot,
+         .before = unclosed,
+         .life = recover,
+         .crashed_before = true,
+         .kind_before = HeapKind::transactional},
         {.name = "log-unsaved", .setup = transactional, .before = create_and_save, .life = close_before_the_files_are_up_to_date},
         {.name = "log-kinds", .setup = transactional, .before = create_and_save, .life = change_kinds},
         {.name = "rebuild-log", .setup = doubled, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
         {.name = "rebuild", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
-        {.name = "detach", .setup = without, .before = create_and_save, .life = open_save_close, .kind_before = HeapKind::snapshot, .lose_data = true},
-        {.name = "recover-detach", .setup = without, .before = unclosed, .life = recover, .crashed_before = true, .kind_before = HeapKind::snapshot, .lose_data = true},
+        {.name = "detach",
+         .setup = without,
+         .before = create_and_save,
+         .life = open_save_close,
+         .kind_before = HeapKind::snapshot,
+         .lose_data = true},
+        {.name = "recover-detach",
+         .setup = without,
+         .before = unclosed,
+         .life = recover,
+         .crashed_before = true,
+         .kind_before = HeapKind::snapshot,
+         .lose_data = true},
     };
 }
 
@@ -292,7 +325,9 @@ Recording record(const Scenario& scenario, Bug bug) {
 std::vector<CrashScenario> heap_crash_scenarios() {
     std::vector<CrashScenario> all;
     for (const Scenario& scenario : scenarios()) {
-        const char* const about = scenario.setup.kind == HeapKind::archive ? "archive heaps" : scenario.setup.kind == HeapKind::snapshot ? "snapshot heaps" : "heap files with a transaction log";
+        const char* const about = scenario.setup.kind == HeapKind::archive    ? "archive heaps"
+                                  : scenario.setup.kind == HeapKind::snapshot ? "snapshot heaps"
+                                                                              : "heap files with a transaction log";
         all.push_back({.name = scenario.name, .about = about, .record = [scenario](std::uint64_t, Bug bug) { return record(scenario, bug); }});
     }
     return all;

@@ -17,10 +17,10 @@ struct Scenario {
     HeapSetup setup;
     std::function<void(HeapLife&)> before;  ///< empty: nothing, there is no heap yet
     std::function<void(HeapLife&)> life;
-    bool crashed_before = false;            ///< `before` ends without closing
-    bool damage_headers = false;            ///< both header slots of the backing file are lost in between
+    bool crashed_before = false;  ///< `before` ends without closing
+    bool damage_headers = false;  ///< both header slots of the backing file are lost in between
     std::optional<HeapKind> kind_before = std::nullopt;
-    bool lose_data = false;                 ///< the data file is lost in between
+    bool lose_data = false;  ///< the data file is lost in between
 };
 
 std::vector<Scenario> scenarios();

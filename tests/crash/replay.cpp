@@ -179,9 +179,7 @@ void Replay::begin(const Operation& operation, std::size_t number) {
             }
             break;
         }
-        case Kind::published:
-            begin_name({.removed = {}, .added = path, .node = node_of(operation.file)}, operation, number);
-            break;
+        case Kind::published: begin_name({.removed = {}, .added = path, .node = node_of(operation.file)}, operation, number); break;
         case Kind::renamed: {
             const auto found = live_names_.find(path);
             TAIYEN_CHECK(found != live_names_.end());
@@ -258,8 +256,7 @@ void Replay::begin(const Operation& operation, std::size_t number) {
         case Kind::directory_synced:
         case Kind::synced:
         case Kind::issued:
-        case Kind::acknowledged:
-            break;
+        case Kind::acknowledged: break;
     }
 }
 
@@ -385,8 +382,7 @@ void Replay::finish(const Operation& operation) {
             }
             break;
         }
-        default:
-            return;
+        default: return;
     }
     drop_made_durable();
     disk_.mark();
@@ -452,8 +448,7 @@ void Replay::compose(const Selection& selection) {
                         patch(sector, nullptr, 0, true);
                     }
                     break;
-                case UnitKind::name:
-                    break;
+                case UnitKind::name: break;
             }
         }
     }

@@ -36,14 +36,14 @@ public:
     /// What kind of unit.
     enum class UnitKind : std::uint8_t { sector, punched_page, size, name };
     struct Pending {
-        std::size_t number = 0;        ///< index of the operation in its trace
+        std::size_t number = 0;  ///< index of the operation in its trace
         io::Operation::Kind kind{};
         int node = -1;
-        std::size_t first_unit = 0;    ///< among all pending units
+        std::size_t first_unit = 0;  ///< among all pending units
         std::size_t units = 0;
-        bool has_size = false;         ///< the first unit is the change of size
-        bool orphaned = false;         ///< its sync failed: no later one covers it
-        bool covered = false;          ///< an operation that is durable when it returns, and has not returned yet
+        bool has_size = false;  ///< the first unit is the change of size
+        bool orphaned = false;  ///< its sync failed: no later one covers it
+        bool covered = false;   ///< an operation that is durable when it returns, and has not returned yet
     };
 
     /// The operation has begun: a crash from here on may see any part of it.
@@ -72,23 +72,23 @@ private:
 
     struct FileState {
         std::shared_ptr<Node> node;
-        std::vector<std::byte> live;                ///< what the page cache shows
-        std::vector<std::uint64_t> sector_sums;     ///< of the durable content; 0: all zero
-        std::uint64_t sum = 0;                      ///< their sum
+        std::vector<std::byte> live;             ///< what the page cache shows
+        std::vector<std::uint64_t> sector_sums;  ///< of the durable content; 0: all zero
+        std::uint64_t sum = 0;                   ///< their sum
         // Of the selection being composed:
-        std::vector<std::uint32_t> patch_of_sector; ///< index into patches plus 1, valid if stamp fits
+        std::vector<std::uint32_t> patch_of_sector;  ///< index into patches plus 1, valid if stamp fits
         std::vector<std::uint64_t> stamp;
     };
     struct Unit {
         UnitKind kind{};
         bool gone = false;
-        std::uint64_t sector = 0;                   ///< first sector, or the new size
+        std::uint64_t sector = 0;  ///< first sector, or the new size
         std::uint64_t sum = 0;
-        const std::byte* bytes = nullptr;           ///< null: zeros
+        const std::byte* bytes = nullptr;  ///< null: zeros
     };
     struct NameChange {
         std::filesystem::path removed;
-        std::filesystem::path added;                ///< empty: none
+        std::filesystem::path added;  ///< empty: none
         int node = -1;
         bool removed_durable = false;
         bool added_durable = false;
@@ -125,12 +125,12 @@ private:
     io::SimulatedStorage& disk_;
     std::vector<FileState> files_;
     std::map<io::FileId, int> nodes_;
-    Names names_;        ///< durable
+    Names names_;  ///< durable
     Names live_names_;
     std::vector<Pending> pending_;
     std::vector<Unit> units_;
     std::vector<std::unique_ptr<std::vector<std::byte>>> unit_bytes_;  ///< by pending operation
-    std::vector<NameChange> name_changes_;                            ///< by pending operation
+    std::vector<NameChange> name_changes_;                             ///< by pending operation
     std::vector<Composed> composed_;
     std::uint64_t composition_ = 0;
     std::uint64_t durable_writes_outside_ = 0;

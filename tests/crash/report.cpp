@@ -66,11 +66,12 @@ void write_coverage(std::ostream& out, const StatesReport& report) {
             sum.behind += one.behind ? 1 : 0;
         }
     }
-    out << "\n## Cut points\n\nOf each recorded operation: crashes while nothing of it was on the disk, a part of it (where it has more than one unit), and right behind it.\n\n"
+    out << "\n## Cut points\n\nOf each recorded operation: crashes while nothing of it was on the disk, a part of it (where it has more than one "
+           "unit), and right behind it.\n\n"
         << "| operation | recorded | crash before | has parts | crash inside | crash behind |\n|---|---:|---:|---:|---:|---:|\n";
     for (const auto& [kind, sum] : by_kind) {
-        out << "| " << kind_name(kind) << " | " << grouped(sum.count) << " | " << grouped(sum.before) << " | " << grouped(sum.tearable) << " | " << grouped(sum.inside) << " | "
-            << grouped(sum.behind) << " |\n";
+        out << "| " << kind_name(kind) << " | " << grouped(sum.count) << " | " << grouped(sum.before) << " | " << grouped(sum.tearable) << " | "
+            << grouped(sum.inside) << " | " << grouped(sum.behind) << " |\n";
     }
     out << "\nOperations without a crash right before and right behind: " << report.uncovered() << " of " << grouped(report.operations()) << "\n";
 }
@@ -81,29 +82,35 @@ void write(std::ostream& out, const StatesReport& report) {
     const Tally total = report.total();
     const double seconds = report.seconds();
     out << "# Crash states\n\n"
-        << grouped(total.states + total.nested_states) << " crash states, of them " << grouped(total.nested_states) << " of recoveries; " << grouped(total.distinct + total.nested_distinct)
-        << " different disks were recovered and checked, of them " << grouped(total.nested_distinct) << " of recoveries; " << report.failures() << " failures.\n\n"
-        << report.scenarios.size() << " scenarios, " << report.rounds << (report.rounds == 1 ? " round" : " rounds") << " from seed " << report.first_seed << ", " << report.workers
-        << (report.workers == 1 ? " worker" : " workers") << ": " << fixed(report.wall_seconds, 0) << " s, " << fixed(seconds, 0) << " s of processor time; "
+        << grouped(total.states + total.nested_states) << " crash states, of them " << grouped(total.nested_states) << " of recoveries; "
+        << grouped(total.distinct + total.nested_distinct) << " different disks were recovered and checked, of them "
+        << grouped(total.nested_distinct) << " of recoveries; " << report.failures() << " failures.\n\n"
+        << report.scenarios.size() << " scenarios, " << report.rounds << (report.rounds == 1 ? " round" : " rounds") << " from seed "
+        << report.first_seed << ", " << report.workers << (report.workers == 1 ? " worker" : " workers") << ": " << fixed(report.wall_seconds, 0)
+        << " s, " << fixed(seconds, 0) << " s of processor time; "
         << grouped(static_cast<std::uint64_t>(static_cast<double>(total.distinct + total.nested_distinct) / std::max(seconds, 0.001)))
-        << " states recovered and " << grouped(static_cast<std::uint64_t>(static_cast<double>(total.states + total.nested_states) / std::max(seconds, 0.001)))
+        << " states recovered and "
+        << grouped(static_cast<std::uint64_t>(static_cast<double>(total.states + total.nested_states) / std::max(seconds, 0.001)))
         << " built per second and processor.\n";
     std::string about;
     for (const ScenarioResult& scenario : report.scenarios) {
         if (about != scenario.about) {
             about = scenario.about;
             out << "\n## " << static_cast<char>(std::toupper(about[0])) << about.substr(1)
-                << "\n\n| scenario | operations | cuts | states | distinct | nested | nested distinct | s |\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
+                << "\n\n| scenario | operations | cuts | states | distinct | nested | nested distinct | s "
+                   "|\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
         }
-        out << "| " << scenario.name << " | " << std::ranges::count_if(scenario.coverage, [](const Coverage& one) { return one.changes; }) << " | " << grouped(scenario.tally.cuts) << " | "
-            << grouped(scenario.tally.states) << " | " << grouped(scenario.tally.distinct) << " | " << grouped(scenario.tally.nested_states) << " | "
-            << grouped(scenario.tally.nested_distinct) << " | " << fixed(scenario.seconds, 1) << " |\n";
+        out << "| " << scenario.name << " | " << std::ranges::count_if(scenario.coverage, [](const Coverage& one) { return one.changes; }) << " | "
+            << grouped(scenario.tally.cuts) << " | " << grouped(scenario.tally.states) << " | " << grouped(scenario.tally.distinct) << " | "
+            << grouped(scenario.tally.nested_states) << " | " << grouped(scenario.tally.nested_distinct) << " | " << fixed(scenario.seconds, 1)
+            << " |\n";
     }
     out << "\n## Failures\n\n";
     for (const ScenarioResult& scenario : report.scenarios) {
         if (!scenario.failure) continue;
         out << "- `" << scenario.failure->id << "`: " << scenario.failure->what << "\n";
-        if (scenario.shrunk) out << "  shrunken: `" << scenario.shrunk->id << "`: " << scenario.shrunk->what << "; " << scenario.shrunk->words << "\n";
+        if (scenario.shrunk)
+            out << "  shrunken: `" << scenario.shrunk->id << "`: " << scenario.shrunk->what << "; " << scenario.shrunk->words << "\n";
     }
     if (report.failures() == 0) out << "None.\n";
     write_coverage(out, report);
@@ -115,7 +122,8 @@ void write(std::ostream& out, const StatesReport& report) {
 }
 
 void write(std::ostream& out, const BugsReport& report) {
-    out << "# Planted bugs\n\n" << report.caught() << " of " << report.bugs.size() << " plantings caught, of " << report.distinct_bugs() << " different bugs.\n\n"
+    out << "# Planted bugs\n\n"
+        << report.caught() << " of " << report.bugs.size() << " plantings caught, of " << report.distinct_bugs() << " different bugs.\n\n"
         << "| bug | breaks | states until caught | caught by | what was wrong | smallest state |\n|---|---|---:|---|---|---|\n";
     for (const BugResult& one : report.bugs) {
         out << "| " << one.bug->name << " | " << one.bug->rule << " | ";
@@ -140,7 +148,9 @@ void write(std::ostream& out, const FaultsReport& report) {
             sum->wrong += one.wrong;
         }
     }
-    out << "# Injected faults\n\n" << grouped(report.faults()) << " faults struck, " << report.wrong() << " times something was wrong; " << fixed(report.wall_seconds, 0) << " s.\n\n"
+    out << "# Injected faults\n\n"
+        << grouped(report.faults()) << " faults struck, " << report.wrong() << " times something was wrong; " << fixed(report.wall_seconds, 0)
+        << " s.\n\n"
         << "| fault | struck | wrong |\n|---|---:|---:|\n";
     for (const auto& [kind, sum] : by_kind) out << "| " << kind << " | " << grouped(sum.faults) << " | " << sum.wrong << " |\n";
     out << "\n| scenario | struck | wrong |\n|---|---:|---:|\n";

@@ -39,7 +39,8 @@ void append(log::Ring& ring, std::uint64_t number) {
 /// A ring whose starting point a header outside the disk keeps: record number n is save n.
 class RingSubject final : public Subject {
 public:
-    RingSubject(const log::RingIdentity& identity, const log::RingStart& start, std::uint64_t before) : identity_(identity), start_(start), before_(before) {}
+    RingSubject(const log::RingIdentity& identity, const log::RingStart& start, std::uint64_t before)
+        : identity_(identity), start_(start), before_(before) {}
 
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override {
         const auto file = disk.open(ring_path, io::Access::read_only);

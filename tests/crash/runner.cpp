@@ -113,7 +113,8 @@ void put(Packet& packet, const Tally& tally) {
 
 Tally tally_from(Packet& packet) {
     Tally tally;
-    for (std::uint64_t* const number : {&tally.states, &tally.distinct, &tally.nested_states, &tally.nested_distinct, &tally.cuts}) *number = packet.number();
+    for (std::uint64_t* const number : {&tally.states, &tally.distinct, &tally.nested_states, &tally.nested_distinct, &tally.cuts})
+        *number = packet.number();
     for (std::uint64_t more = packet.number(); more-- > 0;) {
         const auto select = static_cast<Select>(packet.number());
         tally.by_selection[select] = packet.number();
@@ -351,8 +352,9 @@ StatesReport explore_all(const RunOptions& options) {
                 ++result.rounds;
                 if (options.prints) {
                     std::printf("%-22s seed %-8llu %6llu cuts %9llu states %9llu distinct %8llu nested %7.1f s\n", result.name.c_str(),
-                                static_cast<unsigned long long>(jobs[job].effort.seed), static_cast<unsigned long long>(tally.cuts), static_cast<unsigned long long>(tally.states),
-                                static_cast<unsigned long long>(tally.distinct), static_cast<unsigned long long>(tally.nested_distinct), seconds);
+                                static_cast<unsigned long long>(jobs[job].effort.seed), static_cast<unsigned long long>(tally.cuts),
+                                static_cast<unsigned long long>(tally.states), static_cast<unsigned long long>(tally.distinct),
+                                static_cast<unsigned long long>(tally.nested_distinct), seconds);
                     if (failure) std::printf("%s: %s\n", failure->id.c_str(), failure->what.c_str());
                     std::fflush(stdout);
                 }
@@ -360,7 +362,8 @@ StatesReport explore_all(const RunOptions& options) {
                     result.failure = failure;
                     if (scenario_name(failure->id) == result.name && !failure->id.ends_with(":live")) {
                         result.shrunk = replay_here(*chosen[jobs[job].scenario], failure->id, jobs[job].effort.seed, Bug::none, true).shrunk;
-                        if (result.shrunk && options.prints) std::printf("%s: %s; %s\n", result.shrunk->id.c_str(), result.shrunk->what.c_str(), result.shrunk->words.c_str());
+                        if (result.shrunk && options.prints)
+                            std::printf("%s: %s; %s\n", result.shrunk->id.c_str(), result.shrunk->what.c_str(), result.shrunk->words.c_str());
                     }
                 }
             },
@@ -403,7 +406,9 @@ BugsReport plant_all(const RunOptions& options) {
                 if (scenario.name != bug.scenarios.front() || std::string_view(kind.name) != bug.fault) continue;
                 const Found found = sweep(scenario, kind, 1, options.seed, bug.bug);
                 packet.put(found.faults);
-                put(packet, found.wrong == 0 ? std::nullopt : std::optional(Failure{found.what.front().substr(0, found.what.front().find(": ")), found.what.front().substr(found.what.front().find(": ") + 2)}));
+                put(packet, found.wrong == 0 ? std::nullopt
+                                             : std::optional(Failure{found.what.front().substr(0, found.what.front().find(": ")),
+                                                                     found.what.front().substr(found.what.front().find(": ") + 2)}));
                 return packet.bytes();
             }
         }
@@ -521,8 +526,8 @@ FaultsReport sweep_all(const RunOptions& options) {
                 if (result.wrong != 0 || end.answer.empty()) {
                     for (const std::string& what : result.what) std::printf("%s\n", what.c_str());
                 }
-                std::printf("%-22s %-12s every %llu: %8llu faults\n", result.scenario.c_str(), result.kind.c_str(), static_cast<unsigned long long>(jobs[job].step),
-                            static_cast<unsigned long long>(result.faults));
+                std::printf("%-22s %-12s every %llu: %8llu faults\n", result.scenario.c_str(), result.kind.c_str(),
+                            static_cast<unsigned long long>(jobs[job].step), static_cast<unsigned long long>(result.faults));
                 std::fflush(stdout);
             }
         });

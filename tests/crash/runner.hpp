@@ -17,12 +17,12 @@
 namespace taiyen::crash {
 
 struct RunOptions {
-    double budget = 1;           ///< of states and faults
+    double budget = 1;  ///< of states and faults
     std::uint64_t seed = 1;
-    unsigned workers = 0;        ///< 0: as many as processors
-    std::string only;            ///< names that contain it; empty: all
-    double minutes = 0;          ///< explore: as many rounds with new seeds as begin in this time; 0: one
-    bool prints = true;          ///< a line for each scenario, bug … as it ends
+    unsigned workers = 0;  ///< 0: as many as processors
+    std::string only;      ///< names that contain it; empty: all
+    double minutes = 0;    ///< explore: as many rounds with new seeds as begin in this time; 0: one
+    bool prints = true;    ///< a line for each scenario, bug … as it ends
 };
 
 using Rows = std::array<std::uint64_t, static_cast<std::size_t>(store::Row::count_)>;
@@ -32,8 +32,8 @@ struct ScenarioResult {
     std::string about;
     Tally tally{};
     std::vector<Coverage> coverage{};  ///< by operation of the trace
-    Rows rows{};                     ///< of recovery
-    double seconds = 0;              ///< of processor time
+    Rows rows{};                       ///< of recovery
+    double seconds = 0;                ///< of processor time
     std::uint64_t rounds = 0;
     std::optional<Failure> failure{};
     std::optional<Shrunk> shrunk{};
@@ -61,7 +61,7 @@ struct BugResult {
     std::uint64_t states = 0;
     std::optional<Failure> failure{};  ///< the state that caught it
     std::optional<Shrunk> shrunk{};
-    bool replays = false;            ///< the id alone builds the failing state again
+    bool replays = false;  ///< the id alone builds the failing state again
 };
 struct BugsReport {
     std::vector<BugResult> bugs;
@@ -80,10 +80,10 @@ ReplayResult replay_state(const std::string& id, const RunOptions& options, Bug 
 
 struct FaultResult {
     std::string scenario;
-    std::string kind;                   ///< which fault
+    std::string kind;  ///< which fault
     std::uint64_t faults = 0;
     std::uint64_t wrong = 0;
-    std::vector<std::string> what{};    ///< the first few
+    std::vector<std::string> what{};  ///< the first few
 };
 struct FaultsReport {
     std::vector<FaultResult> results;

@@ -14,17 +14,17 @@ namespace taiyen::crash {
 
 /// What a scenario gives to look at.
 struct Recording {
-    Image base;                            ///< the disk before
-    io::Trace trace;                       ///< what was done
-    std::unique_ptr<Subject> subject;      ///< recovers, and holds it against the model
-    std::uint64_t acknowledged = 0;        ///< what the base is known to hold
-    std::shared_ptr<void> surroundings;    ///< kept while states are looked at
+    Image base;                          ///< the disk before
+    io::Trace trace;                     ///< what was done
+    std::unique_ptr<Subject> subject;    ///< recovers, and holds it against the model
+    std::uint64_t acknowledged = 0;      ///< what the base is known to hold
+    std::shared_ptr<void> surroundings;  ///< kept while states are looked at
 };
 
 struct CrashScenario {
     std::string name;
-    const char* about;                     ///< which durable thing: heading of the report
-    std::uint64_t states_per_cut = 400;    ///< at budget 1
+    const char* about;                   ///< which durable thing: heading of the report
+    std::uint64_t states_per_cut = 400;  ///< at budget 1
     std::uint64_t nested_one_in = 200;
     std::uint64_t nested_states_per_cut = 8;
     /// Lives it. `bug` is switched on from the recorded piece on, and stays on. Throws std::exception: wrong before any crash. Repeatable by `repeatable_random` and the seed.

@@ -43,7 +43,8 @@ void add_to_each(std::byte* bytes, std::uint64_t count, std::uint64_t what) {
 }
 
 void add_in_heap(ProcedureHeap& heap, std::byte* bytes, std::uint64_t count, std::uint64_t what) {
-    if (change::Recorder* const recorder = change::Recorder::of(*heap.core())) recorder->touch({reinterpret_cast<std::uintptr_t>(bytes) - heap.core()->ranges().durable}, count);
+    if (change::Recorder* const recorder = change::Recorder::of(*heap.core()))
+        recorder->touch({reinterpret_cast<std::uintptr_t>(bytes) - heap.core()->ranges().durable}, count);
     add_to_each(bytes, count, what);
 }
 
@@ -449,9 +450,11 @@ void TxnLife::squash(std::size_t count, const std::string& name) {
 void TxnLife::prove_history(bool all) {
     heap_->attach_undo();
     const auto found = heap_->undo_steps();
-    if (found.size() != now_.names.size()) throw std::runtime_error("the history has " + text(found.size()) + " steps instead of " + text(now_.names.size()));
+    if (found.size() != now_.names.size())
+        throw std::runtime_error("the history has " + text(found.size()) + " steps instead of " + text(now_.names.size()));
     for (std::size_t i = 0; i < found.size(); ++i) {
-        if (found[i].name != now_.names[i] || found[i].undone != (i >= now_.at)) throw std::runtime_error("step " + text(i) + " of the history is another, '" + found[i].name + "'");
+        if (found[i].name != now_.names[i] || found[i].undone != (i >= now_.at))
+            throw std::runtime_error("step " + text(i) + " of the history is another, '" + found[i].name + "'");
     }
     if (!all || !now_.has_steps) return;
     for (std::size_t at = now_.at; at-- > 0;) {
@@ -562,7 +565,8 @@ void TxnLife::compare_with(const TxnState::Objects& objects, const std::string& 
     if (roots.size() != objects.size()) throw std::runtime_error(what + " has " + text(objects.size()) + " objects, the heap " + text(roots.size()));
     for (const heap::Root& root : roots) {
         const auto found = objects.find(root.name);
-        if (found == objects.end() || found->second.size() != root.bytes) throw std::runtime_error(what + " has no object '" + root.name + "' of " + text(root.bytes) + " bytes");
+        if (found == objects.end() || found->second.size() != root.bytes)
+            throw std::runtime_error(what + " has no object '" + root.name + "' of " + text(root.bytes) + " bytes");
         if (std::memcmp(reinterpret_cast<const std::byte*>(file_->ranges().durable + root.object.value), found->second.data(), root.bytes) != 0) {
             throw std::runtime_error("object '" + root.name + "' differs from " + what);
         }
@@ -590,7 +594,8 @@ void TxnLife::prove() const {
     for (const heap::Damage& damage : file_->engine().check(1)) throw std::runtime_error("engine: " + damage.what);
     const Report report = heap_ ? heap_->verify() : lower_->verify();
     for (const Finding& finding : report.findings) {
-        if (finding.severity != Severity::note) throw std::runtime_error("verify: " + finding.path.string() + " at " + text(finding.offset) + ": " + finding.what);
+        if (finding.severity != Severity::note)
+            throw std::runtime_error("verify: " + finding.path.string() + " at " + text(finding.offset) + ": " + finding.what);
     }
 }
 
@@ -621,8 +626,8 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
     if (restoration.clean && restoration.transactions_replayed != 0) throw std::runtime_error("a heap that was closed had transactions to replay");
     if (restoration.transactions_replayed > history_[number].serial.value) throw std::runtime_error("more transactions were replayed than there are");
     if (as_reader && *as_reader != std::pair(number, restoration.transactions_replayed)) {
-        throw std::runtime_error("a reader saw state " + text(as_reader->first) + " after " + text(as_reader->second) + " transactions, a writer recovers " + text(number) + " after " +
-                                 text(restoration.transactions_replayed));
+        throw std::runtime_error("a reader saw state " + text(as_reader->first) + " after " + text(as_reader->second) +
+                                 " transactions, a writer recovers " + text(number) + " after " + text(restoration.transactions_replayed));
     }
     for (const heap::Damage& damage : life.file().engine().check(1)) throw std::runtime_error("engine: " + damage.what);
     if (choice / 64 % 4 == 0) life.prove();

@@ -45,7 +45,7 @@ struct TxnSetup {
     Capture capture = Capture::declared;
     ByteCount capacity = 2_MiB;
     ByteCount log_bytes = 64_KiB;
-    bool history = false;  ///< an undo history may be attached: each state is a transaction, and known by its serial
+    bool history = false;            ///< an undo history may be attached: each state is a transaction, and known by its serial
     ByteCount batch_bytes = 64_MiB;  ///< of images that a background save may hold
 };
 
@@ -137,9 +137,9 @@ private:
     io::RecordingStorage* marks_;
     TxnSetup setup_;
     TxnHistory history_;
-    TxnState now_;                   ///< of the working view
+    TxnState now_;  ///< of the working view
     bool ready_ = false;
-    std::uint64_t opened_ = 0;       ///< state that was there at opening
+    std::uint64_t opened_ = 0;  ///< state that was there at opening
     std::atomic<std::uint64_t> acknowledged_ = 0;
     std::atomic<std::uint64_t> issued_ = 0;
     std::mutex marks_mutex_;
@@ -148,15 +148,15 @@ private:
     std::optional<ArchiveHeap> lower_;
     std::atomic<bool> listens_ = false;
     Transaction* transaction_ = nullptr;
-    bool attached_ = false;          ///< the history is
+    bool attached_ = false;  ///< the history is
 
     // What happens in the middle of something else:
-    bool within_ = false;            ///< a transaction that itself runs in the middle
+    bool within_ = false;  ///< a transaction that itself runs in the middle
     unsigned meanwhile_ = 0;
     unsigned sharers_ = 0;
     std::atomic<unsigned> failed_ = 0;  ///< threads whose transaction failed
     std::uint64_t seed_ = 0;
-    bool tell_ = true;               ///< commits acknowledge what they return
+    bool tell_ = true;  ///< commits acknowledge what they return
     std::vector<std::thread> threads_;
 };
 

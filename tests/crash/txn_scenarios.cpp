@@ -224,18 +224,31 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-undo-data", .setup = history_with_data, .before = begin_history, .life = steps},
         {.name = "txn-undo-recover", .setup = history, .before = begin_history_and_die, .life = steps, .crashed_before = true},
         {.name = "txn-undo-unattached", .setup = history, .before = begin_history, .life = change_unattached},
-        {.name = "txn-lower-archive", .setup = archive, .before = leave_unclosed, .life = closed_and_lower, .crashed_before = true, .kind_before = HeapKind::transactional},
-        {.name = "txn-lower-snapshot", .setup = snapshot, .before = leave_unclosed, .life = lower, .crashed_before = true, .kind_before = HeapKind::transactional},
+        {.name = "txn-lower-archive",
+         .setup = archive,
+         .before = leave_unclosed,
+         .life = closed_and_lower,
+         .crashed_before = true,
+         .kind_before = HeapKind::transactional},
+        {.name = "txn-lower-snapshot",
+         .setup = snapshot,
+         .before = leave_unclosed,
+         .life = lower,
+         .crashed_before = true,
+         .kind_before = HeapKind::transactional},
         {.name = "txn-attach-archive", .setup = alone, .before = saved, .life = attach, .kind_before = HeapKind::archive},
         {.name = "txn-attach-snapshot", .setup = alone, .before = saved, .life = attach, .kind_before = HeapKind::snapshot},
-        {.name = "txn-attach-crashed", .setup = alone,
+        {.name = "txn-attach-crashed",
+         .setup = alone,
          .before =
              [](TxnLife& life) {
                  life.create();
                  life.save(53);
                  life.save(54);
              },
-         .life = attach, .crashed_before = true, .kind_before = HeapKind::archive},
+         .life = attach,
+         .crashed_before = true,
+         .kind_before = HeapKind::archive},
     };
 }
 

@@ -14,7 +14,7 @@ struct TxnScenario {
     TxnSetup setup;
     std::function<void(TxnLife&)> before;  ///< empty: nothing, there is no heap yet
     std::function<void(TxnLife&)> life;
-    bool crashed_before = false;           ///< `before` ends without closing
+    bool crashed_before = false;  ///< `before` ends without closing
     std::optional<HeapKind> kind_before = std::nullopt;
 };
 

@@ -21,7 +21,9 @@ public:
     Action before_change;  ///< empty: nothing; set while nothing is open
 
     std::optional<io::FileInfo> find(const std::filesystem::path& path) override { return inner_.find(path); }
-    std::unique_ptr<io::File> open(const std::filesystem::path& path, io::Access access) override { return std::make_unique<SteppedFile>(*this, inner_.open(path, access)); }
+    std::unique_ptr<io::File> open(const std::filesystem::path& path, io::Access access) override {
+        return std::make_unique<SteppedFile>(*this, inner_.open(path, access));
+    }
     std::unique_ptr<io::File> create(const std::filesystem::path& path) override {
         step(Change::other, path);
         return std::make_unique<SteppedFile>(*this, inner_.create(path));

@@ -79,9 +79,7 @@ public:
         check(!heap_->can_redo(), "there is one step too many");
         while (now_.at > at) step_back();
     }
-    void prove() const {
-        check(heap_->verify().ok(), "verify() finds damage");
-    }
+    void prove() const { check(heap_->verify().ok(), "verify() finds damage"); }
 
     void act(std::mt19937_64& random) {
         switch (random() % 9) {

@@ -72,8 +72,8 @@ unsigned processors() {
     return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 1;
 }
 
-void run_jobs(std::size_t count, unsigned workers, const std::function<std::string(std::size_t)>& job, const std::function<void(std::size_t, const JobEnd&)>& done,
-              const std::function<bool()>& stop) {
+void run_jobs(std::size_t count, unsigned workers, const std::function<std::string(std::size_t)>& job,
+              const std::function<void(std::size_t, const JobEnd&)>& done, const std::function<bool()>& stop) {
     const Notes notes(workers);
     std::vector<Worker> running;
     std::vector<std::size_t> places(workers);
@@ -125,10 +125,10 @@ void run_jobs(std::size_t count, unsigned workers, const std::function<std::stri
             running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
             ::close(worker.pipe);
             int status = 0;
-            while (::waitpid(worker.process, &status, 0) < 0 && errno == EINTR) {
-            }
+            while (::waitpid(worker.process, &status, 0) < 0 && errno == EINTR) {}
             char* const note = notes.at(worker.place);
-            JobEnd end{.answer = std::move(worker.answer), .died = how_it_died(status), .state = std::string(note, ::strnlen(note, current_state_bytes))};
+            JobEnd end{
+                .answer = std::move(worker.answer), .died = how_it_died(status), .state = std::string(note, ::strnlen(note, current_state_bytes))};
             places.push_back(worker.place);
             done(worker.job, end);
         }

@@ -17,8 +17,8 @@ struct JobEnd {
 };
 
 /// Runs job(0) … job(count - 1), each in a child that ends with it, at most `workers` at a time, in order of their numbers; `done` hears of each end, here. No job begins once `stop` says so.
-void run_jobs(std::size_t count, unsigned workers, const std::function<std::string(std::size_t)>& job, const std::function<void(std::size_t, const JobEnd&)>& done,
-              const std::function<bool()>& stop = {});
+void run_jobs(std::size_t count, unsigned workers, const std::function<std::string(std::size_t)>& job,
+              const std::function<void(std::size_t, const JobEnd&)>& done, const std::function<bool()>& stop = {});
 
 /// As many workers as there are processors that this process may use.
 unsigned processors();

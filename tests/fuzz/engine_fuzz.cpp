@@ -43,8 +43,7 @@ class Host : public SpanHost {
 public:
     void extend(ByteCount extent_bytes) override {
         TAIYEN_CHECK(extent_bytes <= capacity && extent_bytes % page_bytes == 0);
-        if (extent_bytes > limit)
-            throw HeapFull(extent_bytes, 0, HeapFull::Cause::disk);
+        if (extent_bytes > limit) throw HeapFull(extent_bytes, 0, HeapFull::Cause::disk);
         backed = std::max(backed, extent_bytes);
     }
     void restore_blocks(HeapOffset offset, ByteCount length) override { TAIYEN_CHECK(offset.value < backed && length <= backed - offset.value); }
@@ -56,7 +55,9 @@ public:
 class Observer : public WriteObserver {
 public:
     explicit Observer(const Host& host) : host_(host) {}
-    void about_to_write(HeapOffset offset, ByteCount length) override { TAIYEN_CHECK(offset.value < host_.backed && length <= host_.backed - offset.value); }
+    void about_to_write(HeapOffset offset, ByteCount length) override {
+        TAIYEN_CHECK(offset.value < host_.backed && length <= host_.backed - offset.value);
+    }
 
 private:
     const Host& host_;
@@ -80,11 +81,9 @@ public:
             } catch (const Error& error) {
                 const bool expected = error.code() == errc::name_taken || error.code() == errc::invalid_argument;
                 TAIYEN_CHECK(expected || corrupted_);
-            } catch (const HeapFull&) {
-            }
+            } catch (const HeapFull&) {}
         }
-        if (engine_)
-            look();
+        if (engine_) look();
     }
 
 private:
@@ -102,8 +101,7 @@ private:
         const auto offset = static_cast<ByteCount>(static_cast<std::byte*>(block) - span_);
         TAIYEN_CHECK(offset < host_.backed && bytes <= host_.backed - offset);
         blocks_.push_back(block);
-        if (!corrupted_)
-            std::memset(block, 0xA5, engine_->usable_size(block));
+        if (!corrupted_) std::memset(block, 0xA5, engine_->usable_size(block));
     }
 
     std::string some_name() { return std::string(1 + input_.number(1) / 8, static_cast<char>('a' + input_.number(1) % 8)); }
@@ -115,39 +113,39 @@ private:
 
     void step() {
         switch (const std::uint64_t code = input_.number(1); code % 16) {
-        case 0: case 1: case 2: {
-            const ByteCount bytes = some_size();
-            const ByteCount usual = code % 16 == 1 ? 8 : 16;  // 8: packed blocks
-            use(engine_->allocate(bytes, code / 16 > 10 ? ByteCount{16} << (code / 16 - 6) : usual), bytes);
-            break;
-        }
-        case 3: case 4: engine_->deallocate(some_block()); break;
-        case 5: engine_->deallocate(span_ + input_.number(3)); break;
-        case 6: {
-            if (blocks_.empty())
+            case 0:
+            case 1:
+            case 2: {
+                const ByteCount bytes = some_size();
+                const ByteCount usual = code % 16 == 1 ? 8 : 16;  // 8: packed blocks
+                use(engine_->allocate(bytes, code / 16 > 10 ? ByteCount{16} << (code / 16 - 6) : usual), bytes);
                 break;
-            void* block = some_block();
-            const ByteCount bytes = some_size();
-            if (engine_->usable_size(block) != 0)
-                use(engine_->resize(block, bytes), bytes);
-            break;
-        }
-        case 7: {
-            const ByteCount alignment = code / 16 % 2 == 0 ? 16 : 8;
-            std::byte* at = span_ + input_.number(3) % host_.capacity / alignment * alignment;
-            const ByteCount bytes = some_size();
-            if (engine_->allocate_at(at, bytes, alignment))
-                use(at, bytes);
-            break;
-        }
-        case 8: engine_->add_root({some_name(), std::string(input_.number(1), 'f'), {input_.number(2)}, 0, 1}); break;
-        case 9: engine_->remove_root(some_name()); break;
-        case 10: engine_->forget({input_.number(3)}, input_.number(3)); break;
-        case 11: engine_->release_free_pages(input_.number(2)); break;
-        case 12: open(); break;
-        case 13: host_.limit = code / 16 == 0 ? ~ByteCount{0} : host_.backed + code / 16 * page_bytes; break;
-        case 14: corrupt(); break;
-        default: look(); break;
+            }
+            case 3:
+            case 4: engine_->deallocate(some_block()); break;
+            case 5: engine_->deallocate(span_ + input_.number(3)); break;
+            case 6: {
+                if (blocks_.empty()) break;
+                void* block = some_block();
+                const ByteCount bytes = some_size();
+                if (engine_->usable_size(block) != 0) use(engine_->resize(block, bytes), bytes);
+                break;
+            }
+            case 7: {
+                const ByteCount alignment = code / 16 % 2 == 0 ? 16 : 8;
+                std::byte* at = span_ + input_.number(3) % host_.capacity / alignment * alignment;
+                const ByteCount bytes = some_size();
+                if (engine_->allocate_at(at, bytes, alignment)) use(at, bytes);
+                break;
+            }
+            case 8: engine_->add_root({some_name(), std::string(input_.number(1), 'f'), {input_.number(2)}, 0, 1}); break;
+            case 9: engine_->remove_root(some_name()); break;
+            case 10: engine_->forget({input_.number(3)}, input_.number(3)); break;
+            case 11: engine_->release_free_pages(input_.number(2)); break;
+            case 12: open(); break;
+            case 13: host_.limit = code / 16 == 0 ? ~ByteCount{0} : host_.backed + code / 16 * page_bytes; break;
+            case 14: corrupt(); break;
+            default: look(); break;
         }
     }
 
@@ -155,8 +153,7 @@ private:
         corrupted_ = true;
         const std::uint64_t offset = input_.number(2) * 4 % host_.backed;
         const unsigned length = 1 + static_cast<unsigned>(input_.number(1)) % 8;
-        for (unsigned i = 0; i < length && offset + i < host_.backed; ++i)
-            span_[offset + i] = static_cast<std::byte>(input_.number(1));
+        for (unsigned i = 0; i < length && offset + i < host_.backed; ++i) span_[offset + i] = static_cast<std::byte>(input_.number(1));
     }
 
     void look() {
@@ -170,8 +167,7 @@ private:
         });
         const EngineStats stats = engine_->stats();
         TAIYEN_CHECK(stats.live_bytes == live);
-        for (unsigned i = 0; i < 16; ++i)
-            engine_->find_block(span_ + (input_.number(2) * 16) % host_.capacity);
+        for (unsigned i = 0; i < 16; ++i) engine_->find_block(span_ + (input_.number(2) * 16) % host_.capacity);
         try {
             engine_->roots();
             engine_->find_root("a");

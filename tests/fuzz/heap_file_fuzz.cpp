@@ -110,17 +110,21 @@ FileSet make_set(HeapKind kind, Left left, bool annex = false) {
     try {
         heap->save();
         TAIYEN_CHECK(false);
-    } catch (const Error&) {
-    }
+    } catch (const Error&) {}
     return taken_from(disk, paths);
 }
 
 const std::vector<FileSet>& sets() {
     static const std::vector<FileSet> all{
-        make_set(HeapKind::archive, Left::closed),           make_set(HeapKind::archive, Left::after_small_saves), make_set(HeapKind::archive, Left::large_save_synced),
-        make_set(HeapKind::snapshot, Left::closed),          make_set(HeapKind::snapshot, Left::after_small_saves), make_set(HeapKind::snapshot, Left::large_save_synced),
+        make_set(HeapKind::archive, Left::closed),
+        make_set(HeapKind::archive, Left::after_small_saves),
+        make_set(HeapKind::archive, Left::large_save_synced),
+        make_set(HeapKind::snapshot, Left::closed),
+        make_set(HeapKind::snapshot, Left::after_small_saves),
+        make_set(HeapKind::snapshot, Left::large_save_synced),
         make_set(HeapKind::snapshot, Left::large_save_half),
-        make_set(HeapKind::archive, Left::after_small_saves, true), make_set(HeapKind::snapshot, Left::after_small_saves, true),
+        make_set(HeapKind::archive, Left::after_small_saves, true),
+        make_set(HeapKind::snapshot, Left::after_small_saves, true),
         make_set(HeapKind::snapshot, Left::large_save_half, true),
     };
     return all;
@@ -134,8 +138,7 @@ std::size_t set_for(std::uint64_t choice) { return choice < 224 ? choice % plain
 std::optional<std::pair<std::uint64_t, Bytes>> seen_in(const Files& files) {
     io::SimulatedStorage disk;
     disk.add_directory("/disk");
-    for (const auto& [path, bytes] : files)
-        put(disk, path, bytes);
+    for (const auto& [path, bytes] : files) put(disk, path, bytes);
     try {
         const auto heap = HeapFile::open(disk, heap_path, OpenMode::read_only, HeapKind::archive, options(), small_journal);
         const auto* const begin = reinterpret_cast<const std::byte*>(heap->ranges().durable);
@@ -152,8 +155,7 @@ public:
         disk_.add_directory("/disk");
         disk_.set_space(256_MiB);  // what a save speaks of is allocated
         for (std::size_t i = 0; i < 3; ++i)
-            if (set.files[i])
-                put(disk_, paths[i], *set.files[i]);
+            if (set.files[i]) put(disk_, paths[i], *set.files[i]);
     }
 
     void run() {
@@ -204,14 +206,12 @@ private:
             disk_.remove(heap_path);
             HeapFile::open(disk_, heap_path, OpenMode::open_or_create, HeapKind::snapshot, options(), small_journal);
         } catch (const Error&) {
-        } catch (const std::bad_alloc&) {
-        }
+        } catch (const std::bad_alloc&) {}
     }
 
     void write(HeapKind kind) {
         auto file = open(OpenMode::open_only, kind);
-        if (!file)
-            return;
+        if (!file) return;
         const ArchiveHeap heap = HeapAccess::make<ArchiveHeap>(file);
         std::string saved_name;  // of the newest mark that was saved
         std::string name;
@@ -224,8 +224,7 @@ private:
                 }
             } catch (const Error&) {
                 TAIYEN_CHECK(!untouched_);
-            } catch (const std::bad_alloc&) {
-            }
+            } catch (const std::bad_alloc&) {}
         }
         try {
             file->close();
@@ -245,43 +244,45 @@ private:
     void work(HeapFile& file, const ArchiveHeap& heap, std::string& name) {
         heap::Engine& engine = file.engine();
         switch (const std::uint64_t code = input_.number(1); code % 12) {
-        case 0: case 1: case 2: {
-            file.check_usable(false);
-            const ByteCount bytes = code < 128 ? 1 + code * 4 : (code - 120) * 500;
-            void* const block = engine.allocate(bytes);
-            std::memset(block, 0x5A, bytes);
-            const std::string fresh = "mark" + std::to_string(++marks_);
-            engine.add_root({fresh, "", {reinterpret_cast<std::uintptr_t>(block) - file.ranges().durable}, bytes, 1});
-            name = fresh;
-            break;
-        }
-        case 3: {
-            file.check_usable(false);
-            const std::vector<heap::Root> roots = engine.roots();
-            if (!roots.empty() && roots.front().name != name) {
-                engine.remove_root(roots.front().name);
-                engine.deallocate(reinterpret_cast<void*>(file.ranges().durable + roots.front().object.value));
+            case 0:
+            case 1:
+            case 2: {
+                file.check_usable(false);
+                const ByteCount bytes = code < 128 ? 1 + code * 4 : (code - 120) * 500;
+                void* const block = engine.allocate(bytes);
+                std::memset(block, 0x5A, bytes);
+                const std::string fresh = "mark" + std::to_string(++marks_);
+                engine.add_root({fresh, "", {reinterpret_cast<std::uintptr_t>(block) - file.ranges().durable}, bytes, 1});
+                name = fresh;
+                break;
             }
-            break;
-        }
-        case 4: look(heap, file); break;
-        case 5: file.heal(); break;
-        case 6: file.save(); break;
-        case 7: file.checkpoint(); break;
-        case 8: file.written_ranges(); break;
-        case 10: {
-            std::byte* const annex = file.open_annex(annex_room);
-            file.extend_annex(std::min<ByteCount>(file.annex_bytes() + code * 16, annex_room));
-            std::memset(annex, 0x5A, file.annex_bytes());
-            break;
-        }
-        case 9: {
-            file.check_usable(false);
-            std::byte* const at = reinterpret_cast<std::byte*>(file.ranges().durable) + input_.number(3) % file.ranges().durable_bytes;
-            engine.deallocate(at);
-            break;
-        }
-        default: break;
+            case 3: {
+                file.check_usable(false);
+                const std::vector<heap::Root> roots = engine.roots();
+                if (!roots.empty() && roots.front().name != name) {
+                    engine.remove_root(roots.front().name);
+                    engine.deallocate(reinterpret_cast<void*>(file.ranges().durable + roots.front().object.value));
+                }
+                break;
+            }
+            case 4: look(heap, file); break;
+            case 5: file.heal(); break;
+            case 6: file.save(); break;
+            case 7: file.checkpoint(); break;
+            case 8: file.written_ranges(); break;
+            case 10: {
+                std::byte* const annex = file.open_annex(annex_room);
+                file.extend_annex(std::min<ByteCount>(file.annex_bytes() + code * 16, annex_room));
+                std::memset(annex, 0x5A, file.annex_bytes());
+                break;
+            }
+            case 9: {
+                file.check_usable(false);
+                std::byte* const at = reinterpret_cast<std::byte*>(file.ranges().durable) + input_.number(3) % file.ranges().durable_bytes;
+                engine.deallocate(at);
+                break;
+            }
+            default: break;
         }
     }
 
@@ -290,8 +291,7 @@ private:
         const auto* const begin = reinterpret_cast<const std::byte*>(file.ranges().durable);
         std::uint64_t sum = 0;
         engine.for_each_block([&](const heap::Block& block) {
-            for (ByteCount at = 0; at < block.usable_bytes; at += 64)
-                sum += static_cast<std::uint64_t>(begin[block.offset.value + at]);
+            for (ByteCount at = 0; at < block.usable_bytes; at += 64) sum += static_cast<std::uint64_t>(begin[block.offset.value + at]);
             return true;
         });
         try {
@@ -301,8 +301,7 @@ private:
         }
         if (file.read_only()) {
             const std::byte* const annex = file.open_annex(0);
-            for (ByteCount at = 0; at < file.annex_bytes(); at += 64)
-                sum += static_cast<std::uint64_t>(annex[at]);
+            for (ByteCount at = 0; at < file.annex_bytes(); at += 64) sum += static_cast<std::uint64_t>(annex[at]);
         }
         const Report report = heap.verify();
         TAIYEN_CHECK(!untouched_ || report.ok() || !file.restoration().clean || sum == 0);

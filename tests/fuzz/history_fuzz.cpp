@@ -24,9 +24,9 @@ namespace {
 
 using namespace taiyen;
 using namespace taiyen::undo;
-using taiyen::fuzz::Input;
 using layout::HistoryHeader;
 using layout::StepHead;
+using taiyen::fuzz::Input;
 
 constexpr ByteCount heap_bytes = 16_KiB;
 constexpr ByteCount history_bytes = 32_KiB;
@@ -119,7 +119,8 @@ private:
     void act(UndoHistory& history) {
         const std::uint64_t undoable = history.undoable();
         switch (input_.number(1) % 8) {
-            case 0: case 1: {
+            case 0:
+            case 1: {
                 const auto step = history.to_undo();
                 if (!step) break;
                 expect(history, *step, at_ - 1);
@@ -142,13 +143,17 @@ private:
                 if (history.redoable() != 0 || count == 0 || count > history.undoable() || !history.squash(count, "squashed")) break;
                 if (!known_) break;
                 Made merged{"squashed", {}};
-                for (std::size_t i = at_ - count; i < at_; ++i) merged.bytes.insert(merged.bytes.end(), model_[i].bytes.begin(), model_[i].bytes.end());
+                for (std::size_t i = at_ - count; i < at_; ++i)
+                    merged.bytes.insert(merged.bytes.end(), model_[i].bytes.begin(), model_[i].bytes.end());
                 model_.resize(at_ - count);
                 model_.push_back(std::move(merged));
                 at_ = model_.size();
                 break;
             }
-            case 4: (void)history.newest(input_.number(1)); (void)history.cursor_id(); break;
+            case 4:
+                (void)history.newest(input_.number(1));
+                (void)history.cursor_id();
+                break;
             case 5: look(history); break;
             default:
                 append(history);

@@ -34,7 +34,9 @@ public:
 
     /// `value` changed as the input says: a bit, a value that stands at an edge, a bit more or less, or anything.
     std::uint64_t changed(std::uint64_t value) {
-        constexpr std::uint64_t telling[] = {0, 1, 2, 3, 4096, 4095, 8192, 256_KiB, 1_MiB, 1ULL << 31U, 1ULL << 32U, 1ULL << 40U, 1ULL << 43U, 1ULL << 46U, 1ULL << 47U, 1ULL << 63U, ~0ULL, ~0ULL << 12U};
+        constexpr std::uint64_t telling[] = {0,           1,           2,           3,           4096,        4095,
+                                             8192,        256_KiB,     1_MiB,       1ULL << 31U, 1ULL << 32U, 1ULL << 40U,
+                                             1ULL << 43U, 1ULL << 46U, 1ULL << 47U, 1ULL << 63U, ~0ULL,       ~0ULL << 12U};
         const std::uint64_t how = number(1);
         switch (how % 4) {
             case 0: return value ^ 1ULL << (how / 4 % 64);

@@ -136,9 +136,10 @@ private:
     bool equals(const Content& content) const {
         const std::vector<heap::Root> roots = file_->engine().roots();
         return roots.size() == content.size() && std::all_of(roots.begin(), roots.end(), [&](const heap::Root& root) {
-            const auto found = content.find(root.name);
-            return found != content.end() && found->second.size() == root.bytes && std::memcmp(found->second.data(), reinterpret_cast<const std::byte*>(base() + root.object.value), root.bytes) == 0;
-        });
+                   const auto found = content.find(root.name);
+                   return found != content.end() && found->second.size() == root.bytes &&
+                          std::memcmp(found->second.data(), reinterpret_cast<const std::byte*>(base() + root.object.value), root.bytes) == 0;
+               });
     }
     void require(bool right) {
         if (right) return;
@@ -365,7 +366,8 @@ private:
             const std::vector<UndoStep> steps = snapshot_->undo_steps();
             const auto at = static_cast<std::size_t>(std::count_if(steps.begin(), steps.end(), [](const UndoStep& step) { return !step.undone; }));
             const auto fits = [&](const State& state) {
-                return equals(state.content) && (state.timeline.empty() ? steps.empty() : state.timeline.size() == steps.size() + 1 && state.at == at);
+                return equals(state.content) &&
+                       (state.timeline.empty() ? steps.empty() : state.timeline.size() == steps.size() + 1 && state.at == at);
             };
             const auto found = std::find_if(candidates.begin(), candidates.end(), fits);
             if (found != candidates.end()) {
@@ -421,7 +423,10 @@ private:
     void step() {
         const std::uint64_t code = input_.number(1);
         switch (code % 32) {
-            case 0: case 1: case 2: case 3: save(); break;
+            case 0:
+            case 1:
+            case 2:
+            case 3: save(); break;
             case 4: {
                 expect();
                 const Report report = heap().verify();
@@ -429,14 +434,22 @@ private:
                 TAIYEN_CHECK(damaged_ || report.ok());
                 break;
             }
-            case 5: (void)heap().heal(); expect(); break;
+            case 5:
+                (void)heap().heal();
+                expect();
+                break;
             case 6: close(kind_); break;
             case 7: close(HeapKind::archive); break;
             case 8: close(HeapKind::snapshot); break;
             case 9: close(HeapKind::transactional); break;
-            case 10: case 11: case 12: crash(code / 32); break;
+            case 10:
+            case 11:
+            case 12: crash(code / 32); break;
             case 13:
-                faulty_.arm({.at = 1 + input_.number(1) % 64, .error = code / 32 % 2 == 0 ? 5 : 28, .sticky = code / 64 % 2 == 0, .calls = io::Call::write | io::Call::write_durable | io::Call::sync | io::Call::allocate | io::Call::resize,
+                faulty_.arm({.at = 1 + input_.number(1) % 64,
+                             .error = code / 32 % 2 == 0 ? 5 : 28,
+                             .sticky = code / 64 % 2 == 0,
+                             .calls = io::Call::write | io::Call::write_durable | io::Call::sync | io::Call::allocate | io::Call::resize,
                              .short_bytes = input_.number(1) * 512});
                 failing_ = true;
                 break;
@@ -480,14 +493,14 @@ private:
     std::optional<SnapshotHeap> snapshot_;
 
     State now_;
-    State saved_;                     ///< acknowledged
-    std::vector<State> on_its_way_;   ///< later ones, each of which may have become durable
-    bool changed_ = false;            ///< the program changed something since the last save
-    bool ends_history_ = false;       ///< the next save that changes something does
-    bool unsure_ = false;             ///< whether a save without a change of the program's has ended the history
-    bool failing_ = false;            ///< the disk
-    bool damaged_ = false;            ///< bytes on the disk
-    bool lost_ = false;               ///< the heap is gone for good, as it may be
+    State saved_;                    ///< acknowledged
+    std::vector<State> on_its_way_;  ///< later ones, each of which may have become durable
+    bool changed_ = false;           ///< the program changed something since the last save
+    bool ends_history_ = false;      ///< the next save that changes something does
+    bool unsure_ = false;            ///< whether a save without a change of the program's has ended the history
+    bool failing_ = false;           ///< the disk
+    bool damaged_ = false;           ///< bytes on the disk
+    bool lost_ = false;              ///< the heap is gone for good, as it may be
 };
 
 }  // namespace

@@ -118,7 +118,9 @@ void recipe(Input input, std::uint64_t choices) {
         std::byte* const sector = file->bytes.data() + round_down(offset, io::sector_bytes);
         switch (what % 8) {
             case 0: std::memset(sector, 0, io::sector_bytes); break;
-            case 1: std::memmove(sector, file->bytes.data() + round_down(input.number(2) % file->bytes.size(), io::sector_bytes), io::sector_bytes); break;
+            case 1:
+                std::memmove(sector, file->bytes.data() + round_down(input.number(2) % file->bytes.size(), io::sector_bytes), io::sector_bytes);
+                break;
             case 2: file->bytes.resize(file->bytes.size() - std::min<std::size_t>(input.number(2) % 100, file->bytes.size() - 1)); break;
             case 3: {
                 const std::uint64_t value = input.number(8);
@@ -144,7 +146,8 @@ void recipe(Input input, std::uint64_t choices) {
             const ByteCount bytes = Ring::record_bytes(record.payload.size());
             std::byte* const at = file->bytes.data() + Ring::file_offset(identity, record.position);
             for (ByteCount done = 0; fix_stamps && done < bytes; done += io::sector_bytes) {
-                forge_stamp(file->bytes.data() + Ring::file_offset(identity, record.position + done), identity, start.epoch, record.position + done, done == 0);
+                forge_stamp(file->bytes.data() + Ring::file_offset(identity, record.position + done), identity, start.epoch, record.position + done,
+                            done == 0);
             }
             layout::RecordHeader header;
             std::memcpy(&header, at + sizeof(layout::SectorStamp), sizeof header);

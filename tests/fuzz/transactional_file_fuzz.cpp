@@ -64,7 +64,8 @@ PersistentOptions options(bool with_data) {
 void add(ProcedureHeap& heap, std::byte* bytes, std::uint64_t count, std::uint64_t what) {
     const auto ranges = heap.core()->ranges();
     const auto at = reinterpret_cast<std::uintptr_t>(bytes);
-    if (at < ranges.durable || at - ranges.durable >= ranges.durable_bytes || count > heap.core()->engine().usable_size(bytes)) throw Error(errc::invalid_argument, "no such bytes");
+    if (at < ranges.durable || at - ranges.durable >= ranges.durable_bytes || count > heap.core()->engine().usable_size(bytes))
+        throw Error(errc::invalid_argument, "no such bytes");
     if (change::Recorder* const recorder = change::Recorder::of(*heap.core())) recorder->touch({at - ranges.durable}, count);
     for (std::uint64_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(static_cast<std::uint64_t>(bytes[i]) + what + i);
 }
@@ -113,8 +114,7 @@ FileSet make_set(bool with_data, Left left, bool calls = false) {
             Transaction transaction(heap);
             transaction.call(procedure_name, called, std::uint64_t{3000}, std::uint64_t{5});
             transaction.commit();
-        } catch (const Error&) {
-        }
+        } catch (const Error&) {}
     } else if (left == Left::closed) {
         heap.close();
     } else {
@@ -130,8 +130,7 @@ FileSet make_set(bool with_data, Left left, bool calls = false) {
         try {
             heap.snapshot();
             TAIYEN_CHECK(false);
-        } catch (const Error&) {
-        }
+        } catch (const Error&) {}
     }
     FileSet set = taken_from(disk, paths);
     TAIYEN_CHECK(left == Left::closed || !set.records.empty() || left == Left::save_synced);
@@ -163,7 +162,8 @@ public:
     void run() {
         for (int i = 0; i < 3 && (i == 0 || !input_.empty()); ++i) {
             switch (input_.number(1) % 8) {
-                case 0: case 1: read(); break;
+                case 0:
+                case 1: read(); break;
                 case 2: lower(HeapKind::archive); break;
                 case 3: lower(HeapKind::snapshot); break;
                 default: write(); break;
@@ -250,8 +250,7 @@ private:
             if (input_.number(1) % 2 == 0) file->close();
         } catch (const Error&) {
             TAIYEN_CHECK(!untouched_);
-        } catch (const std::bad_alloc&) {
-        }
+        } catch (const std::bad_alloc&) {}
         disk_.disconnect();
     }
 
@@ -269,8 +268,7 @@ private:
                         std::fprintf(stderr, "%s\n", error.what());
                         TAIYEN_CHECK(false);
                     }
-                } catch (const std::bad_alloc&) {
-                }
+                } catch (const std::bad_alloc&) {}
             }
             if (input_.number(1) % 2 == 0) {
                 try {
@@ -294,7 +292,10 @@ private:
     void work(TransactionalHeap& heap, HeapFile& file) {
         const std::uint64_t code = input_.number(1);
         switch (code % 12) {
-            case 0: case 1: case 2: case 3: {
+            case 0:
+            case 1:
+            case 2:
+            case 3: {
                 const std::string name = "mark" + std::to_string(++count_);
                 const ByteCount bytes = code < 128 ? 1 + code * 4 : (code - 120) * 500;
                 Transaction transaction(heap);
@@ -321,7 +322,10 @@ private:
             case 5: look(heap, file); break;
             case 6: heap.snapshot(); break;
             case 7: heap.heal(); break;
-            case 8: heap.rebuild(); expect_marks(file); break;
+            case 8:
+                heap.rebuild();
+                expect_marks(file);
+                break;
             case 9: {
                 Transaction outer(heap);
                 {
@@ -340,7 +344,8 @@ private:
                 const auto root = file.engine().find_root("called");
                 if (!root) break;
                 Transaction transaction(heap);
-                transaction.call(procedure_name, reinterpret_cast<std::byte*>(file.ranges().durable + root->object.value), input_.number(2), input_.number(1));
+                transaction.call(procedure_name, reinterpret_cast<std::byte*>(file.ranges().durable + root->object.value), input_.number(2),
+                                 input_.number(1));
                 transaction.commit();
                 break;
             }

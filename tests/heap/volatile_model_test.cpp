@@ -139,7 +139,8 @@ private:
 };
 
 void require_sound(VolatileHeap& heap) {
-    for (const Damage& damage : static_cast<VolatileCore*>(heap.core())->check()) BOOST_ERROR("at offset " << damage.where.value << ": " << damage.what);
+    for (const Damage& damage : static_cast<VolatileCore*>(heap.core())->check())
+        BOOST_ERROR("at offset " << damage.where.value << ": " << damage.what);
 }
 
 /// What the heap says is live is what the model holds.

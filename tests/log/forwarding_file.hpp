@@ -23,7 +23,9 @@ public:
     std::vector<Extent> data_extents(std::uint64_t offset, ByteCount length) const override { return inner_->data_extents(offset, length); }
     void resize(ByteCount size) override { inner_->resize(size); }
     bool try_lock(io::Lock lock) override { return inner_->try_lock(lock); }
-    void map_private(void* address, ByteCount length, std::uint64_t offset, io::Protection protection) const override { inner_->map_private(address, length, offset, protection); }
+    void map_private(void* address, ByteCount length, std::uint64_t offset, io::Protection protection) const override {
+        inner_->map_private(address, length, offset, protection);
+    }
 
 private:
     std::shared_ptr<io::File> inner_;

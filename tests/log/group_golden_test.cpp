@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(the_writer_makes_the_golden_bytes) {
 BOOST_AUTO_TEST_CASE(the_groups_of_the_golden_log_lie_where_the_format_says) {
     const std::vector<std::byte> bytes = read_golden();
     BOOST_REQUIRE_EQUAL(bytes.size(), 8192U + 8192U);
-    const std::size_t first = 8192 + 4096 + 16;  // position 12 KiB; behind the stamp
+    const std::size_t first = 8192 + 4096 + 16;          // position 12 KiB; behind the stamp
     BOOST_TEST(number_at(bytes, first + 4, 4) == 3U);    // kind
     BOOST_TEST(number_at(bytes, first + 24, 8) == 42U);  // number: the first serial
     BOOST_TEST(number_at(bytes, first + 40, 8) == 8U + (8 + 8) + 8 + (8 + 1000));

@@ -156,8 +156,9 @@ BOOST_AUTO_TEST_CASE(a_beginning_inside_a_record_is_corrupt) {
 }
 
 BOOST_AUTO_TEST_CASE(hostile_lengths_with_right_checksums_are_refused_without_reading_outside) {
-    for (const std::uint64_t length : {std::uint64_t{32_KiB}, std::uint64_t{1} << 32U, std::uint64_t{1} << 62U, std::uint64_t{1} << 63U,
-                                       std::numeric_limits<std::uint64_t>::max(), std::numeric_limits<std::uint64_t>::max() - 95, std::uint64_t{64 * 496 - 96 + 1}}) {
+    for (const std::uint64_t length :
+         {std::uint64_t{32_KiB}, std::uint64_t{1} << 32U, std::uint64_t{1} << 62U, std::uint64_t{1} << 63U, std::numeric_limits<std::uint64_t>::max(),
+          std::numeric_limits<std::uint64_t>::max() - 95, std::uint64_t{64 * 496 - 96 + 1}}) {
         for (const std::size_t record : {1U, 2U}) {
             RingFixture fixture = three_records();
             const std::uint64_t position = fixture.records[record].position;

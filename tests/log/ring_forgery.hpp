@@ -24,7 +24,8 @@ inline void forge_identity(std::span<std::byte> place, unsigned index, layout::I
 
 /// Writes `header` with its right own checksum into the first sector of a record.
 inline void forge_header(std::byte* sector, const RingIdentity& identity, layout::RecordHeader header) {
-    header.header_checksum = checksum({reinterpret_cast<const std::byte*>(&header), offsetof(layout::RecordHeader, header_checksum)}, ring_key(identity));
+    header.header_checksum =
+        checksum({reinterpret_cast<const std::byte*>(&header), offsetof(layout::RecordHeader, header_checksum)}, ring_key(identity));
     std::memcpy(sector + sizeof(layout::SectorStamp), &header, sizeof header);
 }
 

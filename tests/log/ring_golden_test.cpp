@@ -108,14 +108,14 @@ BOOST_AUTO_TEST_CASE(the_identity_of_the_golden_ring_lies_where_the_format_says)
     for (const std::size_t slot : {0U, 4096U}) {
         BOOST_TEST(std::memcmp(bytes.data() + slot, "taiyenR\n", 8) == 0);
         BOOST_TEST(number_at(bytes, slot + 8, 4) == 0x01020304U);
-        BOOST_TEST(number_at(bytes, slot + 12, 4) == 1U);                      // version
-        BOOST_TEST(number_at(bytes, slot + 16, 8) == 0U);                      // features
-        BOOST_TEST(number_at(bytes, slot + 24, 8) == (slot == 0 ? 3U : 2U));   // sequence: the first slot was written last
-        BOOST_TEST(number_at(bytes, slot + 32, 1) == 0x10U);                   // ring uuid
+        BOOST_TEST(number_at(bytes, slot + 12, 4) == 1U);                     // version
+        BOOST_TEST(number_at(bytes, slot + 16, 8) == 0U);                     // features
+        BOOST_TEST(number_at(bytes, slot + 24, 8) == (slot == 0 ? 3U : 2U));  // sequence: the first slot was written last
+        BOOST_TEST(number_at(bytes, slot + 32, 1) == 0x10U);                  // ring uuid
         BOOST_TEST(number_at(bytes, slot + 47, 1) == 0x1fU);
-        BOOST_TEST(number_at(bytes, slot + 48, 1) == 0x80U);                   // heap uuid
-        BOOST_TEST(number_at(bytes, slot + 64, 8) == 16384U);                  // capacity
-        BOOST_TEST(number_at(bytes, slot + 72, 4) == (slot == 0 ? 0U : 1U));   // flags: new
+        BOOST_TEST(number_at(bytes, slot + 48, 1) == 0x80U);                  // heap uuid
+        BOOST_TEST(number_at(bytes, slot + 64, 8) == 16384U);                 // capacity
+        BOOST_TEST(number_at(bytes, slot + 72, 4) == (slot == 0 ? 0U : 1U));  // flags: new
         BOOST_TEST(is_zero({bytes.data() + slot + 76, 4088 - 76}));
         BOOST_TEST(number_at(bytes, slot + 4088, 8) == checksum({bytes.data() + slot, 4088}, slot / 4096));
     }

@@ -212,7 +212,8 @@ BOOST_AUTO_TEST_CASE(a_ring_that_became_shorter_is_a_truncated_error) {
     RingFixture fixture;
     fixture.append(100);
     fixture.file->bytes.resize(Ring::header_bytes + 2_KiB);
-    BOOST_CHECK_EXCEPTION(fixture.scan(), Error, [](const Error& error) { return error.code() == errc::truncated && error.offset() == Ring::header_bytes + 2_KiB; });
+    BOOST_CHECK_EXCEPTION(fixture.scan(), Error,
+                          [](const Error& error) { return error.code() == errc::truncated && error.offset() == Ring::header_bytes + 2_KiB; });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -78,7 +78,8 @@ BOOST_AUTO_TEST_CASE(without_being_told_a_lost_data_file_is_an_error_that_names_
         LostData lost(closed);
         const auto before = lost.bytes();
         BOOST_CHECK_EXCEPTION(lost.open(OpenMode::open_only, HeapKind::archive, small_heap()), Error, [](const Error& error) {
-            return error.code() == errc::mismatch && error.path() == data_path && std::string(error.what()).find("detach_data_file") != std::string::npos;
+            return error.code() == errc::mismatch && error.path() == data_path &&
+                   std::string(error.what()).find("detach_data_file") != std::string::npos;
         });
         BOOST_TEST((lost.bytes() == before));
     }

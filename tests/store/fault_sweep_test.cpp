@@ -44,7 +44,8 @@ public:
     void open() { adopt(OpenMode::open_only); }
     void make_content() {
         ++next_;
-        for (const auto& [name, bytes] : {std::pair{"small", 2 * page_bytes}, std::pair{"big", ByteCount{big_bytes}}, std::pair{"spare", ByteCount{200 * page_bytes}}}) {
+        for (const auto& [name, bytes] :
+             {std::pair{"small", 2 * page_bytes}, std::pair{"big", ByteCount{big_bytes}}, std::pair{"spare", ByteCount{200 * page_bytes}}}) {
             void* block = heap->allocate(bytes);
             std::memset(block, next_, bytes);
             heap::add_named(*heap->core(), name, {block, bytes, 1, "bytes"});
@@ -151,8 +152,7 @@ void make_crashed_in_large_save(Life& life, std::uint64_t at) {
     life.faults.arm({at, EIO, true});
     try {
         life.save_large();
-    } catch (const Error&) {
-    }
+    } catch (const Error&) {}
     life.die();
     life.faults.disarm();
 }
@@ -168,7 +168,13 @@ const Scenario scenarios[] = {
              life.save_small();
          }
      }},
-    {"close", [](Life& life) { make_open(life); life.save_small(); life.free_spare(); }, [](Life& life) { life.close(); }},
+    {"close",
+     [](Life& life) {
+         make_open(life);
+         life.save_small();
+         life.free_spare();
+     },
+     [](Life& life) { life.close(); }},
     {"recover", make_crashed, [](Life& life) { life.open(); }},
 };
 
@@ -219,7 +225,8 @@ std::uint64_t sweep(HeapKind kind, const Scenario& scenario) {
                 Life life(kind);
                 scenario.before(life);
                 life.faults.arm({k, error, sticky});
-                BOOST_TEST_CONTEXT(scenario.name << ", kind " << name_of(kind) << ", error " << error << (sticky ? ", sticky" : "") << ", k = " << k) {
+                BOOST_TEST_CONTEXT(scenario.name << ", kind " << name_of(kind) << ", error " << error << (sticky ? ", sticky" : "")
+                                                 << ", k = " << k) {
                     run(life, scenario.act, error);
                     const bool fired = life.faults.fired() != 0;
                     life.faults.disarm();
@@ -274,8 +281,7 @@ BOOST_AUTO_TEST_CASE(a_recovery_that_fails_anywhere_can_be_repeated) {
             try {
                 dry.save_large();
                 break;
-            } catch (const Error&) {
-            }
+            } catch (const Error&) {}
             for (std::uint64_t k = 1;; k += 2) {
                 Life life(kind);
                 make_crashed_in_large_save(life, at);
@@ -357,16 +363,14 @@ BOOST_AUTO_TEST_CASE(a_creation_that_fails_and_dies_while_it_tidies_up_does_not_
                     try {
                         HeapFile::open(counted, heap_path, OpenMode::create_only, kind, small_heap(4U << 20U), small_ring);
                         created = true;
-                    } catch (const Error&) {
-                    }
+                    } catch (const Error&) {}
                     dies_at = dry.faults.calls() + more;
                 }
                 life.faults.arm({dies_at, EIO, true});
                 BOOST_TEST_CONTEXT("kind " << name_of(kind) << ", k = " << k << ", died " << more << " calls later") {
                     try {
                         const auto heap = HeapFile::open(once, heap_path, OpenMode::create_only, kind, small_heap(4U << 20U), small_ring);
-                    } catch (const Error&) {
-                    }
+                    } catch (const Error&) {}
                     check_creation_goes_on(life);
                 }
                 if (created) {
@@ -426,8 +430,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_anywhere_costs_nothing_acknowledged) {
                         try {
                             scenario.act(life);
                         } catch (const std::bad_alloc&) {
-                        } catch (const Error&) {
-                        }
+                        } catch (const Error&) {}
                         scarce_memory.armed = false;
                         const bool fired = scarce_memory.failed != 0;
                         if (struck % 2 == 0) {
@@ -461,8 +464,7 @@ BOOST_AUTO_TEST_CASE(a_creation_that_runs_out_of_memory_leaves_nothing_behind) {
                     life.create();
                     created = true;
                 } catch (const std::bad_alloc&) {
-                } catch (const Error&) {
-                }
+                } catch (const Error&) {}
                 scarce_memory.armed = false;
                 const bool fired = scarce_memory.failed != 0;
                 BOOST_TEST((created || life.disk.files().empty()));

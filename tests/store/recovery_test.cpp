@@ -1,7 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
-#include "heap_probe.hpp"
 #include "heap/geometry.hpp"
+#include "heap_probe.hpp"
 #include "io/simulated_storage.hpp"
 #include "store/header.hpp"
 #include "store/page_file.hpp"
@@ -193,11 +193,11 @@ BOOST_AUTO_TEST_CASE(hostile_headers_with_right_checksums_are_refused_and_crash_
     BOOST_TEST((both([](store::Header& h) { h.sequence = ~std::uint64_t{0} - 3; }) == errc::corrupt));
     BOOST_TEST((both([](store::Header& h) { h.base = (std::uint64_t{1} << 47U) - (std::uint64_t{8} << 30U); }).has_value()));
     BOOST_TEST((opening(keep, [](store::Header& h) {
-                   h.capacity = 256 << 10U;
-                   h.extent = 256 << 10U;
-                   h.clean = false;
-                   ++h.generation.value;
-               }) == errc::mismatch));
+                    h.capacity = 256 << 10U;
+                    h.extent = 256 << 10U;
+                    h.clean = false;
+                    ++h.generation.value;
+                }) == errc::mismatch));
     BOOST_TEST((opening(keep, [](store::Header& h) { h.base += std::uint64_t{1} << 32U; }) == errc::mismatch));
 }
 
@@ -224,8 +224,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_in_the_super_block_is_an_error_and_no_signal)
                 get(heap, "x");
                 heap.core();
                 HeapAccess::file(heap).engine().check();
-            } catch (const Error&) {
-            }
+            } catch (const Error&) {}
             flip();
         }
     }

@@ -16,7 +16,15 @@ constexpr ByteCount capacity = 1_MiB;
 constexpr std::uint64_t annex_first = std::uint64_t{1} << 40U;
 
 struct Parts {
-    SaveHead head{.generation = 5, .serial = 0, .extent = 8 * page_bytes, .page_count = 3, .image_count = 2, .flags = save_has_annex, .stage_offset = 0, .stage_digest = 0, .reserved = 0};
+    SaveHead head{.generation = 5,
+                  .serial = 0,
+                  .extent = 8 * page_bytes,
+                  .page_count = 3,
+                  .image_count = 2,
+                  .flags = save_has_annex,
+                  .stage_offset = 0,
+                  .stage_digest = 0,
+                  .reserved = 0};
     AnnexHead annex{.extent = 2 * page_bytes, .used = page_bytes, .places = {1}};
     std::vector<SavedPage> pages{{1, 11}, {7, 0}, {annex_first, 12}};
     std::uint64_t number = 5;

@@ -119,7 +119,8 @@ BOOST_AUTO_TEST_CASE(a_heap_is_saved_while_other_threads_open_and_close_others, 
         }
         for (std::uintptr_t value = 0; opening != 0; ++value) {
             // Numbers that look like addresses of heaps: each is looked up.
-            for (std::size_t i = 0; i < 7000; i += 10) numbers[i] = (reinterpret_cast<std::uintptr_t>(numbers) & ~0xffff'ffffULL) + ((value + i) << 32U) + i;
+            for (std::size_t i = 0; i < 7000; i += 10)
+                numbers[i] = (reinterpret_cast<std::uintptr_t>(numbers) & ~0xffff'ffffULL) + ((value + i) << 32U) + i;
             try {
                 saved.snapshot();
             } catch (const Error& error) {

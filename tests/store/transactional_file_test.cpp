@@ -34,7 +34,8 @@ struct Opened {
     std::shared_ptr<ByteLog> log;
     ArchiveHeap heap;
 
-    Opened(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, PersistentOptions options = small_heap(), const store::Tuning& tuned = tuning())
+    Opened(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, PersistentOptions options = small_heap(),
+           const store::Tuning& tuned = tuning())
         : file(open(storage, path, mode, kind, options, tuned)), heap(HeapAccess::make<ArchiveHeap>(file)) {
         if (kind == HeapKind::transactional && mode != OpenMode::read_only) {
             log = std::make_shared<ByteLog>(*file);
@@ -44,8 +45,8 @@ struct Opened {
     Opened(const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options = small_heap())
         : Opened(io::posix_storage(), path, mode, kind, options) {}
 
-    static std::shared_ptr<HeapFile> open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind, PersistentOptions& options,
-                                          const store::Tuning& tuned) {
+    static std::shared_ptr<HeapFile> open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind,
+                                          PersistentOptions& options, const store::Tuning& tuned) {
         options.log_capacity = log_bytes;
         return HeapFile::open(storage, path, mode, kind, options, tuned);
     }
@@ -210,7 +211,8 @@ BOOST_AUTO_TEST_CASE(the_program_goes_on_while_a_snapshot_is_taken) {
             std::atomic<bool> done = false;
             std::thread saver([&] {
                 for (int i = 0; i < 10; ++i) {
-                    opened.file->save_patched({opened.file->serial(), opened.file->log_start(), 0}, pages, [](std::span<const PageNumber>, std::span<std::byte>) {});
+                    opened.file->save_patched({opened.file->serial(), opened.file->log_start(), 0}, pages,
+                                              [](std::span<const PageNumber>, std::span<std::byte>) {});
                 }
                 done = true;
             });
@@ -376,7 +378,8 @@ BOOST_AUTO_TEST_CASE(a_log_that_can_not_be_replayed_leaves_the_files_untouched) 
                 }
                 const auto before = all_bytes(path);
                 for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
-                    BOOST_TEST((code_of([&] { Opened(io::posix_storage(), path, mode, HeapKind::transactional, small_heap(), tuned); }) == errc::missing_procedure));
+                    BOOST_TEST((code_of([&] { Opened(io::posix_storage(), path, mode, HeapKind::transactional, small_heap(), tuned); }) ==
+                                errc::missing_procedure));
                 }
                 BOOST_TEST((all_bytes(path) == before));
                 Opened opened(path, OpenMode::open_only, HeapKind::transactional);
@@ -397,10 +400,11 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_damaged_further_on_leaves_the_files_untouched
         const auto file = io::posix_storage().open(path.string() + ".log", io::Access::read_only);
         const log::RingIdentity identity = log::Ring::read_identity(*file);
         std::uint64_t position = 0;
-        log::Ring::scan(*file, identity, store::read_slots(*io::posix_storage().open(path, io::Access::read_only)).newest()->ring_start, [&](const log::Record& group) {
-            position = group.position;
-            return group.number < 19;
-        });
+        log::Ring::scan(*file, identity, store::read_slots(*io::posix_storage().open(path, io::Access::read_only)).newest()->ring_start,
+                        [&](const log::Record& group) {
+                            position = group.position;
+                            return group.number < 19;
+                        });
         flip_bit(path.string() + ".log", log::Ring::file_offset(identity, position) + 1000);
     }
     const auto before = all_bytes(path);
@@ -481,10 +485,10 @@ BOOST_AUTO_TEST_CASE(a_full_disk_refuses_the_snapshot_and_the_heap_goes_on) {
     {
         const auto filler = disk.create("/disk/filler");
         BOOST_TEST((code_of([&] {
-                       for (std::uint64_t at = 0;; at += page_bytes) {
-                           filler->allocate(at, page_bytes);
-                       }
-                   }) == errc::no_space));
+                        for (std::uint64_t at = 0;; at += page_bytes) {
+                            filler->allocate(at, page_bytes);
+                        }
+                    }) == errc::no_space));
     }
     find(opened.heap, "a")[0] = 'x';
     opened.log->commit();
@@ -502,10 +506,12 @@ BOOST_AUTO_TEST_CASE(options_that_can_not_be_are_refused) {
     ScratchDirectory dir;
     PersistentOptions options = small_heap();
     options.log_capacity = 1000;
-    BOOST_TEST((code_of([&] { HeapFile::open(io::posix_storage(), dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options); }) == errc::invalid_argument));
+    BOOST_TEST((code_of([&] { HeapFile::open(io::posix_storage(), dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options); }) ==
+                errc::invalid_argument));
     options.log_capacity = log_bytes;
     options.log_file = dir / "a.tyn";
-    BOOST_TEST((code_of([&] { HeapFile::open(io::posix_storage(), dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options); }) == errc::invalid_argument));
+    BOOST_TEST((code_of([&] { HeapFile::open(io::posix_storage(), dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options); }) ==
+                errc::invalid_argument));
     BOOST_TEST(std::filesystem::is_empty(dir.path()));
 }
 

@@ -110,7 +110,10 @@ BOOST_AUTO_TEST_CASE(a_write_that_fails_during_a_snapshot_in_the_background_lose
         for (int i = 0; i < 20; ++i) push(i);
         // Commits go on beside it, and meet the same disk.
         std::atomic<int> told{20};
-        disk.arm({.at = k, .error = EIO, .sticky = true, .calls = io::Call::write | io::Call::write_durable | io::Call::sync | io::Call::allocate | io::Call::resize});
+        disk.arm({.at = k,
+                  .error = EIO,
+                  .sticky = true,
+                  .calls = io::Call::write | io::Call::write_durable | io::Call::sync | io::Call::allocate | io::Call::resize});
         std::thread commits([&] {
             try {
                 for (int i = 20; i < 30; ++i) {

@@ -34,7 +34,8 @@ struct PatchesFixture : TransactionFixture {
         if (from.has_images()) {
             from.copy_images(from.pages(), images.span());
         } else {
-            for (std::size_t i = 0; i < from.pages().size(); ++i) HeapAccess::file(*heap).read_base(from.pages()[i], images.span().subspan(i * page_bytes, page_bytes));
+            for (std::size_t i = 0; i < from.pages().size(); ++i)
+                HeapAccess::file(*heap).read_base(from.pages()[i], images.span().subspan(i * page_bytes, page_bytes));
             from.patch(from.pages(), images.span());
         }
         return {images.span().begin(), images.span().end()};

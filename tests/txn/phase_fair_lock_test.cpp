@@ -13,10 +13,10 @@
 
 namespace {
 
+using boost::unit_test::label;
 using taiyen::test::at_once;
 using taiyen::test::require;
 using taiyen::txn::PhaseFairLock;
-using boost::unit_test::label;
 
 void wait_until(const auto& condition) {
     while (!condition()) std::this_thread::yield();

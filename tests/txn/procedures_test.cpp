@@ -28,7 +28,8 @@ struct Procedures {
         };
         register_procedure("txn add", add, [add](ProcedureHeap& heap, const std::string& name, std::int32_t summand) { add(heap, name, -summand); });
         register_procedure(
-            "txn grow", [](ProcedureHeap&, Matrix* matrix) { matrix->resize(matrix->size() + 10, 5); }, [](ProcedureHeap&, Matrix* matrix) { matrix->resize(matrix->size() - 10); });
+            "txn grow", [](ProcedureHeap&, Matrix* matrix) { matrix->resize(matrix->size() + 10, 5); },
+            [](ProcedureHeap&, Matrix* matrix) { matrix->resize(matrix->size() - 10); });
         const auto fail = [](ProcedureHeap&, Matrix* matrix) {
             std::ranges::fill(*matrix, 9);
             throw std::runtime_error("no");

@@ -35,7 +35,8 @@ public:
     using Document = taiyen::test::Document<taiyen::test::InHeap>;
 
     RandomHistory(std::filesystem::path directory, RandomHistoryOptions options)
-        : directory_(std::move(directory)), path_(directory_ / "heap.tyn"), options_(std::move(options)), random_(options_.seed), heap_(std::in_place, create_only, path_, options_.heap) {
+        : directory_(std::move(directory)), path_(directory_ / "heap.tyn"), options_(std::move(options)), random_(options_.seed),
+          heap_(std::in_place, create_only, path_, options_.heap) {
         {
             Transaction transaction(*heap_);
             prepare(transaction);
@@ -78,13 +79,15 @@ private:
     Document& document() { return *heap_->find<Document>("document"); }
     std::string now() {
         std::string text = taiyen::test::describe(document());
-        if (const auto* const extra = heap_->find<taiyen::vector<char>>("extra")) text += "extra: " + std::to_string(extra->size()) + (extra->empty() ? ' ' : extra->front()) + '\n';
+        if (const auto* const extra = heap_->find<taiyen::vector<char>>("extra"))
+            text += "extra: " + std::to_string(extra->size()) + (extra->empty() ? ' ' : extra->front()) + '\n';
         return text;
     }
     void expect(const std::string& content, const char* after) {
         ++compared_;
         check(now() == content, std::string("the content differs after ") + after);
-        check(heap_->can_undo() == (at_ > 0) && heap_->can_redo() == (at_ + 1 < states_.size()), std::string("the history stands elsewhere after ") + after);
+        check(heap_->can_undo() == (at_ > 0) && heap_->can_redo() == (at_ + 1 < states_.size()),
+              std::string("the history stands elsewhere after ") + after);
         check(heap_->undo_name() == (at_ > 0 ? states_[at_].name : ""), std::string("undo has another name after ") + after);
         check(heap_->redo_name() == (at_ + 1 < states_.size() ? states_[at_ + 1].name : ""), std::string("redo has another name after ") + after);
         check(heap_->undo_mark() == states_[at_].mark, std::string("another mark after ") + after);
@@ -96,7 +99,8 @@ private:
         if (d.numbers.size() > 40) d.numbers.resize(20);
         if (below(30) == 0) {
             if (auto* const extra = heap_->find<taiyen::vector<char>>("extra"); extra == nullptr) {
-                heap_->construct<taiyen::vector<char>>("extra").assign(below(8) == 0 ? options_.large_bytes : below(3000), static_cast<char>('a' + below(26)));
+                heap_->construct<taiyen::vector<char>>("extra").assign(below(8) == 0 ? options_.large_bytes : below(3000),
+                                                                       static_cast<char>('a' + below(26)));
             } else {
                 heap_->destroy<taiyen::vector<char>>("extra");
             }
@@ -197,7 +201,9 @@ private:
         if (below(4) == 0) {
             // A reader sees the same, and writes nothing.
             TransactionalHeap reader(open_read_only, path_, options_.heap);
-            check(taiyen::test::describe(*reader.find<Document>("document")) == states_[at_].content.substr(0, taiyen::test::describe(*reader.find<Document>("document")).size()), "a reader sees something else");
+            check(taiyen::test::describe(*reader.find<Document>("document")) ==
+                      states_[at_].content.substr(0, taiyen::test::describe(*reader.find<Document>("document")).size()),
+                  "a reader sees something else");
             check(reader.verify().ok(), "verify() finds damage for a reader");
         }
         if (options_.history.persistent && below(4) == 0) {  // another kind of heap takes both over, and gives them back
@@ -213,18 +219,30 @@ private:
     void turn() {
         const std::string before = states_[at_].content;
         switch (const unsigned what = below(100); what) {
-            case 0: case 1: heap_->snapshot(); expect(before, "a snapshot"); break;
+            case 0:
+            case 1:
+                heap_->snapshot();
+                expect(before, "a snapshot");
+                break;
             case 2: reopen(); break;
-            case 3: case 4: crash(); break;
-            case 5: heap_->rebuild(); expect(before, "rebuilding"); break;
-            case 6: case 7: case 8: {
+            case 3:
+            case 4: crash(); break;
+            case 5:
+                heap_->rebuild();
+                expect(before, "rebuilding");
+                break;
+            case 6:
+            case 7:
+            case 8: {
                 const std::size_t target = below(static_cast<unsigned>(states_.size()));
                 check(heap_->go_to(states_[target].mark), "a mark leads nowhere");
                 at_ = target;
                 expect(states_[at_].content, "going to a mark");
                 break;
             }
-            case 9: case 10: case 11: {
+            case 9:
+            case 10:
+            case 11: {
                 const std::size_t count = 2 + below(3);
                 if (at_ < count || at_ + 1 != states_.size()) break;
                 if (below(2) == 0) {
@@ -269,7 +287,9 @@ private:
                     std::string content = now();
                     // The first named scope names the step.
                     const bool named = below(2) == 0;
-                    if (named) { UndoScope scope(*heap_, "named within"); }
+                    if (named) {
+                        UndoScope scope(*heap_, "named within");
+                    }
                     transaction.commit();
                     states_.resize(at_ + 1);
                     states_.push_back({std::move(content), heap_->undo_name(), heap_->undo_mark()});

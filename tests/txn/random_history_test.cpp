@@ -31,9 +31,7 @@ BOOST_AUTO_TEST_SUITE(random_history)
 
 BOOST_AUTO_TEST_CASE(scopes_undo_and_redo_have_the_models_content) { run(options_for(std::random_device()(), false), 100); }
 
-BOOST_AUTO_TEST_CASE(a_persistent_history_survives_crashes_with_its_content) {
-    run(options_for(std::random_device()(), true), 150);
-}
+BOOST_AUTO_TEST_CASE(a_persistent_history_survives_crashes_with_its_content) { run(options_for(std::random_device()(), true), 150); }
 
 BOOST_AUTO_TEST_CASE(so_it_does_with_a_second_copy) {
     RandomHistoryOptions options = options_for(std::random_device()(), true);

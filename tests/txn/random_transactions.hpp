@@ -35,7 +35,8 @@ public:
     using Document = taiyen::test::Document<taiyen::test::InHeap>;
 
     RandomTransactions(std::filesystem::path directory, RandomTransactionsOptions options)
-        : directory_(std::move(directory)), path_(directory_ / "heap.tyn"), options_(std::move(options)), random_(options_.seed), heap_(std::in_place, create_only, path_, options_.heap) {
+        : directory_(std::move(directory)), path_(directory_ / "heap.tyn"), options_(std::move(options)), random_(options_.seed),
+          heap_(std::in_place, create_only, path_, options_.heap) {
         transact(*heap_, [&](Transaction& transaction) {
             options_.prepare(*heap_, transaction);
             heap_->construct<Document>("document");
@@ -72,7 +73,8 @@ private:
             const auto shorter = static_cast<std::ptrdiff_t>(std::min(found.size(), content_.size()));
             const auto at = static_cast<std::size_t>(std::mismatch(found.begin(), found.begin() + shorter, content_.begin()).first - found.begin());
             const std::size_t from = at < 60 ? 0 : at - 60;
-            check(false, std::string("the content differs after ") + after + ": …" + found.substr(from, 120) + "… instead of …" + content_.substr(from, 120) + "…");
+            check(false, std::string("the content differs after ") + after + ": …" + found.substr(from, 120) + "… instead of …" +
+                             content_.substr(from, 120) + "…");
         }
     }
     unsigned below(unsigned limit) { return static_cast<unsigned>(random_() % limit); }
@@ -93,7 +95,8 @@ private:
         if (below(30) == 0) {  // a block of its own, now and then larger than the log
             const std::string name = "extra " + std::to_string(below(4));
             if (auto* const extra = heap_->find<taiyen::vector<char>>(name); extra == nullptr) {
-                heap_->construct<taiyen::vector<char>>(name).assign(below(12) == 0 ? options_.large_bytes : below(3000), static_cast<char>('a' + below(26)));
+                heap_->construct<taiyen::vector<char>>(name).assign(below(12) == 0 ? options_.large_bytes : below(3000),
+                                                                    static_cast<char>('a' + below(26)));
             } else if (below(2) == 0) {
                 heap_->destroy<taiyen::vector<char>>(name);
             } else {
@@ -168,7 +171,11 @@ private:
 
     void turn() {
         switch (const unsigned what = below(100); what) {
-            case 0: case 1: heap_->snapshot(); expect("a snapshot"); break;
+            case 0:
+            case 1:
+                heap_->snapshot();
+                expect("a snapshot");
+                break;
             case 2:
                 if (below(3) == 0) reopen();
                 break;

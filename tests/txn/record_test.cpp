@@ -72,9 +72,10 @@ std::optional<Whole> read_whole(std::span<const std::byte> bytes, std::uint64_t 
     LogWalk walk("x.tyn.log", capacity, {serial - 1});
     Whole whole;
     try {
-        walk.walk(group_of({bytes.begin(), bytes.end()}, serial),
-                  [&](const LoggedTransaction& head) { whole = {head.extent, head.needs_heap, head.annex.has_value(), {}}; },
-                  [&](const change::Entry& entry) { whole.entries.emplace_back(entry.where.value, entry.length); });
+        walk.walk(
+            group_of({bytes.begin(), bytes.end()}, serial),
+            [&](const LoggedTransaction& head) { whole = {head.extent, head.needs_heap, head.annex.has_value(), {}}; },
+            [&](const change::Entry& entry) { whole.entries.emplace_back(entry.where.value, entry.length); });
     } catch (const Error& error) {
         BOOST_TEST((error.code() == errc::corrupt));
         return std::nullopt;
@@ -98,7 +99,9 @@ BOOST_AUTO_TEST_CASE(a_field_that_can_not_be_refuses_the_record) {
     BOOST_TEST(!read_whole(std::span(right).first(sizeof(layout::RecordHead) - 1), 7).has_value());
     BOOST_TEST(!read_whole(std::span(right).first(right.size() - 1), 7).has_value());
     BOOST_TEST(!read_whole(right, 8).has_value());
-    const layout::RecordHead wrong[] = {{7, capacity + page_bytes, 0, 0}, {7, extent + 8, 0, 0}, {7, extent, 4, 0}, {7, extent, layout::record_needs_heap, 0}, {7, extent, layout::record_has_annex, 0}, {7, page_bytes, 0, 0}};
+    const layout::RecordHead wrong[] = {
+        {7, capacity + page_bytes, 0, 0},         {7, extent + 8, 0, 0}, {7, extent, 4, 0}, {7, extent, layout::record_needs_heap, 0},
+        {7, extent, layout::record_has_annex, 0}, {7, page_bytes, 0, 0}};
     for (const layout::RecordHead& head : wrong) BOOST_TEST(!read_whole(record_of(bytes_changed(5000), head), 7).has_value());
 }
 

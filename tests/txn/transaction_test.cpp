@@ -75,8 +75,7 @@ BOOST_AUTO_TEST_CASE(a_transaction_that_nobody_commits_is_rolled_back) {
         Transaction transaction(*heap);
         numbers().push_back(3);
         throw 7;
-    } catch (int) {
-    }
+    } catch (int) {}
     const auto failing = [&] {
         numbers().push_back(4);
         throw std::runtime_error("no");

@@ -187,8 +187,15 @@ BOOST_AUTO_TEST_CASE(a_heap_that_is_changed_without_its_history_loses_it) {
             UndoOptions history;
             switch (how) {
                 case 0: push(2); break;
-                case 1: push(2); crash(); break;
-                case 2: push(2); heap->snapshot(); crash(); break;
+                case 1:
+                    push(2);
+                    crash();
+                    break;
+                case 2:
+                    push(2);
+                    heap->snapshot();
+                    crash();
+                    break;
                 default:  // another history, in memory
                     heap->attach_undo(in_memory());
                     push(2);
@@ -315,7 +322,8 @@ BOOST_AUTO_TEST_CASE(procedures_are_undone_by_their_inverse) {
         const auto add = [](ProcedureHeap&, taiyen::vector<std::uint64_t>* matrix, std::uint64_t summand) {
             for (std::uint64_t& value : *matrix) value += summand;
         };
-        register_procedure("txn undo add", add, [add](ProcedureHeap& of, taiyen::vector<std::uint64_t>* matrix, std::uint64_t summand) { add(of, matrix, ~summand + 1); });
+        register_procedure("txn undo add", add,
+                           [add](ProcedureHeap& of, taiyen::vector<std::uint64_t>* matrix, std::uint64_t summand) { add(of, matrix, ~summand + 1); });
         return true;
     }();
     BOOST_TEST(registered);
@@ -428,8 +436,7 @@ BOOST_AUTO_TEST_CASE(threads_make_undo_and_look_at_steps_at_the_same_time) {
     has(last);
     heap->attach_undo();
     BOOST_TEST(names() == steps, boost::test_tools::per_element());
-    while (heap->undo()) {
-    }
+    while (heap->undo()) {}
     has({});
 }
 

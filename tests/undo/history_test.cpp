@@ -29,12 +29,10 @@ BOOST_AUTO_TEST_CASE(steps_are_undone_and_redone_in_order) {
     BOOST_TEST(heap->redo_name() == "push 4");
     BOOST_TEST(heap->redo());
     BOOST_TEST(values() == (Values{1, 2, 3, 4}));
-    while (heap->undo()) {
-    }
+    while (heap->undo()) {}
     BOOST_TEST(values() == Values{});
     BOOST_TEST(heap->find<Numbers>("numbers") == nullptr);
-    while (heap->redo()) {
-    }
+    while (heap->redo()) {}
     BOOST_TEST(values() == (Values{1, 2, 3, 4, 5}));
     BOOST_TEST(heap->verify().ok());
 }
@@ -170,11 +168,9 @@ BOOST_AUTO_TEST_CASE(steps_of_one_run_are_undone_in_a_later_one) {
     heap->snapshot();
     reopen();
     heap->attach_undo();
-    while (heap->redo()) {
-    }
+    while (heap->redo()) {}
     BOOST_TEST(values() == (Values{1, 2, 3, 4, 5}));
-    while (heap->undo()) {
-    }
+    while (heap->undo()) {}
     BOOST_TEST(values() == Values{});
     BOOST_TEST(heap->verify().ok());
 }
@@ -305,8 +301,7 @@ BOOST_AUTO_TEST_CASE(the_oldest_steps_of_a_circular_history_fall_off_whole) {
         BOOST_TEST(values().size() == 1000 - undone);
     }
     BOOST_TEST(undone == steps.size());
-    while (heap->redo()) {
-    }
+    while (heap->redo()) {}
     BOOST_TEST(values().size() == 1000U);
     BOOST_TEST(heap->verify().ok());
 }

@@ -66,7 +66,12 @@ BOOST_AUTO_TEST_CASE(a_scope_that_can_not_be_kept_for_lack_of_memory_is_taken_ba
     push(1, "one");
     for (int nested = 0; nested < 2; ++nested) {
         const Values before = values();
-        const Values expected = [&] { Values v = before; v.push_back(2); v.push_back(3); return v; }();
+        const Values expected = [&] {
+            Values v = before;
+            v.push_back(2);
+            v.push_back(3);
+            return v;
+        }();
         for (std::int64_t k = 0; k < 200; ++k) {
             bool kept = false;
             {
@@ -82,8 +87,7 @@ BOOST_AUTO_TEST_CASE(a_scope_that_can_not_be_kept_for_lack_of_memory_is_taken_ba
                 try {
                     scope.commit();
                     kept = true;
-                } catch (const std::bad_alloc&) {
-                }
+                } catch (const std::bad_alloc&) {}
                 scarce_memory.armed = false;
                 if (!kept) scope.cancel();
             }
@@ -99,7 +103,9 @@ BOOST_AUTO_TEST_CASE(a_scope_that_can_not_be_kept_for_lack_of_memory_is_taken_ba
                 }
             }
             if (scarce_memory.failed == 0) break;
-            if (kept) { heap->undo(); }
+            if (kept) {
+                heap->undo();
+            }
         }
     }
 }
@@ -115,8 +121,7 @@ BOOST_AUTO_TEST_CASE(a_scope_whose_commit_failed_can_be_committed_again) {
             try {
                 scope.commit();
                 kept = true;
-            } catch (const std::bad_alloc&) {
-            }
+            } catch (const std::bad_alloc&) {}
             scarce_memory.armed = false;
             if (!kept) {
                 numbers().push_back(3);
@@ -135,9 +140,17 @@ BOOST_AUTO_TEST_CASE(a_scope_whose_commit_failed_can_be_committed_again) {
 
 BOOST_AUTO_TEST_CASE(lack_of_memory_at_the_begin_of_a_scope_changes_nothing) {
     push(1, "one");
-    with_scarce_memory([&] { UndoScope scope(*heap, "a step with a name that is long enough to need memory");
-        { UndoScope inner(*heap); numbers().push_back(2); inner.commit(); }
-        scope.commit(); }, {1}, {1, 2});
+    with_scarce_memory(
+        [&] {
+            UndoScope scope(*heap, "a step with a name that is long enough to need memory");
+            {
+                UndoScope inner(*heap);
+                numbers().push_back(2);
+                inner.commit();
+            }
+            scope.commit();
+        },
+        {1}, {1, 2});
 }
 
 BOOST_AUTO_TEST_CASE(lack_of_memory_in_undo_and_redo_changes_nothing) {
@@ -178,8 +191,7 @@ BOOST_AUTO_TEST_CASE(lack_of_memory_for_an_implicit_step_changes_nothing) {
         scarce_memory = {k, true, true, 0};
         try {
             (void)heap->can_undo();
-        } catch (const std::bad_alloc&) {
-        }
+        } catch (const std::bad_alloc&) {}
         scarce_memory.armed = false;
         BOOST_TEST_CONTEXT("allocation " << k) {
             BOOST_REQUIRE(heap->has_undo());
@@ -199,8 +211,7 @@ BOOST_AUTO_TEST_CASE(lack_of_memory_at_the_first_scope_leaves_a_heap_that_captur
         scarce_memory = {k, true, false, 0};
         try {
             UndoScope scope(*heap);
-        } catch (const std::bad_alloc&) {
-        }
+        } catch (const std::bad_alloc&) {}
         scarce_memory.armed = false;
         {
             UndoScope scope(*heap);
@@ -335,10 +346,8 @@ BOOST_AUTO_TEST_CASE(changes_made_before_attaching_are_not_mixed_with_stored_ste
             }
             try {
                 heap->attach_undo();
-                while (heap->undo()) {
-                }
-            } catch (const Error&) {
-            }
+                while (heap->undo()) {}
+            } catch (const Error&) {}
             BOOST_TEST(heap->verify().ok());
             for (void* block : blocks) BOOST_TEST(heap->usable_size(block) >= size);
         }

@@ -22,10 +22,10 @@ struct Procedures {
         register_procedure(
             "reverse", [](ProcedureHeap& heap, const std::string& name) { std::ranges::reverse(*heap.find<Matrix>(name)); },
             [](ProcedureHeap& heap, const std::string& name) { std::ranges::reverse(*heap.find<Matrix>(name)); });
+        register_procedure("add", &add, [](ProcedureHeap& heap, const std::string& name, std::int32_t summand) { add(heap, name, -summand); });
         register_procedure(
-            "add", &add, [](ProcedureHeap& heap, const std::string& name, std::int32_t summand) { add(heap, name, -summand); });
-        register_procedure(
-            "zero", [](ProcedureHeap&, Matrix* matrix) { std::ranges::fill(*matrix, 0); }, [](ProcedureHeap&, Matrix* matrix) { std::ranges::fill(*matrix, 1); });
+            "zero", [](ProcedureHeap&, Matrix* matrix) { std::ranges::fill(*matrix, 0); },
+            [](ProcedureHeap&, Matrix* matrix) { std::ranges::fill(*matrix, 1); });
         register_procedure(
             "grow", [](ProcedureHeap&, Matrix* matrix) { matrix->resize(matrix->size() * 2, 5); },
             [](ProcedureHeap&, Matrix* matrix) { matrix->resize(matrix->size() / 2); });
@@ -37,8 +37,13 @@ struct Procedures {
             },
             [](ProcedureHeap&, Matrix*) {});
         register_procedure(
-            "random", [](ProcedureHeap&, Matrix* matrix) { for (auto& value : *matrix) value += ++calls; },
-            [](ProcedureHeap&, Matrix* matrix) { for (auto i = matrix->size(); i-- > 0;) (*matrix)[i] -= calls - static_cast<std::int32_t>(matrix->size() - 1 - i); });
+            "random",
+            [](ProcedureHeap&, Matrix* matrix) {
+                for (auto& value : *matrix) value += ++calls;
+            },
+            [](ProcedureHeap&, Matrix* matrix) {
+                for (auto i = matrix->size(); i-- > 0;) (*matrix)[i] -= calls - static_cast<std::int32_t>(matrix->size() - 1 - i);
+            });
     }
     static inline std::int32_t calls = 0;
 };

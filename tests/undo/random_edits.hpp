@@ -25,10 +25,10 @@ struct RandomEditsOptions {
     PersistentOptions heap;
     UndoOptions history;
     std::uint32_t seed = 1;
-    int verify_every = 500;       ///< steps between two calls of verify()
-    bool outside_scopes = true;   ///< also edits without a scope
-    bool reopens = true;          ///< also closes and opens the heap
-    bool keeps_all = true;        ///< the history is large enough for all steps of the program
+    int verify_every = 500;      ///< steps between two calls of verify()
+    bool outside_scopes = true;  ///< also edits without a scope
+    bool reopens = true;         ///< also closes and opens the heap
+    bool keeps_all = true;       ///< the history is large enough for all steps of the program
 };
 
 /// How many times more steps than in a run of the tests: the environment's TAIYEN_UNDO_FACTOR. A failure names its seed; TAIYEN_SEED replays it.
@@ -61,11 +61,9 @@ public:
             }
         }
         finish_implicit();
-        while (at_ > 0 && step_back()) {
-        }
+        while (at_ > 0 && step_back()) {}
         if (options_.keeps_all) check(at_ == 0, "undo stops before the first step");
-        while (at_ + 1 < states_.size() && step_forward()) {
-        }
+        while (at_ + 1 < states_.size() && step_forward()) {}
         check(at_ + 1 == states_.size(), "redo stops before the last step");
         check(heap_->verify().ok(), "verify() finds damage at the end");
         return compared_;
@@ -81,9 +79,13 @@ private:
     void expect(const std::string& content, const char* after) {
         ++compared_;
         if (const std::string found = now(); found != content) {
-            const auto at = static_cast<std::size_t>(std::mismatch(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), content.size())), content.begin()).first - found.begin());
+            const auto at = static_cast<std::size_t>(
+                std::mismatch(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), content.size())), content.begin())
+                    .first -
+                found.begin());
             const std::size_t from = at < 60 ? 0 : at - 60;
-            check(false, std::string("the content differs after ") + after + ": …" + found.substr(from, 120) + "… instead of …" + content.substr(from, 120) + "…");
+            check(false, std::string("the content differs after ") + after + ": …" + found.substr(from, 120) + "… instead of …" +
+                             content.substr(from, 120) + "…");
         }
     }
     unsigned below(unsigned limit) { return static_cast<unsigned>(random_() % limit); }
@@ -236,7 +238,9 @@ private:
                     reopen(below(3) != 0);
                 }
                 break;
-            case 2: case 3: case 4:
+            case 2:
+            case 3:
+            case 4:
                 if (options_.outside_scopes) {
                     const CurrentHeap use(*heap_);
                     Document& d = document();
@@ -274,11 +278,9 @@ private:
                     expect(content, "the end of a scope");
                     keep(std::move(content));
                 } else if (what < 86) {
-                    for (unsigned i = 1 + below(what == 70 ? 60 : 6); i-- > 0 && at_ > 0 && step_back();) {
-                    }
+                    for (unsigned i = 1 + below(what == 70 ? 60 : 6); i-- > 0 && at_ > 0 && step_back();) {}
                 } else {
-                    for (unsigned i = 1 + below(what == 86 ? 60 : 6); i-- > 0 && at_ + 1 < states_.size() && step_forward();) {
-                    }
+                    for (unsigned i = 1 + below(what == 86 ? 60 : 6); i-- > 0 && at_ + 1 < states_.size() && step_forward();) {}
                 }
         }
     }

@@ -84,8 +84,7 @@ BOOST_AUTO_TEST_CASE(a_scope_inside_a_destructor_that_runs_during_an_exception_i
     try {
         const AtExit at_exit{*this};
         throw Changed();
-    } catch (const Changed&) {
-    }
+    } catch (const Changed&) {}
     BOOST_TEST(values() == Values{7});
 }
 

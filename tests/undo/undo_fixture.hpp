@@ -63,7 +63,8 @@ bool throws(errc code, F&& action) {
 
 inline std::vector<std::string> names_of(const std::vector<UndoStep>& steps) {
     std::vector<std::string> names;
-    for (const UndoStep& step : steps) names.push_back((step.undone ? "(" : "") + (step.implicit ? std::string("*") : step.name) + (step.undone ? ")" : ""));
+    for (const UndoStep& step : steps)
+        names.push_back((step.undone ? "(" : "") + (step.implicit ? std::string("*") : step.name) + (step.undone ? ")" : ""));
     return names;
 }
 

@@ -65,9 +65,7 @@ enum class errc {
 TAIYEN_EXPORT const std::error_category& error_category() noexcept;
 
 /// Found by argument-dependent look-up when an `errc` becomes a `std::error_code`.
-inline std::error_code make_error_code(errc code) noexcept {
-    return {static_cast<int>(code), error_category()};
-}
+inline std::error_code make_error_code(errc code) noexcept { return {static_cast<int>(code), error_category()}; }
 
 /// A failure with its code, the file and the byte offset it concerns, and a sentence that ends with the remedy.
 class TAIYEN_EXPORT Error : public std::system_error {
@@ -77,8 +75,7 @@ public:
 
     /// `what` names the thing that failed and the remedy; `path` (may be empty) is put in front of it by `what()`.
     Error(errc code, std::filesystem::path path, std::uint64_t offset, const std::string& what);
-    Error(errc code, std::filesystem::path path, const std::string& what)
-        : Error(code, std::move(path), no_offset, what) {}
+    Error(errc code, std::filesystem::path path, const std::string& what) : Error(code, std::move(path), no_offset, what) {}
     Error(errc code, const std::string& what) : Error(code, {}, no_offset, what) {}
     Error(const Error&);
     Error& operator=(const Error&);
@@ -105,8 +102,8 @@ public:
 
     /// One sentence with the figures; no allocation happens here or in the constructor.
     const char* what() const noexcept override { return text_; }
-    std::size_t wanted() const noexcept { return wanted_; }               ///< bytes asked for
-    std::size_t largest_free() const noexcept { return largest_free_; }   ///< bytes of the largest block that would fit
+    std::size_t wanted() const noexcept { return wanted_; }              ///< bytes asked for
+    std::size_t largest_free() const noexcept { return largest_free_; }  ///< bytes of the largest block that would fit
     Cause cause() const noexcept { return cause_; }
 
 private:

@@ -142,9 +142,11 @@ ErasedProcedure erased(F function, std::tuple<T...>* /*types*/) {
 template <class Forward, class Inverse>
 void register_procedure(std::string_view name, Forward forward, Inverse inverse) {
     using Types = typename change::Callable<Forward>::arguments;
-    static_assert(std::is_same_v<Types, typename change::Callable<Inverse>::arguments>, "taiyen: a procedure and its inverse take the same arguments");
+    static_assert(std::is_same_v<Types, typename change::Callable<Inverse>::arguments>,
+                  "taiyen: a procedure and its inverse take the same arguments");
     Types* const types = nullptr;
-    change::register_erased(name, change::Callable<Forward>::signature(), change::erased(std::move(forward), types), change::erased(std::move(inverse), types));
+    change::register_erased(name, change::Callable<Forward>::signature(), change::erased(std::move(forward), types),
+                            change::erased(std::move(inverse), types));
 }
 
 }  // namespace taiyen

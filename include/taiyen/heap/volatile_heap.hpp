@@ -33,18 +33,18 @@ struct VolatileOptions {
 /// Figures about a volatile heap. Exact while no other thread is in the heap, else a picture that may be blurred.
 struct VolatileStats {
     std::size_t capacity_bytes = 0;
-    std::size_t extent_bytes = 0;    ///< of the span in use
-    std::size_t live_bytes = 0;      ///< usable bytes of live blocks
+    std::size_t extent_bytes = 0;  ///< of the span in use
+    std::size_t live_bytes = 0;    ///< usable bytes of live blocks
     std::uint64_t live_blocks = 0;
-    std::size_t free_bytes = 0;      ///< free user bytes within the extent
-    std::size_t dirty_bytes = 0;     ///< resident: live and freed, metadata included
-    std::size_t reserved_bytes = 0;  ///< address space, metadata included
-    std::size_t metadata_bytes = 0;  ///< resident bytes of it outside the span, and the engine's within
-    std::size_t huge_bytes = 0;      ///< resident in huge pages
-    std::size_t mappings = 0;        ///< of the process that lie in the heap
+    std::size_t free_bytes = 0;          ///< free user bytes within the extent
+    std::size_t dirty_bytes = 0;         ///< resident: live and freed, metadata included
+    std::size_t reserved_bytes = 0;      ///< address space, metadata included
+    std::size_t metadata_bytes = 0;      ///< resident bytes of it outside the span, and the engine's within
+    std::size_t huge_bytes = 0;          ///< resident in huge pages
+    std::size_t mappings = 0;            ///< of the process that lie in the heap
     std::size_t largest_free_bytes = 0;  ///< largest block that fits without growth of the extent
-    std::size_t threads = 0;         ///< that hold segments
-    std::size_t idle_threads = 0;    ///< records whose threads have ended
+    std::size_t threads = 0;             ///< that hold segments
+    std::size_t idle_threads = 0;        ///< records whose threads have ended
 
     /// Free pieces by size: [i] counts those of 2^i to 2^(i+1) − 1 granules of 16 bytes.
     std::array<std::uint64_t, 40> free_pieces{};

@@ -95,9 +95,9 @@ public:
     std::vector<WrittenRange> written_ranges() const;
 
     // Looking.
-    Report verify() const;      ///< defined in room inspect
-    HeapStats stats() const;    ///< defined in room inspect
-    HeapKind kind() const;      ///< the kind it was opened as
+    Report verify() const;    ///< defined in room inspect
+    HeapStats stats() const;  ///< defined in room inspect
+    HeapKind kind() const;    ///< the kind it was opened as
     Restoration restoration() const;
     const std::filesystem::path& path() const;
     bool is_open() const noexcept;

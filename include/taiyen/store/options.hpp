@@ -13,10 +13,18 @@
 
 namespace taiyen {
 
-struct create_only_t { explicit create_only_t() = default; };
-struct open_only_t { explicit open_only_t() = default; };
-struct open_or_create_t { explicit open_or_create_t() = default; };
-struct open_read_only_t { explicit open_read_only_t() = default; };
+struct create_only_t {
+    explicit create_only_t() = default;
+};
+struct open_only_t {
+    explicit open_only_t() = default;
+};
+struct open_or_create_t {
+    explicit open_or_create_t() = default;
+};
+struct open_read_only_t {
+    explicit open_read_only_t() = default;
+};
 inline constexpr create_only_t create_only{};
 inline constexpr open_only_t open_only{};
 inline constexpr open_or_create_t open_or_create{};
@@ -36,15 +44,16 @@ struct PersistentOptions {
     /// At opening: a data file that is gone is no error (mismatch), the heap goes on without it. Reads the whole heap to prove that it needs no second copy.
     /// Durability: the heap knows of no data file any more when opening for writing returns; a SnapshotHeap makes a new one.
     bool detach_data_file = false;
-    std::filesystem::path log_file;                 ///< empty: `x.tyn.log` (transactional heaps) beside it
+    std::filesystem::path log_file;                     ///< empty: `x.tyn.log` (transactional heaps) beside it
     std::size_t log_capacity = std::size_t{64} << 20U;  ///< bytes, rounded up to 4 KiB, at least 64 KiB; of a log that exists what the file says wins
     /// Durability::async: a transaction is durable about so long after its commit; later by as much as the device takes for a write.
     std::chrono::microseconds loss_window{10'000};
     // When a transactional heap brings its files up to date in the background: whichever comes first.
-    double snapshot_log_fill = 0.5;                 ///< so full the log is then, as a fraction of its capacity
-    std::chrono::milliseconds snapshot_interval{0}; ///< so long after the last time, if anything was committed since; 0: never for that reason
-    std::size_t snapshot_dirty_bytes = 0;           ///< so many bytes of pages were changed since the last time; 0: chosen from `dirty_limit`
-    std::size_t dirty_limit = 0;                    ///< unsaved bytes before HeapFull (transactional heaps save in the background instead); 0: half of the smaller of memory and the cgroup's limit
+    double snapshot_log_fill = 0.5;                  ///< so full the log is then, as a fraction of its capacity
+    std::chrono::milliseconds snapshot_interval{0};  ///< so long after the last time, if anything was committed since; 0: never for that reason
+    std::size_t snapshot_dirty_bytes = 0;            ///< so many bytes of pages were changed since the last time; 0: chosen from `dirty_limit`
+    std::size_t dirty_limit =
+        0;  ///< unsaved bytes before HeapFull (transactional heaps save in the background instead); 0: half of the smaller of memory and the cgroup's limit
     Capture capture = Capture::pages;
     Durability durability = Durability::sync;
     Audit audit = Audit::off;
@@ -54,15 +63,15 @@ struct PersistentOptions {
 
 /// What had to be done to open the heap.
 struct Restoration {
-    bool clean = true;                      ///< the last user closed it
-    std::uint64_t snapshots_replayed = 0;   ///< ring records newer than the files
+    bool clean = true;                     ///< the last user closed it
+    std::uint64_t snapshots_replayed = 0;  ///< ring records newer than the files
     std::uint64_t transactions_replayed = 0;
-    std::uint64_t records_cut = 0;          ///< torn records at the ring's end (never acknowledged)
-    std::uint64_t pages_healed = 0;         ///< damaged pages restored from the second copy
+    std::uint64_t records_cut = 0;   ///< torn records at the ring's end (never acknowledged)
+    std::uint64_t pages_healed = 0;  ///< damaged pages restored from the second copy
     std::uint64_t headers_repaired = 0;
-    bool backing_rebuilt = false;           ///< the backing file was restored from the data file
-    bool data_rebuilt = false;              ///< the data file was refilled from the backing file
-    bool data_detached = false;             ///< the data file was missing and is done without (`detach_data_file`)
+    bool backing_rebuilt = false;  ///< the backing file was restored from the data file
+    bool data_rebuilt = false;     ///< the data file was refilled from the backing file
+    bool data_detached = false;    ///< the data file was missing and is done without (`detach_data_file`)
 };
 
 }  // namespace taiyen

@@ -12,17 +12,17 @@ namespace taiyen {
 
 struct HeapParameters {
     std::uint32_t version = 0;
-    HeapKind kind = HeapKind::archive;   ///< by the files that are attached
+    HeapKind kind = HeapKind::archive;  ///< by the files that are attached
     std::string uuid;
     std::uintptr_t address = 0;
     std::size_t capacity_bytes = 0;
-    std::size_t extent_bytes = 0;        ///< of the heap in use, as of the last checkpoint
-    std::uint64_t generation = 0;        ///< of the last checkpoint
+    std::size_t extent_bytes = 0;  ///< of the heap in use, as of the last checkpoint
+    std::uint64_t generation = 0;  ///< of the last checkpoint
     std::uint64_t serial = 0;
-    bool clean = false;                  ///< closed by its last user
-    std::filesystem::path data_file;     ///< where it is expected; empty if none is attached
+    bool clean = false;               ///< closed by its last user
+    std::filesystem::path data_file;  ///< where it is expected; empty if none is attached
     std::filesystem::path journal_file;
-    std::filesystem::path log_file;      ///< the transaction log
+    std::filesystem::path log_file;  ///< the transaction log
     std::size_t file_bytes = 0;
     std::size_t allocated_bytes = 0;
 };

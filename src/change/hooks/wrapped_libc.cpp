@@ -44,28 +44,28 @@ void announce_appended(char* to, const char* from, size_t room) {
 }  // namespace
 
 // NOLINTBEGIN(cppcoreguidelines-macro-usage, bugprone-macro-parentheses)
-#define TAIYEN_WRAP(name, Result, parameters, arguments, to, length)              \
-    extern "C" Result __real_##name parameters;                                   \
+#define TAIYEN_WRAP(name, Result, parameters, arguments, to, length)                   \
+    extern "C" Result __real_##name parameters;                                        \
     extern "C" __attribute__((visibility("hidden"))) Result __wrap_##name parameters { \
-        announce(to, length);                                                     \
-        return __real_##name arguments;                                           \
+        announce(to, length);                                                          \
+        return __real_##name arguments;                                                \
     }
 /// The same with a statement that announces.
-#define TAIYEN_WRAP_BY(name, Result, parameters, arguments, statement)            \
-    extern "C" Result __real_##name parameters;                                   \
+#define TAIYEN_WRAP_BY(name, Result, parameters, arguments, statement)                 \
+    extern "C" Result __real_##name parameters;                                        \
     extern "C" __attribute__((visibility("hidden"))) Result __wrap_##name parameters { \
-        statement;                                                                \
-        return __real_##name arguments;                                           \
+        statement;                                                                     \
+        return __real_##name arguments;                                                \
     }
 /// Variadic functions are passed on to the one that takes a list.
-#define TAIYEN_WRAP_FORMAT(name, parameters, real, arguments, to, room)           \
+#define TAIYEN_WRAP_FORMAT(name, parameters, real, arguments, to, room)             \
     extern "C" __attribute__((visibility("hidden"))) int __wrap_##name parameters { \
-        std::va_list list;                                                        \
-        va_start(list, format);                                                   \
-        announce_text(to, room, format, list);                                    \
-        const int result = real arguments;                                        \
-        va_end(list);                                                             \
-        return result;                                                            \
+        std::va_list list;                                                          \
+        va_start(list, format);                                                     \
+        announce_text(to, room, format, list);                                      \
+        const int result = real arguments;                                          \
+        va_end(list);                                                               \
+        return result;                                                              \
     }
 // NOLINTEND(cppcoreguidelines-macro-usage, bugprone-macro-parentheses)
 
@@ -78,9 +78,9 @@ TAIYEN_WRAP(bzero, void, (void* to, size_t n), (to, n), to, n)
 TAIYEN_WRAP(explicit_bzero, void, (void* to, size_t n), (to, n), to, n)
 TAIYEN_WRAP(bcopy, void, (const void* from, void* to, size_t n), (from, to, n), to, n)
 TAIYEN_WRAP(swab, void, (const void* from, void* to, ssize_t n), (from, to, n), to, static_cast<size_t>(std::max<ssize_t>(n, 0)))
-TAIYEN_WRAP(wmemcpy, wchar_t*, (wchar_t* to, const wchar_t* from, size_t n), (to, from, n), to, n * sizeof(wchar_t))
-TAIYEN_WRAP(wmemmove, wchar_t*, (wchar_t* to, const wchar_t* from, size_t n), (to, from, n), to, n * sizeof(wchar_t))
-TAIYEN_WRAP(wmemset, wchar_t*, (wchar_t* to, wchar_t value, size_t n), (to, value, n), to, n * sizeof(wchar_t))
+TAIYEN_WRAP(wmemcpy, wchar_t*, (wchar_t * to, const wchar_t* from, size_t n), (to, from, n), to, n * sizeof(wchar_t))
+TAIYEN_WRAP(wmemmove, wchar_t*, (wchar_t * to, const wchar_t* from, size_t n), (to, from, n), to, n * sizeof(wchar_t))
+TAIYEN_WRAP(wmemset, wchar_t*, (wchar_t * to, wchar_t value, size_t n), (to, value, n), to, n * sizeof(wchar_t))
 
 TAIYEN_WRAP_BY(strcpy, char*, (char* to, const char* from), (to, from), announce_copy(to, from))
 TAIYEN_WRAP_BY(stpcpy, char*, (char* to, const char* from), (to, from), announce_copy(to, from))
@@ -96,7 +96,8 @@ TAIYEN_WRAP_FORMAT(snprintf, (char* to, size_t n, const char* format, ...), __re
 TAIYEN_WRAP_FORMAT(sprintf, (char* to, const char* format, ...), __real_vsprintf, (to, format, list), to, ~size_t{0})
 
 TAIYEN_WRAP(qsort, void, (void* base, size_t n, size_t size, int (*compare)(const void*, const void*)), (base, n, size, compare), base, n* size)
-TAIYEN_WRAP(qsort_r, void, (void* base, size_t n, size_t size, int (*compare)(const void*, const void*, void*), void* more), (base, n, size, compare, more), base, n* size)
+TAIYEN_WRAP(qsort_r, void, (void* base, size_t n, size_t size, int (*compare)(const void*, const void*, void*), void* more),
+            (base, n, size, compare, more), base, n* size)
 
 TAIYEN_WRAP(read, ssize_t, (int file, void* to, size_t n), (file, to, n), to, n)
 TAIYEN_WRAP(pread, ssize_t, (int file, void* to, size_t n, off_t at), (file, to, n, at), to, n)
@@ -107,9 +108,10 @@ TAIYEN_WRAP(readlink, ssize_t, (const char* path, char* to, size_t n), (path, to
 TAIYEN_WRAP(fread, size_t, (void* to, size_t size, size_t n, void* file), (to, size, n, file), to, n* size)
 TAIYEN_WRAP(fread_unlocked, size_t, (void* to, size_t size, size_t n, void* file), (to, size, n, file), to, n* size)
 TAIYEN_WRAP(fgets, char*, (char* to, int n, void* file), (to, n, file), to, static_cast<size_t>(std::max(n, 0)))
-TAIYEN_WRAP_BY(readv, ssize_t, (int file, const iovec* parts, int n), (file, parts, n), for (int i = 0; i < n; ++i) announce(parts[i].iov_base, parts[i].iov_len))
+TAIYEN_WRAP_BY(readv, ssize_t, (int file, const iovec* parts, int n), (file, parts, n),
+               for (int i = 0; i < n; ++i) announce(parts[i].iov_base, parts[i].iov_len))
 
-TAIYEN_WRAP(time, time_t, (time_t * to), (to), to, sizeof(time_t))
+TAIYEN_WRAP(time, time_t, (time_t* to), (to), to, sizeof(time_t))
 TAIYEN_WRAP(clock_gettime, int, (clockid_t clock, timespec* to), (clock, to), to, sizeof(timespec))
 TAIYEN_WRAP(gettimeofday, int, (timeval * to, void* zone), (to, zone), to, sizeof(timeval))
 TAIYEN_WRAP(gmtime_r, tm*, (const time_t* time, tm* to), (time, to), to, sizeof(tm))
@@ -120,8 +122,10 @@ TAIYEN_WRAP(modff, float, (float value, float* to), (value, to), to, sizeof(floa
 TAIYEN_WRAP(frexp, double, (double value, int* to), (value, to), to, sizeof(int))
 TAIYEN_WRAP(frexpf, float, (float value, int* to), (value, to), to, sizeof(int))
 TAIYEN_WRAP(remquo, double, (double a, double b, int* to), (a, b, to), to, sizeof(int))
-TAIYEN_WRAP_BY(sincos, void, (double value, double* sine, double* cosine), (value, sine, cosine), announce(sine, sizeof(double)); announce(cosine, sizeof(double)))
-TAIYEN_WRAP_BY(sincosf, void, (float value, float* sine, float* cosine), (value, sine, cosine), announce(sine, sizeof(float)); announce(cosine, sizeof(float)))
+TAIYEN_WRAP_BY(sincos, void, (double value, double* sine, double* cosine), (value, sine, cosine), announce(sine, sizeof(double));
+               announce(cosine, sizeof(double)))
+TAIYEN_WRAP_BY(sincosf, void, (float value, float* sine, float* cosine), (value, sine, cosine), announce(sine, sizeof(float));
+               announce(cosine, sizeof(float)))
 
 // What _FORTIFY_SOURCE makes of them.
 TAIYEN_WRAP(__memcpy_chk, void*, (void* to, const void* from, size_t n, size_t room), (to, from, n, room), to, n)
@@ -133,12 +137,14 @@ TAIYEN_WRAP_BY(__stpcpy_chk, char*, (char* to, const char* from, size_t room), (
 TAIYEN_WRAP(__strncpy_chk, char*, (char* to, const char* from, size_t n, size_t room), (to, from, n, room), to, n)
 TAIYEN_WRAP_BY(__strcat_chk, char*, (char* to, const char* from, size_t room), (to, from, room), announce_appended(to, from, ~size_t{0}))
 TAIYEN_WRAP_BY(__strncat_chk, char*, (char* to, const char* from, size_t n, size_t room), (to, from, n, room), announce_appended(to, from, n))
-TAIYEN_WRAP_BY(__vsnprintf_chk, int, (char* to, size_t n, int flags, size_t room, const char* format, std::va_list list), (to, n, flags, room, format, list),
-               announce_text(to, n, format, list))
+TAIYEN_WRAP_BY(__vsnprintf_chk, int, (char* to, size_t n, int flags, size_t room, const char* format, std::va_list list),
+               (to, n, flags, room, format, list), announce_text(to, n, format, list))
 TAIYEN_WRAP_BY(__vsprintf_chk, int, (char* to, int flags, size_t room, const char* format, std::va_list list), (to, flags, room, format, list),
                announce_text(to, room, format, list))
-TAIYEN_WRAP_FORMAT(__snprintf_chk, (char* to, size_t n, int flags, size_t room, const char* format, ...), __real___vsnprintf_chk, (to, n, flags, room, format, list), to, n)
-TAIYEN_WRAP_FORMAT(__sprintf_chk, (char* to, int flags, size_t room, const char* format, ...), __real___vsprintf_chk, (to, flags, room, format, list), to, room)
+TAIYEN_WRAP_FORMAT(__snprintf_chk, (char* to, size_t n, int flags, size_t room, const char* format, ...), __real___vsnprintf_chk,
+                   (to, n, flags, room, format, list), to, n)
+TAIYEN_WRAP_FORMAT(__sprintf_chk, (char* to, int flags, size_t room, const char* format, ...), __real___vsprintf_chk, (to, flags, room, format, list),
+                   to, room)
 TAIYEN_WRAP(__read_chk, ssize_t, (int file, void* to, size_t n, size_t room), (file, to, n, room), to, n)
 TAIYEN_WRAP(__pread_chk, ssize_t, (int file, void* to, size_t n, off_t at, size_t room), (file, to, n, at, room), to, n)
 TAIYEN_WRAP(__fread_chk, size_t, (void* to, size_t room, size_t size, size_t n, void* file), (to, room, size, n, file), to, n* size)

@@ -127,39 +127,42 @@ void announce_range(char* first, const char* last) {
 }  // namespace
 
 // NOLINTBEGIN(cppcoreguidelines-macro-usage, bugprone-macro-parentheses)
-#define TAIYEN_WRAP_BY(name, Result, parameters, arguments, statement)            \
-    extern "C" Result __real_##name parameters;                                   \
+#define TAIYEN_WRAP_BY(name, Result, parameters, arguments, statement)                 \
+    extern "C" Result __real_##name parameters;                                        \
     extern "C" __attribute__((visibility("hidden"))) Result __wrap_##name parameters { \
-        statement;                                                                \
-        return __real_##name arguments;                                           \
+        statement;                                                                     \
+        return __real_##name arguments;                                                \
     }
 /// istream >> number.
 #define TAIYEN_WRAP_EXTRACTION(name, T) TAIYEN_WRAP_BY(name, void*, (void* stream, T* to), (stream, to), announce(to, sizeof(T)))
 // NOLINTEND(cppcoreguidelines-macro-usage, bugprone-macro-parentheses)
 
-TAIYEN_WRAP_BY(_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_, void, (bool left, Node* added, Node* parent, Node& header), (left, added, parent, header),
-               announce_insert(added, parent, header))
-TAIYEN_WRAP_BY(_ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_, Node*, (Node * erased, Node& header), (erased, header), announce_erase(erased, header))
+TAIYEN_WRAP_BY(_ZSt29_Rb_tree_insert_and_rebalancebPSt18_Rb_tree_node_baseS0_RS_, void, (bool left, Node* added, Node* parent, Node& header),
+               (left, added, parent, header), announce_insert(added, parent, header))
+TAIYEN_WRAP_BY(_ZSt28_Rb_tree_rebalance_for_erasePSt18_Rb_tree_node_baseRS_, Node*, (Node * erased, Node& header), (erased, header),
+               announce_erase(erased, header))
 
-TAIYEN_WRAP_BY(_ZNSt8__detail15_List_node_base7_M_hookEPS0_, void, (ListNode * node, ListNode* behind), (node, behind), announce_link(node); announce_link(behind);
-               announce_link(behind->_M_prev))
-TAIYEN_WRAP_BY(_ZNSt8__detail15_List_node_base9_M_unhookEv, void, (ListNode * node), (node), announce_link(node->_M_next); announce_link(node->_M_prev))
-TAIYEN_WRAP_BY(_ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_, void, (ListNode * behind, ListNode* first, ListNode* last), (behind, first, last), announce_link(behind);
+TAIYEN_WRAP_BY(_ZNSt8__detail15_List_node_base7_M_hookEPS0_, void, (ListNode * node, ListNode* behind), (node, behind), announce_link(node);
+               announce_link(behind); announce_link(behind->_M_prev))
+TAIYEN_WRAP_BY(_ZNSt8__detail15_List_node_base9_M_unhookEv, void, (ListNode * node), (node), announce_link(node->_M_next);
+               announce_link(node->_M_prev))
+TAIYEN_WRAP_BY(_ZNSt8__detail15_List_node_base11_M_transferEPS0_S1_, void, (ListNode * behind, ListNode* first, ListNode* last),
+               (behind, first, last), announce_link(behind);
                announce_link(behind->_M_prev); announce_link(first); announce_link(first->_M_prev); announce_link(last); announce_link(last->_M_prev))
 TAIYEN_WRAP_BY(_ZNSt8__detail15_List_node_base10_M_reverseEv, void, (ListNode * list), (list), announce_list(list))
 TAIYEN_WRAP_BY(_ZNSt8__detail15_List_node_base4swapERS0_S1_, void, (ListNode & a, ListNode& b), (a, b), announce_ends(a); announce_ends(b))
 
 // Both are const and write a member all the same.
-TAIYEN_WRAP_BY(_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm, std::size_t, (const std::__detail::_Prime_rehash_policy* policy, std::size_t n), (policy, n),
-               announce(policy, sizeof *policy))
+TAIYEN_WRAP_BY(_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm, std::size_t, (const std::__detail::_Prime_rehash_policy* policy, std::size_t n),
+               (policy, n), announce(policy, sizeof *policy))
 struct NeedRehash {
     bool needed;
     std::size_t buckets;
 };
 static_assert(sizeof(NeedRehash) == sizeof(std::pair<bool, std::size_t>));
 TAIYEN_WRAP_BY(_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm, NeedRehash,
-               (const std::__detail::_Prime_rehash_policy* policy, std::size_t buckets, std::size_t elements, std::size_t added), (policy, buckets, elements, added),
-               announce(policy, sizeof *policy))
+               (const std::__detail::_Prime_rehash_policy* policy, std::size_t buckets, std::size_t elements, std::size_t added),
+               (policy, buckets, elements, added), announce(policy, sizeof *policy))
 
 struct ToChars {
     char* end;
@@ -168,24 +171,29 @@ struct ToChars {
 TAIYEN_WRAP_BY(_ZSt8to_charsPcS_f, ToChars, (char* first, char* last, float value), (first, last, value), announce_range(first, last))
 TAIYEN_WRAP_BY(_ZSt8to_charsPcS_d, ToChars, (char* first, char* last, double value), (first, last, value), announce_range(first, last))
 TAIYEN_WRAP_BY(_ZSt8to_charsPcS_e, ToChars, (char* first, char* last, long double value), (first, last, value), announce_range(first, last))
-TAIYEN_WRAP_BY(_ZSt8to_charsPcS_fSt12chars_format, ToChars, (char* first, char* last, float value, int format), (first, last, value, format), announce_range(first, last))
-TAIYEN_WRAP_BY(_ZSt8to_charsPcS_dSt12chars_format, ToChars, (char* first, char* last, double value, int format), (first, last, value, format), announce_range(first, last))
-TAIYEN_WRAP_BY(_ZSt8to_charsPcS_eSt12chars_format, ToChars, (char* first, char* last, long double value, int format), (first, last, value, format), announce_range(first, last))
-TAIYEN_WRAP_BY(_ZSt8to_charsPcS_fSt12chars_formati, ToChars, (char* first, char* last, float value, int format, int digits), (first, last, value, format, digits),
+TAIYEN_WRAP_BY(_ZSt8to_charsPcS_fSt12chars_format, ToChars, (char* first, char* last, float value, int format), (first, last, value, format),
                announce_range(first, last))
-TAIYEN_WRAP_BY(_ZSt8to_charsPcS_dSt12chars_formati, ToChars, (char* first, char* last, double value, int format, int digits), (first, last, value, format, digits),
+TAIYEN_WRAP_BY(_ZSt8to_charsPcS_dSt12chars_format, ToChars, (char* first, char* last, double value, int format), (first, last, value, format),
                announce_range(first, last))
-TAIYEN_WRAP_BY(_ZSt8to_charsPcS_eSt12chars_formati, ToChars, (char* first, char* last, long double value, int format, int digits), (first, last, value, format, digits),
+TAIYEN_WRAP_BY(_ZSt8to_charsPcS_eSt12chars_format, ToChars, (char* first, char* last, long double value, int format), (first, last, value, format),
                announce_range(first, last))
+TAIYEN_WRAP_BY(_ZSt8to_charsPcS_fSt12chars_formati, ToChars, (char* first, char* last, float value, int format, int digits),
+               (first, last, value, format, digits), announce_range(first, last))
+TAIYEN_WRAP_BY(_ZSt8to_charsPcS_dSt12chars_formati, ToChars, (char* first, char* last, double value, int format, int digits),
+               (first, last, value, format, digits), announce_range(first, last))
+TAIYEN_WRAP_BY(_ZSt8to_charsPcS_eSt12chars_formati, ToChars, (char* first, char* last, long double value, int format, int digits),
+               (first, last, value, format, digits), announce_range(first, last))
 
 struct FromChars {
     const char* end;
     int error;
 };
-TAIYEN_WRAP_BY(_ZSt10from_charsPKcS0_RfSt12chars_format, FromChars, (const char* first, const char* last, float& to, int format), (first, last, to, format), announce(&to, sizeof to))
-TAIYEN_WRAP_BY(_ZSt10from_charsPKcS0_RdSt12chars_format, FromChars, (const char* first, const char* last, double& to, int format), (first, last, to, format), announce(&to, sizeof to))
-TAIYEN_WRAP_BY(_ZSt10from_charsPKcS0_ReSt12chars_format, FromChars, (const char* first, const char* last, long double& to, int format), (first, last, to, format),
-               announce(&to, sizeof to))
+TAIYEN_WRAP_BY(_ZSt10from_charsPKcS0_RfSt12chars_format, FromChars, (const char* first, const char* last, float& to, int format),
+               (first, last, to, format), announce(&to, sizeof to))
+TAIYEN_WRAP_BY(_ZSt10from_charsPKcS0_RdSt12chars_format, FromChars, (const char* first, const char* last, double& to, int format),
+               (first, last, to, format), announce(&to, sizeof to))
+TAIYEN_WRAP_BY(_ZSt10from_charsPKcS0_ReSt12chars_format, FromChars, (const char* first, const char* last, long double& to, int format),
+               (first, last, to, format), announce(&to, sizeof to))
 
 TAIYEN_WRAP_EXTRACTION(_ZNSirsERb, bool)
 TAIYEN_WRAP_EXTRACTION(_ZNSirsERs, short)

@@ -23,9 +23,7 @@ inline std::string pattern(std::size_t count, unsigned salt) {
 }
 
 /// Contents of a packed size lie in packed blocks.
-inline std::size_t alignment_of(const Named& named) {
-    return named.bytes.size() == 40 ? 8 : 16;
-}
+inline std::size_t alignment_of(const Named& named) { return named.bytes.size() == 40 ? 8 : 16; }
 
 inline constexpr char fingerprint[] = "golden bytes";
 inline constexpr std::uint64_t capacity = 256 * 1024;
@@ -34,8 +32,15 @@ inline constexpr std::uint64_t snapshot_address = 0x2b10'0000'0000;
 
 /// The closed archive heap: blocks of one granule, of a small page, of pages and a rest, of whole pages, of a packed page.
 inline std::vector<Named> archive_content() {
-    return {{"greeting", "hello"}, {"gr\xC3\xB6\xC3\x9F" "e", pattern(16, 1)}, {"line", pattern(700, 2)}, {"run with a rest", pattern(5000, 3)}, {"two pages", pattern(8192, 4)},
-            {"node", pattern(40, 5)}, {"another node", pattern(40, 6)}};
+    return {{"greeting", "hello"},
+            {"gr\xC3\xB6\xC3\x9F"
+             "e",
+             pattern(16, 1)},
+            {"line", pattern(700, 2)},
+            {"run with a rest", pattern(5000, 3)},
+            {"two pages", pattern(8192, 4)},
+            {"node", pattern(40, 5)},
+            {"another node", pattern(40, 6)}};
 }
 
 /// The snapshot heap after save 1, 2 or 3: the files hold the first save, the journal the two others.
