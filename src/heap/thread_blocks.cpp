@@ -6,7 +6,11 @@ namespace taiyen::heap {
 
 namespace {
 
-constexpr unsigned parked_bytes_max = 8192;
+constexpr unsigned first_limit(unsigned size_class) {
+    constexpr unsigned parked_bytes = 8192;
+    constexpr unsigned parked_blocks = 62;
+    return std::clamp<unsigned>(parked_bytes / (class_granules(size_class) * layout::granule_bytes), 2, parked_blocks);
+}
 
 constexpr std::uint32_t page_of_granule(std::uint64_t granule) { return static_cast<std::uint32_t>(granule / layout::page_granules); }
 
@@ -25,9 +29,13 @@ void take_place(layout::Line& line, unsigned start, unsigned granules, bool live
 }  // namespace
 
 ThreadBlocks::ThreadBlocks(const OwnedMap& map) : map_(map) {
-    for (unsigned size_class = 0; size_class < class_count; ++size_class)
-        magazines_[size_class].limit =
-            std::clamp<unsigned>(parked_bytes_max / (class_granules(size_class) * layout::granule_bytes), 2, Magazine::slots - 1);
+    for (unsigned size_class = 0; size_class < class_count; ++size_class) magazines_[size_class].blocks = places_ + magazine_places.first[size_class];
+    reset_limits();
+}
+
+void ThreadBlocks::reset_limits() noexcept {
+    for (unsigned size_class = 0; size_class < class_count; ++size_class) magazines_[size_class].limit = first_limit(size_class);
+    growth_bytes_ = 0;
 }
 
 // Allocating.
@@ -176,16 +184,28 @@ bool ThreadBlocks::free(std::uint64_t granule) noexcept {
     unsigned size_class = map_.notes[granule / layout::page_granules].size_class;
     if (size_class == no_class) size_class = class_tables.exact[granules_at(map_, granule)];
     Magazine& magazine = magazines_[size_class];
-    if (magazine.count >= magazine.limit) evict(magazine, (magazine.limit + 1) / 2);
+    if (magazine.count >= magazine.limit) relieve(magazine);
     layout::Pair& pair = map_.pairs[granule / 64];
     store_word(pair.occupied, load_word(pair.occupied) & ~(std::uint64_t{1} << (granule % 64)));
     magazine.blocks[magazine.count++] = map_.address_of(granule);
     return true;
 }
 
+void ThreadBlocks::relieve(Magazine& magazine) noexcept {
+    const unsigned size_class = class_of(magazine);
+    const unsigned more = std::min(magazine.limit / 2 + 1, MagazinePlaces::slots(size_class) - magazine.limit);
+    const unsigned bytes = more * class_granules(size_class) * layout::granule_bytes;
+    if (more != 0 && growth_bytes_ + bytes <= growth_bytes_max) {
+        magazine.limit += more;
+        growth_bytes_ += bytes;
+    } else {
+        evict(magazine, (magazine.limit + 1) / 2);
+    }
+}
+
 void ThreadBlocks::evict(Magazine& magazine, unsigned count) noexcept {
     if (count == 0) return;
-    const unsigned granules = class_granules(static_cast<unsigned>(&magazine - magazines_.data()));
+    const unsigned granules = class_granules(class_of(magazine));
     for (unsigned i = 0; i < count; ++i) release(map_.granule_of(magazine.blocks[i]), granules);
     std::copy(magazine.blocks + count, magazine.blocks + magazine.count, magazine.blocks);
     magazine.count -= count;
@@ -366,6 +386,7 @@ void ThreadBlocks::settle() noexcept {
         if (current_[size_class] != 0) leave_current(size_class);
         evict(magazines_[size_class], magazines_[size_class].count);
     }
+    reset_limits();
     for (unsigned size_class = 0; size_class < class_count; ++size_class)
         while (const std::uint32_t page = first_[run_bins + size_class]) {
             unlink(page);

@@ -2,8 +2,9 @@
 /// The small blocks (≤ 2 KiB) of one thread of a volatile heap: its magazines, and the segments it owns.
 ///
 /// (T1) A magazine holds parked blocks of one class: allocating takes the last one, freeing puts one there. Both change one bit of the line.
-/// (T2) A full magazine gives back its older half: those granules are free for every size. A page of one class goes into that class's bin, which keeps a few, the latest
-///      first; older ones, and pages of several classes, are in the bin of their longest free run.
+/// (T2) A magazine that overflows grows, as long as all of the thread's may park so many bytes; then it gives back its older half: those granules are free for every size.
+///      A page of one class goes into that class's bin, which keeps a few, the latest first; older ones, and pages of several classes, are in the bin of their longest
+///      free run. What is given back is written into bits one by one and carved out of them once more: that is what growing avoids.
 /// (T3) An empty magazine is refilled from the page that its class carves, else from pages of the class alone that lately got room, else from one without blocks in the
 ///      own segments, else from the page whose longest free run fits best; only then another segment is asked for. So pages hold one size while there is room, and whatever
 ///      fits when there is not.
@@ -21,12 +22,27 @@ namespace taiyen::heap {
 
 /// Parked blocks of a class, oldest first.
 struct Magazine {
-    static constexpr unsigned slots = 63;
     std::uint32_t count = 0;
     std::uint32_t limit = 0;
-    std::byte* blocks[slots] = {};
+    std::byte** blocks = nullptr;
 };
-static_assert(sizeof(Magazine) == 512);
+static_assert(sizeof(Magazine) == 16);
+
+/// Where the magazines of a record keep their blocks: places for so many bytes of blocks as one may ever park. A place that was never used costs no memory.
+struct MagazinePlaces {
+    static constexpr unsigned bytes_max = 128U << 10U;  ///< parked in one magazine
+    static constexpr unsigned slots_max = 1024;
+    std::array<std::uint32_t, class_count + 1> first{};
+    constexpr MagazinePlaces() {
+        for (unsigned size_class = 0; size_class < class_count; ++size_class) first[size_class + 1] = first[size_class] + slots(size_class);
+    }
+    static constexpr unsigned slots(unsigned size_class) {
+        const unsigned fitting = bytes_max / (class_granules(size_class) * layout::granule_bytes);
+        return fitting < slots_max ? fitting : slots_max;
+    }
+    static constexpr unsigned all_slots() { return MagazinePlaces().first[class_count]; }
+};
+inline constexpr MagazinePlaces magazine_places{};
 
 class alignas(64) ThreadBlocks {
 public:
@@ -90,9 +106,16 @@ private:
     static constexpr unsigned run_bins = layout::page_granules + 1;
     static constexpr unsigned bins = run_bins + class_count;
     static constexpr unsigned bin_tries = 4;
+    /// Bytes by which all magazines together may grow.
+    static constexpr unsigned growth_bytes_max = 2U << 20U;
 
     void carve(std::uint32_t page, unsigned size_class, Magazine& magazine, std::uint64_t starts);
+    /// Makes room in a full magazine.
+    void relieve(Magazine& magazine) noexcept;
     void evict(Magazine& magazine, unsigned count) noexcept;
+    /// As small as at first. Requires: they hold no more than that.
+    void reset_limits() noexcept;
+    unsigned class_of(const Magazine& magazine) const { return static_cast<unsigned>(&magazine - magazines_.data()); }
     void release(std::uint64_t granule, unsigned granules) noexcept;
     void file_around(std::uint32_t page, unsigned at) noexcept;
     /// Into the bin of its class, the oldest of which makes room.
@@ -125,9 +148,11 @@ private:
     std::uint32_t single_pages_ = 0;                      ///< in bin 1
     std::uint32_t empty_segments_ = 0;
     std::uint32_t segment_count_ = 0;
+    std::uint32_t growth_bytes_ = 0;  ///< of magazines, above what they held at first
     SegmentHead* segments_ = nullptr;
     SegmentHead* fresh_ = nullptr;  ///< a segment that may have fresh pages
     alignas(64) std::atomic<SegmentHead*> inbox_{nullptr};
+    alignas(64) std::byte* places_[MagazinePlaces::all_slots()];  ///< of the magazines
 };
 
 template <class Bad>

@@ -58,25 +58,6 @@ public:
     ByteCount usable_durable(const void* block) const noexcept override { return usable_size(block); }
     std::unique_lock<std::mutex> lock_engine() const override { return std::unique_lock(mutex_); }
 
-    std::uint64_t serial() const noexcept { return serial_; }
-    /// A thread that had the record has ended.
-    void retire(ThreadBlocks& blocks) noexcept;
-    VolatileCore* next_open = nullptr;  ///< in the register
-    std::mutex& mutex() noexcept { return mutex_; }
-
-private:
-    VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options);
-    void extend(ByteCount extent_bytes) override;
-    void restore_blocks(HeapOffset, ByteCount) override {}
-
-    /// What this thread used last under the heap's place in the cache; it is this heap's record if the serial is.
-    const ThreadTable::Entry& cached() const noexcept {
-        return *reinterpret_cast<const ThreadTable::Entry*>(reinterpret_cast<const std::byte*>(thread_table.cache) + cache_offset_);
-    }
-    ThreadBlocks* mine_if_any() const noexcept {
-        const ThreadTable::Entry& entry = cached();
-        return entry.serial == serial_ ? entry.blocks : nullptr;
-    }
     /// From this thread's magazine; null: it is empty, or the block needs something else.
     [[gnu::always_inline]] void* allocate_parked(ByteCount bytes, ByteCount alignment) noexcept {
         if (bytes > class_granules_max * layout::granule_bytes || alignment > layout::granule_bytes) [[unlikely]]
@@ -114,6 +95,26 @@ private:
         magazine.blocks[count] = static_cast<std::byte*>(block);
         magazine.count = count + 1;
         return true;
+    }
+
+    std::uint64_t serial() const noexcept { return serial_; }
+    /// A thread that had the record has ended.
+    void retire(ThreadBlocks& blocks) noexcept;
+    VolatileCore* next_open = nullptr;  ///< in the register
+    std::mutex& mutex() noexcept { return mutex_; }
+
+private:
+    VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options);
+    void extend(ByteCount extent_bytes) override;
+    void restore_blocks(HeapOffset, ByteCount) override {}
+
+    /// What this thread used last under the heap's place in the cache; it is this heap's record if the serial is.
+    const ThreadTable::Entry& cached() const noexcept {
+        return *reinterpret_cast<const ThreadTable::Entry*>(reinterpret_cast<const std::byte*>(thread_table.cache) + cache_offset_);
+    }
+    ThreadBlocks* mine_if_any() const noexcept {
+        const ThreadTable::Entry& entry = cached();
+        return entry.serial == serial_ ? entry.blocks : nullptr;
     }
     /// A parked block becomes a live one (S1). The span begins at a multiple of 64 granules.
     void revive(std::byte* block) noexcept {

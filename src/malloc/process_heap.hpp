@@ -1,0 +1,44 @@
+#pragma once
+/// The one volatile heap that serves malloc and operator new of a process, made at the first request and never closed.
+///
+/// (M1) The heap's own code allocates, too (lists, exceptions), while it holds its locks. So each way into it past the magazines is marked by `Inside`, and whoever asks from
+///      within gets inner memory. The magazines need no mark: nothing in them allocates.
+/// (M2) errno is left as it was, but for failures that the interface names.
+/// (M3) Nothing is thrown and nothing aborts: a request that can't be met is null with ENOMEM, a bad pointer is reported and left alone.
+/// Thread rule: safe. Fork: the heap's and the inner memory's locks are taken around it.
+
+#include <atomic>
+#include <cstddef>
+
+#include "heap/volatile_core.hpp"
+
+namespace taiyen::process {
+
+/// Null until the first request has made it.
+extern constinit std::atomic<heap::VolatileCore*> heap;
+
+[[gnu::noinline]] void* allocate_slowly(std::size_t bytes, std::size_t alignment) noexcept;
+[[gnu::noinline]] void free_slowly(void* block) noexcept;
+/// Null with errno: the block stays as it was.
+void* resize(void* block, std::size_t bytes) noexcept;
+std::size_t usable_size(const void* block) noexcept;
+/// Zeros; `bytes` of a block that was just allocated.
+void clear(void* block, std::size_t bytes) noexcept;
+/// Gives what is free back to the system.
+void trim() noexcept;
+
+[[gnu::always_inline]] inline void* allocate(std::size_t bytes) noexcept {
+    if (heap::VolatileCore* const core = heap.load(std::memory_order_acquire); core != nullptr) [[likely]]
+        if (void* const block = core->allocate_parked(bytes, heap::layout::granule_bytes)) [[likely]]
+            return block;
+    return allocate_slowly(bytes, heap::layout::granule_bytes);
+}
+
+[[gnu::always_inline]] inline void free(void* block) noexcept {
+    if (heap::VolatileCore* const core = heap.load(std::memory_order_acquire); core != nullptr) [[likely]]
+        if (core->park(block)) [[likely]]
+            return;
+    free_slowly(block);
+}
+
+}  // namespace taiyen::process
