@@ -385,16 +385,7 @@ std::optional<Failure> Explorer::replay(const std::string& id, const Image& base
 std::optional<Failure> Explorer::explore_level(const Level& level, const Image& base, const io::Trace& trace, Subject& subject,
                                                std::uint64_t acknowledged) {
     io::SimulatedStorage disk;
-    for (const auto& [path, bytes] : base.files) {
-        disk.add_directory(io::directory_of(path));
-    }
-    for (const io::Operation& operation : trace) {
-        if (operation.kind == io::Operation::Kind::created_unnamed) {
-            disk.add_directory(operation.path);
-        } else if (!operation.path.empty()) {
-            disk.add_directory(io::directory_of(operation.path));
-        }
-    }
+    add_directories(disk);
     Replay replay(disk, base);
     if (level.depth == 0) {
         coverage_.assign(trace.size(), {});
@@ -688,9 +679,7 @@ std::optional<Failure> Explorer::visit_nested(const Level& level, const std::str
     {
         io::SimulatedStorage disk;
         const Replay base(disk, image);
-        for (const auto& [path, bytes] : image.files) {
-            disk.add_directory(io::directory_of(path));
-        }
+        add_directories(disk);
         io::RecordingStorage recorder(disk);
         repeatable_random = mix(state, 2) | 1U;
         ::alarm(hang_seconds);

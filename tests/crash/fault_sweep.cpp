@@ -42,9 +42,7 @@ void end_the_world(io::SimulatedStorage& disk, const Misfortune& misfortune) {
 /// A disk with what went before, and the misfortune.
 struct World {
     World(const Image& base, const Misfortune& misfortune_now) : misfortune(misfortune_now) {
-        disk.add_directory("/disk");
-        disk.add_directory("/second", 2);
-        disk.add_directory("/third", 3);
+        add_directories(disk);
         { const Replay fills(disk, base); }
     }
     void begin() {
@@ -124,15 +122,17 @@ bool live_with(const Scenario& scenario, const Image& base, const Past& past, co
     return struck;
 }
 
-bool live_with(const TxnScenario& scenario, const Image& base, const TxnHistory& past, const Misfortune& misfortune, Bug bug) {
+bool live_with(const TxnScenario& scenario, const Image& base, const TxnPast& past, const Misfortune& misfortune, Bug bug) {
     World world(base, misfortune);
+    TxnSetup setup = scenario.setup;
+    setup.scarce = true;
     TxnHistory after;
     std::uint64_t acknowledged = 0;
     std::uint64_t issued = 0;
     bool struck = false;
     planted_bug = bug;
     {
-        TxnLife life(world.faulty, nullptr, scenario.setup, past);
+        TxnLife life(world.faulty, nullptr, setup, past.history);
         world.begin();
         const bool went_through = world.lives([&] { scenario.life(life); });
         struck = world.struck(went_through);
@@ -147,7 +147,7 @@ bool live_with(const TxnScenario& scenario, const Image& base, const TxnHistory&
         after = life.history();
     }
     planted_bug = Bug::none;
-    TxnSubject subject(scenario.setup, after);
+    TxnSubject subject(setup, after, past.lost);
     compare_bounds(subject.check(world.disk, misfortune.variant), acknowledged, issued);
     return struck;
 }
@@ -187,9 +187,7 @@ std::vector<FaultScenario> heap_fault_scenarios() {
                            Past past{History{Model{}}, std::nullopt};
                            if (scenario.before) {
                                io::SimulatedStorage disk;
-                               disk.add_directory("/disk");
-                               disk.add_directory("/second", 2);
-                               disk.add_directory("/third", 3);
+                               add_directories(disk);
                                past = live_before(scenario, disk);
                                base = image_of(disk);
                            }
@@ -202,15 +200,12 @@ std::vector<FaultScenario> heap_fault_scenarios() {
 std::vector<FaultScenario> txn_fault_scenarios() {
     std::vector<FaultScenario> all;
     for (const TxnScenario& scenario : txn_scenarios()) {
-        if (scenario.setup.history) continue;  // where the disk has no room for it a history may end, which the model doesn't know
         all.push_back({.name = scenario.name, .variants = 1, .prepare = [scenario](std::uint64_t) -> std::function<bool(const Misfortune&, Bug)> {
                            Image base;
-                           TxnHistory past{TxnState{}};
+                           TxnPast past;
                            if (scenario.before) {
                                io::SimulatedStorage disk;
-                               disk.add_directory("/disk");
-                               disk.add_directory("/second", 2);
-                               disk.add_directory("/third", 3);
+                               add_directories(disk);
                                past = live_before(scenario, disk);
                                base = image_of(disk);
                            }

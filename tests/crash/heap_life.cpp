@@ -54,14 +54,27 @@ std::uint64_t disk_sum(const io::SimulatedStorage& disk) {
 
 }  // namespace
 
+bool names_data_file(io::Storage& disk, const std::filesystem::path& heap) {
+    if (!disk.find(heap)) return false;
+    const store::Slots slots = store::read_slots(*disk.open(heap, io::Access::read_only));
+    return slots.newest() != nullptr && !slots.newest()->data.is_nil();
+}
+
+std::filesystem::path HeapSetup::data_path() const { return apart ? std::string(data_directory) + "/x.tyn.data" : heap_path.string() + ".data"; }
+
+std::filesystem::path HeapSetup::log_path() const { return apart ? std::string(log_directory) + "/x.tyn.log" : heap_path.string() + ".log"; }
+
 HeapLife::HeapLife(io::Storage& disk, io::RecordingStorage* marks, const HeapSetup& setup, History history)
     : disk_(disk), marks_(marks), setup_(setup), history_(std::move(history)), acknowledged_(history_.size() - 1), issued_(acknowledged_) {}
 
 PersistentOptions HeapLife::options(HeapKind kind) const {
     PersistentOptions options;
     options.log_capacity = setup_.log_bytes;
-    if (kind == HeapKind::transactional && setup_.data_file) {
-        options.data_file = heap_path.string() + ".data";
+    if (setup_.apart) options.log_file = setup_.log_path();
+    // A transactional heap makes the data file that is named; that of an earlier life lies there until the heap has no use for it any more.
+    if (kind == HeapKind::transactional ? setup_.data_file || (setup_.apart && disk_.find(setup_.data_path()) && names_data_file(disk_, heap_path))
+                                        : setup_.apart) {
+        options.data_file = setup_.data_path();
     }
     options.capacity = setup_.capacity;
     options.detach_data_file = setup_.detach_data_file;
@@ -343,7 +356,7 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
         life.open(kind);
     }
     const std::uint64_t save = life.compare();
-    if (setup.detach_data_file && save > lost_->save) {
+    if (setup.detach_data_file && save > lost_->number) {
         throw std::runtime_error("save " + number_text(save) + " was made without the lost data file, but the heap still names it");
     }
     setup.detach_data_file = false;  // once is enough
@@ -410,18 +423,17 @@ std::uint64_t HeapSubject::check_missing(io::SimulatedStorage& disk, std::uint64
 }
 
 bool HeapSubject::misses_data(io::SimulatedStorage& disk, std::uint64_t state) const {
-    const std::filesystem::path data = heap_path.string() + ".data";
+    const std::filesystem::path data = setup_.data_path();
     if (!lost_ || disk.find(data)) {
         return false;
     }
     if (mix(state, 0x6261'636b) % 4 == 0) {
-        const auto node = disk.make_node();
+        const auto node = disk.make_node(device_of(io::directory_of(data)));
         node->write(lost_->bytes, 0);
         disk.put(data, node);
         return false;
     }
-    const store::Slots slots = store::read_slots(*disk.open(heap_path, io::Access::read_only));
-    return slots.newest() != nullptr && !slots.newest()->data.is_nil();
+    return names_data_file(disk, heap_path);
 }
 
 std::unique_ptr<Subject> HeapSubject::live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t state) {
@@ -444,9 +456,9 @@ std::unique_ptr<Subject> HeapSubject::live_on(io::RecordingStorage& disk, std::u
     if (random() % 4 != 0) {
         life.close();
     }
-    std::optional<LostData> lost = lost_;
+    std::optional<LostFile> lost = lost_;
     if (lost) {
-        lost->save = save;
+        lost->number = save;
     }
     auto next = std::make_unique<HeapSubject>(setup_, life.history(), std::move(lost));
     return next;

@@ -37,7 +37,14 @@ struct HeapSetup {
     bool data_file = false;  ///< of a transactional heap
     bool annex = false;      ///< openings open it
     bool detach_data_file = false;
+    bool apart = false;  ///< data file and log lie in directories, and on devices, of their own (a journal is always beside the heap)
+
+    std::filesystem::path data_path() const;
+    std::filesystem::path log_path() const;
 };
+
+/// Whether the heap's header speaks of a data file.
+bool names_data_file(io::Storage& disk, const std::filesystem::path& heap);
 
 inline const std::filesystem::path heap_path = "/disk/x.tyn";
 
@@ -109,16 +116,10 @@ private:
     std::optional<ArchiveHeap> owner_;           ///< its public face
 };
 
-/// A data file that a heap lost: its bytes, and the newest save that it may know of.
-struct LostData {
-    std::vector<std::byte> bytes;
-    std::uint64_t save = 0;
-};
-
 /// A heap on the disk.
 class HeapSubject final : public Subject {
 public:
-    HeapSubject(const HeapSetup& setup, History history, std::optional<LostData> lost = std::nullopt)
+    HeapSubject(const HeapSetup& setup, History history, std::optional<LostFile> lost = std::nullopt)
         : setup_(setup), history_(std::move(history)), lost_(std::move(lost)) {}
 
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t state) override;
@@ -131,7 +132,7 @@ private:
 
     HeapSetup setup_;
     History history_;
-    std::optional<LostData> lost_;
+    std::optional<LostFile> lost_;
 };
 
 /// Random small changes and saves, as a program makes them.

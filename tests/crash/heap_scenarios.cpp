@@ -183,6 +183,11 @@ std::vector<Scenario> scenarios() {
         life.close();
     };
     const HeapSetup without{.kind = HeapKind::archive, .detach_data_file = true};
+    const HeapSetup log_without{.kind = HeapKind::transactional, .detach_data_file = true};
+    const auto apart = [](HeapSetup setup) {
+        setup.apart = true;
+        return setup;
+    };
     return {
         {.name = "create-archive", .setup = archive, .before = {}, .life = create},
         {.name = "create-snapshot", .setup = snapshot, .before = {}, .life = create},
@@ -272,12 +277,39 @@ std::vector<Scenario> scenarios() {
          .crashed_before = true,
          .kind_before = HeapKind::snapshot,
          .lose_data = true},
+        {.name = "detach-log", .setup = log_without, .before = create_and_save, .life = open_save_close, .lose_data = true},
+        {.name = "recover-detach-log", .setup = log_without, .before = unclosed, .life = recover, .crashed_before = true, .lose_data = true},
+        // Heap, data file and log on three devices.
+        {.name = "apart-create-snapshot", .setup = apart(snapshot), .before = {}, .life = create},
+        {.name = "apart-create-log", .setup = apart(transactional), .before = {}, .life = create},
+        {.name = "apart-create-log-data", .setup = apart(doubled), .before = {}, .life = create},
+        {.name = "apart-large-snapshot", .setup = apart(snapshot), .before = create_and_save, .life = large_saves},
+        {.name = "apart-large-log", .setup = apart(transactional), .before = create_and_save, .life = large_saves},
+        {.name = "apart-large-log-data", .setup = apart(doubled), .before = create_and_save, .life = large_saves},
+        {.name = "apart-attach", .setup = apart(snapshot), .before = create_and_save, .life = open_save_close, .kind_before = HeapKind::archive},
+        {.name = "apart-attach-log-data",
+         .setup = apart(doubled),
+         .before = create_and_save,
+         .life = open_save_close,
+         .kind_before = HeapKind::archive},
+        {.name = "apart-log-kinds", .setup = apart(transactional), .before = create_and_save, .life = change_kinds},
+        {.name = "apart-recover-log-data", .setup = apart(doubled), .before = unclosed, .life = recover, .crashed_before = true},
+        {.name = "apart-rebuild", .setup = apart(snapshot), .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
+        {.name = "apart-rebuild-log", .setup = apart(doubled), .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
+        {.name = "apart-detach",
+         .setup = apart(without),
+         .before = create_and_save,
+         .life = open_save_close,
+         .kind_before = HeapKind::snapshot,
+         .lose_data = true},
+        {.name = "apart-detach-log", .setup = apart(log_without), .before = create_and_save, .life = open_save_close, .lose_data = true},
     };
 }
 
 Past live_before(const Scenario& scenario, io::SimulatedStorage& disk) {
     HeapSetup setup = scenario.setup;
     setup.kind = scenario.kind_before.value_or(setup.kind);
+    setup.data_file = setup.data_file || scenario.lose_data;
     HeapLife life(disk, nullptr, setup);
     scenario.before(life);
     if (scenario.crashed_before) {
@@ -291,9 +323,9 @@ Past live_before(const Scenario& scenario, io::SimulatedStorage& disk) {
     }
     Past past{life.history(), std::nullopt};
     if (scenario.lose_data) {
-        const std::filesystem::path path = heap_path.string() + ".data";
+        const std::filesystem::path path = setup.data_path();
         const auto node = disk.node(path);
-        past.lost = LostData{{node->data(), node->data() + node->size_bytes()}, past.history.size() - 1};
+        past.lost = LostFile{{node->data(), node->data() + node->size_bytes()}, past.history.size() - 1};
         disk.take_away(path);
     }
     return past;
@@ -304,7 +336,7 @@ namespace {
 Recording record(const Scenario& scenario, Bug bug) {
     Recording recording;
     io::SimulatedStorage disk;
-    disk.add_directory("/disk");
+    add_directories(disk);
     Past past{History{Model{}}, std::nullopt};
     if (scenario.before) {
         past = live_before(scenario, disk);
@@ -328,7 +360,10 @@ std::vector<CrashScenario> heap_crash_scenarios() {
         const char* const about = scenario.setup.kind == HeapKind::archive    ? "archive heaps"
                                   : scenario.setup.kind == HeapKind::snapshot ? "snapshot heaps"
                                                                               : "heap files with a transaction log";
-        all.push_back({.name = scenario.name, .about = about, .record = [scenario](std::uint64_t, Bug bug) { return record(scenario, bug); }});
+        all.push_back({.name = scenario.name,
+                       .about = about,
+                       .states_per_cut = scenario.setup.apart ? 200U : 400U,
+                       .record = [scenario](std::uint64_t, Bug bug) { return record(scenario, bug); }});
     }
     return all;
 }

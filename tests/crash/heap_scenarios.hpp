@@ -28,7 +28,7 @@ std::vector<Scenario> scenarios();
 /// What went before: the saves, and the data file if it was lost.
 struct Past {
     History history;
-    std::optional<LostData> lost;
+    std::optional<LostFile> lost;
 };
 
 /// Lives what went before, unrecorded, and leaves the disk as the recorded piece finds it. Requires: `scenario.before`.

@@ -30,6 +30,12 @@ std::uint64_t sectors_for(std::uint64_t bytes) { return (bytes + sector_bytes - 
 
 }  // namespace
 
+std::uint64_t device_of(const fs::path& directory) { return directory == data_directory ? 2 : directory == log_directory ? 3 : 1; }
+
+void add_directories(io::SimulatedStorage& disk) {
+    for (const char* const directory : {heap_directory, data_directory, log_directory}) disk.add_directory(directory, device_of(directory));
+}
+
 Image image_of(const io::SimulatedStorage& disk) {
     Image image;
     for (const auto& [path, node] : disk.files()) {
@@ -40,7 +46,7 @@ Image image_of(const io::SimulatedStorage& disk) {
 
 Replay::Replay(io::SimulatedStorage& disk, const Image& base) : disk_(disk) {
     for (const auto& [path, bytes] : base.files) {
-        const auto node = disk.make_node();
+        const auto node = disk.make_node(device_of(io::directory_of(path)));
         // Zero pages stay holes.
         node->resize(bytes.size());
         for (std::uint64_t at = 0; at < bytes.size(); at += page_bytes) {
@@ -172,7 +178,7 @@ void Replay::begin(const Operation& operation, std::size_t number) {
         }
         case Kind::created:
         case Kind::created_unnamed: {
-            const int node = add_node(disk_.make_node());
+            const int node = add_node(disk_.make_node(device_of(operation.kind == Kind::created ? io::directory_of(path) : path)));
             nodes_[operation.file] = node;
             if (operation.kind == Kind::created) {
                 begin_name({.removed = {}, .added = path, .node = node}, operation, number);

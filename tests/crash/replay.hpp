@@ -26,6 +26,19 @@ namespace taiyen::crash {
 struct Image {
     std::map<std::filesystem::path, std::vector<std::byte>> files;
 };
+/// Directories of the tests' disks; each lies on a device of its own.
+inline constexpr const char* heap_directory = "/disk";
+inline constexpr const char* data_directory = "/second";
+inline constexpr const char* log_directory = "/third";
+std::uint64_t device_of(const std::filesystem::path& directory);
+void add_directories(io::SimulatedStorage& disk);
+
+/// A file that a heap lost.
+struct LostFile {
+    std::vector<std::byte> bytes;
+    std::uint64_t number = 0;  ///< the newest save, or state, that it may know of
+};
+
 Image image_of(const io::SimulatedStorage& disk);
 
 class Replay {

@@ -13,6 +13,7 @@
 
 #include "base/checksum.hpp"
 #include "change/recorder.hpp"
+#include "crash/heap_life.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
 
@@ -83,6 +84,10 @@ std::uint64_t disk_sum(const io::SimulatedStorage& disk) {
 
 }  // namespace
 
+std::filesystem::path TxnSetup::data_path() const { return apart ? std::string(data_directory) + "/t.tyn.data" : txn_path.string() + ".data"; }
+
+std::filesystem::path TxnSetup::log_path() const { return apart ? std::string(log_directory) + "/t.tyn.log" : txn_path.string() + ".log"; }
+
 TxnLife::TxnLife(io::Storage& disk, io::RecordingStorage* marks, const TxnSetup& setup, TxnHistory history)
     : disk_(disk), marks_(marks), setup_(setup), history_(std::move(history)), acknowledged_(history_.size() - 1), issued_(history_.size() - 1) {
     register_once();
@@ -102,7 +107,13 @@ void TxnLife::open_file(store::OpenMode mode, HeapKind kind) {
     options.loss_window = std::chrono::hours(1);  // nothing is written by the clock
     options.snapshot_log_fill = 1e9;              // nothing but a full log, or the test, asks for snapshots
     options.dirty_limit = 1_GiB;
-    if (setup_.with_data) options.data_file = txn_path.string() + ".data";
+    options.detach_data_file = setup_.detach_data_file;
+    if (setup_.apart) options.log_file = setup_.log_path();
+    // A transactional heap makes the data file that is named; that of an earlier life lies there until the heap has no use for it any more.
+    if (kind == HeapKind::transactional ? setup_.with_data || (setup_.apart && disk_.find(setup_.data_path()) && names_data_file(disk_, txn_path))
+                                        : setup_.apart || setup_.with_data) {
+        options.data_file = setup_.data_path();
+    }
     store::Tuning tuning;
     tuning.journal_bytes = 32_KiB;
     tuning.batch_bytes = setup_.batch_bytes;
@@ -290,12 +301,16 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     TxnState before = now_;
     const Serial serial{before.serial.value + 1};
     if (seed % 8 == 7) {  // changes nothing in the end
-        {
+        try {
             Transaction inner(*heap_);
             std::mt19937_64 random(seed);
             transaction_ = &inner;
             change_something(random);
             inner.rollback();
+        } catch (...) {
+            transaction_ = nullptr;
+            now_ = std::move(before);
+            throw;
         }
         transaction.rollback();
         transaction_ = nullptr;
@@ -330,6 +345,7 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     }
     if (found != serial) throw std::runtime_error("transaction " + text(serial.value) + " was told to be " + text(found.value));
     if (tell) acknowledge(number);
+    note_lost_steps(number);
 }
 
 /// What was done is a step, if the history is attached; else there is none any more.
@@ -349,22 +365,26 @@ void TxnLife::step_in_model(const std::string& name) {
 }
 
 void TxnLife::library_transaction(const std::function<void(TxnState&)>& model, const std::function<void()>& call) {
-    const TxnState before = now_;
-    model(now_);
-    ++now_.serial.value;
+    TxnState before = now_;
     const std::uint64_t number = history_.size();
-    history_.push_back(now_);
-    issue(number);
     try {
+        model(now_);
+        ++now_.serial.value;
+        history_.push_back(now_);
+        issue(number);
         call();
     } catch (...) {
-        if (file_ != nullptr && !file_->is_poisoned()) {  // rolled back for certain
-            history_.pop_back();
-            now_ = before;
-        }
+        never_happened(number, before);
         throw;
     }
     acknowledge(number);
+}
+
+/// Unless nobody can know: a heap that isn't poisoned has rolled it back.
+void TxnLife::never_happened(std::uint64_t number, TxnState& before) {
+    if (file_ == nullptr || file_->is_poisoned()) return;
+    history_.resize(number);
+    std::swap(now_, before);
 }
 
 void TxnLife::resume() {
@@ -372,8 +392,19 @@ void TxnLife::resume() {
         attach();
         return;
     }
+    const Serial before = now_.serial;
     heap_->attach_undo();
     attached_ = true;
+    if (!setup_.scarce) return;
+    match_steps();
+    if (heap_->last_durable() == before) return;
+    // It had ended, and begins anew, which is a transaction.
+    now_.has_steps = true;
+    now_.contents = {now_.objects};
+    now_.serial = heap_->last_durable();
+    history_.push_back(now_);
+    issue(history_.size() - 1);
+    acknowledge(history_.size() - 1);
 }
 
 void TxnLife::attach() {
@@ -389,39 +420,73 @@ void TxnLife::attach() {
 }
 
 void TxnLife::step(const std::string& name, std::uint64_t seed, ByteCount size) {
-    UndoScope scope(*heap_, name);
-    const TxnState before = now_;
-    {
-        Transaction inner(*heap_);  // declares ranges
-        transaction_ = &inner;
-        std::mt19937_64 random(seed);
-        if (size != 0) {
-            set_object("large", size, seed);
-        } else {
-            change_something(random);
-        }
-        set_number();
-        transaction_ = nullptr;
-        inner.commit();
-    }
-    now_.serial = {before.serial.value + 1};
-    step_in_model(name);
+    TxnState before = now_;
     const std::uint64_t number = history_.size();
-    history_.push_back(now_);
-    issue(number);
     try {
+        UndoScope scope(*heap_, name);
+        try {
+            Transaction inner(*heap_);  // declares ranges
+            transaction_ = &inner;
+            std::mt19937_64 random(seed);
+            if (size != 0) {
+                set_object("large", size, seed);
+            } else {
+                change_something(random);
+            }
+            set_number();
+            transaction_ = nullptr;
+            inner.commit();
+            now_.serial = {before.serial.value + 1};
+            step_in_model(name);
+            history_.push_back(now_);
+        } catch (...) {
+            transaction_ = nullptr;
+            throw;
+        }
+        issue(number);
         scope.commit();
     } catch (...) {
-        if (file_ != nullptr && !file_->is_poisoned()) {
-            history_.pop_back();
-            now_ = before;
-        }
+        never_happened(number, before);
         throw;
     }
     acknowledge(number);
+    note_lost_steps(number);
+}
+
+void TxnLife::note_lost_steps(std::uint64_t number) {
+    if (!setup_.scarce || !attached_ || within_) return;
+    match_steps();
+    TxnState now = now_;
+    std::swap(history_[number], now);
+}
+
+void TxnLife::require_steps(bool there) {
+    if (!there) throw Error(errc::history_full, txn_path, "the history has lost these steps");
+}
+
+void TxnLife::match_steps() {
+    if (!setup_.scarce || !attached_ || within_) return;
+    const auto found = heap_->undo_steps();
+    const std::size_t lost = now_.names.size() - std::min(now_.names.size(), found.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        if (i + lost >= now_.names.size() || found[i].name != now_.names[i + lost] || found[i].undone != (i + lost >= now_.at))
+            throw std::runtime_error("step " + text(i) + " of the history is another, '" + found[i].name + "'");
+    }
+    if (found.empty()) {
+        now_.names.clear();
+        now_.contents = {now_.objects};
+        now_.at = 0;
+        return;
+    }
+    if (lost > now_.at) throw std::runtime_error("undone steps are lost, and older ones aren't");
+    now_.names.erase(now_.names.begin(), now_.names.begin() + static_cast<std::ptrdiff_t>(lost));
+    now_.contents.erase(now_.contents.begin(), now_.contents.begin() + static_cast<std::ptrdiff_t>(lost));
+    now_.at -= lost;
 }
 
 void TxnLife::undo() {
+    match_steps();
+    require_steps(!setup_.scarce || now_.at != 0);
     library_transaction([](TxnState& state) { state.objects = state.contents[--state.at]; },
                         [&] {
                             if (!heap_->undo()) throw std::runtime_error("there is nothing to undo");
@@ -429,6 +494,8 @@ void TxnLife::undo() {
 }
 
 void TxnLife::redo() {
+    match_steps();
+    require_steps(!setup_.scarce || now_.at < now_.names.size());
     library_transaction([](TxnState& state) { state.objects = state.contents[++state.at]; },
                         [&] {
                             if (!heap_->redo()) throw std::runtime_error("there is nothing to redo");
@@ -436,6 +503,8 @@ void TxnLife::redo() {
 }
 
 void TxnLife::squash(std::size_t count, const std::string& name) {
+    match_steps();
+    require_steps(!setup_.scarce || now_.at >= count);
     library_transaction(
         [&](TxnState& state) {
             const auto steps = static_cast<std::ptrdiff_t>(count - 1);
@@ -449,6 +518,8 @@ void TxnLife::squash(std::size_t count, const std::string& name) {
 
 void TxnLife::prove_history(bool all) {
     heap_->attach_undo();
+    attached_ = true;
+    match_steps();
     const auto found = heap_->undo_steps();
     if (found.size() != now_.names.size())
         throw std::runtime_error("the history has " + text(found.size()) + " steps instead of " + text(now_.names.size()));
@@ -608,10 +679,12 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
         disk.disconnect();
         life.abandon();
     };
+    TxnSetup setup = setup_;
+    setup.detach_data_file = misses_data(disk, state);
     std::optional<std::pair<std::uint64_t, std::uint64_t>> as_reader;
     if (choice % 8 == 0) {  // a reader sees the same and writes nothing
         const std::uint64_t before = disk_sum(disk);
-        TxnLife reader(disk, nullptr, setup_, history_);
+        TxnLife reader(disk, nullptr, setup, history_);
         reader.open_to_read();
         as_reader = {reader.compare(), reader.file().restoration().transactions_replayed};
         reader.abandon();
@@ -619,9 +692,12 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
     }
     const std::uint64_t kind_choice = choice / 8 % 8;
     const HeapKind kind = kind_choice == 0 ? HeapKind::archive : kind_choice == 1 ? HeapKind::snapshot : HeapKind::transactional;
-    TxnLife life(disk, nullptr, setup_, history_);
+    TxnLife life(disk, nullptr, setup, history_);
     life.open(kind);
     const std::uint64_t number = life.compare();
+    if (setup.detach_data_file && number > lost_->number)
+        throw std::runtime_error("state " + text(number) + " was made without the lost data file, but the heap still names it");
+    setup.detach_data_file = false;  // once is enough
     const Restoration restoration = life.file().restoration();
     if (restoration.clean && restoration.transactions_replayed != 0) throw std::runtime_error("a heap that was closed had transactions to replay");
     if (restoration.transactions_replayed > history_[number].serial.value) throw std::runtime_error("more transactions were replayed than there are");
@@ -635,7 +711,7 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
     if (next == 0) {  // recovering twice equals recovering once
         const auto once = page_sums(disk);
         leave(life);
-        TxnLife again(disk, nullptr, setup_, history_);
+        TxnLife again(disk, nullptr, setup, history_);
         again.open(kind);
         if (again.compare() != number) throw std::runtime_error("a second recovery finds another state");
         if (again.file().restoration().transactions_replayed != 0) throw std::runtime_error("a second recovery replays what the first one saved");
@@ -645,7 +721,7 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
     }
     if (next == 1) {  // life goes on: transactions, which the next opening finds, with or without a clean close
         leave(life);
-        TxnLife more(disk, nullptr, setup_, history_);
+        TxnLife more(disk, nullptr, setup, history_);
         more.open(HeapKind::transactional);
         if (setup_.history && choice / 32768 % 4 != 0) more.resume();
         for (std::uint64_t i = 0; i < 2; ++i) more.transact(state + i);
@@ -654,7 +730,7 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
         if (setup_.durability == Durability::async) more.wait();
         const bool closes = choice / 1024 % 2 == 0;
         closes ? more.close() : leave(more);
-        TxnLife after(disk, nullptr, setup_, more.history());
+        TxnLife after(disk, nullptr, setup, more.history());
         after.open(choice / 2048 % 8 == 0 ? HeapKind::archive : HeapKind::transactional);
         if (after.compare() + 1 != more.history().size()) throw std::runtime_error("a transaction that was committed after recovery is not there");
         if (after.file().restoration().clean != closes) throw std::runtime_error("the heap says wrongly whether it was closed");
@@ -681,6 +757,17 @@ std::uint64_t TxnSubject::check_missing(io::SimulatedStorage& disk, std::uint64_
     return 0;
 }
 
+bool TxnSubject::misses_data(io::SimulatedStorage& disk, std::uint64_t state) const {
+    const std::filesystem::path data = setup_.data_path();
+    // A heap that does without it already is in nobody's way, and the file is in the way of a new one.
+    if (!lost_ || disk.find(data) || !names_data_file(disk, txn_path)) return false;
+    if (mix(state, 0x6261'636b) % 4 != 0) return true;
+    const auto node = disk.make_node(device_of(io::directory_of(data)));
+    node->write(lost_->bytes, 0);
+    disk.put(data, node);
+    return false;
+}
+
 std::unique_ptr<Subject> TxnSubject::live_on(io::RecordingStorage& disk, std::uint64_t number, std::uint64_t state) {
     TxnSetup setup = setup_;
     setup.kind = HeapKind::transactional;
@@ -694,7 +781,9 @@ std::unique_ptr<Subject> TxnSubject::live_on(io::RecordingStorage& disk, std::ui
     if (random() % 4 == 0) life.snapshot();
     if (setup_.durability == Durability::async && random() % 2 == 0) life.wait();
     if (random() % 4 != 0) life.close();
-    return std::make_unique<TxnSubject>(setup_, life.history());
+    std::optional<LostFile> lost = lost_;
+    if (lost) lost->number = number;
+    return std::make_unique<TxnSubject>(setup_, life.history(), std::move(lost));
 }
 
 }  // namespace taiyen::crash

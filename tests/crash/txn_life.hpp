@@ -47,6 +47,12 @@ struct TxnSetup {
     ByteCount log_bytes = 64_KiB;
     bool history = false;            ///< an undo history may be attached: each state is a transaction, and known by its serial
     ByteCount batch_bytes = 64_MiB;  ///< of images that a background save may hold
+    bool scarce = false;             ///< calls, memory or room fail: a history may lose its oldest steps, or end, and says so
+    bool detach_data_file = false;
+    bool apart = false;  ///< data file and log lie in directories, and on devices, of their own
+
+    std::filesystem::path data_path() const;
+    std::filesystem::path log_path() const;
 };
 
 inline const std::filesystem::path txn_path = "/disk/t.tyn";
@@ -122,6 +128,12 @@ private:
     /// A transaction that the library makes: `model` says what it does to the state.
     void library_transaction(const std::function<void(TxnState&)>& model, const std::function<void()>& call);
     void step_in_model(const std::string& name);
+    /// Where something is scarce: what of the model's steps is still there, oldest ones fall off first. Throws std::runtime_error: what is there is something else.
+    void match_steps();
+    void note_lost_steps(std::uint64_t number);
+    void never_happened(std::uint64_t number, TxnState& before);
+    /// Where something is scarce and the model has no such steps any more: ends the life.
+    void require_steps(bool there);
     void compare_with(const TxnState::Objects& objects, const std::string& what) const;
     std::byte* object(const std::string& name) const;
     void touch(void* address, ByteCount bytes) const;
@@ -163,16 +175,20 @@ private:
 /// A transactional heap on the disk.
 class TxnSubject final : public Subject {
 public:
-    TxnSubject(const TxnSetup& setup, TxnHistory history) : setup_(setup), history_(std::move(history)) {}
+    TxnSubject(const TxnSetup& setup, TxnHistory history, std::optional<LostFile> lost = std::nullopt)
+        : setup_(setup), history_(std::move(history)), lost_(std::move(lost)) {}
 
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t state) override;
     std::unique_ptr<Subject> live_on(io::RecordingStorage& disk, std::uint64_t number, std::uint64_t state) override;
 
 private:
     std::uint64_t check_missing(io::SimulatedStorage& disk, std::uint64_t state) const;
+    /// Whether the heap must be told to go on without its data file. In some states that file comes back instead.
+    bool misses_data(io::SimulatedStorage& disk, std::uint64_t state) const;
 
     TxnSetup setup_;
     TxnHistory history_;
+    std::optional<LostFile> lost_;
 };
 
 }  // namespace taiyen::crash

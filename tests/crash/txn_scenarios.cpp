@@ -188,6 +188,11 @@ std::vector<TxnScenario> txn_scenarios() {
     const TxnSetup history_with_data{.with_data = true, .history = true};
     const TxnSetup archive{.kind = HeapKind::archive};
     const TxnSetup snapshot{.kind = HeapKind::snapshot};
+    const TxnSetup without{.detach_data_file = true};
+    const TxnSetup apart{.apart = true};
+    const TxnSetup apart_with_data{.with_data = true, .apart = true};
+    const TxnSetup apart_history{.with_data = true, .history = true, .apart = true};
+    const TxnSetup apart_without{.detach_data_file = true, .apart = true};
     const auto saved = [](TxnLife& life) {
         life.create();
         life.save(50);
@@ -249,17 +254,50 @@ std::vector<TxnScenario> txn_scenarios() {
          .life = attach,
          .crashed_before = true,
          .kind_before = HeapKind::archive},
+        {.name = "txn-rebuild", .setup = with_data, .before = leave_unclosed, .life = commit, .crashed_before = true, .damage_headers = true},
+        {.name = "txn-detach", .setup = without, .before = create_and_commit, .life = commit, .lose_data = true},
+        {.name = "txn-detach-crashed", .setup = without, .before = leave_unclosed, .life = commit, .crashed_before = true, .lose_data = true},
+        // Heap, data file and log on three devices.
+        {.name = "txn-apart-create", .setup = apart, .before = {}, .life = create},
+        {.name = "txn-apart-create-data", .setup = apart_with_data, .before = {}, .life = create},
+        {.name = "txn-apart-snapshot", .setup = apart, .before = create_and_commit, .life = snapshots},
+        {.name = "txn-apart-snapshot-data", .setup = apart_with_data, .before = create_and_commit, .life = snapshots},
+        {.name = "txn-apart-full-data", .setup = apart_with_data, .before = create_and_commit, .life = snapshot_of_a_full_log},
+        {.name = "txn-apart-large", .setup = apart, .before = create_and_commit, .life = large},
+        {.name = "txn-apart-recover-data", .setup = apart_with_data, .before = leave_unclosed, .life = commit, .crashed_before = true},
+        {.name = "txn-apart-attach-data", .setup = apart_with_data, .before = saved, .life = attach, .kind_before = HeapKind::archive},
+        {.name = "txn-apart-rebuild",
+         .setup = apart_with_data,
+         .before = leave_unclosed,
+         .life = commit,
+         .crashed_before = true,
+         .damage_headers = true},
+        {.name = "txn-apart-detach", .setup = apart_without, .before = leave_unclosed, .life = commit, .crashed_before = true, .lose_data = true},
+        {.name = "txn-apart-undo", .setup = apart_history, .before = begin_history, .life = steps},
     };
 }
 
-TxnHistory live_before(const TxnScenario& scenario, io::SimulatedStorage& disk) {
+TxnPast live_before(const TxnScenario& scenario, io::SimulatedStorage& disk) {
     TxnSetup setup = scenario.setup;
     setup.kind = scenario.kind_before.value_or(setup.kind);
+    setup.with_data = setup.with_data || scenario.lose_data;
     TxnLife life(disk, nullptr, setup);
     scenario.before(life);
     disk.disconnect();
     life.abandon();
-    return life.history();
+    if (scenario.damage_headers) {
+        for (const std::uint64_t slot : {std::uint64_t{0}, std::uint64_t{page_bytes}}) {
+            disk.node(txn_path)->write(std::vector<std::byte>(io::sector_bytes, std::byte{0x5a}), slot + io::sector_bytes);
+        }
+    }
+    TxnPast past{life.history(), std::nullopt};
+    if (scenario.lose_data) {
+        const std::filesystem::path path = setup.data_path();
+        const auto node = disk.node(path);
+        past.lost = LostFile{{node->data(), node->data() + node->size_bytes()}, past.history.size() - 1};
+        disk.take_away(path);
+    }
+    return past;
 }
 
 namespace {
@@ -267,19 +305,19 @@ namespace {
 Recording record(const TxnScenario& scenario, Bug bug) {
     Recording recording;
     io::SimulatedStorage disk;
-    disk.add_directory("/disk");
-    TxnHistory history{TxnState{}};
+    add_directories(disk);
+    TxnPast past;
     if (scenario.before) {
-        history = live_before(scenario, disk);
-        recording.acknowledged = history.size() - 1;
+        past = live_before(scenario, disk);
+        recording.acknowledged = past.history.size() - 1;
     }
     recording.base = image_of(disk);
     planted_bug = bug;
     io::RecordingStorage recorder(disk);
-    TxnLife life(recorder, &recorder, scenario.setup, history);
+    TxnLife life(recorder, &recorder, scenario.setup, past.history);
     scenario.life(life);
     recording.trace = recorder.take_trace();
-    recording.subject = std::make_unique<TxnSubject>(scenario.setup, life.history());
+    recording.subject = std::make_unique<TxnSubject>(scenario.setup, life.history(), std::move(past.lost));
     disk.disconnect();
     life.abandon();
     return recording;
