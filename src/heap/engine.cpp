@@ -17,6 +17,11 @@ namespace {
 /// Tails that leave less than this of their page are rounded up to the page.
 constexpr unsigned tail_rest_min = 4;
 
+/// Below it copying costs less than the system calls, and the page tables' changes, that moving takes.
+constexpr ByteCount moved_bytes_min = ByteCount{128} << 10U;
+/// Large blocks begin at a multiple of it where pages are moved: then whole tables of them change their place at once.
+constexpr Page huge_pages = 512;
+
 bool valid_capacity(ByteCount capacity) { return capacity >= Engine::capacity_min && capacity <= layout::capacity_max && capacity % page_bytes == 0; }
 
 constexpr std::uint64_t granules_for(ByteCount bytes) { return bytes == 0 ? 1 : (bytes + granule_bytes - 1) / granule_bytes; }
@@ -196,18 +201,25 @@ void* Engine::resize(void* block, ByteCount bytes) {
         }
         if (target == nullptr && s.runs.resize_in_place(*run, pages)) return block;
         if (target != nullptr) {
-            s.span.announce(target, bytes);
-            std::memcpy(target, block, bytes);
+            s.relocate(static_cast<std::byte*>(target), static_cast<const std::byte*>(block), bytes);
             deallocate(block);
             return target;
         }
     }
-    std::byte* target = small ? static_cast<std::byte*>(allocate(bytes)) : s.span.base() + std::uint64_t{s.runs.allocate_growing(pages)} * page_bytes;
-    const ByteCount kept = std::min(usable, bytes);
-    s.span.announce(target, kept);
-    std::memcpy(target, block, kept);
+    const Page alignment = s.moving_host != nullptr && pages >= huge_pages ? huge_pages : 1;
+    std::byte* const target =
+        small ? static_cast<std::byte*>(allocate(bytes)) : s.span.base() + std::uint64_t{s.runs.allocate_growing(pages, alignment)} * page_bytes;
+    s.relocate(target, static_cast<const std::byte*>(block), std::min(usable, bytes));
     deallocate(block);
     return target;
+}
+
+void Engine::State::relocate(std::byte* target, const std::byte* block, ByteCount bytes) {
+    ByteCount moved = 0;
+    if (moving_host != nullptr && bytes >= moved_bytes_min)
+        moved = moving_host->move_pages({span.offset_of(block)}, {span.offset_of(target)}, round_down(bytes, page_bytes));
+    span.announce(target + moved, bytes - moved);
+    std::memcpy(target + moved, block + moved, bytes - moved);
 }
 
 ByteCount Engine::State::usable_at(std::uint64_t offset) const {

@@ -31,6 +31,11 @@ public:
     virtual void extend(ByteCount extent_bytes) = 0;
     /// Gives disk blocks back to pages that `release_free_pages` reported as released before. Throws: HeapFull.
     virtual void restore_blocks(HeapOffset offset, ByteCount length) = 0;
+    /// Whether pages may be moved by their mappings: never those of a file.
+    virtual bool moves_pages() const { return false; }
+    /// Moves whole pages of the extent, as many as it can from the front, and returns their bytes; the rest is copied. Source and target don't overlap;
+    /// the source's content is unspecified afterwards.
+    virtual ByteCount move_pages(HeapOffset /*from*/, HeapOffset /*to*/, ByteCount /*length*/) noexcept { return 0; }
 };
 
 /// Is told about each write of the engine before it happens: metadata, and the target of a copy that `resize` makes. Must not throw.

@@ -10,7 +10,7 @@ struct Engine::State {
     State(std::byte* base, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool is_read_only)
         : span(base, observer), geometry(capacity_bytes), pages(span, geometry, is_read_only), bins(geometry.page_end()), supply(span, pages, host),
           packed(span, pages, bins, supply), small(span, pages, bins, supply, packed), runs(span, pages, supply, small), directory(span, pages, runs),
-          capacity(capacity_bytes), read_only(is_read_only) {
+          capacity(capacity_bytes), read_only(is_read_only), moving_host(observer == nullptr && host.moves_pages() ? &host : nullptr) {
         supply.connect(small);
         class_bytes_end = read_only ? 0 : class_granules_max * layout::granule_bytes + 1;
     }
@@ -27,6 +27,8 @@ struct Engine::State {
     /// Visits blocks of pages in the extent, ascending; stops when `visit` returns false.
     void visit(const std::function<bool(const Found&)>& visit) const;
     void require_writable() const;
+    /// Brings the content to a block's new place.
+    void relocate(std::byte* target, const std::byte* block, ByteCount bytes);
     [[gnu::noinline]] void* allocate_slowly(ByteCount bytes, ByteCount alignment);
     /// A block whose user can do with an alignment of 8.
     [[gnu::noinline]] void* allocate_packed(ByteCount bytes);
@@ -47,6 +49,7 @@ struct Engine::State {
     ByteCount capacity;
     ByteCount class_bytes_end = 0;  ///< smaller requests have a class; 0 in a heap opened for reading
     bool read_only;
+    SpanHost* moving_host;  ///< null: blocks move by copying
 };
 
 }  // namespace taiyen::heap

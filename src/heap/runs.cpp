@@ -184,14 +184,19 @@ bool Runs::resize_in_place(Run run, Page pages) {
     return true;
 }
 
-Page Runs::allocate_growing(Page pages) {
-    const auto roomy = pages_.find_available(pages + pages / 2);
+Page Runs::allocate_growing(Page pages, Page alignment) {
+    const auto roomy = pages_.find_aligned(pages + pages / 2, alignment);
     Page head = 0;
     if (roomy) {
         head = *roomy;
         supply_.back_with_blocks({head, pages});
     } else {
-        head = supply_.find(pages, 1, pages * page_bytes);
+        if (alignment > 1) {
+            try {
+                head = supply_.find(pages, alignment, pages * page_bytes);
+            } catch (const HeapFull&) {}
+        }
+        if (head == 0) head = supply_.find(pages, 1, pages * page_bytes);
     }
     write(head, pages * page_bytes, RunKind::user);
     const Page end = pages_.geometry().region(Geometry::region_of(head)).end;

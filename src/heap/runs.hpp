@@ -38,8 +38,8 @@ public:
 
     /// Makes the run `pages` full pages in place (its tail becomes a page of its own); up to half as many stay reserved behind it. False if it can't.
     bool resize_in_place(Run run, Page pages);
-    /// A run of `pages` pages, with up to half as many behind it reserved for growth if they are free.
-    Page allocate_growing(Page pages);
+    /// A run of `pages` pages, with up to half as many behind it reserved for growth if they are free. Its head is a multiple of `alignment` pages where there is room for that.
+    Page allocate_growing(Page pages, Page alignment);
     /// A run of `pages` pages below `before`, if there is room without growing.
     std::optional<Page> allocate_below(Page pages, Page before);
 

@@ -22,8 +22,10 @@ constexpr ByteCount class_bytes_max = class_granules_max * layout::granule_bytes
 constexpr ByteCount records_max = 4096;  ///< threads at once; further ones share the engine
 constexpr ByteCount map_step_min = ByteCount{1} << 20U;
 constexpr ByteCount map_step_max = ByteCount{256} << 20U;
-// Decay: freed memory goes back to the system when it is more than a quarter of what is in use, at most so often.
+// Decay: freed memory goes back to the system when much was freed, at most so often, and at once when a part of the heap was freed that would count.
 constexpr ByteCount decay_min = ByteCount{16} << 20U;
+constexpr ByteCount decay_part = 8;
+constexpr ByteCount decay_part_at_once = 4;
 constexpr ByteCount decay_piece = ByteCount{64} << 10U;
 constexpr std::chrono::milliseconds decay_interval{500};
 
@@ -133,7 +135,8 @@ std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options)
 }
 
 VolatileCore::VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options)
-    : HeapCore(ranges), serial_(next_serial()), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)) {
+    : HeapCore(ranges), serial_(next_serial()), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
+      moved_(reinterpret_cast<std::byte*>(ranges.durable)) {
     auto* const span = reinterpret_cast<std::byte*>(ranges.durable);
     auto* const metadata = reinterpret_cast<std::byte*>(ranges.scratch);
     const ByteCount capacity = ranges.durable_bytes;
@@ -252,13 +255,23 @@ void* VolatileCore::allocate_slowly(ByteCount bytes, ByteCount alignment, std::o
                 return block;
         const std::lock_guard lock(mutex_);
         try {
-            return engine_->allocate(bytes, std::max<ByteCount>(alignment, layout::granule_bytes));
+            return allocate_in_engine(bytes, std::max<ByteCount>(alignment, layout::granule_bytes));
         } catch (const HeapFull& error) {
             full.emplace(error);
         }
         if (reclaimed) return nullptr;
         reclaim(mine_known());  // other sizes may have kept the room
     }
+}
+
+void* VolatileCore::allocate_in_engine(ByteCount bytes, ByteCount alignment) {
+    // Large blocks begin where whole page tables can be moved, if there is such a place.
+    if (bytes >= 2 * huge_bytes && alignment < huge_bytes) {
+        try {
+            return engine_->allocate(bytes, huge_bytes);
+        } catch (const HeapFull&) {}
+    }
+    return engine_->allocate(bytes, alignment);
 }
 
 void* VolatileCore::allocate_small(unsigned size_class, ByteCount alignment) noexcept {
@@ -395,16 +408,20 @@ void VolatileCore::reclaim(ThreadBlocks* blocks) {
 
 void VolatileCore::decay(ByteCount freed) {
     freed_since_purge_ += freed;
-    if (freed_since_purge_ < decay_min || freed_since_purge_ < engine_->extent() / 8) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_purge_ < decay_interval) return;
+    const ByteCount extent = engine_->extent();
+    if (freed_since_purge_ < decay_min || freed_since_purge_ < extent / decay_part) return;
+    const auto now = clock_();
+    if (now - last_purge_ < decay_interval && freed_since_purge_ < extent / decay_part_at_once) return;
     last_purge_ = now;
     purge(decay_piece);
 }
 
 void VolatileCore::purge(ByteCount minimum) {
     freed_since_purge_ = 0;
-    for (const FreeRun& run : engine_->release_free_pages(minimum)) ::madvise(map_.base + run.offset.value, run.length, MADV_DONTNEED);
+    for (const FreeRun& run : engine_->release_free_pages(minimum))
+        if (!moved_.forget({static_cast<Page>(run.offset.value / page_bytes), static_cast<Page>(run.length / page_bytes)}) ||
+            !renew(run.offset, run.length))
+            ::madvise(map_.base + run.offset.value, run.length, MADV_DONTNEED);
 }
 
 void VolatileCore::trim() noexcept {
@@ -477,6 +494,32 @@ ByteCount VolatileCore::usable_size(const void* block) const noexcept {
     return engine_->usable_size(block);
 }
 
+ByteCount VolatileCore::move_pages(HeapOffset from, HeapOffset to, ByteCount length) noexcept {
+    const Page first = static_cast<Page>(from.value / page_bytes);
+    const Page moved = moved_.move({first, static_cast<Page>(length / page_bytes)}, static_cast<Page>(to.value / page_bytes));
+    if (moved != 0 && renew(from, moved * page_bytes)) moved_.forget({first, moved});
+    return moved * page_bytes;
+}
+
+bool VolatileCore::renew(HeapOffset offset, ByteCount length) noexcept {
+    try {
+        vm::map_anonymous(map_.base + offset.value, length);
+        if (numa_node_ >= 0) bind_to_node(map_.base + offset.value, length, numa_node_);
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
+void* VolatileCore::resize_in_engine(void* block, ByteCount bytes) {
+    try {
+        return engine_->resize(block, bytes);
+    } catch (const HeapFull&) {
+        reclaim(mine_known());
+    }
+    return engine_->resize(block, bytes);
+}
+
 void* VolatileCore::resize(void* block, ByteCount bytes) {
     if (block == nullptr) return allocate(bytes, layout::granule_bytes);
     const std::uint64_t offset = static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base);
@@ -488,12 +531,14 @@ void* VolatileCore::resize(void* block, ByteCount bytes) {
     if (bytes <= usable && bytes > usable / 2 && (!engines || usable <= class_bytes_max)) return block;
     if (engines && bytes > class_bytes_max) {
         const std::lock_guard lock(mutex_);
-        try {
-            return engine_->resize(block, bytes);
-        } catch (const HeapFull&) {
-            reclaim(mine_known());
+        void* const resized = resize_in_engine(block, bytes);
+        // A source that was moved by its mappings has no memory left, but then the others count: copies and what was cut off.
+        if (usable > bytes && usable - bytes >= page_bytes) {
+            try {
+                decay(usable - bytes);
+            } catch (const std::bad_alloc&) {}  // the list of runs found no memory
         }
-        return engine_->resize(block, bytes);
+        return resized;
     }
     void* const moved = try_allocate(bytes, layout::granule_bytes);
     if (moved == nullptr) {

@@ -20,6 +20,7 @@
 #include <taiyen/heap/volatile_heap.hpp>
 
 #include "heap/core.hpp"
+#include "heap/moved_pages.hpp"
 #include "heap/thread_blocks.hpp"
 #include "heap/thread_table.hpp"
 
@@ -98,6 +99,12 @@ public:
     }
 
     std::uint64_t serial() const noexcept { return serial_; }
+    using Clock = std::chrono::steady_clock::time_point (*)() noexcept;
+    /// For tests: what decay goes by instead of the system's clock.
+    void set_clock(Clock clock) { clock_ = clock; }
+    /// For tests: how many pieces of memory may lie where they were moved to. Beyond it blocks move by copying.
+    void set_moved_pieces_max(std::size_t pieces) { moved_.set_budget(pieces); }
+    std::size_t moved_pieces() const { return moved_.pieces(); }
     /// A thread that had the record has ended.
     void retire(ThreadBlocks& blocks) noexcept;
     VolatileCore* next_open = nullptr;  ///< in the register
@@ -107,6 +114,10 @@ private:
     VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options);
     void extend(ByteCount extent_bytes) override;
     void restore_blocks(HeapOffset, ByteCount) override {}
+    bool moves_pages() const override { return true; }
+    ByteCount move_pages(HeapOffset from, HeapOffset to, ByteCount length) noexcept override;
+    /// Fresh pages over a part of the extent; false: the system refused, and what was there is still mapped.
+    bool renew(HeapOffset offset, ByteCount length) noexcept;
 
     /// What this thread used last under the heap's place in the cache; it is this heap's record if the serial is.
     const ThreadTable::Entry& cached() const noexcept {
@@ -130,6 +141,7 @@ private:
     [[gnu::noinline]] void* allocate_or_throw(ByteCount bytes, ByteCount alignment);
     /// Null: `full` says why.
     void* allocate_slowly(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full);
+    void* allocate_in_engine(ByteCount bytes, ByteCount alignment);
     void* allocate_small(unsigned size_class, ByteCount alignment) noexcept;
     [[gnu::noinline]] bool deallocate_slowly(void* block) noexcept;
     FreeResult free_in_engine(void* block) noexcept;
@@ -146,6 +158,7 @@ private:
     /// All that can be given back to the engine without the help of other threads.
     void reclaim(ThreadBlocks* blocks);
     void decay(ByteCount freed);
+    void* resize_in_engine(void* block, ByteCount bytes);
     void purge(ByteCount minimum);
     void visit_segments(const std::function<void(const SegmentHead&)>& visit) const;
 
@@ -158,6 +171,7 @@ private:
     vm::Reservation reservation_;
     mutable std::mutex mutex_;
     ByteCount mapped_ = 0;
+    MovedPages moved_;
     std::unique_ptr<Engine> engine_;
     std::byte* records_begin_ = nullptr;
     unsigned record_count_ = 0;
@@ -168,6 +182,7 @@ private:
     std::uint32_t lent_count_ = 0;
     ByteCount freed_since_purge_ = 0;
     std::chrono::steady_clock::time_point last_purge_{};
+    Clock clock_ = &std::chrono::steady_clock::now;
 };
 
 }  // namespace taiyen::heap

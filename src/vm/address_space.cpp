@@ -33,6 +33,10 @@ constexpr bool thread_sanitizer = false;
 constexpr bool thread_sanitizer = false;
 #endif
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -269,6 +273,13 @@ void map_anonymous(void* address, ByteCount length) {
     if (::mmap(address, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
         throw_refused("mmap(2)", length);
     }
+}
+
+bool move_mapping(void* from, void* to, ByteCount length) noexcept {
+    const int before = errno;
+    const bool done = ::mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
+    errno = before;
+    return done;
 }
 
 void unmap_to_reservation(void* address, ByteCount length) {

@@ -67,6 +67,9 @@ void protect(void* address, ByteCount length, bool writable);
 bool try_protect(void* address, ByteCount length, bool writable) noexcept;
 /// Private anonymous zero pages over a reserved range (MAP_NORESERVE), readable and writable. Throws: HeapFull{address_space}.
 void map_anonymous(void* address, ByteCount length);
+/// Moves private anonymous pages of one mapping to another place of ours by their page tables; what lay there is gone. The source stays mapped and is empty afterwards.
+/// False: nothing was moved (they belong to several mappings, the system is too old, or has no room for another mapping).
+bool move_mapping(void* from, void* to, ByteCount length) noexcept;
 /// Back to PROT_NONE, giving the memory up.
 void unmap_to_reservation(void* address, ByteCount length);
 /// How many mappings a process may have (vm.max_map_count). Never throws: the usual number where the system doesn't tell.
