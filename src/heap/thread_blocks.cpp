@@ -28,13 +28,19 @@ void take_place(layout::Line& line, unsigned start, unsigned granules, bool live
 
 }  // namespace
 
-ThreadBlocks::ThreadBlocks(const OwnedMap& map) : map_(map) {
-    for (unsigned size_class = 0; size_class < class_count; ++size_class) magazines_[size_class].blocks = places_ + magazine_places.first[size_class];
+ThreadBlocks::ThreadBlocks(const OwnedMap& map)
+    : map_(map), pairs_of_zero_(reinterpret_cast<std::uintptr_t>(map.pairs) -
+                                reinterpret_cast<std::uintptr_t>(map.base) / layout::granule_bytes / 64 * sizeof(layout::Pair)) {
+    for (unsigned size_class = 0; size_class < class_count; ++size_class) {
+        magazines_[size_class].top = floor_of(size_class);
+        *floor_of(size_class) = nullptr;
+    }
     reset_limits();
 }
 
 void ThreadBlocks::reset_limits() noexcept {
-    for (unsigned size_class = 0; size_class < class_count; ++size_class) magazines_[size_class].limit = first_limit(size_class);
+    for (unsigned size_class = 0; size_class < class_count; ++size_class)
+        magazines_[size_class].limit = floor_of(size_class) + first_limit(size_class);
     growth_bytes_ = 0;
 }
 
@@ -46,29 +52,26 @@ std::uint64_t ThreadBlocks::starts_of(unsigned granules) const {
     return granules == 3 && single_pages_ >= leftover_pages_max ? ~std::uint64_t{0} : start_rule(granules);
 }
 
-bool ThreadBlocks::refill(unsigned size_class) {
-    Magazine& magazine = magazines_[size_class];
+bool ThreadBlocks::refill(unsigned size_class, bool mix) {
     const unsigned granules = class_granules(size_class);
     std::uint64_t starts = starts_of(granules);
     if (const std::uint32_t page = current_[size_class]; page != 0) {
-        carve(page, size_class, magazine, starts);
-        if (magazine.count != 0) return true;
+        if (carve(page, size_class, starts)) return true;
         leave_current(size_class);
         starts = starts_of(granules);
     }
     std::uint32_t page = 0;
     while ((page = first_[run_bins + size_class]) != 0) {
         unlink(page);
-        carve(page, size_class, magazine, starts);
-        if (magazine.count != 0) break;
+        if (carve(page, size_class, starts)) break;
         refile(page);
     }
     if (page == 0) {
         page = take_empty_page();
-        if (unsigned at = 0; page == 0) page = take_page(granules, starts, at);
+        if (unsigned at = 0; page == 0 && mix) page = take_page(granules, starts, at);
         if (page == 0) return false;
         occupy_page(page, size_class);
-        carve(page, size_class, magazine, starts);
+        carve(page, size_class, starts);
     }
     current_[size_class] = page;
     map_.notes[page].current = 1;
@@ -87,25 +90,27 @@ void* ThreadBlocks::allocate_aligned(unsigned size_class, unsigned alignment) {
     return map_.address_of(std::uint64_t{page} * layout::page_granules + at);
 }
 
-void ThreadBlocks::carve(std::uint32_t page, unsigned size_class, Magazine& magazine, std::uint64_t starts) {
+bool ThreadBlocks::carve(std::uint32_t page, unsigned size_class, std::uint64_t starts) {
+    std::byte** const blocks = floor_of(size_class) + 1;
+    const unsigned limit = limit_of(size_class);
     const unsigned granules = class_granules(size_class);
     const std::uint64_t block = low_bits(granules);
     layout::Line& line = map_.line(page);
     layout::Line taken = taken_line(line);
     unsigned count = 0;
-    for (unsigned pair = 0; pair < 4 && count < magazine.limit; ++pair) {
+    for (unsigned pair = 0; pair < 4 && count < limit; ++pair) {
         if (taken.pairs[pair].occupied == ~std::uint64_t{0}) continue;
         std::uint64_t fits = fitting_starts(taken, pair, granules) & starts;
         std::byte* const begin = map_.base + std::uint64_t{page} * page_bytes + pair * 64 * layout::granule_bytes;
         std::uint64_t occupied = 0;
         std::uint64_t heads = 0;
-        while (fits != 0 && count < magazine.limit) {
+        while (fits != 0 && count < limit) {
             const auto bit = static_cast<unsigned>(std::countr_zero(fits));
             const std::uint64_t head = std::uint64_t{1} << bit;
             occupied |= (block << bit) ^ head;
             heads |= head;
             fits &= ~(block << bit);
-            magazine.blocks[count++] = begin + bit * layout::granule_bytes;
+            blocks[count++] = begin + bit * layout::granule_bytes;
             if (bit + granules > 64) {  // the rest lies in the next pairs
                 take_place(line, pair * 64 + bit, granules, false);
                 take_place(taken, pair * 64 + bit, granules, true);
@@ -116,9 +121,12 @@ void ThreadBlocks::carve(std::uint32_t page, unsigned size_class, Magazine& maga
         store_word(place.occupied, load_word(place.occupied) | occupied);
         store_word(place.start, load_word(place.start) | heads);
     }
-    std::reverse(magazine.blocks, magazine.blocks + count);  // handed out in ascending order
-    magazine.count = count;
+    // Handed out in ascending order, from another quarter in each page: else the first blocks of many pages would fight for the same sets of the cache.
+    std::reverse(blocks, blocks + count);
+    std::rotate(blocks, blocks + count * (page % 4) / 4, blocks + count);
+    magazines_[size_class].top = floor_of(size_class) + count;
     map_.notes[page].blocks = static_cast<std::uint16_t>(map_.notes[page].blocks + count);
+    return count != 0;
 }
 
 std::uint32_t ThreadBlocks::take_page(unsigned granules, std::uint64_t starts, unsigned& at) noexcept {
@@ -184,31 +192,33 @@ bool ThreadBlocks::free(std::uint64_t granule) noexcept {
     unsigned size_class = map_.notes[granule / layout::page_granules].size_class;
     if (size_class == no_class) size_class = class_tables.exact[granules_at(map_, granule)];
     Magazine& magazine = magazines_[size_class];
-    if (magazine.count >= magazine.limit) relieve(magazine);
+    if (magazine.top >= magazine.limit) relieve(size_class);
     layout::Pair& pair = map_.pairs[granule / 64];
     store_word(pair.occupied, load_word(pair.occupied) & ~(std::uint64_t{1} << (granule % 64)));
-    magazine.blocks[magazine.count++] = map_.address_of(granule);
+    *++magazine.top = map_.address_of(granule);
     return true;
 }
 
-void ThreadBlocks::relieve(Magazine& magazine) noexcept {
-    const unsigned size_class = class_of(magazine);
-    const unsigned more = std::min(magazine.limit / 2 + 1, MagazinePlaces::slots(size_class) - magazine.limit);
+void ThreadBlocks::relieve(unsigned size_class) noexcept {
+    const unsigned limit = limit_of(size_class);
+    const unsigned more = std::min(limit / 2 + 1, MagazinePlaces::slots(size_class) - limit);
     const unsigned bytes = more * class_granules(size_class) * layout::granule_bytes;
     if (more != 0 && growth_bytes_ + bytes <= growth_bytes_max) {
-        magazine.limit += more;
+        magazines_[size_class].limit += more;
         growth_bytes_ += bytes;
     } else {
-        evict(magazine, (magazine.limit + 1) / 2);
+        evict(size_class, (limit + 1) / 2);
     }
 }
 
-void ThreadBlocks::evict(Magazine& magazine, unsigned count) noexcept {
+void ThreadBlocks::evict(unsigned size_class, unsigned count) noexcept {
     if (count == 0) return;
-    const unsigned granules = class_granules(class_of(magazine));
-    for (unsigned i = 0; i < count; ++i) release(map_.granule_of(magazine.blocks[i]), granules);
-    std::copy(magazine.blocks + count, magazine.blocks + magazine.count, magazine.blocks);
-    magazine.count -= count;
+    const unsigned granules = class_granules(size_class);
+    Magazine& magazine = magazines_[size_class];
+    std::byte** const blocks = floor_of(size_class) + 1;
+    for (unsigned i = 0; i < count; ++i) release(map_.granule_of(blocks[i]), granules);
+    std::copy(blocks + count, magazine.top + 1, blocks);
+    magazine.top -= count;
 }
 
 void ThreadBlocks::release(std::uint64_t granule, unsigned granules) noexcept {
@@ -384,7 +394,7 @@ bool ThreadBlocks::adopt(ThreadBlocks& from, unsigned granules) noexcept {
 void ThreadBlocks::settle() noexcept {
     for (unsigned size_class = 0; size_class < class_count; ++size_class) {
         if (current_[size_class] != 0) leave_current(size_class);
-        evict(magazines_[size_class], magazines_[size_class].count);
+        evict(size_class, count_of(size_class));
     }
     reset_limits();
     for (unsigned size_class = 0; size_class < class_count; ++size_class)

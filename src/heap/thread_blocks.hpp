@@ -20,21 +20,20 @@
 
 namespace taiyen::heap {
 
-/// Parked blocks of a class, oldest first.
+/// Parked blocks of a class, oldest first. Before the first one lies a null pointer, which ends a search for one without a comparison.
 struct Magazine {
-    std::uint32_t count = 0;
-    std::uint32_t limit = 0;
-    std::byte** blocks = nullptr;
+    std::byte** top = nullptr;    ///< the youngest
+    std::byte** limit = nullptr;  ///< where `top` is when it is full
 };
 static_assert(sizeof(Magazine) == 16);
 
 /// Where the magazines of a record keep their blocks: places for so many bytes of blocks as one may ever park. A place that was never used costs no memory.
 struct MagazinePlaces {
-    static constexpr unsigned bytes_max = 128U << 10U;  ///< parked in one magazine
+    static constexpr unsigned bytes_max = 256U << 10U;  ///< parked in one magazine
     static constexpr unsigned slots_max = 1024;
     std::array<std::uint32_t, class_count + 1> first{};
     constexpr MagazinePlaces() {
-        for (unsigned size_class = 0; size_class < class_count; ++size_class) first[size_class + 1] = first[size_class] + slots(size_class);
+        for (unsigned size_class = 0; size_class < class_count; ++size_class) first[size_class + 1] = first[size_class] + 1 + slots(size_class);
     }
     static constexpr unsigned slots(unsigned size_class) {
         const unsigned fitting = bytes_max / (class_granules(size_class) * layout::granule_bytes);
@@ -50,14 +49,54 @@ public:
     ThreadBlocks(const ThreadBlocks&) = delete;
     ThreadBlocks& operator=(const ThreadBlocks&) = delete;
 
-    /// The last one, for pages whose blocks differ, takes none.
-    Magazine& magazine(unsigned size_class) { return magazines_[size_class]; }
-    /// The magazine for blocks of that many granules (0 counts as 1).
-    Magazine& magazine_for(std::size_t granules) {
-        return *reinterpret_cast<Magazine*>(reinterpret_cast<std::byte*>(magazines_.data()) + magazine_offsets[granules]);
+    // The two that everything is about: without a lock, a loop or a call.
+    /// Takes a parked block of at least `bytes` (≤ 2 KiB); null: there is none.
+    [[gnu::always_inline]] void* allocate_parked(ByteCount bytes) noexcept {
+        Magazine& magazine = magazine_for((bytes + layout::granule_bytes - 1) / layout::granule_bytes);
+        std::byte* const block = *magazine.top;
+        if (block == nullptr) [[unlikely]]
+            return nullptr;
+        --magazine.top;
+        revive(block);
+        return block;
     }
-    /// Puts blocks into the class's empty magazine; false: there is no room in the own segments.
-    bool refill(unsigned size_class);
+    /// Parks the block; false: it is no live block in this thread's segments, or others' frees wait there, or there is no room, or its end needs a closer look.
+    [[gnu::always_inline]] bool park(void* block) noexcept {
+        const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base), 4);
+        if (granule >= map_.granule_end) [[unlikely]]  // outside, or off a granule
+            return false;
+        if (map_.segment_of(granule).owner.load(std::memory_order_relaxed) != reinterpret_cast<std::uintptr_t>(this)) [[unlikely]]
+            return false;
+        layout::Pair& pair = map_.pairs[granule / 64];
+        const std::uint64_t occupied = load_word(pair.occupied);
+        const std::uint64_t start = load_word(pair.start);
+        if (((occupied & start) >> (granule % 64) & 1U) == 0) [[unlikely]]
+            return false;
+        unsigned size_class = map_.notes[granule / layout::page_granules].size_class;
+        if (size_class == no_class) [[unlikely]] {  // its length says it, if it ends before these 64 granules do
+            const std::uint64_t stop = (start | ~occupied) >> (granule % 64) >> 1U;
+            size_class = class_tables.exact[stop != 0 ? static_cast<unsigned>(std::countr_zero(stop)) + 1 : 0];
+        }
+        Magazine& magazine = magazines_[size_class];
+        std::byte** const top = magazine.top;
+        if (top >= magazine.limit) [[unlikely]]  // always so without a class
+            return false;
+        store_word(pair.occupied, occupied & ~(std::uint64_t{1} << (granule % 64)));
+        top[1] = static_cast<std::byte*>(block);
+        magazine.top = top + 1;
+        return true;
+    }
+    /// A parked block becomes a live one (S1). The span begins at a multiple of 64 granules.
+    void revive(std::byte* block) noexcept {
+        const auto granule = reinterpret_cast<std::uintptr_t>(block) / layout::granule_bytes;
+        std::uint64_t& occupied = reinterpret_cast<layout::Pair*>(pairs_of_zero_ + granule / 64 * sizeof(layout::Pair))->occupied;
+        store_word(occupied, load_word(occupied) | std::uint64_t{1} << (granule % 64));
+    }
+
+    /// Puts blocks into the class's empty magazine; false: there is no room in the own segments. `mix`: also from pages with blocks of other classes.
+    bool refill(unsigned size_class, bool mix);
+    /// Whether it has so many segments that blocks of different classes should share pages before it gets another one.
+    bool should_mix() const noexcept { return segment_count_ >= unmixed_segments; }
     /// A live block of the class at a multiple of `alignment` (32 … 1024); null: no room.
     void* allocate_aligned(unsigned size_class, unsigned alignment);
     /// Frees the block at the granule of an own segment; false: no live block starts there.
@@ -79,6 +118,8 @@ public:
     /// Empty segments are kept up to a quarter of all, and a few.
     bool has_empty_to_spare() const noexcept { return empty_segments_ > spare_segments + segment_count_ / 4; }
     static constexpr unsigned spare_segments = 8;
+    /// Up to this many the room that is saved isn't worth the time: blocks of a page of several classes are told apart by their bits.
+    static constexpr unsigned unmixed_segments = 16;
     /// Out of the own segments, one without any block, of which more than `kept` are there; null: none. It belongs to nobody then.
     SegmentHead* surrender_empty(unsigned kept) noexcept;
 
@@ -88,6 +129,14 @@ public:
     }
 
 private:
+    /// The magazine for blocks of that many granules (0 counts as 1).
+    Magazine& magazine_for(std::size_t granules) {
+        return *reinterpret_cast<Magazine*>(reinterpret_cast<std::byte*>(magazines_.data()) + magazine_offsets[granules]);
+    }
+
+    const OwnedMap map_;
+    const std::uintptr_t pairs_of_zero_;  ///< where address 0's pair would be
+    /// The last one, of no class, takes none.
     std::array<Magazine, class_count + 1> magazines_{};
 
 public:
@@ -109,13 +158,16 @@ private:
     /// Bytes by which all magazines together may grow.
     static constexpr unsigned growth_bytes_max = 2U << 20U;
 
-    void carve(std::uint32_t page, unsigned size_class, Magazine& magazine, std::uint64_t starts);
+    std::byte** floor_of(unsigned size_class) { return places_ + magazine_places.first[size_class]; }
+    unsigned count_of(unsigned size_class) { return static_cast<unsigned>(magazines_[size_class].top - floor_of(size_class)); }
+    unsigned limit_of(unsigned size_class) { return static_cast<unsigned>(magazines_[size_class].limit - floor_of(size_class)); }
+    /// Fills the empty magazine with blocks of the page; false: none fits.
+    bool carve(std::uint32_t page, unsigned size_class, std::uint64_t starts);
     /// Makes room in a full magazine.
-    void relieve(Magazine& magazine) noexcept;
-    void evict(Magazine& magazine, unsigned count) noexcept;
+    void relieve(unsigned size_class) noexcept;
+    void evict(unsigned size_class, unsigned count) noexcept;
     /// As small as at first. Requires: they hold no more than that.
     void reset_limits() noexcept;
-    unsigned class_of(const Magazine& magazine) const { return static_cast<unsigned>(&magazine - magazines_.data()); }
     void release(std::uint64_t granule, unsigned granules) noexcept;
     void file_around(std::uint32_t page, unsigned at) noexcept;
     /// Into the bin of its class, the oldest of which makes room.
@@ -139,7 +191,6 @@ private:
     template <class Bad>
     void collect(SegmentHead& segment, const Bad& bad) noexcept;
 
-    const OwnedMap map_;
     std::array<std::uint32_t, class_count> current_{};  ///< page that the class carves, 0: none
     std::array<std::uint64_t, 5> filled_{};             ///< bit b: bin b, of runs, has pages
     std::array<std::uint32_t, bins> first_{};
@@ -181,7 +232,19 @@ void ThreadBlocks::collect(SegmentHead& segment, const Bad& bad) noexcept {
     for (std::uint64_t at = first; at < first + (1U << segment_granule_shift); at += 64) {
         std::atomic<std::uint64_t>& word = map_.pending[at / 64];
         if (word.load(std::memory_order_seq_cst) == 0) continue;
-        for (std::uint64_t bits = word.exchange(0, std::memory_order_seq_cst); bits != 0; bits &= bits - 1) {
+        std::uint64_t bits = word.exchange(0, std::memory_order_seq_cst);
+        if (const unsigned size_class = map_.notes[at / layout::page_granules].size_class; size_class != no_class) {
+            // Blocks of one class are parked by their words.
+            layout::Pair& pair = map_.pairs[at / 64];
+            std::uint64_t live = load_word(pair.occupied) & load_word(pair.start) & bits;
+            bits &= ~live;
+            store_word(pair.occupied, load_word(pair.occupied) & ~live);
+            for (Magazine& magazine = magazines_[size_class]; live != 0; live &= live - 1) {
+                if (magazine.top >= magazine.limit) relieve(size_class);
+                *++magazine.top = map_.address_of(at + static_cast<unsigned>(std::countr_zero(live)));
+            }
+        }
+        for (; bits != 0; bits &= bits - 1) {
             const std::uint64_t granule = at + static_cast<unsigned>(std::countr_zero(bits));
             if (!free(granule)) bad(map_.address_of(granule));
         }

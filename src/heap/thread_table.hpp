@@ -18,8 +18,9 @@ struct ThreadTable {
     static constexpr unsigned cached = 8;
     static constexpr unsigned few = 8;
 
-    Entry cache[cached];  ///< [serial mod cached]: the heap used last
-    Entry* all;           ///< null: none
+    ThreadBlocks* process;  ///< in the heap that serves malloc of the process, if there is one; the shortest way to it
+    Entry cache[cached];    ///< [serial mod cached]: the heap used last
+    Entry* all;             ///< null: none
     std::uint32_t count;
     std::uint32_t capacity;
     Entry first_entries[few];

@@ -59,6 +59,7 @@ void end_thread(void*) noexcept {
     table.count = 0;
     table.clear_memory();
     for (ThreadTable::Entry& entry : table.cache) entry = {};
+    table.process = nullptr;
 }
 
 void lock_all() {
@@ -143,7 +144,6 @@ VolatileCore::VolatileCore(vm::Reservation reservation, const CoreRanges& ranges
     const ByteCount map_bytes = OwnedMap::bytes_for(capacity);
     vm::map_anonymous(metadata, round_up(map_bytes + records_max * sizeof(ThreadBlocks), page_bytes));
     map_ = OwnedMap(span, capacity, metadata);
-    pairs_of_zero_ = reinterpret_cast<std::uintptr_t>(map_.pairs) - ranges.durable / layout::granule_bytes / 64 * sizeof(layout::Pair);
     records_begin_ = metadata + map_bytes;
     Engine::format(span, capacity, *this);
     engine_.reset(new Engine(span, capacity, *this));
@@ -279,18 +279,18 @@ void* VolatileCore::allocate_small(unsigned size_class, ByteCount alignment) noe
     if (blocks == nullptr) return nullptr;
     if (blocks->has_mail()) harvest(*blocks);
     if (blocks->has_empty_to_spare()) share_empty(*blocks, ThreadBlocks::spare_segments);
-    Magazine& magazine = blocks->magazine(size_class);
+    const ByteCount bytes = class_granules(size_class) * layout::granule_bytes;
     for (;;) {
         if (alignment > layout::granule_bytes) {
             if (void* const block = blocks->allocate_aligned(size_class, static_cast<unsigned>(alignment))) return block;
-        } else if (magazine.count != 0 || blocks->refill(size_class)) {
-            std::byte* const block = magazine.blocks[--magazine.count];
-            revive(block);
-            return block;
+        } else {
+            if (void* const block = blocks->allocate_parked(bytes)) return block;
+            if (blocks->refill(size_class, blocks->should_mix())) return blocks->allocate_parked(bytes);
         }
         const std::lock_guard lock(mutex_);
         // An adopted segment may lack an aligned place; it is one of finitely many.
-        if (!give_segment(*blocks, class_granules(size_class))) return nullptr;
+        if (!give_segment(*blocks, class_granules(size_class)))
+            return alignment <= layout::granule_bytes && blocks->refill(size_class, true) ? blocks->allocate_parked(bytes) : nullptr;
     }
 }
 

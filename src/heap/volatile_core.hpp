@@ -66,37 +66,15 @@ public:
         const ThreadTable::Entry& entry = cached();
         if (entry.serial != serial_) [[unlikely]]
             return nullptr;
-        Magazine& magazine = entry.blocks->magazine_for((bytes + layout::granule_bytes - 1) / layout::granule_bytes);
-        const std::uint32_t count = magazine.count;
-        if (count == 0) [[unlikely]]
-            return nullptr;
-        std::byte* const block = magazine.blocks[count - 1];
-        magazine.count = count - 1;
-        revive(block);
-        return block;
+        return entry.blocks->allocate_parked(bytes);
     }
-    /// Into this thread's magazine; false: not a live block of a page of one class in this thread's segments, or no room.
+    /// Into this thread's magazine; false: see ThreadBlocks::park.
     [[gnu::always_inline]] bool park(void* block) noexcept {
-        const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base), 4);
-        if (granule >= map_.granule_end) [[unlikely]]  // outside, or off a granule
-            return false;
         const ThreadTable::Entry& entry = cached();
-        if (entry.serial != serial_ ||
-            map_.segment_of(granule).owner.load(std::memory_order_relaxed) != reinterpret_cast<std::uintptr_t>(entry.blocks)) [[unlikely]]
-            return false;
-        layout::Pair& pair = map_.pairs[granule / 64];
-        const std::uint64_t occupied = load_word(pair.occupied);
-        if (((occupied & load_word(pair.start)) >> (granule % 64) & 1U) == 0) [[unlikely]]
-            return false;
-        Magazine& magazine = entry.blocks->magazine(map_.notes[granule / layout::page_granules].size_class);
-        const std::uint32_t count = magazine.count;
-        if (count >= magazine.limit) [[unlikely]]
-            return false;
-        store_word(pair.occupied, occupied & ~(std::uint64_t{1} << (granule % 64)));
-        magazine.blocks[count] = static_cast<std::byte*>(block);
-        magazine.count = count + 1;
-        return true;
+        return entry.serial == serial_ && entry.blocks->park(block);
     }
+    /// This thread's record if it has one.
+    ThreadBlocks* mine_known() const noexcept;
 
     std::uint64_t serial() const noexcept { return serial_; }
     using Clock = std::chrono::steady_clock::time_point (*)() noexcept;
@@ -127,16 +105,8 @@ private:
         const ThreadTable::Entry& entry = cached();
         return entry.serial == serial_ ? entry.blocks : nullptr;
     }
-    /// A parked block becomes a live one (S1). The span begins at a multiple of 64 granules.
-    void revive(std::byte* block) noexcept {
-        const auto granule = reinterpret_cast<std::uintptr_t>(block) / layout::granule_bytes;
-        std::uint64_t& occupied = reinterpret_cast<layout::Pair*>(pairs_of_zero_ + granule / 64 * sizeof(layout::Pair))->occupied;
-        store_word(occupied, load_word(occupied) | std::uint64_t{1} << (granule % 64));
-    }
     /// This thread's record; null: none to be had.
     [[gnu::noinline]] ThreadBlocks* mine() noexcept;
-    /// This thread's record if it has one.
-    ThreadBlocks* mine_known() const noexcept;
 
     [[gnu::noinline]] void* allocate_or_throw(ByteCount bytes, ByteCount alignment);
     /// Null: `full` says why.
@@ -163,7 +133,6 @@ private:
     void visit_segments(const std::function<void(const SegmentHead&)>& visit) const;
 
     OwnedMap map_;
-    std::uintptr_t pairs_of_zero_ = 0;  ///< where address 0's pair would be
     const std::uint64_t serial_;
     const std::size_t cache_offset_ = serial_ % ThreadTable::cached * sizeof(ThreadTable::Entry);
     const PageSize pages_;

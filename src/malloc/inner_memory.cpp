@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstring>
 
 namespace taiyen::inner {
 
@@ -70,7 +71,7 @@ bool owns(const void* address) noexcept {
     return from != 0 && at > from && at < end.load(std::memory_order_relaxed);
 }
 
-void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+void* allocate(std::size_t bytes, std::size_t alignment, bool zeros) noexcept {
     const std::size_t slack = alignment > sizeof(Header) ? alignment : 0;
     if (bytes > std::size_t{1} << largest_class || slack > std::size_t{1} << largest_class) return nullptr;
     const std::size_t wanted = bytes + slack + sizeof(Header);
@@ -79,9 +80,11 @@ void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
     const Locked hold;
     if (begin.load(std::memory_order_relaxed) == 0 && !reserve()) return nullptr;
     std::uintptr_t place = 0;
+    bool used_before = false;
     if (Free* const first = free_places[size_class]; first != nullptr) {
         free_places[size_class] = first->next;
         place = reinterpret_cast<std::uintptr_t>(first);
+        used_before = true;
     } else if (end.load(std::memory_order_relaxed) - unused >= std::size_t{1} << size_class) {
         place = unused;
         unused += std::size_t{1} << size_class;
@@ -90,6 +93,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
     }
     std::uintptr_t block = place + sizeof(Header);
     if (slack != 0) block = (block + alignment - 1) / alignment * alignment;
+    if (zeros && used_before) std::memset(reinterpret_cast<void*>(block), 0, bytes);
     *header_of(reinterpret_cast<void*>(block)) = {live, size_class, block - place};
     return reinterpret_cast<void*>(block);
 }

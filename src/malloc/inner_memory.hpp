@@ -10,7 +10,8 @@
 namespace taiyen::inner {
 
 /// At a multiple of `alignment` (a power of two); null: the range is used up, or there was none to be had.
-void* allocate(std::size_t bytes, std::size_t alignment) noexcept;
+/// Zeros if that is asked for, without touching memory that never was in use.
+void* allocate(std::size_t bytes, std::size_t alignment, bool zeros = false) noexcept;
 /// False: no live block of this memory starts there, nothing happened. Requires: owns(block).
 bool free(void* block) noexcept;
 bool owns(const void* address) noexcept;

@@ -35,9 +35,7 @@ TAIYEN_MALLOC_FUNCTION void free(void* block) noexcept { process::free(block); }
 TAIYEN_MALLOC_FUNCTION void* calloc(std::size_t count, std::size_t size) noexcept {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(count, size, &bytes)) return refuse(ENOMEM);
-    void* const block = process::allocate(bytes);
-    if (block != nullptr) process::clear(block, bytes);
-    return block;
+    return process::allocate_zeros(bytes);
 }
 
 TAIYEN_MALLOC_FUNCTION void* realloc(void* block, std::size_t bytes) noexcept {

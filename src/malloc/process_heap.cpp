@@ -100,6 +100,7 @@ void* allocate_slowly(std::size_t bytes, std::size_t alignment) noexcept {
         const Inside inside;
         heap::VolatileCore* const core = opened();
         block = core != nullptr ? core->try_allocate(bytes, alignment) : inner::allocate(bytes, alignment);
+        if (core != nullptr) heap::thread_table.process = core->mine_known();
     }
     if (block == nullptr) errno = ENOMEM;
     return block;
@@ -159,11 +160,13 @@ void* resize(void* block, std::size_t bytes) noexcept {
     return nullptr;
 }
 
-void clear(void* block, std::size_t bytes) noexcept {
+void* allocate_zeros(std::size_t bytes) noexcept {
+    void* const block = inside_depth == 0 ? allocate(bytes) : inner::allocate(bytes, heap::layout::granule_bytes, true);
+    if (block == nullptr || inside_depth != 0) return block;
     // Pages that are given back come again as zeros when they are used, if ever.
     constexpr std::size_t by_the_system = std::size_t{256} << 10U;
     constexpr std::uintptr_t page = 4096;
-    if (bytes >= by_the_system && !inner::owns(block)) {
+    if (bytes >= by_the_system) {
         const int error = errno;
         const auto begin = reinterpret_cast<std::uintptr_t>(block);
         const std::uintptr_t from = (begin + page - 1) / page * page;
@@ -173,10 +176,10 @@ void clear(void* block, std::size_t bytes) noexcept {
         if (cleared) {
             std::memset(block, 0, from - begin);
             std::memset(reinterpret_cast<void*>(to), 0, begin + bytes - to);
-            return;
+            return block;
         }
     }
-    std::memset(block, 0, bytes);
+    return std::memset(block, 0, bytes);
 }
 
 void trim() noexcept {

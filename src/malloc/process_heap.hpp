@@ -22,22 +22,23 @@ extern constinit std::atomic<heap::VolatileCore*> heap;
 /// Null with errno: the block stays as it was.
 void* resize(void* block, std::size_t bytes) noexcept;
 std::size_t usable_size(const void* block) noexcept;
-/// Zeros; `bytes` of a block that was just allocated.
-void clear(void* block, std::size_t bytes) noexcept;
+/// A block of zeros.
+void* allocate_zeros(std::size_t bytes) noexcept;
 /// Gives what is free back to the system.
 void trim() noexcept;
 
 [[gnu::always_inline]] inline void* allocate(std::size_t bytes) noexcept {
-    if (heap::VolatileCore* const core = heap.load(std::memory_order_acquire); core != nullptr) [[likely]]
-        if (void* const block = core->allocate_parked(bytes, heap::layout::granule_bytes)) [[likely]]
+    heap::ThreadBlocks* const mine = heap::thread_table.process;
+    if (mine != nullptr && bytes <= heap::class_granules_max * heap::layout::granule_bytes) [[likely]]
+        if (void* const block = mine->allocate_parked(bytes)) [[likely]]
             return block;
     return allocate_slowly(bytes, heap::layout::granule_bytes);
 }
 
 [[gnu::always_inline]] inline void free(void* block) noexcept {
-    if (heap::VolatileCore* const core = heap.load(std::memory_order_acquire); core != nullptr) [[likely]]
-        if (core->park(block)) [[likely]]
-            return;
+    heap::ThreadBlocks* const mine = heap::thread_table.process;
+    if (mine != nullptr && mine->park(block)) [[likely]]
+        return;
     free_slowly(block);
 }
 
