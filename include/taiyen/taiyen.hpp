@@ -15,6 +15,9 @@
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
+#include <taiyen/object/id_chunk.hpp>
+#include <taiyen/object/id_tree.hpp>
+#include <taiyen/object/object_id_set.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/fingerprint.hpp>
