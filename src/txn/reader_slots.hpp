@@ -1,9 +1,10 @@
 #pragma once
-/// ReaderSlots: where a thread says which locks it holds for reading, so that it need not write where other threads write.
+/// ReaderSlots: where a thread says of which locks it is a member and which of them it reads under (bias.hpp), so that it need not write where other threads write.
 ///
 /// One cache line per thread, linked into a list that only grows; a line is used again when its thread has ended. The owner alone stores into it, others look.
-/// (S1) A slot holds the number of a lock, or 0. Numbers are never used twice, so what a fork left behind of other threads concerns no lock of the child.
-/// Thread rule: `mine` is its thread's own; walking is safe.
+/// (S1) Numbers of locks are never used twice, so what a fork left behind of other threads concerns no lock of the child.
+/// (S2) A thread that needs a slot and has none left takes one from a lock that it doesn't read under: to that lock's writer it has withdrawn.
+/// Thread rule: the line is its thread's own; walking is safe.
 
 #include <atomic>
 #include <cstddef>
@@ -14,26 +15,29 @@ namespace taiyen::txn {
 using ReaderSlot = std::atomic<std::uint64_t>;
 
 struct alignas(64) ReaderSlots {
-    static constexpr std::size_t count = 6;  ///< locks that a thread holds at once in this way
+    static constexpr std::size_t count = 6;  ///< locks of which a thread is a member at once
 
-    ReaderSlot holds[count];
+    ReaderSlot values[count];
     std::atomic<bool> taken{true};
+    std::uint8_t next_victim = 0;
     ReaderSlots* next = nullptr;
 
-    /// A free slot of this thread; null: there is none, no memory for any, or the thread is about to end.
-    static ReaderSlot* free_one() noexcept {
-        ReaderSlots* const line = mine != nullptr ? mine : take_line();
+    /// This thread's slot that says so; null: none does.
+    static ReaderSlot* find(std::uint64_t value) noexcept {
+        ReaderSlots* const line = mine;
         if (line == nullptr) return nullptr;
-        for (ReaderSlot& slot : line->holds) {
-            if (slot.load(std::memory_order_relaxed) == 0) return &slot;
+        for (ReaderSlot& slot : line->values) {
+            if (slot.load(std::memory_order_relaxed) == value) return &slot;
         }
         return nullptr;
     }
+    /// This thread becomes a member of the lock, if it can and isn't. Requires: it holds it.
+    static void join(std::uint64_t lock) noexcept;
     /// Calls `visit(ReaderSlot&)` with the slots of all threads.
     template <class F>
     static void for_each(F&& visit) noexcept {
         for (ReaderSlots* line = first.load(std::memory_order_acquire); line != nullptr; line = line->next) {
-            for (ReaderSlot& slot : line->holds) visit(slot);
+            for (ReaderSlot& slot : line->values) visit(slot);
         }
     }
 

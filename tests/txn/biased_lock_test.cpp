@@ -45,7 +45,7 @@ bool make_biased(BiasedLock& lock) {
         BOOST_TEST_MESSAGE("this system has no membarrier: locks are never biased");
         return false;
     }
-    while (!lock.is_biased()) const Reader reader(lock);
+    while (!Reader(lock).in_slot()) {}
     return true;
 }
 
@@ -140,11 +140,11 @@ BOOST_AUTO_TEST_CASE(a_thread_holds_more_locks_than_it_has_slots, *label("thread
         locks.push_back(std::make_unique<BiasedLock>());
         if (!make_biased(*locks.back())) return;
     }
-    std::vector<std::unique_ptr<Reader>> readers;
+    std::vector<std::unique_ptr<Reader>> readers(locks.size());
     std::size_t in_slots = 0;
-    for (const auto& lock : locks) {
-        readers.push_back(std::make_unique<Reader>(*lock));
-        in_slots += readers.back()->in_slot() ? 1U : 0U;
+    for (std::size_t i = locks.size(); i-- > 0;) {  // the newest first: the oldest gave their slots to those
+        readers[i] = std::make_unique<Reader>(*locks[i]);
+        in_slots += readers[i]->in_slot() ? 1U : 0U;
     }
     BOOST_TEST(in_slots == taiyen::txn::ReaderSlots::count);
     for (std::size_t i = 0; i < locks.size(); ++i) {
@@ -168,7 +168,10 @@ BOOST_AUTO_TEST_CASE(threads_that_have_ended_leave_their_slots_to_others, *label
         taiyen::txn::ReaderSlots::for_each([&](const ReaderSlot&) { ++slots; });
         return slots;
     };
-    std::thread([&] { BOOST_TEST(Reader(lock).in_slot()); }).join();
+    std::thread([&] {
+        (void)Reader(lock).in_slot();  // joins
+        BOOST_TEST(Reader(lock).in_slot());
+    }).join();
     const std::size_t before = count();
     for (int i = 0; i < 20; ++i) {
         std::thread([&] { const Reader reader(lock); }).join();
