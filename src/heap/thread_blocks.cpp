@@ -26,6 +26,45 @@ void take_place(layout::Line& line, unsigned start, unsigned granules, bool live
     }
 }
 
+/// What a page without blocks becomes when a class carves it: the line with all blocks parked, and where they start.
+struct FreshPages {
+    static constexpr unsigned patterns = class_count + 1;
+    /// Blocks of 48 bytes without a gap.
+    static constexpr unsigned dense = class_count;
+    struct Pattern {
+        layout::Line line{};
+        std::uint16_t first = 0;  ///< of `starts`
+        std::uint16_t count = 0;
+    };
+    std::array<Pattern, patterns> pages{};
+    std::array<std::uint8_t, 1536> starts{};
+
+    constexpr FreshPages() {
+        unsigned used = 0;
+        for (unsigned which = 0; which < patterns; ++which) {
+            const unsigned granules = which == dense ? 3 : class_granules(which);
+            const std::uint64_t rule = which == dense ? ~std::uint64_t{0} : start_rule(granules);
+            Pattern& page = pages[which];
+            page.first = static_cast<std::uint16_t>(used);
+            for (unsigned at = 0; at + granules <= layout::page_granules;) {
+                if ((rule >> (at % 64) & 1U) == 0) {
+                    ++at;
+                    continue;
+                }
+                starts[used++] = static_cast<std::uint8_t>(at);
+                ++page.count;
+                page.line.pairs[at / 64].start |= std::uint64_t{1} << (at % 64);
+                for (unsigned granule = at + 1; granule < at + granules; ++granule)
+                    page.line.pairs[granule / 64].occupied |= std::uint64_t{1} << (granule % 64);
+                at += granules;
+            }
+        }
+    }
+};
+constexpr FreshPages fresh_pages{};
+static_assert(MagazinePlaces::slots(0) >= layout::page_granules && MagazinePlaces::bytes_max >= page_bytes);  // a whole page fits into a magazine
+static_assert(fresh_pages.pages[0].count == 256 && fresh_pages.pages[2].count == 64 && fresh_pages.pages[FreshPages::dense].count == 85);
+
 }  // namespace
 
 ThreadBlocks::ThreadBlocks(const OwnedMap& map)
@@ -70,8 +109,12 @@ bool ThreadBlocks::refill(unsigned size_class, bool mix) {
         page = take_empty_page();
         if (unsigned at = 0; page == 0 && mix) page = take_page(granules, starts, at);
         if (page == 0) return false;
+        const bool fresh = map_.notes[page].blocks == 0;
         occupy_page(page, size_class);
-        carve(page, size_class, starts);
+        if (fresh)
+            carve_whole(page, size_class, starts);
+        else
+            carve(page, size_class, starts);
     }
     current_[size_class] = page;
     map_.notes[page].current = 1;
@@ -88,6 +131,26 @@ void* ThreadBlocks::allocate_aligned(unsigned size_class, unsigned alignment) {
     ++map_.notes[page].blocks;
     refile(page);
     return map_.address_of(std::uint64_t{page} * layout::page_granules + at);
+}
+
+void ThreadBlocks::carve_whole(std::uint32_t page, unsigned size_class, std::uint64_t starts) noexcept {
+    const bool dense = class_granules(size_class) == 3 && starts == ~std::uint64_t{0};
+    const FreshPages::Pattern& pattern = fresh_pages.pages[dense ? FreshPages::dense : size_class];
+    layout::Line& line = map_.line(page);
+    for (unsigned pair = 0; pair < 4; ++pair) {
+        store_word(line.pairs[pair].start, pattern.line.pairs[pair].start);
+        store_word(line.pairs[pair].occupied, pattern.line.pairs[pair].occupied);
+    }
+    // Handed out in ascending order, from another quarter in each page: else the first blocks of many pages would fight for the same sets of the cache.
+    const unsigned count = pattern.count;
+    const unsigned begin = count * (page % 4) / 4;
+    std::byte* const granule = map_.base + std::uint64_t{page} * page_bytes;
+    std::byte** slot = floor_of(size_class) + count;
+    magazines_[size_class].top = slot;
+    const std::uint8_t* const start = fresh_pages.starts.data() + pattern.first;
+    for (unsigned i = begin; i < count; ++i) *slot-- = granule + start[i] * layout::granule_bytes;
+    for (unsigned i = 0; i < begin; ++i) *slot-- = granule + start[i] * layout::granule_bytes;
+    map_.notes[page].blocks = static_cast<std::uint16_t>(count);
 }
 
 bool ThreadBlocks::carve(std::uint32_t page, unsigned size_class, std::uint64_t starts) {
@@ -121,9 +184,7 @@ bool ThreadBlocks::carve(std::uint32_t page, unsigned size_class, std::uint64_t 
         store_word(place.occupied, load_word(place.occupied) | occupied);
         store_word(place.start, load_word(place.start) | heads);
     }
-    // Handed out in ascending order, from another quarter in each page: else the first blocks of many pages would fight for the same sets of the cache.
-    std::reverse(blocks, blocks + count);
-    std::rotate(blocks, blocks + count * (page % 4) / 4, blocks + count);
+    std::reverse(blocks, blocks + count);  // handed out in ascending order
     magazines_[size_class].top = floor_of(size_class) + count;
     map_.notes[page].blocks = static_cast<std::uint16_t>(map_.notes[page].blocks + count);
     return count != 0;
@@ -216,37 +277,54 @@ void ThreadBlocks::evict(unsigned size_class, unsigned count) noexcept {
     const unsigned granules = class_granules(size_class);
     Magazine& magazine = magazines_[size_class];
     std::byte** const blocks = floor_of(size_class) + 1;
-    for (unsigned i = 0; i < count; ++i) release(map_.granule_of(blocks[i]), granules);
+    for (unsigned i = 0; i < count;) i += release(blocks + i, count - i, granules);
     std::copy(blocks + count, magazine.top + 1, blocks);
     magazine.top -= count;
 }
 
-void ThreadBlocks::release(std::uint64_t granule, unsigned granules) noexcept {
+unsigned ThreadBlocks::release(std::byte* const* blocks, unsigned count, unsigned granules) noexcept {
+    const std::uint64_t granule = map_.granule_of(*blocks);
     const std::uint32_t page = page_of_granule(granule);
     const unsigned start = granule % layout::page_granules;
     layout::Line& line = map_.line(page);
-    const unsigned bit = start % 64;
     layout::Pair& first = line.pairs[start / 64];
-    const std::uint64_t block = low_bits(granules) << bit;
-    store_word(first.occupied, load_word(first.occupied) & ~block);
-    store_word(first.start, load_word(first.start) & ~(std::uint64_t{1} << bit));
-    if (bit + granules > 64)
+    unsigned released = 1;
+    std::uint64_t heads = std::uint64_t{1} << (start % 64);
+    std::uint64_t all = low_bits(granules) << (start % 64);
+    if (start % 64 + granules > 64) {
         for (unsigned pair = start / 64 + 1; pair < 4; ++pair) {
             const std::uint64_t mask = pair_mask(pair, start, granules);
             store_word(line.pairs[pair].occupied, load_word(line.pairs[pair].occupied) & ~mask);
         }
+    } else {
+        // Blocks that were carved or freed one after the other often lie in the same 64 granules: one change for all.
+        for (; released < count; ++released) {
+            const std::uint64_t next = map_.granule_of(blocks[released]);
+            if (next / 64 != granule / 64 || next % 64 + granules > 64) break;
+            heads |= std::uint64_t{1} << (next % 64);
+            all |= low_bits(granules) << (next % 64);
+        }
+    }
+    store_word(first.occupied, load_word(first.occupied) & ~all);
+    store_word(first.start, load_word(first.start) & ~heads);
     PageNote& note = map_.notes[page];
-    --note.blocks;
-    if (note.current != 0) return;  // filed when its class leaves it
+    note.blocks = static_cast<std::uint16_t>(note.blocks - released);
+    if (note.current != 0) return released;  // filed when its class leaves it
     if (note.blocks == 0) {
         if (note.bin != 0) unlink(page);
         page_emptied(page);
-    } else if (note.size_class == no_class) {
+    } else if (note.size_class != no_class) {
+        if (note.bin < run_bins) {
+            if (note.bin != 0) unlink(page);
+            file_pure(page, note.size_class);
+        }
+    } else if (released == 1) {
         file_around(page, start);
-    } else if (note.bin < run_bins) {
+    } else {
         if (note.bin != 0) unlink(page);
-        file_pure(page, note.size_class);
+        refile(page);
     }
+    return released;
 }
 
 void ThreadBlocks::file_around(std::uint32_t page, unsigned at) noexcept {

@@ -163,12 +163,15 @@ private:
     unsigned limit_of(unsigned size_class) { return static_cast<unsigned>(magazines_[size_class].limit - floor_of(size_class)); }
     /// Fills the empty magazine with blocks of the page; false: none fits.
     bool carve(std::uint32_t page, unsigned size_class, std::uint64_t starts);
+    /// The same for a page without blocks, all of it.
+    void carve_whole(std::uint32_t page, unsigned size_class, std::uint64_t starts) noexcept;
     /// Makes room in a full magazine.
     void relieve(unsigned size_class) noexcept;
     void evict(unsigned size_class, unsigned count) noexcept;
     /// As small as at first. Requires: they hold no more than that.
     void reset_limits() noexcept;
-    void release(std::uint64_t granule, unsigned granules) noexcept;
+    /// Makes the granules of the first of these blocks free, and of as many further ones as lie beside it; tells how many.
+    unsigned release(std::byte* const* blocks, unsigned count, unsigned granules) noexcept;
     void file_around(std::uint32_t page, unsigned at) noexcept;
     /// Into the bin of its class, the oldest of which makes room.
     void file_pure(std::uint32_t page, unsigned size_class) noexcept;
