@@ -11,6 +11,7 @@
 #include <new>
 
 #include <taiyen/base/check.hpp>
+#include <taiyen/base/report.hpp>
 
 namespace taiyen::heap {
 
@@ -65,11 +66,11 @@ void end_thread(void*) noexcept {
 void lock_all() {
     Register& all = the_register();
     all.mutex.lock();
-    for (VolatileCore* core = all.first; core != nullptr; core = core->next_open) core->mutex().lock();
+    for (VolatileCore* core = all.first; core != nullptr; core = core->next_open) core->lock_for_fork();
 }
 void unlock_all() {
     Register& all = the_register();
-    for (VolatileCore* core = all.first; core != nullptr; core = core->next_open) core->mutex().unlock();
+    for (VolatileCore* core = all.first; core != nullptr; core = core->next_open) core->unlock_after_fork();
     all.mutex.unlock();
 }
 
@@ -117,6 +118,9 @@ void bind_to_node(void* address, ByteCount length, int node) {
         throw Error(errc::invalid_argument, "memory can't be taken from NUMA node " + std::to_string(node) + ": " + std::strerror(errno));
 }
 
+MemoryTool tool_for(const VolatileOptions& options) { return options.tell_memory_tools ? running_tool() : MemoryTool::none; }
+bool is_guarded(const VolatileOptions& options) { return options.guarded || tool_for(options) != MemoryTool::none; }
+
 }  // namespace
 
 // Opening and closing.
@@ -136,7 +140,9 @@ std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options)
 }
 
 VolatileCore::VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options)
-    : HeapCore(ranges), serial_(next_serial()), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
+    : HeapCore(ranges), serial_(next_serial()), parked_serial_(is_guarded(options) ? ~std::uint64_t{0} : serial_), tool_(tool_for(options)),
+      guards_(is_guarded(options) ? new BlockGuards(options, tool_, ranges.durable, ranges.durable_bytes) : nullptr),
+      reports_leaks_(options.report_leaks), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
       moved_(reinterpret_cast<std::byte*>(ranges.durable)) {
     auto* const span = reinterpret_cast<std::byte*>(ranges.durable);
     auto* const metadata = reinterpret_cast<std::byte*>(ranges.scratch);
@@ -152,11 +158,19 @@ VolatileCore::VolatileCore(vm::Reservation reservation, const CoreRanges& ranges
     const std::lock_guard lock(all.mutex);
     next_open = all.first;
     all.first = this;
+    if (tool_ != MemoryTool::none) tool_root(span, capacity, true);
     complete();
 }
 
 VolatileCore::~VolatileCore() {
+    if (reports_leaks_) report_leaks();
+    if (guards_ != nullptr) guards_->check();
     unregister();
+    if (tool_ != MemoryTool::none) {
+        guards_->forget_all();
+        tool_open(tool_ == MemoryTool::address_sanitizer ? tool_ : MemoryTool::none, map_.base, engine_->extent());
+        tool_root(map_.base, ranges().durable_bytes, false);
+    }
     Register& all = the_register();
     const std::lock_guard lock(all.mutex);
     for (VolatileCore** link = &all.first; *link != nullptr; link = &(*link)->next_open)
@@ -246,7 +260,7 @@ void* VolatileCore::try_allocate(ByteCount bytes, ByteCount alignment) noexcept 
     }
 }
 
-void* VolatileCore::allocate_slowly(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full) {
+void* VolatileCore::allocate_raw(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full) {
     if (!std::has_single_bit(alignment) || alignment > Engine::alignment_max)
         throw Error(errc::invalid_argument, "an alignment is a power of two up to 2 MiB, not " + std::to_string(alignment));
     for (bool reclaimed = false;; reclaimed = true) {
@@ -434,7 +448,7 @@ void VolatileCore::trim() noexcept {
 
 // Freeing.
 
-bool VolatileCore::deallocate_slowly(void* block) noexcept {
+bool VolatileCore::deallocate_raw(void* block) noexcept {
     if (block == nullptr) return true;
     const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base), 4);
     if (granule >= map_.granule_end) return tell(granule << 4U < ranges().durable_bytes ? FreeResult::not_a_block : FreeResult::foreign, block);
@@ -484,6 +498,10 @@ FreeResult VolatileCore::free_in_engine(void* block) noexcept {
 // Dynamic blocks.
 
 ByteCount VolatileCore::usable_size(const void* block) const noexcept {
+    return guards_ != nullptr ? guards_->size_of(block).value_or(0) : usable_raw(block);
+}
+
+ByteCount VolatileCore::usable_raw(const void* block) const noexcept {
     const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - map_.base), 4);
     if (granule >= map_.granule_end) return 0;
     const std::uintptr_t owner = map_.segment_of(granule).owner.load(std::memory_order_acquire) & ~segment_queued;
@@ -522,6 +540,7 @@ void* VolatileCore::resize_in_engine(void* block, ByteCount bytes) {
 
 void* VolatileCore::resize(void* block, ByteCount bytes) {
     if (block == nullptr) return allocate(bytes, layout::granule_bytes);
+    if (guards_ != nullptr) return resize_guarded(block, bytes);
     const std::uint64_t offset = static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base);
     if (offset >= ranges().durable_bytes) throw Error(errc::foreign_pointer, "resize: the block belongs to another heap or to none");
     const ByteCount usable = usable_size(block);
@@ -548,6 +567,80 @@ void* VolatileCore::resize(void* block, ByteCount bytes) {
     std::memcpy(moved, block, std::min(bytes, usable));
     deallocate(block);
     return moved;
+}
+
+// Guarded heaps.
+
+void* VolatileCore::allocate_guarded(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full) {
+    bytes = std::max<ByteCount>(bytes, 1);
+    const ByteCount front = std::has_single_bit(alignment) ? BlockGuards::front_bytes(alignment) : 0;
+    const ByteCount wanted = bytes > ranges().durable_bytes ? bytes : front + bytes + BlockGuards::canary_bytes;
+    for (ByteCount kept = guards_->quarantine_max();; kept = 0) {
+        shorten_quarantine(kept);
+        void* const raw = allocate_raw(wanted, alignment, full);
+        if (raw != nullptr) {
+            try {
+                return guards_->admit(raw, usable_raw(raw), bytes, alignment);
+            } catch (...) {
+                deallocate_raw(raw);
+                full.emplace(bytes, 0);
+                return nullptr;
+            }
+        }
+        if (kept == 0) return nullptr;
+    }
+}
+
+bool VolatileCore::deallocate_guarded(void* block) noexcept {
+    if (block == nullptr) return true;
+    const bool freed = guards_->retire(block);
+    shorten_quarantine(guards_->quarantine_max());
+    return freed;
+}
+
+void VolatileCore::shorten_quarantine(ByteCount kept_bytes) noexcept {
+    while (void* const raw = guards_->leave_quarantine(kept_bytes)) deallocate_raw(raw);
+}
+
+void* VolatileCore::resize_guarded(void* block, ByteCount bytes) {
+    const auto before = guards_->size_of(block);
+    if (!before) {
+        const std::uint64_t offset = static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base);
+        throw Error(offset < ranges().durable_bytes ? errc::double_free : errc::foreign_pointer, {}, offset, "resize: " + guards_->describe(block));
+    }
+    // Always to another place: who keeps the old pointer is found out.
+    void* const moved = allocate(bytes, layout::granule_bytes);
+    std::memcpy(moved, block, std::min(*before, bytes));
+    deallocate_guarded(block);
+    return moved;
+}
+
+void VolatileCore::report_leaks() const noexcept {
+    try {
+        constexpr std::size_t listed = 20;
+        const LiveBlocks live = live_blocks(listed);
+        if (live.count == 0) return;
+        report({errc::still_in_use, map_.base,
+                "a heap is closed with " + std::to_string(live.count) + " live blocks of " + std::to_string(live.bytes) + " bytes in all"});
+        for (const LiveBlock& block : live.listed) {
+            LiveBlocks one;
+            one.listed.push_back(block);
+            std::string text = one.text();
+            text = text.substr(text.find('\n') + 1);
+            while (!text.empty() && text.back() == '\n') text.pop_back();
+            report({errc::still_in_use, block.address, "leaked:" + text});
+        }
+    } catch (...) {}  // nothing can be said without memory
+}
+
+void VolatileCore::lock_for_fork() {
+    if (guards_ != nullptr) guards_->mutex().lock();
+    mutex_.lock();
+}
+
+void VolatileCore::unlock_after_fork() {
+    mutex_.unlock();
+    if (guards_ != nullptr) guards_->mutex().unlock();
 }
 
 }  // namespace taiyen::heap

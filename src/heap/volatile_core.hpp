@@ -19,6 +19,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 
+#include "heap/block_guards.hpp"
 #include "heap/core.hpp"
 #include "heap/moved_pages.hpp"
 #include "heap/thread_blocks.hpp"
@@ -57,6 +58,8 @@ public:
     void* allocate_scratch(ByteCount bytes, ByteCount alignment) override { return allocate(bytes, alignment); }
     bool deallocate_scratch(void* block) noexcept override { return tell(FreeResult::foreign, block); }
     ByteCount usable_durable(const void* block) const noexcept override { return usable_size(block); }
+    LiveBlocks live_blocks(std::size_t listed_max) const;
+    std::size_t check_guards() const noexcept { return guards_ != nullptr ? guards_->check() : 0; }
     std::unique_lock<std::mutex> lock_engine() const override { return std::unique_lock(mutex_); }
 
     /// From this thread's magazine; null: it is empty, or the block needs something else.
@@ -64,14 +67,14 @@ public:
         if (bytes > class_granules_max * layout::granule_bytes || alignment > layout::granule_bytes) [[unlikely]]
             return nullptr;
         const ThreadTable::Entry& entry = cached();
-        if (entry.serial != serial_) [[unlikely]]
+        if (entry.serial != parked_serial_) [[unlikely]]
             return nullptr;
         return entry.blocks->allocate_parked(bytes);
     }
     /// Into this thread's magazine; false: see ThreadBlocks::park.
     [[gnu::always_inline]] bool park(void* block) noexcept {
         const ThreadTable::Entry& entry = cached();
-        return entry.serial == serial_ && entry.blocks->park(block);
+        return entry.serial == parked_serial_ && entry.blocks->park(block);
     }
     /// This thread's record if it has one.
     ThreadBlocks* mine_known() const noexcept;
@@ -86,7 +89,8 @@ public:
     /// A thread that had the record has ended.
     void retire(ThreadBlocks& blocks) noexcept;
     VolatileCore* next_open = nullptr;  ///< in the register
-    std::mutex& mutex() noexcept { return mutex_; }
+    void lock_for_fork();
+    void unlock_after_fork();
 
 private:
     VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options);
@@ -110,10 +114,21 @@ private:
 
     [[gnu::noinline]] void* allocate_or_throw(ByteCount bytes, ByteCount alignment);
     /// Null: `full` says why.
-    void* allocate_slowly(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full);
+    void* allocate_slowly(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full) {
+        return guards_ != nullptr ? allocate_guarded(bytes, alignment, full) : allocate_raw(bytes, alignment, full);
+    }
+    void* allocate_raw(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full);
+    [[gnu::noinline]] void* allocate_guarded(ByteCount bytes, ByteCount alignment, std::optional<HeapFull>& full);
     void* allocate_in_engine(ByteCount bytes, ByteCount alignment);
     void* allocate_small(unsigned size_class, ByteCount alignment) noexcept;
-    [[gnu::noinline]] bool deallocate_slowly(void* block) noexcept;
+    [[gnu::noinline]] bool deallocate_slowly(void* block) noexcept { return guards_ != nullptr ? deallocate_guarded(block) : deallocate_raw(block); }
+    bool deallocate_raw(void* block) noexcept;
+    [[gnu::noinline]] bool deallocate_guarded(void* block) noexcept;
+    ByteCount usable_raw(const void* block) const noexcept;
+    void* resize_guarded(void* block, ByteCount bytes);
+    /// Frees what leaves the quarantine until it holds no more than that.
+    void shorten_quarantine(ByteCount kept_bytes) noexcept;
+    void report_leaks() const noexcept;
     FreeResult free_in_engine(void* block) noexcept;
     void harvest(ThreadBlocks& blocks) noexcept;
     /// Gives empty segments that the thread has too many of to the heap.
@@ -134,7 +149,11 @@ private:
 
     OwnedMap map_;
     const std::uint64_t serial_;
+    const std::uint64_t parked_serial_;  ///< the same, but nobody's in a guarded heap, whose blocks all pass the guards
     const std::size_t cache_offset_ = serial_ % ThreadTable::cached * sizeof(ThreadTable::Entry);
+    const MemoryTool tool_;
+    const std::unique_ptr<BlockGuards> guards_;  ///< null: not guarded
+    const bool reports_leaks_;
     const PageSize pages_;
     const int numa_node_;
     vm::Reservation reservation_;

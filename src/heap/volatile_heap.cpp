@@ -36,6 +36,11 @@ VolatileStats VolatileHeap::stats() const {
     if (core_ == nullptr) throw_closed();
     return core_->stats();
 }
+LiveBlocks VolatileHeap::live_blocks(std::size_t listed_max) const {
+    if (core_ == nullptr) throw_closed();
+    return core_->live_blocks(listed_max);
+}
+std::size_t VolatileHeap::check_guards() const noexcept { return core_ == nullptr ? 0 : core_->check_guards(); }
 void VolatileHeap::trim() noexcept {
     if (core_ != nullptr) core_->trim();
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <fstream>
 
 #include "heap/geometry.hpp"
@@ -152,6 +153,24 @@ VolatileStats VolatileCore::stats() const {
     for (const ThreadBlocks* blocks = records_; blocks != nullptr; blocks = blocks->next_record)
         ++(blocks->idle ? stats.idle_threads : stats.threads);
     return stats;
+}
+
+LiveBlocks VolatileCore::live_blocks(std::size_t listed_max) const {
+    if (guards_ != nullptr) return guards_->live_blocks(listed_max);
+    LiveBlocks all;
+    for_each_block([&](const std::byte* address, ByteCount bytes) {
+        const std::uint64_t granule = map_.granule_of(address);
+        const bool freed = (map_.pending[granule / 64].load(std::memory_order_relaxed) >> (granule % 64) & 1U) != 0;
+        if (freed) return;  // by another thread; its owner has not looked yet
+        ++all.count;
+        all.bytes += bytes;
+        ++all.by_size[bytes];
+        if (all.listed.size() == listed_max) return;
+        LiveBlock block{address, bytes, {}, {}};
+        std::memcpy(block.beginning.data(), address, std::min(bytes, LiveBlock::beginning_max));
+        all.listed.push_back(std::move(block));
+    });
+    return all;
 }
 
 void VolatileCore::for_each_block(const std::function<void(const std::byte*, ByteCount)>& visit) const {

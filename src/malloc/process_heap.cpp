@@ -49,7 +49,7 @@ heap::VolatileCore* open_heap() noexcept {
     // A limit on the address space (ulimit -v) may refuse the larger ones.
     for (std::size_t capacity = std::size_t{1} << 40U; capacity >= std::size_t{256} << 20U; capacity /= 8) {
         try {
-            return heap::VolatileCore::open({.capacity = capacity}).release();
+            return heap::VolatileCore::open({.capacity = capacity, .tell_memory_tools = false}).release();
         } catch (...) {}
     }
     return nullptr;

@@ -16,6 +16,7 @@
 #include <taiyen/base/instrumented.hpp>
 #include <taiyen/base/page_size.hpp>
 #include <taiyen/base/units.hpp>
+#include <taiyen/heap/live_blocks.hpp>
 
 namespace taiyen {
 
@@ -28,6 +29,15 @@ struct VolatileOptions {
     std::size_t capacity = std::size_t{64} << 30U;  ///< bytes of address space; minimum 256 KiB, rounded up to 4 KiB
     PageSize pages = PageSize::automatic;           ///< automatic: huge pages under small blocks once there are some MiB of them
     int numa_node = -1;                             ///< memory comes from that node; -1: from wherever the system likes
+
+    /// For finding errors: canaries around each block, freed memory poisoned and kept back for a while. Each call takes a lock; blocks need 32 bytes more, and a record.
+    bool guarded = false;
+    bool record_places = false;                             ///< guarded: reports say where a block was allocated and freed
+    bool abort_on_damage = false;                           ///< guarded: after the report
+    bool report_leaks = false;                              ///< at close, what is still live goes to the report handler
+    std::size_t quarantine_bytes = std::size_t{16} << 20U;  ///< guarded: so much freed memory waits
+    /// Under Valgrind, or with the address sanitizer in the program, the heap is guarded whatever is said above, and tells them of each block. Else it costs nothing.
+    bool tell_memory_tools = true;
 };
 
 /// Figures about a volatile heap. Exact while no other thread is in the heap, else a picture that may be blurred.
@@ -106,6 +116,10 @@ public:
 
     /// Complexity: linear in the extent, and a system call for each MiB of it.
     VolatileStats stats() const;
+    /// What is live now, or leaked, if all should have been freed. Requires: no other thread is in the heap; what others freed lately may still count in a heap without guards.
+    LiveBlocks live_blocks(std::size_t listed_max = 100) const;
+    /// Looks at the canaries and the poison of all blocks of a guarded heap; reports what was damaged since the last look, and returns how many blocks.
+    std::size_t check_guards() const noexcept;
     /// Gives the memory of free pages back to the system now instead of when it has decayed: this thread's, and those of threads that have ended.
     void trim() noexcept;
     bool is_open() const noexcept { return core_ != nullptr; }

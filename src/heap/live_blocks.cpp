@@ -1,0 +1,27 @@
+#include <taiyen/heap/live_blocks.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace taiyen {
+
+std::string LiveBlocks::text() const {
+    std::string text = std::to_string(count) + " live blocks, " + std::to_string(bytes) + " bytes:";
+    for (const auto& [size, blocks] : by_size) text += " " + std::to_string(blocks) + " of " + std::to_string(size) + ",";
+    text.back() = '\n';
+    for (const LiveBlock& block : listed) {
+        char head[64];
+        std::snprintf(head, sizeof head, "  %p %zu bytes:", block.address, block.bytes);
+        text += head;
+        for (std::size_t i = 0; i < std::min(block.bytes, LiveBlock::beginning_max); ++i) {
+            char digits[4];
+            std::snprintf(digits, sizeof digits, " %02x", static_cast<unsigned>(block.beginning[i]));
+            text += digits;
+        }
+        if (!block.place.empty()) text += ", allocated at " + block.place;
+        text += '\n';
+    }
+    return text;
+}
+
+}  // namespace taiyen
