@@ -275,6 +275,17 @@ void BlockGuards::forget_all() noexcept {
     quarantined_ = 0;
 }
 
+BlockGuards::Totals BlockGuards::totals() const {
+    const std::lock_guard lock(mutex_);
+    Totals totals;
+    for (const auto& [raw, record] : records_) {
+        if (!record.live) continue;
+        ++totals.blocks;
+        totals.bytes += record.bytes;
+    }
+    return totals;
+}
+
 LiveBlocks BlockGuards::live_blocks(std::size_t listed_max) const {
     const std::lock_guard lock(mutex_);
     LiveBlocks all;

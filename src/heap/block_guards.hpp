@@ -53,6 +53,12 @@ public:
     /// Looks at each block, live and in quarantine; reports what was damaged since the last look and returns how many blocks.
     std::size_t check() noexcept;
     LiveBlocks live_blocks(std::size_t listed_max) const;
+    struct Totals {
+        std::uint64_t blocks = 0;
+        ByteCount bytes = 0;
+    };
+    /// Of what is live.
+    Totals totals() const;
 
     /// The heap's memory is given up: the memory checkers are told that there are no blocks any more.
     void forget_all() noexcept;

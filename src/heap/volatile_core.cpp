@@ -114,7 +114,8 @@ void bind_to_node(void* address, ByteCount length, int node) {
     constexpr unsigned bits = 1024;
     unsigned long mask[bits / (8 * sizeof(unsigned long))] = {};
     mask[static_cast<unsigned>(node) / (8 * sizeof(unsigned long))] |= 1UL << (static_cast<unsigned>(node) % (8 * sizeof(unsigned long)));
-    if (::syscall(SYS_mbind, address, length, preferred, mask, static_cast<unsigned long>(bits), 0U) != 0 && errno != ENOSYS)
+    // The system looks at one bit less than it is told, and would ignore the last node.
+    if (::syscall(SYS_mbind, address, length, preferred, mask, static_cast<unsigned long>(bits + 1), 0U) != 0 && errno != ENOSYS)
         throw Error(errc::invalid_argument, "memory can't be taken from NUMA node " + std::to_string(node) + ": " + std::strerror(errno));
 }
 

@@ -102,6 +102,9 @@ void VolatileCore::visit_segments(const std::function<void(const SegmentHead&)>&
 }
 
 VolatileStats VolatileCore::stats() const {
+    // What waits in quarantine is not live. Looked up first: the guards' lock comes before the heap's.
+    std::optional<BlockGuards::Totals> guarded;
+    if (guards_ != nullptr) guarded = guards_->totals();
     const std::lock_guard lock(mutex_);
     VolatileStats stats;
     const EngineStats engine = engine_->stats();
@@ -142,6 +145,10 @@ VolatileStats VolatileCore::stats() const {
         return true;
     });
     gap(engine.extent_bytes);
+    if (guarded) {
+        stats.live_blocks = guarded->blocks;
+        stats.live_bytes = guarded->bytes;
+    }
     const auto* const metadata = reinterpret_cast<const std::byte*>(ranges().scratch);
     const ByteCount outside =
         resident_bytes(metadata, round_up(OwnedMap::bytes_for(ranges().durable_bytes) + record_count_ * sizeof(ThreadBlocks), page_bytes));

@@ -211,9 +211,11 @@ BOOST_AUTO_TEST_CASE(each_size_has_each_alignment_and_exactly_its_size) {
         }
     BOOST_CHECK_THROW(heap.allocate(16, 48), Error);
     BOOST_CHECK_THROW(heap.allocate(~std::size_t{0}), HeapFull);
+    BOOST_TEST(heap.stats().live_blocks == blocks.size());
     for (void* const block : blocks) heap.deallocate(block);
     BOOST_TEST(told.empty());
     BOOST_TEST(heap.live_blocks().count == 0U);
+    BOOST_TEST(heap.stats().live_bytes == 0U);  // although their memory waits in quarantine
 }
 
 BOOST_AUTO_TEST_CASE(a_resized_block_keeps_content_and_its_old_place_is_dead) {
