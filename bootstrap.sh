@@ -8,7 +8,7 @@ root=$PWD
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev)
 packages_test=("${packages_build[@]}" gcovr pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind)
 packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config libcli11-dev wordnet-base)
-packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev pkg-config)
+packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev libroaring-dev libabsl-dev pkg-config)
 packages_tidy=("${packages_test[@]}" clang-19 clang-tidy-19 clang-format-19)
 
 usage() {

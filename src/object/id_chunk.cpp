@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace taiyen::object {
 namespace {
 
-/// Loops over words, compiled twice: for every processor of the architecture, and for those that count bits in one instruction.
+/// Loops over words are compiled twice on x86: for every processor, and for those that have AVX2.
 #define TAIYEN_ALWAYS_INLINE __attribute__((always_inline)) inline
 #if defined(__x86_64__)
 #define TAIYEN_WITH_POPCOUNT __attribute__((target("avx2,bmi,bmi2,popcnt")))
@@ -16,65 +20,137 @@ bool counts_fast() noexcept {
     return fast;
 }
 #else
-#define TAIYEN_WITH_POPCOUNT
-bool counts_fast() noexcept { return true; }
+bool counts_fast() noexcept { return false; }
 #endif
 
-TAIYEN_ALWAYS_INLINE std::uint32_t bits_in(const std::uint64_t* words, std::size_t count) {
-    std::uint64_t bits = 0;
-    for (std::size_t i = 0; i < count; ++i) bits += static_cast<std::uint64_t>(__builtin_popcountll(words[i]));
-    return static_cast<std::uint32_t>(bits);
-}
-TAIYEN_WITH_POPCOUNT std::uint32_t bits_in_fast(const std::uint64_t* words, std::size_t count) noexcept { return bits_in(words, count); }
-std::uint32_t bits_in_any(const std::uint64_t* words, std::size_t count) noexcept { return bits_in(words, count); }
-
-/// A run begins where a bit follows a zero.
-TAIYEN_ALWAYS_INLINE std::uint32_t run_starts(const std::uint64_t* words) {
-    std::uint64_t starts = static_cast<std::uint64_t>(__builtin_popcountll(words[0] & ~(words[0] << 1U)));
-    for (std::size_t i = 1; i < bitmap_words; ++i) {
-        starts += static_cast<std::uint64_t>(__builtin_popcountll(words[i] & ~(words[i] << 1U | words[i - 1] >> 63U)));
+TAIYEN_ALWAYS_INLINE std::uint32_t ones(std::uint64_t word) { return static_cast<std::uint32_t>(__builtin_popcountll(word)); }
+TAIYEN_ALWAYS_INLINE std::uint64_t together(Operation operation, std::uint64_t a, std::uint64_t b) {
+    switch (operation) {
+        case Operation::unite: return a | b;
+        case Operation::intersect: return a & b;
+        case Operation::subtract: return a & ~b;
+        default: return a ^ b;
     }
-    return static_cast<std::uint32_t>(starts);
 }
-TAIYEN_WITH_POPCOUNT std::uint32_t run_starts_fast(const std::uint64_t* words) noexcept { return run_starts(words); }
-std::uint32_t run_starts_any(const std::uint64_t* words) noexcept { return run_starts(words); }
-std::uint32_t runs_in(const std::uint64_t* words) noexcept { return counts_fast() ? run_starts_fast(words) : run_starts_any(words); }
+/// Bits that follow a zero: a run begins there.
+TAIYEN_ALWAYS_INLINE std::uint64_t starts(std::uint64_t word, std::uint64_t before) { return word & ~(word << 1U | before >> 63U); }
 
-/// Words together, and how many bits and runs that gives.
-struct Tally {
-    std::uint32_t bits;
-    std::uint32_t runs;
-};
+std::uint32_t bits_in_any(const std::uint64_t* words, std::uint32_t count) noexcept {
+    std::uint32_t bits = 0;
+    for (std::uint32_t i = 0; i < count; ++i) bits += ones(words[i]);
+    return bits;
+}
+std::uint32_t runs_in_any(const std::uint64_t* words) noexcept {
+    std::uint32_t runs = ones(starts(words[0], 0));
+    for (std::size_t i = 1; i < bitmap_words; ++i) runs += ones(starts(words[i], words[i - 1]));
+    return runs;
+}
 template <Operation operation>
-TAIYEN_ALWAYS_INLINE Tally words_together(std::uint64_t* out, const std::uint64_t* a, const std::uint64_t* b) {
-    std::uint64_t bits = 0;
-    std::uint64_t runs = 0;
-    std::uint64_t before = 0;
-    for (std::size_t i = 0; i < bitmap_words; ++i) {
-        std::uint64_t word = 0;
-        if constexpr (operation == Operation::unite) word = a[i] | b[i];
-        if constexpr (operation == Operation::intersect) word = a[i] & b[i];
-        if constexpr (operation == Operation::subtract) word = a[i] & ~b[i];
-        if constexpr (operation == Operation::exclude) word = a[i] ^ b[i];
-        out[i] = word;
-        bits += static_cast<std::uint64_t>(__builtin_popcountll(word));
-        runs += static_cast<std::uint64_t>(__builtin_popcountll(word & ~(word << 1U | before >> 63U)));
-        before = word;
-    }
-    return {static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(runs)};
+TAIYEN_ALWAYS_INLINE void words_by(std::uint64_t* out, const std::uint64_t* a, const std::uint64_t* b) {
+    for (std::size_t i = 0; i < bitmap_words; ++i) out[i] = together(operation, a[i], b[i]);
 }
 TAIYEN_ALWAYS_INLINE void words_by(Operation operation, std::uint64_t* out, const std::uint64_t* a, const std::uint64_t* b) {
     switch (operation) {
-        case Operation::unite: words_together<Operation::unite>(out, a, b); break;
-        case Operation::intersect: words_together<Operation::intersect>(out, a, b); break;
-        case Operation::subtract: words_together<Operation::subtract>(out, a, b); break;
-        case Operation::exclude: words_together<Operation::exclude>(out, a, b); break;
+        case Operation::unite: words_by<Operation::unite>(out, a, b); break;
+        case Operation::intersect: words_by<Operation::intersect>(out, a, b); break;
+        case Operation::subtract: words_by<Operation::subtract>(out, a, b); break;
+        case Operation::exclude: words_by<Operation::exclude>(out, a, b); break;
     }
+}
+void words_any(Operation operation, std::uint64_t* out, const std::uint64_t* a, const std::uint64_t* b) noexcept { words_by(operation, out, a, b); }
+TAIYEN_ALWAYS_INLINE std::uint32_t runs_among(const std::uint16_t* values, std::uint32_t count) {
+    std::uint32_t runs = count == 0 ? 0 : 1;
+    for (std::uint32_t i = 1; i < count; ++i) runs += values[i] != static_cast<std::uint16_t>(values[i - 1] + 1U) ? 1U : 0U;
+    return runs;
+}
+std::uint32_t runs_among_any(const std::uint16_t* values, std::uint32_t count) noexcept { return runs_among(values, count); }
+TAIYEN_ALWAYS_INLINE std::uint32_t bit_positions(const std::uint64_t* words, std::uint16_t* out) {
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; i < bitmap_words; ++i) {
+        for (std::uint64_t word = words[i]; word != 0; word &= word - 1) {
+            out[count++] = static_cast<std::uint16_t>(i * 64U + static_cast<std::uint32_t>(__builtin_ctzll(word)));
+        }
+    }
+    return count;
+}
+std::uint32_t bit_positions_any(const std::uint64_t* words, std::uint16_t* out) noexcept { return bit_positions(words, out); }
+/// The values whose bit is `wanted`.
+TAIYEN_ALWAYS_INLINE std::uint32_t filter(const std::uint16_t* values, std::uint32_t count, const std::uint64_t* words, std::uint64_t wanted,
+                                          std::uint16_t* out) {
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint16_t value = values[i];
+        out[kept] = value;
+        kept += static_cast<std::uint32_t>((words[value / 64U] >> (value % 64U) & 1U) ^ wanted ^ 1U);
+    }
+    return kept;
+}
+std::uint32_t filter_any(const std::uint16_t* values, std::uint32_t count, const std::uint64_t* words, std::uint64_t wanted,
+                         std::uint16_t* out) noexcept {
+    return filter(values, count, words, wanted, out);
+}
+
+#if defined(__x86_64__)
+/// Bits of each 64-bit lane, by a table of the sixteen half bytes (Mula, Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018).
+TAIYEN_WITH_POPCOUNT inline __m256i ones_of_lanes(__m256i words) noexcept {
+    const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+    const __m256i low = _mm256_set1_epi8(15);
+    const __m256i low_ones = _mm256_shuffle_epi8(table, _mm256_and_si256(words, low));
+    const __m256i high_ones = _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(words, 4), low));
+    return _mm256_sad_epu8(_mm256_add_epi8(low_ones, high_ones), _mm256_setzero_si256());
+}
+TAIYEN_WITH_POPCOUNT inline __m256i load(const std::uint64_t* words) noexcept {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(words));
+}
+TAIYEN_WITH_POPCOUNT inline std::uint32_t sum(__m256i lanes) noexcept {
+    const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
+    return static_cast<std::uint32_t>(_mm_extract_epi64(half, 0) + _mm_extract_epi64(half, 1));
+}
+TAIYEN_WITH_POPCOUNT std::uint32_t bits_in_fast(const std::uint64_t* words, std::uint32_t count) noexcept {
+    std::uint32_t bits = 0;
+    std::uint32_t i = 0;
+    if (count >= 32) {
+        __m256i lanes = _mm256_setzero_si256();
+        for (; i + 4 <= count; i += 4) lanes = _mm256_add_epi64(lanes, ones_of_lanes(load(words + i)));
+        bits = sum(lanes);
+    }
+    for (; i < count; ++i) bits += ones(words[i]);
+    return bits;
+}
+TAIYEN_WITH_POPCOUNT std::uint32_t runs_in_fast(const std::uint64_t* words) noexcept {
+    std::uint32_t runs = ones(starts(words[0], 0));
+    __m256i lanes = _mm256_setzero_si256();
+    std::size_t i = 1;
+    for (; i + 4 <= bitmap_words; i += 4) {
+        const __m256i here = load(words + i);
+        const __m256i follows = _mm256_or_si256(_mm256_slli_epi64(here, 1), _mm256_srli_epi64(load(words + i - 1), 63));
+        lanes = _mm256_add_epi64(lanes, ones_of_lanes(_mm256_andnot_si256(follows, here)));
+    }
+    runs += sum(lanes);
+    for (; i < bitmap_words; ++i) runs += ones(starts(words[i], words[i - 1]));
+    return runs;
 }
 TAIYEN_WITH_POPCOUNT void words_fast(Operation operation, std::uint64_t* out, const std::uint64_t* a, const std::uint64_t* b) noexcept {
     words_by(operation, out, a, b);
 }
-void words_any(Operation operation, std::uint64_t* out, const std::uint64_t* a, const std::uint64_t* b) noexcept { words_by(operation, out, a, b); }
+TAIYEN_WITH_POPCOUNT std::uint32_t runs_among_fast(const std::uint16_t* values, std::uint32_t count) noexcept { return runs_among(values, count); }
+TAIYEN_WITH_POPCOUNT std::uint32_t bit_positions_fast(const std::uint64_t* words, std::uint16_t* out) noexcept { return bit_positions(words, out); }
+TAIYEN_WITH_POPCOUNT std::uint32_t filter_fast(const std::uint16_t* values, std::uint32_t count, const std::uint64_t* words, std::uint64_t wanted,
+                                               std::uint16_t* out) noexcept {
+    return filter(values, count, words, wanted, out);
+}
+#else
+constexpr auto* bits_in_fast = &bits_in_any;
+constexpr auto* runs_in_fast = &runs_in_any;
+constexpr auto* words_fast = &words_any;
+constexpr auto* runs_among_fast = &runs_among_any;
+constexpr auto* bit_positions_fast = &bit_positions_any;
+constexpr auto* filter_fast = &filter_any;
+#endif
+std::uint32_t runs_in(const std::uint64_t* words) noexcept { return counts_fast() ? runs_in_fast(words) : runs_in_any(words); }
+std::uint32_t runs_of_values(const std::uint16_t* values, std::uint32_t count) noexcept {
+    return count >= 16 && counts_fast() ? runs_among_fast(values, count) : runs_among_any(values, count);
+}
 
 /// What happens to the bits from first to last.
 enum class Change : std::uint8_t { set, clear, flip };
@@ -125,16 +201,6 @@ IdRun run_at(const ChunkView& ids, std::uint32_t i) noexcept {
     return ids.shape == Shape::runs ? ids.runs()[i] : IdRun{ids.values()[i], ids.values()[i]};
 }
 
-TAIYEN_ALWAYS_INLINE std::uint32_t bit_positions(const std::uint64_t* words, std::uint16_t* out) {
-    std::uint32_t count = 0;
-    for (std::uint32_t i = 0; i < bitmap_words; ++i) {
-        for (std::uint64_t word = words[i]; word != 0; word &= word - 1) {
-            out[count++] = static_cast<std::uint16_t>(i * 64U + static_cast<std::uint32_t>(__builtin_ctzll(word)));
-        }
-    }
-    return count;
-}
-
 std::uint32_t runs_of(const std::uint64_t* words, IdRun* out) noexcept {
     std::uint32_t count = 0;
     std::uint32_t i = 0;
@@ -160,15 +226,9 @@ std::uint32_t runs_of(const std::uint64_t* words, IdRun* out) noexcept {
     }
 }
 
-std::uint32_t runs_of_values(const std::uint16_t* values, std::uint32_t count) noexcept {
-    std::uint32_t runs = count == 0 ? 0 : 1;
-    for (std::uint32_t i = 1; i < count; ++i) runs += values[i] != values[i - 1] + 1 ? 1U : 0U;
-    return runs;
-}
-
 }  // namespace
 
-std::uint32_t count_bits(const std::uint64_t* words, std::size_t count) noexcept {
+std::uint32_t count_bits(const std::uint64_t* words, std::uint32_t count) noexcept {
     return counts_fast() ? bits_in_fast(words, count) : bits_in_any(words, count);
 }
 
@@ -326,7 +386,7 @@ void ChunkBuffer::keep_bitmap() noexcept {
     if (runs_found <= runs_max && 2 * runs_found < ids) {
         view_ = {Shape::runs, runs_of(words_, runs()), ids, numbers_};
     } else if (ids <= values_max) {
-        bit_positions(words_, numbers_);
+        (counts_fast() ? bit_positions_fast : bit_positions_any)(words_, numbers_);
         view_ = {Shape::values, ids, ids, numbers_};
     }
 }
@@ -347,6 +407,10 @@ void ChunkBuffer::assign(const ChunkView& ids) noexcept {
 void ChunkBuffer::combine(Operation operation, const ChunkView& a, const ChunkView& b) noexcept {
     if (a.shape == Shape::values && b.shape == Shape::values) {
         merge_values(operation, a, b);
+    } else if (a.shape == Shape::runs && b.shape == Shape::runs && operation == Operation::intersect) {
+        intersect_runs(a, b);
+    } else if (a.shape == Shape::runs && b.shape == Shape::runs && operation == Operation::unite) {
+        unite_runs(a, b);
     } else if (a.shape != Shape::bitmap && b.shape != Shape::bitmap && a.count + b.count <= values_max) {
         merge_runs(operation, a, b);
     } else if (a.shape == Shape::values && b.shape == Shape::bitmap && (operation == Operation::intersect || operation == Operation::subtract)) {
@@ -368,6 +432,15 @@ void ChunkBuffer::combine(Operation operation, const ChunkView& a, const ChunkVi
 }
 
 void ChunkBuffer::merge_values(Operation operation, const ChunkView& a, const ChunkView& b) noexcept {
+    if (b.count == 1 && operation == Operation::unite) {
+        const std::uint16_t value = b.values()[0];
+        const std::uint32_t at = count_not_above(a.values(), a.count, value);
+        const std::uint32_t more = at == 0 || a.values()[at - 1] != value ? 1 : 0;
+        std::memcpy(numbers_, a.values(), at * sizeof value);
+        numbers_[at - 1 + more] = value;
+        std::memcpy(numbers_ + at + more, a.values() + at, (a.count - at) * sizeof value);
+        return keep_values(a.count + more);
+    }
     const bool keeps_a = operation != Operation::intersect;
     const bool keeps_b = operation == Operation::unite || operation == Operation::exclude;
     const bool keeps_both = operation == Operation::unite || operation == Operation::intersect;
@@ -395,6 +468,52 @@ void ChunkBuffer::merge_values(Operation operation, const ChunkView& a, const Ch
         out += end_b - at_b;
     }
     keep_values(static_cast<std::uint32_t>(out - numbers_));
+}
+
+void ChunkBuffer::intersect_runs(const ChunkView& a, const ChunkView& b) noexcept {
+    std::uint32_t at_a = 0;
+    std::uint32_t at_b = 0;
+    std::uint32_t made = 0;
+    std::uint32_t ids = 0;
+    while (at_a != a.count && at_b != b.count) {
+        const IdRun run_a = a.runs()[at_a];
+        const IdRun run_b = b.runs()[at_b];
+        const std::uint16_t first = std::max(run_a.first, run_b.first);
+        const std::uint16_t last = std::min(run_a.last, run_b.last);
+        runs()[made] = {first, last};
+        if (first <= last) {
+            ids += static_cast<std::uint32_t>(last - first) + 1U;
+            ++made;
+        }
+        at_a += run_a.last <= run_b.last ? 1 : 0;
+        at_b += run_b.last <= run_a.last ? 1 : 0;
+    }
+    keep_runs(made, ids);
+}
+
+void ChunkBuffer::unite_runs(const ChunkView& a, const ChunkView& b) noexcept {
+    std::uint32_t at_a = 0;
+    std::uint32_t at_b = 0;
+    std::uint32_t made = 0;
+    std::uint32_t ids = 0;
+    std::uint32_t first = 0;
+    std::uint32_t end = 0;  // of the run in hand; none yet
+    while (at_a != a.count || at_b != b.count) {
+        const bool from_a = at_b == b.count || (at_a != a.count && a.runs()[at_a].first <= b.runs()[at_b].first);
+        const IdRun run = from_a ? a.runs()[at_a++] : b.runs()[at_b++];
+        if (run.first <= end && end != 0) {
+            end = std::max<std::uint32_t>(end, run.last + 1U);
+            continue;
+        }
+        if (end != 0) {
+            runs()[made++] = {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(end - 1)};
+            ids += end - first;
+        }
+        first = run.first;
+        end = run.last + 1U;
+    }
+    runs()[made++] = {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(end - 1)};
+    keep_runs(made, ids + end - first);
 }
 
 /// Walks over all places where one of the two changes, and notes where what is wanted of both changes.
@@ -452,12 +571,7 @@ void ChunkBuffer::merge_runs(Operation operation, const ChunkView& a, const Chun
 }
 
 void ChunkBuffer::filter_values(const ChunkView& values, const std::uint64_t* words, bool wanted) noexcept {
-    std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < values.count; ++i) {
-        const std::uint16_t value = values.values()[i];
-        numbers_[kept] = value;
-        kept += ((words[value / 64U] >> (value % 64U) & 1U) != 0) == wanted ? 1U : 0U;
-    }
+    const std::uint32_t kept = (counts_fast() ? filter_fast : filter_any)(values.values(), values.count, words, wanted ? 1 : 0, numbers_);
     keep_values(kept);
 }
 

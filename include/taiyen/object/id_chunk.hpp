@@ -75,6 +75,8 @@ private:
     void keep_bitmap() noexcept;
     IdRun* runs() noexcept { return reinterpret_cast<IdRun*>(numbers_); }
     void merge_values(Operation operation, const ChunkView& a, const ChunkView& b) noexcept;
+    void intersect_runs(const ChunkView& a, const ChunkView& b) noexcept;
+    void unite_runs(const ChunkView& a, const ChunkView& b) noexcept;
     void merge_runs(Operation operation, const ChunkView& a, const ChunkView& b) noexcept;
     void filter_values(const ChunkView& values, const std::uint64_t* words, bool wanted) noexcept;
 
@@ -86,7 +88,7 @@ private:
 /// How many neighbouring ids there are.
 TAIYEN_EXPORT std::uint32_t count_runs(const ChunkView& ids) noexcept;
 /// Bits that are set.
-TAIYEN_EXPORT std::uint32_t count_bits(const std::uint64_t* words, std::size_t count) noexcept;
+TAIYEN_EXPORT std::uint32_t count_bits(const std::uint64_t* words, std::uint32_t count) noexcept;
 /// How many ids lie below `low` (0 … 65536).
 TAIYEN_EXPORT std::uint32_t count_below(const ChunkView& ids, std::uint32_t low) noexcept;
 /// The id that has `n` smaller ones; `n` < ids.

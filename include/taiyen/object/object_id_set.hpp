@@ -155,9 +155,10 @@ public:
 #endif
         }
         std::uint64_t base() const noexcept { return leaf_->chunk(entry_) << 16U; }
-        /// At value or run `at`, or at bit `at`, of the entry.
         void stand_at_value(const ChunkView& ids, std::uint32_t at) noexcept {
             at_ = at;
+            left_ = ids.count - 1 - at;
+            values_ = ids.values() + at;
             number_ = run_last_ = base() | ids.values()[at];
         }
         void stand_at_run(const ChunkView& ids, std::uint32_t at, std::uint16_t low) noexcept {
@@ -173,10 +174,12 @@ public:
         void stand_at_end() noexcept {
             leaf_ = nullptr;
             entry_ = 0;
+            left_ = 0;
             number_ = run_last_ = 0;
         }
         /// The first id of the entry.
         void enter() noexcept {
+            left_ = 0;
             if (leaf_->kind(entry_) == Kind::full) {
                 number_ = base();
                 run_last_ = number_ + ((leaf_->chunks(entry_) << 16U) - 1U);
@@ -194,6 +197,7 @@ public:
             }
         }
         void enter_last() noexcept {
+            left_ = 0;
             if (leaf_->kind(entry_) == Kind::full) {
                 number_ = run_last_ = base() + ((leaf_->chunks(entry_) << 16U) - 1U);
                 return;
@@ -224,21 +228,24 @@ public:
             return at * 64U + 63U - static_cast<std::uint32_t>(std::countl_zero(word));
         }
         void next() noexcept {
+            if (left_ != 0) {  // values
+                --left_;
+                ++at_;
+                number_ = run_last_ = (number_ & ~std::uint64_t{0xffff}) | *++values_;
+                return;
+            }
             switch (leaf_->kind(entry_)) {
                 case Kind::bitmap:
                     if (next_bit(static_cast<const std::uint64_t*>(leaf_->data(entry_)))) return;
                     break;
-                case Kind::full: break;
-                default: {
+                case Kind::brief:
+                case Kind::runs: {
                     const ChunkView ids = leaf_->view(entry_);
                     if (at_ + 1 == ids.count) break;
-                    if (ids.shape == Shape::values) {
-                        stand_at_value(ids, at_ + 1);
-                    } else {
-                        stand_at_run(ids, at_ + 1, ids.runs()[at_ + 1].first);
-                    }
+                    stand_at_run(ids, at_ + 1, ids.runs()[at_ + 1].first);
                     return;
                 }
+                default: break;
             }
             next_entry();
         }
@@ -303,6 +310,8 @@ public:
         std::uint64_t number_ = 0;
         std::uint64_t run_last_ = 0;  ///< up to here the next number is the next id
         std::uint64_t bits_ = 0;      ///< of the word: those that are still to come
+        const std::uint16_t* values_ = nullptr;
+        std::uint32_t left_ = 0;  ///< values behind this one in the entry
 #if defined(TAIYEN_CHECKED_ITERATORS)
         std::uint64_t stamp_ = 0;
 #endif
@@ -403,7 +412,7 @@ public:
                 for (std::size_t end = i + taken; i < end; ++i) insert(ids[i]);
             } else {
                 given.take_values(static_cast<std::uint32_t>(taken));
-                merge_chunk(Operation::unite, number_of(ids[i]) >> 16U, given.view(), merged, Slack::some);
+                merge_chunk(Operation::unite, number_of(ids[i]) >> 16U, given.view(), merged, Slack::none);
                 i += taken;
             }
         }
@@ -719,16 +728,33 @@ private:
             at = object::count_not_above(values, count, low);
             if (at != 0 && values[at - 1] == low) return false;
         }
-        if (count == leaf.words(i) * 4) return insert_slowly(path, i, low);
+        if (count == leaf.words(i) * 4) {
+            const ChunkView ids{Shape::values, count, count, values};
+            if (count == object::values_max || 2 * object::count_runs(ids) < count) return insert_slowly(path, i, low);
+            grow_values(leaf, i, ids, at);
+            static_cast<std::uint16_t*>(leaf.data(i))[at] = low;
+            return inserted(path, i);
+        }
         std::memmove(values + at + 1, values + at, (count - at) * sizeof *values);
         values[at] = low;
         return inserted(path, i);
+    }
+    /// A larger block with a gap at `at`.
+    void grow_values(Leaf& leaf, std::uint32_t i, const ChunkView& ids, std::uint32_t at) {
+        const std::uint32_t words = words_for(ids.count * 2 + 2, Slack::some);
+        const auto block = tree_.allocate(words);
+        auto* const values = reinterpret_cast<std::uint16_t*>(std::to_address(block));
+        std::memcpy(values, ids.values(), at * sizeof *values);
+        std::memcpy(values + at + 1, ids.values() + at, (ids.count - at) * sizeof *values);
+        std::memset(values + ids.count + 1, 0xff, words * std::size_t{8} - (ids.count + 1) * sizeof *values);
+        tree_.release(leaf, i);
+        Tree::put(leaf, i, {leaf.keys()[i], Kind::values, words, 0, 0, block});
     }
     bool insert_into_runs(Path& path, std::uint32_t i, std::uint16_t low) {
         Leaf& leaf = *path.leaf;
         auto* const runs = static_cast<IdRun*>(leaf.data(i));
         const std::uint32_t count = leaf.runs(i);
-        const std::uint32_t at = object::runs_not_above(runs, count, low);
+        const std::uint32_t at = runs[count - 1].last < low ? count : object::runs_not_above(runs, count, low);
         if (at != 0 && runs[at - 1].last >= low) return false;
         if (leaf.ids_in_chunk(i) + 1 == object::chunk_ids) {
             make_full(path, i);
@@ -767,13 +793,14 @@ private:
         std::uint64_t& word = static_cast<std::uint64_t*>(leaf.data(i))[low / 64U];
         const std::uint64_t bit = std::uint64_t{1} << (low % 64U);
         if ((word & bit) != 0) return false;
-        if (leaf.ids_in_chunk(i) + 1 == object::chunk_ids) {
+        const std::uint32_t ids = leaf.ids_in_chunk(i) + 1;
+        if (ids == object::chunk_ids) {
             make_full(path, i);
             return true;
         }
         word |= bit;
         inserted(path, i);
-        if (leaf.ids_in_chunk(i) % 1024 == 0) ease(path, i);
+        if (ids % 1024 == 0) ease(path, i);
         return true;
     }
     /// The form of the entry changes, or its block grows.
@@ -806,17 +833,18 @@ private:
 
     bool erase_from(Path& path, std::uint32_t i, std::uint64_t chunk, std::uint16_t low) {
         Leaf& leaf = *path.leaf;
-        if (!object::contains(leaf.view(i), low)) return false;
-        if (leaf.kind(i) != Kind::full && leaf.ids_in_chunk(i) == 1) {
-            tree_.remove(path, i, 1);
-            changed();
-            return true;
-        }
         switch (leaf.kind(i)) {
             case Kind::few: {
                 const std::uint64_t word = *leaf.slot(i);
+                const std::uint32_t ids = leaf.ids_in_chunk(i);
                 std::uint32_t at = 0;
-                while (static_cast<std::uint16_t>(word >> (16 * at)) != low) ++at;
+                while (at < ids && static_cast<std::uint16_t>(word >> (16 * at)) != low) ++at;
+                if (at == ids) return false;
+                if (ids == 1) {
+                    tree_.remove(path, i, 1);
+                    changed();
+                    return true;
+                }
                 const std::uint64_t below = (std::uint64_t{1} << (16 * at)) - 1U;
                 *leaf.slot(i) = (word & below) | (word >> 16U & ~below) | std::uint64_t{0xffff} << 48U;
                 return erased(path, i);
@@ -825,9 +853,12 @@ private:
             case Kind::brief:
             case Kind::runs: return erase_from_runs(path, i, low);
             case Kind::bitmap: {
-                static_cast<std::uint64_t*>(leaf.data(i))[low / 64U] &= ~(std::uint64_t{1} << (low % 64U));
+                std::uint64_t& word = static_cast<std::uint64_t*>(leaf.data(i))[low / 64U];
+                const std::uint64_t bit = std::uint64_t{1} << (low % 64U);
+                if ((word & bit) == 0) return false;
+                const std::uint32_t ids = leaf.ids_in_chunk(i) - 1;
+                word &= ~bit;
                 erased(path, i);
-                const std::uint32_t ids = leaf.ids_in_chunk(i);
                 if (ids % 1024 == 512) ease(path, i);
                 return true;
             }
@@ -845,17 +876,25 @@ private:
         const std::uint32_t count = leaf.ids_in_chunk(i);
         auto* const values = static_cast<std::uint16_t*>(leaf.data(i));
         const std::uint32_t at = object::count_not_above(values, count, low);
+        if (at == 0 || values[at - 1] != low) return false;
         std::memmove(values + at - 1, values + at, (count - at) * sizeof *values);
         erased(path, i);
-        if (count - 1 <= 4 || (count - 1) * 8 < leaf.words(i) * 8) give_room_back(path, i);
+        if (count <= 5 || count <= leaf.words(i)) give_room_back(path, i);  // a quarter of the room is in use
         return true;
     }
     bool erase_from_runs(Path& path, std::uint32_t i, std::uint16_t low) {
         Leaf& leaf = *path.leaf;
         auto* const runs = static_cast<IdRun*>(leaf.data(i));
         const std::uint32_t count = leaf.runs(i);
-        const std::uint32_t at = object::runs_not_above(runs, count, low) - 1;
+        const std::uint32_t begun = object::runs_not_above(runs, count, low);
+        if (begun == 0 || runs[begun - 1].last < low) return false;
+        const std::uint32_t at = begun - 1;
         const IdRun run = runs[at];
+        if (leaf.ids_in_chunk(i) == 1) {
+            tree_.remove(path, i, 1);
+            changed();
+            return true;
+        }
         if (run.first == run.last) {
             set_runs(leaf, i, runs, at, count - at - 1, -1);
         } else if (run.first == low) {
@@ -870,7 +909,7 @@ private:
             runs[at + 1] = {static_cast<std::uint16_t>(low + 1U), run.last};
         }
         erased(path, i);
-        if (leaf.kind(i) == Kind::runs && (leaf.runs(i) <= 2 || leaf.runs(i) * 8 < leaf.words(i) * 4)) give_room_back(path, i);
+        if (leaf.kind(i) == Kind::runs && (leaf.runs(i) <= 2 || leaf.runs(i) * 2 < leaf.words(i))) give_room_back(path, i);
         return true;
     }
     bool erase_slowly(Path& path, std::uint32_t i, std::uint16_t low) {
@@ -930,7 +969,7 @@ private:
     static std::uint32_t words_for(std::uint32_t bytes, Slack slack) noexcept {
         const std::uint32_t needed = (bytes + 7) / 8;
         if (slack == Slack::none) return needed;
-        return std::min(object::bitmap_words, (needed + needed / 4 + 2) & ~1U);
+        return std::min(object::bitmap_words, (needed + needed / (needed < 256 ? 2 : 4) + 2) & ~1U);
     }
     /// The rest is set to a value that doesn't look like an address.
     static void fill(std::uint64_t* block, std::uint32_t words, const void* data, std::uint32_t bytes) noexcept {
