@@ -63,7 +63,12 @@ enum class Bug {
     stale_log_start,           ///< background snapshot: its header keeps the place where the log began before
     torn_group_accepted,       ///< a torn record of the log counts as whole: neither stamps nor checksum are looked at
     replay_skips_first_group,  ///< recovery begins with the second group of the log
-    engine_writes_unheard,     ///< stores and declared mode: what the engine announces is not kept
+    other_directories_unsynced,  ///< creation and attaching: only the directory of the heap's own file is synced
+    rollback_allocates,          ///< rolling back needs memory
+    save_within_scope,           ///< undo: a save goes through while a scope is open
+    call_outcome_unchecked,      ///< replay takes whatever bytes a procedure gives
+    rot_laundered,               ///< a changed page gets a fresh checksum although the page below it rotted
+    engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept
 };
 
 #ifdef TAIYEN_PLANTED_BUGS

@@ -136,6 +136,12 @@ void lock_new(io::File& file) {
     }
 }
 
+/// A name is durable when its own directory is, wherever the heap's file lies.
+void sync_directory_of(io::Storage& storage, const std::filesystem::path& file, const std::filesystem::path& heap) {
+    if (planted(Bug::other_directories_unsynced) && io::directory_of(file) != io::directory_of(heap)) return;
+    storage.sync_directory(io::directory_of(file));
+}
+
 /// Removes published files again if creation fails. The heap goes first: without its parts it could not be opened, and they alone are orphans that the next
 /// creation removes.
 class Undo {
@@ -307,9 +313,9 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
         publish(*heap->ring_file_, ring_path);
         if (!planted(Bug::skip_directory_sync)) {
             if (with_data) {
-                storage.sync_directory(io::directory_of(paths.data));
+                sync_directory_of(storage, paths.data, paths.backing);
             }
-            storage.sync_directory(io::directory_of(ring_path));
+            sync_directory_of(storage, ring_path, paths.backing);
         }
         if (!planted(Bug::publish_backing_first)) {
             publish(heap->backing_->file(), paths.backing);
@@ -456,7 +462,7 @@ void HeapFile::attach_log() {
     log::Ring::format(*file, identity);
     if (!planted(Bug::log_named_before_complete)) {
         storage_.publish(*file, paths_.log);
-        storage_.sync_directory(io::directory_of(paths_.log));
+        sync_directory_of(storage_, paths_.log, paths_.backing);
         name();
     }
 }
@@ -477,7 +483,7 @@ void HeapFile::attach_data() {
     write_first_headers(data.file(), data.header);
     copy_newer(*backing_, data, {}, true);
     storage_.publish(data.file(), paths_.data);
-    storage_.sync_directory(io::directory_of(paths_.data));
+    sync_directory_of(storage_, paths_.data, paths_.backing);
     backing_->header.data = header.file;
     backing_->write_header();  // from here on it is attached
     data.header.is_new = false;

@@ -316,6 +316,7 @@ void TransactionService::rollback() noexcept {
 }
 
 void TransactionService::take_back() noexcept {
+    if (planted(Bug::rollback_allocates)) segments_.reserve(segments_.capacity() + 1);
     recorder_->restore();
     for (; !segments_.empty(); segments_.pop_back()) recorder_->apply(segments_.back().changes, Direction::backward);
     end(false);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <taiyen/base/error.hpp>
 #include <taiyen/taiyen.hpp>
 
 #include "base/planted.hpp"
@@ -93,6 +94,7 @@ public:
             case 3: {
                 UndoScope scope(*heap_, "cancelled");
                 change(random());
+                refuse_to_save();
                 scope.cancel();
                 expect("a cancel");
                 break;
@@ -141,6 +143,15 @@ private:
         std::string all;
         for (const auto& [number, text] : *heap_->find<Texts>("texts")) all += std::to_string(number) + '=' + std::string(text) + ';';
         return all;
+    }
+    void refuse_to_save() {
+        try {
+            heap_->snapshot();
+        } catch (const Error& error) {
+            if (error.code() == errc::scope_open) return;
+            throw;
+        }
+        throw std::runtime_error("a heap was saved within a scope");
     }
     void expect(const char* after) {
         if (content() != now_.states[now_.at]) throw std::runtime_error(std::string("another content after ") + after);

@@ -127,6 +127,34 @@ BOOST_AUTO_TEST_CASE(a_span_of_random_bytes_is_no_heap) {
     use(engine, memory.base(), random);
 }
 
+BOOST_AUTO_TEST_CASE(a_directory_without_an_empty_slot_ends_each_search) {
+    Heap heap;
+    std::byte* base = heap.memory.base();
+    Engine engine(base, capacity, heap.host);
+    engine.add_root({"name", "type", {16}, 8, 1});
+    std::byte* const directory = base + reinterpret_cast<const layout::SuperBlock*>(base)->directory;
+    const std::uint32_t count = reinterpret_cast<const layout::DirectoryHead*>(directory)->slots;
+    auto* slots = reinterpret_cast<layout::DirectorySlot*>(directory + sizeof(layout::DirectoryHead));
+    layout::DirectorySlot taken{};
+    for (std::uint32_t i = 0; i < count; ++i) {
+        if (slots[i].entry != 0)
+            taken = slots[i];
+        else
+            slots[i] = {0, 1};  // a removed one: each search goes on behind it
+    }
+    BOOST_REQUIRE(taken.entry != 0);
+    BOOST_TEST(!engine.find_root("another").has_value());
+    BOOST_TEST(engine.find_root("name").has_value());
+    BOOST_TEST(engine.roots().size() == 1U);
+    BOOST_TEST(!engine.check(1).empty());
+    for (std::uint32_t i = 0; i < count; ++i) slots[i] = taken;  // one object, again and again
+    const auto is_corrupt = [](const Error& error) { return error.code() == errc::corrupt; };
+    BOOST_TEST(!engine.find_root("another").has_value());
+    BOOST_CHECK_EXCEPTION(engine.add_root({"another", "type", {16}, 8, 1}), Error, is_corrupt);
+    BOOST_TEST(engine.roots().size() <= count);
+    BOOST_TEST(!engine.check(1).empty());
+}
+
 BOOST_AUTO_TEST_CASE(opening_refuses_what_is_not_this_format_with_its_own_code) {
     const auto opened_with = [](const std::function<void(layout::SuperBlock&)>& change) {
         Heap heap;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 
+#include "heap/core.hpp"
 #include "scratch_directory.hpp"
 
 namespace {
@@ -181,6 +182,54 @@ BOOST_AUTO_TEST_CASE(fields_out_of_bounds_are_refused_even_with_a_right_checksum
     BOOST_TEST(refused([](Header& h) { h.capacity = std::uint64_t{1} << 60U; }));
     BOOST_TEST(refused([](Header& h) { h.ring_start.position = 17; }));
     BOOST_TEST(!refused([](Header&) {}));
+    // Each field by itself.
+    constexpr std::uint64_t count_end = std::uint64_t{1} << 62U;
+    BOOST_TEST(refused([](Header& h) { h.role = static_cast<FileRole>(0); }));
+    BOOST_TEST(refused([](Header& h) { h.state = static_cast<FileState>(0); }));
+    BOOST_TEST(refused([](Header& h) { h.state = static_cast<FileState>(99); }));
+    BOOST_TEST(refused([](Header& h) { h.capacity += 17; }));
+    BOOST_TEST(refused([](Header& h) { h.extent += 17; }));
+    BOOST_TEST(refused([](Header& h) { h.extent = page_bytes; }));
+    BOOST_TEST(refused([](Header& h) { h.base = ~std::uintptr_t{0} - heap::slot_bytes + 1; }));
+    BOOST_TEST(refused([](Header& h) { h.base = (std::uintptr_t{1} << 47U) - heap::slot_bytes; }));
+    BOOST_TEST(refused([](Header& h) { h.generation = {count_end * 2}; }));
+    BOOST_TEST(refused([](Header& h) { h.serial = {count_end * 2}; }));
+    BOOST_TEST(refused([](Header& h) { h.ring_kind = static_cast<RingKind>(9); }));
+    BOOST_TEST(refused([](Header& h) { h.ring_capacity = 0; }));
+    BOOST_TEST(refused([](Header& h) { h.ring_capacity += 512; }));
+    BOOST_TEST(refused([](Header& h) { h.ring_capacity = std::uint64_t{1} << 40U; }));
+    BOOST_TEST(refused([](Header& h) { h.log_capacity = 1_MiB; }));
+    BOOST_TEST(refused([](Header& h) { h.log = random_uuid(); }));
+    const auto with_log = [](Header& h, ByteCount capacity) {
+        h.log = random_uuid();
+        h.log_capacity = capacity;
+    };
+    BOOST_TEST(!refused([&](Header& h) { with_log(h, 1_MiB); }));
+    BOOST_TEST(refused([&](Header& h) { with_log(h, 1_MiB + 1); }));
+    BOOST_TEST(refused([&](Header& h) { with_log(h, std::uint64_t{1} << 40U); }));
+    const auto with_annex = [](Header& h, ByteCount extent, ByteCount used, std::uint8_t place) {
+        h.annex.extent = extent;
+        h.annex.used = used;
+        h.annex.places[0] = place;
+    };
+    BOOST_TEST(!refused([&](Header& h) { with_annex(h, 8192, 4096, 1); }));
+    BOOST_TEST(refused([&](Header& h) { with_annex(h, 8192, 4096, 0); }));
+    BOOST_TEST(refused([&](Header& h) { with_annex(h, 8192, 4096, 2); }));
+    BOOST_TEST(refused([&](Header& h) { with_annex(h, 8000, 4096, 1); }));
+    BOOST_TEST(refused([&](Header& h) { with_annex(h, 8192, 4000, 1); }));
+    BOOST_TEST(refused([&](Header& h) { with_annex(h, 8192, 16384, 1); }));
+    BOOST_TEST(refused([&](Header& h) { with_annex(h, ~ByteCount{4095}, 0, 1); }));
+    BOOST_TEST(refused([&](Header& h) { with_annex(h, 0, 0, 1); }));
+    const auto staged = [](Header& h) {
+        h.state = FileState::staged;
+        h.staged.head.stage_offset = 1_MiB;
+        h.staged.head.generation = h.generation.value + 1;
+    };
+    BOOST_TEST(!refused(staged));
+    BOOST_TEST(refused([&](Header& h) { staged(h), h.staged.head.stage_offset = 0; }));
+    BOOST_TEST(refused([&](Header& h) { staged(h), h.staged.head.generation = h.generation.value; }));
+    BOOST_TEST(refused([&](Header& h) { staged(h), h.staged.ring_start.position = 17; }));
+    BOOST_TEST(refused([&](Header& h) { staged(h), h.ring_kind = RingKind::none, h.ring_capacity = 0; }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

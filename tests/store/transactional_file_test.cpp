@@ -1,11 +1,14 @@
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
+#include <cerrno>
+#include <fstream>
 #include <thread>
 
 #include <taiyen/store/parameters.hpp>
 
 #include "heap_probe.hpp"
+#include "io/faulty_storage.hpp"
 #include "io/simulated_storage.hpp"
 #include "store/byte_log.hpp"
 #include "store/header.hpp"
@@ -301,6 +304,38 @@ BOOST_AUTO_TEST_CASE(a_missing_log_is_made_anew_for_a_clean_heap_and_refused_for
     { Opened(dir / "other.tyn", OpenMode::create_only, HeapKind::transactional); }
     std::filesystem::copy_file(dir / "other.tyn.log", dir / "a.tyn.log");
     BOOST_TEST((code_of([&] { Opened(path, OpenMode::open_only, HeapKind::transactional); }) == errc::mismatch));
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_is_empty_or_may_not_be_written_is_refused_and_kept) {
+    ScratchDirectory dir;
+    const auto path = dir / "x.tyn";
+    make_crashed(dir, small_heap(), path);
+    const auto log = dir / "x.tyn.log";
+    const auto refused = [&](HeapKind kind) { return code_of([&] { Opened(path, OpenMode::open_only, kind); }); };
+
+    // Nobody may write it.
+    const auto before = all_bytes(path);
+    for (const int error : {EROFS, EACCES}) {
+        io::FaultyStorage faulty(io::posix_storage());
+        faulty.arm({.at = 2, .error = error, .calls = io::Call::open});  // the heap's own file is the first one
+        const errc code = error == EROFS ? errc::read_only : errc::permission;
+        BOOST_TEST((code_of([&] { Opened(faulty, path, OpenMode::open_only, HeapKind::transactional); }) == code));
+        BOOST_TEST((all_bytes(path) == before));
+    }
+
+    // It has lost what was in it: all of it, or its length too.
+    const auto whole = bytes_of(log);
+    std::filesystem::resize_file(log, 0);
+    std::filesystem::resize_file(log, whole.size());
+    for (const HeapKind kind : {HeapKind::transactional, HeapKind::archive, HeapKind::snapshot}) BOOST_TEST((refused(kind) == errc::not_a_heap));
+    std::filesystem::resize_file(log, 0);
+    for (const HeapKind kind : {HeapKind::transactional, HeapKind::archive, HeapKind::snapshot}) BOOST_TEST((refused(kind) == errc::not_a_heap));
+    BOOST_TEST(std::filesystem::file_size(log) == 0U);
+
+    std::ofstream(log, std::ios::binary).write(whole.data(), static_cast<std::streamsize>(whole.size()));
+    BOOST_TEST((all_bytes(path) == before));
+    Opened again(path, OpenMode::open_only, HeapKind::transactional);
+    BOOST_TEST(get(again.heap, "n20").size() == 20'000U);
 }
 
 BOOST_AUTO_TEST_CASE(an_archive_becomes_transactional_also_after_a_crash) {

@@ -171,6 +171,43 @@ void use(std::unique_ptr<HistoryMemory> memory, std::mt19937_64& random) {
     }
 }
 
+/// Writes a step's link to the one before it, with the right checksum.
+void link(std::byte* base, std::uint64_t step, std::uint64_t previous) {
+    std::memcpy(base + step + offsetof(layout::StepHead, previous), &previous, sizeof previous);
+    std::uint32_t name = 0;
+    std::memcpy(&name, base + step + offsetof(layout::StepHead, name_bytes), sizeof name);
+    std::uint64_t sum = checksum({base + step, offsetof(layout::StepHead, head_checksum)}, step);
+    sum = checksum({base + step + sizeof(layout::StepHead), name}, sum);
+    std::memcpy(base + step + offsetof(layout::StepHead, head_checksum), &sum, sizeof sum);
+}
+
+BOOST_AUTO_TEST_CASE(steps_that_lead_in_a_circle_are_corrupt) {
+    std::mt19937_64 random(3);
+    constexpr ByteCount capacity = 64 * 1024;
+    const auto make = [&] {
+        UndoHistory history = UndoHistory::create(std::make_unique<TestMemory>(capacity), capacity, true);
+        for (int i = 0; i < 4; ++i) BOOST_REQUIRE(append(history, changes(random, 100), "step"));
+        return history;
+    };
+    const auto is_corrupt = [](const Error& error) { return error.code() == errc::corrupt; };
+    for (const std::size_t to : {0U, 1U}) {  // to itself, to the newer one
+        UndoHistory history = make();
+        const auto steps = history.newest(4);  // newest first
+        BOOST_REQUIRE(steps.size() == 4U);
+        const bool newest_first = steps[0].offset > steps[3].offset;
+        const std::uint64_t newest = steps[newest_first ? 0 : 3].offset;
+        const std::uint64_t second = steps[newest_first ? 1 : 2].offset;
+        link(history.memory().base(), second, to == 0 ? second : newest);
+        BOOST_TEST(history.steps().size() == 4U);  // goes by sizes
+        BOOST_CHECK_EXCEPTION((void)history.newest(1000), Error, is_corrupt);
+        BOOST_CHECK_EXCEPTION(
+            {
+                while (const auto step = history.to_undo()) history.step_back(*step);
+            },
+            Error, is_corrupt);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(hostile_bytes_are_an_error_and_never_more) {
     const std::uint64_t seed = std::random_device()();
     BOOST_TEST_MESSAGE("seed " << seed);

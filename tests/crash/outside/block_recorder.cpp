@@ -51,7 +51,10 @@ struct Recording {
     /// What must be there if power fails after so many operations.
     Told told_at(std::size_t cut) const {
         const auto after = std::ranges::upper_bound(stamps, cut, {}, &Stamp::position);
-        return after == stamps.begin() ? Told{} : std::prev(after)->told;
+        if (after == stamps.begin()) return {};
+        // What is withdrawn is told before it happens, and stamped a little later: it may have happened already.
+        const Told& told = std::prev(after)->told;
+        return after == stamps.end() ? told : told.common(after->told);
     }
 };
 
@@ -121,7 +124,7 @@ Recording record(const FileSystem& kind, const Options& options, const std::file
         };
         // The second and third life recover what a kill left, and power may fail while they do.
         for (int life = 0; life < 3; ++life) {
-            static const char* const modes[] = {"archive", "snapshot", "undo", "sync", "async"};
+            static const char* const modes[] = {"archive", "snapshot", "undo", "sync", "async", "steps"};
             const std::string mode = modes[random() % std::size(modes)];
             recording.modes += (life == 0 ? "" : ", ") + mode;
             recording.lives.push_back(disk.position());

@@ -119,7 +119,7 @@ public:
         shape_.seed = options.seed;
         shape_.keys = 8;
         shape_.large_bytes = 20'000;
-        for (const char* mode : {"archive", "snapshot", "undo", "sync", "async"}) {
+        for (const char* mode : {"archive", "snapshot", "undo", "sync", "async", "steps"}) {
             for (const bool fresh : {true, false}) scenarios_.push_back({mode, fresh});
         }
         for (const Scenario& scenario : scenarios_) {

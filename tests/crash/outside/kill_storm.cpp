@@ -93,9 +93,13 @@ std::string storm(const Options& options) {
     TemporaryFolder folder(options.folder);
     const Shape shape{options.seed};
     std::vector<Patient> patients;
-    const std::vector<std::pair<const char*, std::vector<const char*>>> kinds{
-        {"archive", {"archive"}}, {"snapshot", {"snapshot"}}, {"undo", {"undo"}},
-        {"sync", {"sync"}},       {"async", {"async"}},       {"any", {"archive", "snapshot", "undo", "sync", "async"}}};
+    const std::vector<std::pair<const char*, std::vector<const char*>>> kinds{{"archive", {"archive"}},
+                                                                              {"snapshot", {"snapshot"}},
+                                                                              {"undo", {"undo"}},
+                                                                              {"sync", {"sync"}},
+                                                                              {"async", {"async"}},
+                                                                              {"steps", {"steps"}},
+                                                                              {"any", {"archive", "snapshot", "undo", "sync", "async", "steps"}}};
     for (const auto& [name, modes] : kinds) {
         patients.push_back({name, modes, folder.path() / name / "heap.tyn", 0, {}, Auditor(shape)});
         remove_heap(patients.back().file);

@@ -15,6 +15,7 @@ struct Message {
         opening,       ///< the heap is about to be created or opened
         opened,        ///< it is there
         acknowledged,  ///< everything of the lane up to `step`, and of all lanes up to `order`, is durable
+        withdrawn,     ///< a step of the lane is about to be undone: `step` and `order` are what is there without it
         finished,      ///< the heap is closed
     };
     Kind kind = Kind::opening;
@@ -44,7 +45,18 @@ struct Told {
                 order = std::max(order, message.order);
                 ++acknowledgements;
                 break;
+            case Message::Kind::withdrawn:
+                step[message.lane] = std::min(step[message.lane], message.step);
+                order = std::min(order, message.order);
+                break;
         }
+    }
+    /// What both say is there.
+    Told common(const Told& other) const {
+        Told both = *this;
+        both.order = std::min(order, other.order);
+        for (unsigned lane = 0; lane < lanes; ++lane) both.step[lane] = std::min(step[lane], other.step[lane]);
+        return both;
     }
 };
 

@@ -42,7 +42,7 @@ public:
 
     std::string pull(std::mt19937_64& random, Tally& tally) {
         if (age_++ == 40) start_anew();
-        static const char* const modes[] = {"archive", "snapshot", "undo", "sync", "async"};
+        static const char* const modes[] = {"archive", "snapshot", "undo", "sync", "async", "steps"};
         const std::string mode = modes[random() % std::size(modes)];
         std::vector<std::string> environment;
         // The control's heap exists for good: what is lost are saves and commits, not only a name.

@@ -24,7 +24,7 @@ namespace outside {
 namespace {
 
 constexpr const char* usage =
-    "usage: taiyen_outside_worker FILE [--mode archive|snapshot|undo|sync|async] [--seed N] [--life N] [--steps N] [--threads N]\n"
+    "usage: taiyen_outside_worker FILE [--mode archive|snapshot|undo|sync|async|steps] [--seed N] [--life N] [--steps N] [--threads N]\n"
     "                             [--log-kib N] [--capacity-kib N] [--keys N] [--large N] [--wait] [--control early|ignore]\n\n"
     "Works on the heap FILE until it is killed, or for N steps of each lane, and writes what is durable to standard output, in binary.\n"
     "  --seed, --keys, --large  what the steps write (as the harness that checks it)\n"
@@ -33,7 +33,7 @@ constexpr const char* usage =
     "  --control early          acknowledges before it commits: a harness must notice\n"
     "  --control ignore         acknowledges whatever came of it: a harness must notice\n";
 
-enum class Mode { archive, snapshot, undo, sync, async };
+enum class Mode { archive, snapshot, undo, sync, async, steps };
 enum class Control { none, early, ignore };
 
 struct Settings {
@@ -135,7 +135,10 @@ public:
         tell({Message::Kind::opened});
         durable(settings_, [&] { taiyen::transact(*heap_, [&] { heap_->find_or_construct<World>(world_name); }); });
         world_ = heap_->find<World>(world_name);
-        if (settings_.threads == 1) {
+        if (settings_.mode == Mode::steps) {
+            durable(settings_, [&] { heap_->attach_undo(); });
+            work_in_steps();
+        } else if (settings_.threads == 1) {
             work(static_cast<unsigned>(settings_.life % lanes));
         } else {
             std::vector<std::jthread> threads;
@@ -169,6 +172,35 @@ private:
             }
             if (dice >= 990) durable(settings_, [&] { heap_->snapshot(); });
         }
+    }
+
+    /// Steps of a history on whatever lane is due. Some are cancelled, some undone, of these some done again. An undone step is withdrawn first: it may be durably undone at any moment.
+    void work_in_steps() {
+        std::mt19937_64 random(settings_.life);
+        for (std::uint64_t i = 0; settings_.steps == 0 || i < settings_.steps * lanes; ++i) {
+            const auto lane = static_cast<unsigned>(random() % lanes);
+            const std::uint64_t dice = random() % 1000;
+            durable(settings_, [&] { commit_step(lane, dice < 100); });
+            if (dice < 100) continue;
+            if (settings_.control != Control::early) tell(told_[lane]);
+            if (dice < 300) {
+                tell({Message::Kind::withdrawn, lane, told_[lane].step - 1, told_[lane].order - 1});
+                bool undone = false;
+                durable(settings_, [&] { undone = heap_->undo(); });
+                if (dice < 200 && undone) durable(settings_, [&] { undone = !heap_->redo(); });
+                if (!undone) tell(told_[lane]);
+            }
+            if (dice >= 990) durable(settings_, [&] { heap_->snapshot(); });
+        }
+    }
+
+    void commit_step(unsigned lane, bool cancels) {
+        taiyen::UndoScope scope(*heap_, "a step");
+        take_step(*world_, settings_.shape, lane);
+        if (cancels) return scope.cancel();
+        told_[lane] = {Message::Kind::acknowledged, lane, world_->lane[lane].step, world_->order};
+        if (settings_.control == Control::early) tell(told_[lane]);
+        scope.commit();
     }
 
     void commit(unsigned lane) {
@@ -223,6 +255,8 @@ bool parse(int count, char** words, Settings& settings) {
                     settings.mode = Mode::sync;
                 else if (value == "async")
                     settings.mode = Mode::async;
+                else if (value == "steps")
+                    settings.mode = Mode::steps;
                 else
                     return false;
             } else if (word == "--control") {
@@ -262,7 +296,8 @@ int run(const Settings& settings) {
             case Mode::snapshot:
             case Mode::undo: Saver<taiyen::SnapshotHeap>(settings).run(); break;
             case Mode::sync:
-            case Mode::async: Committer(settings).run(); break;
+            case Mode::async:
+            case Mode::steps: Committer(settings).run(); break;
         }
         return 0;
     } catch (const taiyen::Error& error) {

@@ -1,0 +1,112 @@
+// Loans against a model that remembers the fate of each number by itself.
+
+#include "txn/loans.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+namespace {
+
+using taiyen::txn::Loans;
+using Fate = Loans::Fate;
+
+std::uint64_t test_seed() {
+    const char* const given = std::getenv("TAIYEN_SEED");
+    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
+    return seed;
+}
+
+/// Begins as the library does.
+std::uint32_t begin(Loans& loans) {
+    const std::uint32_t number = loans.try_begin();
+    return number != 0 ? number : loans.begin();
+}
+void end(Loans& loans, bool kept) {
+    if (!kept || !loans.try_end()) loans.end(kept);
+}
+
+BOOST_AUTO_TEST_SUITE(loans)
+
+BOOST_AUTO_TEST_CASE(the_fate_of_a_number_is_that_of_its_transaction) {
+    std::mt19937_64 random(test_seed());
+    for (int round = 0; round < 20; ++round) {
+        Loans loans;
+        std::map<std::uint32_t, bool> kept;                           // by number
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> steps;   // that can be undone
+        std::vector<std::pair<std::uint32_t, std::uint32_t>> undone;  // the newest last
+        BOOST_TEST((loans.fate(0) == Fate::committed));
+        for (int i = 0; i < 300; ++i) {
+            const std::uint32_t number = begin(loans);
+            BOOST_REQUIRE((loans.fate(number) == Fate::open));
+            const std::uint64_t what = random() % 8;
+            if (what == 0 && !steps.empty()) {
+                loans.undo(steps.back().first, steps.back().second);
+                undone.push_back(steps.back());
+                steps.pop_back();
+            } else if (what == 1 && !undone.empty()) {
+                loans.redo(undone.back().first, undone.back().second);
+                steps.push_back(undone.back());
+                undone.pop_back();
+            } else if (what <= 4) {  // a new step; what is undone stays so
+                loans.settle();
+                for (const auto& [first, last] : undone)
+                    for (std::uint32_t of = first; of <= last; ++of) kept[of] = false;
+                undone.clear();
+                steps.emplace_back(number, number);
+            } else if (what == 5 && steps.size() > 1) {  // two steps become one
+                const auto newest = steps.back();
+                steps.pop_back();
+                steps.back().second = newest.second;
+            }
+            const bool keeps = random() % 3 != 0 || what <= 5;
+            end(loans, keeps);
+            kept[number] = keeps;
+            if (i % 10 != 0) continue;
+            for (const auto& [of, was_kept] : kept) {
+                bool is_undone = false;
+                for (const auto& [first, last] : undone) is_undone = is_undone || (first <= of && of <= last);
+                BOOST_REQUIRE((loans.fate(of) == (was_kept && !is_undone ? Fate::committed : Fate::rolled_back)));
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_waits_is_freed_by_the_next_transaction_that_is_kept_unless_its_own_was_rolled_back) {
+    Loans loans;
+    int block[3] = {};
+    const std::uint32_t kept = begin(loans);
+    end(loans, true);
+    const std::uint32_t rolled_back = begin(loans);
+    end(loans, false);
+    loans.wait(&block[0], kept);
+    loans.wait(&block[1], rolled_back);
+    BOOST_TEST(loans.any_waits());
+    std::vector<void*> freed;
+    const auto free = [&](void* at) { freed.push_back(at); };
+    begin(loans);
+    loans.free_waiting(free);
+    BOOST_TEST(!loans.try_end());
+    loans.end(false);  // it waits again
+    BOOST_TEST((freed == std::vector<void*>{&block[0]}));
+    BOOST_TEST(loans.any_waits());
+    begin(loans);
+    loans.free_waiting(free);
+    loans.wait(&block[2], 0);  // from another thread, meanwhile
+    loans.end(true);
+    BOOST_TEST((freed == std::vector<void*>{&block[0], &block[0]}));
+    BOOST_TEST(loans.any_waits());
+    begin(loans);
+    loans.free_waiting(free);
+    loans.end(true);
+    BOOST_TEST(freed.back() == &block[2]);
+    BOOST_TEST(!loans.any_waits());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
