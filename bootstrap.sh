@@ -8,17 +8,19 @@ root=$PWD
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev)
 packages_test=("${packages_build[@]}" gcovr pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind)
 packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config libcli11-dev wordnet-base)
-packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev libroaring-dev libabsl-dev pkg-config)
+packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev libroaring-dev libabsl-dev pkg-config libmimalloc2.0
+    libjemalloc2 libtcmalloc-minimal4 libtbbmalloc2)
 packages_tidy=("${packages_test[@]}" clang-19 clang-tidy-19 clang-format-19)
 
 usage() {
     cat <<'TEXT'
-usage: ./bootstrap.sh COMMAND
+usage: ./bootstrap.sh COMMAND [--full]
 
   demo    installs what is missing, builds the examples and runs them: a real drawing library kept in a heap file, a bank that is killed, WordNet
   test    installs what is missing, builds and runs every test: Release, address+undefined sanitizers, thread sanitizer; then the branch coverage of recovery, log,
           saves and formats
-  bench   installs what is missing, builds the benchmarks and runs them one after the other
+  bench   installs what is missing (other allocators and stores, too), builds the benchmarks and runs a selection of about ten minutes: the allocator suite, and short
+          runs of the others; with --full all of them at their full length. Tables and plots of the suite: build/bench/allocators
   tidy    checks the sources with Clang 19, clang-tidy and clang-format
   deps    installs the packages for all of the above and builds nothing
   --help  this text
@@ -32,6 +34,10 @@ TEXT
 
 jobs=${JOBS:-$(nproc)}
 command=${1:---help}
+full=0
+if [ "${2:-}" = --full ]; then
+    full=1
+fi
 log=$root/build/log/$command.log
 started=$SECONDS
 
@@ -219,8 +225,24 @@ case $command in
         configure bench
         build bench
         for program in $(find build/bench/benchmarks -type f -executable -name 'taiyen_bench_*' | sort); do
-            printf '\n== %s\n' "$(basename "$program")"
-            "$program" 2>&1 | tee -a "$log"
+            name=$(basename "$program")
+            options=(--quick)
+            if [ "$full" = 1 ]; then
+                options=()
+            fi
+            case $name in
+                taiyen_bench_allocators)
+                    options=(--out build/bench/allocators --rounds 3)
+                    if [ "$full" = 1 ]; then
+                        options=(--out build/bench/allocators --full 1)
+                    fi
+                    ;;
+                taiyen_bench_engine) options=() ;;
+                taiyen_bench_alloc | taiyen_bench_commit | taiyen_bench_read | taiyen_bench_stores | taiyen_bench_undo | taiyen_bench_volatile_heap) ;;
+                *) [ "$full" = 1 ] || continue ;;
+            esac
+            printf '\n== %s\n' "$name"
+            "$program" "${options[@]}" 2>&1 | tee -a "$log"
         done
         next_steps "Next: the figures above are in the log; run them again on a quiet machine before you compare."
         ;;
