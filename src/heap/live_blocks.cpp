@@ -7,7 +7,8 @@ namespace taiyen {
 
 std::string LiveBlocks::text() const {
     std::string text = std::to_string(count) + " live blocks, " + std::to_string(bytes) + " bytes:";
-    for (const auto& [size, blocks] : by_size) text += " " + std::to_string(blocks) + " of " + std::to_string(size) + ",";
+    for (const auto& [size, blocks] : by_size)
+        text.append(" ").append(std::to_string(blocks)).append(" of ").append(std::to_string(size)).append(",");
     text.back() = '\n';
     for (const LiveBlock& block : listed) {
         char head[64];
