@@ -76,6 +76,15 @@ BOOST_AUTO_TEST_CASE(backward_is_the_reverse_of_forward) {
     BOOST_TEST(texts(example(), Direction::backward) == forward, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(what_is_empty_adds_nothing) {
+    ChangeSet set;
+    set.add_bytes({4096}, {}, {});
+    set.add_zeroed_run({4096}, 0);
+    set.add_pages_moved({4096}, {8192}, {});
+    BOOST_TEST(set.empty());
+    BOOST_TEST(set.size() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_zero_takes_no_room) {
     ChangeSet set;
     set.add_bytes({0}, std::vector<std::byte>(4096), std::vector<std::byte>(4096));

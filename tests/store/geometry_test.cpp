@@ -132,4 +132,30 @@ BOOST_AUTO_TEST_CASE(places_that_no_growth_leaves_are_refused) {
     BOOST_TEST(are_places({}, {1_MiB, 0}));
 }
 
+BOOST_AUTO_TEST_CASE(what_can_not_be_an_annex_is_none_and_one_grows_only_where_it_lies) {
+    const auto annex = [](ByteCount extent, ByteCount used, const AnnexPlaces& places) {
+        AnnexHead head{};
+        head.extent = extent;
+        head.used = used;
+        head.places = places;
+        return head;
+    };
+    BOOST_TEST(is_annex(annex(0, 0, {}), 1_MiB));
+    BOOST_TEST(is_annex(annex(8192, 8192, {1}), 1_MiB));
+    BOOST_TEST(!is_annex(annex(8000, 4096, {1}), 1_MiB));
+    BOOST_TEST(!is_annex(annex(8192, 4000, {1}), 1_MiB));
+    BOOST_TEST(!is_annex(annex(8192, 12288, {1}), 1_MiB));
+    BOOST_TEST(!is_annex(annex(~ByteCount{4095}, 4096, {1}), 1_MiB));
+    BOOST_TEST(!is_annex(annex(8192, 4096, {2}), 1_MiB));
+    BOOST_TEST(!is_annex(annex(8192, 4096, {}), 1_MiB));
+
+    const AnnexHead small = annex(8192, 8192, {1});
+    BOOST_TEST(grows_from(small, small));
+    BOOST_TEST(grows_from(annex(0, 0, {}), small));
+    BOOST_TEST(grows_from(small, annex(3_MiB, 8192, {1, 2, 2})));
+    BOOST_TEST(!grows_from(annex(3_MiB, 8192, {1, 2, 2}), small));
+    BOOST_TEST(!grows_from(annex(3_MiB, 8192, {1, 2, 2}), annex(4_MiB, 8192, {1, 2, 3})));
+    BOOST_TEST(!grows_from(small, annex(3_MiB, 8192, {2, 2, 2})));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
