@@ -9,6 +9,7 @@
 /// (S3) A segment changes its owner only while its word has no `queued` flag, under the heap's lock, so no announced free is overlooked.
 /// Segment heads stay where they are as long as the heap is open: a late look at one is harmless.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -118,6 +119,31 @@ inline unsigned granules_at(const OwnedMap& map, std::uint64_t granule) {
     if (stop != 0) [[likely]]
         return static_cast<unsigned>(std::countr_zero(stop)) - bit;
     return block_granules(taken_line(map.line(static_cast<std::uint32_t>(granule / layout::page_granules))), granule % layout::page_granules);
+}
+
+/// The same for a live block in another thread's segment, whose owner may cut and give back places behind it. What hides the block's end for a moment makes it look too long, never
+/// too short; two looks, each at `occupied` before `start`, find the end.
+inline unsigned granules_of_others(const OwnedMap& map, std::uint64_t granule) {
+    const std::uint64_t page = granule / layout::page_granules;
+    unsigned shortest = layout::page_granules;
+    for (unsigned look = 0; look < 2; ++look) {
+        const layout::Line& line = map.line(static_cast<std::uint32_t>(page));
+        unsigned at = granule % layout::page_granules + 1;
+        for (; at < layout::page_granules; ++at) {
+            layout::Pair& pair = const_cast<layout::Pair&>(line.pairs[at / 64]);
+            const std::uint64_t occupied = std::atomic_ref(pair.occupied).load(std::memory_order_acquire);
+            const std::uint64_t start = std::atomic_ref(pair.start).load(std::memory_order_acquire);
+            const std::uint64_t stop = (start | ~occupied) >> (at % 64);
+            if (stop != 0) {
+                at += static_cast<unsigned>(std::countr_zero(stop));
+                break;
+            }
+            at |= 63;
+        }
+        const unsigned length = std::min(at, layout::page_granules) - static_cast<unsigned>(granule % layout::page_granules);
+        shortest = std::min(shortest, length);
+    }
+    return shortest;
 }
 
 }  // namespace taiyen::heap

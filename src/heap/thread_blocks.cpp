@@ -21,8 +21,9 @@ void take_place(layout::Line& line, unsigned start, unsigned granules, bool live
         if (mask == 0) break;
         const std::uint64_t head = pair == start / 64 ? std::uint64_t{1} << (start % 64) : 0;
         layout::Pair& place = line.pairs[pair];
-        store_word(place.occupied, load_word(place.occupied) | (live ? mask : mask & ~head));
+        // The start first: it ends the block before, whose length another thread may be asking for.
         store_word(place.start, load_word(place.start) | head);
+        std::atomic_ref(place.occupied).store(load_word(place.occupied) | (live ? mask : mask & ~head), std::memory_order_release);
     }
 }
 

@@ -190,9 +190,15 @@ void VolatileCore::extend(ByteCount extent_bytes) {
     const ByteCount capacity = ranges().durable_bytes;
     if (extent_bytes > mapped_) {
         const ByteCount generous = std::clamp<ByteCount>(mapped_ / 8, map_step_min, map_step_max);
-        const ByteCount wanted = std::min(round_up(std::max(extent_bytes, mapped_ + generous), map_step_min), capacity);
+        ByteCount wanted = std::min(round_up(std::max(extent_bytes, mapped_ + generous), map_step_min), capacity);
         std::byte* const fresh = map_.base + mapped_;
-        vm::map_anonymous(fresh, wanted - mapped_);
+        try {
+            vm::map_anonymous(fresh, wanted - mapped_);
+        } catch (const HeapFull&) {  // a system that promises no more memory than it has may still give what is needed now
+            if (wanted == extent_bytes) throw;
+            wanted = extent_bytes;
+            vm::map_anonymous(fresh, wanted - mapped_);
+        }
         if (numa_node_ >= 0) bind_to_node(fresh, wanted - mapped_, numa_node_);
         mapped_ = wanted;
     }
@@ -507,7 +513,12 @@ ByteCount VolatileCore::usable_raw(const void* block) const noexcept {
     if (granule >= map_.granule_end) return 0;
     const std::uintptr_t owner = map_.segment_of(granule).owner.load(std::memory_order_acquire) & ~segment_queued;
     if (owner == segment_of_nobody) return 0;
-    if (owner != segment_of_engine) return is_live(map_, granule) ? granules_at(map_, granule) * layout::granule_bytes : 0;
+    if (owner != segment_of_engine) {
+        if (!is_live(map_, granule)) return 0;
+        const ThreadBlocks* const blocks = mine_known();
+        return (blocks != nullptr && owner == word_of(*blocks) ? granules_at(map_, granule) : granules_of_others(map_, granule)) *
+               layout::granule_bytes;
+    }
     const std::lock_guard lock(mutex_);
     if ((map_.segment_of(granule).owner.load(std::memory_order_relaxed) & ~segment_queued) != segment_of_engine) return 0;
     return engine_->usable_size(block);

@@ -184,6 +184,38 @@ BOOST_AUTO_TEST_CASE(a_block_freed_by_two_other_threads_is_freed_once, *boost::u
     require_sound(heap);
 }
 
+BOOST_AUTO_TEST_CASE(the_size_of_anothers_block_was_too_large_while_its_owner_cut_a_place_behind_it, *boost::unit_test::label("threads")) {
+    VolatileHeap heap({.capacity = capacity});
+    std::atomic<std::byte*> shared{nullptr};
+    std::atomic<bool> stop{false};
+    std::thread owner([&] {
+        // Blocks of 64 bytes side by side; behind one of them the only place in the page is taken and given back, again and again.
+        std::vector<std::byte*> blocks;
+        for (unsigned i = 0; i < 200; ++i) blocks.push_back(static_cast<std::byte*>(heap.allocate(64)));
+        std::sort(blocks.begin(), blocks.end());
+        std::size_t at = 70;
+        while (blocks[at + 1] != blocks[at] + 64) ++at;
+        std::byte* const hole = blocks[at + 1];
+        heap.deallocate(hole);
+        heap.trim();
+        unsigned hits = 0;
+        for (unsigned i = 0; i < 200'000; ++i) {
+            void* const block = heap.allocate(64, 64);
+            hits += block == hole;
+            shared = blocks[at];
+            heap.deallocate(block);
+            heap.trim();
+        }
+        stop = true;
+        require(hits > 100'000, "the place behind the block was used for something else");
+    });
+    while (shared.load() == nullptr) std::this_thread::yield();
+    ByteCount largest = 0;
+    while (!stop) largest = std::max(largest, heap.usable_size(shared.load()));
+    owner.join();
+    BOOST_TEST(largest == 64U);
+}
+
 BOOST_AUTO_TEST_CASE(threads_at_once_share_no_segment, *boost::unit_test::label("threads")) {
     VolatileHeap heap({.capacity = capacity});
     constexpr unsigned threads = 4;
