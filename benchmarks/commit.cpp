@@ -92,6 +92,26 @@ void threads(const bench::Options& options, Contenders& stores, const bench::Key
         table.row(std::move(cells));
     }
     table.print();
+
+    // Only one thread writes at a time, and in page mode what it opens and protects interrupts every other processor that runs a thread of the process.
+    std::vector<bench::Contender> bound;
+    std::vector<std::string> names;
+    for (const auto& store : stores.all) {
+        if (dynamic_cast<bench::HeapKeyValues*>(store.get()) == nullptr) continue;
+        names.push_back(store->name());
+        for (const std::size_t count : {std::size_t{1}, std::size_t{8}}) {
+            bound.push_back({store->name(),
+                             [&, count, one = store.get()] { return bench::update_rate(*one, keys, count, seconds, bench::Spread::one_processor); }});
+        }
+    }
+    const auto on_one = bench::interleave(options.quick() ? 1 : std::min(options.rounds(), 5), bound);
+    std::printf("The same with all committing threads on one processor\n");
+    bench::Table second({"", "1", "8", "8 threads"});
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        second.row({names[i], bench::fixed(on_one[2 * i].median(), 0), bench::fixed(on_one[2 * i + 1].median(), 0),
+                    bench::spread(bench::ratio(on_one[2 * i + 1], on_one[2 * i]), 2)});
+    }
+    second.print();
 }
 
 /// What one thread's commits write, by the kernel's books.

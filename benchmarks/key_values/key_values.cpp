@@ -1,5 +1,8 @@
 #include "key_values.hpp"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -56,7 +59,7 @@ void print_contenders(const std::vector<const KeyValues*>& contenders) {
     std::fflush(stdout);
 }
 
-double update_rate(KeyValues& store, const Keys& keys, std::size_t threads, double seconds) {
+double update_rate(KeyValues& store, const Keys& keys, std::size_t threads, double seconds, Spread spread) {
     std::atomic<bool> stop{false};
     std::atomic<std::size_t> ready{0};
     std::atomic<bool> start{false};
@@ -70,6 +73,12 @@ double update_rate(KeyValues& store, const Keys& keys, std::size_t threads, doub
     for (std::size_t i = 0; i < threads; ++i) {
         workers.emplace_back([&, i] {
             Random random(run * 1000 + i);
+            if (spread == Spread::one_processor) {
+                cpu_set_t first;
+                CPU_ZERO(&first);
+                CPU_SET(0, &first);
+                ::pthread_setaffinity_np(::pthread_self(), sizeof first, &first);
+            }
             ready.fetch_add(1);
             start.wait(false);
             std::uint64_t mine = 0;

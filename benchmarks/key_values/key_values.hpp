@@ -127,7 +127,11 @@ auto make_if_possible(const std::string& name, Make&& make) -> decltype(make()) 
 /// A line for each contender with its settings, and one for each peer that this program was built without.
 void print_contenders(const std::vector<const KeyValues*>& contenders);
 
+enum class Spread {
+    all_processors,
+    one_processor  ///< all threads take turns on the first one
+};
 /// Updates by so many threads at once for about so long; transactions per second.
-double update_rate(KeyValues& store, const Keys& keys, std::size_t threads, double seconds);
+double update_rate(KeyValues& store, const Keys& keys, std::size_t threads, double seconds, Spread spread = Spread::all_processors);
 
 }  // namespace bench
