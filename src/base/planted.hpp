@@ -68,6 +68,8 @@ enum class Bug {
     save_within_scope,           ///< undo: a save goes through while a scope is open
     call_outcome_unchecked,      ///< replay takes whatever bytes a procedure gives
     rot_laundered,               ///< a changed page gets a fresh checksum although the page below it rotted
+    drop_without_look,           ///< after a background snapshot: private copies are dropped whether the files hold the same or not
+    save_older_than_given_back,  ///< background snapshot: its point is the newest durable transaction, not the newest one
     engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept
 };
 

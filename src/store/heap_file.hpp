@@ -9,6 +9,7 @@
 /// The order of all durable steps: FORMAT.md. Thread rule: external lock.
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -106,6 +107,14 @@ public:
     void replay_annex(const AnnexHead& annex);
     /// While a log is replayed: a page of the annex, to be changed; empty outside of a replay. Throws: Error{corrupt} (its base is damaged).
     std::span<std::byte> replay_annex_page(PageNumber page);
+    /// The private copies of pages that a file holds too. Thread-safe.
+    std::vector<vm::PageRun> private_pages() const;
+    /// Drops private copies that are byte for byte what the backing file holds: from then on they are its pages. Takes pages off the end of `todo` for about as long as `time`, and returns
+    /// how many it dropped. Who reads the span meanwhile sees no difference. `buffer`: at least a page; aligned.
+    /// Requires: nobody stores, no save runs, and the next save is of no serial before the newest one in the span. Throws: Error{io_error}; nothing is lost.
+    std::uint64_t drop_saved(std::vector<vm::PageRun>& todo, std::span<std::byte> buffer, std::chrono::microseconds time);
+    /// What private copies may take.
+    ByteCount dirty_limit() const { return dirty_limit_; }
     /// Drops all private copies: the span is what the files hold. Requires: nobody stores, no save runs. What the engine has built from the old bytes is forgotten.
     void drop_private();
 

@@ -1,5 +1,6 @@
 // The side of a heap file that a transactional heap uses: its log, saves of a point in that log, in the background or quiesced. The order of steps is the protocol: FORMAT.md.
 
+#include <algorithm>
 #include <cstring>
 
 #include <taiyen/base/check.hpp>
@@ -115,6 +116,47 @@ void HeapFile::save_at(const SavePoint& point) {
     save.point.log_start = point.log_start;
     save_large(save);
     drop_written(runs);
+}
+
+std::vector<vm::PageRun> HeapFile::private_pages() const {
+    ByteCount bytes = 0;
+    {
+        const std::lock_guard lock(point_mutex_);
+        bytes = saved_extent_;
+    }
+    std::vector<vm::PageRun> runs;
+    tracker_.written_pages(reservation_.data(), bytes, runs);
+    return runs;
+}
+
+std::uint64_t HeapFile::drop_saved(std::vector<vm::PageRun>& todo, std::span<std::byte> buffer, std::chrono::microseconds time) {
+    check_usable(false);
+    const auto lock = hold_saves();
+    const auto end = std::chrono::steady_clock::now() + time;
+    std::uint64_t dropped = 0;
+    while (!todo.empty() && std::chrono::steady_clock::now() < end) {
+        vm::PageRun& run = todo.back();
+        const std::uint64_t count = std::min<std::uint64_t>(run.count, buffer.size() / page_bytes);
+        const PageNumber first{run.first + run.count - count};
+        backing_->read_pages(first, buffer.first(count * page_bytes), Via::cache);
+        for (std::uint64_t i = 0; i < count;) {
+            std::uint64_t same = 0;
+            while (i + same < count && (planted(Bug::drop_without_look) || std::memcmp(live_page({first.value + i + same}).data(),
+                                                                                       buffer.data() + (i + same) * page_bytes, page_bytes) == 0)) {
+                ++same;
+            }
+            if (same != 0) {
+                vm::drop(live_page({first.value + i}).data(), same * page_bytes);
+            }
+            dropped += same;
+            i += same + 1;
+        }
+        run.count -= count;
+        if (run.count == 0) {
+            todo.pop_back();
+        }
+    }
+    return dropped;
 }
 
 void HeapFile::drop_private() {

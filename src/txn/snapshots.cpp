@@ -1,10 +1,13 @@
 #include "txn/snapshots.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
+#include <taiyen/base/report.hpp>
 
+#include "base/aligned_buffer.hpp"
 #include "base/planted.hpp"
 #include "txn/page_patches.hpp"
 #include "txn/transaction_service.hpp"
@@ -51,13 +54,26 @@ bool Snapshots::wait_for_round(bool under_writer_lock) {
     asked_ = true;
     const std::uint64_t ours = rounds_begun_ + 1;  // one that runs now may have begun too early
     wake_.notify_one();
+    ++waiting_;
+    waiting_for_room_ += under_writer_lock ? 1 : 0;
     finished_.wait(lock, [&] { return stopping_ || rounds_ended_ >= ours || (under_writer_lock && wants_writer_lock_); });
+    --waiting_;
+    waiting_for_room_ -= under_writer_lock ? 1 : 0;
     if (rounds_ended_ >= ours) {
         if (failure_) std::rethrow_exception(failure_);
         return true;
     }
     if (stopping_) throw Error(errc::closed, service_.open_file().path(), "the heap is being closed; open it again");
     return false;
+}
+
+void Snapshots::wait_for_memory() {
+    std::unique_lock lock(mutex_);
+    if (failure_ || !thread_ || thread_->get_id() == std::this_thread::get_id()) return;
+    asked_ = true;
+    const std::uint64_t ours = rounds_begun_ + 1;
+    wake_.notify_one();
+    finished_.wait(lock, [&] { return stopping_ || rounds_settled_ >= ours || service_.may_change_more(); });
 }
 
 void Snapshots::wait_for(Serial serial) {
@@ -87,11 +103,13 @@ void Snapshots::save_all() { TAIYEN_CHECK(save(true)); }
 
 bool Snapshots::save(bool locked) {
     log::GroupLog& log = *service_.log_;
+    const log::GroupLog::Point before = log.durable_point();
     log.wait_durable(log.appended());
     const std::lock_guard saving(saving_);
     store::HeapFile& file = service_.open_file();
     file.check_usable(false);  // a save that failed behind its commit point left nothing to save, and no room: who waits for that must hear it
-    const log::GroupLog::Point point = log.durable_point();
+    const log::GroupLog::Point point = planted(Bug::save_older_than_given_back) ? before : log.durable_point();
+    TAIYEN_CHECK(point.serial >= newest_given_back_ || planted(Bug::save_older_than_given_back));
     const Serial contained = file.serial();
     if (point.serial <= contained) return true;
     if (service_.needs_heap_.load(std::memory_order_acquire) > contained.value) {
@@ -116,18 +134,67 @@ bool Snapshots::save(bool locked) {
     return true;
 }
 
-void Snapshots::save_under_writer_lock() {
+std::unique_lock<BiasedLock> Snapshots::lock_writers() {
     {
         const std::lock_guard lock(mutex_);
         wants_writer_lock_ = true;
     }
     finished_.notify_all();
-    const std::lock_guard writer(service_.lock_);
+    std::unique_lock writer(service_.lock_);
     {
         const std::lock_guard lock(mutex_);
         wants_writer_lock_ = false;
     }
+    return writer;
+}
+
+void Snapshots::save_under_writer_lock() {
+    const auto writer = lock_writers();
     save_all();
+}
+
+/// `left`: bytes of private copies. Who waits for room in the log has to be served first, and so has everybody else once enough memory is free.
+bool Snapshots::must_end_trim(ByteCount left) {
+    const std::lock_guard lock(mutex_);
+    return stopping_ || waiting_for_room_ != 0 || ((asked_ || log_asked_) && left <= service_.open_file().dirty_limit() / 2);
+}
+
+/// Gives back private copies that the files hold too, if there are many.
+void Snapshots::trim() noexcept {
+    try {
+        store::HeapFile& file = service_.open_file();
+        std::vector<vm::PageRun> todo = file.private_pages();
+        ByteCount bytes = 0;
+        for (const vm::PageRun& run : todo) bytes += run.count * page_bytes;
+        // What changes all the time can't be given back: it isn't looked at each time.
+        if (bytes <= file.dirty_limit() / 2 || bytes <= left_by_trim_ + file.dirty_limit() / 16) return;
+        const AlignedBuffer buffer(16 * page_bytes);
+        ByteCount dropped = 0;
+        left_by_trim_ = 0;
+        while (!todo.empty()) {
+            const vm::PageRun next = todo.back();  // what the page cache has lost is fetched before anybody waits for us
+            const std::uint64_t count = std::min<std::uint64_t>(next.count, buffer.size() / page_bytes);
+            file.backing().read_pages({next.first + next.count - count}, buffer.first(count * page_bytes), store::Via::cache);
+            if (must_end_trim(bytes - dropped)) return;
+            const auto writer = lock_writers();
+            newest_given_back_ = service_.last_committed();
+            dropped += file.drop_saved(todo, buffer.span(), trim_time) * page_bytes;
+        }
+        left_by_trim_ = bytes - dropped;
+    } catch (const std::exception&) {
+        // Then they stay: memory is all that it costs.
+    }
+}
+
+/// Nobody waits for the save that failed: whoever fills the log will.
+void Snapshots::tell(const std::exception_ptr& failure) noexcept {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const Error& error) {
+        report({static_cast<errc>(error.code().value()), nullptr, error.what()});
+    } catch (const std::exception& error) {
+        report({errc::io_error, nullptr, error.what()});
+    }
 }
 
 void Snapshots::run() noexcept {
@@ -153,6 +220,7 @@ void Snapshots::run() noexcept {
         asked_ = false;
         ++rounds_begun_;
         lock.unlock();
+        const std::uint64_t changed = service_.changed_bytes_.load(std::memory_order_relaxed);
         std::exception_ptr failure;
         try {
             if (!save(false)) save_under_writer_lock();
@@ -160,8 +228,22 @@ void Snapshots::run() noexcept {
             failure = std::current_exception();
         }
         lock.lock();
+        const bool is_news = failure && !failure_ && waiting_ == 0;
         failure_ = failure;
+        if (is_news) {
+            lock.unlock();
+            tell(failure);
+            lock.lock();
+        }
         rounds_ended_ = rounds_begun_;
+        finished_.notify_all();
+        if (!failure_ && !stopping_) {
+            lock.unlock();
+            trim();
+            service_.allow_changes_from(changed);
+            lock.lock();
+        }
+        rounds_settled_ = rounds_begun_;
         finished_.notify_all();
     }
 }

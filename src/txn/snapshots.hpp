@@ -2,7 +2,13 @@
 /// Snapshots: brings the files of a transactional heap up to date, from the log, on a thread of its own, while transactions and readers go on.
 ///
 /// (S1) One save at a time, and each one's serial is newer than that of the one before it.
-/// (S2) A save that fails without poisoning the heap (a full disk) is tried again when somebody asks, or needs room; whoever waits for it gets the error.
+/// (S2) A save that fails without poisoning the heap (a full disk) is tried again when somebody asks, or needs room; whoever waits for it gets the error; if nobody does, the first of
+///      successive failures is reported.
+/// (S3) Private copies of pages that the files hold too are given back when they take more than half of what they may (`dirty_limit`): after a save, under the writer lock, in pieces of
+///      `trim_time`, those that are byte for byte what the backing file holds. From then on the program sees that file's pages, so no save may bring an older state of them into it:
+///      a save's point is never older than what was committed when it began, and so never older than what was given back.
+/// (S4) What was changed since the point of the newest save takes about half of `dirty_limit` at most: then transactions wait before they begin, until a save has ended and (S3) has run. So
+///      private copies take about `dirty_limit`, whatever is changed, and how fast. A save that fails stops nobody: then the log's room is the bound.
 /// Thread rule: safe. Lock order: the writer lock, then `saving_`, then `mutex_`; the thread takes the writer lock while it holds neither.
 
 #include <chrono>
@@ -17,12 +23,17 @@
 #include <taiyen/base/units.hpp>
 #include <taiyen/store/options.hpp>
 
+#include "txn/biased_lock.hpp"
+
 namespace taiyen::txn {
 
 class TransactionService;
 
 class Snapshots {
 public:
+    /// So long at most the writer lock is held at once to give pages back.
+    static constexpr std::chrono::microseconds trim_time{100};
+
     Snapshots(TransactionService& service, const PersistentOptions& options);
     ~Snapshots();
     Snapshots(const Snapshots&) = delete;
@@ -35,6 +46,8 @@ public:
     void ask() noexcept;
     /// What was committed and nobody waits for gets into the log; returns at once.
     void write_log() noexcept;
+    /// For who wants to begin a transaction when (S4) forbids it: returns when that may be.
+    void wait_for_memory();
     /// Returns when the files hold everything up to `serial`, which is committed. Throws what the save threw.
     void wait_for(Serial serial);
     /// Appends to the log, after a save if that is what makes the room. The caller holds the writer lock. Throws what the save threw, and what the log throws;
@@ -51,13 +64,20 @@ private:
     void run() noexcept;
     /// One save of what is durable. False: that takes the writer lock, which the caller doesn't have (`locked`).
     bool save(bool locked);
+    /// For the thread. Who holds that lock and waits for room in the log hears of it, and saves itself.
+    std::unique_lock<BiasedLock> lock_writers();
     void save_under_writer_lock();
+    void trim() noexcept;
+    bool must_end_trim(ByteCount left);
+    void tell(const std::exception_ptr& failure) noexcept;
     /// Waits for a round that begins after this call. False (`under_writer_lock` only): the round waits for the writer lock. Throws what the round threw.
     bool wait_for_round(bool under_writer_lock);
 
     TransactionService& service_;
     const std::chrono::milliseconds interval_;
     std::mutex saving_;
+    Serial newest_given_back_;    ///< what was committed when pages were given back last
+    ByteCount left_by_trim_ = 0;  ///< private copies that the last trim found changed
 
     std::mutex mutex_;
     std::condition_variable wake_;      ///< the thread
@@ -66,9 +86,12 @@ private:
     bool log_asked_ = false;
     bool stopping_ = false;
     bool wants_writer_lock_ = false;
+    unsigned waiting_ = 0;           ///< threads in wait_for_round
+    unsigned waiting_for_room_ = 0;  ///< those of them that hold the writer lock
     std::uint64_t rounds_begun_ = 0;
     std::uint64_t rounds_ended_ = 0;
-    std::exception_ptr failure_;  ///< of the last round
+    std::uint64_t rounds_settled_ = 0;  ///< what they saved was given back, too
+    std::exception_ptr failure_;        ///< of the last round
     std::unique_ptr<std::thread> thread_;
 };
 

@@ -44,12 +44,11 @@ log::GroupLog::Options log_options(const PersistentOptions& options) {
 }  // namespace
 
 TransactionService::TransactionService(store::HeapFile& file, const PersistentOptions& options)
-    : file_(&file), durability_(options.durability), changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes
-                                                                        : options.dirty_limit != 0        ? options.dirty_limit / 2
-                                                                                                          : changed_bytes_default),
+    : file_(&file), durability_(options.durability),
+      changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes : std::min(file.dirty_limit() / 4, changed_bytes_default)),
       log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
       recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)), last_(file.serial().value),
-      annex_fits_(file.annex_is_saved()) {
+      changed_bytes_allowed_(file.dirty_limit() / 2), annex_fits_(file.annex_is_saved()) {
     calls_.emplace(file);
     snapshots_ = std::make_unique<Snapshots>(*this, options);
     log_->on_pressure = [this] { snapshots_->ask(); };
@@ -97,6 +96,7 @@ void TransactionService::begin(Purpose purpose) {
                         "this thread has a ReadLock on the heap, and its transaction would wait for that lock for ever; end the lock first");
         }
     }
+    if (!may_change_more()) snapshots_->wait_for_memory();
     lock_.lock();
     try {
         store::HeapFile& file = open_file();
@@ -179,8 +179,9 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
                 if (redo_.empty()) redo_.extend(sizeof(layout::RecordHead));
             }
             if (has_redo && keep_in_log(serial, extent)) {
-                wants_snapshot = record_needs_heap_ || changed_bytes_ >= changed_bytes_max_;
-                if (wants_snapshot) changed_bytes_ = 0;
+                const std::uint64_t changed = changed_bytes_.load(std::memory_order_relaxed);
+                wants_snapshot = record_needs_heap_ || changed - asked_at_ >= changed_bytes_max_;
+                if (wants_snapshot) asked_at_ = changed;
             } else {
                 snapshots_->save_here(serial, extent);
             }
@@ -263,18 +264,20 @@ bool TransactionService::make_redo() {
     const bool may_fit = bytes / 8 <= log_->capacity();
     change::RedoWriter writer(redo_);
     std::uint64_t page = ~std::uint64_t{0};
+    ByteCount changed = 0;
     for (const Segment& segment : segments_) {
         const bool calls = !segment.call.empty();
         record_needs_heap_ = record_needs_heap_ || calls;
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
             record_needs_heap_ = record_needs_heap_ || txn::needs_heap(entry.kind);
             const std::uint64_t last = (entry.where.value + entry.length - 1) / page_bytes;
-            changed_bytes_ += (last - page_of(entry.where).value + (page_of(entry.where).value == page ? 0 : 1)) * page_bytes;
+            changed += (last - page_of(entry.where).value + (page_of(entry.where).value == page ? 0 : 1)) * page_bytes;
             page = last;
             if (may_fit && !calls) writer.add(entry);
         });
         if (may_fit && calls) segment.call.for_each(Direction::forward, [&](const Entry& entry) { writer.add(entry); });
     }
+    changed_bytes_.store(changed_bytes_.load(std::memory_order_relaxed) + changed, std::memory_order_relaxed);
     return may_fit;
 }
 

@@ -131,6 +131,14 @@ private:
     void end(bool kept) noexcept;
     void drop_cut() noexcept;
     void save_everything(store::HeapFile& file);
+    /// Whether a transaction may begin; else what was changed has to be saved first, and its memory given back.
+    bool may_change_more() const noexcept {
+        return changed_bytes_.load(std::memory_order_relaxed) <= changed_bytes_allowed_.load(std::memory_order_relaxed);
+    }
+    /// What was changed up to there has been saved.
+    void allow_changes_from(std::uint64_t changed) noexcept {
+        changed_bytes_allowed_.store(changed + open_file().dirty_limit() / 2, std::memory_order_relaxed);
+    }
     void tell_keeper_left() noexcept;
     bool wait_to_be_freed(void* block, std::uint32_t scope) noexcept;
 
@@ -142,9 +150,12 @@ private:
     std::optional<change::ProcedureCalls> calls_;
 
     BiasedLock lock_;
-    std::atomic<const void*> owner_{nullptr};   ///< this_thread() of the thread that holds the writer lock for a transaction
-    std::atomic<std::uint64_t> last_;           ///< newest committed serial
-    std::atomic<std::uint64_t> needs_heap_{0};  ///< newest serial whose record can't be patched into pages
+    std::atomic<const void*> owner_{nullptr};  ///< this_thread() of the thread that holds the writer lock for a transaction
+    std::atomic<std::uint64_t> last_;          ///< newest committed serial
+    /// Of pages, ever; a page counts once per transaction. Changes under the writer lock only.
+    std::atomic<std::uint64_t> changed_bytes_{0};
+    std::atomic<std::uint64_t> changed_bytes_allowed_;  ///< until more was saved
+    std::atomic<std::uint64_t> needs_heap_{0};          ///< newest serial whose record can't be patched into pages
 
     // Of the thread that holds the writer lock:
     std::size_t depth_ = 0;
@@ -152,8 +163,8 @@ private:
     bool repaired_ = false;
     bool closing_ = false;
     std::vector<Segment> segments_;
-    ByteCount changed_bytes_ = 0;  ///< of pages, since that was last a reason for a snapshot; a page counts once per transaction
-    change::ChangeSet spare_;      ///< its memory is used again
+    std::uint64_t asked_at_ = 0;  ///< `changed_bytes_` when that was last a reason for a snapshot
+    change::ChangeSet spare_;     ///< its memory is used again
     change::ByteBuffer redo_;
     bool record_needs_heap_ = false;
     Purpose purpose_ = Purpose::edit;

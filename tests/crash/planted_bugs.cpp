@@ -89,6 +89,13 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::other_directories_unsynced, "other_directories_unsynced", {"apart-attach"}, "attached files are named durably"},
         {Bug::save_within_scope, "save_within_scope", {"undo-1"}, "within a scope of its own nobody saves", nullptr, true},
         {Bug::rollback_allocates, "rollback_allocates", {"txn-commit"}, "rollback allocates nothing", "memory"},
+        {Bug::drop_without_look, "drop_without_look", {"txn-give-back"}, "live pages are dropped only where the files hold the same", nullptr, true},
+        {Bug::save_older_than_given_back,
+         "save_older_than_given_back",
+         {"txn-swing"},
+         "live pages are dropped only where the files hold the same",
+         nullptr,
+         true},
         {Bug::wake_before_poison, "wake_before_poison", {"txn-commit"}, "a failed write poisons before anybody wakes", "short-write"},
     };
     return bugs;

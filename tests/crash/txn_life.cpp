@@ -106,7 +106,8 @@ void TxnLife::open_file(store::OpenMode mode, HeapKind kind) {
     options.capture = setup_.capture;
     options.loss_window = std::chrono::hours(1);  // nothing is written by the clock
     options.snapshot_log_fill = 1e9;              // nothing but a full log, or the test, asks for snapshots
-    options.dirty_limit = 1_GiB;
+    options.dirty_limit = setup_.dirty_limit;
+    options.snapshot_dirty_bytes = 1_GiB;
     options.detach_data_file = setup_.detach_data_file;
     if (setup_.apart) options.log_file = setup_.log_path();
     // A transactional heap makes the data file that is named; that of an earlier life lies there until the heap has no use for it any more.
@@ -209,6 +210,15 @@ void TxnLife::before_change(Change change, const std::filesystem::path& path) {
             });
             while (log.appended() == before && failed_ == failed_before) std::this_thread::yield();
         }
+    }
+    if (watches_ && !within_ && !commits) look_alive();
+    if (once_meanwhile_ && !within_ && !commits) {
+        within_ = true;
+        try {
+            std::exchange(once_meanwhile_, nullptr)();
+        } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the disk fails
+        }
+        within_ = false;
     }
     if (meanwhile_ != 0 && !within_ && !commits && log_has_room()) {
         --meanwhile_;
@@ -581,8 +591,25 @@ void TxnLife::wait() {
     acknowledge(history_.size() - 1);
 }
 
+void TxnLife::snapshot_meanwhile(const std::function<void()>& what) {
+    once_meanwhile_ = what;
+    try {
+        heap_->snapshot();
+    } catch (...) {
+        once_meanwhile_ = nullptr;
+        throw;
+    }
+    once_meanwhile_ = nullptr;
+}
 void TxnLife::snapshot() {
-    heap_->snapshot();
+    watches_ = true;
+    try {
+        heap_->snapshot();
+    } catch (...) {
+        watches_ = false;
+        throw;
+    }
+    watches_ = false;
     acknowledge(history_.size() - 1);
     if (file_->serial() < now_.serial) throw std::runtime_error("after a snapshot the files lack transactions");
 }
@@ -659,6 +686,19 @@ std::uint64_t TxnLife::compare() const {
         throw std::runtime_error("the heap holds transaction " + text(state.serial.value) + " and says that it is " + text(file_->serial().value));
     }
     return number;
+}
+
+void TxnLife::look_alive() {
+    try {
+        compare_with(now_.objects, "what was committed last");
+    } catch (const std::runtime_error& error) {
+        if (wrong_alive_.empty()) wrong_alive_ = std::string("while the heap was open, ") + error.what();
+    }
+}
+
+void TxnLife::compare_alive() {
+    look_alive();
+    if (!wrong_alive_.empty()) throw std::runtime_error(std::exchange(wrong_alive_, {}));
 }
 
 void TxnLife::prove() const {

@@ -47,7 +47,8 @@ struct TxnSetup {
     ByteCount log_bytes = 64_KiB;
     bool history = false;            ///< an undo history may be attached: each state is a transaction, and known by its serial
     ByteCount batch_bytes = 64_MiB;  ///< of images that a background save may hold
-    bool scarce = false;             ///< calls, memory or room fail: a history may lose its oldest steps, or end, and says so
+    ByteCount dirty_limit = 1_GiB;
+    bool scarce = false;  ///< calls, memory or room fail: a history may lose its oldest steps, or end, and says so
     bool detach_data_file = false;
     bool apart = false;  ///< data file and log lie in directories, and on devices, of their own
 
@@ -99,6 +100,10 @@ public:
     void snapshot();
     /// A snapshot; `count` transactions run in the middle of it, one before each change of a file, as long as the log has room for them.
     void snapshot_meanwhile(unsigned count, std::uint64_t seed);
+    /// A snapshot; `what` runs in the middle of it, before its first change of a file.
+    void snapshot_meanwhile(const std::function<void()>& what);
+    /// Throws std::runtime_error unless the heap is what the model says it is, as it lives, and was so before each change of a file since the last call.
+    void compare_alive();
     /// One transaction; while its group is written, `count` threads commit one each. They share the next group.
     void share(unsigned count, std::uint64_t seed);
     /// A save by a heap of a lower kind.
@@ -144,6 +149,7 @@ private:
     void change_something(std::mt19937_64& random);
     void set_number();
     bool log_has_room() const;
+    void look_alive();
 
     SteppedStorage disk_;
     io::RecordingStorage* marks_;
@@ -165,6 +171,9 @@ private:
     // What happens in the middle of something else:
     bool within_ = false;  ///< a transaction that itself runs in the middle
     unsigned meanwhile_ = 0;
+    std::function<void()> once_meanwhile_;
+    bool watches_ = false;     ///< looks at the open heap before each change of a file
+    std::string wrong_alive_;  ///< what a look at the open heap found
     unsigned sharers_ = 0;
     std::atomic<unsigned> failed_ = 0;  ///< threads whose transaction failed
     std::uint64_t seed_ = 0;

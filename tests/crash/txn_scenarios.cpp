@@ -69,6 +69,36 @@ void snapshots(TxnLife& life) {
     life.close();
 }
 
+/// After each snapshot the pages that it brought into the files are given back, but for those that were changed meanwhile.
+void give_back(TxnLife& life) {
+    life.open();
+    for (std::uint64_t round = 0; round < 3; ++round) {
+        transactions(life, 2, 60 + round);
+        life.put("wide", 20'000, 70);  // the same bytes each time
+        life.snapshot_meanwhile(2, 80 + round);
+        life.snapshot();  // begins after the pages have been given back
+        life.compare_alive();
+    }
+    life.close();
+}
+
+/// A page that changes and changes back beside a snapshot is what the files hold, and is given back, though the state between is in the log.
+void swing(TxnLife& life) {
+    life.open();
+    for (std::uint64_t round = 0; round < 2; ++round) {
+        transactions(life, 1, 95 + round);
+        life.put("swing", 8'000, 90);
+        life.snapshot_meanwhile([&] {
+            life.put("swing", 8'000, 91);
+            life.wait();
+            life.put("swing", 8'000, 90);
+        });
+        life.snapshot();
+        life.compare_alive();
+    }
+    life.close();
+}
+
 void large(TxnLife& life) {
     life.open();
     transactions(life, 1, 12);
@@ -183,6 +213,9 @@ std::vector<TxnScenario> txn_scenarios() {
     const TxnSetup pages{.capture = Capture::pages};
     const TxnSetup batches{.batch_bytes = 16_KiB};
     const TxnSetup batches_with_data{.with_data = true, .batch_bytes = 16_KiB};
+    const TxnSetup little_memory{.dirty_limit = 16_KiB};
+    const TxnSetup little_memory_pages{.with_data = true, .capture = Capture::pages, .dirty_limit = 16_KiB};
+    const TxnSetup little_memory_async{.durability = Durability::async, .dirty_limit = 16_KiB};
     const TxnSetup async{.durability = Durability::async};
     const TxnSetup history{.history = true};
     const TxnSetup history_with_data{.with_data = true, .history = true};
@@ -218,6 +251,9 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-snapshot-data", .setup = with_data, .before = create_and_commit, .life = snapshots},
         {.name = "txn-batches", .setup = batches, .before = create_and_commit, .life = snapshots},
         {.name = "txn-batches-data", .setup = batches_with_data, .before = create_and_commit, .life = snapshots},
+        {.name = "txn-give-back", .setup = little_memory, .before = create_and_commit, .life = give_back},
+        {.name = "txn-give-back-pages", .setup = little_memory_pages, .before = create_and_commit, .life = give_back},
+        {.name = "txn-swing", .setup = little_memory_async, .before = create_and_commit, .life = swing},
         {.name = "txn-large", .setup = alone, .before = create_and_commit, .life = large},
         {.name = "txn-large-data", .setup = with_data, .before = create_and_commit, .life = large},
         {.name = "txn-shared", .setup = alone, .before = create_and_commit, .life = shared},

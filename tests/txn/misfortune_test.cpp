@@ -151,6 +151,42 @@ BOOST_AUTO_TEST_CASE(a_full_disk_during_a_snapshot_is_told_and_the_heap_goes_on)
     BOOST_TEST(values().size() == 30U);
 }
 
+BOOST_AUTO_TEST_CASE(a_full_disk_is_reported_once_when_nobody_waits_for_the_snapshot_and_tried_again_when_the_log_is_full) {
+    PersistentOptions with = small_heap();
+    with.snapshot_interval = std::chrono::milliseconds(1);
+    replace(with);
+    push(0);
+    heap->snapshot();
+    const Serial before = HeapAccess::file(*heap).serial();
+    disk.arm({.error = ENOSPC, .sticky = true, .calls = io::Call::allocate});
+    int next = 1;
+    while (disk.fired() < 3) {
+        push(next++);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    BOOST_TEST((HeapAccess::file(*heap).serial() == before));
+    // Until the log is full: then the commit that can't be made is refused, with the reason.
+    bool refused = false;
+    while (!refused) {
+        try {
+            push(next);
+            ++next;
+        } catch (const Error& error) {
+            refused = true;
+            BOOST_TEST((error.code() == errc::no_space), error.what());
+        }
+    }
+    BOOST_TEST(!is_poisoned());
+    BOOST_TEST(static_cast<int>(values().size()) == next);  // it was rolled back
+    BOOST_TEST(Silence::told.size() == 1U);
+    BOOST_TEST((!Silence::told.empty() && Silence::told.front() == errc::no_space));
+    disk.disarm();
+    push(next++);
+    BOOST_TEST((HeapAccess::file(*heap).serial() > before));
+    reopen();
+    BOOST_TEST(static_cast<int>(values().size()) == next);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(misfortune_of_a_process, TransactionFixture)

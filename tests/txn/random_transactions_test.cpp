@@ -45,6 +45,13 @@ BOOST_AUTO_TEST_CASE(so_it_has_when_the_log_is_small_and_goes_round_often) {
     run(options, 200);
 }
 
+BOOST_AUTO_TEST_CASE(so_it_has_when_it_may_keep_little_in_memory) {
+    RandomTransactionsOptions options = options_for(std::random_device()());
+    options.heap.log_capacity = std::size_t{64} << 10U;
+    options.heap.dirty_limit = std::size_t{64} << 10U;
+    run(options, 200);
+}
+
 BOOST_AUTO_TEST_CASE(so_it_has_when_commits_do_not_wait_for_the_disk) {
     RandomTransactionsOptions options = options_for(std::random_device()());
     options.heap.durability = Durability::async;

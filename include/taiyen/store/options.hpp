@@ -52,8 +52,8 @@ struct PersistentOptions {
     double snapshot_log_fill = 0.5;                  ///< so full the log is then, as a fraction of its capacity
     std::chrono::milliseconds snapshot_interval{0};  ///< so long after the last time, if anything was committed since; 0: never for that reason
     std::size_t snapshot_dirty_bytes = 0;            ///< so many bytes of pages were changed since the last time; 0: chosen from `dirty_limit`
-    std::size_t dirty_limit =
-        0;  ///< unsaved bytes before HeapFull (transactional heaps save in the background instead); 0: half of the smaller of memory and the cgroup's limit
+    /// Unsaved bytes before HeapFull (a transactional heap saves in the background instead, and gives saved pages back); 0: half of the smaller of memory and the cgroup's limit.
+    std::size_t dirty_limit = 0;
     Capture capture = Capture::pages;
     Durability durability = Durability::sync;
     Audit audit = Audit::off;

@@ -1,0 +1,206 @@
+// Private copies of pages: a heap that is open for long gives back what its files hold, and nobody sees a difference.
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+
+#include <boost/test/unit_test.hpp>
+
+#include "txn/snapshots.hpp"
+#include "txn/txn_fixture.hpp"
+
+namespace {
+
+using namespace taiyen;
+using namespace taiyen::txn::test;
+
+struct MemoryFixture : TransactionFixture {
+    using Words = taiyen::vector<std::uint64_t>;
+    static constexpr std::size_t page_words = page_bytes / sizeof(std::uint64_t);
+
+    std::size_t private_bytes() {
+        std::size_t bytes = 0;
+        for (const auto& run : HeapAccess::file(*heap).private_pages()) bytes += run.count * page_bytes;
+        return bytes;
+    }
+    Words& words() { return *heap->find<Words>("words"); }
+    void make(std::size_t pages, std::size_t limit, Capture capture = Capture::pages) {
+        PersistentOptions with = small_heap(capture);
+        with.log_capacity = std::size_t{4} << 20U;
+        with.dirty_limit = limit;
+        with.durability = Durability::async;
+        replace(with);
+        heap->close();
+        {
+            ArchiveHeap archive(open_only, path);  // whose stores nobody has to declare
+            archive.construct<Words>("words", pages * page_words, std::uint64_t{7});
+            archive.snapshot();
+        }
+        heap.emplace(open_only, path, options);
+    }
+    void set(std::size_t at, std::uint64_t value) {
+        std::uint64_t& word = words()[at];
+        Transaction transaction(*heap);
+        transaction.touch(&word, sizeof word);
+        word = value;
+        transaction.commit();
+    }
+    /// Waits until private copies take at most so much: they are given back behind the snapshot's end. False: they never do.
+    bool gives_back_to(std::size_t bytes) {
+        heap->snapshot();
+        for (int i = 0; i < 10'000 && private_bytes() > bytes; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return private_bytes() <= bytes;
+    }
+};
+
+BOOST_FIXTURE_TEST_SUITE(memory, MemoryFixture)
+
+BOOST_AUTO_TEST_CASE(what_a_snapshot_has_saved_is_given_back_and_reads_the_same) {
+    for (const Capture capture : {Capture::pages, Capture::declared}) {
+        BOOST_TEST_CONTEXT(static_cast<int>(capture)) {
+            make(1000, std::size_t{1} << 20U, capture);
+            std::vector<std::uint64_t> expected(words().begin(), words().end());
+            std::mt19937_64 random(1);
+            for (int i = 0; i < 2000; ++i) {
+                const std::size_t at = random() % expected.size();
+                expected[at] = random();
+                set(at, expected[at]);
+            }
+            BOOST_TEST(gives_back_to(std::size_t{1} << 19U));
+            BOOST_TEST((std::vector<std::uint64_t>(words().begin(), words().end()) == expected));
+            set(5, 55);  // pages that were given back can be changed
+            expected[5] = 55;
+            {
+                Transaction transaction(*heap);
+                transaction.touch(&words()[6], 8);
+                words()[6] = 66;
+                transaction.rollback();
+            }
+            BOOST_TEST(heap->verify().ok());
+            heap->wait_durable(ReadLock(*heap).serial());
+            crash();
+            BOOST_TEST((std::vector<std::uint64_t>(words().begin(), words().end()) == expected));
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_below_its_limit_keeps_its_pages) {
+    make(200, std::size_t{64} << 20U);
+    for (std::size_t page = 0; page < 200; ++page) set(page * page_words, page);
+    heap->snapshot();
+    set(0, 1);
+    heap->snapshot();  // begins when the first one has given back what it could
+    BOOST_TEST(private_bytes() >= 200 * page_bytes);
+}
+
+/// As the system counts it: anonymous memory of this process, file pages not.
+std::size_t anonymous_bytes() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) << 10U;
+    }
+    return 0;
+}
+
+BOOST_AUTO_TEST_CASE(a_long_run_that_changes_many_times_its_limit_stays_near_it) {
+    constexpr std::size_t pages = 6000;
+    constexpr std::size_t limit = std::size_t{4} << 20U;
+    make(pages, limit, Capture::declared);
+    set(0, 1);
+    heap->snapshot();
+    std::size_t most = 0;
+    std::size_t anonymous_at_first = 0;
+    std::size_t most_anonymous = 0;
+    for (std::size_t round = 0; round < 3; ++round) {
+        if (round == 1) anonymous_at_first = anonymous_bytes();
+        for (std::size_t page = 0; page < pages; ++page) {
+            set(page * page_words, round * pages + page);
+            if (page % 64 == 0) {
+                most = std::max(most, private_bytes());
+                if (round != 0) most_anonymous = std::max(most_anonymous, anonymous_bytes());
+            }
+        }
+    }
+    // What was changed is 18 times the limit. Beside it: what is looked at once more only when a sixteenth of the limit has come, and pages of the engine.
+    BOOST_TEST(most <= limit + limit / 8);
+    BOOST_TEST(most >= limit / 4);
+    // Buffers of the log and of snapshots are anonymous, too: they are there after the first round, and then it is as much as it was.
+    BOOST_TEST(most_anonymous <= anonymous_at_first + 2 * limit);
+    heap->wait_durable(ReadLock(*heap).serial());
+    crash();
+    for (std::size_t page = 0; page < pages; ++page) BOOST_REQUIRE(words()[page * page_words] == 2 * pages + page);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_stored_outside_transactions_is_neither_saved_nor_given_back) {
+    make(100, 16 * page_bytes, Capture::declared);
+    for (std::size_t page = 0; page < 100; ++page) set(page * page_words, page);
+    words()[3 * page_words + 1] = 1234;  // nobody says so
+    BOOST_TEST(gives_back_to(16 * page_bytes));
+    BOOST_TEST(words()[3 * page_words + 1] == 1234U);
+    crash();
+    BOOST_TEST(words()[3 * page_words + 1] == 7U);
+}
+
+/// Pages swing between a few contents, so that they often are what the files hold while a transaction that isn't saved yet lies behind them.
+BOOST_AUTO_TEST_CASE(transactions_and_readers_beside_it_see_every_page_as_it_was_committed) {
+    for (const Capture capture : {Capture::pages, Capture::declared}) {
+        BOOST_TEST_CONTEXT(static_cast<int>(capture)) {
+            constexpr std::size_t pages = 64;
+            make(pages, 8 * page_bytes, capture);
+            for (std::size_t page = 0; page < pages; ++page) set(page * page_words, 0);
+            std::atomic<bool> done{false};
+            std::atomic<std::uint64_t> wrong{0};
+            // What a writer owns: every 4th page. It knows what it wrote, and looks before it writes again.
+            const auto write = [&](std::size_t owner) {
+                std::mt19937_64 random(owner + 10);
+                std::vector<std::uint64_t> mine(pages, 0);
+                for (int i = 0; i < 60; ++i) {
+                    const std::size_t page = random() % (pages / 4) * 4 + owner;
+                    Transaction transaction(*heap);
+                    std::uint64_t& first = words()[page * page_words];
+                    if (first != mine[page]) ++wrong;
+                    const std::uint64_t value = random() % 2;
+                    transaction.touch(&first, sizeof first);
+                    first = value;
+                    if (random() % 5 == 0) {
+                        transaction.rollback();
+                    } else {
+                        transaction.commit();
+                        mine[page] = value;
+                    }
+                }
+            };
+            std::vector<std::thread> threads;
+            for (std::size_t owner = 0; owner < 4; ++owner) threads.emplace_back(write, owner);
+            std::thread snapshots([&] {
+                while (!done) heap->snapshot();
+            });
+            std::thread reader([&] {
+                while (!done) {
+                    const ReadLock lock(*heap);
+                    const Words& seen = *std::as_const(*heap).find<Words>("words");
+                    for (std::size_t page = 0; page < pages; ++page) {
+                        if (seen[page * page_words] > 1 || seen[page * page_words + 1] != 7) ++wrong;
+                    }
+                }
+            });
+            for (std::thread& thread : threads) thread.join();
+            done = true;
+            snapshots.join();
+            reader.join();
+            BOOST_TEST(wrong == 0U);
+            const std::vector<std::uint64_t> live(words().begin(), words().end());
+            BOOST_TEST(heap->verify().ok());
+            heap->wait_durable(ReadLock(*heap).serial());
+            crash();
+            BOOST_TEST((std::vector<std::uint64_t>(words().begin(), words().end()) == live));
+        }
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
