@@ -480,11 +480,10 @@ void ChunkBuffer::intersect_runs(const ChunkView& a, const ChunkView& b) noexcep
         const IdRun run_b = b.runs()[at_b];
         const std::uint16_t first = std::max(run_a.first, run_b.first);
         const std::uint16_t last = std::min(run_a.last, run_b.last);
+        const std::uint32_t some = first <= last ? 1 : 0;  // counted instead of asked: nobody could predict the answer
         runs()[made] = {first, last};
-        if (first <= last) {
-            ids += static_cast<std::uint32_t>(last - first) + 1U;
-            ++made;
-        }
+        made += some;
+        ids += (std::uint32_t{last} + 1U - first) * some;
         at_a += run_a.last <= run_b.last ? 1 : 0;
         at_b += run_b.last <= run_a.last ? 1 : 0;
     }

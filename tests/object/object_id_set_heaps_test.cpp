@@ -35,9 +35,9 @@ struct InHeap {
     IntervalModel other;
 
     template <class Heap>
-    void run(Heap& heap, std::mt19937_64& random, int steps, bool narrow) {
+    void run(Heap& heap, std::mt19937_64& random, int steps, Spread spread) {
         Pair<Ids> pair{*heap.template find<Ids>("ids"), *heap.template find<Ids>("other"), model, other};
-        for (const Step& step : random_program(random(), static_cast<std::size_t>(steps), narrow)) pair.run(step);
+        for (const Step& step : random_program(random(), static_cast<std::size_t>(steps), spread)) pair.run(step);
         model = pair.model;
         other = pair.other_model;
     }
@@ -47,6 +47,8 @@ struct InHeap {
         check_equal(*heap.template find<Ids>("other"), other);
     }
 };
+
+Spread of_round(int round) { return static_cast<Spread>(round % 3); }
 
 PersistentOptions options(Capture capture = Capture::pages, Audit audit = Audit::off) {
     PersistentOptions made;
@@ -74,11 +76,11 @@ BOOST_AUTO_TEST_CASE(an_archive_heap_has_the_set_that_was_saved) {
         ArchiveHeap heap(open_only, directory / "heap.tyn", options());
         saved.check_both(heap);
         in = saved;
-        in.run(heap, random, 150, round % 2 == 0);
+        in.run(heap, random, 150, of_round(round));
         in.check_both(heap);
         heap.snapshot();
         saved = in;
-        in.run(heap, random, 50, round % 2 == 0);  // closing never saves
+        in.run(heap, random, 50, of_round(round));  // closing never saves
         BOOST_TEST(heap.verify().ok());
     }
 }
@@ -95,14 +97,14 @@ BOOST_AUTO_TEST_CASE(undo_and_redo_give_the_sets_of_before_and_after) {
         InHeap next = states.back();
         {
             UndoScope scope(heap);
-            next.run(heap, random, 40, round % 3 != 0);
+            next.run(heap, random, 40, of_round(round));
         }
         next.check_both(heap);
         states.push_back(next);
         {
             UndoScope scope(heap);
             InHeap nowhere = next;
-            nowhere.run(heap, random, 20, round % 2 == 0);
+            nowhere.run(heap, random, 20, of_round(round));
             scope.cancel();
         }
         next.check_both(heap);
@@ -133,7 +135,7 @@ void transactions(Capture capture) {
     for (int round = 0; round < 30; ++round) {
         InHeap next = in;
         Transaction transaction(*fixture.heap);
-        next.run(*fixture.heap, random, 30, round % 3 != 0);
+        next.run(*fixture.heap, random, 30, of_round(round));
         if (round % 3 == 2) {
             transaction.rollback();
         } else {

@@ -20,10 +20,10 @@ using Set = object_id_set<std::allocator<Id>>;
 using OffsetSet = object_id_set<OffsetPointerAllocator<Id>>;
 
 template <class S>
-void run_programs(int programs, std::size_t steps, bool narrow) {
+void run_programs(int programs, std::size_t steps, Spread spread) {
     const std::uint64_t seed = seed_or(std::random_device()());
     for (int i = 0; i < programs; ++i) {
-        const std::string found = report<S>(random_program(seed + static_cast<std::uint64_t>(i), steps, narrow));
+        const std::string found = report<S>(random_program(seed + static_cast<std::uint64_t>(i), steps, spread));
         BOOST_REQUIRE_MESSAGE(found.empty(), "seed " << seed << " + " << i << ": " << found);
     }
 }
@@ -41,11 +41,13 @@ Id id_of_kind(std::mt19937_64& random, int kind) {
 
 BOOST_AUTO_TEST_SUITE(object_id_set_model)
 
-BOOST_AUTO_TEST_CASE(programs_near_every_edge_give_what_a_map_of_intervals_gives) { run_programs<Set>(60, 400, false); }
-BOOST_AUTO_TEST_CASE(programs_in_a_few_chunks_give_what_a_map_of_intervals_gives) { run_programs<Set>(60, 400, true); }
+BOOST_AUTO_TEST_CASE(programs_near_every_edge_give_what_a_map_of_intervals_gives) { run_programs<Set>(40, 300, Spread::edges); }
+BOOST_AUTO_TEST_CASE(programs_in_a_few_chunks_give_what_a_map_of_intervals_gives) { run_programs<Set>(40, 400, Spread::chunks); }
+BOOST_AUTO_TEST_CASE(programs_in_trees_of_many_nodes_give_what_a_map_of_intervals_gives) { run_programs<Set>(40, 300, Spread::trees); }
 BOOST_AUTO_TEST_CASE(programs_with_offset_pointers_give_what_a_map_of_intervals_gives) {
-    run_programs<OffsetSet>(15, 300, false);
-    run_programs<OffsetSet>(15, 300, true);
+    run_programs<OffsetSet>(8, 300, Spread::edges);
+    run_programs<OffsetSet>(8, 300, Spread::chunks);
+    run_programs<OffsetSet>(8, 300, Spread::trees);
 }
 
 BOOST_AUTO_TEST_CASE(single_ids_of_each_kind_give_what_std_set_gives) {

@@ -827,7 +827,7 @@ private:
             ChunkBuffer buffer;
             buffer.assign(ids);
             if (buffer.view().shape != Shape::bitmap) replace(path, i, buffer.view(), Slack::some);
-        } catch (const std::bad_alloc&) {  // it stays what it is
+        } catch (...) {  // no memory, or the heap gives none any more: it stays what it is
         }
     }
 
@@ -938,7 +938,7 @@ private:
             ChunkBuffer buffer;
             buffer.assign(path.leaf->view(i));
             replace(path, i, buffer.view(), Slack::some);
-        } catch (const std::bad_alloc&) {  // it stays what it is
+        } catch (...) {  // no memory, or the heap gives none any more: it stays what it is
         }
     }
 
