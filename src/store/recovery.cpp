@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 #include <set>
+#include <thread>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
@@ -219,8 +220,10 @@ void judge_end(const log::ScanResult& result, ByteCount capacity, const std::fil
 
 std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only) {
     std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
-    if (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
-        throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
+    const auto until = std::chrono::steady_clock::now() + lock_goes_within.load();
+    while (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
+        if (std::chrono::steady_clock::now() >= until) throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     return file;
 }

@@ -4,11 +4,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <thread>
 #include <tuple>
 
 #include <taiyen/store/parameters.hpp>
 
 #include "heap_probe.hpp"
+#include "store/recovery.hpp"
 
 namespace {
 using namespace probe;
@@ -218,6 +223,44 @@ BOOST_AUTO_TEST_CASE(the_lock_of_a_killed_process_is_gone) {
     ArchiveHeap heap(open_only, dir / "a.tyn");
     BOOST_TEST(get(heap, "saved") == "by the child");
     BOOST_TEST(!heap.restoration().clean);
+}
+
+BOOST_AUTO_TEST_CASE(a_lock_that_outlives_its_killed_owner_for_a_moment_is_waited_for) {
+    ScratchDirectory dir;
+    { ArchiveHeap heap(create_only, dir / "a.tyn", small_heap()); }
+    std::array<int, 2> pipe{};
+    BOOST_REQUIRE(::pipe(pipe.data()) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const ArchiveHeap heap(open_only, dir / "a.tyn");
+        // Whoever shares its memory holds what that maps: here for as long as the test likes.
+        if (::vfork() == 0) {
+            const pid_t own = ::getpid();
+            (void)!::write(pipe[1], &own, sizeof own);
+            for (;;) ::pause();
+        }
+        for (;;) ::pause();
+    }
+    pid_t looks = 0;
+    BOOST_REQUIRE(::read(pipe[0], &looks, sizeof looks) == static_cast<ssize_t>(sizeof looks));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    const auto patience = store::lock_goes_within.exchange(std::chrono::milliseconds(0));
+    BOOST_TEST((code_of([&] { ArchiveHeap heap(open_only, dir / "a.tyn"); }) == errc::busy));
+    store::lock_goes_within = std::chrono::minutes(1);
+    std::thread lets_go([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ::kill(looks, SIGKILL);
+    });
+    {
+        const ArchiveHeap heap(open_only, dir / "a.tyn");
+        BOOST_TEST(heap.is_open());
+    }
+    lets_go.join();
+    store::lock_goes_within = patience;
+    ::close(pipe[0]);
+    ::close(pipe[1]);
 }
 
 BOOST_AUTO_TEST_CASE(a_forked_child_cannot_use_the_heap_and_does_no_harm) {
