@@ -340,7 +340,7 @@ bool VolatileCore::lend_chunk() {
     for (; wanted != 0 && chunk == nullptr; wanted = chunk == nullptr ? wanted / 2 : wanted) {
         try {
             chunk = engine_->allocate(wanted * segment_bytes, wanted * segment_bytes);
-        } catch (const std::bad_alloc&) {
+        } catch (...) {
             if (wanted == 1) return false;
             continue;
         }
@@ -427,14 +427,16 @@ void VolatileCore::reclaim(ThreadBlocks* blocks) {
     }
 }
 
-void VolatileCore::decay(ByteCount freed) {
+void VolatileCore::decay(ByteCount freed) noexcept {
     freed_since_purge_ += freed;
     const ByteCount extent = engine_->extent();
     if (freed_since_purge_ < decay_min || freed_since_purge_ < extent / decay_part) return;
     const auto now = clock_();
     if (now - last_purge_ < decay_interval && freed_since_purge_ < extent / decay_part_at_once) return;
     last_purge_ = now;
-    purge(decay_piece);
+    try {
+        purge(decay_piece);
+    } catch (...) {}  // the list of runs found no memory: next time
 }
 
 void VolatileCore::purge(ByteCount minimum) {
@@ -450,7 +452,7 @@ void VolatileCore::trim() noexcept {
     try {
         reclaim(mine_known());
         purge(page_bytes);
-    } catch (const std::bad_alloc&) {}  // a trim is a wish
+    } catch (...) {}  // a trim is a wish
 }
 
 // Freeing.
@@ -494,11 +496,7 @@ FreeResult VolatileCore::free_in_engine(void* block) noexcept {
         return FreeResult::not_a_block;  // a block that was freed long ago
     const ByteCount bytes = engine_->usable_size(block);
     const FreeResult result = engine_->deallocate(block);
-    if (result == FreeResult::freed && bytes >= page_bytes) {
-        try {
-            decay(bytes);
-        } catch (const std::bad_alloc&) {}  // the list of runs found no memory
-    }
+    if (result == FreeResult::freed && bytes >= page_bytes) decay(bytes);
     return result;
 }
 
@@ -564,11 +562,7 @@ void* VolatileCore::resize(void* block, ByteCount bytes) {
         const std::lock_guard lock(mutex_);
         void* const resized = resize_in_engine(block, bytes);
         // A source that was moved by its mappings has no memory left, but then the others count: copies and what was cut off.
-        if (usable > bytes && usable - bytes >= page_bytes) {
-            try {
-                decay(usable - bytes);
-            } catch (const std::bad_alloc&) {}  // the list of runs found no memory
-        }
+        if (usable > bytes && usable - bytes >= page_bytes) decay(usable - bytes);
         return resized;
     }
     void* const moved = try_allocate(bytes, layout::granule_bytes);

@@ -142,7 +142,7 @@ private:
     void unlink_waiting(SegmentHead& segment);
     /// All that can be given back to the engine without the help of other threads.
     void reclaim(ThreadBlocks* blocks);
-    void decay(ByteCount freed);
+    void decay(ByteCount freed) noexcept;
     void* resize_in_engine(void* block, ByteCount bytes);
     void purge(ByteCount minimum);
     void visit_segments(const std::function<void(const SegmentHead&)>& visit) const;
