@@ -369,6 +369,34 @@ BOOST_AUTO_TEST_CASE(a_commit_does_not_return_while_an_older_one_is_beyond_its_w
     BOOST_TEST(!returned_early);
 }
 
+BOOST_AUTO_TEST_CASE(however_slow_the_disk_is_what_can_be_lost_was_committed_within_one_window, *label("threads")) {
+    using namespace std::chrono_literals;
+    using Clock = std::chrono::steady_clock;
+    constexpr auto window = 2ms;
+    GroupLogFixture fixture(1_MiB, {.window = window, .flusher = true});
+    fixture.file->hold();
+    fixture.append(8);
+    const Clock::time_point oldest = Clock::now();  // it is older than that
+    std::atomic<bool> let_go{false};
+    unsigned beyond = 0;
+    std::thread thread([&] {
+        while (!let_go && Clock::now() < oldest + 50 * window) {
+            const Clock::time_point begin = Clock::now();
+            fixture.append(8);
+            if (begin >= oldest + window && !let_go) ++beyond;
+            std::this_thread::sleep_for(20us);
+        }
+    });
+    fixture.file->wait_for_a_write();
+    std::this_thread::sleep_for(10 * window);  // time for wrong ones to return
+    let_go = true;
+    fixture.file->let_go();
+    thread.join();
+    BOOST_TEST(beyond < 16U);  // where the system's tick comes late, each 16th record asks the exact clock
+    fixture.log->wait_durable(fixture.log->appended());
+    fixture.groups();
+}
+
 BOOST_AUTO_TEST_CASE(not_more_bytes_than_the_window_holds_can_be_lost, *label("threads")) {
     constexpr std::size_t size = 100;
     constexpr ByteCount window = 8_KiB;

@@ -46,7 +46,7 @@ struct PersistentOptions {
     bool detach_data_file = false;
     std::filesystem::path log_file;                     ///< empty: `x.tyn.log` (transactional heaps) beside it
     std::size_t log_capacity = std::size_t{64} << 20U;  ///< bytes, rounded up to 4 KiB, at least 64 KiB; of a log that exists what the file says wins
-    /// Durability::async: a transaction is durable about so long after its commit; later by as much as the device takes for a write.
+    /// Durability::async: what is lost was committed within one such window. A commit waits while one that is so much older isn't durable, because the device is slow.
     std::chrono::microseconds loss_window{10'000};
     // When a transactional heap brings its files up to date in the background: whichever comes first.
     double snapshot_log_fill = 0.5;                  ///< so full the log is then, as a fraction of its capacity

@@ -35,7 +35,7 @@ public:
     Transaction& operator=(const Transaction&) = delete;
 
     /// Ends the transaction and keeps its changes; returns its serial. A transaction that changed nothing gets none: the last one's is returned.
-    /// Durability: on return; with Durability::async about `loss_window` later, or as much later as the device takes (`TransactionalHeap::wait_durable`). An inner transaction: with the outermost one's commit.
+    /// Durability: on return; with Durability::async about `loss_window` later; while the device is slower than that, commits wait for it (`TransactionalHeap::wait_durable`). An inner transaction: with the outermost one's commit.
     /// Throws: Error{transaction_doomed | foreign_pointer | uncaptured_store | closed | …}, std::bad_alloc, HeapFull: rolled back. Error{poisoned | io_error}: the log failed; whether the
     /// transaction survives is known when the heap is opened again. Error{scope_open} (an inner transaction is) | Error{invalid_argument} (ended already): nothing happened.
     Serial commit();
