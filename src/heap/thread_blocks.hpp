@@ -16,6 +16,7 @@
 #include <atomic>
 
 #include "heap/owned_segments.hpp"
+#include "heap/parked_runs.hpp"
 #include "heap/size_classes.hpp"
 
 namespace taiyen::heap {
@@ -140,6 +141,8 @@ private:
     std::array<Magazine, class_count + 1> magazines_{};
 
 public:
+    ParkedRuns runs;
+
     // The heap's, under its lock.
     ThreadBlocks* next_record = nullptr;  ///< all of the heap
     ThreadBlocks* next_idle = nullptr;    ///< those without a thread

@@ -274,9 +274,18 @@ void* VolatileCore::allocate_raw(ByteCount bytes, ByteCount alignment, std::opti
         if (bytes <= class_bytes_max && alignment <= 1024)
             if (void* const block = allocate_small(class_tables.rounded[(bytes + layout::granule_bytes - 1) / layout::granule_bytes], alignment))
                 return block;
+        const bool parkable = ParkedRuns::serves(bytes, alignment) && parked_serial_ == serial_;
+        if (parkable)
+            if (void* const block = allocate_parked_run(bytes)) return block;
         const std::lock_guard lock(mutex_);
         try {
-            return allocate_in_engine(bytes, std::max<ByteCount>(alignment, layout::granule_bytes));
+            void* const block = allocate_in_engine(bytes, std::max<ByteCount>(alignment, layout::granule_bytes));
+            if (const std::uint64_t granule = map_.granule_of(block); parkable && RunMark::may_have_one(granule)) {
+                const ByteCount granules = engine_->usable_size(block) / layout::granule_bytes;
+                if (granules >= layout::page_granules && granules <= ParkedRuns::granules_max)
+                    RunMark(map_, granule).set_live(static_cast<std::uint32_t>(granules));
+            }
+            return block;
         } catch (const HeapFull& error) {
             full.emplace(error);
         }
@@ -412,6 +421,7 @@ void VolatileCore::reclaim(ThreadBlocks* blocks) {
     const auto empty = [this](ThreadBlocks& from) {
         harvest(from);
         from.settle();
+        release_runs(from, true);
         while (SegmentHead* const segment = from.surrender_empty(0)) take_back(*segment, true);
     };
     for (ThreadBlocks* idle = idle_records_; idle != nullptr; idle = idle->next_idle) empty(*idle);
@@ -473,7 +483,11 @@ bool VolatileCore::deallocate_raw(void* block) noexcept {
         }
         return tell(blocks->free(granule) ? FreeResult::freed : FreeResult::not_a_block, block);
     }
-    if (owner == segment_of_engine) return tell(free_in_engine(block), block);
+    if (owner == segment_of_engine) {
+        if (blocks != nullptr)
+            if (const auto parked = park_run(*blocks, block)) return tell(*parked, block);
+        return tell(free_in_engine(block), block);
+    }
     if (owner == segment_of_nobody || !is_live(map_, granule)) return tell(FreeResult::not_a_block, block);
     const std::uint64_t bit = std::uint64_t{1} << (granule % 64);
     if ((map_.pending[granule / 64].fetch_or(bit, std::memory_order_seq_cst) & bit) != 0) return tell(FreeResult::not_a_block, block);
@@ -494,10 +508,52 @@ FreeResult VolatileCore::free_in_engine(void* block) noexcept {
     const std::lock_guard lock(mutex_);
     if ((map_.segment_of(map_.granule_of(block)).owner.load(std::memory_order_relaxed) & ~segment_queued) != segment_of_engine)
         return FreeResult::not_a_block;  // a block that was freed long ago
+    if (const std::uint64_t granule = map_.granule_of(block); RunMark::may_have_one(granule)) {
+        RunMark mark(map_, granule);
+        if (mark.state() != RunMark::State::none && mark.park() == 0) return FreeResult::not_a_block;
+        mark.clear();
+    }
     const ByteCount bytes = engine_->usable_size(block);
     const FreeResult result = engine_->deallocate(block);
     if (result == FreeResult::freed && bytes >= page_bytes) decay(bytes);
     return result;
+}
+
+void* VolatileCore::allocate_parked_run(ByteCount bytes) noexcept {
+    ThreadBlocks* const blocks = mine();
+    std::byte* const block = blocks != nullptr ? blocks->runs.take(bytes) : nullptr;
+    if (block != nullptr) {
+        RunMark mark(map_, map_.granule_of(block));
+        mark.revive();
+    }
+    return block;
+}
+
+std::optional<FreeResult> VolatileCore::park_run(ThreadBlocks& blocks, void* block) noexcept {
+    const std::uint64_t granule = map_.granule_of(block);
+    if (!RunMark::may_have_one(granule)) return std::nullopt;
+    RunMark mark(map_, granule);
+    if (mark.state() == RunMark::State::none) return std::nullopt;
+    const std::uint32_t granules = mark.park();
+    if (granules == 0) return FreeResult::not_a_block;
+    if (blocks.runs.put(static_cast<std::byte*>(block), granules)) return FreeResult::freed;
+    const std::lock_guard lock(mutex_);
+    release_runs(blocks, false);
+    if (blocks.runs.put(static_cast<std::byte*>(block), granules)) return FreeResult::freed;
+    mark.clear();
+    return engine_->deallocate(block);
+}
+
+void VolatileCore::release_runs(ThreadBlocks& blocks, bool all) noexcept {
+    ByteCount released = 0;
+    blocks.runs.relieve(all, [&](std::byte* block) {
+        RunMark(map_, map_.granule_of(block)).clear();
+        released += engine_->usable_size(block);
+        TAIYEN_CHECK(engine_->deallocate(block) == FreeResult::freed);
+    });
+    try {
+        decay(released);
+    } catch (const std::bad_alloc&) {}  // the list of runs found no memory
 }
 
 // Dynamic blocks.
@@ -519,6 +575,7 @@ ByteCount VolatileCore::usable_raw(const void* block) const noexcept {
     }
     const std::lock_guard lock(mutex_);
     if ((map_.segment_of(granule).owner.load(std::memory_order_relaxed) & ~segment_queued) != segment_of_engine) return 0;
+    if (is_parked_run({granule * layout::granule_bytes})) return 0;
     return engine_->usable_size(block);
 }
 
@@ -540,6 +597,7 @@ bool VolatileCore::renew(HeapOffset offset, ByteCount length) noexcept {
 }
 
 void* VolatileCore::resize_in_engine(void* block, ByteCount bytes) {
+    if (const std::uint64_t granule = map_.granule_of(block); RunMark::may_have_one(granule)) RunMark(map_, granule).clear();
     try {
         return engine_->resize(block, bytes);
     } catch (const HeapFull&) {

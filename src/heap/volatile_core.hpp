@@ -129,6 +129,10 @@ private:
     /// Frees what leaves the quarantine until it holds no more than that.
     void shorten_quarantine(ByteCount kept_bytes) noexcept;
     void report_leaks() const noexcept;
+    /// A block of 4 to 32 KiB without the lock; null: the thread has none.
+    void* allocate_parked_run(ByteCount bytes) noexcept;
+    /// Parks it. Nothing: it is none that can be parked.
+    std::optional<FreeResult> park_run(ThreadBlocks& blocks, void* block) noexcept;
     FreeResult free_in_engine(void* block) noexcept;
     void harvest(ThreadBlocks& blocks) noexcept;
     /// Gives empty segments that the thread has too many of to the heap.
@@ -140,11 +144,19 @@ private:
     void take_back(SegmentHead& segment, bool all);
     void return_chunk(SegmentHead& first);
     void unlink_waiting(SegmentHead& segment);
+    /// Gives runs that the thread has parked back to the engine.
+    void release_runs(ThreadBlocks& blocks, bool all) noexcept;
     /// All that can be given back to the engine without the help of other threads.
     void reclaim(ThreadBlocks* blocks);
     void decay(ByteCount freed) noexcept;
     void* resize_in_engine(void* block, ByteCount bytes);
     void purge(ByteCount minimum);
+    /// Live for the engine and free for everybody else.
+    bool is_parked_run(HeapOffset offset) const {
+        const std::uint64_t granule = offset.value / layout::granule_bytes;
+        return RunMark::may_have_one(granule) && map_.segment_of(granule).owner.load(std::memory_order_relaxed) == segment_of_engine &&
+               RunMark(map_, granule).state() == RunMark::State::parked;
+    }
     void visit_segments(const std::function<void(const SegmentHead&)>& visit) const;
 
     OwnedMap map_;

@@ -125,6 +125,7 @@ VolatileStats VolatileCore::stats() const {
         }
     };
     engine_->for_each_block([&](const Block& block) {
+        if (is_parked_run(block.offset)) return true;
         gap(block.offset.value);
         free_from = block.offset.value + block.usable_bytes;
         const std::uint64_t number = block.offset.value / segment_bytes;
@@ -189,6 +190,7 @@ void VolatileCore::for_each_block(const std::function<void(const std::byte*, Byt
             [](std::uint64_t, std::uint64_t) {});
     });
     engine_->for_each_block([&](const Block& block) {
+        if (is_parked_run(block.offset)) return true;
         if (block.offset.value % segment_bytes != 0 || map_.segments[block.offset.value / segment_bytes].chunk_segments == 0)
             visit(map_.base + block.offset.value, block.usable_bytes);
         return true;

@@ -301,6 +301,53 @@ BOOST_AUTO_TEST_CASE(a_full_heap_says_so_and_goes_on_after_a_free) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(blocks_of_some_pages_are_parked_for_their_thread_and_free_for_everybody_else) {
+    const Counted counted;
+    VolatileHeap heap({.capacity = 2_MiB});
+    std::vector<void*> blocks;
+    for (unsigned i = 0; i < 20; ++i) {
+        blocks.push_back(heap.allocate(30'000));
+        std::memset(blocks.back(), 1, 30'000);
+    }
+    const std::set<void*> before(blocks.begin(), blocks.end());
+    const std::size_t extent = heap.stats().extent_bytes;
+    for (void* block : blocks) heap.deallocate(block);
+    BOOST_TEST(heap.stats().live_blocks == 0U);
+    BOOST_TEST(heap.stats().live_bytes == 0U);
+    for (void* block : blocks) {
+        BOOST_TEST(heap.usable_size(block) == 0U);
+        BOOST_CHECK_THROW(heap.resize(block, 100'000), Error);
+    }
+    // Of two frees one is refused, by whichever thread it comes.
+    heap.deallocate(blocks[0]);
+    in_thread([&] { heap.deallocate(blocks[1]); });
+    BOOST_TEST(double_frees == 2U);
+    // The same blocks serve the thread again, those of another thread's frees that thread, and all sizes once memory is short.
+    for (void*& block : blocks) {
+        block = heap.allocate(30'000);
+        BOOST_TEST(before.contains(block));
+        BOOST_TEST(heap.usable_size(block) >= 30'000U);
+    }
+    BOOST_TEST(heap.stats().live_blocks == 20U);
+    BOOST_TEST(heap.stats().extent_bytes == extent);
+    in_thread([&] {
+        for (void* block : blocks) heap.deallocate(block);
+    });
+    void* const large = heap.allocate(800'000);
+    heap.deallocate(large);
+    require_sound(heap);
+    // A block that was resized is the engine's alone.
+    void* block = heap.allocate(5'000);
+    block = heap.resize(block, 90'000);
+    block = heap.resize(block, 6'000);
+    heap.deallocate(block);
+    heap.deallocate(block);
+    BOOST_TEST(double_frees == 3U);
+    heap.trim();
+    BOOST_TEST(heap.stats().live_blocks == 0U);
+    require_sound(heap);
+}
+
 BOOST_AUTO_TEST_CASE(trimming_gives_free_memory_back_to_the_system) {
     VolatileHeap heap({.capacity = capacity});
     std::vector<void*> blocks;
