@@ -36,7 +36,7 @@ std::size_t too_much() {
 }
 
 void plain() {
-    for (const std::size_t bytes : {0, 1, 15, 16, 17, 100, 2048, 2049, 4096, 5000, 100'000, 5'000'000}) {
+    for (const std::size_t bytes : {0U, 1U, 15U, 16U, 17U, 100U, 2048U, 2049U, 4096U, 5000U, 100'000U, 5'000'000U}) {
         void* const block = std::malloc(bytes);
         expect(block != nullptr && is_aligned(block, 16), "malloc gives a block at a multiple of 16");
         expect(malloc_usable_size(block) >= bytes, "malloc_usable_size is at least what was asked for");
@@ -62,7 +62,7 @@ void resized() {
     expect(block != nullptr, "realloc of nothing allocates");
     std::size_t filled = 10;
     std::memset(block, 3, filled);
-    for (const std::size_t bytes : {20, 2000, 2049, 6000, 300'000, 9'000'000, 200'000, 5000, 300, 7}) {
+    for (const std::size_t bytes : {20U, 2000U, 2049U, 6000U, 300'000U, 9'000'000U, 200'000U, 5000U, 300U, 7U}) {
         auto* const moved = static_cast<unsigned char*>(std::realloc(block, bytes));
         expect(moved != nullptr && all(moved, 3, filled < bytes ? filled : bytes), "realloc keeps the content");
         block = moved;
@@ -80,7 +80,7 @@ void resized() {
 
 void aligned() {
     for (std::size_t alignment = sizeof(void*); alignment <= std::size_t{2} << 20U; alignment *= 2)
-        for (const std::size_t bytes : {1, 24, 100, 1000, 3000, 10'000}) {
+        for (const std::size_t bytes : {1U, 24U, 100U, 1000U, 3000U, 10'000U}) {
             void* block = nullptr;
             errno = 55;
             expect(posix_memalign(&block, alignment, bytes) == 0 && is_aligned(block, alignment) && errno == 55, "posix_memalign aligns");
