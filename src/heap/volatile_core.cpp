@@ -26,7 +26,7 @@ constexpr ByteCount map_step_max = ByteCount{256} << 20U;
 // Decay: freed memory goes back to the system when much was freed, at most so often, and at once when a part of the heap was freed that would count.
 constexpr ByteCount decay_min = ByteCount{16} << 20U;
 constexpr ByteCount decay_part = 8;
-constexpr ByteCount decay_part_at_once = 4;
+constexpr ByteCount decay_part_at_once = 5;
 constexpr ByteCount decay_piece = ByteCount{64} << 10U;
 constexpr std::chrono::milliseconds decay_interval{500};
 
