@@ -752,7 +752,7 @@ private:
     }
     bool insert_into_runs(Path& path, std::uint32_t i, std::uint16_t low) {
         Leaf& leaf = *path.leaf;
-        auto* const runs = static_cast<IdRun*>(leaf.data(i));
+        auto* runs = static_cast<IdRun*>(leaf.data(i));
         const std::uint32_t count = leaf.runs(i);
         const std::uint32_t at = runs[count - 1].last < low ? count : object::runs_not_above(runs, count, low);
         if (at != 0 && runs[at - 1].last >= low) return false;
@@ -771,8 +771,10 @@ private:
         } else if (touches_behind) {
             runs[at].first = low;
         } else {
-            const std::uint32_t room = leaf.kind(i) == Kind::brief ? 2 : leaf.words(i) * 2;
-            if (count == room) return insert_slowly(path, i, low);
+            if (count == room_for_runs(leaf, i)) {
+                if (!grow_runs(leaf, i)) return insert_slowly(path, i, low);
+                runs = static_cast<IdRun*>(leaf.data(i));
+            }
             set_runs(leaf, i, runs, at, count - at, 1);
             runs[at] = {low, low};
         }
@@ -787,6 +789,18 @@ private:
             if (leaf.kind(i) == Kind::brief) runs[1] = {0xffff, 0xffff};
         }
         Tree::describe(leaf, i, leaf.kind(i), leaf.words(i), leaf.runs(i) + static_cast<std::uint32_t>(more));
+    }
+    static std::uint32_t room_for_runs(const Leaf& leaf, std::uint32_t i) noexcept { return leaf.kind(i) == Kind::brief ? 2 : leaf.words(i) * 2; }
+    /// A larger block, unless another form would be smaller for one run more.
+    bool grow_runs(Leaf& leaf, std::uint32_t i) {
+        const std::uint32_t count = leaf.runs(i);
+        if (leaf.kind(i) == Kind::brief || count + 1 > object::runs_max || 2 * (count + 1) >= leaf.ids_in_chunk(i)) return false;
+        const std::uint32_t words = words_for((count + 1) * 4, Slack::some);
+        const auto block = tree_.allocate(words);
+        fill(std::to_address(block), words, leaf.data(i), count * 4);
+        tree_.release(leaf, i);
+        Tree::put(leaf, i, {leaf.keys()[i], Kind::runs, words, count, 0, block});
+        return true;
     }
     bool insert_into_bitmap(Path& path, std::uint32_t i, std::uint16_t low) {
         Leaf& leaf = *path.leaf;
@@ -884,7 +898,7 @@ private:
     }
     bool erase_from_runs(Path& path, std::uint32_t i, std::uint16_t low) {
         Leaf& leaf = *path.leaf;
-        auto* const runs = static_cast<IdRun*>(leaf.data(i));
+        auto* runs = static_cast<IdRun*>(leaf.data(i));
         const std::uint32_t count = leaf.runs(i);
         const std::uint32_t begun = object::runs_not_above(runs, count, low);
         if (begun == 0 || runs[begun - 1].last < low) return false;
@@ -902,8 +916,10 @@ private:
         } else if (run.last == low) {
             runs[at].last = static_cast<std::uint16_t>(low - 1U);
         } else {
-            const std::uint32_t room = leaf.kind(i) == Kind::brief ? 2 : leaf.words(i) * 2;
-            if (count == room) return erase_slowly(path, i, low);
+            if (count == room_for_runs(leaf, i)) {
+                if (!grow_runs(leaf, i)) return erase_slowly(path, i, low);
+                runs = static_cast<IdRun*>(leaf.data(i));
+            }
             set_runs(leaf, i, runs, at + 1, count - at - 1, 1);
             runs[at].last = static_cast<std::uint16_t>(low - 1U);
             runs[at + 1] = {static_cast<std::uint16_t>(low + 1U), run.last};
