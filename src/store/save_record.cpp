@@ -66,7 +66,7 @@ std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capac
         return std::nullopt;
     }
     save.pages.resize(head.page_count);
-    std::memcpy(save.pages.data(), payload.data() + at, head.page_count * sizeof(SavedPage));
+    if (head.page_count != 0) std::memcpy(save.pages.data(), payload.data() + at, head.page_count * sizeof(SavedPage));
     save.images.assign(payload.begin() + static_cast<std::ptrdiff_t>(at + head.page_count * sizeof(SavedPage)), payload.end());
     return entries_hold(save) ? std::optional(std::move(save)) : std::nullopt;
 }

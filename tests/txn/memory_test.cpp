@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(a_long_run_that_changes_many_times_its_limit_stays_near_it)
     set(0, 1);
     heap->snapshot();
     std::size_t most = 0;
-    std::size_t anonymous_at_first = 0;
-    std::size_t most_anonymous = 0;
+    [[maybe_unused]] std::size_t anonymous_at_first = 0;
+    [[maybe_unused]] std::size_t most_anonymous = 0;
     for (std::size_t round = 0; round < 3; ++round) {
         if (round == 1) anonymous_at_first = anonymous_bytes();
         for (std::size_t page = 0; page < pages; ++page) {
@@ -128,7 +128,9 @@ BOOST_AUTO_TEST_CASE(a_long_run_that_changes_many_times_its_limit_stays_near_it)
     BOOST_TEST(most <= limit + limit / 8);
     BOOST_TEST(most >= limit / 4);
     // Buffers of the log and of snapshots are anonymous, too: they are there after the first round, and then it is as much as it was.
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps what was freed, up to 256 MiB
     BOOST_TEST(most_anonymous <= anonymous_at_first + 2 * limit);
+#endif
     heap->wait_durable(ReadLock(*heap).serial());
     crash();
     for (std::size_t page = 0; page < pages; ++page) BOOST_REQUIRE(words()[page * page_words] == 2 * pages + page);

@@ -53,7 +53,7 @@ private:
 };
 
 /// Whether a reader that comes then needs no shared memory.
-bool read_many(BiasedLock& lock) {
+[[maybe_unused]] bool read_many(BiasedLock& lock) {
     bool in_slot = false;
     for (std::uint32_t i = 0; i < 10 * BiasedLock::reads_without_writer; ++i) {
         ReaderSlot* const slot = lock.lock_shared();
