@@ -88,6 +88,24 @@ def known():
     return listed
 
 
+def is_in_source(name, text):
+    path = os.path.join(ROOT, name)
+    if not os.path.exists(path):
+        return False
+    with open(path, encoding="utf-8") as source:
+        return any(key_of(line) == text for line in source)
+
+
+def reason_of_gone(listed, gone, name, text):
+    """A line that was laid out anew keeps the reason of the one that it was part of."""
+    bare = "".join(text.split())
+    for place in gone:
+        other = "".join(place[1].split())
+        if place[0] == name and (bare in other or other in bare):
+            return listed[place][1]
+    return "?"
+
+
 def main():
     build = sys.argv[1]
     table = []
@@ -132,8 +150,11 @@ def main():
     never = sum(found[0] for found in uncovered.values())
     print(f"{never} branches were never taken, {sum(count for count, _ in listed.values())} are listed with a reason in {os.path.relpath(LIST, ROOT)}")
     if "--write" in sys.argv[2:]:
+        gone = [place for place in listed if not is_in_source(*place)]
         for place, found in new:
-            listed[place] = (found[0], listed.get(place, (0, "?"))[1])
+            listed[place] = (found[0], listed[place][1] if place in listed else reason_of_gone(listed, gone, *place))
+        for place in gone:
+            del listed[place]
         with open(LIST, "w", encoding="utf-8") as out:
             out.write("# Branches that the tests don't take, and why: file | branches | reason | the source line. Compared by report.py beside this file.\n")
             for (name, text), (count, reason) in sorted(listed.items()):
