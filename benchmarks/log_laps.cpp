@@ -32,6 +32,7 @@ taiyen::PersistentOptions without_snapshots(std::size_t log_capacity) {
     options.log_capacity = log_capacity;
     options.snapshot_log_fill = 1;
     options.snapshot_dirty_bytes = std::numeric_limits<std::size_t>::max();
+    options.dirty_limit = std::size_t{1} << 50U;  // else transactions would wait for a snapshot once half of it was changed
     return options;
 }
 
