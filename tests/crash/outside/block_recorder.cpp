@@ -54,7 +54,7 @@ struct Recording {
         if (after == stamps.begin()) return {};
         // What is withdrawn is told before it happens, and stamped a little later: it may have happened already.
         const Told& told = std::prev(after)->told;
-        return after == stamps.end() ? told : told.common(after->told);
+        return after == stamps.end() ? told : told.throughout(after->told);
     }
 };
 
@@ -116,9 +116,11 @@ Recording record(const FileSystem& kind, const Options& options, const std::file
         Mounted mounted(kind, device, folder / "mount");
         Told told;
         const auto stamp = [&] {
-            if (recording.stamps.empty() || recording.stamps.back().told.acknowledgements != told.acknowledgements ||
-                recording.stamps.back().told.opened != told.opened) {
+            const Told last = recording.stamps.empty() ? Told() : recording.stamps.back().told;
+            if (recording.stamps.empty() || last.acknowledgements != told.acknowledgements || last.withdrawals != told.withdrawals ||
+                last.opened != told.opened) {
                 recording.stamps.push_back({disk.position(), told});
+                told.begin_stretch();
             }
             return false;
         };

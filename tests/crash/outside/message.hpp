@@ -33,7 +33,15 @@ struct Told {
     std::array<std::uint64_t, lanes> step{};
     std::uint64_t order = 0;
     std::uint64_t acknowledgements = 0;
+    std::uint64_t withdrawals = 0;
+    // The least of them since `begin_stretch`: what was withdrawn may have been told again since.
+    std::array<std::uint64_t, lanes> least_step{};
+    std::uint64_t least_order = 0;
 
+    void begin_stretch() {
+        least_step = step;
+        least_order = order;
+    }
     void hear(const Message& message) {
         switch (message.kind) {
             case Message::Kind::waiting: waiting = true; break;
@@ -48,14 +56,17 @@ struct Told {
             case Message::Kind::withdrawn:
                 step[message.lane] = std::min(step[message.lane], message.step);
                 order = std::min(order, message.order);
+                least_step[message.lane] = std::min(least_step[message.lane], message.step);
+                least_order = std::min(least_order, message.order);
+                ++withdrawals;
                 break;
         }
     }
-    /// What both say is there.
-    Told common(const Told& other) const {
+    /// What was there at any moment between this and `next`, the end of the stretch that began here.
+    Told throughout(const Told& next) const {
         Told both = *this;
-        both.order = std::min(order, other.order);
-        for (unsigned lane = 0; lane < lanes; ++lane) both.step[lane] = std::min(step[lane], other.step[lane]);
+        both.order = std::min(order, next.least_order);
+        for (unsigned lane = 0; lane < lanes; ++lane) both.step[lane] = std::min(step[lane], next.least_step[lane]);
         return both;
     }
 };
