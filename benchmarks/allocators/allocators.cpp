@@ -23,7 +23,7 @@ namespace {
 
 struct Allocator {
     std::string name;
-    std::string library;  ///< empty: the C library's own
+    std::string preload;  ///< empty: the C library's own
 };
 
 std::vector<Allocator> installed() {
@@ -82,10 +82,10 @@ std::optional<Figures> run_worker(const Workload& workload, const Allocator& all
     if (child < 0) throw std::runtime_error("fork: " + std::string(std::strerror(errno)));
     if (child == 0) {
         ::dup2(ends[1], STDOUT_FILENO);
-        if (allocator.library.empty())
+        if (allocator.preload.empty())
             ::unsetenv("LD_PRELOAD");
         else
-            ::setenv("LD_PRELOAD", allocator.library.c_str(), 1);
+            ::setenv("LD_PRELOAD", allocator.preload.c_str(), 1);
         ::execl(TAIYEN_BENCH_WORKER, TAIYEN_BENCH_WORKER, workload.name, size.c_str(), static_cast<char*>(nullptr));
         ::_exit(127);
     }

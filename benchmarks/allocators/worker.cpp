@@ -25,6 +25,8 @@
 #include <thread>
 #include <vector>
 
+#include "../random.hpp"
+
 namespace {
 
 double percent = 100;
@@ -76,23 +78,7 @@ T* array(std::size_t count) {
     return static_cast<T*>(memory);
 }
 
-// Chance: xorshift64* (Vigna).
-
-class Random {
-public:
-    explicit Random(std::uint64_t seed) : state_(seed * 0x9e37'79b9'7f4a'7c15ULL + 1) {}
-    std::uint64_t next() {
-        state_ ^= state_ >> 12U;
-        state_ ^= state_ << 25U;
-        state_ ^= state_ >> 27U;
-        return state_ * 0x2545'f491'4f6c'dd1dULL;
-    }
-    std::uint64_t below(std::uint64_t limit) { return (next() >> 32U) * limit >> 32U; }
-    double unit() { return static_cast<double>(next() >> 11U) * 0x1p-53; }
-
-private:
-    std::uint64_t state_;
-};
+using bench::Random;
 
 void* touched(std::size_t bytes) {
     void* const block = std::malloc(bytes);

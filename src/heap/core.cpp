@@ -14,14 +14,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/report.hpp>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TAIYEN_THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define TAIYEN_THREAD_SANITIZER 1
-#endif
+#include "base/thread_sanitizer.hpp"
 
 namespace taiyen::heap {
 

@@ -5,14 +5,7 @@
 /// The thread sanitizer doesn't know what membarrier does: under it nothing is asked for, and who relies on this must use sequentially consistent operations instead.
 /// Thread rule: safe.
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TAIYEN_THREAD_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define TAIYEN_THREAD_SANITIZER 1
-#endif
+#include "base/thread_sanitizer.hpp"
 
 namespace taiyen::txn {
 

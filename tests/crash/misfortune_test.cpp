@@ -17,6 +17,7 @@
 #include "crash/heap_scenarios.hpp"
 #include "crash/txn_life.hpp"
 #include "io/faulty_storage.hpp"
+#include "scratch_directory.hpp"
 
 namespace taiyen::crash {
 namespace {
@@ -85,19 +86,6 @@ void fail_a_snapshot(int error, bool with_data) {
     after.abandon();
 }
 
-/// A folder on the real disk.
-class Folder {
-public:
-    Folder() : path_(fs::temp_directory_path() / ("taiyen-misfortune-" + std::to_string(::getpid()))) { fs::create_directory(path_); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    ~Folder() { fs::remove_all(path_); }
-    fs::path operator/(const char* name) const { return path_ / name; }
-
-private:
-    fs::path path_;
-};
-
 constexpr std::size_t many = 300'000;
 
 /// Opens the heap, cuts its file under the open heap, and reads on. Ends as the system decides.
@@ -130,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_sync_that_fails_within_a_snapshot_publishes_nothing_and_t
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_cut_under_an_open_heap_stops_the_program_before_it_reads_wrong_and_is_refused_afterwards) {
-    const Folder folder;
+    const ScratchDirectory folder;
     const fs::path path = folder / "x.tyn";
     PersistentOptions options;
     options.capacity = 8_MiB;

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <optional>
 
-#include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
 
@@ -16,24 +15,13 @@
 #include <taiyen/taiyen.hpp>
 
 #include "base/planted.hpp"
+#include "scratch_directory.hpp"
 #include "store/geometry.hpp"
 
 namespace taiyen::crash {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
-public:
-    Folder() : path_(fs::temp_directory_path() / ("taiyen-safeguards-" + std::to_string(::getpid()))) { fs::create_directory(path_); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    ~Folder() { fs::remove_all(path_); }
-    fs::path operator/(const char* name) const { return path_ / name; }
-
-private:
-    fs::path path_;
-};
 
 /// Taken away while it lives.
 class Without {
@@ -64,7 +52,7 @@ void flip_a_bit(const fs::path& path, std::uint64_t offset) {
 }
 
 /// A page rots in the file; the program changes another number on it and saves. Returns what the rotten number is then, in a heap that verifies.
-int number_after_rot(const Folder& folder, const char* name, std::uint64_t* healed = nullptr) {
+int number_after_rot(const ScratchDirectory& folder, const char* name, std::uint64_t* healed = nullptr) {
     const fs::path path = folder / name;
     std::uint64_t place = 0;
     {
@@ -100,7 +88,7 @@ void count_up(ProcedureHeap&, unsigned char* bytes, std::uint64_t count) {
 using Bytes = std::array<unsigned char, 3000>;
 
 /// What a crash leaves of a heap whose log calls the procedure.
-fs::path left_with_a_call(const Folder& folder) {
+fs::path left_with_a_call(const ScratchDirectory& folder) {
     const fs::path path = folder / "called.tyn";
     const fs::path left = folder / "left.tyn";
     TransactionalHeap heap(create_only, path, small_options());
@@ -116,7 +104,7 @@ fs::path left_with_a_call(const Folder& folder) {
 BOOST_AUTO_TEST_SUITE(safeguards)
 
 BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_is_healed_and_a_save_that_did_not_look_would_launder_it) {
-    const Folder folder;
+    const ScratchDirectory folder;
     std::uint64_t healed = 0;
     BOOST_TEST(number_after_rot(folder, "looks.tyn", &healed) == 2);
     BOOST_TEST(healed == 1U);
@@ -125,7 +113,7 @@ BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_is_healed_and_a_save_that_did_not_
 }
 
 BOOST_AUTO_TEST_CASE(a_call_that_gives_other_bytes_stops_recovery_which_would_else_make_up_a_state) {
-    const Folder folder;
+    const ScratchDirectory folder;
     drift = 0;
     register_procedure("safeguards: count up", &count_up, &count_up);
     const fs::path left = left_with_a_call(folder);

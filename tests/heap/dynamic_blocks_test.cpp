@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heap/volatile_core.hpp"
+#include "seed.hpp"
 #include "threads.hpp"
 
 namespace {
@@ -20,13 +21,7 @@ using namespace taiyen;
 using namespace taiyen::heap;
 using taiyen::test::at_once;
 using taiyen::test::require;
-
-std::uint64_t seed_of_run() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
-    return seed;
-}
+using taiyen::test::seed_of_run;
 
 VolatileCore& core_of(VolatileHeap& heap) { return *static_cast<VolatileCore*>(heap.core()); }
 

@@ -16,6 +16,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "heap/volatile_core.hpp"
+#include "seed.hpp"
 #include "threads.hpp"
 
 namespace {
@@ -24,13 +25,7 @@ using namespace taiyen;
 using namespace taiyen::heap;
 using taiyen::test::at_once;
 using taiyen::test::require;
-
-std::uint64_t seed_of_run() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
-    return seed;
-}
+using taiyen::test::seed_of_run;
 
 std::atomic<unsigned> incidents{0};
 void count_incident(const Incident&) noexcept { incidents.fetch_add(1); }
