@@ -40,6 +40,8 @@ Options parsed(int count, char** words, Options options) {
         const std::string value = words[++i];
         if (word == "--count")
             options.count = number_of(value);
+        else if (word == "--least")
+            options.least = number_of(value);
         else if (word == "--seconds")
             options.seconds = number_of(value);
         else if (word == "--seed")
@@ -64,6 +66,7 @@ int run_harness(int count, char** words, std::string_view help, Options defaults
             std::printf(
                 "\n  --count N    stops after so many (default %llu)\n"
                 "  --seconds N  stops after so long (default %llu; 0: never)\n"
+                "  --least N    fails if the time was over before so many were done (default 0)\n"
                 "  --seed N     other moments and other work (default TAIYEN_SEED, else 1)\n"
                 "  --folder F   where temporary files are made (default TMPDIR, else /tmp)\n"
                 "  --control    one safeguard off: passes when the loss is seen\n"
@@ -105,6 +108,12 @@ int run_harness(int count, char** words, std::string_view help, Options defaults
 Clock::Clock(const Options& options) : seconds_(options.seconds) {}
 bool Clock::over() const { return interrupted != 0 || (seconds_ != 0 && seconds() >= static_cast<double>(seconds_)); }
 double Clock::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+std::string too_few(const Options& options, std::uint64_t done, std::string_view what) {
+    if (done >= options.least) return {};
+    return "only " + std::to_string(done) + " of at least " + std::to_string(options.least) + " " + std::string(what) + " in " +
+           std::to_string(options.seconds) + " s: nothing wrong was seen, but too little was tried; give it more --seconds";
+}
 
 void Progress::show(const std::string& text) {
     static const bool terminal = isatty(STDERR_FILENO) == 1;

@@ -23,6 +23,7 @@ struct Unavailable : std::runtime_error {
 /// Options of all harnesses; those of one alone are in `more`.
 struct Options {
     std::uint64_t count = 0;    ///< kills, pulls, images, injections
+    std::uint64_t least = 0;    ///< fewer than so many when the time is over: the run fails
     std::uint64_t seconds = 0;  ///< stops after so long; 0: never for that reason
     std::uint64_t seed = 1;
     bool control = false;  ///< a safeguard is off: the run passes when it sees a loss
@@ -47,6 +48,9 @@ private:
     std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
     std::uint64_t seconds_;
 };
+
+/// What is wrong if the run stopped before --least of them; empty if it did not.
+std::string too_few(const Options& options, std::uint64_t done, std::string_view what);
 
 /// One line of progress: on a terminal again and again, elsewhere every ten seconds.
 class Progress {

@@ -122,14 +122,15 @@ std::string storm(const Options& options) {
         progress.show(std::to_string(tally.kills) + " kills, " + std::to_string(tally.acknowledgements) + " acknowledgements, " +
                       std::to_string(static_cast<int>(clock.seconds())) + " s");
     }
-    if (tally.kills == 0 && wrong.empty()) throw std::runtime_error("the time was over before anything was tried");
+    if (tally.kills == 0 && wrong.empty() && options.least == 0) throw std::runtime_error("the time was over before anything was tried");
     std::printf("%llu kills in %.1f s, seed %llu: %llu of them while opening or recovering, %llu heaps\n",
                 static_cast<unsigned long long>(tally.kills), clock.seconds(), static_cast<unsigned long long>(options.seed),
                 static_cast<unsigned long long>(tally.while_opening), static_cast<unsigned long long>(tally.heaps + patients.size()));
     std::printf("%llu acknowledgements checked; %llu heaps needed recovery, %llu records replayed, %llu torn\n",
                 static_cast<unsigned long long>(tally.acknowledgements), static_cast<unsigned long long>(tally.recovered),
                 static_cast<unsigned long long>(tally.replayed), static_cast<unsigned long long>(tally.torn));
-    if (!wrong.empty() && !options.control) {
+    if (wrong.empty()) return options.control ? wrong : too_few(options, tally.kills, "kills");
+    if (!options.control) {
         folder.keep();
         wrong += "; the heaps stay in " + folder.path().string();
     }

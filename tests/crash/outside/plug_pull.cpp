@@ -160,7 +160,7 @@ std::string pulls(const Options& options) {
         progress.show(std::to_string(tally.pulls) + " pulls, " + std::to_string(tally.acknowledgements) + " acknowledgements, " +
                       std::to_string(static_cast<int>(clock.seconds())) + " s");
     }
-    if (tally.pulls == 0 && wrong.empty()) throw std::runtime_error("the time was over before anything was tried");
+    if (tally.pulls == 0 && wrong.empty() && options.least == 0) throw std::runtime_error("the time was over before anything was tried");
     const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
     std::printf(
         "%llu plug pulls on %s in %.1f s, seed %llu; workers: %llu killed, %llu told an error, %llu stopped by a page that could not be read\n",
@@ -168,7 +168,7 @@ std::string pulls(const Options& options) {
         number(tally.bus_error));
     std::printf("%llu acknowledgements checked; %llu heaps needed recovery, %llu records replayed, %llu torn\n", number(tally.acknowledgements),
                 number(tally.recovered), number(tally.replayed), number(tally.torn));
-    return wrong;
+    return wrong.empty() && !options.control ? too_few(options, tally.pulls, "plug pulls") : wrong;
 }
 
 }  // namespace
