@@ -353,6 +353,20 @@ inline Files bytes_of(const io::SimulatedStorage& disk) {
     return all;
 }
 
+/// As a whole: byte by byte, and watched, it would be most of what a fuzzer does.
+inline bool same(const Bytes& before, const std::byte* now, std::size_t size) {
+    return before.size() == size && (size == 0 || std::memcmp(before.data(), now, size) == 0);
+}
+
+/// Whether the disk holds the files that it held, no others, and the same bytes.
+inline bool holds(const io::SimulatedStorage& disk, const Files& before) {
+    const auto files = disk.files();
+    return files.size() == before.size() && std::all_of(files.begin(), files.end(), [&](const auto& file) {
+               const auto found = before.find(file.first);
+               return found != before.end() && same(found->second, file.second->data(), file.second->size_bytes());
+           });
+}
+
 inline void put(io::SimulatedStorage& disk, const std::filesystem::path& path, const Bytes& bytes) {
     const auto node = disk.make_node();
     node->write(bytes, 0);

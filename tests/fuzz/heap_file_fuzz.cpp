@@ -134,15 +134,22 @@ constexpr std::size_t plain_sets = 7;
 /// Inputs from before there was an annex mean what they meant.
 std::size_t set_for(std::uint64_t choice) { return choice < 224 ? choice % plain_sets : plain_sets + choice % (sets().size() - plain_sets); }
 
-/// What a reader sees in these files: the generation and every byte; nullopt: it is refused.
-std::optional<std::pair<std::uint64_t, Bytes>> seen_in(const Files& files) {
+/// What a reader sees: the generation and every byte.
+struct Seen {
+    std::uint64_t generation;
+    Bytes bytes;
+    bool operator==(const Seen& other) const { return generation == other.generation && same(bytes, other.bytes.data(), other.bytes.size()); }
+};
+
+/// In these files; nullopt: it is refused.
+std::optional<Seen> seen_in(const Files& files) {
     io::SimulatedStorage disk;
     disk.add_directory("/disk");
     for (const auto& [path, bytes] : files) put(disk, path, bytes);
     try {
         const auto heap = HeapFile::open(disk, heap_path, OpenMode::read_only, HeapKind::archive, options(), small_journal);
         const auto* const begin = reinterpret_cast<const std::byte*>(heap->ranges().durable);
-        return std::pair(heap->generation().value, Bytes(begin, begin + heap->mapped_bytes()));
+        return Seen{heap->generation().value, Bytes(begin, begin + heap->mapped_bytes())};
     } catch (const Error&) {
         return std::nullopt;
     }
@@ -182,8 +189,7 @@ private:
         } catch (const std::bad_alloc& error) {
             why = error.what();
         }
-        const Files after = bytes_of(disk_);
-        const bool harmless = after == before || (mode != OpenMode::read_only && seen_in(after) == seen_in(before));
+        const bool harmless = holds(disk_, before) || (mode != OpenMode::read_only && seen_in(bytes_of(disk_)) == seen_in(before));
         if (untouched_ || !harmless) {
             std::fprintf(stderr, "%s: %s\n", untouched_ ? "a whole heap was refused" : "a refused opening changed the files", why.c_str());
             TAIYEN_CHECK(false);
@@ -197,7 +203,7 @@ private:
             look(HeapAccess::make<ArchiveHeap>(file), *file);
             file->close();
         }
-        TAIYEN_CHECK(bytes_of(disk_) == before);
+        TAIYEN_CHECK(holds(disk_, before));
     }
 
     void create() {

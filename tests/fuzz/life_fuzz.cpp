@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <taiyen/base/check.hpp>
@@ -32,14 +33,16 @@ using namespace taiyen;
 using namespace taiyen::store;
 using taiyen::fuzz::Input;
 
-using Content = std::map<std::string, std::vector<std::byte>>;
+/// Objects by name. Their bytes are shared: a program's contents are kept by the hundred, and each differs from the one before it in an object or two.
+using Bytes = std::vector<std::byte>;
+using Content = std::map<std::string, std::shared_ptr<const Bytes>>;
+using Moment = std::shared_ptr<const Content>;
 
 /// What a save holds: the content, and the contents that undo and redo lead to.
 struct State {
     Content content;
-    std::vector<Content> timeline;  ///< empty: no history
-    std::size_t at = 0;             ///< in the timeline
-    bool operator==(const State&) const = default;
+    std::vector<Moment> timeline;  ///< empty: no history
+    std::size_t at = 0;            ///< in the timeline
 };
 
 const std::filesystem::path heap_path = "/disk/l.tyn";
@@ -120,7 +123,7 @@ private:
         snapshot_->attach_undo({.bytes = 1_MiB});
         ends_history_ = false;
         if (now_.timeline.empty()) {
-            now_.timeline = {now_.content};
+            now_.timeline = {std::make_shared<const Content>(now_.content)};
             now_.at = 0;
         }
         expect_history();
@@ -137,8 +140,8 @@ private:
         const std::vector<heap::Root> roots = file_->engine().roots();
         return roots.size() == content.size() && std::all_of(roots.begin(), roots.end(), [&](const heap::Root& root) {
                    const auto found = content.find(root.name);
-                   return found != content.end() && found->second.size() == root.bytes &&
-                          std::memcmp(found->second.data(), reinterpret_cast<const std::byte*>(base() + root.object.value), root.bytes) == 0;
+                   return found != content.end() && found->second->size() == root.bytes &&
+                          std::memcmp(found->second->data(), reinterpret_cast<const std::byte*>(base() + root.object.value), root.bytes) == 0;
                });
     }
     void require(bool right) {
@@ -178,12 +181,13 @@ private:
             engine.deallocate(at);
             content.erase(found);
         } else if (at != nullptr && what % 8 < 5) {
-            std::vector<std::byte>& bytes = found->second;
+            Bytes bytes = *found->second;
             const std::size_t from = input_.number(2) % bytes.size();
             const std::size_t length = std::min<std::size_t>(bytes.size() - from, 1 + input_.number(1));
             touch(at + from, length);
             std::memset(at + from, static_cast<int>(what), length);
             std::memset(bytes.data() + from, static_cast<int>(what), length);
+            found->second = std::make_shared<const Bytes>(std::move(bytes));
         } else {
             const std::uint64_t code = input_.number(1);
             const ByteCount size = code < 128 ? 1 + code * 3 : code < 250 ? 1 + (code - 120) * 130 : (code - 249) * 70'000;
@@ -191,15 +195,15 @@ private:
             std::byte* block = nullptr;
             if (at == nullptr) {
                 block = static_cast<std::byte*>(engine.allocate(size, what % 8 == 7 ? 64 : 16));
-                content[name].clear();
             } else {
                 block = static_cast<std::byte*>(engine.resize(at, size));
                 engine.remove_root(name);
             }
-            std::vector<std::byte>& bytes = content[name];
+            Bytes bytes = at == nullptr ? Bytes() : *found->second;
             const std::size_t kept = std::min<std::size_t>(bytes.size(), size);
-            require(std::equal(block, block + kept, bytes.begin()));
+            require(kept == 0 || std::memcmp(block, bytes.data(), kept) == 0);
             bytes.resize(size, static_cast<std::byte>(fill));
+            content[name] = std::make_shared<const Bytes>(std::move(bytes));
             touch(block + kept, size - kept);
             std::memset(block + kept, fill, size - kept);
             engine.add_root({name, "", {reinterpret_cast<std::uintptr_t>(block) - base()}, size, 1});
@@ -258,7 +262,7 @@ private:
         scope.commit();
         now_.content = content;
         now_.timeline.resize(now_.at + 1);
-        now_.timeline.push_back(content);
+        now_.timeline.push_back(std::make_shared<const Content>(content));
         ++now_.at;
         expect_history();
     }
@@ -269,7 +273,7 @@ private:
         TAIYEN_CHECK((back ? snapshot_->undo() : snapshot_->redo()) == possible);
         if (!possible) return;
         now_.at = back ? now_.at - 1 : now_.at + 1;
-        now_.content = now_.timeline[now_.at];
+        now_.content = *now_.timeline[now_.at];
         expect();
     }
 
@@ -378,7 +382,7 @@ private:
             }
             unsure_ = false;
             if (now_.timeline.empty()) {
-                now_.timeline = {now_.content};
+                now_.timeline = {std::make_shared<const Content>(now_.content)};
                 now_.at = 0;
                 lost_ = !steps.empty();
             }
