@@ -8,6 +8,7 @@ root=$PWD
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev)
 packages_test=("${packages_build[@]}" gcovr pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind)
 packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config libcli11-dev wordnet-base)
+packages_fuzz=(clang-19 libclang-rt-19-dev)
 packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev libroaring-dev libabsl-dev pkg-config libmimalloc2.0
     libjemalloc2 libtcmalloc-minimal4 libtbbmalloc2)
 packages_tidy=("${packages_test[@]}" clang-19 clang-tidy-19 clang-format-19)
@@ -17,8 +18,9 @@ usage() {
 usage: ./bootstrap.sh COMMAND [--full]
 
   demo    installs what is missing, builds the examples and runs them: a real drawing library kept in a heap file, a bank that is killed, WordNet
-  test    installs what is missing, builds and runs every test: Release, address+undefined sanitizers, thread sanitizer; then the branch coverage of recovery, log,
-          saves and formats
+  test    installs what is missing, builds and runs every test: Release, address+undefined sanitizers, thread sanitizer; runs each fuzz target for a minute; then the
+          branch coverage of recovery, log, saves and formats
+  fuzz    only the fuzz targets, each for FUZZ_SECONDS
   bench   installs what is missing (other allocators and stores, too), builds the benchmarks and runs a selection of about ten minutes: the allocator suite, and short
           runs of the others; with --full all of them at their full length. Tables and plots of the suite: build/bench/allocators
   tidy    checks the sources with Clang 19, clang-tidy and clang-format
@@ -28,11 +30,12 @@ usage: ./bootstrap.sh COMMAND [--full]
 Needs Debian 12 (or a system with the same packages installed). Installing needs root or sudo; where everything is installed already neither
 they nor the network are needed. Everything is built below build/; a second run only does what has changed.
 
-environment: JOBS (parallel jobs, default: processors)
+environment: JOBS (parallel jobs, default: processors), FUZZ_SECONDS (for each fuzz target, default: 60; 0: the fuzzers are not built)
 TEXT
 }
 
 jobs=${JOBS:-$(nproc)}
+fuzz_seconds=${FUZZ_SECONDS:-60}
 command=${1:---help}
 full=0
 if [ "${2:-}" = --full ]; then
@@ -130,6 +133,41 @@ run_tests() {
     awk '/^The following tests did not run:/ { skip = 1 } skip && NF { print "    " $0 } /^$/ { skip = 0 }' <(sed -n "/== Testing $preset/,\$p" "$log")
 }
 
+# Whether there is a Clang 19 with libFuzzer; it is installed if it can be.
+has_fuzzer() {
+    local probe=$root/build/log/fuzzer_probe
+    if command -v dpkg-query >/dev/null && [ -n "$(missing_packages "${packages_fuzz[@]}")" ]; then
+        local run=()
+        [ "$(id -u)" = 0 ] || run=(sudo -n)
+        "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${packages_fuzz[@]}" >>"$log" 2>&1 || true
+    fi
+    echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, decltype(sizeof 0)) { return 0; }' >"$probe.cpp"
+    clang++-19 -fsanitize=fuzzer,address,undefined "$probe.cpp" -o "$probe" >>"$log" 2>&1
+}
+
+# Each fuzz target for FUZZ_SECONDS, as many at a time as there are jobs. An input that crashes, hangs or takes too much memory fails the run and is kept.
+fuzz_lines=()
+fuzz() {
+    if [ "$fuzz_seconds" = 0 ] || ! has_fuzzer; then
+        local why="FUZZ_SECONDS is 0"
+        [ "$fuzz_seconds" = 0 ] || why="there is no clang++-19 with libFuzzer (packages ${packages_fuzz[*]})"
+        fuzz_lines=("" "NOT FUZZED: $why. Of the fuzz targets only the corpora were run.")
+        printf '%s\n' "${fuzz_lines[@]}"
+        return
+    fi
+    configure fuzz -DTAIYEN_FUZZ_SECONDS="$fuzz_seconds" -DTAIYEN_BUILD_TOOL=OFF -DTAIYEN_BUILD_MALLOC=OFF
+    build fuzz --target taiyen_fuzzers
+    run_tests fuzz -L '^fuzz$'
+    local line total=0
+    fuzz_lines=("" "Fuzz executions, ${fuzz_seconds} s for each target:")
+    while read -r line; do
+        fuzz_lines+=("    $line")
+        total=$((total + ${line##* }))
+    done < <(awk '/^[0-9]+\/[0-9]+ Testing: fuzz[.]/ { name = $3 } /^stat::number_of_executed_units:/ { printf "%-24s %10d\n", name, $2 }' build/fuzz/Testing/Temporary/LastTest.log | sort)
+    fuzz_lines+=("    $(printf '%-24s %10d' all "$total")")
+    printf '%s\n' "${fuzz_lines[@]:1}"
+}
+
 # The thread sanitizer of GCC 12 does not start where the kernel spreads mappings over more than 28 bits; then without randomisation.
 thread_sanitizer_wrap() {
     wrap=()
@@ -209,11 +247,19 @@ case $command in
             run_tests tsan -L '^threads$'
             wrap=()
         fi
+        fuzz
         coverage
         printf '\n%s\n' "$coverage_lines"
+        printf '%s\n' "${fuzz_lines[@]}"
         printf '\n'
         printf '%s\n' "${closing_lines[@]}"
         next_steps "Next: ./bootstrap.sh demo; CONTRIBUTING.md tells how to build and test one room alone."
+        ;;
+    fuzz)
+        start_log
+        ensure_packages "${packages_build[@]}" libboost1.81-dev libboost-test1.81-dev
+        fuzz
+        next_steps "Next: what failed, if anything did, is in build/fuzz/tests/fuzz/kept; tests/fuzz/README.md tells how to go on."
         ;;
     bench)
         start_log
