@@ -91,7 +91,7 @@ void compare_bounds(std::uint64_t found, std::uint64_t acknowledged, std::uint64
     }
 }
 
-bool live_with(const Scenario& scenario, const Image& base, const Past& past, const Misfortune& misfortune, Bug bug) {
+bool live_with(const Scenario& scenario, const Image& base, const Scenario::Past& past, const Misfortune& misfortune, Bug bug) {
     World world(base, misfortune);
     History after;
     std::uint64_t acknowledged = 0;
@@ -99,7 +99,7 @@ bool live_with(const Scenario& scenario, const Image& base, const Past& past, co
     bool struck = false;
     planted_bug = bug;
     {
-        HeapLife life(world.faulty, nullptr, scenario.setup, past.history);
+        HeapLife life(world.faulty, nullptr, scenario.setup, past.states);
         const std::uint64_t before = life.issued();
         world.begin();
         const bool went_through = world.lives([&] { scenario.life(life); });
@@ -122,7 +122,7 @@ bool live_with(const Scenario& scenario, const Image& base, const Past& past, co
     return struck;
 }
 
-bool live_with(const TxnScenario& scenario, const Image& base, const TxnPast& past, const Misfortune& misfortune, Bug bug) {
+bool live_with(const TxnScenario& scenario, const Image& base, const TxnScenario::Past& past, const Misfortune& misfortune, Bug bug) {
     World world(base, misfortune);
     TxnSetup setup = scenario.setup;
     setup.scarce = true;
@@ -132,7 +132,7 @@ bool live_with(const TxnScenario& scenario, const Image& base, const TxnPast& pa
     bool struck = false;
     planted_bug = bug;
     {
-        TxnLife life(world.faulty, nullptr, setup, past.history);
+        TxnLife life(world.faulty, nullptr, setup, past.states);
         world.begin();
         const bool went_through = world.lives([&] { scenario.life(life); });
         struck = world.struck(went_through);
@@ -150,6 +150,21 @@ bool live_with(const TxnScenario& scenario, const Image& base, const TxnPast& pa
     TxnSubject subject(setup, after, past.lost);
     compare_bounds(subject.check(world.disk, misfortune.variant), acknowledged, issued);
     return struck;
+}
+
+template <class Piece>
+std::vector<FaultScenario> fault_scenarios(const std::vector<Piece>& pieces, unsigned variants) {
+    std::vector<FaultScenario> all;
+    for (const Piece& piece : pieces) {
+        all.push_back({.name = piece.name, .variants = variants, .prepare = [piece](std::uint64_t) -> std::function<bool(const Misfortune&, Bug)> {
+                           io::SimulatedStorage disk;
+                           const auto past = piece.live_before(disk);
+                           return [piece, past, base = image_of(disk)](const Misfortune& misfortune, Bug bug) {
+                               return live_with(piece, base, past, misfortune, bug);
+                           };
+                       }});
+    }
+    return all;
 }
 
 }  // namespace
@@ -179,41 +194,8 @@ ScarceMemoryHere::ScarceMemoryHere(const Misfortune& misfortune) {
 ScarceMemoryHere::~ScarceMemoryHere() { scarce_memory.armed = false; }
 std::uint64_t ScarceMemoryHere::failed() { return scarce_memory.failed; }
 
-std::vector<FaultScenario> heap_fault_scenarios() {
-    std::vector<FaultScenario> all;
-    for (const Scenario& scenario : scenarios()) {
-        all.push_back({.name = scenario.name, .variants = 3, .prepare = [scenario](std::uint64_t) -> std::function<bool(const Misfortune&, Bug)> {
-                           Image base;
-                           Past past{History{Model{}}, std::nullopt};
-                           if (scenario.before) {
-                               io::SimulatedStorage disk;
-                               add_directories(disk);
-                               past = live_before(scenario, disk);
-                               base = image_of(disk);
-                           }
-                           return [=](const Misfortune& misfortune, Bug bug) { return live_with(scenario, base, past, misfortune, bug); };
-                       }});
-    }
-    return all;
-}
-
-std::vector<FaultScenario> txn_fault_scenarios() {
-    std::vector<FaultScenario> all;
-    for (const TxnScenario& scenario : txn_scenarios()) {
-        all.push_back({.name = scenario.name, .variants = 1, .prepare = [scenario](std::uint64_t) -> std::function<bool(const Misfortune&, Bug)> {
-                           Image base;
-                           TxnPast past;
-                           if (scenario.before) {
-                               io::SimulatedStorage disk;
-                               add_directories(disk);
-                               past = live_before(scenario, disk);
-                               base = image_of(disk);
-                           }
-                           return [=](const Misfortune& misfortune, Bug bug) { return live_with(scenario, base, past, misfortune, bug); };
-                       }});
-    }
-    return all;
-}
+std::vector<FaultScenario> heap_fault_scenarios() { return fault_scenarios(scenarios(), 3); }
+std::vector<FaultScenario> txn_fault_scenarios() { return fault_scenarios(txn_scenarios(), 1); }
 
 Found sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t step, std::uint64_t seed, Bug bug) {
     const SilentReports silent;

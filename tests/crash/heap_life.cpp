@@ -60,6 +60,8 @@ bool names_data_file(io::Storage& disk, const std::filesystem::path& heap) {
     return slots.newest() != nullptr && !slots.newest()->data.is_nil();
 }
 
+const std::filesystem::path& HeapSetup::path() { return heap_path; }
+
 std::filesystem::path HeapSetup::data_path() const { return apart ? std::string(data_directory) + "/x.tyn.data" : heap_path.string() + ".data"; }
 
 std::filesystem::path HeapSetup::log_path() const { return apart ? std::string(log_directory) + "/x.tyn.log" : heap_path.string() + ".log"; }

@@ -39,6 +39,7 @@ struct HeapSetup {
     bool detach_data_file = false;
     bool apart = false;  ///< data file and log lie in directories, and on devices, of their own (a journal is always beside the heap)
 
+    static const std::filesystem::path& path();
     std::filesystem::path data_path() const;
     std::filesystem::path log_path() const;
 };

@@ -306,54 +306,6 @@ std::vector<Scenario> scenarios() {
     };
 }
 
-Past live_before(const Scenario& scenario, io::SimulatedStorage& disk) {
-    HeapSetup setup = scenario.setup;
-    setup.kind = scenario.kind_before.value_or(setup.kind);
-    setup.data_file = setup.data_file || scenario.lose_data;
-    HeapLife life(disk, nullptr, setup);
-    scenario.before(life);
-    if (scenario.crashed_before) {
-        disk.disconnect();
-        life.abandon();
-    }
-    if (scenario.damage_headers) {
-        for (const std::uint64_t slot : {std::uint64_t{0}, std::uint64_t{page_bytes}}) {
-            disk.node(heap_path)->write(std::vector<std::byte>(io::sector_bytes, std::byte{0x5a}), slot + io::sector_bytes);
-        }
-    }
-    Past past{life.history(), std::nullopt};
-    if (scenario.lose_data) {
-        const std::filesystem::path path = setup.data_path();
-        const auto node = disk.node(path);
-        past.lost = LostFile{{node->data(), node->data() + node->size_bytes()}, past.history.size() - 1};
-        disk.take_away(path);
-    }
-    return past;
-}
-
-namespace {
-
-Recording record(const Scenario& scenario, Bug bug) {
-    Recording recording;
-    io::SimulatedStorage disk;
-    add_directories(disk);
-    Past past{History{Model{}}, std::nullopt};
-    if (scenario.before) {
-        past = live_before(scenario, disk);
-        recording.acknowledged = past.history.size() - 1;
-    }
-    recording.base = image_of(disk);
-    planted_bug = bug;
-    io::RecordingStorage recorder(disk);
-    HeapLife life(recorder, &recorder, scenario.setup, past.history);
-    scenario.life(life);
-    recording.trace = recorder.take_trace();
-    recording.subject = std::make_unique<HeapSubject>(scenario.setup, life.history(), std::move(past.lost));
-    return recording;
-}
-
-}  // namespace
-
 std::vector<CrashScenario> heap_crash_scenarios() {
     std::vector<CrashScenario> all;
     for (const Scenario& scenario : scenarios()) {
@@ -363,7 +315,7 @@ std::vector<CrashScenario> heap_crash_scenarios() {
         all.push_back({.name = scenario.name,
                        .about = about,
                        .states_per_cut = scenario.setup.apart ? 200U : 400U,
-                       .record = [scenario](std::uint64_t, Bug bug) { return record(scenario, bug); }});
+                       .record = [scenario](std::uint64_t, Bug bug) { return scenario.record(bug); }});
     }
     return all;
 }

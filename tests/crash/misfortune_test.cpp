@@ -66,7 +66,7 @@ void fail_a_sync(HeapKind kind, int error) {
 void fail_a_snapshot(int error, bool with_data) {
     const SilentReports silent;
     Disk world;
-    const TxnSetup setup{.with_data = with_data};
+    const TxnSetup setup{.data_file = with_data};
     TxnLife life(world.faulty, nullptr, setup);
     life.create();
     for (std::uint64_t seed = 0; seed < 4; ++seed) life.transact(seed * 8);

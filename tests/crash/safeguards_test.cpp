@@ -7,7 +7,6 @@
 #include <fstream>
 #include <optional>
 
-
 #include <boost/test/unit_test.hpp>
 
 #include <taiyen/base/error.hpp>

@@ -84,6 +84,8 @@ std::uint64_t disk_sum(const io::SimulatedStorage& disk) {
 
 }  // namespace
 
+const std::filesystem::path& TxnSetup::path() { return txn_path; }
+
 std::filesystem::path TxnSetup::data_path() const { return apart ? std::string(data_directory) + "/t.tyn.data" : txn_path.string() + ".data"; }
 
 std::filesystem::path TxnSetup::log_path() const { return apart ? std::string(log_directory) + "/t.tyn.log" : txn_path.string() + ".log"; }
@@ -111,8 +113,8 @@ void TxnLife::open_file(store::OpenMode mode, HeapKind kind) {
     options.detach_data_file = setup_.detach_data_file;
     if (setup_.apart) options.log_file = setup_.log_path();
     // A transactional heap makes the data file that is named; that of an earlier life lies there until the heap has no use for it any more.
-    if (kind == HeapKind::transactional ? setup_.with_data || (setup_.apart && disk_.find(setup_.data_path()) && names_data_file(disk_, txn_path))
-                                        : setup_.apart || setup_.with_data) {
+    if (kind == HeapKind::transactional ? setup_.data_file || (setup_.apart && disk_.find(setup_.data_path()) && names_data_file(disk_, txn_path))
+                                        : setup_.apart || setup_.data_file) {
         options.data_file = setup_.data_path();
     }
     store::Tuning tuning;

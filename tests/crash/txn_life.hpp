@@ -40,7 +40,7 @@ using TxnHistory = std::vector<TxnState>;
 
 struct TxnSetup {
     HeapKind kind = HeapKind::transactional;  ///< of the recorded life
-    bool with_data = false;
+    bool data_file = false;                   ///< it has one
     Durability durability = Durability::sync;
     Capture capture = Capture::declared;
     ByteCount capacity = 2_MiB;
@@ -52,6 +52,7 @@ struct TxnSetup {
     bool detach_data_file = false;
     bool apart = false;  ///< data file and log lie in directories, and on devices, of their own
 
+    static const std::filesystem::path& path();
     std::filesystem::path data_path() const;
     std::filesystem::path log_path() const;
 };

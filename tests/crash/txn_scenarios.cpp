@@ -209,22 +209,22 @@ void change_unattached(TxnLife& life) {
 
 std::vector<TxnScenario> txn_scenarios() {
     const TxnSetup alone;
-    const TxnSetup with_data{.with_data = true};
+    const TxnSetup with_data{.data_file = true};
     const TxnSetup pages{.capture = Capture::pages};
     const TxnSetup batches{.batch_bytes = 16_KiB};
-    const TxnSetup batches_with_data{.with_data = true, .batch_bytes = 16_KiB};
+    const TxnSetup batches_with_data{.data_file = true, .batch_bytes = 16_KiB};
     const TxnSetup little_memory{.dirty_limit = 16_KiB};
-    const TxnSetup little_memory_pages{.with_data = true, .capture = Capture::pages, .dirty_limit = 16_KiB};
+    const TxnSetup little_memory_pages{.data_file = true, .capture = Capture::pages, .dirty_limit = 16_KiB};
     const TxnSetup little_memory_async{.durability = Durability::async, .dirty_limit = 16_KiB};
     const TxnSetup async{.durability = Durability::async};
     const TxnSetup history{.history = true};
-    const TxnSetup history_with_data{.with_data = true, .history = true};
+    const TxnSetup history_with_data{.data_file = true, .history = true};
     const TxnSetup archive{.kind = HeapKind::archive};
     const TxnSetup snapshot{.kind = HeapKind::snapshot};
     const TxnSetup without{.detach_data_file = true};
     const TxnSetup apart{.apart = true};
-    const TxnSetup apart_with_data{.with_data = true, .apart = true};
-    const TxnSetup apart_history{.with_data = true, .history = true, .apart = true};
+    const TxnSetup apart_with_data{.data_file = true, .apart = true};
+    const TxnSetup apart_history{.data_file = true, .history = true, .apart = true};
     const TxnSetup apart_without{.detach_data_file = true, .apart = true};
     const auto saved = [](TxnLife& life) {
         life.create();
@@ -313,54 +313,6 @@ std::vector<TxnScenario> txn_scenarios() {
     };
 }
 
-TxnPast live_before(const TxnScenario& scenario, io::SimulatedStorage& disk) {
-    TxnSetup setup = scenario.setup;
-    setup.kind = scenario.kind_before.value_or(setup.kind);
-    setup.with_data = setup.with_data || scenario.lose_data;
-    TxnLife life(disk, nullptr, setup);
-    scenario.before(life);
-    disk.disconnect();
-    life.abandon();
-    if (scenario.damage_headers) {
-        for (const std::uint64_t slot : {std::uint64_t{0}, std::uint64_t{page_bytes}}) {
-            disk.node(txn_path)->write(std::vector<std::byte>(io::sector_bytes, std::byte{0x5a}), slot + io::sector_bytes);
-        }
-    }
-    TxnPast past{life.history(), std::nullopt};
-    if (scenario.lose_data) {
-        const std::filesystem::path path = setup.data_path();
-        const auto node = disk.node(path);
-        past.lost = LostFile{{node->data(), node->data() + node->size_bytes()}, past.history.size() - 1};
-        disk.take_away(path);
-    }
-    return past;
-}
-
-namespace {
-
-Recording record(const TxnScenario& scenario, Bug bug) {
-    Recording recording;
-    io::SimulatedStorage disk;
-    add_directories(disk);
-    TxnPast past;
-    if (scenario.before) {
-        past = live_before(scenario, disk);
-        recording.acknowledged = past.history.size() - 1;
-    }
-    recording.base = image_of(disk);
-    planted_bug = bug;
-    io::RecordingStorage recorder(disk);
-    TxnLife life(recorder, &recorder, scenario.setup, past.history);
-    scenario.life(life);
-    recording.trace = recorder.take_trace();
-    recording.subject = std::make_unique<TxnSubject>(scenario.setup, life.history(), std::move(past.lost));
-    disk.disconnect();
-    life.abandon();
-    return recording;
-}
-
-}  // namespace
-
 std::vector<CrashScenario> txn_crash_scenarios() {
     std::vector<CrashScenario> all;
     for (const TxnScenario& scenario : txn_scenarios()) {
@@ -368,7 +320,7 @@ std::vector<CrashScenario> txn_crash_scenarios() {
                        .about = "transactional heaps",
                        .states_per_cut = 32,
                        .nested_one_in = 80,
-                       .record = [scenario](std::uint64_t, Bug bug) { return record(scenario, bug); }});
+                       .record = [scenario](std::uint64_t, Bug bug) { return scenario.record(bug); }});
     }
     return all;
 }

@@ -1,10 +1,5 @@
 // A page of a heap's file that the disk does not give any more, while the heap is open: a file system of our own (FUSE) answers reads of that page with EIO.
 
-#ifdef TAIYEN_HAS_FUSE
-#define FUSE_USE_VERSION 312
-#include <fuse_lowlevel.h>
-#endif
-
 #include <atomic>
 #include <cerrno>
 #include <csetjmp>
@@ -30,6 +25,10 @@
 
 #include "store/geometry.hpp"
 
+#ifdef TAIYEN_HAS_FUSE
+#include "crash/outside/served_file.hpp"
+#endif
+
 namespace taiyen::crash {
 namespace {
 
@@ -39,30 +38,19 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t none = ~std::uint64_t{0};
 
-/// Serves one file, read-only, from another one; reads that touch the page at `unreadable` fail.
-class Disk {
+/// Serves one file from another one, in a process of its own; reads that touch the page at `unreadable` fail.
+class Disk final : private outside::ServedFile {
 public:
-    Disk(const fs::path& file, const fs::path& folder) : file_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), name_(file.filename()) {
+    Disk(const fs::path& file, const fs::path& folder) : ServedFile(::open(file.c_str(), O_RDONLY | O_CLOEXEC), file.filename(), 0) {
         void* const memory = ::mmap(nullptr, sizeof(std::atomic<std::uint64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         unreadable = new (memory) std::atomic<std::uint64_t>(none);
-        fuse_lowlevel_ops operations{};
-        operations.lookup = lookup;
-        operations.getattr = getattr;
-        operations.open = open_file;
-        operations.read = read;
-        char program[] = "taiyen_unreadable_page";
-        char* words[] = {program};
-        fuse_args arguments = FUSE_ARGS_INIT(1, words);
-        session_ = fuse_session_new(&arguments, &operations, sizeof operations, this);
-        if (session_ == nullptr || fuse_session_mount(session_, folder.c_str()) != 0) return;
+        if (!mount(folder).empty()) return;
         server_ = ::fork();
         if (server_ == 0) {
-            fuse_session_loop(session_);
+            serve();
             ::_exit(0);
         }
     }
-    Disk(const Disk&) = delete;
-    Disk& operator=(const Disk&) = delete;
     ~Disk() {
         if (server_ > 0) ::kill(server_, SIGKILL);
         if (server_ > 0) ::waitpid(server_, nullptr, 0);
@@ -72,47 +60,11 @@ public:
     std::atomic<std::uint64_t>* unreadable = nullptr;  ///< in memory that the server shares
 
 private:
-    static constexpr fuse_ino_t inode = 2;
-
-    static Disk& of(fuse_req_t request) { return *static_cast<Disk*>(fuse_req_userdata(request)); }
-    struct stat status(fuse_ino_t number) const {
-        struct stat status{};
-        ::fstat(file_, &status);
-        status.st_ino = number;
-        status.st_mode = number == inode ? S_IFREG | 0600 : S_IFDIR | 0700;
-        status.st_nlink = 1;
-        return status;
-    }
-    static void lookup(fuse_req_t request, fuse_ino_t, const char* asked) {
-        if (of(request).name_ != asked) {
-            fuse_reply_err(request, ENOENT);
-            return;
-        }
-        fuse_entry_param entry{};
-        entry.ino = inode;
-        entry.attr = of(request).status(inode);
-        fuse_reply_entry(request, &entry);
-    }
-    static void getattr(fuse_req_t request, fuse_ino_t number, fuse_file_info*) {
-        const struct stat status = of(request).status(number);
-        fuse_reply_attr(request, &status, 0);
-    }
-    static void open_file(fuse_req_t request, fuse_ino_t, fuse_file_info* file) { fuse_reply_open(request, file); }
-    static void read(fuse_req_t request, fuse_ino_t, size_t bytes, off_t offset, fuse_file_info*) {
-        const std::uint64_t bad = of(request).unreadable->load();
-        const auto begin = static_cast<std::uint64_t>(offset);
-        std::vector<char> buffer(bytes);
-        const ssize_t got = ::pread(of(request).file_, buffer.data(), bytes, offset);
-        if (got < 0 || (bad != none && begin < bad + page_bytes && bad < begin + bytes)) {
-            fuse_reply_err(request, EIO);
-        } else {
-            fuse_reply_buf(request, buffer.data(), static_cast<size_t>(got));
-        }
+    int about_to_read(std::uint64_t offset, std::size_t bytes) override {
+        const std::uint64_t bad = unreadable->load();
+        return bad != none && offset < bad + page_bytes && bad < offset + bytes ? EIO : 0;
     }
 
-    int file_;
-    std::string name_;
-    fuse_session* session_ = nullptr;
     ::pid_t server_ = -1;
 };
 
