@@ -37,6 +37,11 @@ void MovedPages::insert(Piece piece) noexcept {
     ++count_;
 }
 
+bool MovedPages::any(PageRun run) const {
+    const std::size_t at = count_ == 0 ? 0 : first_behind(run.first);
+    return at < count_ && pieces_[at].first < run.first + run.count;
+}
+
 bool MovedPages::forget(PageRun run) noexcept {
     if (count_ == 0) return false;
     const Page end = run.first + run.count;

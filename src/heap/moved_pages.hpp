@@ -3,7 +3,7 @@
 ///
 /// A range that was moved is a mapping of its own from then on: the system joins it with no neighbour. What is known here are these pieces, sorted; all other pages of the
 /// span belong to mappings that the system joins as it can. A source of many pieces, or one that would exceed the budget, is not moved: its copy is one mapping again.
-/// (M1) No hole: the source stays mapped while it is moved, so that nobody else's mapping can come to lie there, and gets fresh pages afterwards.
+/// (M1) No hole: the source stays mapped, without memory, so that nobody else's mapping can come to lie there. A source that was a piece needs a fresh mapping before it counts as joined.
 /// Thread rule: external lock.
 
 #include <cstddef>
@@ -27,6 +27,8 @@ public:
     Page move(PageRun from, Page to) noexcept;
     /// Fresh pages are being mapped over the run; true if pieces lay there.
     bool forget(PageRun run) noexcept;
+    /// Whether pieces lie there.
+    bool any(PageRun run) const;
 
     std::size_t pieces() const { return count_; }
     void set_budget(std::size_t pieces) { budget_ = pieces < pieces_max ? pieces : pieces_max; }

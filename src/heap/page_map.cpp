@@ -226,10 +226,26 @@ void PageMap::write_states(PageRun run, PageState state) {
     const Page end = run.first + run.count;
     for (Page page = run.first; page < end;) {
         const unsigned from = page % segment_pages;
+        if (const Page whole = from == 0 ? (end - page) / segment_pages : 0; whole != 0) {
+            write_words(page, whole, pattern);
+            page += whole * segment_pages;
+            continue;
+        }
         const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
         const std::uint64_t mask = nibbles(from, to);
         write_word(page, (*word(page) & ~mask) | (pattern & mask));
         page += to - from;
+    }
+}
+
+void PageMap::write_words(Page first, Page count, std::uint64_t pattern) {
+    std::uint64_t* const words = word(first);
+    const bool roomy = has_room(pattern);
+    for (Page i = 0; i < count; ++i) {
+        const std::uint64_t before = words[i];
+        if (before == pattern) continue;
+        span_.store(words[i], pattern);
+        if (has_room(before) != roomy) count_room(Geometry::region_of(first), first + i * segment_pages, roomy);
     }
 }
 
@@ -242,6 +258,11 @@ void PageMap::write_run_states(Page head, Page pages, bool tail) {
     const Page end = head + pages + (tail ? 1 : 0);
     for (Page page = head; page < end;) {
         const unsigned from = page % segment_pages;
+        if (const Page whole = from == 0 && page != head ? (head + pages - page) / segment_pages : 0; whole != 0) {
+            write_words(page, whole, body);
+            page += whole * segment_pages;
+            continue;
+        }
         const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
         const std::uint64_t mask = nibbles(from, to);
         std::uint64_t fresh = (*word(page) & ~mask) | (body & mask);
@@ -278,12 +299,15 @@ Page PageMap::count_equal(Page first, Page limit, PageState state) const {
     const Page end = scan_end(first, limit);
     const std::uint64_t pattern = static_cast<std::uint64_t>(state) * every_page;
     Page page = first;
+    const std::uint64_t* at = word(first);
     while (page < end) {
         const unsigned from = page % segment_pages;
-        const std::uint64_t different = (*word(page) ^ pattern) >> (from * 4);
-        const Page same = different == 0 ? segment_pages - from : static_cast<Page>(std::countr_zero(different)) / 4;
-        page += same;
-        if (same < segment_pages - from) break;
+        const std::uint64_t different = (*at++ ^ pattern) >> (from * 4);
+        if (different != 0) {
+            page += static_cast<Page>(std::countr_zero(different)) / 4;
+            break;
+        }
+        page += segment_pages - from;
     }
     return page <= first ? 0 : std::min(page, end) - first;
 }
@@ -302,9 +326,10 @@ bool PageMap::any_released(PageRun run) const {
 Page PageMap::count_available(Page first, Page limit) const {
     const Page end = scan_end(first, limit);
     Page page = first;
+    const std::uint64_t* at = word(first);
     while (page < end) {
         const unsigned from = page % segment_pages;
-        const std::uint64_t others = ~*word(page) >> (from * 4) & available_bits;
+        const std::uint64_t others = ~*at++ >> (from * 4) & available_bits;
         if (others != 0) {
             page += static_cast<Page>(std::countr_zero(others)) / 4;
             break;

@@ -123,6 +123,8 @@ private:
     void bind();
     /// Replaces a state word and keeps the counts of children with room.
     void write_word(Page page, std::uint64_t fresh);
+    /// The same for `count` words from that of `first` on, which all become `pattern`.
+    void write_words(Page first, Page count, std::uint64_t pattern);
     /// Recomputes the parents of the nodes [from, to] of `level`, upwards as far as something changes.
     void refresh_above(unsigned region, unsigned level, Page from, Page to);
     /// A page of the region got the first room of its segment, or lost the last.

@@ -582,7 +582,8 @@ ByteCount VolatileCore::usable_raw(const void* block) const noexcept {
 ByteCount VolatileCore::move_pages(HeapOffset from, HeapOffset to, ByteCount length) noexcept {
     const Page first = static_cast<Page>(from.value / page_bytes);
     const Page moved = moved_.move({first, static_cast<Page>(length / page_bytes)}, static_cast<Page>(to.value / page_bytes));
-    if (moved != 0 && renew(from, moved * page_bytes)) moved_.forget({first, moved});
+    // What is left of a piece would stay a mapping of its own; elsewhere the source is empty, and as good as new.
+    if (moved != 0 && moved_.any({first, moved}) && renew(from, moved * page_bytes)) moved_.forget({first, moved});
     return moved * page_bytes;
 }
 
