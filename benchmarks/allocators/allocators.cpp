@@ -3,6 +3,7 @@
 // Each allocator serves a process of its own, loaded before all else (LD_PRELOAD), taiyen's like the others: some refuse to be loaded later. The rounds of a workload go
 // through all of them in turns. Figures, ratios to taiyen and plots go to the folder --out.
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,14 +74,25 @@ constexpr std::array<Workload, 15> workloads{{
 
 using Figures = std::map<std::string, double>;
 
+/// Takes that much memory from the system, and gives it back. A virtual machine may have to get pages from its host that it hasn't used for a while, at many times the price of a page fault, and which
+/// allocator would have to pay depends on what ran before it: whole huge pages wait longest.
+void warm_memory(std::size_t bytes) {
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return;
+    ::madvise(memory, bytes, MADV_HUGEPAGE);
+    for (std::size_t at = 0; at < bytes; at += 4096) static_cast<volatile char*>(memory)[at] = 1;
+    ::munmap(memory, bytes);
+}
+
 /// One run of one workload in a process of its own. Nothing: it failed.
-std::optional<Figures> run_worker(const Workload& workload, const Allocator& allocator, double percent) {
+std::optional<Figures> run_worker(const Workload& workload, const Allocator& allocator, double percent, std::size_t warm_bytes) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2: " + std::string(std::strerror(errno)));
     const std::string size = bench::fixed(percent, 2);
     const pid_t child = ::fork();
     if (child < 0) throw std::runtime_error("fork: " + std::string(std::strerror(errno)));
     if (child == 0) {
+        warm_memory(warm_bytes);
         ::dup2(ends[1], STDOUT_FILENO);
         if (allocator.preload.empty())
             ::unsetenv("LD_PRELOAD");
@@ -112,14 +124,14 @@ std::optional<Figures> run_worker(const Workload& workload, const Allocator& all
 /// [figure][allocator]
 using Results = std::map<std::string, std::map<std::string, bench::Samples>>;
 
-Results measure(const Workload& workload, const std::vector<Allocator>& allocators, int rounds, double percent) {
+Results measure(const Workload& workload, const std::vector<Allocator>& allocators, int rounds, double percent, std::size_t warm_bytes) {
     Results results;
     std::set<std::string> failed;
     for (int round = 0; round < rounds; ++round)
         for (std::size_t k = 0; k < allocators.size(); ++k) {
             const Allocator& allocator = allocators[(static_cast<std::size_t>(round) + k) % allocators.size()];
             if (failed.contains(allocator.name)) continue;
-            const auto figures = run_worker(workload, allocator, percent);
+            const auto figures = run_worker(workload, allocator, percent, warm_bytes);
             if (!figures) {
                 failed.insert(allocator.name);
                 std::printf("%s: %s failed\n", workload.name, allocator.name.c_str());
@@ -201,12 +213,14 @@ int run(const bench::Options& options) {
     table << "# Allocators\n\nMedians (smallest \u2013 largest) of " << options.rounds()
           << " interleaved rounds; times are processor time; ratios are medians of the ratios within a round. "
           << bench::value_in("/proc/cpuinfo", "model name") << ", " << ::sysconf(_SC_NPROCESSORS_ONLN) << " processors.\n\n";
+    // As much as the largest workload uses.
+    const std::size_t warm_bytes = std::size_t{full ? 1024U : options.quick() ? 64U : 256U} << 20U;
     bool any = false;
     for (const Workload& workload : workloads) {
         if (!only.empty() && !only.contains(workload.name)) continue;
         any = true;
         const double percent = full ? 100 : options.quick() ? workload.share / 10 : workload.share;
-        report(workload, measure(workload, allocators, options.rounds(), percent), allocators, folder, table);
+        report(workload, measure(workload, allocators, options.rounds(), percent, warm_bytes), allocators, folder, table);
     }
     if (!any) throw std::runtime_error("there is no workload " + options.text("--only"));
     std::printf("Table and plots: %s\n", folder.c_str());

@@ -299,12 +299,14 @@ unsigned ThreadBlocks::release(std::byte* const* blocks, unsigned count, unsigne
         }
     } else {
         // Blocks that were carved or freed one after the other often lie in the same 64 granules: one change for all.
+        const auto first_address = reinterpret_cast<std::uintptr_t>(*blocks);
         for (; released < count; ++released) {
-            const std::uint64_t next = map_.granule_of(blocks[released]);
-            if (next / 64 != granule / 64 || next % 64 + granules > 64) break;
-            heads |= std::uint64_t{1} << (next % 64);
-            all |= low_bits(granules) << (next % 64);
+            const auto next = reinterpret_cast<std::uintptr_t>(blocks[released]);
+            const std::uintptr_t bit = next / layout::granule_bytes % 64;
+            if ((next ^ first_address) / (64 * layout::granule_bytes) != 0 || bit + granules > 64) break;
+            heads |= std::uint64_t{1} << bit;
         }
+        all = heads * low_bits(granules);  // they don't overlap
     }
     store_word(first.occupied, load_word(first.occupied) & ~all);
     store_word(first.start, load_word(first.start) & ~heads);
