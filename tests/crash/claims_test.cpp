@@ -1,9 +1,5 @@
 // The tables of README.md beside this file say which test shows what. Each test that they name is there, and each planted bug is named and caught.
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // in std::regex, falsely, with -O1
-#endif
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
