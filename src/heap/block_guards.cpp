@@ -286,6 +286,12 @@ BlockGuards::Totals BlockGuards::totals() const {
     return totals;
 }
 
+std::string BlockGuards::place_of(const void* block) const {
+    const std::lock_guard lock(mutex_);
+    const Record* const record = find(block);
+    return record != nullptr && record->live && record->allocated != 0 ? place_text(record->allocated) : std::string();
+}
+
 LiveBlocks BlockGuards::live_blocks(std::size_t listed_max) const {
     const std::lock_guard lock(mutex_);
     LiveBlocks all;
@@ -295,7 +301,10 @@ LiveBlocks BlockGuards::live_blocks(std::size_t listed_max) const {
         all.bytes += record.bytes;
         ++all.by_size[record.bytes];
         if (all.listed.size() == listed_max) continue;
-        LiveBlock block{record.block(), record.bytes, {}, record.allocated != 0 ? place_text(record.allocated) : std::string()};
+        LiveBlock block;
+        block.address = record.block();
+        block.bytes = record.bytes;
+        if (record.allocated != 0) block.place = place_text(record.allocated);
         std::memcpy(block.beginning.data(), record.block(), std::min(record.bytes, LiveBlock::beginning_max));
         all.listed.push_back(std::move(block));
     }

@@ -53,6 +53,15 @@ public:
     /// Looks at each block, live and in quarantine; reports what was damaged since the last look and returns how many blocks.
     std::size_t check() noexcept;
     LiveBlocks live_blocks(std::size_t listed_max) const;
+    /// Each live block and its bytes as asked for.
+    template <class Visit>
+    void for_each_live(const Visit& visit) const {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [raw, record] : records_)
+            if (record.live) visit(static_cast<const std::byte*>(record.block()), record.bytes);
+    }
+    /// Where the live block that starts there was allocated; empty: not recorded.
+    std::string place_of(const void* block) const;
     struct Totals {
         std::uint64_t blocks = 0;
         ByteCount bytes = 0;

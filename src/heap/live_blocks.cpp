@@ -19,6 +19,8 @@ std::string LiveBlocks::text() const {
             std::snprintf(digits, sizeof digits, " %02x", static_cast<unsigned>(block.beginning[i]));
             text += digits;
         }
+        if (block.held_blocks != 0)
+            text += ", leads to " + std::to_string(block.held_blocks) + " more of " + std::to_string(block.held_bytes) + " bytes";
         if (!block.place.empty()) text += ", allocated at " + block.place;
         text += '\n';
     }

@@ -54,6 +54,12 @@ void tool_block_ends(MemoryTool tool, const void* block, ByteCount bytes, [[mayb
 #endif
 }
 
+void tool_defined([[maybe_unused]] MemoryTool tool, [[maybe_unused]] const void* begin, [[maybe_unused]] ByteCount bytes) noexcept {
+#if defined(TAIYEN_VALGRIND)
+    if (tool == MemoryTool::valgrind) static_cast<void>(VALGRIND_MAKE_MEM_DEFINED(begin, bytes));
+#endif
+}
+
 void tool_root(const void* begin, ByteCount bytes, bool is_root) noexcept {
     if (&__lsan_register_root_region == nullptr || &__lsan_unregister_root_region == nullptr) return;
     is_root ? __lsan_register_root_region(begin, bytes) : __lsan_unregister_root_region(begin, bytes);

@@ -27,6 +27,8 @@ void tool_close(MemoryTool tool, const void* begin, ByteCount bytes) noexcept;
 /// [block, block + bytes) is a block from now on, with `red_zone` bytes before and behind it that nobody may touch.
 void tool_block_begins(MemoryTool tool, const void* block, ByteCount bytes, ByteCount red_zone) noexcept;
 void tool_block_ends(MemoryTool tool, const void* block, ByteCount bytes, ByteCount red_zone) noexcept;
+/// Whatever lies in the range, deciding by it is no error.
+void tool_defined(MemoryTool tool, const void* begin, ByteCount bytes) noexcept;
 /// Pointers in the range keep malloc's blocks from being leaks.
 void tool_root(const void* begin, ByteCount bytes, bool is_root) noexcept;
 

@@ -683,11 +683,14 @@ void* VolatileCore::resize_guarded(void* block, ByteCount bytes) {
 void VolatileCore::report_leaks() const noexcept {
     try {
         constexpr std::size_t listed = 20;
-        const LiveBlocks live = live_blocks(listed);
-        if (live.count == 0) return;
-        report({errc::still_in_use, map_.base,
-                "a heap is closed with " + std::to_string(live.count) + " live blocks of " + std::to_string(live.bytes) + " bytes in all"});
-        for (const LiveBlock& block : live.listed) {
+        const LiveBlocks live = live_blocks(0);
+        const LiveBlocks leaked = leaked_blocks(listed);
+        if (leaked.count == 0) return;
+        std::string sums = "a heap is closed with " + std::to_string(live.count) + " live blocks of " + std::to_string(live.bytes) + " bytes in all";
+        if (leaked.count != live.count)
+            sums += "; no root leads to " + std::to_string(leaked.count) + " of them, of " + std::to_string(leaked.bytes) + " bytes";
+        report({errc::still_in_use, map_.base, sums});
+        for (const LiveBlock& block : leaked.listed) {
             LiveBlocks one;
             one.listed.push_back(block);
             std::string text = one.text();

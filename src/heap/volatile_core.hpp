@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -59,6 +60,9 @@ public:
     bool deallocate_scratch(void* block) noexcept override { return tell(FreeResult::foreign, block); }
     ByteCount usable_durable(const void* block) const noexcept override { return usable_size(block); }
     LiveBlocks live_blocks(std::size_t listed_max) const;
+    LiveBlocks leaked_blocks(std::size_t listed_max) const;
+    void add_leak_root(const void* begin, ByteCount bytes);
+    void remove_leak_root(const void* begin) noexcept;
     std::size_t check_guards() const noexcept { return guards_ != nullptr ? guards_->check() : 0; }
     std::unique_lock<std::mutex> lock_engine() const override { return std::unique_lock(mutex_); }
 
@@ -129,6 +133,9 @@ private:
     /// Frees what leaves the quarantine until it holds no more than that.
     void shorten_quarantine(ByteCount kept_bytes) noexcept;
     void report_leaks() const noexcept;
+    /// Each live block, with its bytes as asked for in a guarded heap.
+    template <class Visit>
+    void for_each_live(const Visit& visit) const;
     /// A block of 4 to 32 KiB without the lock; null: the thread has none.
     void* allocate_parked_run(ByteCount bytes) noexcept;
     /// Parks it. Nothing: it is none that can be parked.
@@ -172,6 +179,7 @@ private:
     mutable std::mutex mutex_;
     ByteCount mapped_ = 0;
     MovedPages moved_;
+    std::map<const void*, ByteCount> leak_roots_;  ///< beginnings and lengths
     std::unique_ptr<Engine> engine_;
     std::byte* records_begin_ = nullptr;
     unsigned record_count_ = 0;

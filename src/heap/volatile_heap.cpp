@@ -40,6 +40,17 @@ LiveBlocks VolatileHeap::live_blocks(std::size_t listed_max) const {
     if (core_ == nullptr) throw_closed();
     return core_->live_blocks(listed_max);
 }
+LiveBlocks VolatileHeap::leaked_blocks(std::size_t listed_max) const {
+    if (core_ == nullptr) throw_closed();
+    return core_->leaked_blocks(listed_max);
+}
+void VolatileHeap::add_leak_root(const void* begin, std::size_t bytes) {
+    if (core_ == nullptr) throw_closed();
+    core_->add_leak_root(begin, bytes);
+}
+void VolatileHeap::remove_leak_root(const void* begin) noexcept {
+    if (core_ != nullptr) core_->remove_leak_root(begin);
+}
 std::size_t VolatileHeap::check_guards() const noexcept { return core_ == nullptr ? 0 : core_->check_guards(); }
 void VolatileHeap::trim() noexcept {
     if (core_ != nullptr) core_->trim();

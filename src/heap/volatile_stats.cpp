@@ -8,11 +8,25 @@
 #include <fstream>
 
 #include "heap/geometry.hpp"
+#include "heap/leak_search.hpp"
 #include "heap/volatile_core.hpp"
 
 namespace taiyen::heap {
 
 namespace {
+
+void count(LiveBlocks& all, ByteCount bytes) {
+    ++all.count;
+    all.bytes += bytes;
+    ++all.by_size[bytes];
+}
+LiveBlock with_beginning(const std::byte* address, ByteCount bytes) {
+    LiveBlock block;
+    block.address = address;
+    block.bytes = bytes;
+    std::memcpy(block.beginning.data(), address, std::min(bytes, LiveBlock::beginning_max));
+    return block;
+}
 
 /// Resident bytes of the range.
 ByteCount resident_bytes(const std::byte* begin, ByteCount length) {
@@ -166,19 +180,54 @@ VolatileStats VolatileCore::stats() const {
 LiveBlocks VolatileCore::live_blocks(std::size_t listed_max) const {
     if (guards_ != nullptr) return guards_->live_blocks(listed_max);
     LiveBlocks all;
+    for_each_live([&](const std::byte* address, ByteCount bytes) {
+        count(all, bytes);
+        if (all.listed.size() != listed_max) all.listed.push_back(with_beginning(address, bytes));
+    });
+    return all;
+}
+
+template <class Visit>
+void VolatileCore::for_each_live(const Visit& visit) const {
+    if (guards_ != nullptr) return guards_->for_each_live(visit);
     for_each_block([&](const std::byte* address, ByteCount bytes) {
         const std::uint64_t granule = map_.granule_of(address);
         const bool freed = (map_.pending[granule / 64].load(std::memory_order_relaxed) >> (granule % 64) & 1U) != 0;
-        if (freed) return;  // by another thread; its owner has not looked yet
-        ++all.count;
-        all.bytes += bytes;
-        ++all.by_size[bytes];
-        if (all.listed.size() == listed_max) return;
-        LiveBlock block{address, bytes, {}, {}};
-        std::memcpy(block.beginning.data(), address, std::min(bytes, LiveBlock::beginning_max));
-        all.listed.push_back(std::move(block));
+        if (!freed) visit(address, bytes);  // else by another thread; its owner has not looked yet
     });
+}
+
+LiveBlocks VolatileCore::leaked_blocks(std::size_t listed_max) const {
+    LeakSearch search(tool_);
+    for_each_live([&](const std::byte* address, ByteCount bytes) { search.add(address, bytes); });
+    std::map<const void*, ByteCount> regions;
+    {
+        const std::lock_guard lock(mutex_);
+        regions = leak_roots_;
+        for (const Root& named : engine_->roots()) search.reach(map_.base + named.object.value);
+    }
+    for (const auto& [begin, bytes] : regions) search.reach_from(begin, bytes);
+    LiveBlocks all;
+    search.for_each_lost([&](const std::byte*, ByteCount bytes) { count(all, bytes); });
+    for (const LeakSearch::Leak& leak : search.leaks()) {
+        if (all.listed.size() == listed_max) break;
+        LiveBlock block = with_beginning(leak.block, leak.bytes);
+        block.held_blocks = leak.held_blocks;
+        block.held_bytes = leak.held_bytes;
+        if (guards_ != nullptr) block.place = guards_->place_of(leak.block);
+        all.listed.push_back(std::move(block));
+    }
     return all;
+}
+
+void VolatileCore::add_leak_root(const void* begin, ByteCount bytes) {
+    const std::lock_guard lock(mutex_);
+    leak_roots_[begin] = bytes;
+}
+
+void VolatileCore::remove_leak_root(const void* begin) noexcept {
+    const std::lock_guard lock(mutex_);
+    leak_roots_.erase(begin);
 }
 
 void VolatileCore::for_each_block(const std::function<void(const std::byte*, ByteCount)>& visit) const {

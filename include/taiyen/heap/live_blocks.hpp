@@ -1,5 +1,5 @@
 #pragma once
-/// What is live in a volatile heap: the leaks, where everything should have been freed.
+/// What is live in a volatile heap (the leaks, where everything should have been freed), or what of it can't be reached any more.
 
 #include <array>
 #include <cstddef>
@@ -19,6 +19,8 @@ struct LiveBlock {
     std::size_t bytes = 0;                             ///< as asked for in a guarded heap, else usable
     std::array<std::byte, beginning_max> beginning{};  ///< its first bytes, as many as it has
     std::string place;                                 ///< where it was allocated, innermost call first; empty: not recorded
+    std::uint64_t held_blocks = 0;                     ///< of a leak: further leaked blocks that it leads to
+    std::size_t held_bytes = 0;                        ///< and their bytes
 };
 
 struct LiveBlocks {

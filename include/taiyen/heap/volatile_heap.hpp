@@ -32,9 +32,9 @@ struct VolatileOptions {
 
     /// For finding errors: canaries around each block, freed memory poisoned and kept back for a while. Each call takes a lock; blocks need 32 bytes more, and a record.
     bool guarded = false;
-    bool record_places = false;                             ///< guarded: reports say where a block was allocated and freed
-    bool abort_on_damage = false;                           ///< guarded: after the report
-    bool report_leaks = false;                              ///< at close, what is still live goes to the report handler
+    bool record_places = false;    ///< guarded: reports say where a block was allocated and freed
+    bool abort_on_damage = false;  ///< guarded: after the report
+    bool report_leaks = false;     ///< at close, what is still live and no root leads to (leaked_blocks) goes to the report handler
     std::size_t quarantine_bytes = std::size_t{16} << 20U;  ///< guarded: so much freed memory waits
     /// Under Valgrind, or with the address sanitizer in the program, the heap is guarded whatever is said above, and tells them of each block. Else it costs nothing.
     bool tell_memory_tools = true;
@@ -118,6 +118,14 @@ public:
     VolatileStats stats() const;
     /// What is live now, or leaked, if all should have been freed. Requires: no other thread is in the heap; what others freed lately may still count in a heap without guards.
     LiveBlocks live_blocks(std::size_t listed_max = 100) const;
+    /// The live blocks that can't be reached: neither a root region nor a named object leads to them, through however many blocks. `count`, `bytes` and `by_size` are of all of them; listed is one for each
+    /// lost structure, with what it leads to. Conservative: each aligned word that could be an address within a block counts as one, so a leak may be missed, and none is told that a root leads to.
+    /// Requires: as for live_blocks. Complexity: O(n log n) for n live bytes.
+    LiveBlocks leaked_blocks(std::size_t listed_max = 100) const;
+    /// Bytes outside the heap's blocks where they are referred to, a variable or an array: a root region of leaked_blocks() and of the report at close. It must stay readable until it is removed
+    /// or the heap is closed. The same beginning once more: with the new length. Throws: std::bad_alloc.
+    void add_leak_root(const void* begin, std::size_t bytes);
+    void remove_leak_root(const void* begin) noexcept;
     /// Looks at the canaries and the poison of all blocks of a guarded heap; reports what was damaged since the last look, and returns how many blocks.
     std::size_t check_guards() const noexcept;
     /// Gives the memory of free pages back to the system now instead of when it has decayed: this thread's, and those of threads that have ended.
