@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(threads_at_once_share_no_segment, *boost::unit_test::label(
     require_sound(heap);
 }
 
-BOOST_AUTO_TEST_CASE(ten_thousand_threads_in_sequence_leave_nothing_behind) {
+BOOST_AUTO_TEST_CASE(ten_thousand_threads_in_sequence_leave_nothing_behind, *boost::unit_test::label("threads")) {
     VolatileHeap heap({.capacity = capacity});
     void* kept = nullptr;
     std::size_t extent = 0;
