@@ -225,7 +225,7 @@ void Snapshots::run() noexcept {
         asked_ = false;
         ++rounds_begun_;
         lock.unlock();
-        const std::uint64_t changed = service_.changed_bytes_.load(std::memory_order_relaxed);
+        const std::uint64_t changed = service_.begin_count();
         std::exception_ptr failure;
         try {
             if (!save(false)) save_under_writer_lock();

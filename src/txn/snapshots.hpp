@@ -7,7 +7,7 @@
 /// (S3) Private copies of pages that the files hold too are given back when they take more than half of what they may (`dirty_limit`): after a save, under the writer lock, in pieces of
 ///      `trim_time`, those that are byte for byte what the backing file holds. From then on the program sees that file's pages, so no save may bring an older state of them into it:
 ///      a save's point is never older than what was committed when it began, and so never older than what was given back.
-/// (S4) What was changed since the point of the newest save takes about half of `dirty_limit` at most: then transactions wait before they begin, until a save has ended and (S3) has run. So
+/// (S4) The pages that were changed since the newest save began take about half of `dirty_limit` at most: then transactions wait before they begin, until a save has ended and (S3) has run. So
 ///      private copies take about `dirty_limit`, whatever is changed, and how fast. A save that fails stops nobody: then the log's room is the bound.
 /// Thread rule: safe. Lock order: the writer lock, then `saving_`, then `mutex_`; the thread takes the writer lock while it holds neither.
 

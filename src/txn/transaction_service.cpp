@@ -48,7 +48,8 @@ TransactionService::TransactionService(store::HeapFile& file, const PersistentOp
       changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes : std::min(file.dirty_limit() / 4, changed_bytes_default)),
       log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
       recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)), last_(file.serial().value),
-      changed_bytes_allowed_(file.dirty_limit() / 2), annex_fits_(file.annex_is_saved()) {
+      changed_pages_(file.ranges().durable_bytes), changed_bytes_allowed_(file.dirty_limit() / 2), annex_fits_(file.annex_is_saved()) {
+    changed_pages_.extended(file.mapped_bytes());
     calls_.emplace(file);
     snapshots_ = std::make_unique<Snapshots>(*this, options);
     log_->on_pressure = [this] { snapshots_->ask(); };
@@ -263,21 +264,18 @@ bool TransactionService::make_redo() {
     // A set holds the bytes before, too; the redo of one that is so much larger than the log can't be small enough.
     const bool may_fit = bytes / 8 <= log_->capacity();
     change::RedoWriter writer(redo_);
-    std::uint64_t page = ~std::uint64_t{0};
-    ByteCount changed = 0;
+    std::uint64_t pages = 0;
     for (const Segment& segment : segments_) {
         const bool calls = !segment.call.empty();
         record_needs_heap_ = record_needs_heap_ || calls;
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
             record_needs_heap_ = record_needs_heap_ || txn::needs_heap(entry.kind);
-            const std::uint64_t last = (entry.where.value + entry.length - 1) / page_bytes;
-            changed += (last - page_of(entry.where).value + (page_of(entry.where).value == page ? 0 : 1)) * page_bytes;
-            page = last;
+            pages += changed_pages_.add(entry.where, entry.length);
             if (may_fit && !calls) writer.add(entry);
         });
         if (may_fit && calls) segment.call.for_each(Direction::forward, [&](const Entry& entry) { writer.add(entry); });
     }
-    changed_bytes_.store(changed_bytes_.load(std::memory_order_relaxed) + changed, std::memory_order_relaxed);
+    changed_bytes_.store(changed_bytes_.load(std::memory_order_relaxed) + pages * page_bytes, std::memory_order_relaxed);
     return may_fit;
 }
 

@@ -28,6 +28,7 @@
 #include "log/group_log.hpp"
 #include "store/heap_file.hpp"
 #include "txn/biased_lock.hpp"
+#include "txn/changed_pages.hpp"
 #include "txn/loans.hpp"
 
 namespace taiyen::txn {
@@ -90,7 +91,10 @@ public:
     void check_change() const override;
     void before_save() override {}
     void saved() noexcept override;
-    void extended(ByteCount from, ByteCount to) override { recorder_->extended(from, to); }
+    void extended(ByteCount from, ByteCount to) override {
+        changed_pages_.extended(to);
+        recorder_->extended(from, to);
+    }
     void about_to_repair(PageNumber page) override;
     void before_close() override;
     void before_abandon() noexcept override;
@@ -135,6 +139,12 @@ private:
     bool may_change_more() const noexcept {
         return changed_bytes_.load(std::memory_order_relaxed) <= changed_bytes_allowed_.load(std::memory_order_relaxed);
     }
+    /// A save begins: what is changed from now on counts anew. Returns what `allow_changes_from` wants to know behind it.
+    std::uint64_t begin_count() noexcept {
+        const std::uint64_t changed = changed_bytes_.load(std::memory_order_relaxed);
+        changed_pages_.begin_anew();
+        return changed;
+    }
     /// What was changed up to there has been saved.
     void allow_changes_from(std::uint64_t changed) noexcept {
         changed_bytes_allowed_.store(changed + open_file().dirty_limit() / 2, std::memory_order_relaxed);
@@ -152,7 +162,8 @@ private:
     BiasedLock lock_;
     std::atomic<const void*> owner_{nullptr};  ///< this_thread() of the thread that holds the writer lock for a transaction
     std::atomic<std::uint64_t> last_;          ///< newest committed serial
-    /// Of pages, ever; a page counts once per transaction. Changes under the writer lock only.
+    ChangedPages changed_pages_;               ///< since the newest save began
+    /// Of pages, ever; a page counts once between two saves. Changes under the writer lock only.
     std::atomic<std::uint64_t> changed_bytes_{0};
     std::atomic<std::uint64_t> changed_bytes_allowed_;  ///< until more was saved
     std::atomic<std::uint64_t> needs_heap_{0};          ///< newest serial whose record can't be patched into pages

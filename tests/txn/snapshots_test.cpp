@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(a_log_that_fills_up_starts_a_snapshot) {
 BOOST_AUTO_TEST_CASE(changed_pages_start_a_snapshot) {
     PersistentOptions with = small_heap();
     with.log_capacity = std::size_t{16} << 20U;
-    with.snapshot_dirty_bytes = 64 * page_bytes;
+    with.snapshot_dirty_bytes = 4 * page_bytes;
     replace(with);
     BOOST_TEST(follows(1000));
 }
