@@ -16,9 +16,12 @@
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
+#include <taiyen/object/check_outs.hpp>
+#include <taiyen/object/checkout_transaction.hpp>
 #include <taiyen/object/id_chunk.hpp>
 #include <taiyen/object/id_tree.hpp>
 #include <taiyen/object/object_id_set.hpp>
+#include <taiyen/object/object_manager.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/fingerprint.hpp>

@@ -1,0 +1,236 @@
+#pragma once
+/// ObjectManager: many threads work on many objects; each checks out the ones it needs, all of them or none, to change them alone or to read them with others.
+///
+///   taiyen::ObjectManager<Part> parts({.load = [&](std::int64_t id) { return find_part(id); }});
+///   {
+///       auto both = parts.checkout({17, 4711});                          // waits until it has both
+///       std::swap(both.edit(17).place, both.edit(4711).place);
+///   }                                                                    // given back, also by an exception
+///   auto some = parts.checkout(ids, taiyen::Access::shared);             // beside other readers
+///   if (!some) complain(some.missing());                                 // ids that nobody knows: reported, nothing is held
+///   auto quiet = parts.pause();                                          // no writer is at work now, and none begins
+///   heap.snapshot();
+///
+/// The manager knows where objects are; they lie in a heap, or anywhere. It neither makes nor destroys them.
+///
+/// (I1) All or none. A request holds nothing while it waits: it takes its objects in ascending order, each by one atomic step, and gives them back at the first one that is taken. So
+///      nobody waits for who waits: there are no deadlocks among requests, whatever they ask for. A thread that holds objects and *waits* for others can still wait for itself, or
+///      for another one like it: check out everything at once, or use try_checkout.
+/// (I2) Who has to wait stands in one queue, that of the object which was taken, and sleeps. Who gives that object back wakes the first one there, or all readers if the first one is one. Who was
+///      woken and finds another object taken wakes the next one in its stead before it joins the queue there.
+/// (I3) Running threads may overtake sleeping ones, which keeps processors busy, but not for ever: who was woken in vain several times, or waited longer than `patience`, goes first. It
+///      reserves all its objects: those that have one finish, nobody else gets one, and it takes all of them when the last is free. One request at a time goes first, in the order of asking, so that this can't
+///      lock up either.
+/// (I4) An object that isn't there is loaded by one caller, which holds nothing meanwhile; others that ask for it wait for that. What the loader throws all of them get; the next request tries again.
+/// Memory: 32 bytes for each object and 13 to 27 for its id; a waiting request lies on its thread's stack. Costs: for each object one compare-and-exchange and one atomic subtraction; two more atomic
+/// operations for a request that is exclusive, one for a shared one; no system call unless somebody waits.
+/// Thread rule: safe, the destructor excepted.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <future>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <taiyen/object/check_outs.hpp>
+
+namespace taiyen {
+
+/// Objects that are checked out; gives them back when it dies. May move to another thread. Thread rule: one thread at a time.
+template <class Object>
+class Checkout {
+public:
+    Checkout() = default;
+    explicit Checkout(object::Holding holding) noexcept : holding_(std::move(holding)) {}
+    /// ObjectManager's check-outs are made where they stay.
+    Checkout(object::CheckOuts& engine, std::span<const std::int64_t> ids, Access access,
+             std::optional<object::CheckOuts::Clock::time_point> deadline)
+        : holding_(ids, access) {
+        engine.check_out(holding_, deadline);
+    }
+
+    /// Whether the objects are held; else `missing()` says which ones don't exist, or the time was up if it says nothing.
+    explicit operator bool() const noexcept { return holding_.holds(); }
+    /// How many objects are held.
+    std::size_t size() const noexcept { return holding_.holds() ? holding_.items().size() : 0; }
+    Access access() const noexcept { return holding_.access(); }
+    /// Ids that were asked for and don't exist, ascending.
+    const std::vector<std::int64_t>& missing() const noexcept { return holding_.missing(); }
+
+    /// Throws: Error{invalid_argument}: it isn't held.
+    const Object& get(std::int64_t id) const { return object(id); }
+    /// To be changed. Throws: Error{invalid_argument}: it isn't held, or only shared.
+    Object& edit(std::int64_t id) {
+        Object& found = object(id);
+        if (access() != Access::exclusive) object::throw_only_shared(id);
+        return found;
+    }
+    bool holds(std::int64_t id) const noexcept { return holding_.holds() && holding_.find(id) != nullptr; }
+    /// `visit(id, object)` for each of them in ascending order.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        if (!holding_.holds()) return;
+        for (const object::Holding::Item& item : holding_.items()) visit(item.id, std::as_const(*static_cast<Object*>(item.object)));
+    }
+    /// The same, to be changed. Throws: Error{invalid_argument}: they are only shared.
+    template <class Visit>
+    void edit_each(Visit&& visit) {
+        if (!holding_.holds()) return;
+        for (const object::Holding::Item& item : holding_.items()) {
+            if (access() != Access::exclusive) object::throw_only_shared(item.id);
+            visit(item.id, *static_cast<Object*>(item.object));
+        }
+    }
+    /// Gives the objects back; nothing happens if none are held.
+    void release() noexcept { holding_.release(); }
+
+private:
+    Object& object(std::int64_t id) const {
+        void* const found = holding_.holds() ? holding_.find(id) : nullptr;
+        if (found == nullptr) object::throw_not_checked_out(id);
+        return *static_cast<Object*>(found);
+    }
+
+    object::Holding holding_;
+};
+
+template <class Object>
+class ObjectManager {
+public:
+    using Id = std::int64_t;
+    using Ids = std::span<const Id>;
+    using Clock = object::CheckOuts::Clock;
+
+    struct Options {
+        /// Brings an object that the manager doesn't know; null: there is none of that id. Runs on the thread that asks first, which holds nothing meanwhile. It must not check out
+        /// what is being loaded. Empty: only objects that were added are there.
+        std::function<Object*(Id)> load = {};
+        std::chrono::nanoseconds patience{1'000'000};  ///< until a waiting request goes first
+        unsigned attempts = 8;                         ///< until a waiting request goes first: times that it was woken in vain
+        std::size_t objects = 0;                       ///< that are expected; only saves growing
+    };
+
+    /// No exclusive check-out exists while one of these lives. Readers pass.
+    class Pause {
+    public:
+        explicit Pause(object::CheckOuts& paused) : paused_(&paused) { paused.pause(); }
+        Pause(Pause&& from) noexcept : paused_(std::exchange(from.paused_, nullptr)) {}
+        Pause& operator=(Pause&&) = delete;
+        ~Pause() { resume(); }
+        /// Grants what queued meanwhile in the order of asking.
+        void resume() noexcept {
+            if (object::CheckOuts* const paused = std::exchange(paused_, nullptr)) paused->resume();
+        }
+
+    private:
+        object::CheckOuts* paused_;
+    };
+
+    ObjectManager() : ObjectManager(Options{}) {}
+    explicit ObjectManager(Options options) : ObjectManager(object::make_check_outs(erased(std::move(options)))) {}
+    /// Over an engine of one's own.
+    explicit ObjectManager(std::unique_ptr<object::CheckOuts> engine) : engine_(std::move(engine)) {}
+    /// Stops. Requires: nothing is checked out, and no other thread uses the manager.
+    ~ObjectManager() = default;
+    ObjectManager(const ObjectManager&) = delete;
+    ObjectManager& operator=(const ObjectManager&) = delete;
+
+    /// Makes an object known. Throws: Error{already_exists | stopped}, std::bad_alloc.
+    void add(Id id, Object& object) { engine_->add(id, &object); }
+    /// Forgets an object once nobody has it checked out; `last(object)` is called before anybody could load it again. False: there was none. What becomes of the object is the
+    /// caller's business. Throws: Error{stopped}, and what `last` throws: then it stays.
+    template <class Last>
+    bool remove(Id id, Last&& last) {
+        return engine_->remove(id, [&](void* object) { last(*static_cast<Object*>(object)); });
+    }
+    bool remove(Id id) {
+        return engine_->remove(id, [](void*) {});
+    }
+    /// Whether the manager knows it; loads nothing.
+    bool contains(Id id) const { return engine_->contains(id); }
+
+    /// Waits until all objects are there and free. Ids may come in any order, and more than once. Ids that don't exist are reported by the result, which holds nothing then.
+    /// Throws: Error{stopped}, std::bad_alloc, what the loader throws.
+    [[nodiscard]] Checkout<Object> checkout(Ids ids, Access access = Access::exclusive) {
+        return Checkout<Object>(*engine_, ids, access, std::nullopt);
+    }
+    [[nodiscard]] Checkout<Object> checkout(std::initializer_list<Id> ids, Access access = Access::exclusive) {
+        return checkout(Ids(ids.begin(), ids.size()), access);
+    }
+    [[nodiscard]] Checkout<Object> checkout(Id id, Access access = Access::exclusive) { return checkout(Ids(&id, 1), access); }
+
+    /// The same, without waiting for anybody (but the loader, if this thread has to run it): holds nothing if something is taken.
+    [[nodiscard]] Checkout<Object> try_checkout(Ids ids, Access access = Access::exclusive) {
+        return Checkout<Object>(*engine_, ids, access, Clock::time_point::min());
+    }
+    [[nodiscard]] Checkout<Object> try_checkout(std::initializer_list<Id> ids, Access access = Access::exclusive) {
+        return try_checkout(Ids(ids.begin(), ids.size()), access);
+    }
+    [[nodiscard]] Checkout<Object> try_checkout(Id id, Access access = Access::exclusive) { return try_checkout(Ids(&id, 1), access); }
+
+    /// The same, waiting until then at most: holds nothing afterwards.
+    [[nodiscard]] Checkout<Object> checkout_until(Ids ids, Clock::time_point deadline, Access access = Access::exclusive) {
+        return Checkout<Object>(*engine_, ids, access, deadline);
+    }
+    [[nodiscard]] Checkout<Object> checkout_for(Ids ids, std::chrono::nanoseconds time, Access access = Access::exclusive) {
+        return checkout_until(ids, Clock::now() + time, access);
+    }
+    [[nodiscard]] Checkout<Object> checkout_for(std::initializer_list<Id> ids, std::chrono::nanoseconds time, Access access = Access::exclusive) {
+        return checkout_for(Ids(ids.begin(), ids.size()), time, access);
+    }
+
+    /// Calls `callback(Checkout<Object>, std::exception_ptr)` exactly once: at once, on this thread, or later, on the thread that gives the last object back; with an error instead of objects if
+    /// the loader throws or the manager is stopped. The callback must neither throw nor wait for check-outs. The loader may run on that thread, too. Throws: std::bad_alloc.
+    template <class Callback>
+    void checkout_async(Ids ids, Access access, Callback&& callback) {
+        engine_->check_out_later(ids, access,
+                                 [callback = std::forward<Callback>(callback)](object::Holding&& holding, std::exception_ptr error) mutable {
+                                     callback(Checkout<Object>(std::move(holding)), std::move(error));
+                                 });
+    }
+    /// The same as a future.
+    [[nodiscard]] std::future<Checkout<Object>> checkout_later(Ids ids, Access access = Access::exclusive) {
+        auto promise = std::make_shared<std::promise<Checkout<Object>>>();
+        std::future<Checkout<Object>> result = promise->get_future();
+        checkout_async(ids, access, [promise](Checkout<Object> checkout, std::exception_ptr error) {
+            if (error) {
+                promise->set_exception(std::move(error));
+            } else {
+                promise->set_value(std::move(checkout));
+            }
+        });
+        return result;
+    }
+    [[nodiscard]] std::future<Checkout<Object>> checkout_later(std::initializer_list<Id> ids, Access access = Access::exclusive) {
+        return checkout_later(Ids(ids.begin(), ids.size()), access);
+    }
+
+    /// Returns when all exclusive check-outs were given back; new ones queue until the result dies. Pauses may overlap. Requires: this thread has none itself.
+    [[nodiscard]] Pause pause() { return Pause(*engine_); }
+    /// From now on requests fail with Error{stopped}; so do those that wait. What is checked out stays so.
+    void stop() noexcept { engine_->stop(); }
+    CheckoutStatistics statistics() const { return engine_->statistics(); }
+
+private:
+    static object::CheckOuts::Options erased(Options options) {
+        object::CheckOuts::Options result;
+        if (options.load) {
+            result.load = [load = std::move(options.load)](Id id) -> void* { return const_cast<void*>(static_cast<const volatile void*>(load(id))); };
+        }
+        result.patience = options.patience;
+        result.attempts = options.attempts;
+        result.objects = options.objects;
+        return result;
+    }
+
+    std::unique_ptr<object::CheckOuts> engine_;
+};
+
+}  // namespace taiyen

@@ -1,0 +1,540 @@
+// What ObjectManager promises to many threads: nothing is lost, nobody waits for ever, and each promise is seen to be kept by somebody.
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <taiyen/base/error.hpp>
+#include <taiyen/object/object_manager.hpp>
+
+#include "object/check_outs_fixture.hpp"
+#include "seed.hpp"
+#include "threads.hpp"
+
+using taiyen::Access;
+using taiyen::Checkout;
+using taiyen::errc;
+using taiyen::Error;
+using taiyen::ObjectManager;
+using taiyen::object::CheckOuts;
+using taiyen::object::Duty;
+using taiyen::test::at_once;
+using taiyen::test::require;
+using taiyen::test::seed_of_run;
+using namespace taiyen::object::test;
+
+namespace {
+
+using Id = std::int64_t;
+using Clock = std::chrono::steady_clock;
+
+/// Tells on itself when two change it at once, or one reads meanwhile.
+struct Thing {
+    std::atomic<int> writers{0};
+    std::atomic<int> readers{0};
+    std::uint64_t changes = 0;
+
+    void change() {
+        require(writers.fetch_add(1) == 0 && readers.load() == 0, "a writer is alone");
+        ++changes;
+        require(writers.fetch_sub(1) == 1, "a writer is alone until it is done");
+    }
+    void read() {
+        readers.fetch_add(1);
+        require(writers.load() == 0, "no writer is beside a reader");
+        readers.fetch_sub(1);
+    }
+};
+
+struct Crowd {
+    unsigned threads = 4;
+    unsigned things = 5;
+    unsigned ids_max = 3;
+    int requests = 300;  ///< of each thread
+    std::chrono::milliseconds lost_after = for_ever;
+    Duty left_out = Duty::none;
+    unsigned one_step_in = 12;
+    bool later = true;  ///< some requests have a callback
+};
+
+/// Threads that ask for random objects. False: a request waited for ever, or a callback wasn't called once.
+bool all_are_granted(const Crowd& crowd, std::uint64_t seed) {
+    const Seamed seam(crowd.left_out, crowd.one_step_in, seed);
+    std::vector<Thing> things(crowd.things);
+    auto manager = make_manager<Thing>();
+    for (unsigned i = 0; i < crowd.things; ++i) manager->add(i, things[i]);
+    std::atomic<bool> lost{false};
+    std::atomic<int> asked_later{0};
+    std::atomic<int> called{0};
+    std::atomic<std::uint64_t> changes{0};
+    at_once(crowd.threads, [&](unsigned number) {
+        std::mt19937_64 random(seed + number);
+        for (int i = 0; i < crowd.requests && !lost; ++i) {
+            std::vector<Id> ids(1 + random() % crowd.ids_max);
+            for (Id& id : ids) id = static_cast<Id>(random() % crowd.things);
+            const Access access = random() % 3 == 0 ? Access::shared : Access::exclusive;
+            const auto use = [&things, &changes](Checkout<Thing>& held) {
+                held.for_each([&](Id id, const Thing&) {
+                    if (held.access() == Access::shared) {
+                        things[static_cast<std::size_t>(id)].read();
+                    } else {
+                        held.edit(id).change();
+                        changes.fetch_add(1);
+                    }
+                });
+            };
+            const auto kind = random() % 10;
+            if (kind == 0) {
+                Checkout<Thing> held = manager->try_checkout(ids, access);
+                if (held) use(held);
+            } else if (kind == 1) {
+                Checkout<Thing> held = manager->checkout_for(ids, std::chrono::microseconds(random() % 200), access);
+                if (held) use(held);
+            } else if (kind < 4 && crowd.later) {
+                ++asked_later;
+                manager->checkout_async(ids, access, [&called, use](Checkout<Thing> held, std::exception_ptr) {
+                    use(held);
+                    ++called;
+                });
+            } else {
+                Checkout<Thing> held = manager->checkout_for(ids, crowd.lost_after, access);
+                if (held) {
+                    use(held);
+                } else {
+                    lost = true;
+                }
+            }
+        }
+    });
+    // Whoever gave something back has called the callbacks that this made possible.
+    const bool every_callback = called == asked_later;
+    std::uint64_t counted = 0;
+    for (const Thing& thing : things) counted += thing.changes;
+    require(counted == changes, "every change is there");
+    if (every_callback && !lost) require(manager->statistics().waiting == 0, "nobody waits");
+    manager->stop();
+    return !lost && every_callback;
+}
+
+template <class F>
+bool throws(errc code, F&& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.code() == code;
+    }
+    return false;
+}
+
+/// Tries until it is seen.
+template <class F>
+bool comes_true(F&& condition) {
+    const auto end = Clock::now() + for_ever;
+    while (!condition()) {
+        if (Clock::now() > end) return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return true;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(object_manager_threads)
+
+BOOST_AUTO_TEST_CASE(no_wake_up_is_lost_however_threads_interrupt_each_other, *boost::unit_test::label("threads")) {
+    const std::uint64_t seed = seed_of_run();
+    for (unsigned round = 0; round < 6; ++round) {
+        Crowd crowd;
+        crowd.threads = 2 + round % 4;
+        crowd.things = 1 + round;
+        crowd.ids_max = 1 + round % 3;
+        crowd.one_step_in = round % 2 == 0 ? 12 : 3;
+        BOOST_TEST(all_are_granted(crowd, seed + round));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_given_back_just_before_somebody_would_sleep_for_it_is_seen) {
+    const auto sees = [](Duty left_out, int steps_before) {
+        const Seamed seam(left_out);
+        Thing thing;
+        auto manager = make_manager<Thing>();
+        manager->add(1, thing);
+        Checkout<Thing> held = manager->checkout(1);
+        bool granted = false;
+        int steps = 0;
+        std::function<void()> step = [&] {
+            if (++steps > steps_before) {
+                held.release();
+            } else {
+                TestSeam::at_next_step = step;
+            }
+        };
+        TestSeam::at_next_step = step;
+        const std::vector<Id> ids{1};
+        manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
+        TestSeam::at_next_step = nullptr;
+        held.release();
+        return granted;
+    };
+    // Wherever it happens on the request's way.
+    bool noticed = false;
+    for (int steps = 0; steps < 6; ++steps) {
+        BOOST_TEST(sees(Duty::none, steps));
+        noticed = noticed || !sees(Duty::look_again, steps);
+    }
+    BOOST_TEST(noticed);
+}
+
+BOOST_AUTO_TEST_CASE(requests_that_overlap_in_opposite_orders_never_lock_each_other_up, *boost::unit_test::label("threads")) {
+    // A second by default, a minute in the campaign.
+    const char* const seconds = std::getenv("TAIYEN_CHECKOUT_SECONDS");
+    const auto end = Clock::now() + (seconds != nullptr ? std::chrono::milliseconds(1000 * std::atoi(seconds)) : std::chrono::milliseconds(500));
+    std::array<Thing, 4> things;
+    auto manager = make_manager<Thing>();
+    for (int i = 0; i < 4; ++i) manager->add(i, things[static_cast<std::size_t>(i)]);
+    const Seamed seam(Duty::none, 40);
+    std::array<std::uint64_t, 4> grants{};
+    at_once(4, [&](unsigned number) {
+        const std::vector<Id> ids = number % 2 == 0 ? std::vector<Id>{0, 1, 2} : std::vector<Id>{2, 3, 0};
+        do {
+            Checkout<Thing> held = manager->checkout_for(ids, for_ever);
+            require(static_cast<bool>(held), "every request is granted");
+            for (const Id id : ids) held.edit(id).change();
+            ++grants[number];
+        } while (Clock::now() < end);
+    });
+    for (const std::uint64_t count : grants) BOOST_TEST(count > 0U);
+    BOOST_TEST(things[0].changes == grants[0] + grants[1] + grants[2] + grants[3]);
+}
+
+BOOST_AUTO_TEST_CASE(a_request_for_sixteen_hot_objects_is_granted_among_requests_for_one, *boost::unit_test::label("threads")) {
+    std::array<Thing, 16> things;
+    auto manager = make_manager<Thing>();
+    std::vector<Id> all;
+    for (int i = 0; i < 16; ++i) {
+        manager->add(i, things[static_cast<std::size_t>(i)]);
+        all.push_back(i);
+    }
+    const Seamed seam(Duty::none, 20);
+    std::atomic<bool> done{false};
+    at_once(5, [&](unsigned number) {
+        if (number == 0) {
+            struct Done {
+                std::atomic<bool>& done;
+                ~Done() { done = true; }
+            } const at_end{done};
+            for (int i = 0; i < 30; ++i) {
+                Checkout<Thing> held = manager->checkout_for(all, for_ever, i % 3 == 0 ? Access::shared : Access::exclusive);
+                require(held.size() == 16, "it gets all of them");
+            }
+            return;
+        }
+        std::mt19937_64 random(number);
+        while (!done) {
+            Checkout<Thing> held = manager->checkout(static_cast<Id>(random() % 16));
+            std::this_thread::yield();
+            held.for_each([&](Id id, const Thing&) { held.edit(id).change(); });
+        }
+    });
+    BOOST_TEST(manager->statistics().waiting == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_absent_object_is_loaded_by_one_of_all_who_ask, *boost::unit_test::label("threads")) {
+    const auto each_once = [](Duty left_out) {
+        const Seamed seam(left_out, 6);
+        std::array<std::atomic<int>, 50> loads{};
+        std::array<Thing, 50> things;
+        auto manager = make_manager<Thing>(patient([&](Id id) -> void* {
+            ++loads[static_cast<std::size_t>(id)];
+            std::this_thread::yield();
+            return &things[static_cast<std::size_t>(id)];
+        }));
+        at_once(4, [&](unsigned number) {
+            for (Id id = 0; id < 50; ++id) {
+                const std::vector<Id> ids{id, (id + 1 + number) % 50};
+                Checkout<Thing> held = manager->checkout_for(ids, for_ever);
+                require(static_cast<bool>(held), "what is loaded is granted");
+                held.edit(id).change();
+            }
+        });
+        return std::all_of(loads.begin(), loads.end(), [](const std::atomic<int>& count) { return count == 1; });
+    };
+    BOOST_TEST(each_once(Duty::none));
+    BOOST_TEST(!each_once(Duty::load_once));
+}
+
+BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_it_failed, *boost::unit_test::label("threads")) {
+    const auto all_learn = [](Duty left_out) {
+        const Seamed seam(left_out);
+        std::atomic<int> loads{0};
+        ObjectManager<Thing>* asked = nullptr;
+        Thing thing;
+        auto manager = make_manager<Thing>(patient([&](Id) -> void* {
+            if (++loads > 1) return &thing;
+            require(comes_true([&] { return asked->statistics().waiting == 3; }), "three others wait");
+            throw std::runtime_error("disk");
+        }));
+        asked = manager.get();
+        std::atomic<int> failures{0};
+        at_once(4, [&](unsigned) {
+            try {
+                (void)manager->checkout(7);
+            } catch (const std::runtime_error&) {
+                ++failures;
+            }
+        });
+        require(static_cast<bool>(manager->checkout(7)), "the next request tries again");
+        return failures == 4 && loads == 2;
+    };
+    BOOST_TEST(all_learn(Duty::none));
+    BOOST_TEST(!all_learn(Duty::tell_failure));
+}
+
+BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_there_is_nothing, *boost::unit_test::label("threads")) {
+    std::atomic<int> loads{0};
+    ObjectManager<Thing>* asked = nullptr;
+    ObjectManager<Thing> manager({.load = [&](Id) -> Thing* {
+        ++loads;
+        require(comes_true([&] { return asked->statistics().waiting == 3; }), "three others wait");
+        return nullptr;
+    }});
+    asked = &manager;
+    at_once(4, [&](unsigned) {
+        const Checkout<Thing> held = manager.checkout(7);
+        require(!held && held.missing() == std::vector<Id>{7}, "it is missing");
+    });
+    BOOST_TEST(loads == 1);
+    BOOST_TEST(manager.statistics().objects == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(nobody_writes_during_a_pause, *boost::unit_test::label("threads")) {
+    const Seamed seam(Duty::none, 5);
+    std::array<Thing, 8> things;
+    auto manager = make_manager<Thing>();
+    for (int i = 0; i < 8; ++i) manager->add(i, things[static_cast<std::size_t>(i)]);
+    std::atomic<bool> done{false};
+    std::atomic<bool> pausing{false};
+    std::atomic<bool> disturbed{false};
+    at_once(4, [&](unsigned number) {
+        if (number == 0) {
+            for (int i = 0; i < 60 && !disturbed; ++i) {
+                auto paused = manager->pause();
+                pausing = true;
+                std::this_thread::sleep_for(std::chrono::microseconds(100));
+                if (!manager->checkout_for({1, 2}, for_ever, Access::shared)) disturbed = true;  // readers pass
+                pausing = false;
+                paused.resume();
+                std::this_thread::sleep_for(std::chrono::microseconds(50));  // writers begin by themselves
+            }
+            done = true;
+            return;
+        }
+        std::mt19937_64 random(number);
+        while (!done) {
+            Checkout<Thing> held = manager->checkout({static_cast<Id>(random() % 8), static_cast<Id>(random() % 8)});
+            if (pausing) disturbed = true;
+            std::this_thread::yield();
+            if (pausing) disturbed = true;
+        }
+    });
+    BOOST_TEST(!disturbed);
+}
+
+BOOST_AUTO_TEST_CASE(a_pause_that_begins_in_the_middle_of_a_request_holds_it_up) {
+    const auto holds_up = [](Duty left_out, int steps_before) {
+        const Seamed seam(left_out);
+        Thing thing;
+        auto manager = make_manager<Thing>();
+        manager->add(1, thing);
+        bool granted = false;
+        std::optional<ObjectManager<Thing>::Pause> paused;
+        int steps = 0;
+        std::function<void()> step = [&] {
+            if (++steps > steps_before) {
+                paused.emplace(manager->pause());
+            } else {
+                TestSeam::at_next_step = step;
+            }
+        };
+        TestSeam::at_next_step = step;
+        const std::vector<Id> ids{1};
+        manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
+        const bool held_up = !granted;
+        paused.reset();
+        return held_up && granted;
+    };
+    // Before the request looks whether there is a pause, and right after it.
+    for (const int steps : {0, 1}) BOOST_TEST(holds_up(Duty::none, steps));
+    BOOST_TEST(!holds_up(Duty::enter_first, 1));
+}
+
+BOOST_AUTO_TEST_CASE(an_object_is_removed_when_nobody_has_it_any_more, *boost::unit_test::label("threads")) {
+    const auto waits = [](Duty left_out) {
+        const Seamed seam(left_out);
+        Thing thing;
+        auto manager = make_manager<Thing>();
+        manager->add(1, thing);
+        Checkout<Thing> held = manager->checkout(1, Access::shared);
+        std::atomic<bool> removed{false};
+        std::thread remover([&] { manager->remove(1, [&](Thing&) { removed = true; }); });
+        comes_true([&] { return removed || manager->statistics().waiting == 1; });
+        const bool too_early = removed;
+        held.release();
+        remover.join();
+        return !too_early && removed;
+    };
+    BOOST_TEST(waits(Duty::none));
+    BOOST_TEST(!waits(Duty::wait_to_remove));
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_for_an_object_that_is_removed_is_told_that_it_is_missing, *boost::unit_test::label("threads")) {
+    Thing thing;
+    auto manager = make_manager<Thing>();
+    manager->add(1, thing);
+    std::vector<Id> missing;
+    std::thread waiter;
+    manager->remove(1, [&](Thing&) {
+        waiter = std::thread([&] { missing = manager->checkout(1).missing(); });
+        comes_true([&] { return manager->statistics().waiting == 1; });
+    });
+    waiter.join();
+    BOOST_TEST(missing == std::vector<Id>{1}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(an_entry_that_serves_another_id_meanwhile_is_not_taken_for_the_first_one) {
+    const auto compares = [](Duty left_out) {
+        const Seamed seam(left_out);
+        std::array<Thing, 2> things;
+        auto manager = make_manager<Thing>();
+        manager->add(1, things[0]);
+        // An id whose entry is in the same shard gets the entry that was given back last.
+        Id same_shard = 2;
+        while (taiyen::object::ObjectTable::mix(same_shard) >> 58U != taiyen::object::ObjectTable::mix(1) >> 58U) ++same_shard;
+        // Within the request, when it has found the entry and not yet taken it:
+        TestSeam::at_next_step = [&] {
+            TestSeam::at_next_step = [&] {
+                manager->remove(1);
+                manager->add(same_shard, things[1]);
+            };
+        };
+        const Checkout<Thing> held = manager->checkout(1);
+        TestSeam::at_next_step = nullptr;
+        return held.missing() == std::vector<Id>{1};
+    };
+    BOOST_TEST(compares(Duty::none));
+    BOOST_TEST(!compares(Duty::compare_ids));
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_wakes_everybody_who_waits, *boost::unit_test::label("threads")) {
+    const auto wakes = [](Duty left_out, std::chrono::milliseconds lost_after) {
+        const Seamed seam(left_out);
+        Thing thing;
+        auto manager = make_manager<Thing>();
+        manager->add(1, thing);
+        Checkout<Thing> held = manager->checkout(1);
+        std::atomic<int> told{0};
+        at_once(4, [&](unsigned number) {
+            if (number == 0) {
+                require(comes_true([&] { return manager->statistics().waiting == 3; }), "three wait");
+                manager->stop();
+                return;
+            }
+            if (throws(errc::stopped, [&] { (void)manager->checkout_for({1}, lost_after); })) ++told;
+        });
+        return told == 3;
+    };
+    BOOST_TEST(wakes(Duty::none, for_ever));
+    BOOST_TEST(!wakes(Duty::wake_at_stop, std::chrono::milliseconds(100)));
+}
+
+BOOST_AUTO_TEST_CASE(objects_come_and_go_while_others_use_them, *boost::unit_test::label("threads")) {
+    const std::uint64_t seed = seed_of_run();
+    const Seamed seam(Duty::none, 10, seed);
+    constexpr int ids = 12;
+    struct Life {
+        std::atomic<bool> there{false};
+        Thing thing;
+    };
+    std::array<Life, ids> lives;
+    auto manager = make_manager<Life>(patient([&](Id id) -> void* {
+        if (id % 4 == 3) return nullptr;
+        if (id % 4 == 2 && (id + Clock::now().time_since_epoch().count()) % 5 == 0) throw std::runtime_error("disk");
+        Life& life = lives[static_cast<std::size_t>(id)];
+        require(!life.there.exchange(true), "what is loaded was gone");
+        return &life;
+    }));
+    at_once(4, [&](unsigned number) {
+        std::mt19937_64 random(seed + number);
+        for (int i = 0; i < 800; ++i) {
+            const std::vector<Id> wanted{static_cast<Id>(random() % ids), static_cast<Id>(random() % ids)};
+            try {
+                if (random() % 4 == 0) {
+                    manager->remove(wanted[0], [](Life& life) { require(life.there.exchange(false), "what is removed was there"); });
+                    continue;
+                }
+                const Access access = random() % 2 == 0 ? Access::shared : Access::exclusive;
+                Checkout<Life> held = manager->checkout_for(wanted, for_ever, access);
+                require(held || !held.missing().empty(), "every request ends");
+                held.for_each([&](Id id, const Life& life) {
+                    require(&life == &lives[static_cast<std::size_t>(id)] && life.there, "what is held is there");
+                    if (access == Access::exclusive) {
+                        held.edit(id).thing.change();
+                    } else {
+                        lives[static_cast<std::size_t>(id)].thing.read();
+                    }
+                });
+            } catch (const std::runtime_error& error) {
+                if (std::string_view(error.what()) != "disk") throw;
+            }
+        }
+    });
+    BOOST_TEST(manager->statistics().waiting == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(every_callback_is_called_once_also_when_a_stop_comes_in_between, *boost::unit_test::label("threads")) {
+    const std::uint64_t seed = seed_of_run();
+    for (int round = 0; round < 20; ++round) {
+        const Seamed seam(Duty::none, 10, seed);
+        std::array<Thing, 3> things;
+        auto manager = make_manager<Thing>();
+        for (int i = 0; i < 3; ++i) manager->add(i, things[static_cast<std::size_t>(i)]);
+        std::array<std::atomic<int>, 200> called{};
+        at_once(4, [&](unsigned number) {
+            std::mt19937_64 random(seed + number);
+            if (number == 0) {
+                std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+                manager->stop();
+                return;
+            }
+            if (number == 1) {
+                for (int i = 0; i < 20; ++i) {
+                    const auto paused = manager->pause();
+                    std::this_thread::yield();
+                }
+                return;
+            }
+            for (int i = 0; i < 100; ++i) {
+                const std::vector<Id> ids{static_cast<Id>(random() % 3), static_cast<Id>(random() % 3)};
+                manager->checkout_async(ids, random() % 2 == 0 ? Access::shared : Access::exclusive,
+                                        [&, slot = (number - 2) * 100 + static_cast<unsigned>(i)](Checkout<Thing> held, std::exception_ptr error) {
+                                            require(held ? !error : error != nullptr, "either objects or an error");
+                                            ++called[slot];
+                                        });
+            }
+        });
+        for (const std::atomic<int>& count : called) BOOST_REQUIRE(count == 1);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
