@@ -116,6 +116,7 @@ void LoggedRecorder::open_run(std::uint64_t first_line, std::uint64_t count) noe
 }
 
 void LoggedRecorder::cut(ChangeSet& out) {
+    note_written();
     const ByteCount size = out.size();
     try {
         if (shadow_) {
@@ -129,6 +130,10 @@ void LoggedRecorder::cut(ChangeSet& out) {
     }
     clear();
     ++counters_.cuts;
+}
+
+void LoggedRecorder::add_written(WrittenRanges& ranges) const {
+    for (const Run& run : std::span<const Run>(runs_.as<Run>(), run_count_)) ranges.add({run.first_line * line_bytes}, run.count() * line_bytes);
 }
 
 void LoggedRecorder::add_audited_changes(ChangeSet& out, AuditShadow& shadow) {

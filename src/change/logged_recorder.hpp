@@ -48,6 +48,10 @@ public:
     bool on_fault(void*) noexcept override { return false; }
     void on_store(void* address, ByteCount length) noexcept override;
 
+protected:
+    /// The lines that are kept.
+    void add_written(WrittenRanges& ranges) const override;
+
 private:
     static constexpr ByteCount lines_per_page = page_bytes / line_bytes;
     static_assert(lines_per_page == 64, "one word of bits per page");

@@ -333,6 +333,7 @@ void PageRecorder::touch(HeapOffset where, ByteCount length) {
 void PageRecorder::cut(ChangeSet& out) {
     if (core_.in_forked_child()) return;
     const Guard guard(*this);
+    note_written();
     ++counters_.cuts;
     const ByteCount before = out.size();
     try {
@@ -359,6 +360,10 @@ void PageRecorder::cut(ChangeSet& out) {
         throw;
     }
     settle_twins(out.view_since(before));
+}
+
+void PageRecorder::add_written(WrittenRanges& ranges) const {
+    open_.for_each_run([&](Page first, Page end) { ranges.add({first * page_bytes}, (end - first) * page_bytes); });
 }
 
 void PageRecorder::settle_twins(const ChangeSetView& changes) {

@@ -66,6 +66,10 @@ public:
     bool on_fault(void* address) noexcept override;
     void on_store(void*, ByteCount) noexcept override {}  // it will fault
 
+protected:
+    /// The open pages: those that stay writable between scopes may have been written, too.
+    void add_written(WrittenRanges& ranges) const override;
+
 private:
     using Page = PageSet::Page;
     struct Range {

@@ -20,6 +20,7 @@
 #include <taiyen/base/units.hpp>
 
 #include "change/change_set.hpp"
+#include "change/written_ranges.hpp"
 #include "heap/core.hpp"
 #include "heap/engine.hpp"
 
@@ -70,6 +71,9 @@ public:
     virtual void cut(ChangeSet& out) = 0;
     /// Whether a cut would certainly be empty; cheap, may say false for an empty one.
     virtual bool certainly_unchanged() const = 0;
+    /// All that was written since the last `written().clear()`, as far as a cut has seen it, and perhaps more: a word that was stored again with the value that it had before is no change, but here it is.
+    /// Collected by those cuts that the core wants it of (HeapCore::wants_written); one that doesn't begins anew.
+    WrittenRanges& written() noexcept { return written_; }
     /// Takes back everything since the last cut.
     virtual void restore() noexcept = 0;
 
@@ -100,12 +104,24 @@ protected:
     /// Tells the report handler. Allocates nothing; for signal handlers, too.
     void report_stray(const void* address) const noexcept;
 
+    /// Every cut begins so. Throws: std::bad_alloc.
+    void note_written() {
+        if (core_.wants_written()) {
+            add_written(written_);
+        } else {
+            written_.clear();
+        }
+    }
+    /// What was written since the last cut, and perhaps more. Throws: std::bad_alloc.
+    virtual void add_written(WrittenRanges& ranges) const = 0;
+
     std::byte* span() const { return reinterpret_cast<std::byte*>(core_.ranges().durable); }
 
     heap::HeapCore& core_;
 
 private:
     const Outside outside_;
+    WrittenRanges written_;
     std::atomic<std::uintptr_t> scope_thread_{0};  ///< 0: no scope is open
 };
 

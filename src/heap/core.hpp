@@ -84,6 +84,8 @@ public:
     virtual bool deallocate_lent(void* block, std::uint32_t scope) noexcept;
     /// Whether what that scope lent belongs to the heap again.
     virtual bool lent_came_back(std::uint32_t /*scope*/) const noexcept { return false; }
+    /// Whether somebody has to know what was written, changed or not: who holds blocks on loan.
+    virtual bool wants_written() const noexcept { return false; }
     /// Serial of the open scope, 0: none. What is moved out of the heap meanwhile is lent by that scope.
     std::uint32_t scope_serial() const noexcept { return scope_serial_.load(std::memory_order_relaxed); }
     void set_scope_serial(std::uint32_t serial) noexcept { scope_serial_.store(serial, std::memory_order_relaxed); }

@@ -26,6 +26,7 @@ public:
     void touch(HeapOffset, ByteCount) override {}
     void cut(change::ChangeSet& out) override {
         if (std::exchange(next_cut_fails, false)) throw std::bad_alloc();
+        note_written();
         for_each_difference([&](std::size_t at, std::size_t end) { out.add_bytes({at}, {copy_.data() + at, end - at}, {span() + at, end - at}); });
         take();
     }
@@ -57,6 +58,9 @@ public:
     void about_to_write(HeapOffset, ByteCount) override {}
     bool on_fault(void*) noexcept override { return false; }
     void on_store(void*, ByteCount) noexcept override {}
+
+protected:
+    void add_written(change::WrittenRanges& ranges) const override { ranges.add({0}, mapped_); }
 
 private:
     void take() { std::memcpy(copy_.data(), span(), mapped_); }
