@@ -84,6 +84,10 @@ public:
     virtual bool deallocate_lent(void* block, std::uint32_t scope) noexcept;
     /// Whether what that scope lent belongs to the heap again.
     virtual bool lent_came_back(std::uint32_t /*scope*/) const noexcept { return false; }
+    /// The allocator at `home`, in the durable span, is being copied for an object at `borrower`, outside: what it owns may move there.
+    virtual void lend(std::uintptr_t /*home*/, std::uintptr_t /*borrower*/) noexcept {}
+    /// The object outside with the allocator at `borrower`, which has durable memory on loan, has got this block, too.
+    virtual void lend_block(const void* /*block*/, std::uintptr_t /*borrower*/) noexcept {}
     /// Whether somebody has to know what was written, changed or not: who holds blocks on loan.
     virtual bool wants_written() const noexcept { return false; }
     /// Serial of the open scope, 0: none. What is moved out of the heap meanwhile is lent by that scope.

@@ -22,18 +22,18 @@ std::uint64_t Home::word_given(std::uintptr_t self, heap::HeapCore* core) {
 
 std::uint64_t Home::word_at(std::uintptr_t place, std::uintptr_t self) const noexcept {
     const heap::Place at = heap::place_of(reinterpret_cast<const void*>(place));
-    return at.durable || at.scratch ? word(at.durable ? lent : given, *at.core) : word_seen_from(self);
+    return at.durable || at.scratch ? (at.durable ? word(lent, *at.core) | on_its_way : word(given, *at.core)) : word_seen_from(self);
 }
 
 std::uint64_t Home::word_seen_from(std::uintptr_t place) const noexcept {
-    std::uint64_t seen = word_;
-    if (seen == 0) {  // inside a heap, or undecided
-        const heap::Place own = heap::place_of(this);
-        if (!own.durable && !own.scratch) return 0;
-        seen = word(own.durable ? lent : given, *own.core);
-    }
     const heap::Place target = heap::place_of(reinterpret_cast<const void*>(place));
-    return target.durable || target.scratch ? 0 : seen;
+    const bool outside = !target.durable && !target.scratch;
+    if (word_ != 0) return outside ? word_ : 0;
+    // Inside a heap, or undecided.
+    const heap::Place own = heap::place_of(this);
+    if (!outside || (!own.durable && !own.scratch)) return 0;
+    if (own.durable) own.core->lend(reinterpret_cast<std::uintptr_t>(this), place);
+    return word(own.durable ? lent : given, *own.core);
 }
 
 Home::Effective Home::effective() const noexcept {
@@ -61,7 +61,11 @@ void* Home::allocate(std::size_t bytes, std::size_t alignment) {
         if (kind() == given || kind() == lent) heap::throw_closed();
         heap::throw_no_current_heap();
     }
-    if (home.durable) return heap::allocate_durable(*home.core, bytes, alignment);
+    if (home.durable) {
+        void* const block = heap::allocate_durable(*home.core, bytes, alignment);
+        if (borrows()) home.core->lend_block(block, reinterpret_cast<std::uintptr_t>(this));
+        return block;
+    }
     void* const block = heap::allocate_scratch(*home.core, bytes, alignment);
     // Decided now. An object within scratch memory keeps its zero: its address says it.
     if ((kind() == undecided || kind() == last_resort) && heap::place_of(this).core == nullptr) word_ = word(given, *home.core);
@@ -71,7 +75,15 @@ void* Home::allocate(std::size_t bytes, std::size_t alignment) {
 bool Home::operator==(const Home& other) const noexcept {
     const Effective left = effective();
     const Effective right = other.effective();
-    return left.core == right.core && left.durable == right.durable;
+    if (left.core != right.core || left.durable != right.durable) return false;
+    // Containers ask before one of them takes over what the other has.
+    if (left.durable && borrows() != other.borrows() && (word_ == 0 || other.word_ == 0)) lend_between(*this, other, *left.core);
+    return true;
+}
+
+void Home::lend_between(const Home& left, const Home& right, heap::HeapCore& core) noexcept {
+    const bool left_lends = !left.borrows();
+    core.lend(reinterpret_cast<std::uintptr_t>(left_lends ? &left : &right), reinterpret_cast<std::uintptr_t>(left_lends ? &right : &left));
 }
 
 void Home::swap(Home& other) noexcept {
@@ -90,6 +102,7 @@ void Home::swap(Home& other) noexcept {
              "two containers with different homes were swapped, which would leave each with the other's memory; copy or move-assign them instead"});
         std::abort();
     }
+    if (same && left.durable && left_outside != right_outside) lend_between(*this, other, *left.core);
     if (left_outside && right_outside) std::swap(word_, other.word_);
 }
 

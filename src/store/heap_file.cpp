@@ -163,6 +163,7 @@ void HeapFile::leave() noexcept {
 }
 
 bool HeapFile::deallocate_lent(void* block, std::uint32_t scope) noexcept {
+    held_.let_go(block);
     return participant_ ? participant_->free_lent(block, scope) : deallocate_durable(block);
 }
 
@@ -669,10 +670,70 @@ void HeapFile::abandon() {
     if (participant_ && !in_forked_child()) {
         participant_->before_abandon();
     }
+    if (!in_forked_child() && !read_only_) {
+        held_pages_ = copy_held_pages();
+    }
     open_ = false;
     leave();
     close_files();
 }
+
+std::vector<HeapOffset> HeapFile::held_blocks() {
+    std::vector<HeapOffset> found = held_.owned();
+    const std::vector<HeapOffset> unsettled = unsettled_blocks();
+    found.insert(found.end(), unsettled.begin(), unsettled.end());
+    return heap::owned_outside(*engine_, reinterpret_cast<const std::byte*>(ranges().durable), found);
+}
+
+std::vector<HeapOffset> HeapFile::unsettled_blocks() {
+    if (!held_.has_lent()) {
+        return {};
+    }
+    heap::HeldBlocks::Settling settling(held_);
+    for (const vm::PageRun& run : written_span_runs()) {
+        settling.look_at(offset_of(PageNumber{run.first}), run.count * page_bytes);
+    }
+    return settling.held();
+}
+
+HeapFile::HeldPages HeapFile::copy_held_pages() noexcept {
+    HeldPages held;
+    try {
+        const std::vector<HeapOffset> blocks = held_blocks();
+        const auto* const span = reinterpret_cast<const std::byte*>(ranges().durable);
+        if (!blocks.empty()) {
+            for (const heap::Block& block : heap::reached_blocks(*engine_, span, blocks)) {
+                const std::uint64_t last = (block.offset.value + block.usable_bytes - 1) / page_bytes;
+                for (std::uint64_t page = block.offset.value / page_bytes; page <= last; ++page) {
+                    if (held.pages.empty() || held.pages.back() < page) {
+                        held.pages.push_back(page);
+                    }
+                }
+            }
+        }
+        held.bytes.resize(held.pages.size() * page_bytes);
+        for (std::size_t i = 0; i < held.pages.size(); ++i) {
+            std::memcpy(held.bytes.data() + i * page_bytes, span + held.pages[i] * page_bytes, page_bytes);
+        }
+        held.blocks = blocks.size();
+    } catch (const std::exception& error) {
+        held = {};
+        report({errc::still_in_use, nullptr, error.what()});
+    }
+    return held;
+}
+
+namespace {
+
+void put_back(std::byte* span, std::span<const std::uint64_t> pages, std::span<const std::byte> bytes) {
+    for (std::size_t i = 0; i < pages.size(); ++i) {
+        std::byte* const place = span + pages[i] * page_bytes;
+        vm::map_anonymous(place, page_bytes);
+        std::memcpy(place, bytes.data() + i * page_bytes, page_bytes);
+    }
+}
+
+}  // namespace
 
 void HeapFile::close_files() {
     if (in_forked_child()) {
@@ -725,8 +786,9 @@ void HeapFile::close_files() {
     ring_.reset();
     ring_file_.reset();
     const std::uint64_t scratch_blocks = scratch_live();
-    if (scratch_blocks != 0) {
+    if (scratch_blocks != 0 || held_pages_.blocks != 0) {
         vm::unmap_to_reservation(reservation_.data(), ranges().durable_bytes);
+        put_back(static_cast<std::byte*>(reservation_.data()), held_pages_.pages, held_pages_.bytes);
         reservation_.leak();
     }
     unregister();
@@ -742,6 +804,11 @@ void HeapFile::close_files() {
         throw Error(
             errc::still_in_use, paths_.backing,
             std::to_string(scratch_blocks) + " blocks of containers outside the heap still live in its scratch memory; destroy them before closing");
+    }
+    if (held_pages_.blocks != 0) {
+        throw Error(errc::still_in_use, paths_.backing,
+                    "containers that were moved out of the heap still hold " + std::to_string(held_pages_.blocks) +
+                        " of its blocks; destroy them before closing. What was saved doesn't hold these blocks any more");
     }
 }
 

@@ -23,6 +23,22 @@ constexpr ByteCount base_batch_bytes = ByteCount{256} << 10U;
 
 }  // namespace
 
+/// Without steps and transactions it is a save that makes something durable: there it counts who owns what.
+void HeapFile::settle_loans() {
+    if (participant_ && participant_->settles_loans()) {
+        return;
+    }
+    held_.begin(annex_used_ == 0);
+    if (!held_.is_idle()) {
+        heap::HeldBlocks::Settling settling(held_);
+        for (const vm::PageRun& run : written_span_runs()) {
+            settling.look_at(offset_of(PageNumber{run.first}), run.count * page_bytes);
+        }
+        settling.finish();
+    }
+    held_.kept();
+}
+
 void HeapFile::save() {
     check_usable(false);
     if (participant_ && participant_->save_itself()) {
@@ -36,6 +52,7 @@ void HeapFile::save() {
     if (participant_) {
         participant_->before_save();
     }
+    settle_loans();
     const std::vector<vm::PageRun> runs = written_runs();
     const heap::ForeignPointerScan scan(*this);
     std::vector<ChangedPage> changed = changed_pages(runs, &scan);

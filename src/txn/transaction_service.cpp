@@ -129,10 +129,13 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     number_ = number;
     owner_.store(this_thread(), std::memory_order_relaxed);
     file.set_scope_serial(number);
-    if (purpose == Purpose::edit && loans_.any_waits()) {
+    if (purpose != Purpose::edit) return;
+    file.held().begin(false);
+    if (loans_.any_waits()) {
         const std::lock_guard lock(loans_mutex_);
         loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
     }
+    file.held().begin(true);
 }
 
 // Commit
@@ -167,7 +170,10 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
         if (doomed_) throw Error(errc::transaction_doomed, file.path(), "a transaction within this one was rolled back, so all of it is");
         file.require_usable(false);
         cut_segment();
-        if (purpose_ == Purpose::edit) refuse_foreign_pointers();
+        if (purpose_ == Purpose::edit) {
+            refuse_foreign_pointers();
+            settle_loans(file);
+        }
         keep_step();
         if (!segments_.empty() || !annex_.empty()) {
             serial = {serial.value + 1};
@@ -252,6 +258,22 @@ void TransactionService::refuse_foreign_pointers() const {
     }
 }
 
+/// Who holds what the transaction has moved out stands in the log with it.
+void TransactionService::settle_loans(store::HeapFile& file) {
+    if (file.held().is_idle()) return;
+    heap::HeldBlocks::Settling settling(file.held());
+    if (file.held().has_lent()) {
+        recorder_->written().for_each([&](HeapOffset where, ByteCount length) { settling.look_at(where, length); });
+    } else {  // what is held may have come back
+        for (const Segment& segment : segments_) {
+            segment.changes.for_each(Direction::forward, [&](const Entry& entry) { settling.look_at(entry.where, entry.length); });
+        }
+    }
+    const bool wrote = settling.finish();
+    recorder_->written().clear();
+    if (wrote) cut_segment();
+}
+
 bool TransactionService::make_redo() {
     redo_.truncate(0);
     redo_.extend(sizeof(layout::RecordHead));
@@ -320,6 +342,7 @@ void TransactionService::take_back() noexcept {
     if (planted(Bug::rollback_allocates)) segments_.reserve(segments_.capacity() + 1);
     recorder_->restore();
     for (; !segments_.empty(); segments_.pop_back()) recorder_->apply(segments_.back().changes, Direction::backward);
+    recorder_->written().clear();
     end(false);
 }
 
@@ -329,6 +352,13 @@ void TransactionService::end(bool kept) noexcept {
         const std::lock_guard lock(loans_mutex_);
         loans_.end(kept);
     }
+    heap::HeldBlocks& held = file()->held();
+    if (kept) {
+        held.kept();
+    } else {
+        held.taken_back(true);
+    }
+    if (purpose_ == Purpose::history) held.reload();
     if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->ended(kept);
     annex_.clear();
     if (annex_redo_.size() > kept_bytes) annex_redo_ = change::ByteBuffer();
@@ -506,6 +536,7 @@ void TransactionService::rebuild() {
             throw Error(errc::corrupt, log_->file().path(),
                         "the log lacks transactions that were acknowledged; restore the heap's files from a copy");
         file.engine().forget({0}, file.ranges().durable_bytes);
+        file.held().reload();
         recorder_.reset();
         recorder_ = change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray);
         recorder_->start();

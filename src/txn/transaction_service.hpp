@@ -90,6 +90,7 @@ public:
     bool save_itself() override;
     void check_change() const override;
     void before_save() override {}
+    bool settles_loans() const noexcept override { return true; }
     void saved() noexcept override;
     void extended(ByteCount from, ByteCount to) override {
         changed_pages_.extended(to);
@@ -126,6 +127,7 @@ private:
     void keep_step();
     void cut_segment();
     void refuse_foreign_pointers() const;
+    void settle_loans(store::HeapFile& file);
     /// The redo of all segments into `redo_`, behind room for the record's head; false: it would be larger than the log can take. Throws: std::bad_alloc.
     bool make_redo();
     Serial commit_outermost(store::HeapFile& file);

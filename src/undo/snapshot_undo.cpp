@@ -73,7 +73,9 @@ void SnapshotUndo::begin(std::string_view name) {
         name_.swap(kept_name);
         owner_ = std::this_thread::get_id();
         levels_.push_back({0, serial});
+        if (history_) file.held().begin(false);
         apply_queued_frees();
+        if (history_) file.held().begin(true);
     }
     file.set_scope_serial(levels_.back().serial);
 }
@@ -114,6 +116,7 @@ void SnapshotUndo::commit() {
         return;
     }
     keep_step();
+    if (history_) file_->held().kept();
     lent_.kept();
     lent_.change(levels_.back().serial, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::committed);
     leave_level();
@@ -150,6 +153,8 @@ void SnapshotUndo::cancel() noexcept {
     lent_.change(level.serial, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::rolled_back);
     if (levels_.size() == 1) {
         lent_.taken_back();
+        file_->held().taken_back(history_.has_value());
+        recorder_->written().clear();
     }
     leave_level();
 }

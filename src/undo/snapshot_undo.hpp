@@ -64,6 +64,7 @@ public:
     void about_to_repair(PageNumber page) override;
     void before_close() override;
     void left() noexcept override;
+    bool settles_loans() const noexcept override { return history_.has_value(); }
     bool free_lent(void* block, std::uint32_t scope) noexcept override;
     bool lent_came_back(std::uint32_t scope) const noexcept override;
 
@@ -96,6 +97,9 @@ private:
     void drop_uncaptured();
     void cut_segment();
     void apply_queued_frees();
+    /// Says in the heap what objects outside hold, by what was written and cut; `latest` was changed after the segments. False: nothing was to be said.
+    bool says_who_holds(const change::ChangeSet& latest);
+    void settle_loans();
     void keep_step();
     void keep(const NewStep& step) noexcept;
     void leave_level() noexcept;

@@ -335,6 +335,7 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
         set_number();
         step_in_model("");
         now_.serial = serial;
+        now_.blocks = file_->engine().stats().live_blocks - 2 * loans_.size();
         history_.push_back(now_);
     } catch (...) {  // rolled back by the transaction's destructor
         transaction_ = nullptr;
@@ -574,6 +575,43 @@ void TxnLife::put_sparse(const std::string& name, ByteCount size) {
     });
 }
 
+/// As a container has it: its allocator, then its pointer.
+void TxnLife::set_owner(const std::byte* block) {
+    constexpr ByteCount size = 4 * sizeof block;
+    std::byte* const owner = object("owner") != nullptr ? object("owner") : own_block("owner", size);
+    touch(owner, size);
+    std::memset(owner, 0, size);
+    std::memcpy(owner + sizeof block, &block, sizeof block);
+    now_.objects["owner"].assign(owner, owner + size);
+}
+
+void TxnLife::lend(std::uint64_t seed) {
+    run(seed / 8 * 8, [&] {
+        heap::Engine& engine = file_->engine();
+        Loan loan{static_cast<std::byte*>(engine.allocate(500)), static_cast<std::byte*>(engine.allocate(100)), file_->scope_serial()};
+        touch(loan.block, 500);
+        std::memcpy(loan.block + 8, &loan.inner, sizeof loan.inner);
+        set_owner(loan.block);
+        file_->lend(reinterpret_cast<std::uintptr_t>(object("owner")), reinterpret_cast<std::uintptr_t>(&loans_));
+        set_owner(nullptr);
+        loans_.push_back(loan);
+    });
+}
+
+void TxnLife::take_back(std::uint64_t seed) {
+    run(seed / 8 * 8, [&] {
+        set_owner(loans_.front().block);
+        loans_.erase(loans_.begin());
+    });
+}
+
+void TxnLife::let_go() {
+    const Loan loan = loans_.front();
+    loans_.erase(loans_.begin());
+    file_->deallocate_durable(loan.inner);
+    file_->deallocate_lent(loan.block, loan.serial);
+}
+
 void TxnLife::remove(const std::string& name) {
     run(0, [&] { drop_object(name); });
 }
@@ -661,7 +699,8 @@ void TxnLife::save(std::uint64_t seed) {
 // ---- the oracle
 
 void TxnLife::compare_with(const TxnState::Objects& objects, const std::string& what) const {
-    const auto roots = file_->engine().roots();
+    auto roots = file_->engine().roots();
+    std::erase_if(roots, &heap::HeldBlocks::is_entry);
     if (roots.size() != objects.size()) throw std::runtime_error(what + " has " + text(objects.size()) + " objects, the heap " + text(roots.size()));
     for (const heap::Root& root : roots) {
         const auto found = objects.find(root.name);
@@ -712,6 +751,16 @@ void TxnLife::prove() const {
     }
 }
 
+void TxnLife::prove_no_leak(const TxnState& state) {
+    if (state.blocks == 0) return;
+    Transaction transaction(*heap_);
+    const std::uint64_t found = file_->engine().stats().live_blocks;
+    if (found != state.blocks)
+        throw std::runtime_error("the heap has " + text(found) + " blocks, of which " + text(state.blocks) + " are somebody's");
+    for (const heap::Damage& damage : file_->engine().check(1)) throw std::runtime_error("engine: " + damage.what);
+    transaction.rollback();
+}
+
 // ---- the subject
 
 std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state) {
@@ -748,6 +797,7 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
                                  " transactions, a writer recovers " + text(number) + " after " + text(restoration.transactions_replayed));
     }
     for (const heap::Damage& damage : life.file().engine().check(1)) throw std::runtime_error("engine: " + damage.what);
+    if (setup_.lends && life.is_transactional()) life.prove_no_leak(history_[number]);
     if (choice / 64 % 4 == 0) life.prove();
     const std::uint64_t next = choice / 256 % 4;
     if (next == 0) {  // recovering twice equals recovering once

@@ -28,7 +28,8 @@ namespace taiyen::crash {
 struct TxnState {
     using Objects = std::map<std::string, std::vector<std::byte>>;
     Objects objects;
-    Serial serial;  ///< of the newest transaction in it
+    Serial serial;             ///< of the newest transaction in it
+    std::uint64_t blocks = 0;  ///< that the next process has, once its first transaction has begun; 0: unknown
     // The undo history:
     bool has_steps = false;
     std::vector<std::string> names;  ///< of all steps
@@ -45,6 +46,7 @@ struct TxnSetup {
     Capture capture = Capture::declared;
     ByteCount capacity = 2_MiB;
     ByteCount log_bytes = 64_KiB;
+    bool lends = false;              ///< objects outside take blocks along: no crash may leak one
     bool history = false;            ///< an undo history may be attached: each state is a transaction, and known by its serial
     ByteCount batch_bytes = 64_MiB;  ///< of images that a background save may hold
     ByteCount dirty_limit = 1_GiB;
@@ -85,6 +87,12 @@ public:
     void remove(const std::string& name);
     /// One that calls a procedure, which the log remembers instead of the bytes.
     void call(std::uint64_t seed);
+    /// One in which a container in the heap is moved to an object outside: a block and one that only it refers to.
+    void lend(std::uint64_t seed);
+    /// One in which the oldest such object is moved into the heap again.
+    void take_back(std::uint64_t seed);
+    /// The oldest such object dies, outside transactions.
+    void let_go();
     /// The heap's undo history goes on.
     void resume();
     /// One that attaches a new one.
@@ -112,6 +120,8 @@ public:
 
     /// Throws std::runtime_error unless the heap equals a state of the history; returns its number.
     std::uint64_t compare() const;
+    /// Throws std::runtime_error unless a transaction finds as many blocks as the state has.
+    void prove_no_leak(const TxnState& state);
     /// Throws std::runtime_error unless engine and files are sound.
     void prove() const;
 
@@ -151,6 +161,7 @@ private:
     void set_number();
     bool log_has_room() const;
     void look_alive();
+    void set_owner(const std::byte* block);
 
     SteppedStorage disk_;
     io::RecordingStorage* marks_;
@@ -168,6 +179,12 @@ private:
     std::atomic<bool> listens_ = false;
     Transaction* transaction_ = nullptr;
     bool attached_ = false;  ///< the history is
+    struct Loan {
+        std::byte* block;
+        std::byte* inner;
+        std::uint32_t serial;
+    };
+    std::vector<Loan> loans_;  ///< of objects outside that are alive
 
     // What happens in the middle of something else:
     bool within_ = false;  ///< a transaction that itself runs in the middle

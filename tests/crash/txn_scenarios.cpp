@@ -205,6 +205,23 @@ void change_unattached(TxnLife& life) {
     life.close();
 }
 
+/// Blocks that objects outside have taken along: the next process has none of them, whenever this one dies.
+void lend_and_die(TxnLife& life) {
+    life.open();
+    life.lend(80);
+    transactions(life, 1, 81);
+    life.lend(82);
+    life.snapshot();
+    life.take_back(83);
+    transactions(life, 1, 84);
+    life.let_go();
+    transactions(life, 1, 85);
+    life.lend(86);
+    life.let_go();
+    transactions(life, 1, 87);
+    life.close();
+}
+
 }  // namespace
 
 std::vector<TxnScenario> txn_scenarios() {
@@ -219,6 +236,8 @@ std::vector<TxnScenario> txn_scenarios() {
     const TxnSetup async{.durability = Durability::async};
     const TxnSetup history{.history = true};
     const TxnSetup history_with_data{.data_file = true, .history = true};
+    const TxnSetup lends{.lends = true};
+    const TxnSetup lends_with_data{.data_file = true, .lends = true};
     const TxnSetup archive{.kind = HeapKind::archive};
     const TxnSetup snapshot{.kind = HeapKind::snapshot};
     const TxnSetup without{.detach_data_file = true};
@@ -261,6 +280,8 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-calls", .setup = alone, .before = create_and_commit, .life = calls},
         {.name = "txn-recover", .setup = alone, .before = leave_unclosed, .life = commit, .crashed_before = true},
         {.name = "txn-recover-data", .setup = with_data, .before = leave_unclosed, .life = commit, .crashed_before = true},
+        {.name = "txn-held", .setup = lends, .before = create_and_commit, .life = lend_and_die},
+        {.name = "txn-held-data", .setup = lends_with_data, .before = create_and_commit, .life = lend_and_die},
         {.name = "txn-undo", .setup = history, .before = begin_history, .life = steps},
         {.name = "txn-undo-data", .setup = history_with_data, .before = begin_history, .life = steps},
         {.name = "txn-undo-recover", .setup = history, .before = begin_history_and_die, .life = steps, .crashed_before = true},

@@ -58,6 +58,8 @@ BOOST_AUTO_TEST_CASE(whatever_moves_out_or_in_and_dies_when_it_likes_frees_its_o
             for (const int what : {0, 1, 2, 3, 4, 5, 6}) {
                 // What looks at bytes of a heap that is closed, or keeps its scratch memory, can't go on.
                 if (death == Death::after_the_heap_reopened && what != 0) continue;
+                // What is held keeps its addresses until the process ends (held_test.cpp).
+                if (death == Death::after_the_heap_reopened && end == End::commit) continue;
                 BOOST_TEST_CONTEXT("end " << static_cast<int>(end) << ", death " << static_cast<int>(death) << ", what " << what) {
                     ++combinations;
                     start_again();
@@ -117,7 +119,7 @@ BOOST_AUTO_TEST_CASE(whatever_moves_out_or_in_and_dies_when_it_likes_frees_its_o
             }
         }
     }
-    BOOST_TEST(combinations == 44);
+    BOOST_TEST(combinations == 43);
 }
 
 BOOST_AUTO_TEST_CASE(a_loan_that_was_committed_is_freed_by_the_next_transaction) {

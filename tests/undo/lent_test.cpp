@@ -1,5 +1,7 @@
 // Durable memory on loan to objects outside the heap: what its free means after a commit, a rollback, an undo, a redo.
 
+#include <memory>
+
 #include <boost/test/unit_test.hpp>
 
 #include "undo/undo_fixture.hpp"
@@ -182,6 +184,112 @@ BOOST_AUTO_TEST_CASE(a_loan_of_an_inner_scope_that_was_cancelled_comes_back_alon
     { UndoScope scope(*heap); }
     BOOST_TEST(blocks() == before - 1);
     BOOST_TEST(texts()[1] == text);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_held_when_the_heap_is_saved_is_gone_in_the_next_process) {
+    const std::uint64_t before = blocks();
+    for (const bool history : {false, true}) {
+        BOOST_TEST_CONTEXT("history " << history) {
+            if (history) heap->attach_undo();
+            const std::uint64_t now = blocks();
+            {
+                std::optional<taiyen::string> outside;
+                {
+                    UndoScope scope(*heap, "move out");
+                    outside.emplace(std::move(texts()[history ? 1 : 0]));
+                }
+                heap->snapshot();
+                BOOST_TEST(heap->stats().held_blocks == 1U);
+            }
+            reopen();  // nothing that came after the save
+            BOOST_TEST(blocks() == now);
+            if (history) heap->attach_undo();
+            { UndoScope scope(*heap, "frees"); }
+            heap->snapshot();
+            BOOST_TEST(blocks() == now - 1);
+            BOOST_TEST(heap->stats().held_blocks == 0U);
+            BOOST_TEST(heap->verify().ok());
+            if (!history) continue;
+            BOOST_TEST(names_of(heap->undo_steps()) == (std::vector<std::string>{"move out", "frees"}));
+            heap->undo();
+            heap->undo();
+            BOOST_TEST(texts()[1] == text);
+            heap->snapshot();
+            reopen();
+            heap->attach_undo();
+            { UndoScope scope(*heap); }
+            BOOST_TEST(texts()[1] == text);
+        }
+    }
+    BOOST_TEST(blocks() == before - 1);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_moved_out_between_scopes_is_held_from_its_implicit_step_on) {
+    heap->attach_undo();
+    const std::uint64_t before = blocks();
+    {
+        const taiyen::string outside = std::move(texts()[0]);
+        BOOST_TEST(heap->can_undo());
+        heap->snapshot();
+        BOOST_TEST(heap->stats().held_blocks == 1U);
+    }
+    reopen();
+    heap->attach_undo();
+    { UndoScope scope(*heap); }
+    BOOST_TEST(blocks() == before - 1);
+    heap->undo();
+    heap->undo();
+    is_whole();
+}
+
+BOOST_AUTO_TEST_CASE(a_held_block_is_freed_and_unsaid_in_the_step_that_frees_it) {
+    heap->attach_undo();
+    const std::uint64_t before = blocks();
+    {
+        std::optional<taiyen::string> outside;
+        UndoScope scope(*heap);
+        outside.emplace(std::move(texts()[0]));
+        scope.commit();
+        BOOST_TEST(heap->stats().held_blocks == 1U);
+    }
+    { UndoScope scope(*heap); }
+    BOOST_TEST(heap->stats().held_blocks == 0U);
+    BOOST_TEST(blocks() == before - 1);
+    heap->undo();
+    heap->undo();
+    heap->redo();
+    heap->redo();
+    BOOST_TEST(blocks() == before - 1);
+    heap->undo();
+    heap->undo();
+    is_whole();
+    heap->snapshot();
+    heap->close();
+    heap.reset();
+    heap.emplace(open_only, path, small_heap());
+    is_whole();
+}
+
+BOOST_AUTO_TEST_CASE(without_a_history_what_is_moved_out_and_in_between_saves_is_held_by_nobody) {
+    {
+        std::optional<taiyen::string> outside(std::move(texts()[0]));
+        heap->snapshot();
+        texts()[0] = std::move(*outside);
+        heap->snapshot();
+        BOOST_TEST(heap->stats().held_blocks == 0U);
+    }
+    reopen();
+    heap->snapshot();
+    reuse();
+    is_whole();
+}
+
+BOOST_AUTO_TEST_CASE(closing_with_something_moved_out_that_no_save_knows_keeps_its_bytes) {
+    const Silence silence;
+    auto outside = std::make_unique<Texts>(std::move(texts()));
+    BOOST_TEST(throws(errc::still_in_use, [&] { heap->close(); }));
+    for (const taiyen::string& found : *outside) BOOST_TEST(found == text);
+    outside.reset();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

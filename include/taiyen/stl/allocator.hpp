@@ -77,8 +77,9 @@ public:
     static bool differs(std::uintptr_t place, const void* source) noexcept;
 
 private:
-    /// Bits 0–1: kind; 16–31: first slot of the heap; 32–63: serial of the scope that lent (0: none).
+    /// Bits 0–1: kind; 2: on its way to an object in the heap; 16–31: first slot of the heap; 32–63: serial of the scope that lent (0: none).
     enum Kind : std::uint64_t { undecided = 0, given = 1, lent = 2, last_resort = 3 };
+    static constexpr std::uint64_t on_its_way = 4;
     struct Effective {
         heap::HeapCore* core;
         bool durable;
@@ -91,7 +92,11 @@ private:
     Kind kind() const noexcept { return static_cast<Kind>(word_ & 3U); }
     heap::HeapCore* core() const noexcept;
     std::uint64_t word_seen_from(std::uintptr_t place) const noexcept;
+    /// Whether it is that of an object outside with durable memory on loan.
+    bool borrows() const noexcept { return (word_ & (on_its_way | 3U)) == lent; }
     Effective effective() const noexcept;
+    /// One of them lies in the heap, the other outside with memory on loan: what the first owns may move to the second.
+    static void lend_between(const Home& left, const Home& right, heap::HeapCore& core) noexcept;
 
     std::uint64_t word_;
 };
