@@ -350,7 +350,7 @@ BOOST_AUTO_TEST_CASE(the_block_behind_a_vector_is_not_the_vectors) {
     transact(*heap, [&] {
         Many& many = heap->construct<Many>("many");
         many.reserve(200);
-        for (std::size_t i = 0; i < 200; ++i) many.emplace_back(8);
+        for (std::size_t i = 0; i < 200; ++i) many.emplace_back(8U);
     });
     // On another page than what is written below.
     transact(*heap, [&] {
