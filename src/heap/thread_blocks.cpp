@@ -88,9 +88,10 @@ void ThreadBlocks::reset_limits() noexcept {
 
 std::uint64_t ThreadBlocks::starts_of(unsigned granules) const {
     // Blocks of 48 bytes leave each fourth granule over, which only blocks of 16 bytes can use.
-    constexpr unsigned leftover_pages_max = 16;
-    return granules == 3 && single_pages_ >= leftover_pages_max ? ~std::uint64_t{0} : start_rule(granules);
+    return granules == 3 && single_pages_ >= leftover_pages_max() ? ~std::uint64_t{0} : start_rule(granules);
 }
+
+unsigned ThreadBlocks::leftover_pages_max() const { return std::max<unsigned>(16, segment_count_ / 16); }
 
 bool ThreadBlocks::refill(unsigned size_class, bool mix) {
     const unsigned granules = class_granules(size_class);
@@ -107,8 +108,11 @@ bool ThreadBlocks::refill(unsigned size_class, bool mix) {
         refile(page);
     }
     if (page == 0) {
-        page = take_empty_page();
-        if (unsigned at = 0; page == 0 && mix) page = take_page(granules, starts, at);
+        unsigned at = 0;
+        // What blocks of 48 bytes leave over waits for those of 16.
+        if (granules == 1 && mix && first_[1] != 0) page = take_page(granules, starts, at);
+        if (page == 0) page = take_empty_page();
+        if (page == 0 && mix) page = take_page(granules, starts, at);
         if (page == 0) return false;
         const bool fresh = map_.notes[page].blocks == 0;
         occupy_page(page, size_class);

@@ -189,6 +189,8 @@ private:
     /// A page without blocks in the own segments, in no bin; 0: none.
     std::uint32_t take_empty_page() noexcept;
     std::uint64_t starts_of(unsigned granules) const;
+    /// With so many pages of single granules blocks of 48 bytes lie side by side.
+    unsigned leftover_pages_max() const;
     void occupy_page(std::uint32_t page, unsigned size_class) noexcept;
     void leave_current(unsigned size_class) noexcept;
     void link_segment(SegmentHead& segment) noexcept;

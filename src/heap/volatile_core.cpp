@@ -276,14 +276,14 @@ void* VolatileCore::allocate_raw(ByteCount bytes, ByteCount alignment, std::opti
                 return block;
         const bool parkable = ParkedRuns::serves(bytes, alignment) && parked_serial_ == serial_;
         if (parkable)
-            if (void* const block = allocate_parked_run(bytes)) return block;
+            if (void* const block = allocate_parked_run(bytes, alignment)) return block;
         const std::lock_guard lock(mutex_);
         try {
             void* const block = allocate_in_engine(bytes, std::max<ByteCount>(alignment, layout::granule_bytes));
-            if (const std::uint64_t granule = map_.granule_of(block); parkable && RunMark::may_have_one(granule)) {
+            if (parkable) {
                 const ByteCount granules = engine_->usable_size(block) / layout::granule_bytes;
-                if (granules >= layout::page_granules && granules <= ParkedRuns::granules_max)
-                    RunMark(map_, granule).set_live(static_cast<std::uint32_t>(granules));
+                if (granules >= ParkedRuns::granules_min && granules <= ParkedRuns::granules_max)
+                    RunMark(map_, map_.granule_of(block)).set_live(static_cast<std::uint32_t>(granules));
             }
             return block;
         } catch (const HeapFull& error) {
@@ -508,20 +508,18 @@ FreeResult VolatileCore::free_in_engine(void* block) noexcept {
     const std::lock_guard lock(mutex_);
     if ((map_.segment_of(map_.granule_of(block)).owner.load(std::memory_order_relaxed) & ~segment_queued) != segment_of_engine)
         return FreeResult::not_a_block;  // a block that was freed long ago
-    if (const std::uint64_t granule = map_.granule_of(block); RunMark::may_have_one(granule)) {
-        RunMark mark(map_, granule);
-        if (mark.state() != RunMark::State::none && mark.park() == 0) return FreeResult::not_a_block;
-        mark.clear();
-    }
+    RunMark mark(map_, map_.granule_of(block));
+    if (mark.state() != RunMark::State::none && mark.park() == 0) return FreeResult::not_a_block;
+    mark.clear();
     const ByteCount bytes = engine_->usable_size(block);
     const FreeResult result = engine_->deallocate(block);
     if (result == FreeResult::freed && bytes >= page_bytes) decay(bytes);
     return result;
 }
 
-void* VolatileCore::allocate_parked_run(ByteCount bytes) noexcept {
+void* VolatileCore::allocate_parked_run(ByteCount bytes, ByteCount alignment) noexcept {
     ThreadBlocks* const blocks = mine();
-    std::byte* const block = blocks != nullptr ? blocks->runs.take(bytes) : nullptr;
+    std::byte* const block = blocks != nullptr ? blocks->runs.take(bytes, std::max<ByteCount>(alignment, 1)) : nullptr;
     if (block != nullptr) {
         RunMark mark(map_, map_.granule_of(block));
         mark.revive();
@@ -530,9 +528,7 @@ void* VolatileCore::allocate_parked_run(ByteCount bytes) noexcept {
 }
 
 std::optional<FreeResult> VolatileCore::park_run(ThreadBlocks& blocks, void* block) noexcept {
-    const std::uint64_t granule = map_.granule_of(block);
-    if (!RunMark::may_have_one(granule)) return std::nullopt;
-    RunMark mark(map_, granule);
+    RunMark mark(map_, map_.granule_of(block));
     if (mark.state() == RunMark::State::none) return std::nullopt;
     const std::uint32_t granules = mark.park();
     if (granules == 0) return FreeResult::not_a_block;
@@ -598,7 +594,7 @@ bool VolatileCore::renew(HeapOffset offset, ByteCount length) noexcept {
 }
 
 void* VolatileCore::resize_in_engine(void* block, ByteCount bytes) {
-    if (const std::uint64_t granule = map_.granule_of(block); RunMark::may_have_one(granule)) RunMark(map_, granule).clear();
+    RunMark(map_, map_.granule_of(block)).clear();
     try {
         return engine_->resize(block, bytes);
     } catch (const HeapFull&) {

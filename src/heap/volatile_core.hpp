@@ -136,8 +136,8 @@ private:
     /// Each live block, with its bytes as asked for in a guarded heap.
     template <class Visit>
     void for_each_live(const Visit& visit) const;
-    /// A block of 4 to 32 KiB without the lock; null: the thread has none.
-    void* allocate_parked_run(ByteCount bytes) noexcept;
+    /// A block of 2 to 32 KiB without the lock; null: the thread has none.
+    void* allocate_parked_run(ByteCount bytes, ByteCount alignment) noexcept;
     /// Parks it. Nothing: it is none that can be parked.
     std::optional<FreeResult> park_run(ThreadBlocks& blocks, void* block) noexcept;
     FreeResult free_in_engine(void* block) noexcept;
@@ -161,7 +161,7 @@ private:
     /// Live for the engine and free for everybody else.
     bool is_parked_run(HeapOffset offset) const {
         const std::uint64_t granule = offset.value / layout::granule_bytes;
-        return RunMark::may_have_one(granule) && map_.segment_of(granule).owner.load(std::memory_order_relaxed) == segment_of_engine &&
+        return map_.segment_of(granule).owner.load(std::memory_order_relaxed) == segment_of_engine &&
                RunMark(map_, granule).state() == RunMark::State::parked;
     }
     void visit_segments(const std::function<void(const SegmentHead&)>& visit) const;

@@ -232,6 +232,52 @@ BOOST_AUTO_TEST_CASE(threads_at_once_share_no_segment, *boost::unit_test::label(
     require_sound(heap);
 }
 
+BOOST_AUTO_TEST_CASE(blocks_of_48_bytes_touch_one_cache_line_each_as_long_as_blocks_of_16_use_what_they_leave_over) {
+    VolatileHeap heap({.capacity = capacity, .tell_memory_tools = false});
+    unsigned crossing = 0;
+    for (unsigned i = 0; i < 200'000; ++i) {
+        heap.allocate(16);
+        const auto begin = reinterpret_cast<std::uintptr_t>(heap.allocate(48));
+        crossing += begin / 64 != (begin + 47) / 64 ? 1 : 0;
+    }
+    // The first MiB is laid out for speed.
+    BOOST_TEST(crossing < 10'000U);
+    BOOST_TEST(heap.stats().extent_bytes < 200'000U * 64 * 3 / 2);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_of_two_to_four_kibibytes_are_kept_for_the_next_requests_wherever_they_begin_in_a_page) {
+    VolatileHeap heap({.capacity = capacity, .tell_memory_tools = false});
+    const Counted counted;
+    std::vector<void*> blocks;
+    for (unsigned i = 0; i < 40; ++i) {
+        heap.deallocate(heap.allocate(1 + i * 100 % 2000));
+        blocks.push_back(heap.allocate(2049 + i * 40));
+    }
+    const std::set<void*> before(blocks.begin(), blocks.end());
+    for (void* block : blocks) heap.deallocate(block);
+    BOOST_TEST(heap.stats().live_blocks == 0U);
+    for (void* block : blocks) heap.deallocate(block);  // parked
+    BOOST_TEST(double_frees == 40U);
+    unsigned again = 0;
+    for (unsigned i = 40; i-- > 0;) {
+        void* const block = heap.allocate(2049 + i * 40);
+        again += before.count(block) != 0 ? 1 : 0;
+        blocks[i] = block;
+    }
+    BOOST_TEST(again == 40U);
+    BOOST_TEST(std::set<void*>(blocks.begin(), blocks.end()).size() == 40U);
+    heap.deallocate(static_cast<std::byte*>(blocks[3]) + 16);
+    BOOST_TEST(double_frees == 41U);
+    for (void* block : blocks) heap.deallocate(block);
+    for (unsigned i = 0; i < 40; ++i) {
+        void* const block = heap.allocate(2049 + i * 40, 1024);
+        BOOST_TEST(reinterpret_cast<std::uintptr_t>(block) % 1024 == 0U);
+    }
+    heap.trim();
+    require_sound(heap);
+    BOOST_TEST(heap.stats().live_blocks == 40U);
+}
+
 BOOST_AUTO_TEST_CASE(ten_thousand_threads_in_sequence_leave_nothing_behind, *boost::unit_test::label("threads")) {
     VolatileHeap heap({.capacity = capacity});
     void* kept = nullptr;
