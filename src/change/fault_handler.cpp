@@ -82,7 +82,10 @@ void handle(int signal, siginfo_t* info, void* context) noexcept {
             taken = listener != nullptr && listener->on_fault(info->si_addr);
         }
     }
-    if (!taken) pass_on(signal, info, context);
+    if (!taken) {
+        unclaimed_fault(info->si_addr);
+        pass_on(signal, info, context);
+    }
     errno = error;
 }
 
@@ -124,6 +127,10 @@ void put_in_place() {
 }
 
 }  // namespace
+
+__attribute__((noinline)) void unclaimed_fault(const void* address) noexcept {
+    asm volatile("" : : "r"(address) : "memory");  // else the compiler leaves out calls that do nothing
+}
 
 void ensure_fault_handler() {
     if (!in_place()) put_in_place();

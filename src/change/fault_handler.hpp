@@ -6,10 +6,15 @@
 /// (I2) The handler allocates nothing, takes no lock of its own and leaves errno as it was. It runs on the thread's alternate stack if there is one.
 /// Thread rule: safe.
 
+#include <taiyen/base/export.hpp>
+
 namespace taiyen::change {
 
 /// Sees to it that the handler is in place and that this thread lets the signal through. A handler that came after ours becomes the first one ours passes on to: it may
 /// call ours in turn. Throws: Error{stray_write} if ours can't be put in place.
 void ensure_fault_handler();
+
+/// Does nothing. Called for every fault that no heap takes, before those who handled the signal before ours: debuggers set a breakpoint here (doc/taiyen.gdb).
+TAIYEN_EXPORT void unclaimed_fault(const void* address) noexcept;
 
 }  // namespace taiyen::change
