@@ -9,7 +9,7 @@
 /// (M1) A thread joins while it holds the lock the other way: no writer is there, and the next one sees the slot.
 /// (M2) A member that enters stores 2n + 1 and looks at the bias, with no fence between them: it may see a bias that is over while its own store is still on its way.
 /// (M3) A member that finds the bias gone withdraws. Whoever sees the 0 knows: it is out, and it comes back the other way. That costs neither side more than a cache miss.
-/// (M4) A member that stays out doesn't withdraw. After the moment in which the others do, the writer has every thread execute a fence: from then on slots say who reads, and who enters sees the end.
+/// (M4) A member that stays out doesn't withdraw, unless it is about to write itself. After the moment in which the others do, the writer has every thread execute a fence: from then on slots say who reads, and who enters sees the end.
 /// Thread rule: the members' functions for the slot's thread, the writer's for who holds the lock alone.
 
 #include <atomic>
@@ -49,6 +49,9 @@ public:
     }
     /// Requires: the member reads.
     static void leave(Slot& slot, Sleepers& sleepers) { store_departure(slot, out(lock_of(slot.load(std::memory_order_relaxed))), sleepers); }
+
+    /// Requires: the member is out.
+    static void withdraw(Slot& slot) { slot.store(0, Machine::reader_store); }
 
     // The writer.
 

@@ -22,7 +22,7 @@ ReaderSlot* BiasedLock::lock_shared_in_turn() noexcept {
     const std::uint32_t come = lock_.lock_shared();
     if (bias_.load(std::memory_order_relaxed) == 0) {
         // Few readers ask: the clock costs more than the lock.
-        const bool asks = come % 16 == 0 && come - quiet_since_.load(std::memory_order_relaxed) >= reads_without_writer;
+        const bool asks = come % 4 == 0 && come - quiet_since_.load(std::memory_order_relaxed) >= reads_without_writer;
         if (!asks || lock_.writer_is_there() || now() < not_before_.load(std::memory_order_relaxed) || !can_be_biased()) return nullptr;
         bias_.store(1, std::memory_order_release);  // what the writer before us did is seen by who sees this
     }

@@ -51,6 +51,8 @@ public:
     BiasedLock& operator=(const BiasedLock&) = delete;
 
     void lock() noexcept {
+        // We stay out for as long as we write, and may wait for a disk behind that: nobody should have to find that out by a fence.
+        if (ReaderSlot* const slot = ReaderSlots::find(Protocol::out(number_))) Protocol::withdraw(*slot);
         lock_.lock();
         if (quiet_since_.load(std::memory_order_relaxed) != lock_.readers_come()) quiet_since_.store(lock_.readers_come(), std::memory_order_relaxed);
         if (bias_.load(std::memory_order_relaxed) != 0) end_bias();
@@ -79,7 +81,7 @@ public:
     /// Whether there can be a bias on this system.
     static bool can_be_biased() noexcept { return ProcessBarrier::is_there(); }
 
-    static constexpr std::uint32_t reads_without_writer = 16;
+    static constexpr std::uint32_t reads_without_writer = 4;
     static constexpr std::int64_t pause_factor = 64;
     static constexpr std::int64_t fence_time_max = 30'000;  ///< nanoseconds
 

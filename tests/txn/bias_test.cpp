@@ -315,6 +315,11 @@ public:
         }
     }
 
+    /// What a member does before it writes.
+    static void withdraw(Bias::Slot& slot) {
+        if (slot.load(std::memory_order_relaxed) == Bias::out(number)) Bias::withdraw(slot);
+    }
+
     void write(std::vector<Bias::Slot*> slots, int times) {
         for (int i = 0; i < times; ++i) {
             change([](State& state) {
@@ -397,6 +402,21 @@ Outcome two_readers(Flaws flaws = {}) {
     return {wrong, simulation.states(), simulation.sleeps(), simulation.fences()};
 }
 
+/// A member that reads and then writes, and one that only reads.
+Outcome reader_that_writes(Flaws flaws = {}) {
+    Simulation simulation;
+    Lock lock(true);
+    std::array<Bias::Slot, 2> slots{lock.member(), lock.member()};
+    simulation.add([&] {
+        lock.read(slots[0], 1);
+        Lock::withdraw(slots[0]);
+        lock.write({&slots[0], &slots[1]}, 1);
+    });
+    simulation.add([&] { lock.read(slots[1], 2); });
+    const std::string wrong = simulation.explore(flaws);
+    return {wrong, simulation.states(), simulation.sleeps(), simulation.fences()};
+}
+
 void check_right(const Outcome& outcome) {
     BOOST_TEST(outcome.wrong == "");
     BOOST_TEST_MESSAGE(outcome.states << " states, " << outcome.sleeps << " sleeps, " << outcome.fences << " fences");
@@ -419,6 +439,8 @@ BOOST_AUTO_TEST_CASE(no_delay_of_stores_lets_a_member_and_a_writer_in_together) 
 BOOST_AUTO_TEST_CASE(members_that_join_while_writers_come_are_seen) { check_right(one_reader(3, 2, {}, false)); }
 
 BOOST_AUTO_TEST_CASE(two_members_are_waited_for) { check_right(two_readers()); }
+
+BOOST_AUTO_TEST_CASE(a_member_may_write_itself) { check_right(reader_that_writes()); }
 
 BOOST_AUTO_TEST_CASE(without_the_fence_a_member_reads_while_a_writer_writes) {
     BOOST_TEST(one_reader(1, 1, {.first_fence = true}).wrong == "a reader reads while a writer writes");

@@ -95,12 +95,25 @@ BOOST_AUTO_TEST_CASE(a_writer_meets_a_member_that_stays_out_by_a_barrier) {
     BiasedLock lock;
     BOOST_TEST(read_many(lock));
     const int before = executed;
-    {
+    std::thread([&] {
         const std::lock_guard writer(lock);
         BOOST_TEST(!lock.is_biased());
-    }
+    }).join();
     BOOST_TEST(executed == before + 1);
     BOOST_TEST(lock.fences() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_writes_itself_needs_no_barrier) {
+    const PlayedSystem system(true);
+    BiasedLock lock;
+    for (int i = 0; i < 3; ++i) {
+        BOOST_TEST(read_many(lock));
+        const int before = executed;
+        const std::lock_guard writer(lock);
+        BOOST_TEST(!lock.is_biased());
+        BOOST_TEST(executed == before);
+    }
+    BOOST_TEST(lock.fences() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(where_the_barrier_is_refused_later_the_bias_ends_and_never_comes_again) {
