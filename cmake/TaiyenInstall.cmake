@@ -10,6 +10,9 @@ install(TARGETS taiyen taiyen_stores EXPORT taiyenTargets
 if(TARGET taiyen_malloc)
   install(TARGETS taiyen_malloc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
+if(TARGET taiyen_tool)
+  install(TARGETS taiyen_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taiyen)

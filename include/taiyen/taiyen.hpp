@@ -14,6 +14,9 @@
 #include <taiyen/heap/access.hpp>
 #include <taiyen/heap/live_blocks.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
+#include <taiyen/inspect/heap_map.hpp>
+#include <taiyen/inspect/leaks.hpp>
+#include <taiyen/inspect/objects.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
 #include <taiyen/object/check_outs.hpp>

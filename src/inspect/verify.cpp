@@ -3,7 +3,12 @@
 #include <taiyen/inspect/report.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <thread>
 
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
@@ -23,26 +28,52 @@ constexpr std::size_t findings_max = 1000;
 
 class Verifier {
 public:
-    explicit Verifier(const HeapFile& heap) : heap_(heap) {}
+    Verifier(const HeapFile& heap, const VerifyOptions& options) : heap_(heap), options_(options) {}
 
     Report run() {
-        verify_file(heap_.backing(), heap_.data());
+        begin_file(heap_.backing(), heap_.data());
         if (const PageFile* data = heap_.data()) {
-            verify_file(*data, &heap_.backing());
+            begin_file(*data, &heap_.backing());
+        }
+        verify_table_pages();
+        for (const File& found : files_) {
+            end_file(found);
         }
         verify_ring();
         verify_blocks();
+        // Threads find things in any order.
+        std::stable_sort(report_.findings.begin(), report_.findings.end(), [](const Finding& a, const Finding& b) {
+            return a.path != b.path ? a.path.native() < b.path.native() : a.offset < b.offset;
+        });
+        report_.pages_checked = pages_checked_;
         return std::move(report_);
     }
 
 private:
+    /// One file under verification.
+    struct File {
+        const PageFile& file;
+        const PageFile* other;
+        store::Extents extents;
+        ByteCount size;
+        std::uint64_t header_root;
+        std::atomic<std::uint64_t> root = 0;
+        std::atomic<bool> all_sound = true;
+    };
+    /// A table page and the pages that it covers: what one thread does in one piece.
+    struct Piece {
+        File* found;
+        std::uint64_t table_page;
+    };
+
     void add(Severity severity, const std::filesystem::path& path, std::uint64_t offset, std::string what) {
+        const std::lock_guard lock(report_mutex_);
         if (report_.findings.size() < findings_max) {
             report_.findings.push_back({severity, path, offset, std::move(what)});
         }
     }
 
-    void verify_file(const PageFile& file, const PageFile* other) {
+    void begin_file(const PageFile& file, const PageFile* other) {
         const store::Slots slots = store::read_slots(file.file());
         const store::Header* newest = slots.newest();
         for (std::size_t i = 0; i < 2; ++i) {
@@ -63,33 +94,68 @@ private:
                 "its user crashed while this copy was being brought up to date; the next opening for writing goes on with that");
             return;
         }
-        File found{file, other, newest->extents(), file.file().info().size_bytes};
+        File& found = files_.emplace_back(file, other, newest->extents(), file.file().info().size_bytes, newest->table_root);
         // Chunk by chunk, to the file's end: what lies behind the extents must be zero.
         for (const store::Sequence sequence : {store::Sequence::span, store::Sequence::annex}) {
             for (std::size_t k = 0; file.layout.has(sequence, k) && file.layout.table_of(sequence, k) < found.size; ++k) {
                 const store::ChunkShape& chunk = store::chunk_shapes[k];
+                const std::uint64_t first = (sequence == store::Sequence::span ? 0 : store::annex_first_table_page) + chunk.first_table_page;
                 for (std::uint64_t i = 0; i < chunk.table_pages; ++i) {
-                    verify_table_page(found, (sequence == store::Sequence::span ? 0 : store::annex_first_table_page) + chunk.first_table_page + i);
+                    // Where the file has ended there is nothing to cover, and a table page that isn't there is one of zeros.
+                    if (file.layout.table_offset(first + i) < found.size) {
+                        pieces_.push_back({&found, first + i});
+                    }
                 }
             }
         }
-        if (found.all_sound && heap_.recovering_pages().empty() && found.root != newest->table_root) {
-            add(other != nullptr ? Severity::healable : Severity::damage, file.path(), 0,
+    }
+
+    void end_file(const File& found) {
+        if (found.all_sound && heap_.recovering_pages().empty() && found.root != found.header_root) {
+            add(found.other != nullptr ? Severity::healable : Severity::damage, found.file.path(), 0,
                 "a page of the checksum table is not the one that the header stands for (a lost or stale write)");
         }
     }
 
-    /// One file under verification.
-    struct File {
-        const PageFile& file;
-        const PageFile* other;
-        store::Extents extents;
-        ByteCount size;
-        std::uint64_t root = 0;
-        bool all_sound = true;
-    };
+    void verify_table_pages() {
+        const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
+        const std::size_t wanted = options_.threads != 0 ? options_.threads : std::min(processors, 4U);
+        std::vector<std::thread> helpers;
+        for (std::size_t i = 1; i < std::min(wanted, pieces_.size()); ++i) {
+            try {
+                helpers.emplace_back([this] { take_pieces(false); });
+            } catch (const std::system_error&) {
+                break;  // no more threads: those that are there do it
+            }
+        }
+        take_pieces(true);
+        for (std::thread& helper : helpers) {
+            helper.join();
+        }
+        if (failed_) {
+            std::rethrow_exception(failed_);
+        }
+    }
 
-    void verify_table_page(File& found, std::uint64_t index) {
+    void take_pieces(bool tells) noexcept {
+        try {
+            AlignedBuffer buffer;
+            for (std::size_t i = next_++; i < pieces_.size(); i = next_++) {
+                verify_table_page(*pieces_[i].found, pieces_[i].table_page, buffer);
+                if (tells && options_.progress) {
+                    options_.progress(std::min(next_.load(), pieces_.size()), pieces_.size());
+                }
+            }
+        } catch (...) {
+            next_ = pieces_.size();
+            const std::lock_guard lock(report_mutex_);
+            if (!failed_) {
+                failed_ = std::current_exception();
+            }
+        }
+    }
+
+    void verify_table_page(File& found, std::uint64_t index, AlignedBuffer& buffer) {
         const Uuid& heap = found.file.header.heap;
         const store::TableCover cover = store::cover_of(index);
         TablePage table;
@@ -108,9 +174,10 @@ private:
         if (found.file.layout.file_offset(offset_of(cover.first)) >= found.size) {
             return;
         }
-        buffer_.grow(store::entries_per_table_page * page_bytes);
-        const auto pages = buffer_.first(cover.count * page_bytes);
+        buffer.grow(store::entries_per_table_page * page_bytes);
+        const auto pages = buffer.first(cover.count * page_bytes);
         found.file.read_pages(cover.first, pages, Via::device);
+        std::uint64_t pages_checked = 0;
         for (std::uint64_t i = 0; i < cover.count; ++i) {
             const PageNumber number{cover.first.value + i};
             if (may_be_torn && heap_.recovering_pages().contains(number.value)) {
@@ -118,11 +185,12 @@ private:
             }
             const bool within = found.extents.hold(number);
             const std::uint64_t expected = within ? table.entries[i] : 0;
-            report_.pages_checked += within ? 1 : 0;
+            pages_checked += within ? 1 : 0;
             if (store::page_checksum(pages.subspan(i * page_bytes, page_bytes), number, heap) != expected) {
                 report_page(found, number, expected, within);
             }
         }
+        pages_checked_ += pages_checked;
     }
 
     void report_page(const File& found, PageNumber page, std::uint64_t expected, bool within) {
@@ -167,18 +235,30 @@ private:
     }
 
     const HeapFile& heap_;
+    const VerifyOptions& options_;
+    std::list<File> files_;
+    std::vector<Piece> pieces_;
+    std::atomic<std::size_t> next_ = 0;
+    std::atomic<std::uint64_t> pages_checked_ = 0;
+    std::mutex report_mutex_;  ///< guards the two below while threads are at work
     Report report_;
-    AlignedBuffer buffer_;
+    std::exception_ptr failed_;
 };
 
 }  // namespace
 
+Report verify(const ArchiveHeap& heap, const VerifyOptions& options) {
+    const HeapFile& file = HeapAccess::file(heap);
+    file.check_usable(true);
+    const txn::Reading reading(file);
+    const auto saves = file.hold_saves();
+    return Verifier(file, options).run();
+}
+
 Report ArchiveHeap::verify() const {
-    const HeapFile& heap = HeapAccess::file(*this);
-    heap.check_usable(true);
-    const txn::Reading reading(heap);
-    const auto saves = heap.hold_saves();
-    return Verifier(heap).run();
+    VerifyOptions options;
+    options.threads = 1;
+    return taiyen::verify(*this, options);
 }
 
 }  // namespace taiyen

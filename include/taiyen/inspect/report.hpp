@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <taiyen/base/export.hpp>
 
 namespace taiyen {
+
+class ArchiveHeap;
 
 enum class Severity { note, healable, damage };
 
@@ -33,5 +36,18 @@ struct Report {
         return true;
     }
 };
+
+/// Called on the calling thread now and then while something long runs: so many bytes of `total` are done.
+using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+
+struct VerifyOptions {
+    unsigned threads = 0;  ///< that read and compute checksums; 0: one for each processor, at most 4
+    Progress progress;     ///< may be empty
+};
+
+/// Proves every structure of the heap's files: both header copies, checksum tables, each page of each copy, the journal or log, blocks, names. Changes nothing.
+/// The heap's verify() is the same with one thread. Thread rule: as the heap's; `heap` may be in use by readers.
+/// Throws: Error{closed | io_error | …}. Complexity: reads all files once, past the page cache.
+TAIYEN_EXPORT Report verify(const ArchiveHeap& heap, const VerifyOptions& options);
 
 }  // namespace taiyen

@@ -1,0 +1,87 @@
+#pragma once
+/// Leaks and reachability: what the named objects of a heap hold, and what nothing holds.
+///
+/// The walk is conservative: it begins at the named objects, and each 8-byte word of a reached block that is the address of a live block reaches that one. It knows no types. All standard
+/// containers keep the addresses of their blocks, so what they hold is never called a leak. Blocks that are only hinted at, by words that lead into their middle or are
+/// the end of a block (a vector's end is the address of the block behind its own), are told apart: LeakKind::doubtful. The other way round a leak can hide behind a word that is its
+/// address by chance: in unused capacity or padding, whose bytes were a pointer once. What is not stored as an address (`offset_ptr`, tagged or compressed pointers) is not seen.
+///
+/// Memory: sets of block addresses, at most one bit for every 8 bytes of the heap in use and usually far less, and what is listed.
+/// Thread rule: as the heap's.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <taiyen/base/export.hpp>
+#include <taiyen/inspect/report.hpp>
+
+namespace taiyen {
+
+class ArchiveHeap;
+
+struct LeakOptions {
+    std::size_t listed_max = 100;  ///< leaks, and dangling pointers, that are listed one by one
+    Progress progress;             ///< may be empty
+};
+
+enum class LeakKind {
+    direct,    ///< no live block points to it
+    indirect,  ///< only leaked blocks point to it: it goes with them
+    doubtful   ///< words hint at it, and none is its address
+};
+
+struct LeakedBlock {
+    static constexpr std::size_t beginning_max = 16;
+
+    LeakKind kind = LeakKind::direct;
+    std::uint64_t offset = 0;  ///< in the heap
+    std::size_t bytes = 0;     ///< usable
+    /// Age: the newest save that changed anything in the two megabytes around it, as the file knows it; the block is at least as old or was part of that save. 0: not known.
+    std::uint64_t generation = 0;
+    std::array<std::byte, beginning_max> beginning{};  ///< its first bytes, as many as it has
+};
+
+/// A word of a reached block that points into free space. Not an error by itself: bytes of unused capacity that were a pointer once look the same.
+struct DanglingPointer {
+    std::uint64_t offset = 0;  ///< of the word
+    std::uint64_t target = 0;  ///< offset in the heap
+    std::string holder;        ///< the named object that holds the word's block
+};
+
+/// What a named object holds: itself and everything that can be reached from it and from none of the objects listed before it.
+struct Holding {
+    std::string name;
+    std::uint64_t blocks = 0;
+    std::size_t bytes = 0;
+    std::uint64_t shared_words = 0;  ///< words in it that lead into what an object listed before it holds
+};
+
+/// Leaked blocks of a size: more than half of `bytes_max`, at most `bytes_max`.
+struct LeakSize {
+    std::size_t bytes_max = 0;
+    std::uint64_t blocks = 0;
+    std::size_t bytes = 0;
+};
+
+struct LeakReport {
+    std::uint64_t live_blocks = 0;
+    std::size_t live_bytes = 0;
+    std::uint64_t leaked_blocks = 0;  ///< direct and indirect ones
+    std::size_t leaked_bytes = 0;
+    std::uint64_t direct_blocks = 0;
+    std::uint64_t doubtful_blocks = 0;
+    std::size_t doubtful_bytes = 0;
+    std::uint64_t dangling_pointers = 0;
+    std::vector<Holding> holdings;          ///< by name
+    std::vector<LeakSize> sizes;            ///< of leaked blocks, ascending
+    std::vector<LeakedBlock> leaks;         ///< direct, then indirect, then doubtful ones; the largest first
+    std::vector<DanglingPointer> dangling;  ///< the first ones found
+};
+
+/// Throws: Error{closed | corrupt | …}, std::bad_alloc. Complexity: reads every live block; a look-up for each word that looks like an address of the heap.
+TAIYEN_EXPORT LeakReport find_leaks(const ArchiveHeap& heap, const LeakOptions& options = {});
+
+}  // namespace taiyen

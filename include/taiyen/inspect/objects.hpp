@@ -1,0 +1,27 @@
+#pragma once
+/// The named objects of a heap, as far as the file tells.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <taiyen/base/export.hpp>
+
+namespace taiyen {
+
+class ArchiveHeap;
+
+struct StoredObject {
+    std::string name;
+    std::string type;          ///< as a program would write it: "taiyen::map<int, taiyen::string>"; the compiler's own name where that can't be read
+    std::string fingerprint;   ///< what opening it compares
+    std::uint64_t offset = 0;  ///< in the heap
+    std::size_t bytes = 0;     ///< of the object itself, without what it owns elsewhere in the heap (taiyen/inspect/leaks.hpp tells that)
+    std::uint64_t count = 1;
+};
+
+/// All of them by name. Throws: Error{closed | corrupt | …}.
+TAIYEN_EXPORT std::vector<StoredObject> stored_objects(const ArchiveHeap& heap);
+
+}  // namespace taiyen

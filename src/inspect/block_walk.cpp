@@ -1,0 +1,89 @@
+#include "inspect/block_walk.hpp"
+
+namespace taiyen::inspect {
+
+void BlockWalk::from(HeapOffset place, Listener& listener) {
+    const auto first = engine_.find_block(at(place.value));
+    if (!first) return;
+    push(*first, listener);
+    for (heap::Block block; pop(block);) look_at(block, listener);
+    visited_ |= here_;
+    here_.clear();
+}
+
+void BlockWalk::push(const heap::Block& block, Listener& listener) {
+    const std::int64_t id = id_of(block.offset);
+    if (visited_.contains(id)) {
+        listener.met_again(block.offset);
+        return;
+    }
+    if (!here_.insert(id)) return;
+    listener.reached(block);
+    if (stack_.size() < stack_max) {
+        stack_.push_back(block);
+    } else {
+        waiting_.insert(id);
+    }
+}
+
+bool BlockWalk::pop(heap::Block& block) {
+    if (stack_.empty() && !waiting_.empty()) {
+        // The lowest ones, in one go: the set gives up a whole stretch at the price of one.
+        std::int64_t last = 0;
+        for (auto id = waiting_.begin(); id != waiting_.end() && stack_.size() < stack_max / 2; ++id) {
+            last = *id;
+            if (const auto found = engine_.find_block(at(block_of(last).value))) stack_.push_back(*found);
+        }
+        waiting_.erase_interval(0, last);
+    }
+    if (stack_.empty()) return false;
+    block = stack_.back();
+    stack_.pop_back();
+    return true;
+}
+
+void BlockWalk::look_at(const heap::Block& block, Listener& listener) {
+    const std::uint64_t end = block.offset.value + block.usable_bytes / 8 * 8;
+    for (std::uint64_t place = block.offset.value; place < end; place += 8) {
+        const std::uint64_t target = word(place) - base_;
+        if (target < extent_) follow(block, place, target, listener);
+    }
+}
+
+void BlockWalk::follow(const heap::Block& from, std::uint64_t place, std::uint64_t target, Listener& listener) {
+    if (const auto found = engine_.find_block(at(target))) {
+        if (found->offset.value == target && !may_be_end(from, place, target)) {
+            push(*found, listener);
+        } else {
+            hinted_.insert(id_of(found->offset));
+        }
+        return;
+    }
+    if (target == 0) return;
+    if (const auto before = engine_.find_block(at(target - 1)); before && before->offset.value + before->usable_bytes == target) {
+        hinted_.insert(id_of(before->offset));
+        return;
+    }
+    if (survey_.is_free({target})) listener.dangles({place}, {target});
+}
+
+bool BlockWalk::may_be_end(const heap::Block& from, std::uint64_t place, std::uint64_t target) const {
+    // A vector keeps {begin, end, end of capacity}, a deque's iterator {current, first, last}: an end stands beside words that lead into the same block, one of them to its beginning.
+    const std::uint64_t end = from.offset.value + from.usable_bytes / 8 * 8;
+    const auto beside = [&](std::int64_t words) -> std::uint64_t {
+        const std::uint64_t there = place + static_cast<std::uint64_t>(words * 8);
+        return there >= from.offset.value && there + 8 <= end ? word(there) - base_ : extent_;
+    };
+    const std::uint64_t before = beside(-1);
+    if (before > target) return false;
+    const std::uint64_t further = beside(-2);
+    const std::uint64_t behind = beside(1);
+    if (further > target && behind != target) return false;
+    const auto owner = target == 0 ? std::nullopt : engine_.find_block(at(target - 1));
+    if (!owner || owner->offset.value + owner->usable_bytes != target) return false;
+    const std::uint64_t begin = owner->offset.value;
+    const auto inside = [&](std::uint64_t value) { return value >= begin && value <= target; };
+    return (before == begin && (behind == target || inside(further))) || (further == begin && inside(before));
+}
+
+}  // namespace taiyen::inspect

@@ -1,0 +1,76 @@
+#pragma once
+/// BlockWalk: from block to block along every word that may be a pointer (taiyen/inspect/leaks.hpp says which).
+///
+/// (I1) A block is visited once in the life of a walk, whoever leads to it.
+/// (I2) Memory: the sets below, and a stack of fixed size; what doesn't fit onto it waits in a set.
+/// Thread rule: one thread; nobody changes the heap meanwhile.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <taiyen/object/object_id_set.hpp>
+
+#include "heap/core.hpp"
+#include "heap/survey.hpp"
+
+namespace taiyen::inspect {
+
+/// Blocks, by the eighth of their offset.
+using BlockSet = object_id_set<std::allocator<std::int64_t>>;
+inline std::int64_t id_of(HeapOffset block) { return static_cast<std::int64_t>(block.value / 8); }
+inline HeapOffset block_of(std::int64_t id) { return {static_cast<std::uint64_t>(id) * 8}; }
+
+class BlockWalk {
+public:
+    explicit BlockWalk(const heap::HeapCore& core)
+        : engine_(core.engine()), base_(core.ranges().durable), extent_(core.engine().extent()),
+          survey_(reinterpret_cast<const std::byte*>(core.ranges().durable), core.engine().capacity()) {}
+
+    /// What a walk tells. `reached` is called with each block before its words are looked at.
+    class Listener {
+    public:
+        virtual ~Listener() = default;
+        virtual void reached(const heap::Block& block) = 0;
+        /// A word leads to a block that was visited before this walk began.
+        virtual void met_again(HeapOffset /*block*/) {}
+        /// A word points into free space.
+        virtual void dangles(HeapOffset /*word*/, HeapOffset /*target*/) {}
+    };
+
+    /// Visits the block that contains the place, and whatever it leads to, but for what was visited before.
+    void from(HeapOffset place, Listener& listener);
+    /// Everything visited by walks that are finished.
+    const BlockSet& visited() const { return visited_; }
+    /// Blocks that a word hints at without being their address: it leads into their middle, is their end, or may as well be the end of the block before them.
+    const BlockSet& hinted() const { return hinted_; }
+
+private:
+    static constexpr std::size_t stack_max = std::size_t{1} << 18U;
+
+    const std::byte* at(std::uint64_t offset) const { return reinterpret_cast<const std::byte*>(base_) + offset; }
+    std::uint64_t word(std::uint64_t offset) const {
+        std::uint64_t value = 0;
+        std::memcpy(&value, at(offset), sizeof value);
+        return value;
+    }
+    void push(const heap::Block& block, Listener& listener);
+    bool pop(heap::Block& block);
+    void look_at(const heap::Block& block, Listener& listener);
+    void follow(const heap::Block& from, std::uint64_t place, std::uint64_t target, Listener& listener);
+    bool may_be_end(const heap::Block& from, std::uint64_t place, std::uint64_t target) const;
+
+    const heap::Engine& engine_;
+    const std::uintptr_t base_;
+    const ByteCount extent_;
+    const heap::Survey survey_;
+    BlockSet visited_;
+    BlockSet here_;  ///< visited by the walk that runs
+    BlockSet hinted_;
+    std::vector<heap::Block> stack_;
+    BlockSet waiting_;
+};
+
+}  // namespace taiyen::inspect

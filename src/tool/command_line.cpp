@@ -1,0 +1,115 @@
+#include "tool/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <array>
+#include <charconv>
+#include <list>
+
+#include "tool/console.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+constexpr const char* about =
+    "Looks into taiyen heaps.\n\nA heap is a file, drawing.tyn, and what lies beside it: drawing.tyn.data (its second copy), drawing.tyn.journal and "
+    "drawing.tyn.log. Commands that only look open "
+    "the heap for reading and write nothing at all.";
+
+constexpr const char* exit_codes =
+    "Exit codes: 0 all is well; 1 what the command looks for was found (damage, leaks, differences); 2 it could not be done (a wrong command line, "
+    "no such heap, in use …).\n"
+    "'taiyen COMMAND --help' tells more about a command.";
+
+/// One command as CLI11 knows it.
+struct Parsed {
+    const Command* command;
+    CLI::App* app;
+    std::list<std::string> files;
+    std::map<std::string, std::string, std::less<>> values;
+    std::map<std::string, bool, std::less<>> flags;
+};
+
+void declare(Parsed& parsed, const Option& option) {
+    const std::string name(option.name);
+    if (option.value.empty()) {
+        parsed.app->add_flag("--" + name, parsed.flags[name], std::string(option.help));
+    } else {
+        parsed.app->add_option("--" + name, parsed.values[name], std::string(option.help))->type_name(std::string(option.value));
+    }
+}
+
+}  // namespace
+
+std::size_t Given::number(std::string_view option, std::size_t otherwise) const {
+    const auto text = value(option);
+    if (!text) return otherwise;
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+    if (error != std::errc{} || end != text->data() + text->size()) {
+        throw Error(errc::invalid_argument, "--" + std::string(option) + " takes a number, not '" + *text + "'");
+    }
+    return number;
+}
+
+PersistentOptions Given::heap_options() const {
+    PersistentOptions options;
+    if (const auto path = value("data-file")) options.data_file = *path;
+    if (const auto path = value("log-file")) options.log_file = *path;
+    return options;
+}
+
+std::span<const Option> common_options() {
+    static constexpr std::array<Option, 3> options{{
+        {"json", "", "print one JSON object instead of text"},
+        {"data-file", "PATH", "where the second copy lies, if it is not FILE.data"},
+        {"log-file", "PATH", "where the transaction log lies, if it is not FILE.log"},
+    }};
+    return options;
+}
+
+Exit run_command_line(int count, char** words) {
+    CLI::App app(wrapped(about), "taiyen");
+    app.require_subcommand(1);
+    app.set_version_flag("--version", "taiyen " TAIYEN_VERSION);
+    app.footer("\n" + wrapped(exit_codes));
+    app.get_formatter()->column_width(34);
+    std::list<Parsed> all;
+    for (const Command& command : commands()) {
+        Parsed& parsed = all.emplace_back();
+        parsed.command = &command;
+        parsed.app = app.add_subcommand(std::string(command.name), std::string(command.summary));
+        parsed.app->footer(
+            "\n" + wrapped(std::string(command.description) + (command.found.empty() ? "" : "\n\nExit code 1: " + std::string(command.found) + ".")));
+        if (!command.files.empty()) {
+            for (const std::string_view file : command.files) {
+                parsed.app->add_option(std::string(file), parsed.files.emplace_back(), file == "FILE" ? "the heap" : "")
+                    ->required()
+                    ->type_name("PATH");
+            }
+            for (const Option& option : common_options()) declare(parsed, option);
+        }
+        for (const Option& option : command.options) declare(parsed, option);
+    }
+    try {
+        app.parse(count, words);
+    } catch (const CLI::ParseError& error) {
+        const int code = app.exit(error);
+        return code == 0 ? Exit::ok : Exit::failed;
+    }
+    for (const Parsed& parsed : all) {
+        if (!parsed.app->parsed()) continue;
+        Given given;
+        given.files.assign(parsed.files.begin(), parsed.files.end());
+        for (const auto& [name, value] : parsed.values) {
+            if (parsed.app->count("--" + name) != 0) given.options[name] = value;
+        }
+        for (const auto& [name, set] : parsed.flags) {
+            if (set) given.options[name] = "";
+        }
+        return parsed.command->run(given);
+    }
+    return Exit::failed;
+}
+
+}  // namespace taiyen::tool

@@ -1,0 +1,181 @@
+#include "tool/console.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+namespace taiyen::tool {
+namespace {
+
+/// How many columns a terminal shows it in, roughly: one for each UTF-8 sequence, none for styles.
+std::size_t width_of(std::string_view text) {
+    std::size_t width = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\033') {
+            i = std::min(text.find('m', i), text.size());
+        } else {
+            width += (static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80 ? 1 : 0;
+        }
+    }
+    return width;
+}
+
+}  // namespace
+
+bool shows_styles() {
+    static const bool shows = [] {
+        const char* const refused = std::getenv("NO_COLOR");
+        const char* const terminal = std::getenv("TERM");
+        return (refused == nullptr || *refused == '\0') && ::isatty(STDOUT_FILENO) == 1 && terminal != nullptr &&
+               std::string_view(terminal) != "dumb";
+    }();
+    return shows;
+}
+
+std::string styled(Style style, std::string_view text) {
+    if (style == Style::plain || !shows_styles()) return std::string(text);
+    static constexpr std::array<std::string_view, 6> codes{"0", "1", "2", "32", "33", "31"};
+    return "\033[" + std::string(codes[static_cast<std::size_t>(style)]) + "m" + std::string(text) + "\033[0m";
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+    if (bytes < 10'240) return count_text(bytes) + " B";
+    static constexpr std::array<const char*, 6> units{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = static_cast<double>(bytes) / 1024;
+    std::size_t unit = 0;
+    while (value >= 1024 && unit + 1 < units.size()) {
+        value /= 1024;
+        ++unit;
+    }
+    char text[40];
+    std::snprintf(text, sizeof text, value < 10 ? "%.2f %s" : value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    return text;
+}
+
+std::string count_text(std::uint64_t count) {
+    std::string digits = std::to_string(count);
+    for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
+    return digits;
+}
+
+std::string share_text(std::uint64_t part, std::uint64_t whole) {
+    if (whole == 0) return "-";
+    char text[24];
+    std::snprintf(text, sizeof text, "%.1f %%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+    return text;
+}
+
+std::string address_text(std::uint64_t address) {
+    char digits[24];
+    std::snprintf(digits, sizeof digits, "%llx", static_cast<unsigned long long>(address));
+    std::string text = digits;
+    for (std::size_t at = text.size(); at > 4;) text.insert(at -= 4, 1, '_');
+    return "0x" + text;
+}
+
+std::string visible(std::string_view text) {
+    std::string shown;
+    for (const char c : text) {
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+            char code[8];
+            std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+            shown += code;
+        } else {
+            shown += c;
+        }
+    }
+    return shown;
+}
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void print_fields(const std::vector<std::pair<std::string, std::string>>& fields) {
+    std::size_t width = 0;
+    for (const auto& field : fields) width = std::max(width, field.first.size());
+    for (const auto& [label, value] : fields) print(styled(Style::faint, label) + std::string(width + 2 - label.size(), ' ') + value + "\n");
+}
+
+std::string Table::text() const {
+    std::vector<std::size_t> widths;
+    for (const Column& column : columns_) widths.push_back(width_of(column.title));
+    for (const auto& row : rows_) {
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+    }
+    std::string text;
+    const auto line = [&](const std::vector<std::string>& cells) {
+        std::string made;
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            const std::string padding(widths[i] - width_of(cells[i]), ' ');
+            made += (i == 0 ? "" : "  ") + (columns_[i].to_right ? padding + cells[i] : cells[i] + padding);
+        }
+        made.erase(made.find_last_not_of(' ') + 1);
+        text += made + "\n";
+    };
+    std::vector<std::string> titles;
+    for (const Column& column : columns_) titles.push_back(styled(Style::faint, column.title));
+    line(titles);
+    for (const auto& row : rows_) line(row);
+    return text;
+}
+
+ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), shown_(::isatty(STDERR_FILENO) == 1) {}
+
+ProgressLine::~ProgressLine() {
+    if (shown_ && last_ >= 0) std::fputs("\r\033[K", stderr);
+}
+
+Progress ProgressLine::progress() {
+    if (!shown_) return {};
+    return [this](std::uint64_t done, std::uint64_t total) {
+        const int percent = total == 0 ? 100 : static_cast<int>(static_cast<double>(done) / static_cast<double>(total) * 100);
+        if (percent == last_) return;
+        last_ = percent;
+        const auto filled = static_cast<std::size_t>(percent) * 30 / 100;
+        std::fprintf(stderr, "\r%s [%s%s] %d %%", what_.c_str(), std::string(filled, '#').c_str(), std::string(30 - filled, '.').c_str(), percent);
+        std::fflush(stderr);
+    };
+}
+
+std::string wrapped(std::string_view text, std::size_t columns) {
+    std::string made;
+    std::size_t column = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        if (text[at] == '\n') {
+            made += '\n';
+            column = 0;
+            ++at;
+            continue;
+        }
+        std::size_t end = std::min(text.find_first_of(" \n", at), text.size());
+        const std::string_view word = text.substr(at, end - at);
+        if (column != 0 && column + 1 + width_of(word) > columns) {
+            made += '\n';
+            column = 0;
+        }
+        if (column != 0) {
+            made += ' ';
+            ++column;
+        }
+        made += word;
+        column += width_of(word);
+        at = end + (end < text.size() && text[end] == ' ' ? 1 : 0);
+    }
+    return made;
+}
+
+std::string sentence_of(const Error& error) {
+    std::string text = error.what();
+    const auto drop = [&](const std::string& prefix) {
+        if (text.starts_with(prefix)) text.erase(0, prefix.size());
+    };
+    if (!error.path().empty()) drop(error.path().string() + ": ");
+    if (error.offset() != Error::no_offset) drop("at byte " + std::to_string(error.offset()) + ": ");
+    return text;
+}
+
+void print_error(const std::exception& error) { std::fprintf(stderr, "taiyen: %s\n", visible(error.what()).c_str()); }
+
+}  // namespace taiyen::tool

@@ -1,0 +1,66 @@
+#include <taiyen/store/parameters.hpp>
+
+#include "base/json.hpp"
+#include "tool/command.hpp"
+#include "tool/console.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+Exit run(const Given& given) {
+    const HeapParameters heap = read_parameters(given.files[0]);
+    if (given.has("json")) {
+        JsonWriter json;
+        json.begin_object()
+            .member("file", given.files[0])
+            .member("format_version", heap.version)
+            .member("kind", name_of(heap.kind))
+            .member("uuid", heap.uuid)
+            .member("address", std::uint64_t{heap.address})
+            .member("capacity_bytes", heap.capacity_bytes)
+            .member("extent_bytes", heap.extent_bytes)
+            .member("file_bytes", heap.file_bytes)
+            .member("allocated_bytes", heap.allocated_bytes)
+            .member("generation", heap.generation)
+            .member("serial", heap.serial)
+            .member("clean", heap.clean)
+            .member("data_file", heap.data_file.native())
+            .member("journal_file", heap.journal_file.native())
+            .member("log_file", heap.log_file.native())
+            .end_object();
+        print(json.text() + "\n");
+        return Exit::ok;
+    }
+    std::vector<std::pair<std::string, std::string>> fields{
+        {"file", visible(given.files[0])},
+        {"kind", std::string(name_of(heap.kind)) + " heap, format " + std::to_string(heap.version)},
+        {"uuid", heap.uuid},
+        {"address", address_text(heap.address)},
+        {"capacity", bytes_text(heap.capacity_bytes)},
+        {"in use", bytes_text(heap.extent_bytes) + " as of the last checkpoint"},
+        {"file size", bytes_text(heap.file_bytes) + ", on disk " + bytes_text(heap.allocated_bytes)},
+        {"saved", "generation " + count_text(heap.generation) + (heap.serial != 0 ? ", up to transaction " + count_text(heap.serial) : "")},
+        {"closed",
+         heap.clean ? styled(Style::good, "cleanly") : styled(Style::warning, "no: it is in use, or its user crashed; opening it recovers")},
+    };
+    if (!heap.data_file.empty()) fields.emplace_back("second copy", visible(given.value("data-file").value_or(heap.data_file.string())));
+    if (!heap.log_file.empty()) fields.emplace_back("log", visible(given.value("log-file").value_or(heap.log_file.string())));
+    if (!heap.journal_file.empty()) fields.emplace_back("journal", visible(heap.journal_file.string()));
+    print_fields(fields);
+    return Exit::ok;
+}
+
+}  // namespace
+
+Command info_command() {
+    return {"info",
+            "What the file says about itself",
+            "Reads the header only: the heap is neither opened nor locked, so this works while a program uses it, and for a heap that is too damaged "
+            "to open.",
+            {"FILE"},
+            {},
+            "",
+            run};
+}
+
+}  // namespace taiyen::tool

@@ -1,0 +1,159 @@
+#include <taiyen/inspect/leaks.hpp>
+#include <taiyen/store/archive_heap.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/json.hpp"
+#include "tool/command.hpp"
+#include "tool/console.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+const char* kind_name(LeakKind kind) { return kind == LeakKind::direct ? "direct" : kind == LeakKind::indirect ? "indirect" : "doubtful"; }
+
+std::string hexadecimal(const LeakedBlock& leak) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(leak.bytes, leak.beginning.size()); ++i) {
+        char digits[4];
+        std::snprintf(digits, sizeof digits, "%02x", std::to_integer<unsigned>(leak.beginning[i]));
+        text += digits;
+    }
+    return text;
+}
+
+std::string characters(const LeakedBlock& leak) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(leak.bytes, leak.beginning.size()); ++i) {
+        const auto c = std::to_integer<unsigned char>(leak.beginning[i]);
+        text += c >= 0x20 && c < 0x7f ? static_cast<char>(c) : '.';
+    }
+    return text;
+}
+
+std::string json_of(const Given& given, const LeakReport& report) {
+    JsonWriter json;
+    json.begin_object()
+        .member("file", given.files[0])
+        .member("live_blocks", report.live_blocks)
+        .member("live_bytes", report.live_bytes)
+        .member("leaked_blocks", report.leaked_blocks)
+        .member("leaked_bytes", report.leaked_bytes)
+        .member("direct_blocks", report.direct_blocks)
+        .member("doubtful_blocks", report.doubtful_blocks)
+        .member("doubtful_bytes", report.doubtful_bytes)
+        .member("dangling_pointers", report.dangling_pointers);
+    json.key("objects").begin_array();
+    for (const Holding& holding : report.holdings) {
+        json.begin_object()
+            .member("name", holding.name)
+            .member("blocks", holding.blocks)
+            .member("bytes", holding.bytes)
+            .member("shared_words", holding.shared_words)
+            .end_object();
+    }
+    json.end_array().key("sizes").begin_array();
+    for (const LeakSize& size : report.sizes) {
+        json.begin_object().member("bytes_max", size.bytes_max).member("blocks", size.blocks).member("bytes", size.bytes).end_object();
+    }
+    json.end_array().key("leaks").begin_array();
+    for (const LeakedBlock& leak : report.leaks) {
+        json.begin_object()
+            .member("kind", kind_name(leak.kind))
+            .member("offset", leak.offset)
+            .member("bytes", leak.bytes)
+            .member("generation", leak.generation)
+            .member("beginning", hexadecimal(leak))
+            .end_object();
+    }
+    json.end_array().key("dangling").begin_array();
+    for (const DanglingPointer& pointer : report.dangling) {
+        json.begin_object().member("offset", pointer.offset).member("target", pointer.target).member("holder", pointer.holder).end_object();
+    }
+    json.end_array().end_object();
+    return json.text() + "\n";
+}
+
+void print_text(const LeakReport& report) {
+    if (!report.holdings.empty()) {
+        Table table({{"OBJECT"}, {"BLOCKS", true}, {"BYTES", true}, {"OF ALL", true}});
+        for (const Holding& holding : report.holdings) {
+            table.add({styled(Style::bold, visible(holding.name)), count_text(holding.blocks), count_text(holding.bytes),
+                       share_text(holding.bytes, report.live_bytes)});
+        }
+        print(table.text() + "\n");
+    }
+    if (!report.leaks.empty()) {
+        Table table({{"LEAK"}, {"OFFSET", true}, {"BYTES", true}, {"SAVED BY", true}, {"FIRST BYTES"}, {""}});
+        for (const LeakedBlock& leak : report.leaks) {
+            table.add({kind_name(leak.kind), address_text(leak.offset), count_text(leak.bytes),
+                       leak.generation != 0 ? "save " + count_text(leak.generation) : "-", hexadecimal(leak), characters(leak)});
+        }
+        print(table.text());
+        const std::uint64_t all = report.leaked_blocks + report.doubtful_blocks;
+        if (all > report.leaks.size()) print("… and " + count_text(all - report.leaks.size()) + " more (--list N lists more of them)\n");
+        print("\n");
+    }
+    if (report.dangling_pointers != 0) {
+        print(count_text(report.dangling_pointers) +
+              " words point into free space; bytes of unused capacity that were a pointer once look the same:\n");
+        for (const DanglingPointer& pointer : report.dangling) {
+            print("  at " + address_text(pointer.offset) + ", held by " + visible(pointer.holder) + ": points to " + address_text(pointer.target) +
+                  "\n");
+        }
+        if (report.dangling_pointers > report.dangling.size()) print("  …\n");
+        print("\n");
+    }
+    if (report.doubtful_blocks != 0) {
+        print(count_text(report.doubtful_blocks) + " blocks (" + bytes_text(report.doubtful_bytes) +
+              ") are doubtful: words lead into them, or are the end of a block beside them, and none is their address\n");
+    }
+    const std::string live = count_text(report.live_blocks) + " live blocks, " + bytes_text(report.live_bytes);
+    if (report.leaked_blocks == 0) {
+        print(styled(Style::good, "no leaks") + ": " + live + "\n");
+    } else {
+        print(styled(Style::bad, count_text(report.leaked_blocks) + (report.leaked_blocks == 1 ? " leaked block" : " leaked blocks")) + ", " +
+              bytes_text(report.leaked_bytes) +
+              (report.direct_blocks == report.leaked_blocks
+                   ? ", held by nothing; "
+                   : ", " + count_text(report.direct_blocks) + " of them held by nothing, the rest by those; ") +
+              live + "\n");
+    }
+}
+
+Exit run(const Given& given) {
+    const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
+    LeakOptions options;
+    options.listed_max = given.number("list", 20);
+    LeakReport report;
+    {
+        ProgressLine line("looking for leaks");
+        options.progress = line.progress();
+        report = find_leaks(heap, options);
+    }
+    if (given.has("json")) {
+        print(json_of(given, report));
+    } else {
+        print_text(report);
+    }
+    return report.leaked_blocks == 0 ? Exit::ok : Exit::found;
+}
+
+}  // namespace
+
+Command leaks_command() {
+    return {"leaks",
+            "What the named objects hold, and what nothing holds",
+            "Walks from the named objects over every word that is the address of a block. Blocks that are not reached are leaks: direct ones, and "
+            "those that only leaks lead to. A block whose "
+            "address something holds is never called a leak; one that words only lead into is called doubtful; a leak can hide behind bytes that "
+            "were its address by chance. What "
+            "several objects reach counts for the first of them by name.",
+            {"FILE"},
+            {{"list", "N", "how many leaks and dangling pointers are listed, the largest first (20)"}},
+            "there are leaks (doubtful ones don't count)",
+            run};
+}
+
+}  // namespace taiyen::tool

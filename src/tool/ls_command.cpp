@@ -1,0 +1,55 @@
+#include <taiyen/inspect/objects.hpp>
+#include <taiyen/store/archive_heap.hpp>
+
+#include "base/json.hpp"
+#include "tool/command.hpp"
+#include "tool/console.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+Exit run(const Given& given) {
+    const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
+    const std::vector<StoredObject> objects = stored_objects(heap);
+    if (given.has("json")) {
+        JsonWriter json;
+        json.begin_object().member("file", given.files[0]).key("objects").begin_array();
+        for (const StoredObject& object : objects) {
+            json.begin_object()
+                .member("name", object.name)
+                .member("type", object.type)
+                .member("fingerprint", object.fingerprint)
+                .member("offset", object.offset)
+                .member("bytes", object.bytes)
+                .member("count", object.count)
+                .end_object();
+        }
+        json.end_array().end_object();
+        print(json.text() + "\n");
+    } else if (given.has("names")) {
+        for (const StoredObject& object : objects) print(object.name + "\n");
+    } else if (objects.empty()) {
+        print("no named objects\n");
+    } else {
+        Table table({{"NAME"}, {"TYPE"}, {"BYTES", true}, {"OFFSET", true}});
+        for (const StoredObject& object : objects) {
+            table.add({styled(Style::bold, visible(object.name)), visible(object.type), count_text(object.bytes), address_text(object.offset)});
+        }
+        print(table.text());
+    }
+    return Exit::ok;
+}
+
+}  // namespace
+
+Command ls_command() {
+    return {"ls",
+            "The named objects",
+            "Lists each named object with its type and the size of the object itself; 'taiyen leaks' tells what it holds elsewhere in the heap.",
+            {"FILE"},
+            {{"names", "", "print the names only, one to a line"}},
+            "",
+            run};
+}
+
+}  // namespace taiyen::tool

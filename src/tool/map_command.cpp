@@ -1,0 +1,68 @@
+#include <taiyen/inspect/heap_map.hpp>
+#include <taiyen/store/archive_heap.hpp>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "tool/command.hpp"
+#include "tool/console.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+/// Cells of a row: as wide as the terminal, at most 128.
+std::size_t row_cells() {
+    winsize size{};
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) return 64;
+    return size.ws_col >= 16 + 128 ? 128 : size.ws_col >= 16 + 64 ? 64 : 32;
+}
+
+Exit run(const Given& given) {
+    MapOptions options;
+    const std::string colour = given.value("colour").value_or("size");
+    if (colour != "size" && colour != "owner") throw Error(errc::invalid_argument, "--colour is size or owner, not '" + colour + "'");
+    options.colour = colour == "owner" ? MapColour::owner : MapColour::size;
+    const auto svg = given.value("svg");
+    const bool is_text = !svg && !given.has("json");
+    options.cells_max = given.number("cells", is_text ? row_cells() * 24 : 4096);
+    HeapMap map;
+    {
+        const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
+        ProgressLine line("looking at " + given.files[0]);
+        options.progress = line.progress();
+        map = map_of(heap, options);
+    }
+    if (svg) {
+        std::ofstream out(*svg, std::ios::binary);
+        out << map_svg(map);
+        out.close();
+        if (!out) throw Error(errc::io_error, *svg, std::string("the picture can't be written: ") + std::strerror(errno));
+        if (!given.has("json")) print("the picture is in " + visible(*svg) + "\n");
+    }
+    if (given.has("json")) print(map_json(map));
+    if (is_text) print(map_text(map, row_cells()));
+    return Exit::ok;
+}
+
+}  // namespace
+
+Command map_command() {
+    return {"map",
+            "A picture of the heap: what is live, free, metadata",
+            "Draws the heap in use as rows of cells, from its first byte to its last, each cell a page or a power of two of them, so that the "
+            "picture of a heap of any size can be read. "
+            "Page efficiency is how much of the pages that hold blocks is live; availability is how much of the free space can be used for blocks of "
+            "a size.",
+            {"FILE"},
+            {{"svg", "OUT", "write the picture as SVG into this file"},
+             {"colour", "BY", "'size': by the size of blocks (the default), or 'owner': by the named object that holds them; reads the whole heap"},
+             {"cells", "N", "at most so many cells (4096; as text what fits the terminal)"}},
+            "",
+            run};
+}
+
+}  // namespace taiyen::tool

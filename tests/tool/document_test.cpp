@@ -1,0 +1,83 @@
+// The outputs in doc/tool.md are what the commands print. With TAIYEN_WRITE_DOCUMENTS=1 they are written into it instead.
+
+#include <boost/test/unit_test.hpp>
+
+#include <regex>
+
+#include "tool/tool_fixture.hpp"
+
+namespace {
+using namespace tool_test;
+
+/// What differs from heap to heap and from disk to disk made equal.
+std::string levelled(std::string text) {
+    text = std::regex_replace(text, std::regex("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UUID");
+    text = std::regex_replace(text, std::regex("address +0x[0-9a-f_]+"), "address");
+    return std::regex_replace(text, std::regex("on disk [0-9.,]+ [KMGi]*B"), "on disk");
+}
+
+void make_heaps(const ScratchDirectory& dir) {
+    make_drawing(dir / "drawing.tyn");
+    make_drawing(dir / "damaged.tyn");
+    flip(dir / "damaged.tyn", 50'000);
+    make_drawing(dir / "leaking.tyn");
+    taiyen::SnapshotHeap heap(taiyen::open_only, dir / "leaking.tyn");
+    for (const char* text : {"an outline that nobody points to any more", "another one"}) {
+        auto* const lost = static_cast<char*>(heap.allocate(2000));
+        std::memset(lost, 0, 2000);
+        std::memcpy(lost, text, std::strlen(text));
+    }
+    heap.snapshot();
+}
+
+/// What a shell in that folder prints.
+std::string shell(const ScratchDirectory& dir, const std::string& command) {
+    const std::string line = "cd '" + dir.path().string() + "' && PATH=.:$PATH && { " + command + "; } >stdout 2>&1";
+    BOOST_TEST(std::system(line.c_str()) != -1);
+    return text_of(dir / "stdout");
+}
+
+/// Runs the commands of a document's console blocks, and returns the document with what they print.
+std::string with_outputs(const ScratchDirectory& dir, const std::string& document) {
+    std::istringstream lines(document);
+    std::string made;
+    bool inside = false;
+    for (std::string line; std::getline(lines, line);) {
+        if (line == "```console") inside = true;
+        if (line == "```") inside = false;
+        if (inside && line.starts_with("$ ")) {
+            made += line + "\n" + shell(dir, line.substr(2));
+        } else if (!inside || line == "```console") {
+            made += line + "\n";
+        }
+    }
+    return made;
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(document)
+
+BOOST_AUTO_TEST_CASE(the_outputs_on_the_page_about_the_command_are_what_it_prints) {
+    const ScratchDirectory dir;
+    make_heaps(dir);
+    std::filesystem::create_symlink(TAIYEN_TOOL, dir / "taiyen");
+    const std::filesystem::path page = std::filesystem::path(TAIYEN_ROOT) / "doc" / "tool.md";
+    const std::string written = text_of(page);
+    const std::string now = with_outputs(dir, written);
+    if (std::getenv("TAIYEN_WRITE_DOCUMENTS") != nullptr) {
+        std::ofstream(page, std::ios::binary) << now;
+        return;
+    }
+    std::istringstream expected(levelled(written));
+    std::istringstream found(levelled(now));
+    std::string a;
+    std::string b;
+    while (static_cast<bool>(std::getline(expected, a)) | static_cast<bool>(std::getline(found, b))) {
+        BOOST_TEST_REQUIRE(a == b,
+                           "doc/tool.md says\n  " << a << "\nand the command prints\n  " << b << "\nTAIYEN_WRITE_DOCUMENTS=1 writes what it prints");
+        a.clear();
+        b.clear();
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,171 @@
+// info, ls, stats, verify: what they print, what they return, and that they change nothing.
+
+#include <boost/test/unit_test.hpp>
+
+#include "tool/tool_fixture.hpp"
+
+namespace {
+using namespace tool_test;
+using taiyen::ArchiveHeap;
+using taiyen::SnapshotHeap;
+using taiyen::TransactionalHeap;
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(looking)
+
+BOOST_AUTO_TEST_CASE(without_a_command_or_with_a_wrong_one_the_tool_explains_itself_and_fails) {
+    const ScratchDirectory dir;
+    for (const char* words : {"", "polish drawing.tyn", "verify", "info --colour drawing.tyn", "verify --threads many drawing.tyn"}) {
+        const Ran ran = run_tool(dir, words);
+        BOOST_TEST(ran.exit == 2, words << " returned " << ran.exit);
+        BOOST_TEST(!ran.err.empty(), words << " said nothing");
+        BOOST_TEST(ran.out.empty(), words);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(each_command_has_a_help_that_names_its_options) {
+    const ScratchDirectory dir;
+    const Ran help = run_tool(dir, "--help");
+    BOOST_TEST(help.exit == 0);
+    BOOST_TEST(run_tool(dir, "--version").out.starts_with("taiyen 0."));
+    for (const std::string command : {"info", "ls", "stats", "verify", "leaks", "map"}) {
+        BOOST_TEST(help.out.find(command) != std::string::npos, command);
+        const Ran ran = run_tool(dir, command + " --help");
+        BOOST_TEST(ran.exit == 0);
+        for (const char* option : {"--json", "--data-file PATH", "--log-file PATH", "FILE"}) {
+            BOOST_TEST(ran.out.find(option) != std::string::npos, command << " --help has no " << option << ":\n" << ran.out);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_is_not_there_is_an_error_that_names_it) {
+    const ScratchDirectory dir;
+    for (const std::string command : {"info", "ls", "stats", "verify", "leaks", "map"}) {
+        const Ran ran = run_tool(dir, command + " nothing.tyn");
+        BOOST_TEST(ran.exit == 2, command);
+        BOOST_TEST(ran.err.find("nothing.tyn") != std::string::npos, ran.err);
+        BOOST_TEST(std::count(ran.err.begin(), ran.err.end(), '\n') == 1, ran.err);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(info_tells_kind_size_and_companions) {
+    const ScratchDirectory dir;
+    make_drawing<ArchiveHeap>(dir / "a.tyn");
+    make_drawing<SnapshotHeap>(dir / "s.tyn");
+    make_drawing<TransactionalHeap>(dir / "t.tyn");
+    for (const auto& [file, kind] : std::map<std::string, std::string>{{"a.tyn", "archive"}, {"s.tyn", "snapshot"}, {"t.tyn", "transactional"}}) {
+        const Ran ran = run_tool(dir, "info --json " + file);
+        BOOST_TEST_REQUIRE(ran.exit == 0, ran.err);
+        const auto json = ran.json();
+        BOOST_TEST(json.get<std::string>("kind") == kind);
+        BOOST_TEST(json.get<std::size_t>("capacity_bytes") == small().capacity);
+        BOOST_TEST(json.get<bool>("clean"));
+        BOOST_TEST(json.get<std::string>("data_file") == (kind == "snapshot" ? "s.tyn.data" : ""));
+        BOOST_TEST(run_tool(dir, "info " + file).out.find(kind + " heap") != std::string::npos);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(ls_names_objects_with_the_types_that_a_program_would_write) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    const auto json = run_tool(dir, "ls --json a.tyn").json();
+    std::map<std::string, std::string> types;
+    for (const auto& [key, object] : json.get_child("objects")) types[object.get<std::string>("name")] = object.get<std::string>("type");
+    const std::map<std::string, std::string> expected{
+        {"lengths", "taiyen::vector<double>"}, {"parts", "taiyen::map<taiyen::string, tool_test::Part>"}, {"revision", "int"}};
+    BOOST_TEST((types == expected), run_tool(dir, "ls a.tyn").out);
+    BOOST_TEST(run_tool(dir, "ls --names a.tyn").out == "lengths\nparts\nrevision\n");
+}
+
+BOOST_AUTO_TEST_CASE(stats_counts_what_the_library_counts) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    const auto json = run_tool(dir, "stats --json a.tyn").json();
+    const ArchiveHeap heap(taiyen::open_read_only, dir / "a.tyn");
+    BOOST_TEST(json.get<std::uint64_t>("live_blocks") == heap.stats().live_blocks);
+    BOOST_TEST(json.get<std::uint64_t>("live_bytes") == heap.stats().live_bytes);
+    BOOST_TEST(json.get<std::uint64_t>("generation") == heap.stats().generation);
+}
+
+BOOST_AUTO_TEST_CASE(verify_of_a_sound_heap_returns_zero_and_leaves_every_file_as_it_is) {
+    const ScratchDirectory dir;
+    make_drawing<ArchiveHeap>(dir / "a.tyn");
+    make_drawing<SnapshotHeap>(dir / "s.tyn");
+    make_drawing<TransactionalHeap>(dir / "t.tyn");
+    const auto before = contents(dir);
+    for (const std::string file : {"a.tyn", "s.tyn", "t.tyn"}) {
+        const Ran ran = run_tool(dir, "verify " + file);
+        BOOST_TEST(ran.exit == 0, ran.out << ran.err);
+        BOOST_TEST(ran.err.empty(), "progress where no terminal is: " << ran.err);
+        BOOST_TEST(ran.out.starts_with("sound: "));
+        BOOST_TEST(run_tool(dir, "verify --json " + file).json().get<bool>("ok"));
+    }
+    BOOST_TEST((contents(dir) == before));
+}
+
+BOOST_AUTO_TEST_CASE(verify_returns_one_for_damage_that_a_second_copy_has_and_changes_nothing) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    for (const std::string file : {"a.tyn", "a.tyn.data"}) {
+        for (const std::uint64_t at : {100U, 5000U, 9000U, 40'000U, 70'001U}) {
+            flip(dir / file, at);
+            const auto before = contents(dir);
+            const Ran ran = run_tool(dir, "verify --json a.tyn");
+            BOOST_TEST(ran.exit == 1, file << " at " << at << ": " << ran.out << ran.err);
+            BOOST_TEST(!ran.json().get<bool>("ok"));
+            BOOST_TEST(ran.json().get_child("findings").size() >= 1U);
+            BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 1);
+            BOOST_TEST((contents(dir) == before), file << " at " << at);
+            flip(dir / file, at);
+        }
+    }
+    BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 0);
+}
+
+BOOST_AUTO_TEST_CASE(verify_returns_one_for_files_that_are_too_bad_to_open) {
+    const ScratchDirectory dir;
+    make_drawing<ArchiveHeap>(dir / "a.tyn");
+    std::filesystem::resize_file(dir / "a.tyn", 20'000);
+    const Ran truncated = run_tool(dir, "verify a.tyn");
+    BOOST_TEST(truncated.exit == 1);
+    BOOST_TEST(truncated.out.find("a.tyn") != std::string::npos, truncated.out);
+    BOOST_TEST(run_tool(dir, "stats a.tyn").exit == 2);
+    std::filesystem::resize_file(dir / "a.tyn", 0);
+    BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 1);
+    make_drawing(dir / "s.tyn");
+    std::filesystem::remove(dir / "s.tyn.data");
+    BOOST_TEST(run_tool(dir, "verify s.tyn").exit == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_in_use_is_said_to_be_in_use) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    const SnapshotHeap heap(taiyen::open_only, dir / "a.tyn");
+    const Ran ran = run_tool(dir, "verify a.tyn");
+    BOOST_TEST(ran.exit == 2);
+    BOOST_TEST(ran.err.find("in use") != std::string::npos, ran.err);
+    BOOST_TEST(run_tool(dir, "info a.tyn").out.find("in use, or its user crashed") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(golden_heaps_of_version_one_are_looked_into) {
+    const ScratchDirectory dir;
+    const std::filesystem::path golden = std::filesystem::path(TAIYEN_TESTS_DIR) / "store" / "golden";
+    // Zeros at their ends were cut off (tests/store/golden/README.md).
+    for (const auto& [name, bytes] : std::map<std::string, std::uintmax_t>{
+             {"archive-v1.tyn", 86'016}, {"snapshot-v1.tyn", 86'016}, {"snapshot-v1.tyn.data", 86'016}, {"snapshot-v1.tyn.journal", 49'152}}) {
+        std::filesystem::copy(golden / name, dir / name);
+        std::filesystem::permissions(dir / name, std::filesystem::perms(0600));
+        std::filesystem::resize_file(dir / name, bytes);
+    }
+    const auto before = contents(dir);
+    for (const std::string file : {"archive-v1.tyn", "snapshot-v1.tyn"}) {
+        BOOST_TEST(run_tool(dir, "info " + file).exit == 0);
+        BOOST_TEST(run_tool(dir, "ls " + file).exit == 0);
+        BOOST_TEST(run_tool(dir, "stats " + file).exit == 0);
+        const Ran ran = run_tool(dir, "verify " + file);
+        BOOST_TEST(ran.exit == 0, ran.out << ran.err);
+    }
+    BOOST_TEST((contents(dir) == before));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
