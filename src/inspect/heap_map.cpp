@@ -210,7 +210,8 @@ private:
         // The largest owners in front, then the rest in one, then what nobody holds.
         std::vector<std::uint32_t> order(roots.size());
         for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return keys[a].bytes > keys[b].bytes; });
+        std::sort(order.begin(), order.end(),
+                  [&](std::uint32_t a, std::uint32_t b) { return keys[a].bytes != keys[b].bytes ? keys[a].bytes > keys[b].bytes : a < b; });
         std::vector<std::uint32_t> colour_of(keys.size(), 0);
         map_.colours.clear();
         for (std::size_t i = 0; i < order.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <list>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
@@ -42,8 +43,8 @@ public:
         verify_ring();
         verify_blocks();
         // Threads find things in any order.
-        std::stable_sort(report_.findings.begin(), report_.findings.end(), [](const Finding& a, const Finding& b) {
-            return a.path != b.path ? a.path.native() < b.path.native() : a.offset < b.offset;
+        std::sort(report_.findings.begin(), report_.findings.end(), [](const Finding& a, const Finding& b) {
+            return std::tie(a.path.native(), a.offset, a.what) < std::tie(b.path.native(), b.offset, b.what);
         });
         report_.pages_checked = pages_checked_;
         return std::move(report_);
