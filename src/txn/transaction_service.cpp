@@ -603,15 +603,26 @@ void TransactionService::before_abandon() noexcept {
         depth_ = 1;
         rollback();
     }
-    if (closing_ || file->is_poisoned() || ReadersHere::holds(*this)) return;
-    const std::lock_guard writer(lock_);
-    try {
-        save_everything(*file);
-    } catch (const Error& error) {
-        report({static_cast<errc>(error.code().value()), nullptr, error.what()});
-    } catch (const std::exception& error) {
-        report({errc::io_error, nullptr, error.what()});
+    if (!closing_ && !file->is_poisoned() && !ReadersHere::holds(*this)) {
+        const std::lock_guard writer(lock_);
+        try {
+            save_everything(*file);
+        } catch (const Error& error) {
+            report({static_cast<errc>(error.code().value()), nullptr, error.what()});
+        } catch (const std::exception& error) {
+            report({errc::io_error, nullptr, error.what()});
+        }
     }
+    stop_saving();
+}
+
+/// Before the file is closed: the thread that saves would look at it meanwhile.
+void TransactionService::stop_saving() noexcept {
+    // That thread may want the writer lock, and would wait for this one's ReadLock, as this one for its end.
+    ReadersHere::Reader* const reader = ReadersHere::find(*this);
+    if (reader != nullptr) lock_.unlock_shared(reader->slot);
+    snapshots_->stop();
+    if (reader != nullptr) reader->slot = lock_.lock_shared();
 }
 
 void TransactionService::tell_keeper_left() noexcept {
@@ -632,7 +643,7 @@ void TransactionService::left() noexcept {
         file_.store(nullptr, std::memory_order_release);
         return;
     }
-    snapshots_->stop();
+    stop_saving();
     log_->stop();
     const bool reads = ReadersHere::holds(*this);
     if (reads) {

@@ -137,6 +137,7 @@ private:
     void end(bool kept) noexcept;
     void drop_cut() noexcept;
     void save_everything(store::HeapFile& file);
+    void stop_saving() noexcept;
     /// Whether a transaction may begin; else what was changed has to be saved first, and its memory given back.
     bool may_change_more() const noexcept {
         return changed_bytes_.load(std::memory_order_relaxed) <= changed_bytes_allowed_.load(std::memory_order_relaxed);
