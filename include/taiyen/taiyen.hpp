@@ -17,6 +17,7 @@
 #include <taiyen/inspect/heap_map.hpp>
 #include <taiyen/inspect/leaks.hpp>
 #include <taiyen/inspect/objects.hpp>
+#include <taiyen/inspect/repair.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
 #include <taiyen/object/check_outs.hpp>

@@ -63,5 +63,7 @@ Command stats_command();
 Command ls_command();
 Command leaks_command();
 Command map_command();
+Command scrub_command();
+Command repair_command();
 
 }  // namespace taiyen::tool

@@ -1,0 +1,64 @@
+#include "tool/report_text.hpp"
+
+#include <algorithm>
+
+#include "tool/console.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+const char* severity_name(Severity severity) {
+    switch (severity) {
+        case Severity::note: return "note";
+        case Severity::healable: return "healable";
+        case Severity::damage: break;
+    }
+    return "damage";
+}
+
+}  // namespace
+
+std::string as_typed(const Given& given, const std::filesystem::path& path) {
+    std::error_code ignored;
+    const std::string whole = std::filesystem::absolute(given.files[0], ignored).string();
+    const std::string text = path.string();
+    return !whole.empty() && text.starts_with(whole) ? given.files[0] + text.substr(whole.size()) : text;
+}
+
+void print_report(const Given& given, const Report& report) {
+    for (const Finding& finding : report.findings) {
+        const Style style = finding.severity == Severity::note ? Style::faint : finding.severity == Severity::healable ? Style::warning : Style::bad;
+        print(styled(style, severity_name(finding.severity)) + "  " + visible(as_typed(given, finding.path)) + ": at byte " +
+              std::to_string(finding.offset) + ": " + visible(finding.what) + "\n");
+    }
+    const std::string checked = count_text(report.pages_checked) + " pages and " + count_text(report.blocks_checked) + " blocks checked";
+    if (report.ok()) {
+        print(styled(Style::good, "sound") + ": " + checked + "\n");
+        return;
+    }
+    const auto count = [&](Severity severity) {
+        return static_cast<std::uint64_t>(
+            std::count_if(report.findings.begin(), report.findings.end(), [&](const Finding& finding) { return finding.severity == severity; }));
+    };
+    print(styled(Style::bad, "damaged") + ": " + count_text(count(Severity::damage)) + " places that nothing else has, " +
+          count_text(count(Severity::healable)) + " that the other copy has; " + checked + "\n");
+}
+
+void add_report(JsonWriter& json, const Report& report) {
+    json.member("ok", report.ok())
+        .member("pages_checked", report.pages_checked)
+        .member("blocks_checked", report.blocks_checked)
+        .key("findings")
+        .begin_array();
+    for (const Finding& finding : report.findings) {
+        json.begin_object()
+            .member("severity", severity_name(finding.severity))
+            .member("file", finding.path.native())
+            .member("offset", finding.offset)
+            .member("what", finding.what)
+            .end_object();
+    }
+    json.end_array();
+}
+
+}  // namespace taiyen::tool

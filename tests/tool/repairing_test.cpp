@@ -1,0 +1,67 @@
+// scrub and repair: what they heal, what they leave, what they say.
+
+#include <boost/test/unit_test.hpp>
+
+#include "tool/tool_fixture.hpp"
+
+namespace {
+using namespace tool_test;
+using taiyen::ArchiveHeap;
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(repairing)
+
+BOOST_AUTO_TEST_CASE(repair_leaves_a_sound_heap_alone) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    const auto before = contents(dir);
+    const Ran ran = run_tool(dir, "repair a.tyn");
+    BOOST_TEST(ran.exit == 0, ran.err);
+    BOOST_TEST(ran.out.find("nothing to repair") != std::string::npos);
+    BOOST_TEST((contents(dir) == before));
+}
+
+BOOST_AUTO_TEST_CASE(what_one_copy_has_whole_is_healed_wherever_the_bit_flipped) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    const std::string listed = run_tool(dir, "ls --json a.tyn").out;
+    for (const std::string command : {"scrub", "repair"}) {
+        for (const std::string file : {"a.tyn", "a.tyn.data"}) {
+            // Header slot, table page, the super block, pages.
+            for (const std::uint64_t at : {100U, 9000U, 12'300U, 40'000U, 70'001U}) {
+                flip(dir / file, at);
+                BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 1);
+                const Ran ran = run_tool(dir, command + " --json a.tyn");
+                BOOST_TEST(ran.exit == 0, command << " of " << file << " at " << at << ": " << ran.out << ran.err);
+                BOOST_TEST(ran.json().get_child("done").size() >= 1U, ran.out);
+                const Ran after = run_tool(dir, "verify a.tyn");
+                BOOST_TEST(after.exit == 0, command << " of " << file << " at " << at << ": " << after.out);
+                BOOST_TEST(run_tool(dir, "ls --json a.tyn").out == listed);
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_no_copy_has_whole_is_left_and_told) {
+    const ScratchDirectory dir;
+    make_drawing<ArchiveHeap>(dir / "a.tyn");
+    flip(dir / "a.tyn", 70'001);
+    for (const std::string command : {"scrub", "repair"}) {
+        const Ran ran = run_tool(dir, command + " a.tyn");
+        BOOST_TEST(ran.exit == 1);
+        BOOST_TEST(ran.out.find("not repaired") != std::string::npos, ran.out);
+        BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_that_can_not_be_opened_is_not_changed) {
+    const ScratchDirectory dir;
+    make_drawing<ArchiveHeap>(dir / "a.tyn");
+    std::filesystem::resize_file(dir / "a.tyn", 20'000);
+    const auto before = contents(dir);
+    BOOST_TEST(run_tool(dir, "repair a.tyn").exit == 1);
+    BOOST_TEST(run_tool(dir, "scrub a.tyn").exit == 2);
+    BOOST_TEST((contents(dir) == before));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
