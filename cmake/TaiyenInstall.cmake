@@ -12,6 +12,8 @@ if(TARGET taiyen_malloc)
 endif()
 if(TARGET taiyen_tool)
   install(TARGETS taiyen_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES ${PROJECT_BINARY_DIR}/src/tool/taiyen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${PROJECT_BINARY_DIR}/src/tool/taiyen.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME taiyen)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 

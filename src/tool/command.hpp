@@ -54,6 +54,8 @@ struct Command {
 
 /// All of them, in the order of the help.
 std::span<const Command> commands();
+/// What the tool is about, a paragraph.
+std::string_view tool_description();
 /// Those that every command on a heap takes.
 std::span<const Option> common_options();
 
@@ -65,5 +67,7 @@ Command leaks_command();
 Command map_command();
 Command scrub_command();
 Command repair_command();
+Command man_command();
+Command completion_command();
 
 }  // namespace taiyen::tool

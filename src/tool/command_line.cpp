@@ -11,11 +11,6 @@
 namespace taiyen::tool {
 namespace {
 
-constexpr const char* about =
-    "Looks into taiyen heaps.\n\nA heap is a file, drawing.tyn, and what lies beside it: drawing.tyn.data (its second copy), drawing.tyn.journal and "
-    "drawing.tyn.log. Commands that only look open "
-    "the heap for reading and write nothing at all.";
-
 constexpr const char* exit_codes =
     "Exit codes: 0 all is well; 1 what the command looks for was found (damage, leaks, differences); 2 it could not be done (a wrong command line, "
     "no such heap, in use …).\n"
@@ -40,6 +35,12 @@ void declare(Parsed& parsed, const Option& option) {
 }
 
 }  // namespace
+
+std::string_view tool_description() {
+    return "A heap is a file, drawing.tyn, and what lies beside it: drawing.tyn.data (its second copy), drawing.tyn.journal and drawing.tyn.log. "
+           "Commands that only look open "
+           "the heap for reading and write nothing at all.";
+}
 
 std::size_t Given::number(std::string_view option, std::size_t otherwise) const {
     const auto text = value(option);
@@ -69,7 +70,7 @@ std::span<const Option> common_options() {
 }
 
 Exit run_command_line(int count, char** words) {
-    CLI::App app(wrapped(about), "taiyen");
+    CLI::App app(wrapped("Looks into taiyen heaps.\n\n" + std::string(tool_description())), "taiyen");
     app.require_subcommand(1);
     app.set_version_flag("--version", "taiyen " TAIYEN_VERSION);
     app.footer("\n" + wrapped(exit_codes));

@@ -19,6 +19,9 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/report.hpp>
+#include <taiyen/inspect/heap_map.hpp>
+#include <taiyen/inspect/leaks.hpp>
+#include <taiyen/inspect/objects.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 
@@ -310,6 +313,11 @@ private:
             for (ByteCount at = 0; at < file.annex_bytes(); at += 64) sum += static_cast<std::uint64_t>(annex[at]);
         }
         const Report report = heap.verify();
+        try {
+            find_leaks(heap);
+            map_of(heap);
+            stored_objects(heap);
+        } catch (const Error&) {}  // they believe what they read, and must come to an end with any of it
         TAIYEN_CHECK(!untouched_ || report.ok() || !file.restoration().clean || sum == 0);
     }
 

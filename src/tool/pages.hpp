@@ -1,0 +1,15 @@
+#pragma once
+/// Manual pages and shell completion, from the tables of commands.
+
+#include <string>
+
+#include "tool/command.hpp"
+
+namespace taiyen::tool {
+
+/// The manual page taiyen(1), in the man(7) macros.
+std::string manual_page();
+/// A completion script for bash.
+std::string bash_completion();
+
+}  // namespace taiyen::tool
