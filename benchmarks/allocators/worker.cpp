@@ -402,7 +402,7 @@ void relocation() {
     constexpr std::size_t bytes = 4U << 20U;
     char* const from = array<char>(bytes);
     char* const to = array<char>(bytes);
-    const std::size_t count = std::max<std::size_t>(4, scaled(100));
+    const std::size_t count = std::max<std::size_t>(4, scaled(400));
     std::vector<double> moving;
     std::vector<double> copying;
     moving.reserve(count);
