@@ -40,8 +40,9 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_acknowledged_through_every_crash_state) {
     leave(report, "crash_states.md");
     for (const ScenarioResult& scenario : report.scenarios) {
         BOOST_CHECK_MESSAGE(!scenario.failure, scenario.failure->id << ": " << scenario.failure->what);
-        BOOST_CHECK_MESSAGE(scenario.failure || scenario.tally.distinct != 0, scenario.name << " has no states");
+        BOOST_CHECK_MESSAGE(scenario.failure || scenario.tally.distinct != 0 || is_thin(options), scenario.name << " has no states");
     }
+    if (is_thin(options)) return;
     BOOST_CHECK_MESSAGE(report.failures() != 0 || report.uncovered() == 0, report.uncovered()
                                                                                << " operations have no crash right before or right behind them");
     const Rows rows = report.rows();
@@ -53,6 +54,10 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_acknowledged_through_every_crash_state) {
 BOOST_AUTO_TEST_CASE(shows_every_planted_bug_in_a_state_that_replays) {
     RunOptions options = options_of_this_run();
     if (const char* const only = std::getenv("TAIYEN_CRASH_BUG")) options.only = only;
+    if (is_thin(options) && options.only.empty()) {
+        BOOST_TEST_MESSAGE("left to a whole run: a small sample owes no planted bug");
+        return;
+    }
     const BugsReport report = plant_all(options);
     leave(report, "crash_bugs.md");
     for (const BugResult& one : report.bugs) {

@@ -57,6 +57,9 @@ Recording record(const CrashScenario& scenario, std::uint64_t seed, Bug bug) {
     return recording;
 }
 
+/// Of a thin run's disks each so-manieth is looked at: what each cut gets whatever the budget says is more than a hundredth.
+constexpr std::uint64_t thin_share = 8;
+
 Effort effort_of(const CrashScenario& scenario, double budget, std::uint64_t seed) {
     return {.states_per_cut = static_cast<std::uint64_t>(static_cast<double>(scenario.states_per_cut) * budget) + 4,
             .nested_one_in = scenario.nested_one_in,
@@ -302,6 +305,8 @@ std::uint64_t StatesReport::uncovered() const {
     return sum;
 }
 
+bool is_thin(const RunOptions& options) { return options.budget < 0.1; }
+
 StatesReport explore_all(const RunOptions& options) {
     const WallClock clock;
     StatesReport report;
@@ -321,9 +326,12 @@ StatesReport explore_all(const RunOptions& options) {
     const auto stop = [&] { return options.minutes != 0 && clock.seconds() > options.minutes * 60; };
     for (std::uint64_t round = 0; round == 0 || (options.minutes != 0 && !stop() && report.failures() == 0); ++round) {
         std::vector<Job> jobs;
-        const std::uint64_t shards = chosen.size() >= wide_jobs * report.workers ? 1 : report.workers;
+        const bool thin = is_thin(options);
+        const std::uint64_t shards = thin ? thin_share : chosen.size() >= wide_jobs * report.workers ? 1 : report.workers;
         for (std::size_t i = 0; i < chosen.size(); ++i) {
-            for (std::uint64_t shard = 0; shard < shards; ++shard) {
+            const std::uint64_t first = thin ? (options.seed + round + i) % shards : 0;
+            const std::uint64_t end = thin ? first + 1 : shards;
+            for (std::uint64_t shard = first; shard < end; ++shard) {
                 Effort effort = effort_of(*chosen[i], options.budget, options.seed + round);
                 effort.shard = shard;
                 effort.shards = shards;

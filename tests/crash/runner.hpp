@@ -55,6 +55,8 @@ struct StatesReport {
     std::uint64_t uncovered() const;
 };
 StatesReport explore_all(const RunOptions& options);
+/// A small sample, of the kind that sanitizers and the count of branches want: it need not see each cut point from both sides, nor take each row of recovery.
+bool is_thin(const RunOptions& options);
 
 struct BugResult {
     const PlantedBug* bug = nullptr;
