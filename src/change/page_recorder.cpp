@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
@@ -245,9 +246,14 @@ PageRecorder::Range PageRecorder::within_budget(Range range) const noexcept {
 
 bool PageRecorder::open(Range range) noexcept {
     const bool all_open = open_.next_absent(range.first, range.end) == range.end;
+    const Range wanted = range;
     range = within_budget(range);
     copy_twins(range);
-    if (vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, true)) return true;
+    if (vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, true)) {
+        // Most of it is about to be written: one call of the system instead of a fault for each page.
+        if (!all_open && wanted.end - wanted.first >= window_max) vm::populate(page_at(wanted.first), (wanted.end - wanted.first) * page_bytes);
+        return true;
+    }
     // What was opened before needs nothing of the system now; unless it has refused something, after which an open page may be one that can't be written.
     if (all_open && !was_refused_) return true;
     was_refused_ = true;
@@ -330,36 +336,91 @@ void PageRecorder::touch(HeapOffset where, ByteCount length) {
 
 // Cutting
 
+/// Twins of a very large scope that a cut has compared and that nobody will need unless the cut fails: their memory is given back in runs that are worth a call of the system.
+class PageRecorder::SpentTwins {
+public:
+    struct Run {
+        TwinPool::Slot first;
+        TwinPool::Slot end;
+    };
+
+    explicit SpentTwins(TwinPool& twins) : twins_(twins) {}
+    /// Throws: std::bad_alloc; then it still holds what it held.
+    void add(TwinPool::Slot slot) {
+        if (slot != run_.end) run_ = {slot, slot};
+        if (++run_.end % align != 0 || run_.end - run_.first < run_min) return;
+        discarded_.push_back(run_);
+        twins_.discard(run_.first, run_.end - run_.first);
+        run_.first = run_.end;
+    }
+    /// Calls `visit(Slot)` for each that lost what it held.
+    template <class F>
+    void for_each(F&& visit) const {
+        for (const Run& run : discarded_) {
+            for (TwinPool::Slot slot = run.first; slot < run.end; ++slot) visit(slot);
+        }
+    }
+    bool empty() const { return discarded_.empty(); }
+
+private:
+    static constexpr TwinPool::Slot align = 512;  ///< what is left of a huge page would keep all of it
+    static constexpr TwinPool::Slot run_min = 512;
+    TwinPool& twins_;
+    Run run_{0, 0};
+    std::vector<Run> discarded_;
+};
+
+void PageRecorder::add_changes(ChangeSet& out, SpentTwins& spent) {
+    for (auto page = open_.next(0); page;) {
+        // A page begins with misses of caches and address translation: they are taken beside the comparison of the page before it.
+        const auto next = open_.next(*page + 1);
+        if (next) prefetch(page_at(*next), twin_at(*next));
+        if (!planted(Bug::skip_hot_page) || (use_of(*page) & scope_mask) == scope_) {
+            const ByteCount so_far = out.size();
+            const ByteCount length = planted(Bug::skip_page_end) ? page_bytes - line_bytes : page_bytes;
+            add_changed_ranges(out, {*page * page_bytes}, twin_at(*page), page_at(*page), length);
+            if (out.size() != so_far) mark_used(*page);
+        }
+        if (first_uses_ > first_uses_max && use_of(*page) == (scope_ | first_use)) spent.add(word_of(*page));
+        page = next;
+    }
+}
+
 void PageRecorder::cut(ChangeSet& out) {
     if (core_.in_forked_child()) return;
     const Guard guard(*this);
     note_written();
     ++counters_.cuts;
     const ByteCount before = out.size();
+    SpentTwins spent(twins_);
     try {
         counters_.pages_compared += open_.count();
-        for (auto page = open_.next(0); page;) {
-            // A page begins with misses of caches and address translation: they are taken beside the comparison of the page before it.
-            const auto next = open_.next(*page + 1);
-            if (next) prefetch(page_at(*next), twin_at(*next));
-            if (!planted(Bug::skip_hot_page) || (use_of(*page) & scope_mask) == scope_) {
-                const ByteCount so_far = out.size();
-                const ByteCount length = planted(Bug::skip_page_end) ? page_bytes - line_bytes : page_bytes;
-                add_changed_ranges(out, {*page * page_bytes}, twin_at(*page), page_at(*page), length);
-                if (out.size() != so_far) mark_used(*page);
-            }
-            page = next;
-        }
+        add_changes(out, spent);
         if (shadow_) {
             shadow_->follow(out.view_since(before), Direction::forward);
             if (audit_ == Audit::scope) shadow_->prove();
         }
     } catch (...) {
         if (shadow_) shadow_->follow(out.view_since(before), Direction::backward);
+        make_again(spent, out.view_since(before));
         out.truncate(before);
         throw;
     }
     settle_twins(out.view_since(before));
+}
+
+void PageRecorder::make_again(const SpentTwins& spent, const ChangeSetView& changes) noexcept {
+    if (spent.empty()) return;
+    spent.for_each([this](TwinPool::Slot slot) { std::memcpy(twins_.at(slot), page_at(twins_.owner(slot).page), page_bytes); });
+    // Entries of one capture lie within one page each; twins that are still there hold those bytes already.
+    changes.for_each(Direction::backward, [this](const Entry& entry) {
+        std::byte* const to = twin_at(entry.where.value / page_bytes) + entry.where.value % page_bytes;
+        if (entry.before.empty()) {
+            std::memset(to, 0, entry.length);
+        } else {
+            std::memcpy(to, entry.before.data(), entry.length);
+        }
+    });
 }
 
 void PageRecorder::add_written(WrittenRanges& ranges) const {
@@ -373,13 +434,31 @@ void PageRecorder::settle_twins(const ChangeSetView& changes) {
         if (very_many && is_first_use(entry.where.value / page_bytes)) return;
         copy_to_twins(entry.where, entry.length);
     });
-    if (very_many) {
-        const auto used_before = [this](Page page) {
-            const std::uint32_t last = use_of(page) & scope_mask;
-            return last == scope_ ? !is_first_use(page) : scope_ - last < scopes_kept;
-        };
-        close_except(used_before, [](Page) { return false; });
+    if (very_many) close_first_uses();
+}
+
+void PageRecorder::close_first_uses() noexcept {
+    const auto used_before = [this](Page page) {
+        const std::uint32_t last = use_of(page) & scope_mask;
+        return last == scope_ ? !is_first_use(page) : scope_ - last < scopes_kept;
+    };
+    close_except(used_before, [](Page) { return false; });
+}
+
+void PageRecorder::accept() {
+    if (shadow_) return Recorder::accept();  // it follows the changes
+    if (core_.in_forked_child()) return;
+    const Guard guard(*this);
+    note_written();
+    ++counters_.cuts;
+    counters_.pages_compared += open_.count();
+    for (auto page = open_.next(0); page; page = open_.next(*page + 1)) {
+        if (std::memcmp(page_at(*page), twin_at(*page), page_bytes) == 0) continue;
+        mark_used(*page);
+        const bool closes = first_uses_ > first_uses_max && is_first_use(*page);
+        if (!closes) std::memcpy(twin_at(*page), page_at(*page), page_bytes);
     }
+    if (first_uses_ > first_uses_max) close_first_uses();
 }
 
 void PageRecorder::restore() noexcept {

@@ -19,8 +19,9 @@
 /// may cost 128 comparisons per scope (or twice as many as the scope changed pages), youngest first. If what would stay is in too many pieces (half the budget of (I3)) nothing stays. Pages opened
 /// by a window that nobody used are dropped at once.
 /// **Sequential stores** open windows as long as the run of open pages before them, up to 256 pages: 1, 1, 2, 4 … The same downwards.
-/// **Very large scopes.** Where a scope used more than 1024 pages for the first time these are closed by the cut, in runs, instead of getting up-to-date twins. Twins of closed pages are given back to
-/// the system when there are more than 4096 of them.
+/// **Very large scopes.** Where a scope used more than 1024 pages for the first time these are closed by the cut, in runs, instead of getting up-to-date twins. The memory of their twins is given back
+/// while the cut goes on, so that the change set grows into it: together they need little more than the change set alone. A cut that fails afterwards makes them again. Windows of 256 pages are supplied with
+/// memory by one call of the system. Twins of closed pages are given back to the system when there are more than 4096 of them.
 ///
 /// A store outside any scope opens its page likewise and is in the next cut (Outside::implicit), or is passed on as a real fault (Outside::stray). A store by another thread, or outside scopes, into a page that
 /// is open goes into the next cut, unnoticed.
@@ -52,6 +53,7 @@ public:
     void end_scope() noexcept override;
     void touch(HeapOffset where, ByteCount length) override;
     void cut(ChangeSet& out) override;
+    void accept() override;
     /// True only if no page is open.
     bool certainly_unchanged() const override { return open_.count() == 0; }
     void restore() noexcept override;
@@ -105,7 +107,14 @@ private:
     bool is_first_use(Page page) const noexcept;
     /// False: the system refused to open all of them.
     [[nodiscard]] bool open_all(const ChangeSetView& changes, Direction direction) noexcept;
+    class SpentTwins;
+    /// Compares all open pages with their twins.
+    void add_changes(ChangeSet& out, SpentTwins& spent);
+    /// The twins that a cut has given up hold again what the span held before those changes.
+    void make_again(const SpentTwins& spent, const ChangeSetView& changes) noexcept;
     void settle_twins(const ChangeSetView& changes);
+    /// After a scope with very many first uses: their pages are closed, in runs.
+    void close_first_uses() noexcept;
     /// Closes every open page that `must_keep(page)` doesn't keep, nor `keeps(page)` if what it keeps lies in few enough pieces.
     template <class Keeps, class MustKeep>
     void close_except(Keeps&& keeps, MustKeep&& must_keep) noexcept;

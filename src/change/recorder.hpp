@@ -69,6 +69,11 @@ public:
 
     /// Appends what changed since the last cut to `out`; the state now is the base of the next one. Throws: std::bad_alloc; Error{uncaptured_store} (audit).
     virtual void cut(ChangeSet& out) = 0;
+    /// As `cut`, where nobody wants to know what changed: cheaper.
+    virtual void accept() {
+        ChangeSet unwanted;
+        cut(unwanted);
+    }
     /// Whether a cut would certainly be empty; cheap, may say false for an empty one.
     virtual bool certainly_unchanged() const = 0;
     /// All that was written since the last `written().clear()`, as far as a cut has seen it, and perhaps more: a word that was stored again with the value that it had before is no change, but here it is.

@@ -50,9 +50,6 @@ public:
     /// Brings the memory of whole pages in at once: for ranges that are about to be filled. A signal handler may ask.
     void populate(ByteCount from, ByteCount to) const noexcept { vm::populate(data() + from, to - from); }
 
-    /// A hint: memory of that range may come in pieces of 2 MiB.
-    void prefer_huge_pages(ByteCount from, ByteCount to) const noexcept { vm::prefer_huge_pages(data() + from, to - from); }
-
 private:
     static constexpr ByteCount step = ByteCount{1} << 20U;
     vm::Reservation reservation_;

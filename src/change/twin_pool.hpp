@@ -3,7 +3,8 @@
 ///
 /// Slots of a page each, in an arena with as many of them as the span has pages. The lowest free slot is taken first, so the memory of closed pages is used again while it is warm, and
 /// few open pages lie close together wherever the pages themselves lie.
-/// Taking and putting back allocate nothing; a signal handler may do both. Large arenas ask for huge pages.
+/// Taking and putting back allocate nothing; a signal handler may do both. No huge pages: where the host of a virtual machine takes free memory away,
+/// one costs several times what the small ones cost that the system still has.
 /// Thread rule: external lock.
 
 #include <cstdint>
@@ -32,7 +33,6 @@ public:
         owners_.grow(pages * sizeof(Owner));
         taken_.grow(pages);
         arena_.grow(pages * page_bytes);
-        if (pages > small_pages) arena_.prefer_huge_pages(small_pages * page_bytes, pages * page_bytes);
     }
 
     std::byte* at(Slot slot) const { return arena_.data() + slot * page_bytes; }
@@ -55,6 +55,8 @@ public:
     }
     /// Brings the memory of slots that will be filled in at once.
     void populate(Slot first, std::uint64_t count) const noexcept { arena_.populate(first * page_bytes, (first + count) * page_bytes); }
+    /// Gives the memory of taken slots back to the system: what they held is lost, and they can be filled again.
+    void discard(Slot first, std::uint64_t count) noexcept { arena_.release(first * page_bytes, (first + count) * page_bytes); }
     /// Calls `visit(const Owner&)` for each taken slot, in the order of slots.
     template <class F>
     void for_each_owner(F&& visit) const {
@@ -76,7 +78,6 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t small_pages = 1024;
     SideMemory arena_;
     SideMemory owners_;
     PageSet taken_;

@@ -272,11 +272,7 @@ bool SnapshotUndo::lent_came_back(std::uint32_t scope) const noexcept {
 /// Forgets what was stored outside scopes of a heap without a history.
 void SnapshotUndo::drop_uncaptured() {
     if (!recorder_->certainly_unchanged()) {
-        cut_.clear();
-        recorder_->cut(cut_);
-        if (cut_.size() > kept_bytes) {
-            cut_ = ChangeSet();
-        }
+        recorder_->accept();
     }
 }
 

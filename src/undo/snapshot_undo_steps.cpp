@@ -147,6 +147,10 @@ void SnapshotUndo::collect_implicit() {
 
 /// The open scope's changes become a step.
 void SnapshotUndo::keep_step() {
+    if (!history_ && file_->audit() == Audit::off) {
+        recorder_->accept();
+        return;
+    }
     // All memory first, so that nothing can go wrong with what was cut, but the audit.
     std::vector<Piece> pieces;
     if (history_) {

@@ -327,6 +327,61 @@ void prefer_huge_pages(void* address, ByteCount length) noexcept {
     errno = before;
 }
 
+namespace {
+
+constexpr ByteCount large_step = ByteCount{2} << 20U;
+
+/// Address space at a multiple of 2 MiB.
+std::byte* reserve_large(ByteCount length) noexcept {
+    if (length > SIZE_MAX - large_step) {
+        return nullptr;
+    }
+    void* const got = ::mmap(nullptr, length + large_step, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == MAP_FAILED) {
+        return nullptr;
+    }
+    const auto first = reinterpret_cast<std::uintptr_t>(got);
+    const std::uintptr_t begin = round_up(first, large_step);
+    if (begin != first) {
+        ::munmap(got, begin - first);
+    }
+    ::munmap(pointer(begin + length), first + large_step - begin);
+    return static_cast<std::byte*>(pointer(begin));
+}
+
+}  // namespace
+
+std::byte* map_large(ByteCount length) noexcept {
+    TAIYEN_CHECK(length != 0 && length % large_step == 0);
+    std::byte* const memory = reserve_large(length);
+    if (memory == nullptr) {
+        return nullptr;
+    }
+    if (::mprotect(memory, length, PROT_READ | PROT_WRITE) != 0) {
+        ::munmap(memory, length);
+        return nullptr;
+    }
+    return memory;
+}
+
+std::byte* grow_large(std::byte* memory, ByteCount length, ByteCount grown) noexcept {
+    TAIYEN_CHECK(grown >= length && grown % large_step == 0);
+    if (::mremap(memory, length, grown, 0) != MAP_FAILED) {
+        return memory;
+    }
+    std::byte* const target = reserve_large(grown);
+    if (target == nullptr) {
+        return nullptr;
+    }
+    if (::mremap(memory, length, grown, MREMAP_MAYMOVE | MREMAP_FIXED, target) == MAP_FAILED) {
+        ::munmap(target, grown);
+        return nullptr;
+    }
+    return target;
+}
+
+void unmap_large(std::byte* memory, ByteCount length) noexcept { ::munmap(memory, length); }
+
 void prepare_heap_mapping(void* address, ByteCount length) {
     if (::munlock(address, length) != 0) {
         throw_refused("munlock(2)", length);

@@ -82,6 +82,11 @@ void set_readahead(void* address, ByteCount length, bool wanted) noexcept;
 void populate(void* address, ByteCount length) noexcept;
 /// Anonymous memory of that range may come in huge pages, where the system has them. A hint: never fails; the range begins at a page.
 void prefer_huge_pages(void* address, ByteCount length) noexcept;
+/// Fresh private anonymous memory at a multiple of 2 MiB, so that it moves by few entries of page tables. Null: none is to be had. `length`: a multiple of 2 MiB.
+std::byte* map_large(ByteCount length) noexcept;
+/// Makes such memory longer, where it is or elsewhere, by its page tables; what is added is zero. Null: none is to be had, and nothing changed.
+std::byte* grow_large(std::byte* memory, ByteCount length, ByteCount grown) noexcept;
+void unmap_large(std::byte* memory, ByteCount length) noexcept;
 /// munlock + MADV_DONTFORK: what a fresh heap mapping needs (a child must not see it; nothing of it is locked in memory).
 void prepare_heap_mapping(void* address, ByteCount length);
 

@@ -544,6 +544,66 @@ BOOST_AUTO_TEST_CASE(two_heaps_are_captured_apart) {
     of_second.for_each(Direction::forward, [](const Entry& entry) { BOOST_TEST((entry.where.value == user + page_bytes && entry.length == 6U)); });
 }
 
+BOOST_AUTO_TEST_CASE(a_very_large_cut_that_fails_has_changed_nothing_although_its_twins_were_given_up) {
+    CapturedCore core(64U << 20U);
+    Recorder& recorder = core.capture(Capture::pages, Audit::scope);
+    constexpr ByteCount length = 24U << 20U;
+    // Every other page was not empty before: both kinds of entries.
+    recorder.begin_scope();
+    for (std::uint64_t at = 0; at < length; at += 2 * page_bytes) std::memset(core.base() + user + at, 3, page_bytes);
+    ChangeSet earlier;
+    recorder.cut(earlier);
+    recorder.end_scope();
+    const Image before = core.image();
+    for (const bool restored : {true, false}) {
+        recorder.begin_scope();
+        std::memset(core.base() + user, 1, length);
+        for (std::uint64_t at = 0; at < length; at += 8 * page_bytes) core.base()[user + at + 100] = std::byte{3};  // as it was, or not
+        // The audit ends the cut after all was compared: a page was made writable by somebody else.
+        std::byte* const escaped = core.base() + (56U << 20U);
+        vm::protect(escaped, page_bytes, true);
+        *escaped = std::byte{1};
+        ChangeSet set;
+        BOOST_CHECK_THROW(recorder.cut(set), Error);
+        BOOST_TEST(set.empty());
+        *escaped = std::byte{0};
+        vm::protect(escaped, page_bytes, false);
+        if (restored) {
+            recorder.restore();
+            BOOST_TEST((core.image() == before));
+        } else {
+            const Image after = core.image();
+            recorder.cut(set);
+            BOOST_TEST(same_bytes(set, difference(before, after)));
+            recorder.apply(set, Direction::backward);
+            BOOST_TEST((core.image() == before));
+        }
+        recorder.end_scope();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_was_accepted_is_in_no_later_cut_and_is_not_taken_back) {
+    for (const ByteCount length : {ByteCount{64} << 10U, ByteCount{20} << 20U}) {
+        CapturedCore core(64U << 20U);
+        Recorder& recorder = core.capture(Capture::pages);
+        recorder.begin_scope();
+        std::memset(core.base() + user, 1, length);
+        recorder.accept();
+        recorder.end_scope();
+        const Image accepted = core.image();
+        recorder.begin_scope();
+        for (std::uint64_t at = user; at < user + length; at += 3 * page_bytes) core.base()[at + 5] = std::byte{9};
+        recorder.restore();
+        BOOST_TEST((core.image() == accepted));
+        core.base()[user + 7] = std::byte{8};
+        const Image after = core.image();
+        ChangeSet set;
+        recorder.cut(set);
+        recorder.end_scope();
+        BOOST_TEST(same_bytes(set, difference(accepted, after)));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_audit_finds_a_write_behind_the_recorder) {
     CapturedCore core;
     Recorder& recorder = core.capture(Capture::pages, Audit::scope);

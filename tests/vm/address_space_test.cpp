@@ -376,4 +376,24 @@ BOOST_AUTO_TEST_CASE(a_heap_mapping_is_not_locked_in_memory) {
     BOOST_TEST(status_kib("VmLck") == locked - length / 1_KiB);
 }
 
+BOOST_AUTO_TEST_CASE(large_memory_keeps_its_bytes_where_it_grows_and_new_ones_are_zero) {
+    ByteCount length = 2_MiB;
+    std::byte* memory = vm::map_large(length);
+    BOOST_REQUIRE(memory != nullptr);
+    std::memset(memory, 1, length);
+    for (const ByteCount grown : {2_MiB, 6_MiB, 40_MiB}) {
+        std::byte* const at = vm::grow_large(memory, length, grown);
+        BOOST_REQUIRE(at != nullptr);
+        BOOST_TEST(reinterpret_cast<std::uintptr_t>(at) % 2_MiB == 0U);
+        for (ByteCount i = 0; i < grown; i += 4_KiB) BOOST_REQUIRE((at[i] == std::byte{i < length ? std::uint8_t{1} : std::uint8_t{0}}));
+        std::memset(at, 1, grown);
+        memory = at;
+        length = grown;
+    }
+    BOOST_TEST((vm::grow_large(memory, length, ByteCount{1} << 60U) == nullptr));
+    BOOST_TEST((memory[length - 1] == std::byte{1}));
+    vm::unmap_large(memory, length);
+    BOOST_TEST((vm::map_large(ByteCount{1} << 60U) == nullptr));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
