@@ -38,6 +38,7 @@
 #include <taiyen/store/parameters.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 #include <taiyen/txn/read_lock.hpp>
+#include <taiyen/txn/relaxed_loading.hpp>
 #include <taiyen/txn/transaction.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 #include <taiyen/undo/history.hpp>

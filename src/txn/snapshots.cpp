@@ -109,6 +109,12 @@ void Snapshots::save_all() { TAIYEN_CHECK(save(true)); }
 
 bool Snapshots::save(bool locked) {
     log::GroupLog& log = *service_.log_;
+    if (service_.is_ahead_of_log()) {
+        if (!locked) return false;
+        service_.open_file().check_usable(false);
+        save_here(service_.last_committed(), service_.open_file().mapped_bytes());
+        return true;
+    }
     const log::GroupLog::Point before = log.durable_point();
     log.wait_durable(log.appended());
     const std::lock_guard saving(saving_);

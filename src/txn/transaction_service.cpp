@@ -152,7 +152,7 @@ Serial TransactionService::commit(Wait wait) {
     if (durability_ == Durability::async) return commit_outermost(file);
     const std::shared_ptr<log::GroupLog> log = log_;  // without the writer lock the heap may be destroyed before the disk is done
     const Serial serial = commit_outermost(file);
-    if (planted(Bug::commit_before_durable)) return serial;
+    if (planted(Bug::commit_before_durable) || log->appended() < serial) return serial;  // relaxed
     if (log->durable() < serial) {
         if (wait == Wait::durable) {
             log->wait_durable(serial);
@@ -178,14 +178,18 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
         if (!segments_.empty() || !annex_.empty()) {
             serial = {serial.value + 1};
             const ByteCount extent = file.mapped_bytes();
-            const bool has_redo = make_redo();
+            const bool relaxed = relaxed_.load(std::memory_order_relaxed) != 0;
+            if (!relaxed && is_ahead_of_log() && planted(Bug::relaxed_without_save)) log_->skip_to(last_committed());
+            const bool has_redo = make_redo(!relaxed && !is_ahead_of_log());
             if (planted(Bug::append_one_late)) {
                 static change::ByteBuffer late;
                 if (log_->appended() == file.serial()) late.truncate(0);
                 std::swap(redo_, late);
                 if (redo_.empty()) redo_.extend(sizeof(layout::RecordHead));
             }
-            if (has_redo && keep_in_log(serial, extent)) {
+            if (relaxed) {
+                // Whoever makes the heap strict again saves it as it is then.
+            } else if (has_redo && keep_in_log(serial, extent)) {
                 const std::uint64_t changed = changed_bytes_.load(std::memory_order_relaxed);
                 wants_snapshot = record_needs_heap_ || changed - asked_at_ >= changed_bytes_max_;
                 if (wants_snapshot) asked_at_ = changed;
@@ -274,7 +278,7 @@ void TransactionService::settle_loans(store::HeapFile& file) {
     if (wrote) cut_segment();
 }
 
-bool TransactionService::make_redo() {
+bool TransactionService::make_redo(bool logged) {
     redo_.truncate(0);
     redo_.extend(sizeof(layout::RecordHead));
     ByteCount bytes = 0;
@@ -284,7 +288,7 @@ bool TransactionService::make_redo() {
     if (!annex_.empty()) change::append_redo(annex_, annex_redo_);
     bytes += annex_redo_.size();
     // A set holds the bytes before, too; the redo of one that is so much larger than the log can't be small enough.
-    const bool may_fit = bytes / 8 <= log_->capacity();
+    const bool may_fit = logged && bytes / 8 <= log_->capacity();
     change::RedoWriter writer(redo_);
     std::uint64_t pages = 0;
     for (const Segment& segment : segments_) {
@@ -501,7 +505,21 @@ void TransactionService::wait_durable(Serial serial) {
             errc::invalid_argument, file.path(),
             "no transaction " + std::to_string(serial.value) + " was committed yet, the last one was " + std::to_string(last_committed().value));
     }
-    log_->wait_durable(serial);
+    if (serial <= log_->appended()) {
+        log_->wait_durable(serial);
+        return;
+    }
+    if (is_mine() || ReadersHere::holds(*this)) {
+        throw Error(errc::scope_open, file.path(),
+                    "this thread has a transaction or a ReadLock on the heap; end it before waiting for what was loaded relaxed");
+    }
+    snapshots_->wait_for(serial);
+}
+
+void TransactionService::end_relaxed() noexcept {
+    if (relaxed_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
+    const store::HeapFile* const heap = file();
+    if (heap != nullptr && !heap->in_forked_child() && !planted(Bug::relaxed_without_save)) snapshots_->ask();
 }
 
 bool TransactionService::save_itself() {
@@ -520,6 +538,9 @@ void TransactionService::rebuild() {
     const std::lock_guard writer(lock_);
     store::HeapFile& file = open_file();
     file.require_usable(false);
+    if (is_ahead_of_log()) {
+        throw Error(errc::busy, file.path(), "what was loaded relaxed is in memory only; wait until it is durable before rebuilding");
+    }
     log_->wait_durable(log_->appended());
     const auto saves = snapshots_->exclude();
     recorder_->stop();

@@ -7,6 +7,8 @@
 /// (I3) A file never claims a serial whose bytes it doesn't hold: a save gets the end of a durable group, or is made under the writer lock.
 /// (I4) The log's room is given back only behind a save whose header is durable.
 /// (I5) Who waits for room in the log never holds what the snapshot needs that makes the room: it saves itself where the snapshot would need the writer lock.
+/// (I6) What is committed while loading is relaxed stands in no log: `last_committed()` is ahead of it then, and nothing is appended before a save under the writer lock has brought the files up to
+///      there. So the log never holds a transaction whose predecessors are neither in it nor in the files.
 /// Lock order: README.md. Thread rule: safe; begin, commit and rollback of one transaction belong to one thread.
 
 #include <atomic>
@@ -84,6 +86,12 @@ public:
     void wait_durable(Serial serial);
     void rebuild();
 
+    // Relaxed loading.
+    void relax() noexcept { relaxed_.fetch_add(1, std::memory_order_relaxed); }
+    void end_relaxed() noexcept;
+    /// Whether transactions were committed that neither the log nor the files have.
+    bool is_ahead_of_log() const noexcept { return last_committed() > log_->appended(); }
+
     // store::SnapshotParticipant
     heap::WriteObserver* observer() override { return this; }
     TransactionService* transactions() noexcept override { return this; }
@@ -128,8 +136,8 @@ private:
     void cut_segment();
     void refuse_foreign_pointers() const;
     void settle_loans(store::HeapFile& file);
-    /// The redo of all segments into `redo_`, behind room for the record's head; false: it would be larger than the log can take. Throws: std::bad_alloc.
-    bool make_redo();
+    /// Counts what changed; `logged`: the redo of all segments into `redo_`, behind room for the record's head; false: it would be larger than the log can take. Throws: std::bad_alloc.
+    bool make_redo(bool logged);
     Serial commit_outermost(store::HeapFile& file);
     /// False: it doesn't fit, or the room can't be made meanwhile.
     bool keep_in_log(Serial serial, ByteCount extent);
@@ -169,6 +177,7 @@ private:
     /// Of pages, ever; a page counts once between two saves. Changes under the writer lock only.
     std::atomic<std::uint64_t> changed_bytes_{0};
     std::atomic<std::uint64_t> changed_bytes_allowed_;  ///< until more was saved
+    std::atomic<unsigned> relaxed_{0};                  ///< guards that live
     std::atomic<std::uint64_t> needs_heap_{0};          ///< newest serial whose record can't be patched into pages
 
     // Of the thread that holds the writer lock:

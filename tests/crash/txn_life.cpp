@@ -166,6 +166,7 @@ void TxnLife::abandon() {
     ready_ = false;
     attached_ = false;
     heap_.reset();
+    relaxed_.reset();
     lower_.reset();
     file_.reset();
 }
@@ -344,7 +345,7 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     }
     const std::uint64_t number = history_.size() - 1;
     issue(number);
-    const bool tell = tell_ && setup_.durability == Durability::sync;
+    const bool tell = tell_ && setup_.durability == Durability::sync && !relaxed_;
     transaction_ = nullptr;
     Serial found;
     try {
@@ -624,6 +625,16 @@ void TxnLife::call(std::uint64_t seed) {
         transaction_->call(procedure_name, block, std::uint64_t{called_bytes}, seed);
         add_to_each(expected.data(), expected.size(), seed);
     });
+}
+
+void TxnLife::relax() { relaxed_.emplace(*heap_); }
+
+void TxnLife::end_relaxed() { relaxed_.reset(); }
+
+void TxnLife::make_strict() {
+    relaxed_->wait_until_strict();
+    relaxed_.reset();
+    acknowledge(history_.size() - 1);
 }
 
 void TxnLife::wait() {

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include <taiyen/txn/relaxed_loading.hpp>
 #include <taiyen/txn/transaction.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
@@ -104,6 +105,12 @@ public:
     void squash(std::size_t count, const std::string& name);
     /// Throws std::runtime_error unless the history is the state's; `all`: also unless each step, undone and redone, gives what it gave.
     void prove_history(bool all);
+    /// From now on commits are not durable.
+    void relax();
+    /// They are again; what was committed meanwhile becomes so later.
+    void end_relaxed();
+    /// Everything is durable on return, and commits are durable again.
+    void make_strict();
     /// Async: everything committed is durable on return.
     void wait();
     void snapshot();
@@ -174,6 +181,7 @@ private:
     std::atomic<std::uint64_t> issued_ = 0;
     std::mutex marks_mutex_;
     std::shared_ptr<store::HeapFile> file_;
+    std::optional<RelaxedLoading> relaxed_;
     std::optional<TransactionalHeap> heap_;
     std::optional<ArchiveHeap> lower_;
     std::atomic<bool> listens_ = false;

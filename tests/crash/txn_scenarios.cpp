@@ -109,6 +109,26 @@ void large(TxnLife& life) {
     life.close();
 }
 
+/// Loading that is relaxed, made strict by waiting, by a snapshot in its middle, and by the first commit behind it.
+void relaxed(TxnLife& life) {
+    life.open();
+    transactions(life, 2, 100);
+    life.relax();
+    transactions(life, 3, 101);
+    life.put("wide", 20'000, 102);
+    life.make_strict();
+    transactions(life, 1, 103);
+    life.relax();
+    transactions(life, 2, 104);
+    life.snapshot();
+    transactions(life, 2, 105);
+    life.end_relaxed();
+    transactions(life, 2, 106);
+    life.relax();
+    transactions(life, 2, 107);
+    life.close();
+}
+
 void shared(TxnLife& life) {
     life.open();
     life.share(3, 1600);
@@ -275,6 +295,8 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-swing", .setup = little_memory_async, .before = create_and_commit, .life = swing},
         {.name = "txn-large", .setup = alone, .before = create_and_commit, .life = large},
         {.name = "txn-large-data", .setup = with_data, .before = create_and_commit, .life = large},
+        {.name = "txn-relaxed", .setup = alone, .before = create_and_commit, .life = relaxed},
+        {.name = "txn-relaxed-data", .setup = with_data, .before = create_and_commit, .life = relaxed},
         {.name = "txn-shared", .setup = alone, .before = create_and_commit, .life = shared},
         {.name = "txn-async", .setup = async, .before = create_and_commit, .life = asynchronous},
         {.name = "txn-calls", .setup = alone, .before = create_and_commit, .life = calls},

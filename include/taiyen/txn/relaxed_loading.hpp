@@ -1,0 +1,42 @@
+#pragma once
+/// RelaxedLoading: while one lives, transactions of a heap are atomic and isolated as ever, but nothing of them is written: for filling a heap fast.
+///
+///   {
+///       taiyen::RelaxedLoading loading(heap);
+///       for (const auto& [key, value] : million) taiyen::transact(heap, [&] { index[key] = value; });
+///       loading.wait_until_strict();                       // everything is durable
+///   }
+///
+/// A commit returns at once and says nothing to the log. What was committed meanwhile gets into the files as a whole: by wait_until_strict(), `snapshot()`, `wait_durable()`, closing, the first commit after the last
+/// guard's end, or when `dirty_limit` asks for room. So what changes again and again is written once. A crash before that leaves the heap as of the last such point, or the last strict commit: whole, and without what
+/// was committed since.
+/// It holds for all threads of this process, as long as any guard lives; it ends with the process.
+/// Thread rule: one thread at a time; several guards may live at once.
+
+#include <memory>
+
+#include <taiyen/base/export.hpp>
+#include <taiyen/txn/transactional_heap.hpp>
+
+namespace taiyen {
+
+class TAIYEN_EXPORT RelaxedLoading {
+public:
+    /// Throws: Error{closed | read_only | poisoned | forked}.
+    [[nodiscard]] explicit RelaxedLoading(TransactionalHeap& heap);
+    /// As end().
+    ~RelaxedLoading();
+    RelaxedLoading(const RelaxedLoading&) = delete;
+    RelaxedLoading& operator=(const RelaxedLoading&) = delete;
+
+    /// From now on commits are durable again, unless another guard lives. What was committed before becomes durable soon, in the background, and at the latest with the next commit.
+    void end() noexcept;
+    /// Ends, and returns when everything committed before the call is durable. Throws: Error{scope_open} (this thread has a transaction or a ReadLock), Error{closed | poisoned | no_space | …}.
+    void wait_until_strict();
+
+private:
+    std::shared_ptr<txn::TransactionService> service_;
+    bool relaxes_ = true;
+};
+
+}  // namespace taiyen
