@@ -5,7 +5,7 @@
 
 Reads what the tests of a coverage build (preset "coverage") left behind, prints a table by file, and compares each branch that was never taken with uncovered.txt beside this script.
 
-What counts are decisions of the source. A call that may throw is a branch for the compiler, not for the reader: neither of its two ways counts, nor does what the compiler makes of lines without a
+What counts are decisions of the source, by gcov. A call that may throw is a branch for the compiler, not for the reader: neither of its two ways counts, nor does what the compiler makes of lines without a
 decision, to clean up behind exceptions. TAIYEN_CHECK doesn't count, since its other way ends the process; nor do lines that ask for a planted bug, for there are none in this build.
 
 uncovered.txt, one line for each source line with such branches:  file | branches | reason | the source line
@@ -14,6 +14,7 @@ A line with fewer uncovered branches than listed is fine: threads and random pro
 """
 
 import collections
+import glob
 import json
 import os
 import re
@@ -25,14 +26,60 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 LIST = os.path.join(ROOT, "tests", "coverage", "uncovered.txt")
 
 
+def template_of(function):
+    """The name of a function without template arguments and parameters: the same for all that are made from one template."""
+    name = function["demangled_name"]
+    for bracketed in (r"\([^()]*\)", r"<[^<>]*>"):
+        while True:
+            shorter = re.sub(bracketed, "", name)
+            if shorter == name:
+                break
+            name = shorter
+    return name.replace(" const", "")
+
+
+def innermost(functions, number):
+    """The functions with the smallest range of lines around that line."""
+    around = [function for function in functions if function["start_line"] < number < function["end_line"]]
+    smallest = min((function["end_line"] - function["start_line"] for function in around), default=0)
+    return [function for function in around if function["end_line"] - function["start_line"] == smallest]
+
+
+def parts(entry, functions):
+    """Pairs of a template and the branches of one of its instances: gcov puts what lambdas within templates have on a line behind each other."""
+    named = [function for function in functions if function["name"] == entry.get("function_name")]
+    if named:
+        return [(template_of(named[0]), entry["branches"])]
+    inside = innermost(functions, entry["line_number"])
+    templates = {template_of(function) for function in inside}
+    if len(templates) != 1 or len(entry["branches"]) % len(inside) != 0:
+        return [("", entry["branches"])]
+    size = len(entry["branches"]) // len(inside)
+    return [(next(iter(templates)), entry["branches"][i * size : (i + 1) * size]) for i in range(len(inside))]
+
+
 def measured(build):
-    command = ["gcovr", "--root", ROOT, "--json", "-j", str(os.cpu_count() or 1), build]
-    for room in ("log", "store", "txn", "change", "undo"):
-        command += ["--filter", os.path.join(ROOT, "src", room) + "/"]
-    found = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    if found.returncode != 0:
-        sys.exit(found.stderr.decode())
-    return json.loads(found.stdout)["files"]
+    """For each file the lines: whether it was reached, and the counts of its decisions. A branch of a template was taken if an instance took it; instances of another shape count apart."""
+    files = {}
+    for data in sorted(glob.glob(os.path.join(os.path.abspath(build), "**", "*.gcda"), recursive=True)):
+        found = subprocess.run(["gcov", "--json-format", "--stdout", "--branch-probabilities", data], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        if found.returncode != 0:
+            sys.exit(found.stderr.decode())
+        for document in filter(None, found.stdout.decode().split("\n")):
+            document = json.loads(document)
+            for file in document["files"]:
+                name = os.path.relpath(os.path.normpath(os.path.join(document["current_working_directory"], file["file"])), ROOT)
+                if not re.match(ROOMS, name):
+                    continue
+                lines = files.setdefault(name, {})
+                for entry in file["lines"]:
+                    line = lines.setdefault(entry["line_number"], [False, collections.OrderedDict()])
+                    line[0] = line[0] or entry["count"] > 0
+                    for template, branches in parts(entry, file["functions"]) if entry["branches"] else []:
+                        counts = decisions(branches)
+                        sums = line[1].setdefault((template, len(counts)), [0] * len(counts))
+                        sums[:] = [a + b for a, b in zip(sums, counts)]
+    return files
 
 
 def decisions(branches):
@@ -110,27 +157,24 @@ def main():
     build = sys.argv[1]
     table = []
     uncovered = collections.OrderedDict()
-    for file in sorted(measured(build), key=lambda file: file["file"]):
-        name = file["file"]
-        if not re.match(ROOMS, name):
-            continue
+    for name, found in sorted(measured(build).items()):
         with open(os.path.join(ROOT, name), encoding="utf-8") as source:
             text = source.read().split("\n")
         planted = planted_lines(text)
         lines = lines_hit = branches = taken = 0
-        for line in file["lines"]:
-            if line.get("gcovr/noncode"):
-                continue
+        for number, (hit, instances) in sorted(found.items()):
             lines += 1
-            lines_hit += line["count"] > 0
-            own = text[line["line_number"] - 1]
-            counts = conditions_only(own, decisions(line["branches"])) if is_decision(own) and line["line_number"] not in planted else []
+            lines_hit += hit
+            own = text[number - 1]
+            counts = []
+            if is_decision(own) and number not in planted:
+                counts = [count for instance in instances.values() for count in conditions_only(own, instance)]
             branches += len(counts)
             taken += sum(count > 0 for count in counts)
             missing = sum(count == 0 for count in counts)
             if missing:
                 place = (name, key_of(own))
-                before = uncovered.get(place, (0, line["line_number"]))
+                before = uncovered.get(place, (0, number))
                 uncovered[place] = (before[0] + missing, before[1])
         table.append((name, lines, lines_hit, branches, taken))
 
