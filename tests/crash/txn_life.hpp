@@ -169,6 +169,8 @@ private:
     bool log_has_room() const;
     void look_alive();
     void set_owner(const std::byte* block);
+    /// `run` of changes that lend or take back.
+    void run_with_loans(std::uint64_t seed, const std::function<void()>& changes);
 
     SteppedStorage disk_;
     io::RecordingStorage* marks_;
