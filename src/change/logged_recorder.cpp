@@ -43,6 +43,7 @@ void LoggedRecorder::start() {
 }
 
 void LoggedRecorder::stop() noexcept {
+    if (!listening_) return;  // the heap may be gone already: a reader on the thread that destroyed it keeps us
     if (core_.listener() == this) core_.set_listener(nullptr);
     listening_ = false;
     shadow_.reset();
