@@ -83,7 +83,7 @@ struct GivenBackFixture : TransactionFixture {
 };
 
 /// From here on this process's kernel gives no memory back, whatever is asked.
-bool refuse_to_drop() {
+[[maybe_unused]] bool refuse_to_drop() {
     sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
