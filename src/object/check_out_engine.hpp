@@ -211,11 +211,11 @@ private:
         explicit Request(Holding& holding, bool load) : want(holding), may_load(load) {}
         Holding& want;
         const bool may_load;
-        bool known = false;     ///< every item has an entry
-        bool first = false;     ///< it goes first
-        bool reserves = false;  ///< its words are reserved for it
-        bool granted = false;   ///< by who let it through
-        unsigned attempts = 0;  ///< woken in vain
+        bool known = false;              ///< every item has an entry
+        std::atomic<bool> first{false};  ///< it goes first; set by whoever lets it, while its thread may be about to sleep
+        bool reserves = false;           ///< its words are reserved for it
+        bool granted = false;            ///< by who let it through
+        unsigned attempts = 0;           ///< woken in vain
         Entry* woken_for = nullptr;
         Entry* entry = nullptr;  ///< whose queue it stands in
         std::optional<Clock::time_point> since;
@@ -426,7 +426,7 @@ private:
                 Request* const next = request->next;
                 if (request->entry == &entry) {
                     const bool reads = request->want.access() == Access::shared;
-                    if (for_first ? request->first : !found || (readers && reads)) {
+                    if (for_first ? request->first.load() : !found || (readers && reads)) {
                         found = true;
                         readers = reads;
                         request->woken_for = &entry;

@@ -466,10 +466,12 @@ BOOST_AUTO_TEST_CASE(objects_come_and_go_while_others_use_them, *boost::unit_tes
         std::atomic<bool> there{false};
         Thing thing;
     };
+    // Without a text: the thread sanitizer doesn't see how the library counts the threads that share an exception.
+    struct DiskFailure {};
     std::array<Life, ids> lives;
     auto manager = make_manager<Life>(patient([&](Id id) -> void* {
         if (id % 4 == 3) return nullptr;
-        if (id % 4 == 2 && (id + Clock::now().time_since_epoch().count()) % 5 == 0) throw std::runtime_error("disk");
+        if (id % 4 == 2 && (id + Clock::now().time_since_epoch().count()) % 5 == 0) throw DiskFailure();
         Life& life = lives[static_cast<std::size_t>(id)];
         require(!life.there.exchange(true), "what is loaded was gone");
         return &life;
@@ -494,8 +496,7 @@ BOOST_AUTO_TEST_CASE(objects_come_and_go_while_others_use_them, *boost::unit_tes
                         lives[static_cast<std::size_t>(id)].thing.read();
                     }
                 });
-            } catch (const std::runtime_error& error) {
-                if (std::string_view(error.what()) != "disk") throw;
+            } catch (const DiskFailure&) {  // NOLINT(bugprone-empty-catch): the next one tries again
             }
         }
     });
