@@ -10,8 +10,11 @@
 #include "gated_file.hpp"
 #include "log/group_log.hpp"
 #include "ring_fixture.hpp"
+#include "throws.hpp"
 
 namespace taiyen::log::test {
+
+using taiyen::test::throws;
 
 /// The bytes of the record with that serial: they tell the serial, and their length varies with it.
 inline std::vector<std::byte> record_of(std::uint64_t serial, std::size_t size) { return payload_of(size, serial * 7919 + size); }
@@ -65,16 +68,5 @@ struct GroupLogFixture {
     std::vector<std::size_t> sizes;  ///< by serial − 1
     std::unique_ptr<GroupLog> log;
 };
-
-/// Whether that throws an Error with this code.
-template <class F>
-bool throws(errc code, F&& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.code() == code;
-    }
-    return false;
-}
 
 }  // namespace taiyen::log::test

@@ -15,6 +15,7 @@
 
 #include "object/allocators.hpp"
 #include "object/interval_model.hpp"
+#include "throws.hpp"
 
 namespace {
 
@@ -31,12 +32,7 @@ constexpr std::array edges{
     Id{1}, Id{65535}, Id{65536},         (one << 32U) - 1, one << 32U,        (one << 56U) - 1, one << 56U, greatest - 1, greatest};
 
 bool throws(errc code, const std::vector<std::byte>& bytes, Set& set) {
-    try {
-        set.deserialise(bytes);
-    } catch (const Error& error) {
-        return error.code() == code;
-    }
-    return false;
+    return taiyen::test::throws(code, [&] { set.deserialise(bytes); });
 }
 
 /// Serialised bytes with a checksum that fits.

@@ -12,12 +12,13 @@
 #include <taiyen/object/object_manager.hpp>
 
 #include "object/check_outs_fixture.hpp"
+#include "throws.hpp"
 
 using taiyen::Access;
 using taiyen::Checkout;
 using taiyen::errc;
-using taiyen::Error;
 using taiyen::ObjectManager;
+using taiyen::test::throws;
 using namespace taiyen::object::test;
 using taiyen::object::Duty;
 
@@ -34,16 +35,6 @@ struct Fixture {
         for (int i = 0; i < 100; ++i) manager.add(i, objects[static_cast<std::size_t>(i)]);
     }
 };
-
-template <class F>
-bool throws(errc code, F&& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.code() == code;
-    }
-    return false;
-}
 
 }  // namespace
 

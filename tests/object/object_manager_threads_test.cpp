@@ -21,17 +21,18 @@
 #include "object/check_outs_fixture.hpp"
 #include "seed.hpp"
 #include "threads.hpp"
+#include "throws.hpp"
 
 using taiyen::Access;
 using taiyen::Checkout;
 using taiyen::errc;
-using taiyen::Error;
 using taiyen::ObjectManager;
 using taiyen::object::CheckOuts;
 using taiyen::object::Duty;
 using taiyen::test::at_once;
 using taiyen::test::require;
 using taiyen::test::seed_of_run;
+using taiyen::test::throws;
 using namespace taiyen::object::test;
 
 namespace {
@@ -125,16 +126,6 @@ bool all_are_granted(const Crowd& crowd, std::uint64_t seed) {
     if (every_callback && !lost) require(manager->statistics().waiting == 0, "nobody waits");
     manager->stop();
     return !lost && every_callback;
-}
-
-template <class F>
-bool throws(errc code, F&& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.code() == code;
-    }
-    return false;
 }
 
 /// Tries until it is seen.

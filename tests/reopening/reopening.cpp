@@ -16,6 +16,7 @@
 
 #include "containers/document.hpp"
 #include "scratch_directory.hpp"
+#include "throws.hpp"
 
 extern char** environ;
 
@@ -25,6 +26,7 @@ using namespace taiyen;
 using test::Document;
 using test::InHeap;
 using test::InMemory;
+using test::throws;
 
 int failures = 0;
 
@@ -33,16 +35,6 @@ void expect(bool condition, const char* what) {
         std::printf("FAILED: %s\n", what);
         ++failures;
     }
-}
-
-template <class F>
-bool throws(errc code, F&& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.code() == code;
-    }
-    return false;
 }
 
 /// What a process does in its step; the document then holds steps 0 … step.

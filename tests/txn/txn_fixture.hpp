@@ -11,8 +11,11 @@
 
 #include "scratch_directory.hpp"
 #include "store/heap_access.hpp"
+#include "throws.hpp"
 
 namespace taiyen::txn::test {
+
+using taiyen::test::throws;
 
 inline PersistentOptions small_heap(Capture capture = Capture::pages) {
     PersistentOptions options;
@@ -68,17 +71,6 @@ struct TransactionFixture {
         heap.emplace(create_only, path, options);
     }
 };
-
-/// Whether `action` throws an Error with that code.
-template <class F>
-bool throws(errc code, F&& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.code() == code;
-    }
-    return false;
-}
 
 /// Keeps reports instead of printing them.
 struct Silence {

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "scratch_directory.hpp"
+#include "throws.hpp"
 #include "undo/copy_recorder.hpp"
 #include "undo/undo_service.hpp"
 
 namespace taiyen::undo::test {
+
+using taiyen::test::throws;
 
 /// Recorders that need nothing of the machine; put back afterwards.
 struct WithCopyRecorder {
@@ -49,17 +52,6 @@ struct UndoFixture {
         heap.emplace(open_only, path, small_heap());
     }
 };
-
-/// Whether `action` throws an Error with that code.
-template <class F>
-bool throws(errc code, F&& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.code() == code;
-    }
-    return false;
-}
 
 inline std::vector<std::string> names_of(const std::vector<UndoStep>& steps) {
     std::vector<std::string> names;
