@@ -1,4 +1,4 @@
-# One step of the packaging tests, see CMakeLists.txt: install | find_package | pkg_config | add_subdirectory | symbols.
+# One step of the packaging tests, see CMakeLists.txt: install | find_package | pkg_config | add_subdirectory | symbols | tutorial.
 cmake_minimum_required(VERSION 3.22)
 
 set(prefix ${work}/${flavour}/installed)
@@ -79,6 +79,18 @@ elseif("${step}" STREQUAL "pkg_config")
   set(program ${work}/${flavour}/program-by-pkg-config)
   run(${compiler} ${source}/tests/packaging/program/main.cpp -o ${program} ${flags})
   run_program(${program})
+elseif("${step}" STREQUAL "tutorial")
+  # The first project of doc/tutorial.md, as a reader types it.
+  set(project ${work}/${flavour}/tutorial)
+  file(REMOVE_RECURSE ${project})
+  file(COPY ${tutorial}/CMakeLists.txt ${tutorial}/first.cpp DESTINATION ${project})
+  configure_and_build(${project} ${project}/build -DCMAKE_PREFIX_PATH=${prefix})
+  foreach(runs 1 2 3)
+    execute_process(COMMAND ${project}/build/first WORKING_DIRECTORY ${project} OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(NOT output STREQUAL "run ${runs}\n")
+      message(FATAL_ERROR "run ${runs} printed: ${output}")
+    endif()
+  endforeach()
 elseif("${step}" STREQUAL "symbols")
   run(${nm} --dynamic --defined-only --demangle ${prefix}/lib/libtaiyen.so)
   string(REGEX REPLACE "[][;]" "" output "${output}")
