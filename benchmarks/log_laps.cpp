@@ -339,7 +339,7 @@ int main(int argc, char** argv) {
         const bench::Options options(argc, argv, "Does the log look endless, what do snapshots do to commits, how fast is it replayed?", 5,
                                      bench::Priority::real_time,
                                      {{"--part", "", "one part alone: recovery, laps, stalls"},
-                                      {"--lap", "32", "MiB of the log that goes round ten times"},
+                                      {"--lap", "64", "MiB of the log that goes round ten times, as a heap has by default"},
                                       {"--dirty", "64,256,1024", "MiB of changed pages that snapshots save while commits go on"},
                                       {"--log", "256", "MiB of log to replay"}},
                                      bench::Processors::all);
