@@ -16,6 +16,7 @@
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/inspect/heap_map.hpp>
 #include <taiyen/inspect/leaks.hpp>
+#include <taiyen/inspect/log_report.hpp>
 #include <taiyen/inspect/objects.hpp>
 #include <taiyen/inspect/repair.hpp>
 #include <taiyen/inspect/report.hpp>

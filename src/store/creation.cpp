@@ -359,9 +359,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
 
 std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesystem::path& path, OpenMode mode, HeapKind kind,
                                          const PersistentOptions& options, const Tuning& tuning) {
-    const auto beside = [&](const char* suffix) { return std::filesystem::path(path.string() + suffix); };
-    const HeapPaths paths{path, options.data_file.empty() ? beside(".data") : options.data_file, beside(".journal"),
-                          options.log_file.empty() ? beside(".log") : options.log_file};
+    const HeapPaths paths = heap_paths(path, options);
     check_paths(paths);
     switch (mode) {
         case OpenMode::create_only: return create(storage, paths, kind, options, tuning);

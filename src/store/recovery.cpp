@@ -207,6 +207,12 @@ bool may_be_rebuilt(const Slots& slots) { return slots.verdict().code == errc::c
 
 }  // namespace
 
+HeapPaths heap_paths(const std::filesystem::path& path, const PersistentOptions& options) {
+    const auto beside = [&](const char* suffix) { return std::filesystem::path(path.string() + suffix); };
+    return {path, options.data_file.empty() ? beside(".data") : options.data_file, beside(".journal"),
+            options.log_file.empty() ? beside(".log") : options.log_file};
+}
+
 void judge_end(const log::ScanResult& result, ByteCount capacity, const std::filesystem::path& path, Restoration& restoration) {
     if (result.how == log::ScanEnd::corrupt) {
         throw Error(errc::corrupt, path, result.next.position % std::max<ByteCount>(capacity, 1) + log::Ring::header_bytes,

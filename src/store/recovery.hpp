@@ -26,6 +26,8 @@ struct HeapPaths {
     std::filesystem::path journal;
     std::filesystem::path log;
 };
+/// Where a heap's files lie: where the options say, else beside it.
+HeapPaths heap_paths(const std::filesystem::path& path, const PersistentOptions& options);
 
 /// What the files do not contain yet: the transaction log's groups from here on.
 struct LogTail {

@@ -65,6 +65,7 @@ Command stats_command();
 Command ls_command();
 Command leaks_command();
 Command map_command();
+Command log_command();
 Command scrub_command();
 Command repair_command();
 Command man_command();

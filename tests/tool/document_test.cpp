@@ -12,6 +12,7 @@ using namespace tool_test;
 /// What differs from heap to heap and from disk to disk made equal.
 std::string levelled(std::string text) {
     text = std::regex_replace(text, std::regex("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UUID");
+    text = std::regex_replace(text, std::regex("epoch 0x[0-9a-f_]+"), "epoch");
     text = std::regex_replace(text, std::regex("address +0x[0-9a-f_]+"), "address");
     return std::regex_replace(text, std::regex("on disk [0-9.,]+ [KMGi]*B"), "on disk");
 }
@@ -20,6 +21,7 @@ void make_heaps(const ScratchDirectory& dir) {
     make_drawing(dir / "drawing.tyn");
     make_drawing(dir / "damaged.tyn");
     flip(dir / "damaged.tyn", 50'000);
+    make_crashed_bank(dir, "bank.tyn");
     make_drawing(dir / "leaking.tyn");
     taiyen::SnapshotHeap heap(taiyen::open_only, dir / "leaking.tyn");
     for (const char* text : {"an outline that nobody points to any more", "another one"}) {

@@ -97,6 +97,39 @@ void make_drawing(const std::filesystem::path& path) {
     heap.close();
 }
 
+/// The files of `heap` under another name as a crash at this moment would leave them.
+inline void copy_as_crashed(const std::filesystem::path& heap, const std::filesystem::path& to) {
+    for (const char* suffix : {"", ".data", ".journal", ".log"}) {
+        const std::filesystem::path from = heap.string() + suffix;
+        if (std::filesystem::exists(from)) std::filesystem::copy(from, to.string() + suffix, std::filesystem::copy_options::overwrite_existing);
+    }
+}
+
+using Accounts = taiyen::map<int, taiyen::string>;
+
+/// A bank whose last user was killed: seven transactions stand in its log and not in its file.
+inline void make_crashed_bank(const ScratchDirectory& dir, const std::string& name, bool with_undo = false) {
+    const ScratchDirectory elsewhere;
+    taiyen::PersistentOptions options = small();
+    options.address = 0x4510'0000'0000;  // how many bytes of a pointer change depends on it, and documents show that
+    taiyen::TransactionalHeap heap(taiyen::create_only, elsewhere / "bank.tyn", options);
+    if (with_undo) heap.attach_undo();
+    for (int i = 0; i < 7; ++i) {
+        taiyen::Transaction tx(heap);
+        auto& accounts = heap.find_or_construct<Accounts>("accounts");
+        const taiyen::CurrentHeap current(heap);
+        accounts[i] = ("the account of customer " + std::to_string(i)).c_str();
+        tx.commit();
+    }
+    copy_as_crashed(elsewhere / "bank.tyn", dir / name);
+}
+
+inline void overwrite(const std::filesystem::path& path, std::uint64_t at, const std::string& bytes) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
 inline void flip(const std::filesystem::path& path, std::uint64_t at) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(static_cast<std::streamoff>(at));

@@ -1,0 +1,234 @@
+#include <taiyen/inspect/log_report.hpp>
+
+#include <charconv>
+
+#include "base/json.hpp"
+#include "tool/command.hpp"
+#include "tool/console.hpp"
+#include "tool/report_text.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+const char* name_of(LogKind kind) { return kind == LogKind::log ? "transaction log" : kind == LogKind::journal ? "journal" : "none"; }
+
+const char* name_of(LogEnding ending) {
+    switch (ending) {
+        case LogEnding::unused: return "unused";
+        case LogEnding::whole: return "whole";
+        case LogEnding::torn: return "torn";
+        case LogEnding::damaged: break;
+    }
+    return "damaged";
+}
+
+const char* name_of(LoggedRange::Kind kind) {
+    switch (kind) {
+        case LoggedRange::Kind::bytes: return "bytes";
+        case LoggedRange::Kind::zeros: return "zeros";
+        case LoggedRange::Kind::moved: return "moved";
+        case LoggedRange::Kind::procedure: break;
+    }
+    return "call";
+}
+
+/// "A..B", "A.." , "..B" or "A".
+void set_serials(LogOptions& options, const std::string& text) {
+    const auto number = [&](std::string_view digits, std::uint64_t otherwise) {
+        if (digits.empty()) return otherwise;
+        std::uint64_t value = 0;
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        if (error != std::errc{} || end != digits.data() + digits.size()) {
+            throw Error(errc::invalid_argument, "--serial takes A..B, A.., ..B or A, not '" + text + "'");
+        }
+        return value;
+    };
+    const std::string_view all = text;
+    const std::size_t dots = all.find("..");
+    if (dots == std::string_view::npos) {
+        options.first = options.last = number(all.empty() ? "?" : all, 0);
+    } else {
+        options.first = number(all.substr(0, dots), 0);
+        options.last = number(all.substr(dots + 2), ~std::uint64_t{0});
+    }
+}
+
+std::string json_of(const Given& given, const LogReport& report, bool ranges) {
+    JsonWriter json;
+    json.begin_object()
+        .member("file", given.files[0])
+        .member("kind", report.kind == LogKind::log ? "log" : name_of(report.kind))
+        .member("ending", name_of(report.ending))
+        .member("log_file", report.path.native())
+        .member("missing", report.missing)
+        .member("capacity_bytes", report.capacity_bytes)
+        .member("used_bytes", report.used_bytes)
+        .member("epoch", report.epoch)
+        .member("position", report.position)
+        .member("end_position", report.end_position)
+        .member("laps", report.laps)
+        .member("files_contain", report.files_contain)
+        .member("durable_up_to", report.durable_up_to)
+        .member("records", report.records)
+        .member("transactions", report.transactions)
+        .member("changed_bytes", report.changed_bytes);
+    if (report.staged) json.member("staged_generation", *report.staged);
+    if (!report.what.empty()) json.member("ends_at", report.damaged_at).member("what", report.what);
+    json.key("listed").begin_array();
+    for (const LoggedWork& work : report.listed) {
+        json.begin_object()
+            .member("serial", work.serial)
+            .member("position", work.position)
+            .member("bytes", work.bytes)
+            .member("changed_bytes", work.changed_bytes)
+            .member("ranges", work.ranges)
+            .member("calls", work.calls)
+            .member("history_ranges", work.history_ranges)
+            .member("extent_bytes", work.extent_bytes);
+        if (ranges) {
+            json.key("changes").begin_array();
+            for (const LoggedRange& range : work.changes) {
+                json.begin_object().member("kind", name_of(range.kind)).member("of_history", range.of_history);
+                json.member("offset", range.offset).member("bytes", range.bytes);
+                if (range.kind == LoggedRange::Kind::moved) json.member("source", range.source);
+                if (range.kind == LoggedRange::Kind::procedure) json.member("name", range.name);
+                json.end_object();
+            }
+            json.end_array();
+        }
+        json.end_object();
+    }
+    json.end_array().key("saves").begin_array();
+    for (const LoggedSave& save : report.saves) {
+        json.begin_object()
+            .member("generation", save.generation)
+            .member("position", save.position)
+            .member("bytes", save.bytes)
+            .member("pages", save.pages)
+            .member("zero_pages", save.zero_pages)
+            .end_object();
+    }
+    json.end_array().end_object();
+    return json.text() + "\n";
+}
+
+std::string ending_text(const LogReport& report) {
+    switch (report.ending) {
+        case LogEnding::unused: return "nothing in it counts: the heap was closed";
+        case LogEnding::whole: return styled(Style::good, "whole") + ": the last record is complete";
+        case LogEnding::torn: break;
+        case LogEnding::damaged: break;
+    }
+    const bool torn = report.ending == LogEnding::torn;
+    return styled(torn ? Style::warning : Style::bad, name_of(report.ending)) + " at byte " + std::to_string(report.damaged_at) + ": " + report.what;
+}
+
+void print_ranges(const LoggedWork& work) {
+    for (const LoggedRange& range : work.changes) {
+        if (range.kind == LoggedRange::Kind::procedure) {
+            print("        call of " + visible(range.name) + "\n");
+            continue;
+        }
+        print("        " + address_text(range.offset) + "  " + count_text(range.bytes) + " B" + (range.of_history ? " of the history" : "") +
+              (range.kind == LoggedRange::Kind::zeros   ? ", zero from now on"
+               : range.kind == LoggedRange::Kind::moved ? ", moved from " + address_text(range.source)
+                                                        : "") +
+              "\n");
+    }
+}
+
+void print_listed(const LogReport& report, bool ranges) {
+    if (report.kind == LogKind::journal) {
+        Table table({{"SAVE", true}, {"BYTES", true}, {"PAGES", true}, {"OF THEM ZERO", true}});
+        for (const LoggedSave& save : report.saves) {
+            table.add({count_text(save.generation), count_text(save.bytes), count_text(save.pages), count_text(save.zero_pages)});
+        }
+        if (!report.saves.empty()) print("\n" + table.text());
+        return;
+    }
+    if (report.listed.empty()) return;
+    if (ranges) {
+        for (const LoggedWork& work : report.listed) {
+            print("\n" + styled(Style::bold, "transaction " + count_text(work.serial)) + ": " + count_text(work.bytes) + " B in the log\n");
+            print_ranges(work);
+        }
+        return;
+    }
+    Table table({{"SERIAL", true}, {"BYTES", true}, {"RANGES", true}, {"CHANGED", true}, {"CALLS", true}, {"HISTORY", true}});
+    for (const LoggedWork& work : report.listed) {
+        table.add({count_text(work.serial), count_text(work.bytes), count_text(work.ranges), bytes_text(work.changed_bytes), count_text(work.calls),
+                   count_text(work.history_ranges)});
+    }
+    print("\n" + table.text());
+}
+
+void print_text(const Given& given, const LogReport& report, const LogOptions& options) {
+    if (report.kind == LogKind::none) {
+        print("this heap has no transaction log" + std::string(report.staged ? "" : ", and was closed: there is no journal either") + "\n");
+        return;
+    }
+    const bool is_log = report.kind == LogKind::log;
+    const std::string unit = is_log ? "transaction " : "save ";
+    std::vector<std::pair<std::string, std::string>> fields{
+        {is_log ? "log" : "journal", visible(as_typed(given, report.path)) + ", " + bytes_text(report.capacity_bytes) +
+                                         (report.missing ? styled(Style::warning, ", missing; a new one is made when it is needed") : "")}};
+    if (report.ending != LogEnding::unused) {
+        fields.emplace_back("used", bytes_text(report.used_bytes) + " (" + share_text(report.used_bytes, report.capacity_bytes) + "), " +
+                                        count_text(report.laps) + " laps, epoch " + address_text(report.epoch));
+        fields.emplace_back("positions", count_text(report.position) + " to " + count_text(report.end_position));
+        fields.emplace_back("holds", is_log ? count_text(report.transactions) + " transactions in " + count_text(report.records) +
+                                                  " groups, which change " + bytes_text(report.changed_bytes)
+                                            : count_text(report.records) + " saves");
+    }
+    fields.emplace_back("files hold", report.files_contain == 0 ? "no " + unit + "yet" : "up to " + unit + count_text(report.files_contain));
+    if (report.staged) fields.emplace_back("staged", "save " + count_text(*report.staged) + ", whole, behind the records");
+    fields.emplace_back("durable", report.durable_up_to == 0 ? "no " + unit + "yet" : "up to " + unit + count_text(report.durable_up_to));
+    fields.emplace_back("ends", ending_text(report));
+    print_fields(fields);
+    print_listed(report, options.ranges);
+    const std::uint64_t shown = is_log ? report.listed.size() : report.saves.size();
+    if (const std::uint64_t all = is_log ? report.transactions : report.records; shown == options.listed_max && all > shown) {
+        print("the newest " + count_text(shown) + " of those (--list N lists more)\n");
+    }
+}
+
+Exit run(const Given& given) {
+    LogOptions options;
+    options.listed_max = given.number("list", 20);
+    options.ranges = given.has("ranges");
+    if (const auto serials = given.value("serial")) {
+        set_serials(options, *serials);
+        if (!given.has("list")) options.listed_max = ~std::size_t{0};
+    }
+    LogReport report;
+    {
+        ProgressLine line("reading the log");
+        options.progress = line.progress();
+        report = look_at_log(given.files[0], given.heap_options(), options);
+    }
+    if (given.has("json")) {
+        print(json_of(given, report, options.ranges));
+    } else {
+        print_text(given, report, options);
+    }
+    return report.ending == LogEnding::damaged ? Exit::found : Exit::ok;
+}
+
+}  // namespace
+
+Command log_command() {
+    return {"log",
+            "What stands in the transaction log",
+            "Reads the log of a transactional heap, or the journal of another one, from the device, without opening the heap: after a crash it tells "
+            "what the next opening will replay. Recovers nothing and writes nothing. After a clean close the log is kept, but nothing in it counts. "
+            "A torn end is a write that was interrupted: nobody was told that it is durable. Damage is anything that an interrupted write can't "
+            "leave behind.",
+            {"FILE"},
+            {{"ranges", "", "list what each transaction changes: offset and length of each range, and calls"},
+             {"serial", "A..B", "list the transactions A to B; A.. and ..B are fine, too"},
+             {"list", "N", "how many transactions are listed, the newest ones (20; with --serial all)"}},
+            "the log is damaged (a torn end doesn't count)",
+            run};
+}
+
+}  // namespace taiyen::tool
