@@ -6,7 +6,8 @@ root=$PWD
 
 # The one place that names packages.
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev libcli11-dev)
-packages_test=("${packages_build[@]}" gcovr python3 pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind gdb)
+packages_doc=("${packages_build[@]}" doxygen)
+packages_test=("${packages_build[@]}" doxygen gcovr python3 pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind gdb)
 packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config wordnet-base)
 packages_fuzz=(clang-19 libclang-rt-19-dev)
 packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev libroaring-dev libabsl-dev pkg-config libmimalloc2.0
@@ -24,6 +25,7 @@ usage: ./bootstrap.sh COMMAND [--full]
   bench   installs what is missing (other allocators and stores, too), builds the benchmarks and runs a selection of about ten minutes: the allocator suite, and short
           runs of the others; with --full all of them at their full length. Tables and plots of the suite: build/bench/allocators
   tidy    checks the sources with Clang 19, clang-tidy and clang-format
+  doc     installs what is missing and makes the API reference: build/doc/reference/html/index.html
   deps    installs the packages for all of the above and builds nothing
   --help  this text
 
@@ -299,6 +301,13 @@ case $command in
         build tidy
         phase "Formatting" sh -c "git ls-files '*.hpp' '*.cpp' | xargs clang-format-19 --dry-run --Werror"
         next_steps
+        ;;
+    doc)
+        start_log
+        ensure_packages "${packages_doc[@]}"
+        phase "Configuring" cmake -S . -B build/doc -G Ninja -DTAIYEN_BUILD_TESTS=OFF -DTAIYEN_BUILD_TOOL=OFF -DTAIYEN_BUILD_MALLOC=OFF
+        phase "Making the reference" cmake --build build/doc --target doc
+        next_steps "Next: open build/doc/reference/html/index.html; doc/tutorial.md to begin with."
         ;;
     deps)
         start_log

@@ -12,6 +12,7 @@
 
 namespace taiyen {
 
+/// A block that is allocated, and where that was done.
 struct LiveBlock {
     static constexpr std::size_t beginning_max = 16;
 
@@ -23,6 +24,7 @@ struct LiveBlock {
     std::size_t held_bytes = 0;                        ///< and their bytes
 };
 
+/// The blocks that are allocated: sums, and the first of them.
 struct LiveBlocks {
     std::uint64_t count = 0;
     std::size_t bytes = 0;

@@ -25,6 +25,7 @@ class HeapCore;
 class VolatileCore;
 }  // namespace heap
 
+/// What a volatile heap is made with.
 struct VolatileOptions {
     std::size_t capacity = std::size_t{64} << 30U;  ///< bytes of address space; minimum 256 KiB, rounded up to 4 KiB
     PageSize pages = PageSize::automatic;           ///< automatic: huge pages under small blocks once there are some MiB of them

@@ -18,17 +18,20 @@ namespace taiyen {
 
 class ArchiveHeap;
 
+/// What the colours of a map tell.
 enum class MapColour {
     size,  ///< how large the blocks are
     owner  ///< which named object holds them (taiyen/inspect/leaks.hpp): reads the whole heap, not its metadata alone
 };
 
+/// What a map is to show.
 struct MapOptions {
     std::size_t cells_max = 4096;
     MapColour colour = MapColour::size;
     Progress progress;  ///< may be empty; with MapColour::owner only
 };
 
+/// What lies in one cell of the map.
 struct MapCell {
     std::uint64_t live_bytes = 0;
     std::uint64_t free_bytes = 0;      ///< with disk blocks, in pages that hold nothing or between blocks
@@ -41,6 +44,7 @@ struct MapCell {
     std::uint64_t bytes() const { return live_bytes + free_bytes + released_bytes + metadata_bytes + growth_bytes; }
 };
 
+/// One colour of the map, and how much has it.
 struct MapKey {
     std::string label;
     std::uint64_t bytes = 0;
@@ -53,6 +57,7 @@ struct Availability {
     double share = 1;
 };
 
+/// The heap from its first byte to its last, cut into cells of equal size.
 struct HeapMap {
     std::filesystem::path path;
     std::size_t capacity_bytes = 0;

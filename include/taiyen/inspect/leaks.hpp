@@ -22,17 +22,20 @@ namespace taiyen {
 
 class ArchiveHeap;
 
+/// How much find_leaks() lists, and whom it tells how far it is.
 struct LeakOptions {
     std::size_t listed_max = 100;  ///< leaks, and dangling pointers, that are listed one by one
     Progress progress;             ///< may be empty
 };
 
+/// How a leaked block is told from one that is held.
 enum class LeakKind {
     direct,    ///< no live block points to it
     indirect,  ///< only leaked blocks point to it: it goes with them
     doubtful   ///< words hint at it, and none is its address
 };
 
+/// A live block that no named object leads to.
 struct LeakedBlock {
     static constexpr std::size_t beginning_max = 16;
 
@@ -66,6 +69,7 @@ struct LeakSize {
     std::size_t bytes = 0;
 };
 
+/// What the named objects hold, and what none of them does.
 struct LeakReport {
     std::uint64_t live_blocks = 0;
     std::size_t live_bytes = 0;

@@ -12,6 +12,7 @@ namespace taiyen {
 
 class ArchiveHeap;
 
+/// A named object of a heap, as it can be told without its type.
 struct StoredObject {
     std::string name;
     std::string type;          ///< as a program would write it: "taiyen::map<int, taiyen::string>"; the compiler's own name where that can't be read

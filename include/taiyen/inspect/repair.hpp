@@ -12,6 +12,7 @@
 
 namespace taiyen {
 
+/// What repair() found, did and left.
 struct RepairReport {
     Report before;
     bool opened = false;             ///< false: it could not be opened for writing (`stopped` says why), and no byte of it was changed

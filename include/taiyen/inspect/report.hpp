@@ -13,8 +13,10 @@ namespace taiyen {
 
 class ArchiveHeap;
 
+/// How bad a finding is: nothing, mended by a second copy, lost.
 enum class Severity { note, healable, damage };
 
+/// One thing that verify() found, and where.
 struct Finding {
     Severity severity = Severity::damage;
     std::filesystem::path path;
@@ -40,6 +42,7 @@ struct Report {
 /// Called on the calling thread now and then while something long runs: so many bytes of `total` are done.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
+/// How verify() works, and whom it tells how far it is.
 struct VerifyOptions {
     unsigned threads = 0;  ///< that read and compute checksums; 0: one for each processor, at most 4
     Progress progress;     ///< may be empty

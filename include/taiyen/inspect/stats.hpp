@@ -9,6 +9,7 @@
 
 namespace taiyen {
 
+/// How much of a heap is used for what, now.
 struct HeapStats {
     std::size_t capacity_bytes = 0;
     std::size_t extent_bytes = 0;

@@ -108,6 +108,7 @@ public:
     using Ids = std::span<const Id>;
     using Clock = object::CheckOuts::Clock;
 
+    /// Whom the manager asks for objects, and how patient it is.
     struct Options {
         /// Brings an object that the manager doesn't know; null: there is none of that id. Runs on the thread that asks first, which holds nothing meanwhile. It must not check out
         /// what is being loaded. Empty: only objects that were added are there.

@@ -111,6 +111,7 @@ struct hash<T> {
     std::size_t operator()(T value) const noexcept { return stl::hash_word(static_cast<std::uint64_t>(value)); }
 };
 
+/// Of the address, which stays what it is in a heap.
 template <class T>
 struct hash<T*> {
     std::size_t operator()(T* value) const noexcept { return stl::hash_word(reinterpret_cast<std::uintptr_t>(value)); }

@@ -53,6 +53,7 @@ inline constexpr bool has_raw_links<std::_Rb_tree_node<T>> = true;
 
 }  // namespace stl
 
+/// The allocator of these containers: homes as persistent_allocator has them, pointers as distances.
 template <class T>
 class TAIYEN_STORES_TAG offset_allocator : public stl::HomeAllocator<offset_allocator, T> {
     using Base = stl::HomeAllocator<taiyen::offset_allocator, T>;

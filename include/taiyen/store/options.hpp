@@ -13,15 +13,19 @@
 
 namespace taiyen {
 
+/// Type of `create_only`: there must be no heap yet.
 struct create_only_t {
     explicit create_only_t() = default;
 };
+/// Type of `open_only`: there must be a heap.
 struct open_only_t {
     explicit open_only_t() = default;
 };
+/// Type of `open_or_create`: the heap that is there, else a new one.
 struct open_or_create_t {
     explicit open_or_create_t() = default;
 };
+/// Type of `open_read_only`: nothing at all is written.
 struct open_read_only_t {
     explicit open_read_only_t() = default;
 };
@@ -33,6 +37,7 @@ inline constexpr open_read_only_t open_read_only{};
 /// How written pages are found (taiyen stats prints the one in use); `automatic` takes the fastest that the kernel has.
 enum class PageTrackerChoice { automatic, scan, pagemap };
 
+/// The kinds of heaps.
 enum class HeapKind { volatile_heap, archive, snapshot, transactional };
 TAIYEN_EXPORT std::string_view name_of(HeapKind kind) noexcept;
 

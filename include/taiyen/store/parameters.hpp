@@ -10,6 +10,7 @@
 
 namespace taiyen {
 
+/// What the headers of a heap's files say.
 struct HeapParameters {
     std::uint32_t version = 0;
     HeapKind kind = HeapKind::archive;  ///< by the files that are attached

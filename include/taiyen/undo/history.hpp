@@ -7,6 +7,7 @@
 
 namespace taiyen {
 
+/// What a history is made with.
 struct UndoOptions {
     std::size_t bytes = std::size_t{256} << 20U;  ///< room for the steps; a history that is resumed keeps the size it was made with. At least 16 KiB
     bool circular = true;                         ///< full: the oldest steps fall off whole; else the history ends with a report, errc::history_full
