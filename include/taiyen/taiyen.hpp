@@ -15,6 +15,7 @@
 #include <taiyen/heap/live_blocks.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/inspect/heap_map.hpp>
+#include <taiyen/inspect/history_report.hpp>
 #include <taiyen/inspect/leaks.hpp>
 #include <taiyen/inspect/log_report.hpp>
 #include <taiyen/inspect/objects.hpp>

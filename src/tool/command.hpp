@@ -66,6 +66,7 @@ Command ls_command();
 Command leaks_command();
 Command map_command();
 Command log_command();
+Command history_command();
 Command scrub_command();
 Command repair_command();
 Command man_command();

@@ -396,6 +396,13 @@ std::vector<StepView> UndoHistory::newest(std::uint64_t count) const {
 
 std::vector<UndoStep> UndoHistory::steps() const {
     std::vector<UndoStep> all;
+    for_each_step([&](const StepView& step, bool undone) {
+        all.push_back({step.id, std::string(step.name), static_cast<std::size_t>(step.size), step.implicit(), undone});
+    });
+    return all;
+}
+
+void UndoHistory::for_each_step(const std::function<void(const StepView& step, bool undone)>& visit) const {
     const std::uint64_t total = header().undoable + header().redoable;
     StepView step;
     for (std::uint64_t i = 0; i < total; ++i) {
@@ -404,9 +411,8 @@ std::vector<UndoStep> UndoHistory::steps() const {
             throw_corrupt(next.offset, "steps don't follow each other");
         }
         step = next;
-        all.push_back({step.id, std::string(step.name), static_cast<std::size_t>(step.size), step.implicit(), i >= header().undoable});
+        visit(step, i >= header().undoable);
     }
-    return all;
 }
 
 bool UndoHistory::squash(std::uint64_t count, std::string_view name) {

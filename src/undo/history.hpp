@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -109,8 +110,13 @@ public:
     Cursor cursor() const { return header(); }
     void put_back(const Cursor& cursor) noexcept { std::memcpy(memory_->base(), &cursor, sizeof cursor); }
 
+    /// What the options asked for when it was made: bytes, its header included.
+    ByteCount capacity() const { return header().capacity; }
+
     /// All steps, oldest first. Throws: Error{corrupt}.
     std::vector<UndoStep> steps() const;
+    /// Calls `visit` for each of them; those before one that contradicts itself were visited when it throws. Throws: Error{corrupt}.
+    void for_each_step(const std::function<void(const StepView& step, bool undone)>& visit) const;
     /// The newest `count` steps before the cursor, newest first. Throws: Error{corrupt}.
     std::vector<StepView> newest(std::uint64_t count) const;
     /// Makes the newest `count` steps one, which has the last one's id. False: there is no room for it in one piece; nothing changed.

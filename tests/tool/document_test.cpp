@@ -17,11 +17,27 @@ std::string levelled(std::string text) {
     return std::regex_replace(text, std::regex("on disk [0-9.,]+ [KMGi]*B"), "on disk");
 }
 
+void make_edited(const std::filesystem::path& path) {
+    taiyen::PersistentOptions options = small();
+    options.address = 0x4520'0000'0000;  // bytes of pointers are counted
+    taiyen::SnapshotHeap heap(taiyen::create_only, path, options);
+    heap.attach_undo();
+    for (const char* name : {"draw the frame", "place the bolts", "paint it"}) {
+        taiyen::UndoScope scope(heap, name);
+        ++heap.find_or_construct<int>("revision");
+        heap.find_or_construct<taiyen::vector<double>>("lengths").push_back(1.5);
+        scope.commit();
+    }
+    heap.undo();
+    heap.snapshot();
+}
+
 void make_heaps(const ScratchDirectory& dir) {
     make_drawing(dir / "drawing.tyn");
     make_drawing(dir / "damaged.tyn");
     flip(dir / "damaged.tyn", 50'000);
     make_crashed_bank(dir, "bank.tyn");
+    make_edited(dir / "edited.tyn");
     make_drawing(dir / "leaking.tyn");
     taiyen::SnapshotHeap heap(taiyen::open_only, dir / "leaking.tyn");
     for (const char* text : {"an outline that nobody points to any more", "another one"}) {

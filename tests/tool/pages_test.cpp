@@ -6,7 +6,7 @@
 
 namespace {
 using namespace tool_test;
-constexpr const char* commands[] = {"info", "ls", "stats", "verify", "leaks", "map", "log", "scrub", "repair", "man", "completion"};
+constexpr const char* commands[] = {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "scrub", "repair", "man", "completion"};
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(pages)

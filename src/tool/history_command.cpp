@@ -1,0 +1,114 @@
+#include <taiyen/inspect/history_report.hpp>
+
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "tool/command.hpp"
+#include "tool/console.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+std::string json_of(const Given& given, const HistoryReport& report) {
+    JsonWriter json;
+    json.begin_object()
+        .member("file", given.files[0])
+        .member("attached", report.attached)
+        .member("persistent", report.attached)
+        .member("circular", report.circular)
+        .member("capacity_bytes", report.capacity_bytes)
+        .member("file_bytes", report.file_bytes)
+        .member("used_bytes", report.used_bytes)
+        .member("undoable", report.undoable)
+        .member("redoable", report.redoable)
+        .member("mark", report.mark.id)
+        .member("steps_made", report.steps_made)
+        .member("ok", report.ok());
+    if (!report.ok()) json.member("damage", report.damage).member("damaged_at", report.damaged_at);
+    json.key("steps").begin_array();
+    for (const StoredStep& stored : report.steps) {
+        json.begin_object()
+            .member("id", stored.step.id)
+            .member("name", stored.step.name)
+            .member("bytes", stored.step.bytes)
+            .member("ranges", stored.ranges)
+            .member("changed_bytes", stored.changed_bytes)
+            .member("calls", stored.calls)
+            .member("implicit", stored.step.implicit)
+            .member("undone", stored.step.undone)
+            .end_object();
+    }
+    json.end_array().end_object();
+    return json.text() + "\n";
+}
+
+std::string name_of(const UndoStep& step) {
+    if (!step.name.empty()) return styled(Style::bold, visible(step.name));
+    return styled(Style::faint, step.implicit ? "(stored outside scopes)" : "(unnamed)");
+}
+
+void print_text(const HistoryReport& report, std::size_t listed_max) {
+    if (!report.attached) {
+        print("this heap has no undo history in its files\n");
+        return;
+    }
+    if (report.capacity_bytes != 0) {
+        print_fields({
+            {"history", bytes_text(report.used_bytes) + " of at most " + bytes_text(report.capacity_bytes) + ", " + bytes_text(report.file_bytes) +
+                            " in the file; " + (report.circular ? "full: the oldest steps fall off" : "full: it ends")},
+            {"steps", count_text(report.undoable) + " to undo, " + count_text(report.redoable) + " to redo; " + count_text(report.steps_made) +
+                          " were made in all"},
+            {"stands", report.mark.id == 0 ? "before the first step" : "behind step " + count_text(report.mark.id)},
+        });
+    }
+    const std::size_t left_out = report.steps.size() - std::min(report.steps.size(), listed_max);
+    if (report.steps.size() != left_out) {
+        Table table({{""}, {"STEP", true}, {"NAME"}, {"BYTES", true}, {"RANGES", true}, {"CHANGED", true}, {"CALLS", true}});
+        for (std::size_t i = left_out; i < report.steps.size(); ++i) {
+            const StoredStep& stored = report.steps[i];
+            table.add({stored.step.undone                 ? "undone"
+                       : stored.step.id == report.mark.id ? "now"
+                                                          : "",
+                       count_text(stored.step.id), name_of(stored.step), count_text(stored.step.bytes), count_text(stored.ranges),
+                       bytes_text(stored.changed_bytes), count_text(stored.calls)});
+        }
+        print("\n" + table.text());
+        if (left_out != 0) print("and " + count_text(left_out) + " older ones (--list N lists more)\n");
+    }
+    if (!report.ok()) {
+        print(styled(Style::bad, "damaged") + " at byte " + std::to_string(report.damaged_at) + " of the history: " + visible(report.damage) +
+              "; the heap itself is not concerned\n");
+    }
+}
+
+Exit run(const Given& given) {
+    const std::size_t listed_max = given.number("list", 50);
+    HistoryReport report;
+    {
+        ProgressLine line("reading the history");
+        report = look_at_history(given.files[0], given.heap_options(), line.progress());
+    }
+    if (given.has("json")) {
+        print(json_of(given, report));
+    } else {
+        print_text(report, listed_max);
+    }
+    return report.ok() ? Exit::ok : Exit::found;
+}
+
+}  // namespace
+
+Command history_command() {
+    return {"history",
+            "The steps of the undo history",
+            "Lists the steps of the undo history that lies in the heap's files, oldest first, and where the history stands: undo takes back the step "
+            "marked 'now', redo does the first "
+            "one marked 'undone' again. A history that is not persistent lies in no file. Opens the heap for reading; "
+            "a program that changes the heap without attaching its history ends that, this command does not.",
+            {"FILE"},
+            {{"list", "N", "how many steps are listed, the newest ones (50)"}},
+            "the history is damaged; the heap itself is not concerned",
+            run};
+}
+
+}  // namespace taiyen::tool

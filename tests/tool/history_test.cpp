@@ -1,0 +1,143 @@
+// history: the steps in the files of each kind of heap, where they stand, after a crash too; and that looking changes nothing.
+
+#include <boost/test/unit_test.hpp>
+
+#include "tool/tool_fixture.hpp"
+
+namespace {
+using namespace tool_test;
+using taiyen::SnapshotHeap;
+using taiyen::TransactionalHeap;
+
+template <class Heap>
+void step(Heap& heap, const char* name, int revision) {
+    taiyen::UndoScope scope(heap, name);
+    heap.template find_or_construct<int>("revision") = revision;
+    scope.commit();
+}
+
+template <class Heap>
+void make_edited(Heap& heap) {
+    taiyen::UndoOptions options;
+    options.bytes = 1U << 20U;
+    options.circular = false;
+    heap.attach_undo(options);
+    step(heap, "first revision", 1);
+    step(heap, "second revision", 2);
+    step(heap, "", 3);
+    heap.undo();
+}
+
+void check_edited(const ScratchDirectory& dir, const std::string& file) {
+    const auto before = contents(dir);
+    const Ran ran = run_tool(dir, "history --json " + file);
+    BOOST_TEST_REQUIRE(ran.exit == 0, ran.err);
+    const auto json = ran.json();
+    BOOST_TEST(json.get<bool>("attached"));
+    BOOST_TEST(!json.get<bool>("circular"));
+    BOOST_TEST(json.get<std::uint64_t>("capacity_bytes") == 1U << 20U);
+    BOOST_TEST(json.get<std::uint64_t>("undoable") == 2U);
+    BOOST_TEST(json.get<std::uint64_t>("redoable") == 1U);
+    BOOST_TEST(json.get<std::uint64_t>("mark") == 2U);
+    BOOST_TEST(json.get<std::uint64_t>("steps_made") == 3U);
+    std::vector<std::string> names;
+    std::uint64_t bytes = 4096;
+    for (const auto& [key, found] : json.get_child("steps")) {
+        names.push_back(found.get<std::string>("name") + (found.get<bool>("undone") ? " undone" : ""));
+        bytes += found.get<std::uint64_t>("bytes");
+        BOOST_TEST(found.get<std::uint64_t>("ranges") >= 1U);
+        BOOST_TEST(found.get<std::uint64_t>("changed_bytes") >= 1U);
+    }
+    BOOST_TEST((names == std::vector<std::string>{"first revision", "second revision", " undone"}));
+    BOOST_TEST(json.get<std::uint64_t>("used_bytes") == bytes);
+    const Ran text = run_tool(dir, "history " + file);
+    BOOST_TEST(text.out.find("2 to undo, 1 to redo") != std::string::npos, text.out);
+    BOOST_TEST(text.out.find("(unnamed)") != std::string::npos, text.out);
+    BOOST_TEST(run_tool(dir, "history --list 1 " + file).out.find("and 2 older ones") != std::string::npos);
+    BOOST_TEST((contents(dir) == before));
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(history)
+
+BOOST_AUTO_TEST_CASE(the_steps_in_the_files_are_listed_and_stay_there) {
+    const ScratchDirectory dir;
+    {
+        SnapshotHeap heap(taiyen::create_only, dir / "s.tyn", small());
+        make_edited(heap);
+        heap.snapshot();
+        copy_as_crashed(dir / "s.tyn", dir / "crashed.tyn");
+        heap.close();
+    }
+    check_edited(dir, "s.tyn");
+    check_edited(dir, "crashed.tyn");
+    SnapshotHeap heap(taiyen::open_only, dir / "s.tyn");
+    heap.attach_undo();
+    BOOST_TEST(heap.undo());
+    BOOST_TEST(*heap.find<int>("revision") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(steps_that_only_the_transaction_log_holds_are_listed_too) {
+    const ScratchDirectory dir;
+    {
+        TransactionalHeap heap(taiyen::create_only, dir / "t.tyn", small());
+        make_edited(heap);
+        copy_as_crashed(dir / "t.tyn", dir / "crashed.tyn");
+    }
+    check_edited(dir, "t.tyn");
+    check_edited(dir, "crashed.tyn");
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_without_a_history_in_its_files_is_said_to_have_none) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    BOOST_TEST(run_tool(dir, "history a.tyn").out == "this heap has no undo history in its files\n");
+    {
+        SnapshotHeap heap(taiyen::open_only, dir / "a.tyn");
+        taiyen::UndoOptions options;
+        options.persistent = false;
+        heap.attach_undo(options);
+        step(heap, "not to be kept", 4);
+        heap.snapshot();
+    }
+    const Ran ran = run_tool(dir, "history --json a.tyn");
+    BOOST_TEST(ran.exit == 0);
+    BOOST_TEST(!ran.json().get<bool>("attached"));
+    {
+        SnapshotHeap heap(taiyen::open_only, dir / "a.tyn");
+        heap.attach_undo();
+        step(heap, "kept", 5);
+        heap.snapshot();
+    }
+    BOOST_TEST(run_tool(dir, "history --json a.tyn").json().get<bool>("attached"));
+    {
+        SnapshotHeap heap(taiyen::open_only, dir / "a.tyn");  // changed without its history: that ends it
+        *heap.find<int>("revision") = 6;
+        heap.snapshot();
+    }
+    BOOST_TEST(!run_tool(dir, "history --json a.tyn").json().get<bool>("attached"));
+}
+
+BOOST_AUTO_TEST_CASE(a_history_that_contradicts_itself_is_damaged_and_the_steps_before_are_listed) {
+    const ScratchDirectory dir;
+    {
+        SnapshotHeap heap(taiyen::create_only, dir / "s.tyn", small());
+        make_edited(heap);
+        heap.snapshot();
+        heap.close();
+    }
+    const std::string bytes = text_of(dir / "s.tyn");
+    const std::size_t place = bytes.find("second revision");
+    BOOST_TEST_REQUIRE(place != std::string::npos);
+    flip(dir / "s.tyn", place);
+    const Ran ran = run_tool(dir, "history --json s.tyn");
+    BOOST_TEST(ran.exit == 1, ran.err);
+    BOOST_TEST(!ran.json().get<bool>("ok"));
+    BOOST_TEST(ran.json().get_child("steps").size() == 1U);
+    const Ran text = run_tool(dir, "history s.tyn");
+    BOOST_TEST(text.exit == 1);
+    BOOST_TEST(text.out.find("damaged at byte") != std::string::npos, text.out);
+    BOOST_TEST(run_tool(dir, "ls s.tyn").exit == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
