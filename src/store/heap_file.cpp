@@ -617,7 +617,7 @@ void HeapFile::give_back() {
         runs = engine_->release_free_pages(16 * page_bytes);
         changed = changed_pages(written_runs(), nullptr);
     }
-    if (annex_used_ != 0 && table_.entry(annex_first_page) == 0) {  // it ended
+    if (annex_used_ != 0) {  // it ended
         runs.push_back({annex_start, annex_used_});
         annex_used_ = 0;
     }

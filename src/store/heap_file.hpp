@@ -83,7 +83,7 @@ public:
 
     // A heap opened as HeapKind::transactional. What changes it stands in the transaction log before it gets into a file, so the files are brought up to date from the
     // log, in the background, and never from the program's memory.
-    /// The ring of the transaction log, to append to; the heap keeps the file and its identity for headers, stage and recovery. Once; null for a reader.
+    /// The ring of the transaction log, to append to; the heap keeps the file and its identity for headers, stage and recovery. Once, and not of a reader.
     std::unique_ptr<log::Ring> take_log();
     /// The newest transaction that the files contain. Thread-safe.
     Serial serial() const;

@@ -11,10 +11,7 @@
 namespace taiyen::store {
 
 std::unique_ptr<log::Ring> HeapFile::take_log() {
-    if (read_only_) {
-        return nullptr;
-    }
-    TAIYEN_CHECK(uses_log() && !log_taken_);
+    TAIYEN_CHECK(!read_only_ && uses_log() && !log_taken_);
     log_taken_ = true;
     return std::make_unique<log::Ring>(ring_file_, ring_identity_, log_start_, log_start_.position);
 }

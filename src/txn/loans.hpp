@@ -103,9 +103,7 @@ private:
     }
     /// Requires: room for one more.
     static void add(std::vector<Range>& ranges, Range range) noexcept {
-        const auto touches = [&](const Range& other) {
-            return other.first <= std::uint64_t{range.last} + 1 && range.first <= std::uint64_t{other.last} + 1;
-        };
+        const auto touches = [&](const Range& other) { return other.first <= std::uint64_t{range.last} + 1; };  // of those that don't end before it
         auto from = std::ranges::lower_bound(ranges, range.first == 0 ? 0 : range.first - 1, {}, &Range::last);
         if (from != ranges.end() && !touches(*from)) from = ranges.end();
         if (from == ranges.end()) {

@@ -10,6 +10,7 @@
 #include <thread>
 #include <tuple>
 
+#include <taiyen/base/report.hpp>
 #include <taiyen/store/parameters.hpp>
 
 #include "heap_probe.hpp"
@@ -169,6 +170,60 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_sees_the_newest_save_and_writes_nothing, 
     }
     BOOST_TEST((bytes_of(dir / "b.tyn") == before));
     BOOST_TEST((bytes_of(dir / "b.tyn.journal") == journal_before));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_of_a_crashed_heap_sees_pages_that_became_zero_as_zero, Heap, Kinds) {
+    ScratchDirectory dir;
+    const std::string pages(8 * page_bytes, 'p');
+    {
+        Heap heap(create_only, dir / "a.tyn", small_heap());
+        char* const block = put(heap, "block", pages);
+        heap.snapshot();
+        std::memset(block, 0, pages.size());
+        heap.snapshot();  // stands in the journal only
+        crash_copy(dir / "a.tyn", dir / "b.tyn");
+    }
+    const Heap heap(open_read_only, dir / "b.tyn");
+    BOOST_TEST((std::string(find(heap, "block"), pages.size()) == std::string(pages.size(), '\0')));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(of_several_failures_the_first_is_told_and_closing_saves_nothing, Heap, Kinds) {
+    ScratchDirectory dir;
+    {
+        Heap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "first", "1");
+        heap.snapshot();
+        put(heap, "second", "2");
+        HeapAccess::file(heap).poison("one", "failed");
+        HeapAccess::file(heap).poison("another", "failed");
+        try {
+            heap.snapshot();
+            BOOST_TEST(false);
+        } catch (const Error& error) {
+            BOOST_TEST((error.code() == errc::poisoned));
+            BOOST_TEST(std::string(error.what()).find("(one: failed)") != std::string::npos);
+        }
+        heap.close();
+    }
+    const Heap heap(open_only, dir / "a.tyn");
+    BOOST_TEST(!heap.restoration().clean);
+    BOOST_TEST(get(heap, "first") + get(heap, "second") == "1(none)");
+}
+
+BOOST_AUTO_TEST_CASE(a_block_that_is_freed_twice_is_told_and_the_heap_goes_on) {
+    ScratchDirectory dir;
+    static int told;
+    told = 0;
+    ArchiveHeap heap(create_only, dir / "a.tyn", small_heap());
+    void* const block = heap.allocate(100);
+    heap.deallocate(block);
+    const ReportHandler before = set_report_handler([](const Incident& incident) noexcept { told += incident.code == errc::double_free ? 1 : 0; });
+    heap.deallocate(block);
+    set_report_handler(before);
+    BOOST_TEST(told == 1);
+    put(heap, "a", "1");
+    heap.snapshot();
+    BOOST_TEST(HeapAccess::file(heap).engine().check(1).empty());
 }
 
 BOOST_AUTO_TEST_CASE(new_files_are_readable_by_their_owner_only) {

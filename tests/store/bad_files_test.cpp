@@ -222,6 +222,13 @@ BOOST_AUTO_TEST_CASE(a_damaged_first_page_is_healed_by_opening_and_named_where_t
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_first_page_that_is_damaged_in_both_copies_is_corrupt_and_left_as_it_is) {
+    const ClosedHeap closed(true);
+    flip_bit(closed.path, store::FileLayout().file_offset({70}));
+    flip_bit(closed.path.string() + ".data", store::FileLayout().file_offset({4000}));
+    BOOST_TEST((closed.refused() == errc::corrupt));
+}
+
 BOOST_AUTO_TEST_CASE(damage_in_both_copies_is_corrupt_and_names_the_page) {
     const ClosedHeap closed(true);
     const std::uint64_t at = store::FileLayout().file_offset({20 * page_bytes + 77});

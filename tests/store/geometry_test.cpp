@@ -5,6 +5,10 @@
 #include <cstdlib>
 #include <map>
 #include <random>
+#include <vector>
+
+#include "store/page_file.hpp"
+#include "store/page_table.hpp"
 
 namespace {
 using namespace taiyen;
@@ -156,6 +160,22 @@ BOOST_AUTO_TEST_CASE(what_can_not_be_an_annex_is_none_and_one_grows_only_where_i
     BOOST_TEST(!grows_from(annex(3_MiB, 8192, {1, 2, 2}), small));
     BOOST_TEST(!grows_from(annex(3_MiB, 8192, {1, 2, 2}), annex(4_MiB, 8192, {1, 2, 3})));
     BOOST_TEST(!grows_from(small, annex(3_MiB, 8192, {2, 2, 2})));
+}
+
+BOOST_AUTO_TEST_CASE(pages_of_the_annex_are_named_by_their_place_in_it) {
+    BOOST_TEST(text_of({3}) == "page 3");
+    BOOST_TEST(text_of({annex_first_page.value + 3}) == "page 3 of the annex");
+}
+
+BOOST_AUTO_TEST_CASE(only_table_pages_that_were_asked_for_are_loaded) {
+    std::vector<std::uint64_t> asked;
+    PageTable table({}, [&](std::uint64_t index, TablePage&) { asked.push_back(index); }, 0);
+    BOOST_TEST(table.page(3).checksum == 0U);
+    BOOST_TEST(table.is_loaded(3));
+    BOOST_TEST(!table.is_loaded(2));
+    BOOST_TEST(!table.is_loaded(1000));
+    BOOST_TEST(!table.is_loaded(annex_first_table_page + 3));
+    BOOST_TEST((asked == std::vector<std::uint64_t>{3}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

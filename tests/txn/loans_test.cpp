@@ -107,6 +107,33 @@ BOOST_AUTO_TEST_CASE(what_waits_is_freed_by_the_next_transaction_that_is_kept_un
     BOOST_TEST(!loans.any_waits());
 }
 
+BOOST_AUTO_TEST_CASE(a_transaction_begins_without_the_lock_only_while_there_is_room_for_one_more_that_is_undone) {
+    Loans loans;
+    std::vector<std::uint32_t> kept;
+    for (int i = 0; i < 17; ++i) {  // each between two that were rolled back: no two of them are a range
+        kept.push_back(begin(loans));
+        end(loans, true);
+        begin(loans);
+        end(loans, false);
+    }
+    int undone = 0;
+    while (loans.try_begin() != 0) {
+        BOOST_TEST_REQUIRE(undone < 16);
+        const std::uint32_t newest = kept[kept.size() - 1 - static_cast<std::size_t>(undone)];
+        loans.undo(newest, newest);
+        ++undone;
+        end(loans, true);
+    }
+    BOOST_TEST(undone == 16);  // what is undone is full, while what was rolled back has room for all of it
+    BOOST_TEST(loans.begin() != 0U);
+    loans.undo(kept.front(), kept.front());
+    end(loans, true);
+    for (const std::uint32_t number : kept) {
+        BOOST_TEST((loans.fate(number) == Fate::rolled_back));
+        BOOST_TEST((loans.fate(number + 1) == Fate::rolled_back));
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -136,6 +136,16 @@ BOOST_AUTO_TEST_CASE(a_write_that_fails_during_a_snapshot_in_the_background_lose
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_poisoned_heap_is_closed_without_a_save_and_recovers_what_was_committed) {
+    push(1);
+    HeapAccess::file(*heap).poison("a test", "it was asked to");
+    BOOST_TEST(throws(errc::poisoned, [&] { push(2); }));
+    heap->close();
+    reopen();
+    BOOST_TEST(!heap->restoration().clean);
+    BOOST_TEST((values() == std::vector<int>{1}));
+}
+
 BOOST_AUTO_TEST_CASE(a_full_disk_during_a_snapshot_is_told_and_the_heap_goes_on) {
     for (int i = 0; i < 20; ++i) push(i);
     disk.arm({.error = ENOSPC, .sticky = true, .calls = io::Call::allocate});

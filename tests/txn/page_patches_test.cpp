@@ -2,10 +2,13 @@
 
 #include "txn/page_patches.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
 #include <boost/test/unit_test.hpp>
+
+#include <taiyen/change/procedure.hpp>
 
 #include "txn/transaction_service.hpp"
 #include "txn/txn_fixture.hpp"
@@ -87,6 +90,53 @@ BOOST_AUTO_TEST_CASE(a_piece_without_transactions_changes_nothing) {
     heap->snapshot();
     const PagePatches none = patches(page_bytes);
     BOOST_TEST(none.pages().empty());
+    BOOST_TEST(bases == 0);
+}
+
+BOOST_AUTO_TEST_CASE(more_pages_than_the_index_began_with_room_for_keep_their_images) {
+    PersistentOptions with = small_heap();
+    with.log_capacity = std::size_t{16} << 20U;
+    replace(with);
+    constexpr std::size_t pages = 700;
+    {
+        Transaction transaction(*heap);
+        Bytes& bytes = heap->construct<Bytes>("bytes");
+        bytes.resize(pages * page_bytes);
+        for (std::size_t i = 0; i < pages; ++i) bytes[i * page_bytes + i] = static_cast<char>(1 + i % 100);
+        transaction.commit();
+    }
+    const PagePatches whole = patches(ByteCount{64} << 20U);
+    BOOST_TEST_REQUIRE(whole.has_images());
+    BOOST_TEST(whole.pages().size() > pages);
+    BOOST_TEST((bytes(whole) == live(whole)));
+    const PagePatches piecewise = patches(2 * page_bytes);
+    BOOST_TEST((whole.pages() == piecewise.pages()));
+    piecewise.patch({}, {});
+    BOOST_TEST((bytes(piecewise) == live(whole)));
+}
+
+BOOST_AUTO_TEST_CASE(a_piece_that_calls_a_procedure_needs_the_heap_and_makes_no_images_from_there_on) {
+    const auto set = [](ProcedureHeap& in, char value) { std::ranges::fill(*in.find<Bytes>("bytes"), value); };
+    register_procedure("page patches set", set, set);
+    {
+        Transaction transaction(*heap);
+        heap->construct<Bytes>("bytes").resize(100'000);
+        transaction.commit();
+    }
+    heap->snapshot();
+    const auto saves = HeapAccess::file(*heap).hold_saves();
+    {
+        Transaction transaction(*heap);
+        transaction.call("page patches set", 'x');
+        transaction.commit();
+    }
+    store::HeapFile& file = HeapAccess::file(*heap);
+    const log::GroupLog& log = txn::TransactionService::of(file)->log();
+    PagePatches made(log.file(), log.identity(), file.log_start(), file.serial(), log.durable(), file.ranges().durable_bytes, ByteCount{64} << 20U);
+    made.read([&](PageNumber, std::span<std::byte>) { ++bases; });
+    BOOST_TEST(made.needs_heap());
+    BOOST_TEST(!made.has_images());
+    BOOST_TEST(made.pages().empty());
     BOOST_TEST(bases == 0);
 }
 

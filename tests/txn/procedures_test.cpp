@@ -35,6 +35,10 @@ struct Procedures {
             throw std::runtime_error("no");
         };
         register_procedure("txn fail", fail, fail);
+        const auto look = [](ProcedureHeap& heap, const std::string& name) {
+            if (heap.find<Matrix>(name)->empty()) throw std::runtime_error("empty");
+        };
+        register_procedure("txn look", look, look);
     }
 };
 
@@ -81,6 +85,37 @@ BOOST_AUTO_TEST_CASE(a_call_is_done_again_by_recovery) {
     BOOST_TEST(matrix()[1] == 2000);
     BOOST_TEST(matrix()[19'999] == 19'999 + 7);
     BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(calls_are_done_again_one_after_the_other_also_where_the_data_file_was_lost) {
+    for (const bool lost : {false, true}) {
+        PersistentOptions with = options;
+        if (lost) with.data_file = directory / "lost.data";
+        replace(with);
+        transact(*heap, [&] { heap->construct<Matrix>("matrix").assign(20'000, 1); });
+        heap->snapshot();
+        const std::filesystem::path left = directory / (lost ? "left alone" : "left");
+        std::filesystem::create_directory(left);
+        {
+            auto saves = hold();
+            Transaction transaction(*heap);
+            transaction.call("txn add", "matrix", 7);
+            transaction.call("txn add", "matrix", 5);
+            transaction.commit();
+            for (const char* const suffix : {"", ".log"})
+                std::filesystem::copy_file(path.string() + suffix, left / (std::string("heap.tyn") + suffix));
+        }
+        heap.reset();
+        if (lost) {
+            std::filesystem::remove(with.data_file);
+            with.data_file.clear();
+            with.detach_data_file = true;
+        }
+        heap.emplace(open_only, left / "heap.tyn", with);
+        BOOST_TEST(heap->restoration().transactions_replayed == 1U);
+        BOOST_TEST(std::ranges::count(matrix(), 13) == 20'000);
+        BOOST_TEST(heap->verify().ok());
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_call_that_gives_other_bytes_stops_recovery_and_touches_nothing) {
@@ -137,6 +172,51 @@ BOOST_AUTO_TEST_CASE(a_call_that_allocates_is_kept_as_bytes) {
     crash();
     BOOST_TEST(matrix().size() == 20'010U);
     BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_changes_nothing_is_no_part_of_its_transaction) {
+    {
+        Transaction transaction(*heap);
+        transaction.call("txn look", "matrix");
+        matrix()[0] = 1000;
+        transaction.commit();
+    }
+    crash();
+    BOOST_TEST(matrix()[0] == 1000);
+    call("txn look", "matrix");
+    crash();
+    BOOST_TEST(matrix()[0] == 1000);
+}
+
+BOOST_AUTO_TEST_CASE(a_procedure_opens_no_transaction_and_does_not_end_the_one_that_called_it) {
+    static TransactionalHeap* open_heap;
+    static Transaction* caller;
+    static std::vector<errc> codes;
+    open_heap = &*heap;
+    codes.clear();
+    const auto tries = [](ProcedureHeap& inside, std::int32_t value) {
+        const auto keep_code = [](auto&& action) {
+            try {
+                action();
+            } catch (const Error& error) {
+                codes.push_back(static_cast<errc>(error.code().value()));
+            }
+        };
+        keep_code([] { Transaction inner(*open_heap); });
+        keep_code([] { caller->commit(); });
+        (*inside.find<Matrix>("matrix"))[0] = value;
+    };
+    register_procedure("txn tries", tries, tries);
+    {
+        Transaction transaction(*heap);
+        caller = &transaction;
+        transaction.call("txn tries", 1000);
+        transaction.commit();
+    }
+    BOOST_TEST((codes == std::vector{errc::scope_open, errc::scope_open}));
+    heap->snapshot();
+    crash();
+    BOOST_TEST(matrix()[0] == 1000);
 }
 
 BOOST_AUTO_TEST_CASE(many_calls_and_transactions_fill_the_log_and_nobody_waits_for_ever) {

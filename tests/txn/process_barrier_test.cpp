@@ -90,6 +90,15 @@ BOOST_AUTO_TEST_CASE(a_process_registers_when_it_is_asked_to_and_again_where_tha
     BOOST_TEST(ProcessBarrier::is_there());
 }
 
+BOOST_AUTO_TEST_CASE(a_system_that_registers_and_refuses_all_the_same_has_no_barrier) {
+    const PlayedSystem system(true);
+    ProcessBarrier::exchange_call(+[](int command) noexcept { return command == MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED ? play(command) : -1; });
+    BOOST_TEST(!ProcessBarrier::is_there());
+    BOOST_TEST(registered);
+    BiasedLock lock;
+    BOOST_TEST(!read_many(lock));
+}
+
 BOOST_AUTO_TEST_CASE(a_writer_meets_a_member_that_stays_out_by_a_barrier) {
     const PlayedSystem system(true);
     BiasedLock lock;

@@ -103,6 +103,11 @@ BOOST_AUTO_TEST_CASE(waiting_for_one_transaction_makes_it_durable_unless_the_thr
         const ReadLock lock(*heap);
         BOOST_TEST(throws(errc::scope_open, [&] { heap->wait_durable(lock.serial()); }));
     }
+    {
+        Transaction transaction(*heap);
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->wait_durable({20}); }));
+        transaction.rollback();
+    }
     heap->wait_durable({20});
     BOOST_TEST(heap->last_durable().value == 20U);
     BOOST_TEST(throws(errc::invalid_argument, [&] { heap->wait_durable({21}); }));

@@ -192,6 +192,21 @@ BOOST_AUTO_TEST_CASE(a_pointer_out_of_the_heap_is_not_committed) {
     BOOST_TEST(heap->verify().ok());
 }
 
+BOOST_AUTO_TEST_CASE(what_does_not_lie_in_durable_memory_can_not_be_touched) {
+    push(1);
+    const store::HeapFile& file = HeapAccess::file(*heap);
+    auto* const begin = reinterpret_cast<std::byte*>(file.ranges().durable);
+    std::byte* const end = begin + file.mapped_bytes();
+    Transaction transaction(*heap);
+    BOOST_TEST(throws(errc::invalid_argument, [&] { transaction.touch(begin - 1, 1); }));
+    BOOST_TEST(throws(errc::invalid_argument, [&] { transaction.touch(end + 1, 1); }));
+    BOOST_TEST(throws(errc::invalid_argument, [&] { transaction.touch(end - 8, 9); }));
+    transaction.touch(end - 8, 8);
+    numbers().push_back(2);
+    transaction.commit();
+    BOOST_TEST((values() == std::vector<int>{1, 2}));
+}
+
 BOOST_AUTO_TEST_CASE(a_snapshot_brings_the_files_up_to_date) {
     for (int i = 0; i < 100; ++i) push(i);
     heap->snapshot();

@@ -226,6 +226,37 @@ BOOST_AUTO_TEST_CASE(a_heap_that_is_only_read_keeps_its_history) {
     BOOST_TEST((names() == Names{"one"}));
 }
 
+BOOST_AUTO_TEST_CASE(a_reader_of_a_crashed_heap_sees_what_the_log_holds_and_leaves_the_history_to_the_next_writer) {
+    for (const bool data : {false, true}) {
+        PersistentOptions with = options;
+        if (data) with.data_file = directory / "reader.data";
+        replace(with);
+        heap->attach_undo();
+        step(1, "one");
+        heap->snapshot();
+        const std::filesystem::path left = directory / (data ? "read with data" : "read");
+        std::filesystem::create_directory(left);
+        {
+            const auto saves = HeapAccess::file(*heap).hold_saves();
+            for (int i = 2; i < 20; ++i) step(i, "more");
+            for (const char* const suffix : {"", ".log"})
+                std::filesystem::copy_file(path.string() + suffix, left / (std::string("heap.tyn") + suffix));
+            if (data) std::filesystem::copy_file(with.data_file, left / "reader.data");
+        }
+        heap.reset();
+        path = left / "heap.tyn";
+        if (data) options.data_file = left / "reader.data";
+        heap.emplace(open_read_only, path, options);
+        BOOST_TEST(values().size() == 19U);
+        BOOST_TEST(heap->restoration().transactions_replayed == 18U);
+        reopen();
+        heap->attach_undo();
+        BOOST_TEST(names().size() == 19U);
+        while (heap->undo()) {}
+        has({});
+    }
+}
+
 BOOST_AUTO_TEST_CASE(other_kinds_of_heaps_go_on_with_the_history) {
     heap->attach_undo();
     step(1, "one");
