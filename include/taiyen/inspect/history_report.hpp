@@ -25,6 +25,7 @@ struct StoredStep {
     std::uint64_t calls = 0;        ///< of procedures
 };
 
+/// What the history of a heap's files says about itself and its steps.
 struct HistoryReport {
     bool attached = false;           ///< the files hold a history; all histories in files are persistent ones
     bool circular = false;           ///< when it is full the oldest steps fall off; else it ends

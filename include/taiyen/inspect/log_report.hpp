@@ -17,6 +17,7 @@
 
 namespace taiyen {
 
+/// Which transactions of a log are listed, and how.
 struct LogOptions {
     std::uint64_t first = 0;                 ///< serials that are listed one by one: from here …
     std::uint64_t last = ~std::uint64_t{0};  ///< … up to here, inclusive
@@ -76,6 +77,7 @@ enum class LogEnding {
     damaged  ///< a record that may have been acknowledged is damaged: `what` and `damaged_at` say more
 };
 
+/// What stands in a transaction log.
 struct LogReport {
     LogKind kind = LogKind::none;
     LogEnding ending = LogEnding::unused;
