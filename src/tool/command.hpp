@@ -67,6 +67,7 @@ Command leaks_command();
 Command map_command();
 Command log_command();
 Command history_command();
+Command diff_command();
 Command scrub_command();
 Command repair_command();
 Command man_command();

@@ -84,7 +84,12 @@ Exit run_command_line(int count, char** words) {
             "\n" + wrapped(std::string(command.description) + (command.found.empty() ? "" : "\n\nExit code 1: " + std::string(command.found) + ".")));
         if (!command.files.empty()) {
             for (const std::string_view file : command.files) {
-                parsed.app->add_option(std::string(file), parsed.files.emplace_back(), file == "FILE" ? "the heap" : "")
+                parsed.app
+                    ->add_option(std::string(file), parsed.files.emplace_back(),
+                                 file == "FILE" ? "the heap"
+                                 : file == "A"  ? "the older heap"
+                                 : file == "B"  ? "the newer heap"
+                                                : "")
                     ->required()
                     ->type_name("PATH");
             }

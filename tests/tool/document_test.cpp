@@ -36,6 +36,14 @@ void make_heaps(const ScratchDirectory& dir) {
     make_drawing(dir / "drawing.tyn");
     make_drawing(dir / "damaged.tyn");
     flip(dir / "damaged.tyn", 50'000);
+    copy_as_crashed(dir / "drawing.tyn", dir / "newer.tyn");
+    {
+        taiyen::SnapshotHeap heap(taiyen::open_only, dir / "newer.tyn");
+        *heap.find<int>("revision") = 8;
+        for (double& length : *heap.find<taiyen::vector<double>>("lengths")) length += 1;
+        heap.construct<taiyen::vector<int>>("widths").resize(100);
+        heap.snapshot();
+    }
     make_crashed_bank(dir, "bank.tyn");
     make_edited(dir / "edited.tyn");
     make_drawing(dir / "leaking.tyn");

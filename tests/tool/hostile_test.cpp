@@ -10,7 +10,7 @@
 namespace {
 using namespace tool_test;
 
-const std::vector<std::string> looking{"info", "ls", "stats", "verify", "leaks", "map", "log", "history"};
+const std::vector<std::string> looking{"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "diff sound.tyn"};
 
 void require_refused(const ScratchDirectory& dir, const std::string& command, const std::string& file) {
     const auto before = contents(dir);
@@ -26,6 +26,7 @@ BOOST_AUTO_TEST_SUITE(hostile)
 
 BOOST_AUTO_TEST_CASE(what_is_no_heap_is_refused_by_name) {
     const ScratchDirectory dir;
+    make_drawing(dir / "sound.tyn");
     std::filesystem::create_directory(dir / "folder");
     std::ofstream(dir / "empty");
     std::ofstream(dir / "text") << "just a text\n" << std::string(20'000, 'x');
@@ -51,6 +52,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_heap_is_refused_by_name) {
 BOOST_AUTO_TEST_CASE(a_heap_without_permission_is_refused_by_name) {
     if (::geteuid() == 0) return;  // to whom nothing is forbidden
     const ScratchDirectory dir;
+    make_drawing(dir / "sound.tyn");
     make_drawing(dir / "a.tyn");
     std::filesystem::permissions(dir / "a.tyn", std::filesystem::perms::none);
     for (const std::string& command : looking) {
