@@ -46,13 +46,13 @@ class BiasedLock {
 public:
     using Protocol = Bias<Machine>;
 
-    BiasedLock() noexcept : number_(numbers_.fetch_add(1, std::memory_order_relaxed)) {}
+    BiasedLock() noexcept : number_(next_number()) {}
     BiasedLock(const BiasedLock&) = delete;
     BiasedLock& operator=(const BiasedLock&) = delete;
 
     void lock() noexcept {
         // We stay out for as long as we write, and may wait for a disk behind that: nobody should have to find that out by a fence.
-        if (ReaderSlot* const slot = ReaderSlots::find(Protocol::out(number_))) Protocol::withdraw(*slot);
+        if (ReaderSlot* const slot = ReaderSlots::find_out(number_)) Protocol::withdraw(*slot);
         lock_.lock();
         if (quiet_since_.load(std::memory_order_relaxed) != lock_.readers_come()) quiet_since_.store(lock_.readers_come(), std::memory_order_relaxed);
         if (bias_.load(std::memory_order_relaxed) != 0) end_bias();
@@ -61,8 +61,8 @@ public:
 
     /// What `unlock_shared` wants back; null is an answer, too.
     [[nodiscard]] ReaderSlot* lock_shared() noexcept {
-        ReaderSlot* const slot = ReaderSlots::find(Protocol::out(number_));
-        if (slot != nullptr && Protocol::enter(*slot, number_, bias_, sleepers_)) return slot;
+        ReaderSlot* const slot = ReaderSlots::find_out(number_);
+        if (slot != nullptr && Protocol::enter(*slot, bias_, sleepers_)) return slot;
         return lock_shared_in_turn();
     }
     void unlock_shared(ReaderSlot* slot) noexcept {
@@ -86,17 +86,23 @@ public:
     static constexpr std::int64_t fence_time_max = 30'000;  ///< nanoseconds
 
 private:
+    static std::uint32_t next_number() noexcept {
+        std::uint32_t number = 0;  // which is nobody's
+        while (number == 0) number = numbers_.fetch_add(1, std::memory_order_relaxed);
+        return number;
+    }
     ReaderSlot* lock_shared_in_turn() noexcept;
     void end_bias() noexcept;
 
     static constinit Protocol::Sleepers sleepers_;
-    static constinit std::atomic<std::uint64_t> numbers_;
+    static constinit std::atomic<std::uint32_t> numbers_;
 
-    std::atomic<std::uint32_t> bias_{0};         ///< not 0: there is one
+    std::atomic<std::uint32_t> bias_{0};         ///< the period that goes on; 0: the lock isn't biased
+    std::uint32_t next_period_ = 1;              ///< changes while nobody reads
     std::atomic<std::uint32_t> quiet_since_{0};  ///< readers that had come when the newest writer did
     std::atomic<std::int64_t> not_before_{0};    ///< nanoseconds: when a bias may begin again
     std::uint64_t fences_ = 0;                   ///< that ended a bias
-    const std::uint64_t number_;                 ///< of this lock in slots
+    const std::uint32_t number_;                 ///< of this lock in slots
     PhaseFairLock lock_;
 };
 

@@ -16,13 +16,17 @@ thread_local constinit bool ended = false;  ///< what the thread's destructors r
 constinit std::atomic<ReaderSlots*> ReaderSlots::first{nullptr};
 thread_local constinit ReaderSlots* ReaderSlots::mine = nullptr;
 
-void ReaderSlots::join(std::uint64_t lock) noexcept {
+void ReaderSlots::join(std::uint32_t lock, std::uint32_t period) noexcept {
     ReaderSlots* const line = mine != nullptr ? mine : take_line();
     if (line == nullptr) return;
     ReaderSlot* found = nullptr;
     for (ReaderSlot& slot : line->values) {
         const std::uint64_t value = slot.load(std::memory_order_relaxed);
-        if (Protocol::lock_of(value) == lock) return;
+        if (Protocol::lock_of(value) == lock) {
+            if (Protocol::is_reading(value)) return;  // not through this slot: it is one read within another
+            found = &slot;
+            break;
+        }
         if (found == nullptr && value == 0) found = &slot;
     }
     for (std::size_t tries = 0; found == nullptr && tries < count; ++tries) {
@@ -30,7 +34,7 @@ void ReaderSlots::join(std::uint64_t lock) noexcept {
         line->next_victim = static_cast<std::uint8_t>((line->next_victim + 1) % count);
         if (!Protocol::is_reading(victim.load(std::memory_order_relaxed))) found = &victim;
     }
-    if (found != nullptr) found->store(Protocol::out(lock), std::memory_order_release);
+    if (found != nullptr) found->store(Protocol::out(lock, period), std::memory_order_release);
 }
 
 ReaderSlots* ReaderSlots::take_line() noexcept {

@@ -2,7 +2,7 @@
 /// ReaderSlots: where a thread says of which locks it is a member and which of them it reads under (bias.hpp), so that it need not write where other threads write.
 ///
 /// One cache line per thread, linked into a list that only grows; a line is used again when its thread has ended. The owner alone stores into it, others look.
-/// (S1) Numbers of locks are never used twice, so what a fork left behind of other threads concerns no lock of the child.
+/// (S1) Numbers of locks are never used twice, in four billion of them, so what a fork left behind of other threads concerns no lock of the child that is made there.
 /// (S2) A thread that needs a slot and has none left takes one from a lock that it doesn't read under: to that lock's writer it has withdrawn.
 /// Thread rule: the line is its thread's own; walking is safe.
 
@@ -22,17 +22,18 @@ struct alignas(64) ReaderSlots {
     std::uint8_t next_victim = 0;
     ReaderSlots* next = nullptr;
 
-    /// This thread's slot that says so; null: none does.
-    static ReaderSlot* find(std::uint64_t value) noexcept {
+    /// This thread's slot that says that it is a member of the lock and out, of whichever period; null: none does.
+    static ReaderSlot* find_out(std::uint32_t lock) noexcept {
         ReaderSlots* const line = mine;
         if (line == nullptr) return nullptr;
+        const std::uint64_t wanted = std::uint64_t{lock} << 32U;
         for (ReaderSlot& slot : line->values) {
-            if (slot.load(std::memory_order_relaxed) == value) return &slot;
+            if ((slot.load(std::memory_order_relaxed) & (~std::uint64_t{0} << 32U | 1U)) == wanted) return &slot;
         }
         return nullptr;
     }
-    /// This thread becomes a member of the lock, if it can and isn't. Requires: it holds it.
-    static void join(std::uint64_t lock) noexcept;
+    /// This thread becomes a member of the lock for the period, if it can. Requires: it holds the lock.
+    static void join(std::uint32_t lock, std::uint32_t period) noexcept;
     /// Calls `visit(ReaderSlot&)` with the slots of all threads.
     template <class F>
     static void for_each(F&& visit) noexcept {

@@ -43,13 +43,13 @@ private:
 };
 
 struct Stored {
-    std::uint32_t cell;
-    std::uint32_t value;
+    Word cell;
+    Word value;
 };
 
 struct SimulatedThread {
-    Few<Stored, 8> buffer;           ///< stores on their way, oldest first
-    Few<std::uint32_t, 64> results;  ///< of the operations so far
+    Few<Stored, 8> buffer;  ///< stores on their way, oldest first
+    Few<Word, 64> results;  ///< of the operations so far
     bool finished = false;
     Word asleep_on = 0;  ///< 1 + cell; 0: awake
     Word fences = 0;     ///< that it had executed everywhere
@@ -161,7 +161,7 @@ public:
         const Word result = act(*state_, thread);
         fresh_ = true;
         ++at_;
-        state_->threads[self_].results.push_back(static_cast<std::uint32_t>(result));
+        state_->threads[self_].results.push_back(result);
         return result;
     }
     static void drain(State& state, SimulatedThread& thread) {
@@ -230,7 +230,7 @@ struct SimulatedMachine {
         }
         void store(T value, std::memory_order order) {
             Simulation::now().operation([&](State& state, SimulatedThread& thread) {
-                thread.buffer.push_back({static_cast<std::uint32_t>(cell_), static_cast<std::uint32_t>(value)});
+                thread.buffer.push_back({cell_, static_cast<Word>(value)});
                 if (order == std::memory_order_seq_cst) Simulation::drain(state, thread);
                 return Word{0};
             });
@@ -287,17 +287,20 @@ using Bias = taiyen::txn::Bias<SimulatedMachine>;
 /// A lock that is biased towards its members, and what they and its writers do: the lock beneath is a simple one that never delays.
 class Lock {
 public:
-    static constexpr Word number = 7;
+    static constexpr std::uint32_t number = 7;
 
-    explicit Lock(bool biased) : bias_(biased ? 1 : 0) {}
+    /// The period that goes on, or the first one is to come.
+    explicit Lock(bool biased) : bias_(biased ? 2 : 0), next_period_(2) {}
 
-    Bias::Slot member() const { return Bias::Slot(Bias::out(number)); }
+    Bias::Slot member() const { return Bias::Slot(Bias::out(number, 2)); }
+    /// That became one in an earlier period, and stayed out since.
+    Bias::Slot sleeper() const { return Bias::Slot(Bias::out(number, 1)); }
     Bias::Slot stranger() const { return Bias::Slot(0); }
 
     /// Reads so often: as a member, or the other way, where it sets the bias up and joins.
     void read(Bias::Slot& slot, int times) {
         for (int i = 0; i < times; ++i) {
-            if (slot.load(std::memory_order_relaxed) == Bias::out(number) && Bias::enter(slot, number, bias_, sleepers_)) {
+            if (is_out(slot) && Bias::enter(slot, bias_, sleepers_)) {
                 begin_reading();
                 end_reading();
                 Bias::leave(slot, sleepers_);
@@ -307,8 +310,9 @@ public:
                 if (state.writer) throw Blocked();
                 ++state.shared;
             });
-            if (bias_.load(std::memory_order_relaxed) == 0) bias_.store(1, std::memory_order_release);
-            if (Bias::lock_of(slot.load(std::memory_order_relaxed)) != number) slot.store(Bias::out(number), std::memory_order_release);
+            const std::uint32_t period = next_period_.load(std::memory_order_relaxed);
+            if (bias_.load(std::memory_order_relaxed) == 0) bias_.store(period, std::memory_order_release);
+            slot.store(Bias::out(number, period), std::memory_order_release);
             begin_reading();
             end_reading();
             change([](State& state) { --state.shared; });
@@ -317,7 +321,7 @@ public:
 
     /// What a member does before it writes.
     static void withdraw(Bias::Slot& slot) {
-        if (slot.load(std::memory_order_relaxed) == Bias::out(number)) Bias::withdraw(slot);
+        if (is_out(slot)) Bias::withdraw(slot);
     }
 
     void write(std::vector<Bias::Slot*> slots, int times) {
@@ -327,6 +331,7 @@ public:
                 state.writer = true;
             });
             if (bias_.load(std::memory_order_relaxed) != 0) {
+                next_period_.store(Bias::after(next_period_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
                 Bias::end(bias_, number, sleepers_, [&](auto&& visit) {
                     for (Bias::Slot* const slot : slots) visit(*slot);
                 });
@@ -367,7 +372,13 @@ private:
         });
     }
 
+    static bool is_out(const Bias::Slot& slot) {
+        const Word value = slot.load(std::memory_order_relaxed);
+        return Bias::lock_of(value) == number && !Bias::is_reading(value);
+    }
+
     SimulatedMachine::Atomic<std::uint32_t> bias_;
+    SimulatedMachine::Atomic<std::uint32_t> next_period_;
     Bias::Sleepers sleepers_;
 };
 
@@ -417,6 +428,27 @@ Outcome reader_that_writes(Flaws flaws = {}) {
     return {wrong, simulation.states(), simulation.sleeps(), simulation.fences()};
 }
 
+/// Who slept through the begin of the period reads when it likes, beside a writer.
+Outcome sleeper_that_wakes(Flaws flaws = {}) {
+    Simulation simulation;
+    Lock lock(true);
+    Bias::Slot slot = lock.sleeper();
+    simulation.add([&] { lock.read(slot, 2); });
+    simulation.add([&] { lock.write({&slot}, 2); });
+    const std::string wrong = simulation.explore(flaws);
+    return {wrong, simulation.states(), simulation.sleeps(), simulation.fences()};
+}
+
+/// A thread that isn't there any more, or not yet again, beside a writer.
+Outcome sleeper_beside_writers() {
+    Simulation simulation;
+    Lock lock(true);
+    Bias::Slot slot = lock.sleeper();
+    simulation.add([&] { lock.write({&slot}, 2); });
+    const std::string wrong = simulation.explore();
+    return {wrong, simulation.states(), simulation.sleeps(), simulation.fences()};
+}
+
 void check_right(const Outcome& outcome) {
     BOOST_TEST(outcome.wrong == "");
     BOOST_TEST_MESSAGE(outcome.states << " states, " << outcome.sleeps << " sleeps, " << outcome.fences << " fences");
@@ -441,6 +473,20 @@ BOOST_AUTO_TEST_CASE(members_that_join_while_writers_come_are_seen) { check_righ
 BOOST_AUTO_TEST_CASE(two_members_are_waited_for) { check_right(two_readers()); }
 
 BOOST_AUTO_TEST_CASE(a_member_may_write_itself) { check_right(reader_that_writes()); }
+
+BOOST_AUTO_TEST_CASE(a_thread_that_slept_through_a_period_comes_back) { check_right(sleeper_that_wakes()); }
+
+BOOST_AUTO_TEST_CASE(a_thread_that_sleeps_costs_later_writers_no_fence) {
+    BOOST_TEST(sleeper_beside_writers().wrong == "");
+    BOOST_TEST(sleeper_beside_writers().fences == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_number_behind_the_last_period_is_the_first) {
+    BOOST_TEST(Bias::after(1) == 2U);
+    BOOST_TEST(Bias::after(0x7fff'ffff) == 1U);
+    BOOST_TEST(Bias::period_of(Bias::reads(0xffff'ffff, 0x7fff'ffff)) == 0x7fff'ffffU);
+    BOOST_TEST(Bias::lock_of(Bias::reads(0xffff'ffff, 0x7fff'ffff)) == 0xffff'ffffU);
+}
 
 BOOST_AUTO_TEST_CASE(without_the_fence_a_member_reads_while_a_writer_writes) {
     BOOST_TEST(one_reader(1, 1, {.first_fence = true}).wrong == "a reader reads while a writer writes");

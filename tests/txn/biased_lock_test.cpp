@@ -75,6 +75,26 @@ BOOST_AUTO_TEST_CASE(writers_between_reads_keep_the_lock_unbiased) {
     BOOST_TEST(!lock.is_biased());
 }
 
+BOOST_AUTO_TEST_CASE(a_thread_that_read_once_and_sleeps_costs_writers_one_fence, *label("threads")) {
+    BiasedLock lock;
+    std::atomic<bool> has_read{false};
+    std::atomic<bool> over{false};
+    std::thread sleeper([&] {
+        has_read = make_biased(lock) ? true : has_read.load();
+        wait_until([&] { return over.load(); });
+    });
+    if (BiasedLock::can_be_biased()) {
+        wait_until([&] { return has_read.load(); });
+        for (int i = 0; i < 20; ++i) {
+            make_biased(lock);  // we withdraw before we write; the other thread doesn't
+            const std::lock_guard writer(lock);
+            BOOST_TEST(lock.fences() == 1U);
+        }
+    }
+    over = true;
+    sleeper.join();
+}
+
 BOOST_AUTO_TEST_CASE(a_writer_waits_for_a_reader_in_its_slot_and_readers_that_come_later_wait_for_the_writer, *label("threads")) {
     BiasedLock lock;
     if (!make_biased(lock)) return;
