@@ -47,6 +47,8 @@ enum class Bug {
     history_outlives_its_bytes,    ///< transactions of a heap whose history nobody attached leave that history in the files
     held_unsaid,                   ///< a block that an object outside has taken along is not said to be nobody's
     undo_moves_cursor_unlogged,    ///< undo and redo on a transactional heap log the bytes, not where the history stands
+    stage_keeps_address,           ///< recovery of a staged save that moves the heap installs its pages and keeps the address
+    copy_keeps_address,            ///< recovery of a save that moves the heap copies its pages from the data file and keeps the address
     annex_ends_after_record,       ///< an annex that nobody opened is ended by a record of its own
     refill_keeps_tail,             ///< a refilled data file keeps what lies behind its extents
     skip_hot_page,                 ///< pages mode: a page that was open before the scope is not compared

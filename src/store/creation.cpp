@@ -206,6 +206,8 @@ void check_options(const PersistentOptions& options, const std::filesystem::path
 
 }  // namespace
 
+std::uintptr_t HeapFile::find_place(ByteCount capacity) { return reserve_somewhere(0, capacity, random_uuid()).address(); }
+
 std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
                                            const Tuning& tuning) {
     check_options(options, paths.backing);

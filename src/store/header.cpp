@@ -5,6 +5,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
+#include "base/planted.hpp"
 #include "heap/core.hpp"
 #include "heap/engine.hpp"
 #include "heap/engine_layout.hpp"
@@ -58,8 +59,7 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
     const bool annex_fits = extent_fits && block.annex_extent <= sequence_bytes_max && block.annex_extent % page_bytes == 0 &&
                             block.annex_used <= block.annex_extent && block.annex_used % page_bytes == 0 &&
                             are_places(block.annex_places, {block.extent, block.annex_extent});
-    const bool base_fits = block.base % heap::slot_bytes == 0 && block.base != 0 && block.base < address_end && capacity_fits &&
-                           heap::CoreRanges::total_bytes(block.capacity) <= address_end - block.base;
+    const bool base_fits = capacity_fits && is_base(block.base, block.capacity);
     const bool counts_fit = std::max({block.sequence, block.generation, block.serial}) < count_end;
     const bool ring_fits = block.ring_kind <= RingKind::log && block.ring_capacity % page_bytes == 0 &&
                            block.ring_capacity < (std::uint64_t{1} << 40U) && block.ring_position % page_bytes == 0 &&
@@ -67,7 +67,10 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
     // What lies in the stage is looked at when it is read.
     const bool stage_fits =
         (block.state == FileState::staged) == (block.stage.stage_offset != 0) && block.stage_ring_position % page_bytes == 0 &&
-        (block.state != FileState::staged || (block.ring_kind != RingKind::none && block.stage.generation == block.generation + 1));
+        (block.state != FileState::staged || (block.ring_kind != RingKind::none && block.stage.generation == block.generation + 1)) &&
+        (block.stage_base == 0 ? (block.incompatible_features & feature_staged_move) == 0
+                               : block.state == FileState::staged && (block.incompatible_features & feature_staged_move) != 0 && capacity_fits &&
+                                     is_base(block.stage_base, block.capacity));
     const bool log_fits = block.log_capacity % page_bytes == 0 && block.log_capacity < (std::uint64_t{1} << 40U) &&
                           (block.log_capacity == 0) == uuid_from(block.log_uuid).is_nil();
     if (!role_known || !state_known || !capacity_fits || !extent_fits || !annex_fits || !base_fits || !ring_fits || !stage_fits || !log_fits ||
@@ -103,7 +106,8 @@ Header decode(const HeaderBlock& block) {
     header.log_capacity = block.log_capacity;
     header.staged = {block.stage,
                      block.stage_annex,
-                     {{block.stage_ring_epoch}, block.stage_ring_position, block.stage_ring_sequence, block.stage_ring_chain_seed}};
+                     {{block.stage_ring_epoch}, block.stage_ring_position, block.stage_ring_sequence, block.stage_ring_chain_seed},
+                     block.stage_base};
     return header;
 }
 
@@ -111,9 +115,14 @@ std::span<const std::byte> bytes_of(const HeaderBlock& block) { return {reinterp
 
 }  // namespace
 
+bool is_base(std::uintptr_t base, ByteCount capacity) {
+    return base % heap::slot_bytes == 0 && base != 0 && base < address_end && heap::CoreRanges::total_bytes(capacity) <= address_end - base;
+}
+
 void Header::take_content(const Header& from) {
     state = FileState::whole;
     filling_generation = {};
+    if (!planted(Bug::copy_keeps_address)) base = from.base;
     generation = from.generation;
     serial = from.serial;
     extent = from.extent;
@@ -136,6 +145,7 @@ Header Header::after_stage() const {
     after.serial = {staged.head.serial};
     after.extent = staged.head.extent;
     after.annex = staged.annex;
+    if (staged.base != 0 && !planted(Bug::stage_keeps_address)) after.base = staged.base;
     after.ring_start = staged.ring_start;
     after.staged = {};
     return after;
@@ -176,6 +186,8 @@ HeaderBlock encode(const Header& header) {
     if (header.state == FileState::staged) {
         block.stage = header.staged.head;
         block.stage_annex = header.staged.annex;
+        block.stage_base = header.staged.base;
+        block.incompatible_features = header.staged.base != 0 ? feature_staged_move : 0;
         block.stage_ring_epoch = header.staged.ring_start.epoch.value;
         block.stage_ring_position = header.staged.ring_start.position;
         block.stage_ring_sequence = header.staged.ring_start.sequence;

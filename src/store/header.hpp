@@ -24,6 +24,7 @@ struct StagedSave {
     SaveHead head{};
     AnnexHead annex{};
     log::RingStart ring_start;  ///< where the ring's records behind it begin
+    std::uintptr_t base = 0;    ///< the heap's address as of it; 0: it stays
 };
 
 struct Header {
@@ -76,6 +77,9 @@ struct Slots {
     /// The code and sentence to throw if there is no valid header: what both slots agree on, or `corrupt`.
     SlotProblem verdict() const;
 };
+
+/// Whether a heap of that capacity can lie there: whole slots, below the end of addresses.
+bool is_base(std::uintptr_t base, ByteCount capacity);
 
 HeaderBlock encode(const Header& header);
 /// Reads both slots directly. Throws: Error{io_error}.

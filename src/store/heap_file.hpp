@@ -76,6 +76,16 @@ public:
     void checkpoint();
     /// Reads every page of both copies, restores damaged ones from the other copy; returns how many. Throws: Error{corrupt} if neither has it.
     std::uint64_t heal();
+    /// A batch of pages, ascending, and their images, to be brought to the save's point.
+    using FillPages = std::function<void(std::span<const PageNumber> pages, std::span<std::byte> images)>;
+    /// Moves the heap to another address: one save of these pages of the span, ascending, each as the newest save has it and then patched, whose commit point is also that of
+    /// the address. An annex in use ends with it. What is mapped here stays where it is: close the heap, and open it where it lies now.
+    /// Requires: a journal as its ring, nobody joined, a place that can hold it (`is_base`); what was changed since the newest save is not looked at. Durability: on return.
+    void save_moved(std::uintptr_t base, std::span<const PageNumber> pages, const FillPages& patch);
+    /// Where a heap of that capacity would find room in this process. Throws: Error{out_of_address_space}.
+    static std::uintptr_t find_place(ByteCount capacity);
+    /// Requires: nothing was changed since the newest save. Throws: Error{corrupt} naming a page of the span that isn't as it was saved.
+    void prove_span() const;
     /// The pages of the span that were written since the last save.
     std::vector<WrittenRange> written_ranges() const;
     /// Whether a byte of the span is not as the newest save has it. Complexity: reads the pages that were written since the last save.
@@ -89,8 +99,6 @@ public:
     Serial serial() const;
     /// Where the group of the next one begins, by the newest header. Thread-safe.
     log::RingStart log_start() const;
-    /// A batch of pages, ascending, and their images, to be brought to the save's point.
-    using FillPages = std::function<void(std::span<const PageNumber> pages, std::span<std::byte> images)>;
     /// Saves `pages` (ascending): `fill` gives their images, the same ones each time that it is asked. Durability: on return; from then on the log is needed from `point.log_start` only.
     /// Thread-safe against everything but another save, heal and verify, which it waits for; the program goes on meanwhile.
     /// Throws: Error{no_space}: nothing changed; Error{corrupt | io_error | …}: the heap is poisoned. What `fill` throws poisons too.
@@ -271,6 +279,7 @@ private:
         /// Gives the images of a batch of pages and sets their checksums. Null: both are those of the live pages.
         std::function<void(std::span<ChangedPage> batch, std::span<std::byte> images)> images;
         bool images_once = false;  ///< they are dear: what was written is read back instead of asking again
+        std::uintptr_t base = 0;   ///< the heap's address from that save on; 0: it stays
     };
     LargeSave live_save(std::vector<ChangedPage> changed) const;
     void save_large(LargeSave& save);

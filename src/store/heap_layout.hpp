@@ -42,7 +42,9 @@ enum class FileState : std::uint32_t { whole = 1, filling = 2, staged = 3 };
 enum class RingKind : std::uint32_t { none = 0, journal = 1, log = 2 };
 
 /// Features a reader has to know to open the file at all.
-inline constexpr std::uint64_t known_incompatible_features = 0;
+inline constexpr std::uint64_t known_incompatible_features = 1;
+/// The staged save moves the heap to another address. Who didn't know would install the pages and keep the address.
+inline constexpr std::uint64_t feature_staged_move = 1;
 
 inline constexpr std::uint64_t flag_clean = 1;   ///< closed by its last user: no ring, nothing to recover
 inline constexpr std::uint64_t flag_is_new = 2;  ///< made for a heap whose backing file may not have got its name yet
@@ -117,7 +119,8 @@ struct HeaderBlock {
     std::uint64_t stage_ring_sequence;
     std::uint64_t stage_ring_chain_seed;
     AnnexHead stage_annex;
-    std::uint8_t padding[4096 - 440 - 8];
+    std::uint64_t stage_base;  ///< the address as of that save; 0: it stays, and no feature is needed to know it
+    std::uint8_t padding[4096 - 448 - 8];
     std::uint64_t checksum;
 };
 static_assert(std::is_trivially_copyable_v<HeaderBlock>);
@@ -129,7 +132,7 @@ static_assert(offsetof(HeaderBlock, annex_extent) == 232);
 static_assert(offsetof(HeaderBlock, log_uuid) == 272);
 static_assert(offsetof(HeaderBlock, stage) == 296);
 static_assert(offsetof(HeaderBlock, stage_annex) == 400);
-static_assert(offsetof(HeaderBlock, padding) == 440);
+static_assert(offsetof(HeaderBlock, stage_base) == 440);
 static_assert(offsetof(HeaderBlock, checksum) == 4088);
 static_assert(sizeof(HeaderBlock) == header_slot_bytes);
 

@@ -415,7 +415,9 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
                 (!rebuild && (found->heap != files.backing->header.heap || found->file != files.backing->header.data))) {
                 throw Error(errc::mismatch, paths.data, "this data file belongs to another heap; put the right one beside " + paths.backing.string());
             }
-            if (!rebuild && (found->base != files.backing->header.base || found->capacity != files.backing->header.capacity)) {
+            // An interrupted save that moves the heap: the data file is there already.
+            const bool moved = found->state == FileState::whole && !rebuild && found->generation.value == files.backing->header.generation.value + 1;
+            if (!rebuild && ((found->base != files.backing->header.base && !moved) || found->capacity != files.backing->header.capacity)) {
                 throw Error(errc::mismatch, paths.data, "address and capacity are not the heap's; restore the file from a copy");
             }
             if (!rebuild && !grows_from(files.backing->header.annex, found->annex) && !grows_from(found->annex, files.backing->header.annex)) {
@@ -555,6 +557,7 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         count_row(Row::backing_to_data);
         copy_newer(b, *d, d->header.generation, false);
     }
+    b.header.base = newest.base;  // a staged save may have moved the heap
     if (files.tail ? !saves.empty() || headers_differ() : newest.ring_kind != RingKind::none || headers_differ()) {
         install(files, refill ? nullptr : d, saves, newest.ring_start, newest.ring_kind != RingKind::none && !files.tail);
     } else if (!files.tail) {

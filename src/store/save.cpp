@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include <taiyen/base/check.hpp>
+
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "store/heap_file.hpp"
@@ -436,7 +438,7 @@ void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage
 }
 
 HeapFile::LargeSave HeapFile::live_save(std::vector<ChangedPage> changed) const {
-    return {{serial_, log_start_, mapped_}, annex_head(), std::move(changed), nullptr, false};
+    return {{serial_, log_start_, mapped_}, annex_head(), std::move(changed), nullptr, false, 0};
 }
 
 void HeapFile::save_large(LargeSave& save) {
@@ -457,6 +459,12 @@ void HeapFile::set_saved(Generation generation, const LargeSave& save) {
     log_start_ = save.point.log_start;
     saved_extent_ = std::max(saved_extent_, save.point.extent);
     saved_annex_ = save.annex;
+    if (save.base != 0) {
+        backing_->header.base = save.base;
+        if (data_) {
+            data_->header.base = save.base;
+        }
+    }
 }
 
 /// The commit point is passed: whoever asks may be told.
@@ -612,6 +620,7 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
     head.stage_offset = log::Ring::header_bytes + ring_identity_.capacity_bytes;
     head.flags = save.annex.extent != 0 ? save_has_annex : 0;
     staged.annex = save.annex;
+    staged.base = save.base;
     staged.ring_start = uses_log() ? save.point.log_start : ring_->next();
     const ByteCount entries_bytes = stage_entries_bytes(head.page_count);
     const std::uint64_t images_at = head.stage_offset + entries_bytes;
@@ -738,6 +747,55 @@ std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std
         }
     }
     return count;
+}
+
+void HeapFile::prove_span() const {
+    check_usable(true);
+    const auto lock = hold_saves();
+    for (std::uint64_t page = 0; page < saved_extent_ / page_bytes; ++page) {
+        if (page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
+            backing_->throw_corrupt_page({page}, data_ ? "its checksum differs; heal() restores it if the other copy has it whole"
+                                                       : "its checksum differs and there is no second copy");
+        }
+    }
+}
+
+void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages, const FillPages& patch) {
+    check_usable(false);
+    const auto lock = hold_saves();
+    TAIYEN_CHECK(!uses_log() && is_base(base, backing_->header.capacity) && !participant_);
+    checkpoint();
+    LargeSave save = live_save({});
+    save.images_once = true;
+    save.base = base;
+    save.changed.reserve(pages.size() + 2);
+    for (const PageNumber page : pages) {
+        TAIYEN_CHECK((save.changed.empty() || save.changed.back().page < page) && sequence_of(page) == Sequence::span);
+        save.changed.push_back({page, 0});
+    }
+    if (save.changed.empty()) {
+        save.changed.push_back({{0}, 0});  // a save of nothing would have no commit point for both files
+    }
+    if (annex_is_saved()) {
+        save.changed.push_back({annex_first_page, 0});  // what lies there speaks of the old address
+    }
+    save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
+        read_bases(batch, images);
+        std::vector<PageNumber> numbers;
+        for (const ChangedPage& page : batch) {
+            if (sequence_of(page.page) == Sequence::span) {
+                numbers.push_back(page.page);
+            }
+        }
+        patch(numbers, images.first(numbers.size() * page_bytes));
+        if (numbers.size() != batch.size()) {
+            std::memset(images.data() + numbers.size() * page_bytes, 0, page_bytes);
+        }
+        for (std::size_t k = 0; k < batch.size(); ++k) {
+            batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap());
+        }
+    };
+    save_large(save);
 }
 
 std::uint64_t HeapFile::heal() {

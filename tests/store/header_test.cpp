@@ -102,6 +102,32 @@ BOOST_AUTO_TEST_CASE(log_and_stage_lie_where_the_format_says_and_are_read) {
     BOOST_TEST(words[54] == 0U);     // zeros from here on, byte 440 is word 55
 }
 
+BOOST_AUTO_TEST_CASE(a_staged_save_that_moves_the_heap_says_so_under_a_feature_bit_until_it_is_in_the_file) {
+    HeaderFile f;
+    const auto word_at = [&](std::uint64_t place) {
+        std::uint64_t word = 0;
+        f.file->read(std::as_writable_bytes(std::span(&word, 1)), f.header.sequence % 2 * header_slot_bytes + place);
+        return word;
+    };
+    f.header.state = FileState::staged;
+    f.header.staged.head = {8, 0, 64_KiB, 1, 1, 0, 73'728, 77, 0};
+    write_header(*f.file, f.header);
+    BOOST_TEST(word_at(32) == 0U);  // incompatible features
+    BOOST_TEST(read_slots(*f.file).newest()->after_stage().base == f.header.base);
+    f.header.staged.base = 0x2400'0000'0000;
+    write_header(*f.file, f.header);
+    BOOST_TEST(word_at(32) == 1U);
+    BOOST_TEST(word_at(440) == 0x2400'0000'0000U);
+    const Header found = *read_slots(*f.file).newest();
+    BOOST_TEST(found.base == f.header.base);
+    BOOST_TEST(found.after_stage().base == 0x2400'0000'0000U);
+    f.header = found.after_stage();
+    write_header(*f.file, f.header);
+    BOOST_TEST(word_at(32) == 0U);
+    BOOST_TEST(word_at(440) == 0U);
+    BOOST_TEST(read_slots(*f.file).newest()->base == 0x2400'0000'0000U);
+}
+
 BOOST_AUTO_TEST_CASE(a_header_that_contradicts_itself_about_stage_or_log_is_corrupt) {
     const auto refused = [](const std::function<void(Header&)>& change) {
         HeaderFile f;
@@ -118,6 +144,9 @@ BOOST_AUTO_TEST_CASE(a_header_that_contradicts_itself_about_stage_or_log_is_corr
     BOOST_TEST(!refused(stage));
     BOOST_TEST(refused([&](Header& header) { stage(header), header.staged.head.stage_offset = 0; }));
     BOOST_TEST(refused([&](Header& header) { stage(header), header.staged.head.generation += 1; }));
+    BOOST_TEST(!refused([&](Header& header) { stage(header), header.staged.base = 0x2400'0000'0000; }));
+    BOOST_TEST(refused([&](Header& header) { stage(header), header.staged.base = 0x2400'0000'1000; }));
+    BOOST_TEST(refused([&](Header& header) { stage(header), header.staged.base = address_end - heap::slot_bytes; }));
     BOOST_TEST(refused([&](Header& header) { stage(header), header.staged.ring_start.position = 100; }));
     BOOST_TEST(refused([&](Header& header) { stage(header), header.ring_kind = RingKind::none; }));
     BOOST_TEST(refused([&](Header& header) { header.log = random_uuid(); }));
