@@ -40,6 +40,8 @@
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/parameters.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
+#include <taiyen/transfer/rebase.hpp>
+#include <taiyen/transfer/relocation.hpp>
 #include <taiyen/txn/read_lock.hpp>
 #include <taiyen/txn/relaxed_loading.hpp>
 #include <taiyen/txn/transaction.hpp>

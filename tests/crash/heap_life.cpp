@@ -1,12 +1,14 @@
 #include "crash/heap_life.hpp"
 
 #include <cstring>
+#include <set>
 #include <stdexcept>
 
 #include <taiyen/inspect/report.hpp>
 
 #include "base/checksum.hpp"
 #include "store/heap_access.hpp"
+#include "transfer/relocation_words.hpp"
 
 namespace taiyen::crash {
 namespace {
@@ -219,6 +221,51 @@ void HeapLife::touch(const std::string& name, std::uint64_t seed) {
     std::memcpy(expected.data() + at, bytes.data(), count);
 }
 
+void HeapLife::link() {
+    constexpr const char* name = "links";
+    put(name, (heap_->engine().roots().size() + 1) * sizeof(std::uintptr_t), 0);
+    std::vector<std::uintptr_t> links;
+    for (const heap::Root& root : heap_->engine().roots()) links.push_back(heap_->ranges().durable + root.object.value);
+    links.resize(model_.objects.at(name).size() / sizeof(std::uintptr_t));
+    std::memcpy(object(name), links.data(), links.size() * sizeof(std::uintptr_t));
+    std::memcpy(model_.objects.at(name).data(), links.data(), links.size() * sizeof(std::uintptr_t));
+}
+
+void HeapLife::move(std::uintptr_t slots) {
+    const std::uint64_t number = history_.size();
+    const std::uintptr_t from = heap_->ranges().durable;
+    const Relocation moved(from, setup_.capacity, from + slots * heap::slot_bytes);
+    model_.address = moved.map(from);
+    std::vector<std::byte>& links = model_.objects.at("links");
+    for (std::size_t at = 0; at < links.size(); at += sizeof from) {
+        std::uintptr_t link = 0;
+        std::memcpy(&link, links.data() + at, sizeof link);
+        link = moved.map(link);
+        std::memcpy(links.data() + at, &link, sizeof link);
+    }
+    std::memcpy(model_.objects.at(number_name).data(), &number, sizeof number);
+    model_.annex.clear();
+    // The number of the save travels with it.
+    const std::uint64_t number_at = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(object(number_name)) - from);
+    transfer::RelocationWords words(*heap_, moved);
+    RebaseReport report;
+    std::set<std::uint64_t> pages{number_at / page_bytes};
+    for (const auto& page : words.find(report, 0, {})) pages.insert(page.number);
+    std::vector<PageNumber> listed;
+    for (const std::uint64_t page : pages) listed.push_back({page});
+    history_.push_back(model_);
+    issue(number);
+    heap_->save_moved(model_.address, listed, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+            words.patch(batch[i], images.subspan(i * page_bytes, page_bytes));
+            if (batch[i].value == number_at / page_bytes)
+                std::memcpy(images.data() + i * page_bytes + number_at % page_bytes, &number, sizeof number);
+        }
+    });
+    acknowledge(number);
+    close();
+}
+
 void HeapLife::remove(const std::string& name) {
     std::byte* const block = object(name);
     heap_->engine().remove_root(name);
@@ -237,6 +284,7 @@ void HeapLife::save() {
     } else if (has_annex()) {
         write_annex(0, sizeof number, 0);
     }
+    model_.address = heap_->ranges().durable;
     history_.push_back(model_);
     issue(number);
     if (!log_) {
@@ -260,6 +308,10 @@ std::uint64_t HeapLife::compare() const {
     }
     if (number == 0 || number >= history_.size()) {
         throw std::runtime_error("the heap holds save " + number_text(number) + ", which never was");
+    }
+    if (const std::uintptr_t address = history_[number].address; address != 0 && address != heap_->ranges().durable) {
+        throw std::runtime_error("the heap of save " + number_text(number) + " lay at " + number_text(address) + " and is found at " +
+                                 number_text(heap_->ranges().durable));
     }
     const auto& expected = history_[number].objects;
     const auto roots = heap_->engine().roots();

@@ -24,6 +24,7 @@ namespace taiyen::crash {
 struct Model {
     std::map<std::string, std::vector<std::byte>> objects;
     std::vector<std::byte> annex;  ///< empty: there is none, or it ended
+    std::uintptr_t address = 0;    ///< of the heap; 0: anywhere
 };
 
 /// By save number; entry 0 stands for no heap.
@@ -79,6 +80,10 @@ public:
     /// Writes into the annex, which grows for it. Its first bytes are the number of the save.
     void write_annex(ByteCount at, ByteCount size, std::uint64_t seed);
     bool has_annex() const { return !model_.annex.empty(); }
+    /// Puts the addresses of all objects under the name "links".
+    void link();
+    /// A save that moves the heap so many slots on, with what "links" points to; the heap is closed then.
+    void move(std::uintptr_t slots);
     /// Of a transactional heap: a commit; some are followed by a snapshot.
     void save();
     void checkpoint() { heap_->checkpoint(); }

@@ -155,6 +155,19 @@ void change_kinds(HeapLife& life) {
     }
 }
 
+/// The heap goes to another address and life goes on there. Pointers lie in some pages of several, and the save that moves it is the large one of a journal's heap.
+void move_away(HeapLife& life) {
+    life.open_without_annex(HeapKind::archive);
+    small_saves(life, 1, 42);
+    life.put("middle", 20'000, 43);
+    life.link();
+    life.save();
+    life.move(32);
+    life.open();
+    small_saves(life, 2, 44);
+    life.close();
+}
+
 void stay_silent(const Incident&) noexcept {}
 
 }  // namespace
@@ -279,6 +292,26 @@ std::vector<Scenario> scenarios() {
          .lose_data = true},
         {.name = "detach-log", .setup = log_without, .before = create_and_save, .life = open_save_close, .lose_data = true},
         {.name = "recover-detach-log", .setup = log_without, .before = unclosed, .life = recover, .crashed_before = true, .lose_data = true},
+        {.name = "move-archive", .setup = archive, .before = create_and_save, .life = move_away},
+        {.name = "move-snapshot", .setup = snapshot, .before = create_and_save, .life = move_away},
+        {.name = "move-log", .setup = transactional, .before = unclosed, .life = move_away, .crashed_before = true},
+        {.name = "move-log-data", .setup = doubled, .before = create_and_save, .life = move_away},
+        {.name = "move-annex",
+         .setup = annex_snapshot,
+         .before = with_annex,
+         .life =
+             [](HeapLife& life) {
+                 life.open();
+                 life.link();
+                 life.save();
+                 life.close();
+                 life.open_without_annex(HeapKind::archive);
+                 life.move(32);
+                 life.open();
+                 life.write_annex(0, 3000, 45);
+                 life.save();
+                 life.close();
+             }},
         // Heap, data file and log on three devices.
         {.name = "apart-create-snapshot", .setup = apart(snapshot), .before = {}, .life = create},
         {.name = "apart-create-log", .setup = apart(transactional), .before = {}, .life = create},

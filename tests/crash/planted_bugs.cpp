@@ -51,6 +51,8 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::annex_guessed_place, "annex_guessed_place", {"annex-archive"}, "a history travels with the save"},
         {Bug::annex_ends_before_record, "annex_ends_before_record", {"annex-ends-archive"}, "a history travels with the save"},
         {Bug::annex_ends_after_record, "annex_ends_after_record", {"annex-ends-archive"}, "a history travels with the save"},
+        {Bug::stage_keeps_address, "stage_keeps_address", {"move-archive"}, "a heap's address and its pointers are one save's"},
+        {Bug::copy_keeps_address, "copy_keeps_address", {"move-snapshot"}, "a heap's address and its pointers are one save's"},
         {Bug::refill_keeps_tail, "refill_keeps_tail", {"annex-large-snapshot"}, "a copy that is being filled is never trusted"},
         {Bug::detach_in_memory_only, "detach_in_memory_only", {"detach"}, "attached files are named durably"},
         {Bug::commit_before_durable, "commit_before_durable", {"txn-commit"}, "acknowledged means written"},

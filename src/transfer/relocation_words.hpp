@@ -1,0 +1,58 @@
+#pragma once
+/// RelocationWords: which words of a heap are pointers into it, as far as bytes can tell, and their new values.
+///
+/// (I1) Whether a word is a pointer follows from its value, its place and the engine's metadata alone. So a page's image gives the same answers before and after
+///      other pages were rewritten.
+/// (I2) Words outside live blocks are never changed: free memory, metadata, the directory of names.
+/// Thread rule: one thread; nobody changes the heap meanwhile.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <taiyen/transfer/rebase.hpp>
+
+#include "heap/core.hpp"
+#include "heap/survey.hpp"
+
+namespace taiyen::transfer {
+
+class RelocationWords {
+public:
+    /// A page with pointers, and how many.
+    struct Page {
+        std::uint64_t number;
+        std::uint16_t pointers;
+    };
+
+    /// Both are referred to.
+    RelocationWords(const heap::HeapCore& core, const Relocation& relocation);
+
+    /// Looks at all live blocks: fills in what the report says of blocks and words, and returns the pages with pointers, ascending.
+    std::vector<Page> find(RebaseReport& report, std::size_t listed_max, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+    /// Rewrites the pointers in the image of a page; returns how many.
+    std::uint16_t patch(PageNumber page, std::span<std::byte> image);
+
+private:
+    /// A block that was found lately: most words follow one another.
+    using Lately = std::optional<heap::Block>;
+
+    bool is_pointer(std::uint64_t value);
+    bool lies_in_block(std::uint64_t offset, Lately& lately) const;
+    std::optional<AmbiguousTarget> ambiguity(std::uint64_t value);
+    std::uint64_t word(std::uint64_t offset) const;
+    void look_at(const heap::Block& block, RebaseReport& report, std::size_t listed_max, std::vector<Page>& pages);
+
+    const Relocation& relocation_;
+    const heap::Engine& engine_;
+    const std::uintptr_t base_;
+    const ByteCount range_bytes_;  ///< of the heap's own addresses, scratch memory included
+    const ByteCount extent_;
+    const heap::Survey survey_;
+    Lately target_;
+    Lately owner_;
+};
+
+}  // namespace taiyen::transfer
