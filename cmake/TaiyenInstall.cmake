@@ -15,6 +15,8 @@ if(TARGET taiyen_tool)
   install(FILES ${PROJECT_BINARY_DIR}/src/tool/taiyen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${PROJECT_BINARY_DIR}/src/tool/taiyen.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME taiyen)
 endif()
+# For gdb: `source` them.
+install(FILES ${PROJECT_SOURCE_DIR}/doc/taiyen.gdb ${PROJECT_SOURCE_DIR}/doc/taiyen_printers.py DESTINATION ${CMAKE_INSTALL_DATADIR}/taiyen)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taiyen)

@@ -1,4 +1,4 @@
-# One run of the program under gdb: -D step=… -D program=… -D script=… -D folder=….
+# One run of the program under gdb: -D step=… -D program=… -D script=… -D folder=…; for printing -D printers=… and -D whole=…, the program with debug information of the library.
 cmake_minimum_required(VERSION 3.22)
 
 find_program(gdb gdb)
@@ -11,7 +11,12 @@ file(MAKE_DIRECTORY ${folder})
 
 # run_gdb(kind options...): the program's and gdb's words go to `said`. What the user's own settings say doesn't count, and nothing is fetched from elsewhere.
 macro(run_gdb kind)
-  execute_process(COMMAND ${gdb} -nx -q -batch -iex "set debuginfod enabled off" ${ARGN} --args ${program} ${kind} ${folder}/heap.tyn
+  set(arguments ${program} ${kind} ${folder}/heap.tyn)
+  run_under_gdb(${ARGN})
+endmacro()
+
+macro(run_under_gdb)
+  execute_process(COMMAND ${gdb} -nx -q -batch -iex "set debuginfod enabled off" ${ARGN} --args ${arguments}
     OUTPUT_VARIABLE said ERROR_VARIABLE said TIMEOUT 240)
   if(said MATCHES "ptrace: Operation not permitted|Could not trace the inferior process|Cannot PTRACE|PTRACE_[A-Z]+: ")
     message("skipped: this system lets no process be traced (ptrace)")
@@ -51,6 +56,38 @@ elseif(step STREQUAL "without_the_script_the_first_store_stops")
   run_gdb(undo -ex run -ex backtrace)
   expect("received signal SIGSEGV, Segmentation fault")
   expect_not("the first number is")
+elseif(step MATCHES "print")
+  set(to_the_middle -x ${script} -x ${printers} -ex "break -qualified look" -ex run -ex up)
+  set(at "at 0x[0-9a-f]+00000000")
+  set(arguments ${program} ${folder})
+  if(step STREQUAL "heaps_print_from_their_bytes")
+    run_under_gdb(${to_the_middle} -ex "print drawing" -ex "print memory" -ex "print closed" -ex "print bank" -ex "taiyen-objects drawing"
+      -ex "print *$taiyen_object(drawing, \"linked\")" -ex "print $taiyen_object(drawing, \"revision\")" -ex "print $taiyen_offset($taiyen_object(drawing, \"parts\"))")
+    expect("= SnapshotHeap ${at}, 72 KiB of 64 GiB in use, 4 names = {.*\"parts\"[^=]* = .*a hexagon bolt.*\"revision\"[^=]* = 5}")
+    expect("= VolatileHeap ${at}, [0-9.]+ [KM]iB of 64 GiB in use, 1 name = {[^=]*\"answer\"[^=]* = 42}")
+    expect("= ArchiveHeap, closed\n")
+    expect("= TransactionalHeap ${at}, 72 KiB of 64 GiB in use, 1 name = {[^=]*\"balance\"[^=]* = 100}")
+    expect("\nparts  0x[0-9a-f]+  56 B  std::map<.*Part.*\nrevision  0x[0-9a-f]+  4 B  int\n")
+    expect("number = 42}\n")
+    expect("= \\(int \\*\\) 0x[0-9a-f]+\n")
+    expect("= 8192\n")
+    expect_not("Python Exception|Error in ")
+  elseif(step STREQUAL "heaps_print_more_with_debug_information")
+    set(arguments ${whole} ${folder})
+    run_under_gdb(${to_the_middle} -ex "print drawing" -ex "print bank" -ex "print inner")
+    expect("= SnapshotHeap ${at} \"[^\"]*/drawing.tyn\", save 1, 72 KiB of 64 GiB in use, 4 names = ")
+    expect("= TransactionalHeap ${at} \"[^\"]*/bank.tyn\", save 0, 72 KiB of 64 GiB in use, 1 name = ")
+    expect("= Transaction, open, part of an outer one \\(depth 2\\), behind transaction 1\n")
+    expect_not("Python Exception|Error in ")
+  elseif(step STREQUAL "values_print_what_they_mean")
+    run_under_gdb(${to_the_middle} -ex "print serial" -ex "print offset" -ex "print outer" -ex "print inner" -ex "print scope" -ex "print *$taiyen_object(drawing, \"ids\")"
+      -ex "print static_cast<taiyen::persistent_allocator<char>&>(outside._M_dataplus)" -ex "print *$taiyen_object(drawing, \"linked\")"
+      -ex "continue" -ex "up" -ex "print inner" -ex "print scope" -ex "continue" -ex "up" -ex "print lock")
+    expect("= Serial 1\n.*= HeapOffset 0x2000\n.*= Transaction, open\n.*= Transaction, open, part of an outer one \\(depth 2\\)\n.*= UndoScope, open\n")
+    expect("= set of 2 ids\n.*= allocator of scratch memory of the heap ${at}\n.*= {to = \\(int \\*\\) 0x[0-9a-f]+, to_nothing = offset_ptr to nothing, number = 42}\n")
+    expect("= Transaction, ended\n.*= UndoScope, ended\n.*= ReadLock, sees transaction 1\n")
+    expect_not("Python Exception|Error in ")
+  endif()
 else()
   message(FATAL_ERROR "unknown step ${step}")
 endif()

@@ -1,0 +1,63 @@
+// A program with one of each thing that doc/taiyen_printers.py prints; stops at `look`. program FOLDER
+#include <string>
+
+#include <taiyen/taiyen.hpp>
+
+#include <taiyen/stl/offset_ptr.hpp>
+
+struct Part {
+    taiyen::string name;
+    taiyen::vector<int> sizes;
+    double weight;
+};
+
+struct Linked {
+    taiyen::offset_ptr<int> to;
+    taiyen::offset_ptr<int> to_nothing;
+    int number;
+};
+
+[[gnu::noinline]] void look() { asm volatile(""); }
+
+int main(int, char** argv) {
+    const std::string folder = argv[1];
+
+    taiyen::SnapshotHeap drawing(taiyen::create_only, folder + "/drawing.tyn");
+    {
+        taiyen::CurrentHeap use(drawing);
+        auto& parts = drawing.construct<taiyen::map<taiyen::string, Part>>("parts");
+        parts["bolt"].name = "a hexagon bolt";
+        parts["bolt"].sizes = {8, 40};
+        drawing.construct<int>("revision", 5);
+        auto& linked = drawing.construct<Linked>("linked");
+        linked.number = 42;
+        linked.to = &linked.number;
+        auto& ids = drawing.construct<taiyen::object_id_set<>>("ids");
+        ids.insert(7);
+        ids.insert(1'000'000);
+        drawing.snapshot();
+    }
+    taiyen::VolatileHeap memory;
+    memory.construct<int>("answer", 42);
+    taiyen::ArchiveHeap closed(taiyen::create_only, folder + "/closed.tyn");
+    closed.close();
+
+    taiyen::TransactionalHeap bank(taiyen::create_only, folder + "/bank.tyn");
+    taiyen::Serial serial;
+    taiyen::transact(bank, serial, [&] { bank.construct<long>("balance", 100); });
+    taiyen::HeapOffset offset{0x2000};
+    {
+        taiyen::UndoScope scope(drawing, "a step");
+        taiyen::Transaction outer(bank);
+        taiyen::Transaction inner(bank);
+        const taiyen::string outside("text of a container that lies outside", drawing);
+        look();
+        inner.commit();
+        outer.rollback();
+        scope.commit();
+        look();
+    }
+    taiyen::ReadLock lock(bank);
+    look();
+    return static_cast<int>(offset.value - 0x2000);
+}
