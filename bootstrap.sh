@@ -184,7 +184,11 @@ coverage() {
     build coverage --target taiyen_{log,store,change,undo,txn}_tests taiyen_{heap_file,transactional_file,ring,redo,change_set,history,life}_fuzz_replay
     find build/coverage -name '*.gcda' -delete
     TAIYEN_SEED=1 run_tests coverage -R '^(log|store|change|undo|txn|fuzz)[.]' -E '^(fuzz[.](engine|object_ids)_|change[.].*planted)'
-    coverage_lines=$(python3 tests/coverage/report.py build/coverage 2>&1 | tee -a "$log") || true
+    # How threads meet differs from run to run: what is not as listed is told, and fails nothing.
+    local verdict="every branch that no test takes is listed with its reason"
+    coverage_lines=$(python3 tests/coverage/report.py build/coverage 2>&1) || verdict="BRANCHES ARE NOT AS LISTED: see above; tests/coverage/uncovered.txt is to be brought up to date, or a test is missing"
+    coverage_lines+=$'\n'"Branch coverage: $verdict."
+    printf '%s\n' "$coverage_lines" >>"$log"
 }
 
 next_steps() {
@@ -237,7 +241,8 @@ case $command in
         ensure_packages "${packages[@]}"
         configure release -DTAIYEN_BUILD_EXAMPLES=$examples
         build release
-        run_tests release
+        # Two thirds of the crash states and faults, more than a million and 23,000, catch every planted bug.
+        TAIYEN_CRASH_BUDGET=${TAIYEN_CRASH_BUDGET:-0.65} run_tests release
         configure asan-ubsan
         build asan-ubsan
         # A hundredth of the crash states: what they would find here is bad memory, not a bad order.
