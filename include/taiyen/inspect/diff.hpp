@@ -18,6 +18,7 @@
 
 namespace taiyen {
 
+/// What a comparison lists, and whom it tells how far it is.
 struct DiffOptions {
     std::size_t listed_max = 0;  ///< blocks that are listed one by one
     bool pages = false;          ///< list the pages that differ
@@ -46,6 +47,7 @@ struct ObjectDiff {
     std::size_t bytes_changed = 0;  ///< that differ within changed blocks; what one of them is longer counts too
 };
 
+/// A block that is in one of the heaps only, or differs.
 struct BlockDiff {
     ObjectChange change = ObjectChange::changed;  ///< changed, added or removed
     std::uint64_t offset = 0;
@@ -60,6 +62,7 @@ struct PageRunDiff {
     std::size_t bytes = 0;
 };
 
+/// What differs between a heap and an older copy of it.
 struct HeapDiff {
     bool same_heap = false;     ///< both files are of one heap (uuid)
     bool same_address = false;  ///< if not, every pointer in them differs

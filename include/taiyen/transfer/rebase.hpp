@@ -29,12 +29,14 @@ enum class AmbiguousTarget {
 };
 TAIYEN_EXPORT std::string_view name_of(AmbiguousTarget target) noexcept;
 
+/// A word of which nobody can say whether it is a pointer.
 struct AmbiguousWord {
     std::uint64_t offset = 0;  ///< where it stands, within the heap
     std::uintptr_t value = 0;
     AmbiguousTarget target = AmbiguousTarget::free_space;
 };
 
+/// How a heap is moved, and what is refused.
 struct RebaseOptions {
     bool dry_run = false;           ///< look and report; nothing is written, not even repairs
     bool refuse_ambiguous = false;  ///< Error{foreign_pointer} if there is an ambiguous word
@@ -46,6 +48,7 @@ struct RebaseOptions {
     std::function<void(std::uint64_t done, std::uint64_t total)> progress;  ///< bytes of live blocks
 };
 
+/// What moving a heap did, or would do.
 struct RebaseReport {
     std::uintptr_t from = 0;
     std::uintptr_t to = 0;
