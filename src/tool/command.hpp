@@ -70,6 +70,7 @@ Command history_command();
 Command diff_command();
 Command scrub_command();
 Command repair_command();
+Command rebase_command();
 Command man_command();
 Command completion_command();
 

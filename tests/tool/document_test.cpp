@@ -47,6 +47,13 @@ void make_heaps(const ScratchDirectory& dir) {
     make_crashed_bank(dir, "bank.tyn");
     make_edited(dir / "edited.tyn");
     make_drawing(dir / "leaking.tyn");
+    {
+        taiyen::PersistentOptions options = small();
+        options.address = 0x4520'0000'0000;
+        taiyen::SnapshotHeap heap(taiyen::create_only, dir / "placed.tyn", options);
+        fill(heap);
+        heap.snapshot();
+    }
     taiyen::SnapshotHeap heap(taiyen::open_only, dir / "leaking.tyn");
     for (const char* text : {"an outline that nobody points to any more", "another one"}) {
         auto* const lost = static_cast<char*>(heap.allocate(2000));

@@ -1,0 +1,149 @@
+#include <taiyen/store/archive_heap.hpp>
+#include <taiyen/transfer/rebase.hpp>
+
+#include <algorithm>
+
+#include "tool/command.hpp"
+#include "tool/console.hpp"
+#include "tool/report_text.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+/// "auto", "0x2300_0000_0000", or without the lines. Throws: Error{invalid_argument}.
+std::uintptr_t place_of(const Given& given) {
+    const auto text = given.value("to");
+    if (!text) throw Error(errc::invalid_argument, "rebase needs --to ADDRESS, or --to auto");
+    if (*text == "auto") return anywhere;
+    std::string digits = *text;
+    digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
+    std::uintptr_t address = 0;
+    const bool prefixed = digits.size() > 2 && digits.size() <= 18 && digits.starts_with("0x");
+    bool good = prefixed;
+    for (std::size_t i = 2; good && i < digits.size(); ++i) {
+        const char c = digits[i];
+        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        good = digit >= 0;
+        address = address * 16 + static_cast<std::uintptr_t>(digit);
+    }
+    if (!good || address == anywhere)
+        throw Error(errc::invalid_argument, "--to takes an address such as 0x2300_0000_0000, or auto, not '" + *text + "'");
+    return address;
+}
+
+std::string json_of(const Given& given, const RebaseReport& report, const Report* after) {
+    JsonWriter json;
+    json.begin_object()
+        .member("file", given.files[0])
+        .member("from", std::uint64_t{report.from})
+        .member("to", std::uint64_t{report.to})
+        .member("moved", report.moved)
+        .member("live_blocks", report.live_blocks)
+        .member("live_bytes", report.live_bytes)
+        .member("pointers", report.pointers)
+        .member("pages_changed", report.pages_changed)
+        .member("has_history", report.has_history)
+        .member("ambiguous_words", report.ambiguous_words)
+        .key("ambiguous")
+        .begin_array();
+    for (const AmbiguousWord& word : report.ambiguous) {
+        json.begin_object()
+            .member("offset", word.offset)
+            .member("value", std::uint64_t{word.value})
+            .member("target", taiyen::name_of(word.target))
+            .end_object();
+    }
+    json.end_array().key("hashed_by_address").begin_array();
+    for (const std::string& name : report.hashed_by_address) json.value(name);
+    json.end_array();
+    if (after != nullptr) {
+        json.key("after").begin_object();
+        add_report(json, *after);
+        json.end_object();
+    }
+    json.end_object();
+    return json.text() + "\n";
+}
+
+void print_text(const RebaseReport& report, bool dry_run) {
+    print_fields({
+        {"address", address_text(report.from)},
+        {"to", address_text(report.to)},
+        {"blocks", count_text(report.live_blocks) + ", " + bytes_text(report.live_bytes) + " live"},
+        {"pointers", count_text(report.pointers) + " in " + count_text(report.pages_changed) + (report.pages_changed == 1 ? " page" : " pages")},
+        {"history", !report.has_history ? "none"
+                    : report.moved      ? "ended"
+                                        : "there is one: only --drop-history moves the heap, and ends it"},
+    });
+    for (const std::string& name : report.hashed_by_address)
+        print("'" + visible(name) + "' hashes pointers: its elements are not found at another address until they are inserted again\n");
+    if (report.ambiguous_words != 0) {
+        print(count_text(report.ambiguous_words) +
+              " ambiguous words stay as they are; bytes of unused capacity that were a pointer once look the same:\n");
+        for (const AmbiguousWord& word : report.ambiguous)
+            print("  at " + address_text(word.offset) + ": " + address_text(word.value) + ", points to " + std::string(taiyen::name_of(word.target)) +
+                  "\n");
+        if (report.ambiguous_words > report.ambiguous.size()) print("  …\n");
+    }
+    if (report.from == report.to) {
+        print("it lies there already\n");
+    } else if (dry_run) {
+        print("a dry run: nothing was written\n");
+    }
+}
+
+Exit run(const Given& given) {
+    RebaseOptions options;
+    options.dry_run = given.has("dry-run");
+    options.refuse_ambiguous = given.has("refuse-ambiguous");
+    options.drop_history = given.has("drop-history");
+    options.accept_hashed_by_address = given.has("accept-hashed-by-address");
+    options.listed_max = given.number("list", 20);
+    options.files = given.heap_options();
+    const std::uintptr_t to = place_of(given);
+    RebaseReport report;
+    {
+        ProgressLine line("looking for pointers");
+        options.progress = line.progress();
+        report = rebase(given.files[0], to, options);
+    }
+    Report after;
+    if (report.moved) {
+        const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
+        after = heap.verify();
+    }
+    if (given.has("json")) {
+        print(json_of(given, report, report.moved ? &after : nullptr));
+    } else {
+        print_text(report, options.dry_run);
+        if (report.moved) print_report(given, after);
+    }
+    if (report.moved) return after.ok() ? Exit::ok : Exit::found;
+    const bool refused = (report.has_history && !options.drop_history) || (!report.hashed_by_address.empty() && !options.accept_hashed_by_address);
+    return options.dry_run && (refused || report.ambiguous_words != 0) ? Exit::found : Exit::ok;
+}
+
+}  // namespace
+
+Command rebase_command() {
+    return {
+        "rebase",
+        "Moves a heap to another base address",
+        "Rewrites every word in a live block that is the address of a live block, of a place in one or of the end of one, and names the new address "
+        "in the files: by one save, so that a crash leaves the heap "
+        "at the old address or at the new one. A heap that was not closed is recovered first. Words that lie in the heap's range of addresses and "
+        "point to nothing live are ambiguous: they are listed and stay. "
+        "A number that equals such an address can't be told from a pointer. Verifies the heap where it lies then. The heap must be openable at its "
+        "old address.",
+        {"FILE"},
+        {{"to", "ADDRESS", "a multiple of 4 GiB, such as 0x2300_0000_0000; auto: a free one is chosen"},
+         {"dry-run", "", "tell what would be done, and write nothing"},
+         {"refuse-ambiguous", "", "fail if there is an ambiguous word"},
+         {"drop-history", "", "end the undo history, whose steps hold old addresses; without it a heap with a history is refused"},
+         {"accept-hashed-by-address", "", "move a heap whose containers hash pointers; their elements must be inserted again"},
+         {"list", "N", "how many ambiguous words are listed (20)"}},
+        "a dry run has found ambiguous words or something to refuse the heap for; or the moved heap does not verify",
+        run};
+}
+
+}  // namespace taiyen::tool
