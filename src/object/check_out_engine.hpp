@@ -67,6 +67,7 @@ public:
     explicit BasicCheckOuts(Options options) : options_(std::move(options)), table_(options_.objects) {}
     ~BasicCheckOuts() override {
         stop();
+        run_own_callbacks();
         for (const Stripe& stripe : stripes_) TAIYEN_CHECK(stripe.nobody_inside());  // a Checkout outlives its manager
     }
 
@@ -123,7 +124,7 @@ public:
     }
 
     void check_out_later(std::span<const std::int64_t> ids, Access access, Callback callback) override {
-        auto later = std::make_unique<Later>(Holding(ids, access), std::move(callback));
+        auto later = std::make_unique<Later>(*this, Holding(ids, access), std::move(callback));
         later->want.stripe_ = stripe_of_thread();
         later->request.later = later.get();
         go_on(later.release());
@@ -157,8 +158,12 @@ public:
             }
             at_gate_.remove(*next);
             next->place.store(Place::nowhere, std::memory_order_relaxed);
+            // A pause that begins from here on waits until its turn is over, and longer if it got something.
+            Stripe& stripe = stripes_[next->want.stripe_];
+            stripe.count.fetch_add(inside_one, std::memory_order_seq_cst);
             lock.unlock();
             let_through(*next);
+            leave(stripe);
             lock.lock();
         }
         lock.unlock();
@@ -229,7 +234,9 @@ private:
     };
     /// A request that no thread waits for.
     struct Later {
-        Later(Holding holding, Callback function) : want(std::move(holding)), callback(std::move(function)), request(want, true) {}
+        Later(BasicCheckOuts& asked, Holding holding, Callback function)
+            : owner(asked), want(std::move(holding)), callback(std::move(function)), request(want, true) {}
+        BasicCheckOuts& owner;
         Holding want;
         Callback callback;
         Request request;
@@ -382,7 +389,7 @@ private:
 
     // Queues
 
-    /// False: it is free by now, or dead: try again.
+    /// False: it is free by now, or dead, or serves another id (which makes the request forget what it knows): try again.
     bool stand_in_queue(Request& request, Entry& entry) noexcept {
         Lot& lot = lot_of(entry);
         start_clock(request);
@@ -395,7 +402,12 @@ private:
         } else {
             do {
                 if ((now & word::dead) != 0 || !is_taken(now, request.want.access(), rights_of(request), &entry)) return false;
-            } while (!entry.word.compare_exchange_weak(now, now | word::waiters, std::memory_order_relaxed, std::memory_order_relaxed));
+            } while (!entry.word.compare_exchange_weak(now, now | word::waiters, std::memory_order_acquire, std::memory_order_relaxed));
+            // The queue of another id would tell it what became of that one. If the id changes later, `take_all` comes in between.
+            if (!asks_for(request, entry)) {
+                request.known = false;
+                return false;
+            }
         }
         request.woken_for = nullptr;
         request.signal.clear();
@@ -403,6 +415,14 @@ private:
         request.place.store(Place::lot, std::memory_order_release);
         lot.queue.push_by_age(request);
         return true;
+    }
+
+    static bool asks_for(const Request& request, const Entry& entry) noexcept {
+        const std::int64_t id = entry.id.load(std::memory_order_relaxed);
+        const std::span<const Holding::Item> items = std::as_const(request.want).items();
+        const auto found =
+            std::lower_bound(items.begin(), items.end(), id, [](const Holding::Item& item, std::int64_t wanted) { return item.id < wanted; });
+        return found != items.end() && found->id == id && found->entry == &entry;
     }
 
     /// Requires: the queue's mutex.
@@ -768,7 +788,8 @@ private:
             std::optional<Clock::time_point> until = deadline;
             const bool impatient = request.known && !request.first && request.place.load(std::memory_order_acquire) == Place::lot;
             if (impatient) {
-                const Clock::time_point end_of_patience = *request.since + options_.patience;
+                const bool ends = options_.patience < Clock::time_point::max() - *request.since;
+                const Clock::time_point end_of_patience = ends ? *request.since + options_.patience : Clock::time_point::max();
                 if (!until || end_of_patience < *until) until = end_of_patience;
             }
             Seam::step();
@@ -812,7 +833,7 @@ private:
     // Requests that no thread waits for
 
     struct Callbacks {
-        Queue waiting;  ///< taken out of their queues by this thread
+        Queue waiting;  ///< taken out of their queues by this thread; of all managers
         bool running = false;
     };
     static Callbacks& callbacks() noexcept {
@@ -826,9 +847,22 @@ private:
         mine.running = true;
         while (Request* const request = mine.waiting.first()) {
             mine.waiting.remove(*request);
-            go_on(request->later);
+            request->later->owner.go_on(request->later);
         }
         mine.running = false;
+    }
+    /// Also within a callback, which would otherwise be left alone with what it woke here.
+    void run_own_callbacks() noexcept {
+        Callbacks& mine = callbacks();
+        for (Request* request = mine.waiting.first(); request != nullptr;) {
+            if (&request->later->owner != this) {
+                request = request->next;
+                continue;
+            }
+            mine.waiting.remove(*request);
+            go_on(request->later);
+            request = mine.waiting.first();
+        }
     }
     void go_on(Later* later) noexcept {
         Request& request = later->request;

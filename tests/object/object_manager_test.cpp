@@ -2,10 +2,15 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <taiyen/base/error.hpp>
@@ -225,6 +230,76 @@ BOOST_AUTO_TEST_CASE(ten_thousand_callbacks_in_a_row_need_no_stack) {
     }
     held.release();
     BOOST_TEST(called == 10'000);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_callback_gives_back_to_another_manager_is_granted_by_that_one) {
+    int other = 0;
+    ObjectManager<int> second;
+    second.add(1, other);
+    auto held = manager.checkout(1);
+    auto held_there = second.checkout(1);
+    const std::vector<Id> ids{1};
+    const int* got = nullptr;
+    second.checkout_async(ids, Access::exclusive, [&](Checkout<int> checkout, std::exception_ptr) { got = &checkout.get(1); });
+    manager.checkout_async(ids, Access::exclusive, [&](Checkout<int>, std::exception_ptr) { held_there.release(); });
+    held.release();
+    BOOST_TEST(got == &other);
+    BOOST_TEST(second.statistics().granted == 2U);
+    BOOST_TEST(second.statistics().waiting == 0U);
+    BOOST_TEST(manager.statistics().granted == 2U);
+    BOOST_TEST(manager.statistics().waiting == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_manager_that_a_callback_of_another_one_destroys_has_called_everybody_who_waited) {
+    int other = 0;
+    auto second = std::make_unique<ObjectManager<int>>();
+    second->add(1, other);
+    auto held = manager.checkout(1);
+    auto held_there = second->checkout(1);
+    const std::vector<Id> ids{1};
+    int called = 0;
+    bool called_before = false;
+    second->checkout_async(ids, Access::exclusive, [&](Checkout<int>, std::exception_ptr) { ++called; });
+    manager.checkout_async(ids, Access::exclusive, [&](Checkout<int>, std::exception_ptr) {
+        held_there.release();
+        second.reset();
+        called_before = called == 1;
+    });
+    held.release();
+    BOOST_TEST(called_before);
+    BOOST_TEST(called == 1);
+}
+
+BOOST_AUTO_TEST_CASE(the_longest_time_to_wait_is_no_time_that_is_over) {
+    auto held = manager.checkout(1);
+    std::atomic<bool> waited{false};
+    std::thread waiter([&] { waited = static_cast<bool>(manager.checkout_for({1}, std::chrono::nanoseconds::max())); });
+    while (manager.statistics().waited == 0) std::this_thread::yield();
+    held.release();
+    waiter.join();
+    BOOST_TEST(waited);
+    BOOST_TEST(!manager.checkout_for({1000}, std::chrono::nanoseconds::min()));
+}
+
+BOOST_AUTO_TEST_CASE(who_is_patient_for_ever_sleeps) {
+    taiyen::object::CheckOuts::Options options;
+    options.patience = std::chrono::nanoseconds::max();
+    options.attempts = 8;
+    int object = 0;
+    const auto patient_ones = make_manager<int>(options);
+    patient_ones->add(1, object);
+    auto held = patient_ones->checkout(1);
+    unsigned steps = 0;
+    std::thread waiter([&] {
+        std::function<void()> count = [&] {
+            if (++steps < 1000) TestSeam::at_next_step = count;
+        };
+        TestSeam::at_next_step = count;
+        BOOST_TEST(!patient_ones->checkout_for({1}, std::chrono::milliseconds(20)));
+        TestSeam::at_next_step = nullptr;
+    });
+    waiter.join();
+    BOOST_TEST(steps < 1000U);
 }
 
 BOOST_AUTO_TEST_CASE(a_future_has_the_objects_once_they_are_free) {

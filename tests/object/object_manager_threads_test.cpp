@@ -370,6 +370,75 @@ BOOST_AUTO_TEST_CASE(a_pause_that_begins_in_the_middle_of_a_request_holds_it_up)
     BOOST_TEST(!holds_up(Duty::enter_first, 1));
 }
 
+BOOST_AUTO_TEST_CASE(a_pause_that_begins_while_another_one_ends_sees_nobody_let_through, *boost::unit_test::label("threads")) {
+    Thing thing;
+    auto manager = make_manager<Thing>();
+    manager->add(1, thing);
+    std::optional<ObjectManager<Thing>::Pause> ends(manager->pause());
+    std::atomic<bool> paused{false};
+    bool granted = false;
+    bool during_a_pause = false;
+    const std::vector<Id> ids{1};
+    manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing> checkout, std::exception_ptr) {
+        granted = static_cast<bool>(checkout);
+        during_a_pause = paused;
+    });
+    // When it is let through, and hasn't got anything yet:
+    std::thread begins;
+    TestSeam::at_next_step = [&] {
+        begins = std::thread([&] {
+            const auto pause = manager->pause();
+            paused = true;
+        });
+        for (int i = 0; i < 50 && !paused; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    ends.reset();
+    begins.join();
+    BOOST_TEST(granted);
+    BOOST_TEST(!during_a_pause);
+}
+
+BOOST_AUTO_TEST_CASE(a_load_that_fails_is_no_failure_of_who_waits_for_another_id, *boost::unit_test::label("threads")) {
+    Id same_shard = 2;
+    while (taiyen::object::ObjectTable::mix(same_shard) >> 58U != taiyen::object::ObjectTable::mix(1) >> 58U) ++same_shard;
+    std::atomic<bool> loading{false};
+    std::atomic<bool> fails{false};
+    auto manager = make_manager<Thing>(patient([&](Id id) -> void* {
+        if (id == 1) return nullptr;
+        loading = true;
+        while (!fails) std::this_thread::yield();
+        throw std::runtime_error("the other one");
+    }));
+    Thing thing;
+    manager->add(1, thing);
+    Checkout<Thing> held = manager->checkout(1);
+    std::thread loader;
+    // When the request has found that it has to wait, and doesn't stand in the queue yet, its entry begins to serve another id.
+    std::function<void()> step = [&] {
+        if (manager->statistics().waiting == 0) {
+            TestSeam::at_next_step = step;
+            return;
+        }
+        held.release();
+        manager->remove(1);
+        loader = std::thread([&] { BOOST_CHECK_THROW((void)manager->checkout(same_shard), std::runtime_error); });
+        while (!loading) std::this_thread::yield();
+    };
+    TestSeam::at_next_step = step;
+    bool failed = true;
+    std::vector<Id> missing;
+    const std::vector<Id> ids{1};
+    manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing> checkout, std::exception_ptr error) {
+        failed = error != nullptr;
+        missing = checkout.missing();
+    });
+    TestSeam::at_next_step = nullptr;
+    fails = true;
+    loader.join();
+    BOOST_TEST(!failed);
+    BOOST_TEST(missing == ids, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(an_object_is_removed_when_nobody_has_it_any_more, *boost::unit_test::label("threads")) {
     const auto waits = [](Duty left_out) {
         const Seamed seam(left_out);

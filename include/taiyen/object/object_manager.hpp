@@ -181,7 +181,9 @@ public:
         return Checkout<Object>(*engine_, ids, access, deadline);
     }
     [[nodiscard]] Checkout<Object> checkout_for(Ids ids, std::chrono::nanoseconds time, Access access = Access::exclusive) {
-        return checkout_until(ids, Clock::now() + time, access);
+        const typename Clock::time_point now = Clock::now();
+        const bool ends = time < Clock::time_point::max() - now;
+        return checkout_until(ids, ends ? now + time : Clock::time_point::max(), access);
     }
     [[nodiscard]] Checkout<Object> checkout_for(std::initializer_list<Id> ids, std::chrono::nanoseconds time, Access access = Access::exclusive) {
         return checkout_for(Ids(ids.begin(), ids.size()), time, access);
