@@ -15,7 +15,7 @@
 
 #include "change/audit_shadow.hpp"
 #include "change/captured_core.hpp"
-#include "change/changed_ranges.hpp"
+#include "change/change_sets.hpp"
 #include "change/page_recorder.hpp"
 #include "heap/test_span.hpp"
 #include "refused_mprotect.hpp"
@@ -24,25 +24,10 @@ namespace taiyen::change {
 namespace {
 
 using test::CapturedCore;
+using test::difference;
+using test::ranges_of;
+using test::same_bytes;
 using Image = std::vector<std::byte>;
-
-bool same_bytes(const ChangeSet& a, const ChangeSet& b) { return std::ranges::equal(a.view().bytes(), b.view().bytes()); }
-
-/// What comparing every page whole gives.
-ChangeSet difference(const Image& before, const Image& after) {
-    ChangeSet set;
-    for (std::uint64_t page = 0; page < before.size(); page += page_bytes) {
-        if (std::memcmp(before.data() + page, after.data() + page, page_bytes) != 0)
-            add_changed_ranges(set, {page}, before.data() + page, after.data() + page, page_bytes);
-    }
-    return set;
-}
-
-std::uint64_t ranges_of(const ChangeSet& set) {
-    std::uint64_t count = 0;
-    set.for_each(Direction::forward, [&](const Entry&) { ++count; });
-    return count;
-}
 
 /// Mappings of the process that lie in the heap's span.
 std::uint64_t mappings_of(const CapturedCore& core) {

@@ -115,6 +115,31 @@ void change_once(Document<In>& d, std::mt19937& random) {
     }
 }
 
+/// What grew is cut down now and then, so that a long random program allocates and frees alike, and comparing takes no longer and longer.
+template <class In>
+void keep_small(Document<In>& d, std::mt19937& random) {
+    if (d.numbers.size() > 40) d.numbers.resize(20);
+    if (d.lines.size() > 12) d.lines.erase(d.lines.begin() + 2, d.lines.end());
+    if (d.queue.size() > 20) d.queue.clear();
+    if (d.names.size() > 12) d.names.resize(4);
+    if (d.stack.begin() != d.stack.end() && random() % 12 == 0) d.stack.clear();
+    if (d.index.size() > 8) d.index.erase(d.index.begin());
+    if (d.events.size() > 20) d.events.erase(d.events.begin(), d.events.find(d.events.rbegin()->first));
+    if (d.words.size() > 15) d.words.erase(d.words.begin());
+    if (d.counts.size() > 20) d.counts.clear();
+    if (d.bag.size() > 30) d.bag.clear();
+    if (d.table.size() > 8) d.table.clear();
+    if (d.links.size() > 20) d.links.clear();
+    if (d.seen.size() > 15) d.seen.clear();
+    if (d.parts.size() > 6) {
+        for (auto& [name, part] : d.parts) part.neighbour = nullptr;
+        d.parts.erase(d.parts.begin());
+    }
+    for (auto& [name, part] : d.parts) {
+        if (part.tags.size() > 5) part.tags.clear();
+    }
+}
+
 /// One step of the program.
 template <class In>
 void change(Document<In>& d, unsigned seed) {

@@ -8,12 +8,14 @@
 #include <iterator>
 
 #include "base/checksum.hpp"
+#include "golden_bytes.hpp"
 #include "store/golden/content.hpp"
 #include "store/heap_probe.hpp"
 #include "vm/address_space.hpp"
 
 namespace {
 using namespace probe;
+using taiyen::test::number_at;
 
 /// A copy of a golden heap's files in a folder of its own, with the zeros that were cut off at their ends.
 struct Golden {
@@ -55,14 +57,6 @@ void check_content(const ArchiveHeap& heap, const std::vector<golden::Named>& co
         BOOST_TEST(found->fingerprint == golden::fingerprint);
         BOOST_TEST((std::memcmp(found->object, named.bytes.data(), named.bytes.size()) == 0), named.name);
     }
-}
-
-std::uint64_t number_at(const std::vector<char>& bytes, std::size_t offset, unsigned size) {
-    std::uint64_t value = 0;
-    for (unsigned i = size; i-- > 0;) {
-        value = value << 8U | static_cast<unsigned char>(bytes.at(offset + i));
-    }
-    return value;
 }
 
 std::span<const std::byte> part(const std::vector<char>& bytes, std::size_t offset, std::size_t size) {

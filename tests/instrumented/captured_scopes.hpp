@@ -10,21 +10,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include "change/captured_core.hpp"
-#include "change/changed_ranges.hpp"
+#include "change/change_sets.hpp"
 
 namespace taiyen::change::test {
-
-/// What comparing every page whole gives: what any way of capture has to give.
-inline ChangeSet difference(std::span<const std::byte> before, std::span<const std::byte> after) {
-    ChangeSet set;
-    for (std::uint64_t page = 0; page < before.size(); page += page_bytes) {
-        if (std::memcmp(before.data() + page, after.data() + page, page_bytes) != 0)
-            add_changed_ranges(set, {page}, before.data() + page, after.data() + page, page_bytes);
-    }
-    return set;
-}
-
-inline bool same_bytes(const ChangeSet& a, const ChangeSet& b) { return std::ranges::equal(a.view().bytes(), b.view().bytes()); }
 
 /// The first byte of `after` that no entry of `set` explains, as text; empty if there is none.
 inline std::string unexplained(const std::vector<std::byte>& before, std::span<const std::byte> after, const ChangeSet& set) {

@@ -7,12 +7,15 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "golden_bytes.hpp"
 #include "log/group_log.hpp"
 #include "ring_fixture.hpp"
 
 using namespace taiyen;
 using namespace taiyen::log;
 using namespace taiyen::log::test;
+using taiyen::test::number_at;
+using taiyen::test::read_golden;
 
 namespace {
 
@@ -45,29 +48,13 @@ std::vector<std::byte> written_anew() {
     return file->bytes;
 }
 
-std::vector<std::byte> read_golden() {
-    std::ifstream in(golden, std::ios::binary);
-    BOOST_REQUIRE_MESSAGE(in, golden << " can't be opened");
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
-    const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
-    return {bytes, bytes + text.size()};
-}
-
-std::uint64_t number_at(const std::vector<std::byte>& bytes, std::size_t offset, unsigned size) {
-    std::uint64_t value = 0;
-    for (unsigned i = size; i-- > 0;) {
-        value = value << 8U | static_cast<std::uint64_t>(bytes[offset + i]);
-    }
-    return value;
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(group_golden)
 
 BOOST_AUTO_TEST_CASE(the_golden_log_holds_its_records) {
     MemoryFile file;
-    file.bytes = read_golden();
+    file.bytes = read_golden(golden);
     const Scanned scanned = scan_all(file, identity, start);
     BOOST_TEST(scanned.result.how == ScanEnd::end);
     BOOST_REQUIRE_EQUAL(scanned.records.size(), 2U);
@@ -90,11 +77,11 @@ BOOST_AUTO_TEST_CASE(the_writer_makes_the_golden_bytes) {
             .write(reinterpret_cast<const char*>(anew.data()), static_cast<std::streamsize>(anew.size()));
         return;
     }
-    BOOST_TEST((read_golden() == anew));
+    BOOST_TEST((read_golden(golden) == anew));
 }
 
 BOOST_AUTO_TEST_CASE(the_groups_of_the_golden_log_lie_where_the_format_says) {
-    const std::vector<std::byte> bytes = read_golden();
+    const std::vector<std::byte> bytes = read_golden(golden);
     BOOST_REQUIRE_EQUAL(bytes.size(), 8192U + 8192U);
     const std::size_t first = 8192 + 4096 + 16;          // position 12 KiB; behind the stamp
     BOOST_TEST(number_at(bytes, first + 4, 4) == 3U);    // kind

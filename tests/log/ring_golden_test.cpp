@@ -10,11 +10,14 @@
 #include <fstream>
 
 #include "base/checksum.hpp"
+#include "golden_bytes.hpp"
 #include "ring_fixture.hpp"
 
 using namespace taiyen;
 using namespace taiyen::log;
 using namespace taiyen::log::test;
+using taiyen::test::number_at;
+using taiyen::test::read_golden;
 
 namespace {
 
@@ -55,29 +58,13 @@ std::vector<std::byte> written_anew() {
     return file->bytes;
 }
 
-std::vector<std::byte> read_golden() {
-    std::ifstream in(golden, std::ios::binary);
-    BOOST_REQUIRE_MESSAGE(in, golden << " can't be opened");
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
-    const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
-    return {bytes, bytes + text.size()};
-}
-
-std::uint64_t number_at(const std::vector<std::byte>& bytes, std::size_t offset, unsigned size) {
-    std::uint64_t value = 0;
-    for (unsigned i = size; i-- > 0;) {
-        value = value << 8U | static_cast<std::uint64_t>(bytes[offset + i]);
-    }
-    return value;
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(ring_golden)
 
 BOOST_AUTO_TEST_CASE(the_golden_ring_holds_its_records_and_a_torn_one) {
     MemoryFile file;
-    file.bytes = read_golden();
+    file.bytes = read_golden(golden);
     BOOST_TEST((Ring::read_identity(file) == identity));
     const Scanned scanned = scan_all(file, identity, start);
     BOOST_TEST(scanned.result.how == ScanEnd::torn);
@@ -95,7 +82,7 @@ BOOST_AUTO_TEST_CASE(the_writer_makes_the_golden_bytes) {
             .write(reinterpret_cast<const char*>(anew.data()), static_cast<std::streamsize>(anew.size()));
         return;
     }
-    const std::vector<std::byte> before = read_golden();
+    const std::vector<std::byte> before = read_golden(golden);
     BOOST_REQUIRE_EQUAL(before.size(), anew.size());
     for (std::size_t at = 0; at < before.size(); ++at) {
         BOOST_REQUIRE_MESSAGE(before[at] == anew[at], "byte " << at << " differs");
@@ -103,7 +90,7 @@ BOOST_AUTO_TEST_CASE(the_writer_makes_the_golden_bytes) {
 }
 
 BOOST_AUTO_TEST_CASE(the_identity_of_the_golden_ring_lies_where_the_format_says) {
-    const std::vector<std::byte> bytes = read_golden();
+    const std::vector<std::byte> bytes = read_golden(golden);
     BOOST_REQUIRE_EQUAL(bytes.size(), 8192U + 16384U);
     for (const std::size_t slot : {0U, 4096U}) {
         BOOST_TEST(std::memcmp(bytes.data() + slot, "taiyenR\n", 8) == 0);
@@ -122,7 +109,7 @@ BOOST_AUTO_TEST_CASE(the_identity_of_the_golden_ring_lies_where_the_format_says)
 }
 
 BOOST_AUTO_TEST_CASE(the_records_of_the_golden_ring_lie_where_the_format_says) {
-    std::vector<std::byte> bytes = read_golden();
+    std::vector<std::byte> bytes = read_golden(golden);
     const std::size_t area = 8192;
     const std::size_t first = area + 12 * 1024;  // position 28 KiB of a 16 KiB ring
 

@@ -107,25 +107,7 @@ private:
             return;
         }
         taiyen::test::change_once(d, random_);
-        if (d.lines.size() > 12) d.lines.erase(d.lines.begin() + 2, d.lines.end());
-        if (d.queue.size() > 20) d.queue.clear();
-        if (d.names.size() > 12) d.names.resize(4);
-        if (d.stack.begin() != d.stack.end() && below(12) == 0) d.stack.clear();
-        if (d.index.size() > 8) d.index.erase(d.index.begin());
-        if (d.events.size() > 20) d.events.erase(d.events.begin(), d.events.find(d.events.rbegin()->first));
-        if (d.words.size() > 15) d.words.erase(d.words.begin());
-        if (d.counts.size() > 20) d.counts.clear();
-        if (d.bag.size() > 30) d.bag.clear();
-        if (d.table.size() > 8) d.table.clear();
-        if (d.links.size() > 20) d.links.clear();
-        if (d.seen.size() > 15) d.seen.clear();
-        if (d.parts.size() > 6) {
-            for (auto& [name, part] : d.parts) part.neighbour = nullptr;
-            d.parts.erase(d.parts.begin());
-        }
-        for (auto& [name, part] : d.parts) {
-            if (part.tags.size() > 5) part.tags.clear();
-        }
+        taiyen::test::keep_small(d, random_);
     }
     void edits(unsigned depth) {
         for (unsigned i = 1 + below(3); i-- > 0;) {
