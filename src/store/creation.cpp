@@ -345,7 +345,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
         } catch (const Error& error) {
             throw Error(static_cast<errc>(error.code().value()), paths.backing,
                         "the heap's address is taken: " + std::string(error.what()) +
-                            "; close what is mapped there, or open the heap in a process of its own");
+                            "; close what is mapped there, open the heap in a process of its own, or move it: taiyen rebase");
         }
     });
     const std::optional<LogTail> tail = files.tail;

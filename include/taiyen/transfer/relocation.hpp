@@ -28,6 +28,7 @@ struct pointers_of {};
 
 namespace transfer {
 
+/// Takes whatever a type describes: to ask whether it does.
 struct AnyVisit {
     template <class... T>
     void operator()(T&...) const {}
