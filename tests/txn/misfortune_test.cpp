@@ -197,6 +197,57 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_reported_once_when_nobody_waits_for_the_snap
     BOOST_TEST(static_cast<int>(values().size()) == next);
 }
 
+BOOST_AUTO_TEST_CASE(a_full_disk_is_told_to_who_waits_for_what_was_loaded_relaxed_and_the_next_wait_saves_it) {
+    for (int i = 0; i < 3; ++i) push(i);
+    RelaxedLoading loading(*heap);
+    for (int i = 3; i < 10; ++i) push(i);
+    disk.arm({.error = ENOSPC, .sticky = true, .calls = io::Call::allocate});
+    BOOST_TEST(throws(errc::no_space, [&] { loading.wait_until_strict(); }));
+    BOOST_TEST(!is_poisoned());
+    // Strict again, so it would be durable with what came before; that can't be.
+    BOOST_TEST(throws(errc::no_space, [&] { push(10); }));
+    BOOST_TEST(values().size() == 10U);
+    BOOST_TEST(heap->last_durable().value == 3U);
+    disk.disarm();
+    loading.wait_until_strict();
+    BOOST_TEST(heap->last_durable().value == 10U);
+    push(10);
+    reopen();
+    BOOST_TEST(values().size() == 11U);
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_that_fails_while_what_was_loaded_relaxed_is_saved_leaves_all_of_it_or_nothing) {
+    bool struck = true;
+    for (std::uint64_t k = 1; struck; ++k) {
+        replace(small_heap());
+        for (int i = 0; i < 3; ++i) push(i);
+        int told = 3;
+        {
+            RelaxedLoading loading(*heap);
+            for (int i = 3; i < 10; ++i) push(i);
+            disk.arm({.at = k,
+                      .error = EIO,
+                      .sticky = true,
+                      .calls = io::Call::write | io::Call::write_durable | io::Call::sync | io::Call::allocate | io::Call::resize});
+            try {
+                loading.wait_until_strict();
+                told = 10;
+                push(10);
+                told = 11;
+            } catch (const Error& error) {
+                BOOST_TEST((error.code() == errc::poisoned || error.code() == errc::io_error), error.what());
+            }
+        }
+        struck = disk.fired() != 0;
+        heap.reset();
+        disk.disarm();
+        open(store::OpenMode::open_only);
+        const std::vector<int> found = values();
+        BOOST_TEST((found.size() == 3 || found.size() >= 10));
+        expect_after_reopening(told, 11 - told);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(misfortune_of_a_process, TransactionFixture)
@@ -227,6 +278,39 @@ BOOST_AUTO_TEST_CASE(a_child_that_was_forked_within_a_transaction_gets_nowhere_a
     heap->snapshot();
     crash();
     BOOST_TEST((values() == std::vector<int>{0, 1, 2, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(a_child_that_was_forked_while_a_guard_lives_and_a_block_is_held_disturbs_nobody) {
+    push(0);
+    transact(*heap, [&] { heap->find_or_construct<taiyen::string>("text") = std::string(1000, 't').c_str(); });
+    RelaxedLoading loading(*heap);
+    push(1);
+    std::optional<taiyen::string> held;
+    transact(*heap, [&] { held.emplace(std::move(*heap->find<taiyen::string>("text"))); });
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        ::alarm(30);
+        int wrong = 0;
+        wrong += throws(errc::forked, [&] { const RelaxedLoading another(*heap); }) ? 0 : 1;
+        wrong += throws(errc::forked, [&] { loading.wait_until_strict(); }) ? 0 : 2;
+        held.reset();
+        loading.end();
+        heap.reset();
+        ::_exit(wrong);
+    }
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(WIFEXITED(status));
+    BOOST_TEST(WEXITSTATUS(status) == 0);
+    BOOST_TEST(*held == std::string(1000, 't').c_str());
+    held.reset();
+    push(2);
+    loading.wait_until_strict();
+    crash();
+    BOOST_TEST((values() == std::vector<int>{0, 1, 2}));
+    BOOST_TEST(heap->find<taiyen::string>("text")->empty());
+    BOOST_TEST(heap->verify().ok());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
