@@ -9,8 +9,9 @@ What counts are decisions of the source, by gcov. A call that may throw is a bra
 decision, to clean up behind exceptions. TAIYEN_CHECK doesn't count, since its other way ends the process; nor do lines that ask for a planted bug, for there are none in this build.
 
 uncovered.txt, one line for each source line with such branches:  file | branches | reason | the source line
-A line with fewer uncovered branches than listed is fine: threads and random programs don't take the same way each time. More of them, or a line that isn't listed: the script says so and ends with 1.
---write adds what is missing with the reason "?".
+Of lines that depend on how threads meet, `branches` tells the least and the most of several runs: 0-2. Anything else must be met exactly. Where the list and the tests disagree, be it that a branch that
+isn't listed was not taken or that a listed one was, the script names the line and ends with 1.
+--write brings the list up to date: what is missing comes in with the reason "?", what was taken goes, and the script goes on to end with 1 until no "?" is left.
 """
 
 import collections
@@ -123,6 +124,7 @@ def key_of(text):
 
 
 def known():
+    """For each listed line: the least and the most branches that may be missing, and the reason."""
     listed = collections.OrderedDict()
     if os.path.exists(LIST):
         with open(LIST, encoding="utf-8") as lines:
@@ -131,7 +133,8 @@ def known():
                 if not line or line.startswith("#"):
                     continue
                 name, count, reason, text = (part.strip() for part in line.split(" | ", 3))
-                listed[(name, text)] = (int(count), reason)
+                least, _, most = count.partition("-")
+                listed[(name, text)] = (int(least), int(most or least), reason)
     return listed
 
 
@@ -149,7 +152,7 @@ def reason_of_gone(listed, gone, name, text):
     for place in gone:
         other = "".join(place[1].split())
         if place[0] == name and (bare in other or other in bare):
-            return listed[place][1]
+            return listed[place][2]
     return "?"
 
 
@@ -189,24 +192,44 @@ def main():
     row("all", *(sum(entry[i] for entry in table) for i in range(1, 5)))
 
     listed = known()
-    new = [(place, found) for place, found in uncovered.items() if found[0] > listed.get(place, (0, ""))[0]]
-    unjustified = [place for place, (_, reason) in listed.items() if reason == "?"]
     never = sum(found[0] for found in uncovered.values())
-    print(f"{never} branches were never taken, {sum(count for count, _ in listed.values())} are listed with a reason in {os.path.relpath(LIST, ROOT)}")
     if "--write" in sys.argv[2:]:
-        gone = [place for place in listed if not is_in_source(*place)]
-        for place, found in new:
-            listed[place] = (found[0], listed[place][1] if place in listed else reason_of_gone(listed, gone, *place))
-        for place in gone:
-            del listed[place]
-        with open(LIST, "w", encoding="utf-8") as out:
-            out.write("# Branches that the tests don't take, and why: file | branches | reason | the source line. Compared by report.py beside this file.\n")
-            for (name, text), (count, reason) in sorted(listed.items()):
-                out.write(f"{name} | {count} | {reason} | {text}\n")
-        return 0
-    for (name, text), (count, line) in new:
-        print(f"not listed: {name}:{line}: {count} of {text}")
-    return 1 if new or unjustified else 0
+        listed = rewritten(listed, uncovered)
+    print(f"{never} of {sum(entry[3] for entry in table)} branches were never taken; {os.path.relpath(LIST, ROOT)} lists {len(listed)} lines with the reasons")
+
+    wrong = 0
+    for place in list(uncovered) + [place for place in listed if place not in uncovered]:
+        count, line = uncovered.get(place, (0, 0))
+        least, most, reason = listed.get(place, (0, 0, ""))
+        what = f"{place[0]}:{line}" if line else place[0]
+        if count > most:
+            print(f"not listed: {what}: {count} not taken, {most} listed: {place[1]}")
+        elif count < least:
+            print(f"listed, but {'taken now' if is_in_source(*place) else 'no line of the source'}: {what}: {count} not taken, {least} listed: {place[1]}")
+        elif reason == "?":
+            print(f"without a reason: {what}: {place[1]}")
+        else:
+            continue
+        wrong += 1
+    return 1 if wrong else 0
+
+
+def rewritten(listed, uncovered):
+    """The list as it has to be, which is written, too."""
+    gone = [place for place in listed if not is_in_source(*place)]
+    fresh = {}
+    for place in sorted({*uncovered, *listed}):
+        count = uncovered.get(place, (0, 0))[0]
+        least, most, reason = listed.get(place, (count, count, reason_of_gone(listed, gone, *place)))
+        if least != most and place not in gone:
+            fresh[place] = (min(count, least), max(count, most), reason)
+        elif count:
+            fresh[place] = (count, count, reason)
+    with open(LIST, "w", encoding="utf-8") as out:
+        out.write("# Branches that the tests don't take, and why: file | branches | reason | the source line. Compared by report.py beside this file, which also tells how it is written.\n")
+        for (name, text), (least, most, reason) in fresh.items():
+            out.write(f"{name} | {least if least == most else f'{least}-{most}'} | {reason} | {text}\n")
+    return fresh
 
 
 if __name__ == "__main__":
