@@ -7,6 +7,7 @@
 #include <taiyen/base/export.hpp>
 #include <taiyen/base/instrumented.hpp>
 #include <taiyen/base/page_size.hpp>
+#include <taiyen/base/progress.hpp>
 #include <taiyen/base/report.hpp>
 #include <taiyen/base/units.hpp>
 #include <taiyen/change/procedure.hpp>
@@ -40,6 +41,8 @@
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/parameters.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
+#include <taiyen/transfer/compress.hpp>
+#include <taiyen/transfer/expand.hpp>
 #include <taiyen/transfer/rebase.hpp>
 #include <taiyen/transfer/relocation.hpp>
 #include <taiyen/txn/read_lock.hpp>

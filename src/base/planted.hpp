@@ -74,6 +74,8 @@ enum class Bug {
     rot_laundered,               ///< a changed page gets a fresh checksum although the page below it rotted
     drop_without_look,           ///< after a background snapshot: private copies are dropped whether the files hold the same or not
     save_older_than_given_back,  ///< background snapshot: its point is the newest durable transaction, not the newest one
+    transfer_named_before_sync,  ///< compressing into a file: it gets its name, and with it the place of the one before, before its bytes are durable
+    expanded_named_before_sync,  ///< expanding: the heap gets its name before its pages are durable
     engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept
 };
 

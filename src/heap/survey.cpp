@@ -1,11 +1,7 @@
 #include "heap/survey.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
-
-#include "heap/packed_page.hpp"
-
 namespace taiyen::heap {
 
 namespace {
@@ -38,11 +34,15 @@ Survey::Survey(const std::byte* span, ByteCount capacity)
 
 void Survey::visit(const std::function<bool(const PagesInUse&)>& visit) const {
     for (Page page = 0; page < extent();) {
-        const Page user = pages_.next_user(page);
-        const PagesInUse found = user != page ? PagesInUse{page, std::min(user, extent()) - page, PageUse::metadata, 0, 0, 0, 0} : at(page);
+        const PagesInUse found = from(page);
         if (!visit(found)) return;
         page += found.count;
     }
+}
+
+PagesInUse Survey::from(Page page) const {
+    const Page user = pages_.next_user(page);
+    return user != page ? PagesInUse{page, std::min(user, extent()) - page, PageUse::metadata, 0, 0, 0, 0} : at(page);
 }
 
 PagesInUse Survey::at(Page page) const {

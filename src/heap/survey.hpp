@@ -3,9 +3,11 @@
 ///
 /// It looks at the bytes of the super block, states and lines, as Engine does; damaged ones give wrong answers, never a read outside the extent. Thread rule: nobody changes the span meanwhile.
 
+#include <bit>
 #include <functional>
 
 #include "heap/geometry.hpp"
+#include "heap/packed_page.hpp"
 #include "heap/page_map.hpp"
 
 namespace taiyen::heap {
@@ -31,6 +33,11 @@ public:
     Page extent() const { return pages_.extent(); }
     /// From the first page of the extent to the last, metadata included; `visit` returns false to stop.
     void visit(const std::function<bool(const PagesInUse&)>& visit) const;
+    /// What `visit` would tell next if it stood at that page of the extent: from there on.
+    PagesInUse from(Page page) const;
+    /// Calls `range(begin, end)`, ascending, for the bytes of the page that metadata or live blocks have; those of neighbours come as one.
+    template <class F>
+    void for_each_live_range(Page page, F&& range) const;
     /// Whether the byte is the user's, and no block has it.
     bool is_free(HeapOffset offset) const;
 
@@ -41,5 +48,56 @@ private:
     Geometry geometry_;
     PageMap pages_;
 };
+
+template <class F>
+void Survey::for_each_live_range(Page page, F&& range) const {
+    unsigned begin = 0;
+    unsigned end = 0;
+    const auto add = [&](unsigned from, unsigned to) {
+        if (from != end) {
+            if (begin != end) range(begin, end);
+            begin = from;
+        }
+        end = to;
+    };
+    const PageState state = pages_.is_user(page) ? pages_.state(page) : PageState::absent;
+    switch (state) {
+        case PageState::available:
+        case PageState::released:
+        case PageState::growth: return;
+        case PageState::small_full:
+        case PageState::small_room: {
+            const layout::Line& line = pages_.line(page);
+            for (unsigned pair = 0; pair < 4; ++pair) {
+                for (std::uint64_t left = line.pairs[pair].occupied; left != 0;) {
+                    const auto first = static_cast<unsigned>(std::countr_zero(left));
+                    const auto count = static_cast<unsigned>(std::countr_one(left >> first));
+                    add((pair * 64 + first) * layout::granule_bytes, (pair * 64 + first + count) * layout::granule_bytes);
+                    left = first + count == 64 ? 0 : left & (~std::uint64_t{0} << (first + count));
+                }
+            }
+            break;
+        }
+        case PageState::packed_full:
+        case PageState::packed_room: {
+            const layout::PackedLine& line = pages_.packed_line(page);
+            const unsigned packed_class = packed_class_of(line);
+            if (packed_class == packed_class_count) {
+                add(0, static_cast<unsigned>(page_bytes));  // damage: nothing is left out
+                break;
+            }
+            const unsigned bytes = packed_slot_bytes(packed_class);
+            for (unsigned word = 0; word < PackedTables::words; ++word) {
+                for (std::uint64_t left = line.occupied[word] & packed_tables.slots[packed_class][word]; left != 0; left &= left - 1) {
+                    const unsigned slot = word * 64 + static_cast<unsigned>(std::countr_zero(left));
+                    add(slot * bytes, (slot + 1) * bytes);
+                }
+            }
+            break;
+        }
+        default: add(0, static_cast<unsigned>(page_bytes));
+    }
+    if (begin != end) range(begin, end);
+}
 
 }  // namespace taiyen::heap

@@ -56,6 +56,8 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::refill_keeps_tail, "refill_keeps_tail", {"annex-large-snapshot"}, "a copy that is being filled is never trusted"},
         {Bug::detach_in_memory_only, "detach_in_memory_only", {"detach"}, "attached files are named durably"},
         {Bug::commit_before_durable, "commit_before_durable", {"txn-commit"}, "acknowledged means written"},
+        {Bug::transfer_named_before_sync, "transfer_named_before_sync", {"compress-again"}, "what travels is named when it is durable"},
+        {Bug::expanded_named_before_sync, "expanded_named_before_sync", {"expand-archive"}, "what travels is named when it is durable"},
         {Bug::group_before_write, "group_before_write", {"txn-commit"}, "acknowledged means written"},
         {Bug::group_before_write, "group_before_write", {"group-log-1", "group-log-2"}, "acknowledged means written"},
         {Bug::append_one_late, "append_one_late", {"txn-commit"}, "acknowledged means written"},

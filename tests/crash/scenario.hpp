@@ -40,5 +40,6 @@ std::vector<CrashScenario> txn_crash_scenarios();
 std::vector<CrashScenario> undo_crash_scenarios();
 std::vector<CrashScenario> ring_crash_scenarios();
 std::vector<CrashScenario> group_log_crash_scenarios();
+std::vector<CrashScenario> transfer_crash_scenarios();
 
 }  // namespace taiyen::crash

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include <taiyen/base/export.hpp>
+#include <taiyen/base/progress.hpp>
 
 namespace taiyen {
 
@@ -39,13 +39,10 @@ struct Report {
     }
 };
 
-/// Called on the calling thread now and then while something long runs: so many bytes of `total` are done.
-using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
-
 /// How verify() works, and whom it tells how far it is.
 struct VerifyOptions {
     unsigned threads = 0;  ///< that read and compute checksums; 0: one for each processor, at most 4
-    Progress progress;     ///< may be empty
+    Progress progress;     ///< may be empty; called on the calling thread
 };
 
 /// Proves every structure of the heap's files: both header copies, checksum tables, each page of each copy, the journal or log, blocks, names. Changes nothing.

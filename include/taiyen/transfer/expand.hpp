@@ -1,0 +1,66 @@
+#pragma once
+/// expand: a heap's file out of what compress() made.
+///
+/// The new heap lies at the same address as the one that was compressed, with every object where it was; it has an identity of its own, so that both may be used, though not by one process at once.
+/// Nothing of a stream is believed before its checksum, and the heap gets its name when it is complete, has been checked, and is durable. Memory: at most 64 MiB. Thread rule: safe.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include <taiyen/base/export.hpp>
+#include <taiyen/base/progress.hpp>
+#include <taiyen/base/units.hpp>
+#include <taiyen/store/options.hpp>
+
+namespace taiyen {
+
+/// Fills the front of `bytes` and returns how many it gave; fewer than asked for is fine, 0 says that there are no more.
+using ByteSource = std::function<std::size_t(std::span<std::byte> bytes)>;
+
+/// What heap expand() makes, and what it refuses to make.
+struct ExpandOptions {
+    std::optional<HeapKind> kind;  ///< nothing: as it was
+    /// 0: as it was. Another one must cut the heap's pages where the old one did: each at or above the next power of two behind what is in use does, if the old one was such a capacity, too.
+    std::size_t capacity = 0;
+    /// A heap whose pages in use reach further is refused (invalid_argument) before anything is made, whatever the stream promises.
+    std::uint64_t expanded_bytes_max = std::uint64_t{64} << 30U;
+    std::filesystem::path data_file;                    ///< where the second copy goes; empty: `x.tyn.data`, of snapshot heaps only
+    std::filesystem::path log_file;                     ///< empty: `x.tyn.log`
+    std::size_t log_capacity = std::size_t{64} << 20U;  ///< of transactional heaps
+    unsigned threads = 0;                               ///< that expand; 0: one for each processor, at most 8
+    Progress progress;                                  ///< bytes of the heap; on any thread
+    std::stop_token cancel;                             ///< asked to stop, the call ends with Error{cancelled}, and nothing is left
+};
+
+/// What a stream says of its heap.
+struct CompressedHeap {
+    HeapKind kind = HeapKind::archive;
+    std::string uuid;  ///< of the heap that was compressed
+    std::uintptr_t address = 0;
+    std::size_t capacity_bytes = 0;
+    std::size_t extent_bytes = 0;
+    std::uint64_t names = 0;
+    Serial serial;
+};
+
+/// Makes the heap `path` out of a stream, and reads no byte behind it.
+/// Durability: the heap is durable on return. A crash before leaves nothing, or the whole heap; one that was to be a snapshot or transactional heap may have no data file or log yet, and gets it when it
+/// is opened as such. Throws: Error{truncated | corrupt | not_a_heap | unsupported_version | invalid_argument | already_exists | no_space | io_error | cancelled | address_in_use (kinds other than archive
+/// are opened once; an archive is not)}: nothing is left then, and what the source throws.
+TAIYEN_EXPORT CompressedHeap expand(const ByteSource& source, const std::filesystem::path& path, const ExpandOptions& options = {});
+TAIYEN_EXPORT CompressedHeap expand(std::istream& stream, const std::filesystem::path& path, const ExpandOptions& options = {});
+/// A buffer or a file must end with the stream, else Error{corrupt}.
+TAIYEN_EXPORT CompressedHeap expand(std::span<const std::byte> stream, const std::filesystem::path& path, const ExpandOptions& options = {});
+TAIYEN_EXPORT CompressedHeap expand_file(const std::filesystem::path& file, const std::filesystem::path& path, const ExpandOptions& options = {});
+
+/// The beginning of a compressed heap's file. Throws: as expand.
+TAIYEN_EXPORT CompressedHeap read_compressed(const std::filesystem::path& file);
+
+}  // namespace taiyen

@@ -1,0 +1,122 @@
+#include "store/heap_builder.hpp"
+
+#include <taiyen/base/check.hpp>
+#include <taiyen/base/error.hpp>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+#include "heap/engine.hpp"
+#include "heap/survey.hpp"
+#include "vm/address_space.hpp"
+
+namespace taiyen::store {
+namespace {
+
+/// The device is asked to write by so many pages, so that the sync at the end finds little left.
+constexpr std::uint64_t write_ahead_pages = 4_MiB / page_bytes;
+
+class FixedSpan final : public heap::SpanHost {
+public:
+    void extend(ByteCount) override {}
+    void restore_blocks(HeapOffset, ByteCount) override {}
+};
+
+Header header_of(const HeapBuilder::Shape& shape) {
+    Header header;
+    header.heap = shape.heap;
+    header.file = random_uuid();
+    header.base = shape.base;
+    header.capacity = shape.capacity;
+    header.extent = shape.extent;
+    header.serial = shape.serial;
+    header.clean = true;
+    return header;
+}
+
+}  // namespace
+
+HeapBuilder::HeapBuilder(io::Storage& storage, std::filesystem::path path, const Shape& shape)
+    : storage_(storage), path_(std::move(path)), file_(storage.create_unnamed(io::directory_of(path_)), header_of(shape)) {}
+
+void HeapBuilder::write(PageNumber first, std::span<const std::byte> pages, std::span<const std::uint64_t> checksums) {
+    TAIYEN_CHECK(first >= next_ && pages.size() == checksums.size() * page_bytes && offset_of(first).value + pages.size() <= file_.header.extent);
+    file_.write_pages(first, pages);
+    for (std::size_t i = 0; i < checksums.size(); ++i) {
+        const TablePlace place = place_of({first.value + i});
+        if (place.table_page != table_index_) {
+            write_table();
+            table_index_ = place.table_page;
+        }
+        table_.entries[place.entry] = checksums[i];
+    }
+    next_ = {first.value + checksums.size()};
+    if (next_.value - started_.value >= write_ahead_pages) {
+        file_.start_writing(started_, next_.value - started_.value);
+        started_ = next_;
+    }
+}
+
+void HeapBuilder::write_table() {
+    if (!is_zero(std::as_bytes(std::span(table_.entries)))) {
+        table_.index = table_index_;
+        table_.checksum = table_page_checksum(table_, heap());
+        file_.header.table_root += mix(table_index_, table_.checksum);
+        file_.write_table_page(table_);
+    }
+    table_ = {};
+}
+
+void HeapBuilder::check_blocks_and_allocate() {
+    const ByteCount extent = file_.header.extent;
+    const vm::Reservation view = vm::Reservation::anywhere(extent);
+    for_each_piece({0}, extent, [&](HeapOffset offset, ByteCount length) {
+        file_.file().map_private(view.data() + offset.value, length, file_.layout.file_offset(offset), io::Protection::read);
+    });
+    vm::prepare_heap_mapping(view.data(), extent);
+    try {
+        FixedSpan host;
+        const heap::Engine engine(view.data(), file_.header.capacity, host, nullptr, true);
+        if (engine.extent() != extent) {
+            throw Error(errc::corrupt, path_, "its first page speaks of another size");
+        }
+        if (const auto damages = engine.check(1); !damages.empty()) {
+            throw Error(errc::corrupt, path_, file_.layout.file_offset(damages.front().where), damages.front().what);
+        }
+    } catch (const Error& error) {
+        if (error.code() != errc::corrupt && error.code() != errc::unsupported_version) throw;
+        throw Error(errc::corrupt, path_, error.offset(),
+                    "what was to become this heap is none: " + std::string(error.what()) + "; get another copy");
+    }
+    // As after a save: what the engine may hand out has disk blocks.
+    const heap::Survey survey(view.data(), file_.header.capacity);
+    std::uint64_t from = 0;
+    std::uint64_t to = 0;
+    const auto allocate = [&] { file_.allocate(offset_of(PageNumber{from}), (to - from) * page_bytes); };
+    survey.visit([&](const heap::PagesInUse& pages) {
+        if (pages.use == heap::PageUse::released) {
+            allocate();
+            from = pages.first + pages.count;
+        }
+        to = pages.first + pages.count;
+        return true;
+    });
+    allocate();
+}
+
+void HeapBuilder::publish() {
+    write_table();
+    file_.file().resize(file_.layout.file_bytes_for(file_.header.extents()));
+    check_blocks_and_allocate();
+    write_first_headers(file_.file(), file_.header);
+    const auto name = [&] { storage_.publish(file_.file(), path_); };
+    if (planted(Bug::expanded_named_before_sync)) {
+        name();
+    }
+    file_.sync();
+    if (!planted(Bug::expanded_named_before_sync)) {
+        name();
+    }
+    storage_.sync_directory(io::directory_of(path_));
+}
+
+}  // namespace taiyen::store

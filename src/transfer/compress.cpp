@@ -1,0 +1,190 @@
+#include <taiyen/transfer/compress.hpp>
+
+#include <cstring>
+#include <ostream>
+
+#include <taiyen/base/error.hpp>
+#include <taiyen/store/archive_heap.hpp>
+
+#include "store/heap_access.hpp"
+#include "transfer/codecs.hpp"
+#include "transfer/file_target.hpp"
+#include "transfer/live_chunks.hpp"
+#include "transfer/pipeline.hpp"
+#include "transfer/stream_marks.hpp"
+#include "transfer/transfer.hpp"
+
+namespace taiyen {
+namespace transfer {
+namespace {
+
+template <class Mark>
+std::span<const std::byte> bytes_of(const Mark& mark) {
+    return std::as_bytes(std::span(&mark, 1));
+}
+
+/// A chunk on its way, with memory that is used again.
+struct Slot {
+    Slot(Codec codec, int level) : packer(codec, level), packed(Packer::bound(codec, ChunkBody::body_bytes_max)) {}
+
+    ChunkPages pages;
+    ChunkBody body;
+    Packer packer;
+    AlignedBuffer packed;
+    ByteCount packed_bytes = 0;  ///< 0: the body travels as it is
+    std::uint64_t number = 0;
+    std::uint64_t body_checksum = 0;
+    std::uint64_t seen = 0;
+
+    std::span<const std::byte> stored() const { return packed_bytes != 0 ? packed.first(packed_bytes) : body.bytes(); }
+};
+
+layout::StreamHead head_of(const SavedPages& saved) {
+    const store::Header& header = saved.header();
+    layout::StreamHead head{};
+    head.magic = layout::stream_magic;
+    head.version = layout::version;
+    head.kind = static_cast<std::uint32_t>(!header.log.is_nil()    ? HeapKind::transactional
+                                           : !header.data.is_nil() ? HeapKind::snapshot
+                                                                   : HeapKind::archive);
+    std::memcpy(head.heap_uuid, header.heap.bytes.data(), sizeof head.heap_uuid);
+    head.base = header.base;
+    head.capacity = header.capacity;
+    head.extent = saved.survey().extent() * page_bytes;
+    head.serial = saved.serial().value;
+    head.names = saved.names();
+    seal(head);
+    return head;
+}
+
+void check_cancelled(const std::stop_token& cancel) {
+    if (cancel.stop_requested()) {
+        throw Error(errc::cancelled, "compressing was cancelled");
+    }
+}
+
+/// How many chunks may be on their way. The stronger levels of zstd keep more memory for each.
+std::size_t slots_for(const CompressOptions& options, unsigned threads) {
+    const unsigned most = options.codec != Codec::zstd || options.level <= 3 ? 8 : options.level <= 9 ? 4 : 2;
+    return threads == 1 ? 1 : std::min(threads + 1, most);
+}
+
+bool is_compressed_heap(const io::File& file) {
+    std::uint64_t magic = 0;
+    return file.read(std::as_writable_bytes(std::span(&magic, 1)), 0) == sizeof magic && magic == layout::stream_magic;
+}
+
+}  // namespace
+
+Compressed compress_to(store::HeapFile& heap, const ByteSink& sink, const CompressOptions& options) {
+    check_level(options.codec, options.level);
+    check_cancelled(options.cancel);
+    SavedPages saved(heap);
+    Compressed done;
+    done.serial = saved.serial();
+    const auto put = [&](std::span<const std::byte> bytes) {
+        sink(bytes);
+        done.stream_bytes += bytes.size();
+    };
+    const layout::StreamHead head = head_of(saved);
+    put(bytes_of(head));
+    std::uint64_t before = head.checksum;
+
+    const unsigned threads = threads_for(options.threads);
+    std::vector<Slot> slots;
+    const std::size_t count = slots_for(options, threads);
+    slots.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) slots.emplace_back(options.codec, options.level);
+    LivePages live(saved);
+    std::uint64_t planned = 0;
+    run_pipeline(
+        slots, threads,
+        [&](Slot& slot) {
+            check_cancelled(options.cancel);
+            slot.number = planned++;
+            const bool more = live.next(slot.pages);
+            slot.seen = live.bytes_seen();
+            return more;
+        },
+        [&](Slot& slot) {
+            slot.body.gather(saved, slot.pages);
+            slot.packed_bytes = options.codec == Codec::none ? 0 : slot.packer.pack(slot.body.bytes(), slot.packed.span());
+            slot.body_checksum = body_checksum(slot.stored(), slot.number);
+        },
+        [&](Slot& slot) {
+            layout::ChunkHead chunk{};
+            chunk.magic = layout::chunk_magic;
+            chunk.codec = slot.packed_bytes != 0 ? static_cast<layout::StoredCodec>(options.codec) : layout::StoredCodec::none;
+            chunk.first_page = slot.pages.pages.front();
+            chunk.runs = slot.body.runs();
+            chunk.content_bytes = slot.body.content_bytes();
+            chunk.stored_bytes = static_cast<std::uint32_t>(slot.stored().size());
+            chunk.body_checksum = slot.body_checksum;
+            seal(chunk, before);
+            before = chunk.checksum;
+            put(bytes_of(chunk));
+            put(slot.stored());
+            done.content_bytes += chunk.content_bytes;
+            ++done.chunks;
+            if (options.progress) options.progress(slot.seen, head.extent);
+        });
+    check_cancelled(options.cancel);
+    layout::StreamEnd end{};
+    end.magic = layout::end_magic;
+    end.chunks = done.chunks;
+    end.content_bytes = done.content_bytes;
+    end.stream_bytes = done.stream_bytes + sizeof end;
+    seal(end, before);
+    put(bytes_of(end));
+    return done;
+}
+
+Compressed compress_to(store::HeapFile& heap, io::Storage& storage, const std::filesystem::path& file, const CompressOptions& options) {
+    FileTarget target(storage, file, is_compressed_heap);
+    const Compressed done = compress_to(heap, [&](std::span<const std::byte> bytes) { target.write(bytes); }, options);
+    target.publish();
+    return done;
+}
+
+}  // namespace transfer
+
+Compressed compress(ArchiveHeap& heap, const ByteSink& sink, const CompressOptions& options) {
+    return transfer::compress_to(HeapAccess::file(heap), sink, options);
+}
+
+Compressed compress(ArchiveHeap& heap, std::ostream& stream, const CompressOptions& options) {
+    const auto sink = [&](std::span<const std::byte> bytes) {
+        if (!stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()))) {
+            throw Error(errc::io_error, "the stream that a heap is compressed into takes no more; what it has got is worth nothing");
+        }
+    };
+    const Compressed done = compress(heap, ByteSink(sink), options);
+    if (!stream.flush()) {
+        throw Error(errc::io_error, "the stream that a heap was compressed into could not be flushed; what it has got is worth nothing");
+    }
+    return done;
+}
+
+Compressed compress(ArchiveHeap& heap, const std::filesystem::path& file, const CompressOptions& options) {
+    return transfer::compress_to(HeapAccess::file(heap), io::posix_storage(), file, options);
+}
+
+std::vector<std::byte> compress(ArchiveHeap& heap, const CompressOptions& options) {
+    std::vector<std::byte> stream;
+    compress(heap, ByteSink([&](std::span<const std::byte> bytes) { stream.insert(stream.end(), bytes.begin(), bytes.end()); }), options);
+    return stream;
+}
+
+Compressed compress_file(const std::filesystem::path& heap, const std::filesystem::path& file, const CompressOptions& options,
+                         const PersistentOptions& companions) {
+    ArchiveHeap opened(open_read_only, heap, companions);
+    return compress(opened, file, options);
+}
+
+Compressed compress_file(const std::filesystem::path& heap, const ByteSink& sink, const CompressOptions& options,
+                         const PersistentOptions& companions) {
+    ArchiveHeap opened(open_read_only, heap, companions);
+    return compress(opened, sink, options);
+}
+
+}  // namespace taiyen

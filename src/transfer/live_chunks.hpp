@@ -1,0 +1,60 @@
+#pragma once
+/// LivePages cuts a heap's live pages into chunks, in ascending order; ChunkBody gathers the live bytes of one.
+///
+/// Pages of zeros and free pages are in no chunk; within a page, free bytes are left out where they come in gaps that are worth a run, and are zeros elsewhere.
+
+#include <vector>
+
+#include "base/aligned_buffer.hpp"
+#include "transfer/saved_pages.hpp"
+#include "transfer/transfer_layout.hpp"
+
+namespace taiyen::transfer {
+
+/// Pages that one chunk has content for.
+struct ChunkPages {
+    std::vector<std::uint64_t> pages;      ///< ascending, at most layout::chunk_pages_max
+    std::vector<std::uint64_t> checksums;  ///< theirs
+};
+
+/// Thread rule: one thread.
+class LivePages {
+public:
+    explicit LivePages(SavedPages& saved) : saved_(saved) {}
+    /// The next ones; false: there are no more.
+    bool next(ChunkPages& chunk);
+    /// How far it is.
+    std::uint64_t bytes_seen() const { return at_ * page_bytes; }
+
+private:
+    SavedPages& saved_;
+    std::uint64_t at_ = 0;
+    std::uint64_t live_end_ = 0;  ///< pages before it are live
+};
+
+/// Thread rule: one thread.
+class ChunkBody {
+public:
+    ChunkBody();
+    /// Reads the pages and gathers. Throws: as SavedPages::read.
+    void gather(const SavedPages& saved, const ChunkPages& chunk);
+    std::uint32_t runs() const { return static_cast<std::uint32_t>(runs_.size()); }
+    std::uint32_t content_bytes() const { return static_cast<std::uint32_t>(content_); }
+    /// Runs and content, as the format has them.
+    std::span<const std::byte> bytes() const { return body_.span().subspan(content_at - bytes_of_runs(), bytes_of_runs() + content_); }
+
+    static constexpr ByteCount content_at = layout::chunk_runs_max * sizeof(layout::Run);
+    static constexpr ByteCount body_bytes_max = content_at + layout::content_bytes_max;
+
+private:
+    ByteCount bytes_of_runs() const { return runs_.size() * sizeof(layout::Run); }
+    void add(std::uint64_t begin, std::uint64_t end, const std::byte* bytes);
+
+    AlignedBuffer pages_;
+    AlignedBuffer body_;  ///< content from `content_at` on, runs right before it
+    std::vector<layout::Run> runs_;
+    ByteCount content_ = 0;
+    std::uint64_t end_ = 0;  ///< of the newest run, from the chunk's first page
+};
+
+}  // namespace taiyen::transfer

@@ -1,0 +1,27 @@
+#pragma once
+/// What compress() and expand() are, over any storage.
+
+#include <taiyen/transfer/compress.hpp>
+#include <taiyen/transfer/expand.hpp>
+
+#include "io/storage.hpp"
+#include "store/heap_file.hpp"
+
+namespace taiyen::transfer {
+
+Compressed compress_to(store::HeapFile& heap, const ByteSink& sink, const CompressOptions& options);
+Compressed compress_to(store::HeapFile& heap, io::Storage& storage, const std::filesystem::path& file, const CompressOptions& options);
+
+/// Sees pages [first, …) of the new heap as they were expanded, before they get their checksums and are written. Called on several threads at once, in any order.
+using RewritePages = std::function<void(PageNumber first, std::span<std::byte> pages)>;
+
+/// `name`: the file that errors name. `whole`: nothing may follow the stream. `rewrite`: may be empty.
+CompressedHeap expand_to(io::Storage& storage, const ByteSource& source, const std::filesystem::path& name, bool whole,
+                         const std::filesystem::path& path, const ExpandOptions& options, const RewritePages& rewrite = {});
+/// From a file of that storage.
+CompressedHeap expand_to(io::Storage& storage, const std::filesystem::path& file, const std::filesystem::path& path, const ExpandOptions& options);
+
+/// Reads a file from its beginning. `file` must outlive it.
+ByteSource source_of(const io::File& file);
+
+}  // namespace taiyen::transfer
