@@ -44,12 +44,13 @@ struct Given {
 
 struct Command {
     std::string_view name;
-    std::string_view summary;      ///< one line without a full stop
-    std::string_view description;  ///< paragraphs
-    std::vector<std::string_view> files;
-    std::vector<Option> options;  ///< besides those that every command has
-    std::string_view found;       ///< what exit code 1 means for it; empty: it never gives that
+    std::string_view summary;             ///< one line without a full stop
+    std::string_view description;         ///< paragraphs
+    std::vector<std::string_view> files;  ///< "[OUT]": may be left out
+    std::vector<Option> options;          ///< besides those that every command has
+    std::string_view found;               ///< what exit code 1 means for it; empty: it never gives that
     Exit (*run)(const Given& given);
+    const char* takes = "the heap";  ///< what FILE is
 };
 
 /// All of them, in the order of the help.
@@ -68,6 +69,8 @@ Command map_command();
 Command log_command();
 Command history_command();
 Command diff_command();
+Command compress_command();
+Command expand_command();
 Command scrub_command();
 Command repair_command();
 Command rebase_command();

@@ -84,13 +84,16 @@ Exit run_command_line(int count, char** words) {
             "\n" + wrapped(std::string(command.description) + (command.found.empty() ? "" : "\n\nExit code 1: " + std::string(command.found) + ".")));
         if (!command.files.empty()) {
             for (const std::string_view file : command.files) {
+                const bool optional = file.front() == '[';
+                const std::string_view name = optional ? file.substr(1, file.size() - 2) : file;
                 parsed.app
-                    ->add_option(std::string(file), parsed.files.emplace_back(),
-                                 file == "FILE" ? "the heap"
-                                 : file == "A"  ? "the older heap"
-                                 : file == "B"  ? "the newer heap"
-                                                : "")
-                    ->required()
+                    ->add_option(std::string(name), parsed.files.emplace_back(),
+                                 name == "FILE"  ? command.takes
+                                 : name == "A"   ? "the older heap"
+                                 : name == "B"   ? "the newer heap"
+                                 : name == "OUT" ? "what is made"
+                                                 : "")
+                    ->required(!optional)
                     ->type_name("PATH");
             }
             for (const Option& option : common_options()) declare(parsed, option);
@@ -107,6 +110,7 @@ Exit run_command_line(int count, char** words) {
         if (!parsed.app->parsed()) continue;
         Given given;
         given.files.assign(parsed.files.begin(), parsed.files.end());
+        while (!given.files.empty() && given.files.back().empty()) given.files.pop_back();
         for (const auto& [name, value] : parsed.values) {
             if (parsed.app->count("--" + name) != 0) given.options[name] = value;
         }

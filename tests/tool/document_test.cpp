@@ -14,6 +14,7 @@ std::string levelled(std::string text) {
     text = std::regex_replace(text, std::regex("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UUID");
     text = std::regex_replace(text, std::regex("epoch 0x[0-9a-f_]+"), "epoch");
     text = std::regex_replace(text, std::regex("address +0x[0-9a-f_]+"), "address");
+    text = std::regex_replace(text, std::regex("tyz: [0-9,]+ B, [0-9.]+ %"), "tyz: fewer");  // pointers compress better or worse
     return std::regex_replace(text, std::regex("on disk [0-9.,]+ [KMGi]*B"), "on disk");
 }
 
