@@ -63,9 +63,10 @@ void check_cancelled(const std::stop_token& cancel) {
     }
 }
 
-/// How many chunks may be on their way. The stronger levels of zstd keep more memory for each.
+/// How many chunks may be on their way: each takes 3.2 MiB, and zstd keeps up to 1.3 MiB for it at level 3, 4 at 6, 13 at 9, 25 at 12, 34 at 19.
 std::size_t slots_for(const CompressOptions& options, unsigned threads) {
-    const unsigned most = options.codec != Codec::zstd || options.level <= 3 ? 8 : options.level <= 9 ? 4 : 2;
+    const int level = options.codec == Codec::zstd ? options.level : 0;
+    const unsigned most = level <= 3 ? 8 : level <= 6 ? 6 : level <= 9 ? 3 : level <= 12 ? 2 : 1;
     return threads == 1 ? 1 : std::min(threads + 1, most);
 }
 

@@ -35,7 +35,7 @@ struct CompressOptions {
     Codec codec = Codec::zstd;
     /// 0: the codec's own choice. zstd: 1 to 19. lz4: 1 is the fast one, 2 to 12 spend more time.
     int level = 0;
-    unsigned threads = 0;    ///< that compress; 0: one for each processor, at most 8
+    unsigned threads = 0;    ///< that compress; 0: one for each processor, at most 8 (zstd above level 12: one, for the memory that it takes)
     Progress progress;       ///< bytes of the heap; on any thread
     std::stop_token cancel;  ///< asked to stop, the call ends with Error{cancelled}
 };
