@@ -235,16 +235,17 @@ void HeapLife::move(std::uintptr_t slots) {
     const std::uint64_t number = history_.size();
     const std::uintptr_t from = heap_->ranges().durable;
     const Relocation moved(from, setup_.capacity, from + slots * heap::slot_bytes);
-    model_.address = moved.map(from);
-    std::vector<std::byte>& links = model_.objects.at("links");
+    Model after = model_;  // if it comes to nothing, life goes on where it is
+    after.address = moved.map(from);
+    std::vector<std::byte>& links = after.objects.at("links");
     for (std::size_t at = 0; at < links.size(); at += sizeof from) {
         std::uintptr_t link = 0;
         std::memcpy(&link, links.data() + at, sizeof link);
         link = moved.map(link);
         std::memcpy(links.data() + at, &link, sizeof link);
     }
-    std::memcpy(model_.objects.at(number_name).data(), &number, sizeof number);
-    model_.annex.clear();
+    std::memcpy(after.objects.at(number_name).data(), &number, sizeof number);
+    after.annex.clear();
     // The number of the save travels with it.
     const std::uint64_t number_at = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(object(number_name)) - from);
     transfer::RelocationWords words(*heap_, moved);
@@ -253,9 +254,9 @@ void HeapLife::move(std::uintptr_t slots) {
     for (const auto& page : words.find(report, 0, {})) pages.insert(page.number);
     std::vector<PageNumber> listed;
     for (const std::uint64_t page : pages) listed.push_back({page});
-    history_.push_back(model_);
+    history_.push_back(after);
     issue(number);
-    heap_->save_moved(model_.address, listed, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
+    heap_->save_moved(after.address, listed, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
         for (std::size_t i = 0; i < batch.size(); ++i) {
             words.patch(batch[i], images.subspan(i * page_bytes, page_bytes));
             if (batch[i].value == number_at / page_bytes)
@@ -263,6 +264,7 @@ void HeapLife::move(std::uintptr_t slots) {
         }
     });
     acknowledge(number);
+    model_ = std::move(after);
     close();
 }
 
