@@ -7,6 +7,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/checksum.hpp"
+#include "store/heap_layout.hpp"
 #include "vm/address_space.hpp"
 
 namespace taiyen::undo {
@@ -97,9 +98,10 @@ std::optional<UndoHistory> UndoHistory::resume(std::unique_ptr<HistoryMemory>& m
         throw_corrupt(0, "its header's checksum differs");
     }
     const bool empty = header.undoable == 0 && header.redoable == 0;
-    if (header.capacity < capacity_min || header.next_id == 0 || header.base_id >= header.next_id || (header.flags & ~layout::flag_circular) != 0 ||
-        empty != (header.oldest == 0) || empty != (header.newest == 0) || (header.undoable == 0) != (header.before == 0) ||
-        (header.redoable == 0) != (header.behind == 0) || header.undoable > memory->bytes() || header.redoable > memory->bytes()) {
+    if (header.capacity < capacity_min || header.capacity > store::sequence_bytes_max || header.next_id == 0 || header.base_id >= header.next_id ||
+        (header.flags & ~layout::flag_circular) != 0 || empty != (header.oldest == 0) || empty != (header.newest == 0) ||
+        (header.undoable == 0) != (header.before == 0) || (header.redoable == 0) != (header.behind == 0) || header.undoable > memory->bytes() ||
+        header.redoable > memory->bytes()) {
         throw_corrupt(0, "its header is impossible");
     }
     for (const std::uint64_t offset : {header.oldest, header.newest, header.before, header.behind, header.wrap}) {

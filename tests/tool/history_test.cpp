@@ -1,8 +1,16 @@
 // history: the steps in the files of each kind of heap, where they stand, after a crash too; and that looking changes nothing.
 
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <span>
+
 #include <boost/test/unit_test.hpp>
 
+#include "base/checksum.hpp"
 #include "tool/tool_fixture.hpp"
+#include "undo/history_layout.hpp"
 
 namespace {
 using namespace tool_test;
@@ -138,6 +146,37 @@ BOOST_AUTO_TEST_CASE(a_history_that_contradicts_itself_is_damaged_and_the_steps_
     BOOST_TEST(text.exit == 1);
     BOOST_TEST(text.out.find("damaged at byte") != std::string::npos, text.out);
     BOOST_TEST(run_tool(dir, "ls s.tyn").exit == 0);
+}
+
+BOOST_AUTO_TEST_CASE(no_header_that_a_history_may_have_kills_the_command) {
+    const ScratchDirectory dir;
+    {
+        SnapshotHeap heap(taiyen::create_only, dir / "s.tyn", small());
+        make_edited(heap);
+        heap.snapshot();
+        heap.close();
+    }
+    using taiyen::undo::layout::HistoryHeader;
+    std::string bytes = text_of(dir / "s.tyn");
+    const std::size_t place = bytes.find("TITSTEP1");
+    BOOST_TEST_REQUIRE(place != std::string::npos);
+    HistoryHeader right{};
+    std::memcpy(&right, bytes.data() + place, sizeof right);
+    constexpr std::array fields{&HistoryHeader::capacity, &HistoryHeader::oldest, &HistoryHeader::newest,   &HistoryHeader::wrap,
+                                &HistoryHeader::before,   &HistoryHeader::behind, &HistoryHeader::undoable, &HistoryHeader::redoable,
+                                &HistoryHeader::next_id,  &HistoryHeader::base_id};
+    for (const auto field : fields) {
+        for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{4096}, std::uint64_t{1} << 62U, ~std::uint64_t{0}}) {
+            HistoryHeader wrong = right;
+            wrong.*field = value;
+            const auto all = std::as_bytes(std::span(&wrong, 1));
+            wrong.checksum = taiyen::checksum(all.first(offsetof(HistoryHeader, checksum)), taiyen::undo::layout::header_magic);
+            std::memcpy(bytes.data() + place, &wrong, sizeof wrong);
+            std::ofstream(dir / "s.tyn", std::ios::binary) << bytes;
+            const Ran ran = run_tool(dir, "history --json s.tyn");
+            BOOST_TEST((ran.exit == 0 || ran.exit == 1), ran.exit << ", " << ran.err);
+        }
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
