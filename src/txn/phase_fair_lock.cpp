@@ -5,13 +5,19 @@
 namespace taiyen::txn {
 namespace {
 
-/// Waits until `done(number)`: a moment awake, then asleep.
+/// Whether `done(number)` becomes true in a moment.
 template <class Done>
-void wait_until(const std::atomic<std::uint32_t>& number, Done done) noexcept {
+bool happens_soon(const std::atomic<std::uint32_t>& number, Done done) noexcept {
     for (int left = spins_near; left > 0; --left) {
-        if (done(number.load(std::memory_order_acquire))) return;
+        if (done(number.load(std::memory_order_acquire))) return true;
         spin(left);
     }
+    return false;
+}
+
+/// Sleeps until `done(number)`.
+template <class Done>
+void sleep_until(const std::atomic<std::uint32_t>& number, Done done) noexcept {
     for (;;) {
         const std::uint32_t value = number.load(std::memory_order_seq_cst);
         if (done(value)) return;
@@ -56,9 +62,12 @@ void PhaseFairLock::lock() noexcept {
     if (tickets_.load(std::memory_order_relaxed) != ticket + 1) call(ticket + 1, next_call(ticket + 1));
     readers_before_ = readers_in_.fetch_add(writer_present | (ticket & phase), std::memory_order_seq_cst);
     if (readers_out_.load(std::memory_order_acquire) == readers_before_) return;
-    // Stored before the count is looked at again, and a leaving reader looks at it after it has counted itself: one of the two sees the other.
-    awaited_.store(readers_before_, std::memory_order_seq_cst);
-    wait_until(readers_out_, [this](std::uint32_t gone) { return gone == readers_before_; });
+    const auto all_gone = [this](std::uint32_t gone) { return (gone & ~writer_sleeps) == readers_before_; };
+    if (happens_soon(readers_out_, all_gone)) return;
+    // In the very number in which a reader counts itself when it leaves: it can't miss us, and needn't look anywhere else.
+    readers_out_.fetch_or(writer_sleeps, std::memory_order_seq_cst);
+    sleep_until(readers_out_, all_gone);
+    readers_out_.fetch_and(~writer_sleeps, std::memory_order_relaxed);
 }
 
 void PhaseFairLock::unlock() noexcept {
@@ -71,11 +80,10 @@ void PhaseFairLock::unlock() noexcept {
 }
 
 void PhaseFairLock::wait_for_writer(std::uint32_t writer) noexcept {
-    wait_until(readers_in_, [=](std::uint32_t in) { return (in & writer_bits) != writer; });
+    const auto is_gone = [=](std::uint32_t in) { return (in & writer_bits) != writer; };
+    if (!happens_soon(readers_in_, is_gone)) sleep_until(readers_in_, is_gone);
 }
 
-void PhaseFairLock::wake_writer(std::uint32_t gone) noexcept {
-    if (awaited_.load(std::memory_order_seq_cst) == gone) wake_all(readers_out_);
-}
+void PhaseFairLock::wake_writer() noexcept { wake_all(readers_out_); }
 
 }  // namespace taiyen::txn

@@ -7,6 +7,7 @@
 /// (P2) A writer waits for the readers that were there before it, and for the writers before it (first come, first served), and no longer.
 /// (P3) While no writer is there, a reader's way in, and its way out, is one atomic operation each. Nobody is notified while nobody waits.
 /// (P4) A writer that sleeps is woken when it becomes the next one, not when its turn has come: it wakes up while the one before it works.
+/// (P5) A reader that leaves touches nothing of the lock behind the operation that counts it: a writer that gets in then may destroy the lock. What it wakes is an address, not a lock.
 /// Not recursive: a thread that holds it for reading and asks again may wait for a writer that waits for it. Thread rule: safe. Fewer than 2^24 readers at once.
 
 #include <atomic>
@@ -31,8 +32,7 @@ public:
         return in / one_reader;
     }
     void unlock_shared() noexcept {
-        const std::uint32_t gone = readers_out_.fetch_add(one_reader, std::memory_order_seq_cst) + one_reader;
-        if ((readers_in_.load(std::memory_order_seq_cst) & writer_bits) != 0) wake_writer(gone);
+        if ((readers_out_.fetch_add(one_reader, std::memory_order_seq_cst) & writer_sleeps) != 0) wake_writer();
     }
 
     /// Whether a writer holds the lock or waits for readers to leave: for tests and statistics.
@@ -48,14 +48,14 @@ private:
     static constexpr std::uint32_t writer_present = 2;
     static constexpr std::uint32_t phase =
         1;  ///< differs between a writer and the next, so that a late sleeper sees that the one it waited for is gone
-    static constexpr std::size_t seats = 16;  ///< where waiting writers sleep, by ticket: an unlock wakes the next one and not all
+    static constexpr std::uint32_t writer_sleeps = 1;  ///< in the number of readers that have gone
+    static constexpr std::size_t seats = 16;           ///< where waiting writers sleep, by ticket: an unlock wakes the next one and not all
 
     void wait_for_writer(std::uint32_t writer) noexcept;
-    void wake_writer(std::uint32_t gone) noexcept;
+    void wake_writer() noexcept;
 
     alignas(64) std::atomic<std::uint32_t> readers_in_{0};   ///< readers that have come, above the writer's bits
-    alignas(64) std::atomic<std::uint32_t> readers_out_{0};  ///< readers that have gone
-    alignas(64) std::atomic<std::uint32_t> awaited_{0};      ///< the count of readers gone for which a writer sleeps
+    alignas(64) std::atomic<std::uint32_t> readers_out_{0};  ///< readers that have gone, above the bit that says that a writer sleeps until they have
     alignas(64) std::atomic<std::uint32_t> tickets_{0};      ///< the next writer's
     std::atomic<std::uint32_t> tickets_done_{0};
     // Of the writer that holds the lock:

@@ -14,7 +14,9 @@
 
 namespace taiyen::txn {
 
-Snapshots::Snapshots(TransactionService& service, const PersistentOptions& options) : service_(service), interval_(options.snapshot_interval) {}
+// A point of time so far ahead can still be told; one that can't lies in the past.
+Snapshots::Snapshots(TransactionService& service, const PersistentOptions& options)
+    : service_(service), interval_(std::min<std::chrono::milliseconds>(options.snapshot_interval, std::chrono::hours(24 * 365))) {}
 
 Snapshots::~Snapshots() { stop(); }
 

@@ -36,7 +36,7 @@ constexpr ByteCount changed_bytes_default = ByteCount{1} << 30U;
 log::GroupLog::Options log_options(const PersistentOptions& options) {
     log::GroupLog::Options found;
     found.flusher = options.durability == Durability::async;
-    found.window = options.loss_window;
+    found.window = std::min<std::chrono::microseconds>(options.loss_window, std::chrono::hours(24 * 365));  // sums with a point of time have to fit
     found.pressure = options.snapshot_log_fill;
     return found;
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <thread>
@@ -114,6 +115,29 @@ BOOST_AUTO_TEST_CASE(readers_that_wait_for_a_writer_enter_before_the_next_one, *
     lock.unlock();
     for (std::thread& thread : threads) thread.join();
     BOOST_TEST(order == (std::vector<int>{0, 0, 0, 1}), boost::test_tools::per_element());
+}
+
+/// The thread sanitizer sees a reader that touches the lock after it has let go.
+BOOST_AUTO_TEST_CASE(a_writer_may_destroy_the_lock_when_the_last_reader_has_let_go, *label("threads")) {
+    for (int i = 0; i < 50; ++i) {
+        auto lock = std::make_unique<PhaseFairLock>();
+        std::atomic<bool> inside{false};
+        std::atomic<bool> writer_comes{false};
+        std::thread reader([&, shared = lock.get()] {
+            shared->lock_shared();
+            inside = true;
+            wait_until([&] { return writer_comes.load(); });
+            if (i % 2 != 0) wait_until([&] { return shared->writer_is_there(); });
+            if (i % 4 == 3) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the writer sleeps
+            shared->unlock_shared();
+        });
+        wait_until([&] { return inside.load(); });
+        writer_comes = true;
+        lock->lock();
+        lock->unlock();
+        lock.reset();
+        reader.join();
+    }
 }
 
 BOOST_AUTO_TEST_CASE(writers_come_in_their_order, *label("threads")) {

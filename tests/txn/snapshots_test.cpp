@@ -49,6 +49,19 @@ BOOST_AUTO_TEST_CASE(time_starts_a_snapshot) {
     BOOST_TEST(follows(2000, true));
 }
 
+BOOST_AUTO_TEST_CASE(an_interval_without_end_starts_none_and_a_window_without_end_loses_nothing_that_was_waited_for) {
+    PersistentOptions with = small_heap();
+    with.log_capacity = std::size_t{16} << 20U;
+    with.snapshot_interval = std::chrono::milliseconds::max();
+    with.durability = Durability::async;
+    with.loss_window = std::chrono::microseconds::max();
+    replace(with);
+    BOOST_TEST(!follows(30, true));
+    const Serial last = ReadLock(*heap).serial();
+    heap->wait_durable(last);
+    BOOST_TEST((heap->last_durable() == last));
+}
+
 BOOST_AUTO_TEST_CASE(without_a_reason_none_starts) {
     PersistentOptions with = small_heap();
     with.log_capacity = std::size_t{16} << 20U;
