@@ -76,6 +76,7 @@ enum class Bug {
     save_older_than_given_back,  ///< background snapshot: its point is the newest durable transaction, not the newest one
     transfer_named_before_sync,  ///< compressing into a file: it gets its name, and with it the place of the one before, before its bytes are durable
     expanded_named_before_sync,  ///< expanding: the heap gets its name before its pages are durable
+    copy_named_before_sync,      ///< a copy of the heap gets its name before it is synced
     engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept
 };
 

@@ -5,6 +5,8 @@
 
 #include <taiyen/store/archive_heap.hpp>
 
+#include "store/heap_access.hpp"
+
 namespace taiyen {
 namespace {
 
@@ -29,6 +31,21 @@ bool is_damage(const Error& error) noexcept {
     return std::any_of(codes.begin(), codes.end(), [&](errc code) { return error.code() == code; });
 }
 
+ScrubReport scrub(ArchiveHeap& heap, const Progress& progress) {
+    ScrubReport report;
+    const auto lose = [&](const Error& error) {
+        if (++report.pages_lost > ScrubReport::listed_max) return;
+        std::string what = error.what();
+        const std::uint64_t offset = error.offset() == Error::no_offset ? 0 : error.offset();
+        for (const std::string& prefix : {error.path().string() + ": ", "at byte " + std::to_string(offset) + ": "}) {
+            if (what.starts_with(prefix)) what.erase(0, prefix.size());
+        }
+        report.lost.push_back({Severity::damage, error.path(), offset, std::move(what)});
+    };
+    report.pages_healed = HeapAccess::file(heap).heal(lose, progress);
+    return report;
+}
+
 RepairReport repair(const std::filesystem::path& path, const PersistentOptions& options, const Progress& progress) {
     RepairReport report;
     report.before = look_at(path, options, progress);
@@ -41,7 +58,12 @@ RepairReport repair(const std::filesystem::path& path, const PersistentOptions& 
         report.opened = true;
         report.restoration = heap.restoration();
         try {
-            report.pages_healed = heap.heal();
+            const ScrubReport scrubbed = scrub(heap, progress);
+            report.pages_healed = scrubbed.pages_healed;
+            if (!scrubbed.lost.empty()) {
+                const Finding& first = scrubbed.lost.front();
+                report.stopped = first.path.string() + ": at byte " + std::to_string(first.offset) + ": " + first.what;
+            }
         } catch (const Error& error) {
             report.stopped = error.what();
         }

@@ -74,8 +74,15 @@ public:
     void save();
     /// Brings the files up to the newest save and frees the ring.
     void checkpoint();
-    /// Reads every page of both copies, restores damaged ones from the other copy; returns how many. Throws: Error{corrupt} if neither has it.
-    std::uint64_t heal();
+    using TellLost = std::function<void(const Error& lost)>;
+    using TellBytes = std::function<void(std::uint64_t done, std::uint64_t total)>;
+    /// Reads every page of both copies, restores damaged and unreadable ones from the other copy; returns how many. `lost` is told of each that neither has; without it: throws
+    /// Error{corrupt} of the first one, after everything else was restored. Throws: Error{io_error}.
+    std::uint64_t heal(const TellLost& lost = {}, const TellBytes& tell = {});
+    /// Writes the newest save into a new file: a heap of its own without a second copy, closed. It has the heap's uuid and address. Every page is proven, and comes from the data file if need be.
+    /// Durability: on return the copy is durable, with its name; a crash before leaves all of it or nothing. Throws: Error{already_exists | not_found (directory) | no_space | corrupt | …}: there is
+    /// no copy, and this heap is as before.
+    void write_copy(const std::filesystem::path& to, const TellBytes& tell = {});
     /// A batch of pages, ascending, and their images, to be brought to the save's point.
     using FillPages = std::function<void(std::span<const PageNumber> pages, std::span<std::byte> images)>;
     /// Moves the heap to another address: one save of these pages of the span, ascending, each as the newest save has it and then patched, whose commit point is also that of

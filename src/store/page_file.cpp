@@ -105,9 +105,11 @@ void PageFile::clear_behind(const Extents& extents) {
     }
 }
 
-void PageFile::throw_corrupt_page(PageNumber page, const std::string& why) const {
-    throw Error(errc::corrupt, path(), layout.file_offset(offset_of(page)),
-                text_of(page) + " of the heap is damaged: " + why + "; restore the file from a copy");
+Error PageFile::corrupt_page(PageNumber page, const std::string& why) const {
+    return Error(errc::corrupt, path(), layout.file_offset(offset_of(page)),
+                 text_of(page) + " of the heap is damaged: " + why + "; restore the file from a copy");
 }
+
+void PageFile::throw_corrupt_page(PageNumber page, const std::string& why) const { throw corrupt_page(page, why); }
 
 }  // namespace taiyen::store

@@ -52,6 +52,8 @@ public:
     /// Writes `header` durably, to its other slot.
     void write_header() { store::write_header(*file_, header); }
 
+    /// Error{corrupt} naming this file, the offset of the page and the remedy.
+    Error corrupt_page(PageNumber page, const std::string& why) const;
     /// Throws Error{corrupt} naming this file, the offset of the page and the remedy.
     [[noreturn]] void throw_corrupt_page(PageNumber page, const std::string& why) const;
 

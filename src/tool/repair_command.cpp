@@ -8,49 +8,38 @@
 namespace taiyen::tool {
 namespace {
 
-/// What was done, a line each.
-std::vector<std::string> deeds(const Restoration& restoration, std::uint64_t pages_healed) {
-    std::vector<std::string> lines;
-    const auto add = [&](std::uint64_t count, const std::string& what) {
-        if (count != 0) lines.push_back(count_text(count) + " " + what);
-    };
-    add(restoration.snapshots_replayed, "saves of the journal were brought into the files");
-    add(restoration.transactions_replayed, "transactions of the log were brought into the files");
-    add(restoration.records_cut, "torn records, which nobody was told of, were cut off");
-    add(restoration.headers_repaired, "times a damaged header copy was written again");
-    if (restoration.backing_rebuilt) lines.emplace_back("the heap's file was built again from its second copy");
-    if (restoration.data_rebuilt) lines.emplace_back("the second copy was filled again from the heap's file");
-    add(pages_healed + restoration.pages_healed, "pages were restored from the copy that has them whole");
-    return lines;
-}
-
-Exit scrub(const Given& given) {
-    std::uint64_t healed = 0;
+Exit run_scrub(const Given& given) {
+    ScrubReport report;
     Restoration restoration;
-    std::string stopped;
     {
         ArchiveHeap heap(open_only, given.files[0], given.heap_options());
         restoration = heap.restoration();
-        try {
-            healed = heap.heal();
-        } catch (const Error& error) {
-            if (!is_damage(error)) throw;
-            stopped = error.what();
-        }
+        ProgressLine line("scrubbing");
+        report = scrub(heap, line.progress());
         heap.close();
     }
-    const std::vector<std::string> lines = deeds(restoration, healed);
+    const std::vector<std::string> lines = deeds(restoration, report.pages_healed);
     if (given.has("json")) {
         JsonWriter json;
-        json.begin_object().member("file", given.files[0]).member("ok", stopped.empty()).member("pages_healed", healed).key("done").begin_array();
+        json.begin_object().member("file", given.files[0]).member("ok", report.pages_lost == 0).member("pages_healed", report.pages_healed);
+        json.member("pages_lost", report.pages_lost).key("done").begin_array();
         for (const std::string& line : lines) json.value(line);
-        json.end_array().member("stopped", stopped).end_object();
+        json.end_array().key("lost").begin_array();
+        for (const Finding& lost : report.lost) {
+            json.begin_object().member("file", lost.path.native()).member("offset", lost.offset).member("what", lost.what).end_object();
+        }
+        json.end_array().end_object();
         print(json.text() + "\n");
     } else {
         for (const std::string& line : lines) print(line + "\n");
-        print(!stopped.empty() ? styled(Style::bad, "not repaired") + ": " + visible(stopped) + "\n" : styled(Style::good, "whole") + "\n");
+        for (const Finding& lost : report.lost) {
+            print(styled(Style::bad, "not repaired") + "  " + visible(as_typed(given, lost.path)) + ": at byte " + std::to_string(lost.offset) +
+                  ": " + visible(lost.what) + "\n");
+        }
+        print(report.pages_lost != 0 ? styled(Style::bad, "damaged") + ": " + count_text(report.pages_lost) + " pages that no copy has whole\n"
+                                     : styled(Style::good, "whole") + "\n");
     }
-    return stopped.empty() ? Exit::ok : Exit::found;
+    return report.pages_lost == 0 ? Exit::ok : Exit::found;
 }
 
 Exit run_repair(const Given& given) {
@@ -90,11 +79,12 @@ Command scrub_command() {
             "Compares the two copies page by page and heals from the good one",
             "Opens the heap for writing, which recovers it after a crash, reads every page of both copies from the device and writes a page that "
             "does not match its checksum again from the "
-            "copy that does. For a look now and then at heaps on disks that nobody trusts.",
+            "copy that does. What no copy has whole is listed, and keeps nothing else from being restored. For a look now and then at heaps on disks "
+            "that nobody trusts.",
             {"FILE"},
             {},
             "a page is damaged in every copy",
-            scrub};
+            run_scrub};
 }
 
 Command repair_command() {

@@ -25,6 +25,21 @@ std::string as_typed(const Given& given, const std::filesystem::path& path) {
     return !whole.empty() && text.starts_with(whole) ? given.files[0] + text.substr(whole.size()) : text;
 }
 
+std::vector<std::string> deeds(const Restoration& restoration, std::uint64_t pages_healed) {
+    std::vector<std::string> lines;
+    const auto add = [&](std::uint64_t count, const std::string& what) {
+        if (count != 0) lines.push_back(count_text(count) + " " + what);
+    };
+    add(restoration.snapshots_replayed, "saves of the journal were brought into the files");
+    add(restoration.transactions_replayed, "transactions of the log were brought into the files");
+    add(restoration.records_cut, "torn records, which nobody was told of, were cut off");
+    add(restoration.headers_repaired, "times a damaged header copy was written again");
+    if (restoration.backing_rebuilt) lines.emplace_back("the heap's file was built again from its second copy");
+    if (restoration.data_rebuilt) lines.emplace_back("the second copy was filled again from the heap's file");
+    add(pages_healed + restoration.pages_healed, "pages were restored from the copy that has them whole");
+    return lines;
+}
+
 void print_report(const Given& given, const Report& report) {
     for (const Finding& finding : report.findings) {
         const Style style = finding.severity == Severity::note ? Style::faint : finding.severity == Severity::healable ? Style::warning : Style::bad;

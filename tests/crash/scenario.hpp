@@ -39,6 +39,7 @@ std::vector<CrashScenario> heap_crash_scenarios();
 std::vector<CrashScenario> txn_crash_scenarios();
 std::vector<CrashScenario> undo_crash_scenarios();
 std::vector<CrashScenario> ring_crash_scenarios();
+std::vector<CrashScenario> copy_crash_scenarios();
 std::vector<CrashScenario> group_log_crash_scenarios();
 std::vector<CrashScenario> transfer_crash_scenarios();
 

@@ -54,6 +54,37 @@ BOOST_AUTO_TEST_CASE(what_no_copy_has_whole_is_left_and_told) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(pages_that_are_lost_are_all_listed_and_keep_none_behind_them_from_being_healed) {
+    const ScratchDirectory dir;
+    for (const std::string command : {"scrub", "repair"}) {
+        std::filesystem::remove(dir / "a.tyn");
+        std::filesystem::remove(dir / "a.tyn.data");
+        make_drawing(dir / "a.tyn");
+        for (const std::uint64_t lost : {40'000U, 60'000U}) {  // in both copies
+            flip(dir / "a.tyn", lost);
+            flip(dir / "a.tyn.data", lost);
+        }
+        flip(dir / "a.tyn", 50'000);
+        flip(dir / "a.tyn", 120'000);
+        flip(dir / "a.tyn.data", 130'000);
+        const Ran ran = run_tool(dir, command + " --json a.tyn");
+        BOOST_TEST(ran.exit == 1, ran.err);
+        BOOST_TEST(ran.json().get<std::uint64_t>("pages_healed") == 3U, ran.out);
+        if (command == "scrub") {
+            const auto json = ran.json();
+            BOOST_TEST(json.get<std::uint64_t>("pages_lost") == 2U);
+            std::vector<std::uint64_t> places;
+            for (const auto& [key, lost] : json.get_child("lost")) places.push_back(lost.get<std::uint64_t>("offset") / 4096);
+            BOOST_TEST((places == std::vector<std::uint64_t>{40'000 / 4096, 60'000 / 4096}));
+        }
+        const auto left = run_tool(dir, "verify --json a.tyn").json();
+        BOOST_TEST(left.get_child("findings").size() == 4U);
+        const Ran text = run_tool(dir, "scrub a.tyn");
+        BOOST_TEST(text.exit == 1);
+        BOOST_TEST(text.out.find("2 pages that no copy has whole") != std::string::npos, text.out);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_heap_that_can_not_be_opened_is_not_changed) {
     const ScratchDirectory dir;
     make_drawing<ArchiveHeap>(dir / "a.tyn");

@@ -87,7 +87,8 @@ public:
     /// Saves everything. Durability: all of it on return. Throws: Error{foreign_pointer | io_error | no_space | poisoned | scope_open | read_only}.
     void snapshot();
     /// Reads every page of every copy from the device and restores damaged ones from the other copy; returns how many pages were restored.
-    /// Durability: restored pages are synced. Throws: Error{corrupt} naming the page that no copy has whole. Complexity: reads all files.
+    /// Durability: restored pages are synced. Throws: Error{corrupt} naming the first page that no copy has whole, after all others were restored (scrub(), taiyen/inspect/repair.hpp, lists them).
+    /// Complexity: reads all files.
     std::uint64_t heal();
     /// Bytes of pages written since the last save (whole pages). Complexity: by resident pages, about 20 ns each.
     std::size_t dirty_bytes() const;
