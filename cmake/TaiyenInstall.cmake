@@ -14,6 +14,8 @@ if(TARGET taiyen_tool)
   install(TARGETS taiyen_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(FILES ${PROJECT_BINARY_DIR}/src/tool/taiyen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${PROJECT_BINARY_DIR}/src/tool/taiyen.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME taiyen)
+  install(FILES ${PROJECT_BINARY_DIR}/src/tool/taiyen.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _taiyen)
+  install(FILES ${PROJECT_BINARY_DIR}/src/tool/taiyen.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 # For gdb: `source` them.
 install(FILES ${PROJECT_SOURCE_DIR}/doc/taiyen.gdb ${PROJECT_SOURCE_DIR}/doc/taiyen_printers.py DESTINATION ${CMAKE_INSTALL_DATADIR}/taiyen)

@@ -20,10 +20,12 @@
 #include <taiyen/inspect/history_report.hpp>
 #include <taiyen/inspect/leaks.hpp>
 #include <taiyen/inspect/log_report.hpp>
+#include <taiyen/inspect/measure.hpp>
 #include <taiyen/inspect/objects.hpp>
 #include <taiyen/inspect/repair.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
+#include <taiyen/inspect/up_to_date.hpp>
 #include <taiyen/object/check_outs.hpp>
 #include <taiyen/object/checkout_transaction.hpp>
 #include <taiyen/object/id_chunk.hpp>

@@ -29,6 +29,7 @@ struct Option {
 /// What stands on the command line.
 struct Given {
     std::vector<std::string> files;
+    std::string word;                                         ///< empty: not given
     std::map<std::string, std::string, std::less<>> options;  ///< a flag has an empty value
 
     bool has(std::string_view option) const { return options.contains(option); }
@@ -50,7 +51,9 @@ struct Command {
     std::vector<Option> options;          ///< besides those that every command has
     std::string_view found;               ///< what exit code 1 means for it; empty: it never gives that
     Exit (*run)(const Given& given);
-    const char* takes = "the heap";  ///< what FILE is
+    const char* takes = "the heap";            ///< what FILE is
+    std::string_view word = {};                ///< one word that may follow and is no file: what the help calls it; empty: none
+    std::vector<std::string_view> words = {};  ///< what it may be
 };
 
 /// All of them, in the order of the help.
@@ -71,9 +74,11 @@ Command history_command();
 Command diff_command();
 Command compress_command();
 Command expand_command();
+Command snapshot_command();
 Command scrub_command();
 Command repair_command();
 Command rebase_command();
+Command bench_command();
 Command man_command();
 Command completion_command();
 

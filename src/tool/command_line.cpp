@@ -21,6 +21,7 @@ struct Parsed {
     const Command* command;
     CLI::App* app;
     std::list<std::string> files;
+    std::string word;
     std::map<std::string, std::string, std::less<>> values;
     std::map<std::string, bool, std::less<>> flags;
 };
@@ -98,6 +99,13 @@ Exit run_command_line(int count, char** words) {
             }
             for (const Option& option : common_options()) declare(parsed, option);
         }
+        if (!command.word.empty()) {
+            std::string choice;
+            for (const std::string_view word : command.words) choice += (choice.empty() ? "" : ", ") + std::string(word);
+            parsed.app->add_option(std::string(command.word), parsed.word, choice)
+                ->check(CLI::IsMember(std::vector<std::string>(command.words.begin(), command.words.end())))
+                ->type_name("");
+        }
         for (const Option& option : command.options) declare(parsed, option);
     }
     try {
@@ -111,6 +119,7 @@ Exit run_command_line(int count, char** words) {
         Given given;
         given.files.assign(parsed.files.begin(), parsed.files.end());
         while (!given.files.empty() && given.files.back().empty()) given.files.pop_back();
+        given.word = parsed.word;
         for (const auto& [name, value] : parsed.values) {
             if (parsed.app->count("--" + name) != 0) given.options[name] = value;
         }

@@ -36,6 +36,7 @@ std::string manual_page() {
     for (const Command& command : commands()) {
         page += ".B taiyen " + troff(command.name) + "\n[\\fIoptions\\fR]";
         for (const std::string_view file : command.files) page += " \\fI" + troff(file) + "\\fR";
+        if (!command.word.empty()) page += " [\\fI" + troff(command.word) + "\\fR]";
         page += "\n.br\n";
     }
     page += ".SH DESCRIPTION\n" + troff(tool_description()) + "\n.SH COMMANDS\n";
@@ -55,22 +56,54 @@ std::string manual_page() {
     return page;
 }
 
+namespace {
+
+/// All options of a command, --help too.
+std::vector<Option> options_of(const Command& command) {
+    std::vector<Option> options{{"help", "", "print this help and exit"}};
+    options.insert(options.end(), command.options.begin(), command.options.end());
+    if (!command.files.empty()) options.insert(options.end(), common_options().begin(), common_options().end());
+    return options;
+}
+
+std::string joined(const std::vector<std::string_view>& words) {
+    std::string text;
+    for (const std::string_view word : words) text += (text.empty() ? "" : " ") + std::string(word);
+    return text;
+}
+
+/// The text with a backslash in front of each of these characters.
+std::string escaped(std::string_view text, std::string_view characters) {
+    std::string made;
+    for (const char c : text) {
+        if (characters.find(c) != std::string_view::npos) made += '\\';
+        made += c;
+    }
+    return made;
+}
+
+/// For a shell in which a quoted text ends at the next quote, whatever stands before it.
+std::string in_quotes(std::string_view text) {
+    std::string made = "'";
+    for (const char c : text) made += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return made + "'";
+}
+
+}  // namespace
+
 std::string bash_completion() {
     std::string names;
     std::string cases;
     for (const Command& command : commands()) {
         names += (names.empty() ? "" : " ") + std::string(command.name);
-        std::string options = "--help";
-        const auto add = [&](const Option& option) { options += " --" + std::string(option.name); };
-        for (const Option& option : command.options) add(option);
-        if (!command.files.empty()) {
-            for (const Option& option : common_options()) add(option);
-        }
-        cases += "        " + std::string(command.name) + ") options='" + options + "' ;;\n";
+        std::string options;
+        for (const Option& option : options_of(command)) options += (options.empty() ? "--" : " --") + std::string(option.name);
+        cases += "        " + std::string(command.name) + ") options='" + options + "'" +
+                 (command.words.empty() ? "" : " words='" + joined(command.words) + "'") + " ;;\n";
     }
     return "# Completion of taiyen for bash: source it, or put it where bash-completion looks for files.\n"
            "_taiyen() {\n"
-           "    local current=${COMP_WORDS[COMP_CWORD]} options=\n"
+           "    local current=${COMP_WORDS[COMP_CWORD]} options= words=\n"
            "    COMPREPLY=()\n"
            "    if [ \"$COMP_CWORD\" = 1 ]; then\n"
            "        mapfile -t COMPREPLY < <(compgen -W '" +
@@ -83,9 +116,70 @@ std::string bash_completion() {
            "    esac\n"
            "    if [ \"${current:0:1}\" = - ]; then\n"
            "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$current\")\n"
+           "    elif [ -n \"$words\" ]; then\n"
+           "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n"
            "    fi\n"
            "}\n"
            "complete -o default -F _taiyen taiyen\n";
+}
+
+std::string zsh_completion() {
+    std::string names;
+    std::string cases;
+    for (const Command& command : commands()) {
+        names += "        " + in_quotes(escaped(command.name, ":\\") + ":" + std::string(command.summary)) + "\n";
+        cases += "        " + std::string(command.name) + ")\n            _arguments";
+        for (const Option& option : options_of(command)) {
+            std::string about = "--" + std::string(option.name) + (option.value.empty() ? "" : "=") + "[" + escaped(option.help, "[]:\\") + "]";
+            if (!option.value.empty()) about += ":" + escaped(option.value, ":\\") + ":_files";
+            cases += " \\\n                " + in_quotes(about);
+        }
+        for (const std::string_view file : command.files) cases += " \\\n                " + in_quotes(":" + std::string(file) + ":_files");
+        if (!command.word.empty()) cases += " \\\n                " + in_quotes(":" + std::string(command.word) + ":(" + joined(command.words) + ")");
+        cases += "\n            ;;\n";
+    }
+    return "#compdef taiyen\n"
+           "# Completion of taiyen for zsh: source it, or put it as _taiyen into a folder of $fpath.\n"
+           "_taiyen() {\n"
+           "    local -a commands\n"
+           "    commands=(\n" +
+           names +
+           "    )\n"
+           "    if (( CURRENT == 2 )); then\n"
+           "        _describe command commands\n"
+           "        return\n"
+           "    fi\n"
+           "    shift words\n"
+           "    (( CURRENT-- ))\n"
+           "    case ${words[1]} in\n" +
+           cases +
+           "    esac\n"
+           "}\n"
+           "if [ \"${funcstack[1]}\" = _taiyen ]; then\n"
+           "    _taiyen \"$@\"\n"
+           "else\n"
+           "    compdef _taiyen taiyen\n"
+           "fi\n";
+}
+
+std::string fish_completion() {
+    // In fish a backslash protects within single quotes.
+    const auto text = [](std::string_view words) { return "'" + escaped(words, "'\\") + "'"; };
+    std::string made =
+        "# Completion of taiyen for fish: source it, or put it as taiyen.fish where fish looks for completions.\n"
+        "complete -c taiyen -n __fish_use_subcommand -l help -d 'print this help and exit'\n"
+        "complete -c taiyen -n __fish_use_subcommand -l version -d 'print the version and exit'\n";
+    for (const Command& command : commands()) {
+        made += "complete -c taiyen -f -n __fish_use_subcommand -a " + std::string(command.name) + " -d " + text(command.summary) + "\n";
+    }
+    for (const Command& command : commands()) {
+        const std::string here = "complete -c taiyen -n '__fish_seen_subcommand_from " + std::string(command.name) + "'";
+        for (const Option& option : options_of(command)) {
+            made += here + " -l " + std::string(option.name) + (option.value.empty() ? "" : " -r") + " -d " + text(option.help) + "\n";
+        }
+        if (!command.words.empty()) made += here + " -f -a '" + joined(command.words) + "'\n";
+    }
+    return made;
 }
 
 namespace {
@@ -95,8 +189,8 @@ Exit print_manual(const Given&) {
     return Exit::ok;
 }
 
-Exit print_completion(const Given&) {
-    print(bash_completion());
+Exit print_completion(const Given& given) {
+    print(given.word == "zsh" ? zsh_completion() : given.word == "fish" ? fish_completion() : bash_completion());
     return Exit::ok;
 }
 
@@ -113,8 +207,16 @@ Command man_command() {
 }
 
 Command completion_command() {
-    return {"completion",    "Prints a completion script for bash", "To be sourced: source <(taiyen completion). The build installs it.", {}, {}, "",
-            print_completion};
+    return {"completion",
+            "Prints a completion script for a shell",
+            "To be sourced: 'source <(taiyen completion bash)', the same with zsh, 'taiyen completion fish | source'. The build installs all three. "
+            "Without a shell: bash.",
+            {},
+            {},
+            "",
+            print_completion,
+            "SHELL",
+            {"bash", "zsh", "fish"}};
 }
 
 }  // namespace taiyen::tool

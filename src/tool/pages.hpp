@@ -9,7 +9,9 @@ namespace taiyen::tool {
 
 /// The manual page taiyen(1), in the man(7) macros.
 std::string manual_page();
-/// A completion script for bash.
+/// Completion scripts.
 std::string bash_completion();
+std::string zsh_completion();
+std::string fish_completion();
 
 }  // namespace taiyen::tool

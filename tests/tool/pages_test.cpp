@@ -6,8 +6,8 @@
 
 namespace {
 using namespace tool_test;
-constexpr const char* commands[] = {"info",    "ls",   "stats", "verify", "leaks",  "map", "log",
-                                    "history", "diff", "scrub", "repair", "rebase", "man", "completion"};
+constexpr const char* commands[] = {"info", "ls",       "stats", "verify", "leaks",  "map",   "log", "history",
+                                    "diff", "snapshot", "scrub", "repair", "rebase", "bench", "man", "completion"};
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(pages)
@@ -38,9 +38,42 @@ BOOST_AUTO_TEST_CASE(bash_completes_commands_and_options) {
         return text_of(dir / "said");
     };
     BOOST_TEST(complete("taiyen ver", 1) == "verify\n");
-    BOOST_TEST(complete("taiyen s", 1) == "stats scrub\n");
+    BOOST_TEST(complete("taiyen s", 1) == "stats snapshot scrub\n");
     BOOST_TEST(complete("taiyen map --s", 2) == "--svg\n");
+    BOOST_TEST(complete("taiyen completion ''", 2) == "bash zsh fish\n");
+    BOOST_TEST(complete("taiyen completion z", 2) == "zsh\n");
     BOOST_TEST(complete("taiyen verify --", 2) == "--help --threads --json --data-file --log-file\n");
+}
+
+BOOST_AUTO_TEST_CASE(zsh_and_fish_know_every_command_and_option_and_their_scripts_are_well_formed) {
+    const ScratchDirectory dir;
+    for (const std::string shell : {"zsh", "fish"}) {
+        const Ran ran = run_tool(dir, "completion " + shell);
+        BOOST_TEST(ran.exit == 0);
+        std::ofstream(dir / "script") << ran.out;
+        for (const std::string command : commands) {
+            const std::string named = shell == "zsh" ? "        " + command + ")\n" : " -a " + command + " -d '";
+            BOOST_TEST(ran.out.find(named) != std::string::npos, shell << " does not know " << command);
+        }
+        for (const char* option : {"json", "svg", "list", "threads", "serial", "pages", "to", "data-file"}) {
+            const std::string named = shell == "zsh" ? "'--" + std::string(option) : " -l " + std::string(option) + " ";
+            BOOST_TEST(ran.out.find(named) != std::string::npos, shell << " does not know --" << option);
+        }
+        // A shell that is installed reads it; any quotes must be balanced all the same.
+        if (std::system(("command -v " + shell + " >/dev/null").c_str()) == 0) {
+            BOOST_TEST(std::system((shell + " -n '" + (dir / "script").string() + "'").c_str()) == 0);
+        }
+        std::istringstream lines(ran.out);
+        for (std::string line; std::getline(lines, line);) {
+            for (std::size_t at = 0; (at = line.find("\\'")) != std::string::npos;) line.erase(at, 2);  // an apostrophe
+            if (!line.starts_with("#")) BOOST_TEST(std::count(line.begin(), line.end(), '\'') % 2 == 0, line);
+        }
+    }
+    BOOST_TEST(run_tool(dir, "completion zsh").out.starts_with("#compdef taiyen\n"));
+    BOOST_TEST(run_tool(dir, "completion").out == run_tool(dir, "completion bash").out);
+    const Ran wrong = run_tool(dir, "completion tcsh");
+    BOOST_TEST(wrong.exit == 2);
+    BOOST_TEST(wrong.err.find("tcsh") != std::string::npos, wrong.err);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,26 @@
+#include <taiyen/inspect/up_to_date.hpp>
+
+#include <taiyen/store/archive_heap.hpp>
+
+#include "store/heap_access.hpp"
+
+namespace taiyen {
+
+UpToDateReport bring_up_to_date(const std::filesystem::path& path, const PersistentOptions& options, const std::filesystem::path& copy,
+                                const Progress& progress) {
+    UpToDateReport report;
+    ArchiveHeap heap(open_only, path, options);
+    report.restoration = heap.restoration();
+    if (!copy.empty()) write_copy(heap, copy, progress);
+    const store::HeapFile& file = HeapAccess::file(heap);
+    report.generation = file.generation().value;
+    report.extent_bytes = file.engine().extent();
+    heap.close();
+    return report;
+}
+
+void write_copy(const ArchiveHeap& heap, const std::filesystem::path& to, const Progress& progress) {
+    HeapAccess::file(heap).write_copy(std::filesystem::absolute(to), progress);
+}
+
+}  // namespace taiyen
