@@ -215,6 +215,7 @@ Command completion_command() {
             {},
             "",
             print_completion,
+            "",  // it takes no file
             "SHELL",
             {"bash", "zsh", "fish"}};
 }
