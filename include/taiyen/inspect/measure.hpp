@@ -13,6 +13,7 @@
 
 namespace taiyen {
 
+/// How long measure() takes, how much it saves, and whom it tells how far it is.
 struct MeasureOptions {
     std::chrono::milliseconds time{10'000};  ///< about as long in all
     std::size_t snapshot_bytes =

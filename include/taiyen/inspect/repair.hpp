@@ -29,6 +29,7 @@ struct RepairReport {
 /// Throws: Error{not_found | busy | permission | address_in_use | …}: nothing was looked at.
 TAIYEN_EXPORT RepairReport repair(const std::filesystem::path& path, const PersistentOptions& options = {}, const Progress& progress = {});
 
+/// What scrub() restored, and what is lost.
 struct ScrubReport {
     static constexpr std::size_t listed_max = 1000;
 

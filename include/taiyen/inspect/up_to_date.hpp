@@ -14,6 +14,7 @@
 
 namespace taiyen {
 
+/// What bring_up_to_date() found and left.
 struct UpToDateReport {
     Restoration restoration;       ///< what opening it did
     std::uint64_t generation = 0;  ///< of the save that the files hold now
