@@ -11,6 +11,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <unordered_map>
 
@@ -65,8 +66,27 @@ struct Rates {
     double processor = 0;  ///< reads per second of the readers' processor time: without what others on the machine take, and without sleep
 };
 
-/// The rates of so many threads, for about so long, beside a thread that commits (or none).
-Rates read_rate(bench::KeyValues& store, const bench::Keys& keys, std::size_t readers, bool writing, double seconds, bench::Samples* commits) {
+/// A container in ordinary memory that nobody else touches: what a processor's reads lose to whatever goes on beside them on the machine.
+class Alone final : public bench::KeyValues {
+public:
+    explicit Alone(const std::unordered_map<std::uint64_t, bench::Value>& map)
+        : KeyValues("std::unordered_map in ordinary memory, no lock", ""), map_(map) {}
+    void update(bench::Random& /*random*/, const bench::Keys& /*keys*/, std::size_t /*transactions*/) override {
+        throw std::logic_error("only read here");
+    }
+    std::uint64_t read(bench::Random& random, const bench::Keys& keys, std::size_t transactions) override {
+        std::uint64_t sum = 0;
+        for (std::size_t i = 0; i < transactions; ++i) sum += map_.find(keys.pick(random))->second[7];
+        return sum;
+    }
+
+private:
+    const std::unordered_map<std::uint64_t, bench::Value>& map_;
+};
+
+/// The rates of so many threads, for about so long, beside a thread that commits to `written` (or to nothing).
+Rates read_rate(bench::KeyValues& store, const bench::Keys& keys, std::size_t readers, bench::KeyValues* written, double seconds,
+                bench::Samples* commits) {
     static std::uint64_t runs = 0;
     const std::uint64_t run = ++runs;
     std::atomic<bool> stop{false};
@@ -74,11 +94,11 @@ Rates read_rate(bench::KeyValues& store, const bench::Keys& keys, std::size_t re
     std::atomic<double> processor{0};
     std::uint64_t committed = 0;
     std::thread writer;
-    if (writing) {
+    if (written != nullptr) {
         writer = std::thread([&] {
             stay_on_processor(readers);
             bench::Random random(run * 1000 + 999);
-            for (; !stop.load(std::memory_order_relaxed); ++committed) store.update(random, keys, 1);
+            for (; !stop.load(std::memory_order_relaxed); ++committed) written->update(random, keys, 1);
         });
         ::usleep(2'000);
     }
@@ -162,25 +182,48 @@ int run(const bench::Options& options) {
     table.print();
 
     const double seconds = options.quick() ? 0.05 : 0.3;
+    // Each beside nobody, beside a writer of another store that shares nothing with it but the machine, and beside a writer of its own.
+    enum Beside { nobody, another, own };
+    Alone alone(hashed);
+    std::vector<bench::KeyValues*> reading;
+    for (const auto& store : stores) reading.push_back(store.get());
+    reading.push_back(&alone);
     std::vector<bench::Contender> turns;
-    std::vector<bench::Samples> commits(stores.size());
-    std::vector<std::array<bench::Samples, 2>> by_processor(stores.size());
-    for (std::size_t i = 0; i < stores.size(); ++i) {
-        for (const bool writing : {false, true}) {
-            turns.push_back({stores[i]->name(), [&, i, writing] {
-                                 const Rates rates = read_rate(*stores[i], keys, 1, writing, seconds, writing ? &commits[i] : nullptr);
-                                 by_processor[i][writing ? 1 : 0].add(rates.processor);
+    std::vector<std::array<bench::Samples, 3>> walls(reading.size());
+    std::vector<std::array<bench::Samples, 3>> by_processor(reading.size());
+    std::vector<std::array<bench::Samples, 3>> commits(reading.size());
+    for (std::size_t i = 0; i < reading.size(); ++i) {
+        // Of the two synchronous heaps, the one that isn't read.
+        bench::KeyValues* const other_store =
+            reading[i] == stores[synchronous - 1].get() ? stores[synchronous - 2].get() : stores[synchronous - 1].get();
+        for (const Beside beside : {nobody, another, own}) {
+            if (beside == own && reading[i] == &alone) continue;
+            turns.push_back({reading[i]->name(), [&, i, beside, other_store] {
+                                 bench::KeyValues* const written = beside == nobody ? nullptr : beside == another ? other_store : reading[i];
+                                 const Rates rates =
+                                     read_rate(*reading[i], keys, 1, written, seconds, written != nullptr ? &commits[i][beside] : nullptr);
+                                 walls[i][beside].add(rates.wall);
+                                 by_processor[i][beside].add(rates.processor);
                                  return rates.wall;
                              }});
         }
     }
-    const auto rates = bench::interleave(std::min(options.rounds(), 9), turns);
-    std::printf("One reading thread, alone and beside one that commits as fast as it can on another processor, %.2f s each\n", seconds);
-    bench::Table beside({"", "reads/s alone", "reads/s beside a writer", "kept", "kept, by processor time", "commits/s"});
-    for (std::size_t i = 0; i < stores.size(); ++i) {
-        beside.row({stores[i]->name(), bench::spread(rates[2 * i], 0), bench::spread(rates[2 * i + 1], 0),
-                    bench::spread(bench::ratio(rates[2 * i + 1], rates[2 * i]), 2),
-                    bench::spread(bench::ratio(by_processor[i][1], by_processor[i][0]), 2), bench::spread(commits[i], 0)});
+    bench::interleave(std::min(options.rounds(), 9), turns);
+    std::printf(
+        "One reading thread, alone and beside one that commits as fast as it can on another processor, to another store (which shares only the "
+        "machine\n"
+        "with the reader) and to the one that is read, %.2f s each\n",
+        seconds);
+    bench::Table beside({"", "reads/s alone", "kept beside another store's writer", "by processor time", "its commits/s",
+                         "kept beside its own writer", "by processor time", "commits/s"});
+    const auto kept = [](const std::array<bench::Samples, 3>& rates, Beside which) {
+        return bench::spread(bench::ratio(rates[which], rates[nobody]), 2);
+    };
+    for (std::size_t i = 0; i < reading.size(); ++i) {
+        const bool written = reading[i] != &alone;
+        beside.row({reading[i]->name(), bench::spread(walls[i][nobody], 0), kept(walls[i], another), kept(by_processor[i], another),
+                    bench::spread(commits[i][another], 0), written ? kept(walls[i], own) : "", written ? kept(by_processor[i], own) : "",
+                    written ? bench::spread(commits[i][own], 0) : ""});
     }
     beside.print();
     return 0;

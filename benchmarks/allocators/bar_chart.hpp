@@ -30,6 +30,14 @@ inline std::string escaped(const std::string& text) {
     return out;
 }
 
+/// Three digits, and never an exponent.
+inline std::string short_number(double value) {
+    char text[32];
+    const double size = value < 0 ? -value : value;
+    std::snprintf(text, sizeof text, "%.*f", size < 1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0, value);
+    return text;
+}
+
 inline std::string bar_chart(const std::string& title, const std::string& unit, const std::vector<Bar>& bars) {
     constexpr int left = 110;
     constexpr int width = 460;
@@ -63,7 +71,7 @@ inline std::string bar_chart(const std::string& title, const std::string& unit, 
             i == 0 ? "#c8553d" : "#8fa6b8");
         add("<path d=\"M%.1f %d H%.1f M%.1f %d v8 M%.1f %d v8\" stroke=\"#222\" fill=\"none\"/>\n", at(one.min), middle, at(one.max), at(one.min),
             middle - 4, at(one.max), middle - 4);
-        add("<text x=\"%.1f\" y=\"%d\">%.3g</text>\n", at(one.max) + 8, middle + 5, one.median);
+        add("<text x=\"%.1f\" y=\"%d\">%s</text>\n", at(one.max) + 8, middle + 5, short_number(one.median).c_str());
     }
     svg += "</svg>\n";
     return svg;

@@ -34,6 +34,7 @@
 #include <taiyen/object/object_manager.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
+#include <taiyen/stl/declared.hpp>
 #include <taiyen/stl/fingerprint.hpp>
 #include <taiyen/stl/hash.hpp>
 #include <taiyen/stl/memory_resource.hpp>
@@ -44,6 +45,8 @@
 #include <taiyen/store/parameters.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 #include <taiyen/transfer/compress.hpp>
+#include <taiyen/transfer/convert.hpp>
+#include <taiyen/transfer/declared.hpp>
 #include <taiyen/transfer/expand.hpp>
 #include <taiyen/transfer/rebase.hpp>
 #include <taiyen/transfer/relocation.hpp>

@@ -162,25 +162,33 @@ void ProcedureCalls::call(Recorder& recorder, ByteCount mapped, std::string_view
     }
 }
 
-StoredCall stored_call(const Entry& entry, ByteCount capacity, const std::filesystem::path& path) {
-    const auto refuse = [] { throw Error(errc::corrupt, "a procedure's call is impossible"); };
+bool is_call_sound(const Entry& entry, ByteCount capacity) {
     CallHead head{};
-    if (entry.kind != EntryKind::procedure || entry.arguments.size() < sizeof head) refuse();
+    if (entry.kind != EntryKind::procedure || entry.arguments.size() < sizeof head) return false;
     std::memcpy(&head, entry.arguments.data(), sizeof head);
     const auto rest = entry.arguments.subspan(sizeof head);
-    if (head.runs > rest.size() / sizeof(CallRun)) refuse();
+    if (head.runs > rest.size() / sizeof(CallRun)) return false;
+    bool sound = true;
+    std::uint64_t end = 0;
+    for_each_run(rest.first(head.runs * sizeof(CallRun)), [&](std::uint64_t first, std::uint64_t count) {
+        const std::uint64_t pages = capacity / page_bytes;
+        sound = sound && first >= end && first <= pages && count != 0 && count <= pages - first;
+        end = first + count;
+    });
+    return sound;
+}
+
+StoredCall stored_call(const Entry& entry, ByteCount capacity, const std::filesystem::path& path) {
+    if (!is_call_sound(entry, capacity)) throw Error(errc::corrupt, "a procedure's call is impossible");
+    CallHead head{};
+    std::memcpy(&head, entry.arguments.data(), sizeof head);
+    const auto rest = entry.arguments.subspan(sizeof head);
     const StoredCall call{entry.name,
                           find_procedure(entry.name),
                           rest.subspan(head.runs * sizeof(CallRun)),
                           rest.first(head.runs * sizeof(CallRun)),
                           head.digest_before,
                           entry.digest};
-    std::uint64_t end = 0;
-    for_each_run(call.runs, [&](std::uint64_t first, std::uint64_t count) {
-        const std::uint64_t pages = capacity / page_bytes;
-        if (first < end || first > pages || count == 0 || count > pages - first) refuse();
-        end = first + count;
-    });
     if (call.procedure == nullptr) {
         throw Error(errc::missing_procedure, path,
                     "the procedure '" + std::string(call.name) +

@@ -37,6 +37,9 @@ struct StoredCall {
 /// arguments)}.
 StoredCall stored_call(const Entry& entry, ByteCount capacity, const std::filesystem::path& path);
 
+/// Whether the bytes of a procedure entry are a call in a heap of that capacity, whatever procedures this program has.
+bool is_call_sound(const Entry& entry, ByteCount capacity);
+
 class ProcedureCalls {
 public:
     /// `core` outlives every call.

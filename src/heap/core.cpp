@@ -355,6 +355,15 @@ void throw_no_current_heap() {
                 "UndoScope or Transaction");
 }
 
+void check_addresses_allowed(const HeapCore& core) {
+    if (core.links() == Links::addresses) [[likely]]
+        return;
+    throw Error(
+        errc::raw_pointer, core.path(),
+        "the heap may be mapped anywhere, and raw pointers in it would be wrong elsewhere; use taiyen::offset::string, taiyen::offset::map, … "
+        "and taiyen::offset_ptr at every level, or a heap that is not position_independent");
+}
+
 void throw_closed() { throw Error(errc::closed, "the heap is closed; open it again"); }
 
 }  // namespace taiyen::heap

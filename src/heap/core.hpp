@@ -21,6 +21,7 @@
 #include <taiyen/heap/access.hpp>
 
 #include "heap/engine.hpp"
+#include "heap/links.hpp"
 #include "vm/address_space.hpp"
 
 namespace taiyen::heap {
@@ -61,6 +62,8 @@ public:
     virtual ~HeapCore();
 
     const CoreRanges& ranges() const { return ranges_; }
+    /// How its containers link their blocks: the heap may be mapped anywhere if they do it by distances.
+    Links links() const noexcept { return links_; }
     /// The file that errors name; empty for volatile heaps.
     virtual const std::filesystem::path& path() const = 0;
     /// Throws the reason why the heap can't be changed (or, `for_reading`, not even be read) now: Error{closed | forked | poisoned | read_only}.
@@ -112,6 +115,7 @@ public:
 protected:
     /// `reserved` covers ranges; the scratch engine is made on first use. Registers the slots.
     explicit HeapCore(const CoreRanges& ranges);
+    void set_links(Links links) noexcept { links_ = links; }
     /// The last step of each heap's constructor.
     void complete() noexcept { complete_.store(true, std::memory_order_release); }
     /// All of the span until somebody knows better.
@@ -122,6 +126,7 @@ protected:
 private:
     struct Scratch;
     CoreRanges ranges_;
+    Links links_ = Links::addresses;
     const std::uint32_t life_;  ///< number of forks when the heap was opened
     std::unique_ptr<Scratch> scratch_;
     std::atomic<std::uint64_t> scratch_live_{0};

@@ -9,7 +9,7 @@
 namespace taiyen::heap {
 namespace {
 
-std::string hexadecimal(std::uint64_t value) {
+std::string in_hexadecimal(std::uint64_t value) {
     char text[24];
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
     return text;
@@ -101,7 +101,7 @@ bool ForeignPointerScan::is_foreign(HeapOffset where, std::uintptr_t value) cons
 
 void ForeignPointerScan::refuse(const ForeignPointer& found) const {
     const auto* const word = reinterpret_cast<const void*>(core_.ranges().durable + found.where.value);
-    std::string text = "a pointer to memory outside the heap (" + hexadecimal(found.target) + ", ";
+    std::string text = "a pointer to memory outside the heap (" + in_hexadecimal(found.target) + ", ";
     const auto* const target = reinterpret_cast<const void*>(found.target);
     std::string owner = "volatile memory of a container outside";
     visit_open_cores([&](const HeapCore& heap) {
@@ -111,7 +111,7 @@ void ForeignPointerScan::refuse(const ForeignPointer& found) const {
     });
     text += owner + ")";
     if (const auto block = core_.engine().find_block(word)) {
-        text += " lies in the block of " + std::to_string(block->usable_bytes) + " bytes at offset " + hexadecimal(block->offset.value);
+        text += " lies in the block of " + std::to_string(block->usable_bytes) + " bytes at offset " + in_hexadecimal(block->offset.value);
         for (const Root& root : core_.engine().roots()) {
             if (root.object == block->offset) text += ", the object '" + root.name + "'";
         }

@@ -28,7 +28,25 @@ std::string HeldBlocks::entry_name(HeapOffset block) {
 
 // What is lent
 
+std::uintptr_t HeldBlocks::target_at(std::uintptr_t word) const noexcept {
+    return core_.links() == Links::distances ? distance_target(word, word_at(word)) : word_at(word);
+}
+
+void HeldBlocks::lend_by_distances(std::uintptr_t home, std::uintptr_t borrower) noexcept {
+    const ByteCount extent = core_.durable_extent();
+    for (const std::uintptr_t distance : distance_head_words) {
+        const std::uintptr_t source = home + distance;
+        if (source - base() >= extent || base() + extent - source < sizeof source) return;
+        const std::uintptr_t block = target_at(source);
+        if (block != source && block - base() < extent && block - home >= object_bytes) note({block, source, borrower});
+    }
+}
+
 void HeldBlocks::lend(std::uintptr_t home, std::uintptr_t borrower) noexcept {
+    if (core_.links() == Links::distances) {
+        lend_by_distances(home, borrower);
+        return;
+    }
     const ByteCount extent = core_.durable_extent();
     const std::uintptr_t behind = base() + extent;
     for (const std::uintptr_t distance : head_words) {
@@ -75,12 +93,12 @@ bool HeldBlocks::object_still_refers(const Lent& lent) const noexcept {
     const std::uintptr_t from = std::max(base(), lent.source - end_word);
     const std::uintptr_t to = std::min(base() + core_.durable_extent() / sizeof from * sizeof from, lent.source + object_bytes);
     for (std::uintptr_t word = from; word < to; word += sizeof word) {
-        if (word_at(word) == lent.block) return true;
+        if (target_at(word) == lent.block) return true;
     }
     return false;
 }
 
-bool HeldBlocks::source_still_refers(const Lent& lent) const noexcept { return lent.source != 0 && word_at(lent.source) == lent.block; }
+bool HeldBlocks::source_still_refers(const Lent& lent) const noexcept { return lent.source != 0 && target_at(lent.source) == lent.block; }
 
 void HeldBlocks::let_go(const void* block) noexcept {
     if (owned_count_.load(std::memory_order_relaxed) == 0) return;
@@ -168,8 +186,8 @@ void HeldBlocks::Settling::look_at(HeapOffset offset, ByteCount length) {
         const std::uintptr_t value = word_at(word);
         if (may_be_watched(value)) [[unlikely]]
             refer(word, value);
-        if (may_be_watched(word + value) && value != 0) [[unlikely]] {
-            if (const Watched* const target = find(word + value); target != nullptr && target->begin == word + value) refer(word, word + value);
+        if (const std::uintptr_t near = distance_target(word, value); near != word && may_be_watched(near)) [[unlikely]] {
+            if (const Watched* const target = find(near); target != nullptr && target->begin == near) refer(word, near);
         }
     }
 }
@@ -194,7 +212,7 @@ bool HeldBlocks::Settling::links_outside(const Watched& watched) const {
     if (watched.borrower == 0) return false;
     const std::uintptr_t to = std::min(watched.end, watched.begin + page_bytes);
     for (std::uintptr_t word = watched.begin; word + sizeof word <= to; word += sizeof word) {
-        if (word_at(word) - watched.borrower < object_bytes) return true;
+        if (held_.target_at(word) - watched.borrower < object_bytes) return true;
     }
     return false;
 }
@@ -327,7 +345,7 @@ void HeldBlocks::release_leftovers() {
         const std::lock_guard lock(mutex_);
         for (const auto& [block, lent] : lent_) outside.push_back(offset(block));
     }
-    const std::vector<HeapOffset> nobodys = unreferenced_blocks(engine, reinterpret_cast<const std::byte*>(base()), suspects, outside);
+    const std::vector<HeapOffset> nobodys = unreferenced_blocks(engine, reinterpret_cast<const std::byte*>(base()), suspects, outside, core_.links());
     released_ = true;
     for (const HeapOffset block : nobodys) engine.deallocate(reinterpret_cast<void*>(base() + block.value));
     for (const HeapOffset block : suspects) freed(reinterpret_cast<const void*>(base() + block.value));
@@ -357,8 +375,8 @@ class Reached {
 public:
     /// What counts as a reference: whatever could be one, or addresses of begins alone.
     enum class Reference { any, begin };
-    Reached(const Engine& engine, const std::byte* span, Reference reference = Reference::any)
-        : engine_(engine), reference_(reference), base_(reinterpret_cast<std::uintptr_t>(span)), extent_(engine.extent()) {}
+    Reached(const Engine& engine, const std::byte* span, Links links, Reference reference = Reference::any)
+        : engine_(engine), links_(links), reference_(reference), base_(reinterpret_cast<std::uintptr_t>(span)), extent_(engine.extent()) {}
 
     void follow(std::span<const HeapOffset> suspects) {
         std::vector<std::uint64_t> to_read;
@@ -376,7 +394,7 @@ public:
             to_read.pop_back();
             const ByteCount bytes = engine_.usable_size(reinterpret_cast<const void*>(base_ + from));
             for (std::uint64_t at = from; at + sizeof at <= from + bytes; at += sizeof at) {
-                const std::uint64_t offset = word_at(base_ + at) - base_;
+                const std::uint64_t offset = target_at(at);
                 if (offset < extent_ && offset % 8 == 0) add(offset);
             }
         }
@@ -399,12 +417,13 @@ public:
             const std::uint64_t word = word_at(base_ + at);
             if (word == 0) continue;
             if (reference_ == Reference::begin) {
-                keep_begin(word - base_);
+                keep_begin(target_at(at));
                 continue;
             }
             if (const std::uint64_t offset = (word & address_bits) - base_; offset < extent_) keep(offset);
-            // Small numbers are distances to something near, too: only the begin of a block counts.
-            keep_begin(at + word);
+            // Small numbers are distances to something near, too: only the begin of a block counts; where everything is linked by distances, the middle does, too.
+            if (links_ == Links::distances && at + word < extent_) keep(at + word);
+            keep_begin(distance_target(at, word));
             keep_begin(word);
         }
     }
@@ -461,7 +480,13 @@ private:
         return static_cast<std::size_t>(behind - blocks_.begin()) - 1;
     }
 
+    std::uint64_t target_at(std::uint64_t place) const noexcept {
+        const std::uint64_t word = word_at(base_ + place);
+        return links_ == Links::distances ? distance_target(place, word) : word - base_;
+    }
+
     const Engine& engine_;
+    const Links links_;
     const Reference reference_;
     const std::uintptr_t base_;
     const ByteCount extent_;
@@ -471,20 +496,20 @@ private:
 
 }  // namespace
 
-std::vector<Block> reached_blocks(const Engine& engine, const std::byte* span, std::span<const HeapOffset> starts) {
-    Reached reached(engine, span);
+std::vector<Block> reached_blocks(const Engine& engine, const std::byte* span, std::span<const HeapOffset> starts, Links links) {
+    Reached reached(engine, span, links);
     reached.follow(starts);
     return reached.blocks();
 }
 
 std::vector<HeapOffset> unreferenced_blocks(const Engine& engine, const std::byte* span, std::span<const HeapOffset> suspects,
-                                            std::span<const HeapOffset> outside) {
+                                            std::span<const HeapOffset> outside, Links links) {
     std::vector<std::uint64_t> named;
     for (const Root& root : engine.roots()) {
         if (!HeldBlocks::is_entry(root)) named.push_back(root.object.value);
     }
     if (suspects.empty() || named.empty()) return {};
-    Reached reached(engine, span);
+    Reached reached(engine, span, links);
     reached.follow(suspects);
     for (const std::uint64_t object : named) reached.keep(object);
     for (const HeapOffset block : outside) reached.keep(block.value);
@@ -492,9 +517,9 @@ std::vector<HeapOffset> unreferenced_blocks(const Engine& engine, const std::byt
     return reached.nobodys();
 }
 
-std::vector<HeapOffset> owned_outside(const Engine& engine, const std::byte* span, std::span<const HeapOffset> suspects) {
+std::vector<HeapOffset> owned_outside(const Engine& engine, const std::byte* span, std::span<const HeapOffset> suspects, Links links) {
     if (suspects.empty()) return {};
-    Reached reached(engine, span, Reached::Reference::begin);
+    Reached reached(engine, span, links, Reached::Reference::begin);
     reached.follow(suspects);
     for (const Root& root : engine.roots()) {
         if (!HeldBlocks::is_entry(root)) reached.keep(root.object.value);

@@ -30,14 +30,15 @@ namespace taiyen::heap {
 /// distance of the block's begin from the word or from the heap's begin. `outside`: blocks that objects outside refer to. Nothing in a heap without named objects, where everything may be known by its address alone.
 /// Complexity: reads all live blocks. Throws: std::bad_alloc, Error{corrupt}.
 std::vector<HeapOffset> unreferenced_blocks(const Engine& engine, const std::byte* span, std::span<const HeapOffset> suspects,
-                                            std::span<const HeapOffset> outside);
+                                            std::span<const HeapOffset> outside, Links links = Links::addresses);
 
 /// Those of `suspects` whose begin no word of a live block is, but for words in blocks that only suspects lead to. A standard container has a word with the begin of each of its blocks, so what is left has its owner outside.
 /// Complexity: reads all live blocks. Throws: std::bad_alloc, Error{corrupt}.
-std::vector<HeapOffset> owned_outside(const Engine& engine, const std::byte* span, std::span<const HeapOffset> suspects);
+std::vector<HeapOffset> owned_outside(const Engine& engine, const std::byte* span, std::span<const HeapOffset> suspects,
+                                      Links links = Links::addresses);
 
 /// The live blocks of `starts`, and all that their words lead to, ascending. Throws: std::bad_alloc.
-std::vector<Block> reached_blocks(const Engine& engine, const std::byte* span, std::span<const HeapOffset> starts);
+std::vector<Block> reached_blocks(const Engine& engine, const std::byte* span, std::span<const HeapOffset> starts, Links links = Links::addresses);
 
 class HeldBlocks {
 public:
@@ -128,6 +129,8 @@ private:
     friend class Settling;
     /// Where a standard container has pointers to its blocks, behind its allocator: strings, vectors, deques, lists, buckets; trees, hashed nodes.
     static constexpr std::array<std::uintptr_t, 2> head_words{8, 24};
+    /// The same of containers that keep distances.
+    static constexpr std::array<std::uintptr_t, 4> distance_head_words{8, 16, 24, 32};
     static constexpr std::uintptr_t middle_word = 16;
     static constexpr std::uintptr_t end_word = 24;  ///< of a vector
     /// An object is no longer than this, or it is none of those that link blocks to themselves.
@@ -144,6 +147,9 @@ private:
     };
 
     void note(const Lent& lent) noexcept;
+    void lend_by_distances(std::uintptr_t home, std::uintptr_t borrower) noexcept;
+    /// Where the word at that address of the heap points to, if it is a pointer.
+    std::uintptr_t target_at(std::uintptr_t word) const noexcept;
     bool is_owned(std::uintptr_t block) const;
     bool source_still_refers(const Lent& lent) const noexcept;
     bool object_still_refers(const Lent& lent) const noexcept;

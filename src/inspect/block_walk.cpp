@@ -45,8 +45,15 @@ bool BlockWalk::pop(heap::Block& block) {
 void BlockWalk::look_at(const heap::Block& block, Listener& listener) {
     const std::uint64_t end = block.offset.value + block.usable_bytes / 8 * 8;
     for (std::uint64_t place = block.offset.value; place < end; place += 8) {
-        const std::uint64_t target = word(place) - base_;
-        if (target < extent_) follow(block, place, target, listener);
+        const std::uint64_t target = target_at(place);
+        if (target >= extent_) continue;
+        // Most small numbers are distances to somewhere in their own block.
+        if (links_ == heap::Links::distances && target - block.offset.value < block.usable_bytes) continue;
+        follow(block, place, target, listener);
+    }
+    if (links_ == heap::Links::addresses) return;
+    for (std::uint64_t place = block.offset.value; place < end; place += 8) {
+        if (const std::uint64_t target = word(place) - base_; target < extent_ && engine_.find_block(at(target))) listener.dangles({place}, {target});
     }
 }
 
@@ -64,7 +71,8 @@ void BlockWalk::follow(const heap::Block& from, std::uint64_t place, std::uint64
         hinted_.insert(id_of(before->offset));
         return;
     }
-    if (survey_.is_free({target})) listener.dangles({place}, {target});
+    // Where distances are pointers, any small number would be one that leads into free space near by.
+    if (links_ == heap::Links::addresses && survey_.is_free({target})) listener.dangles({place}, {target});
 }
 
 bool BlockWalk::may_be_end(const heap::Block& from, std::uint64_t place, std::uint64_t target) const {
@@ -72,7 +80,7 @@ bool BlockWalk::may_be_end(const heap::Block& from, std::uint64_t place, std::ui
     const std::uint64_t end = from.offset.value + from.usable_bytes / 8 * 8;
     const auto beside = [&](std::int64_t words) -> std::uint64_t {
         const std::uint64_t there = place + static_cast<std::uint64_t>(words * 8);
-        return there >= from.offset.value && there + 8 <= end ? word(there) - base_ : extent_;
+        return there >= from.offset.value && there + 8 <= end ? target_at(there) : extent_;
     };
     const std::uint64_t before = beside(-1);
     if (before > target) return false;

@@ -26,7 +26,7 @@ inline HeapOffset block_of(std::int64_t id) { return {static_cast<std::uint64_t>
 class BlockWalk {
 public:
     explicit BlockWalk(const heap::HeapCore& core)
-        : engine_(core.engine()), base_(core.ranges().durable), extent_(core.engine().extent()),
+        : engine_(core.engine()), links_(core.links()), base_(core.ranges().durable), extent_(core.engine().extent()),
           survey_(reinterpret_cast<const std::byte*>(core.ranges().durable), core.engine().capacity()) {}
 
     /// What a walk tells. `reached` is called with each block before its words are looked at.
@@ -36,7 +36,7 @@ public:
         virtual void reached(const heap::Block& block) = 0;
         /// A word leads to a block that was visited before this walk began.
         virtual void met_again(HeapOffset /*block*/) {}
-        /// A word points into free space.
+        /// A word points into free space; of a position-independent heap: a word is an address in the heap.
         virtual void dangles(HeapOffset /*word*/, HeapOffset /*target*/) {}
     };
 
@@ -56,6 +56,12 @@ private:
         std::memcpy(&value, at(offset), sizeof value);
         return value;
     }
+    /// Where the word there leads as an offset; at or behind the extent: nowhere.
+    std::uint64_t target_at(std::uint64_t place) const {
+        if (links_ == heap::Links::addresses) return word(place) - base_;
+        const std::uint64_t target = heap::distance_target(place, word(place));
+        return target == place ? extent_ : target;
+    }
     void push(const heap::Block& block, Listener& listener);
     bool pop(heap::Block& block);
     void look_at(const heap::Block& block, Listener& listener);
@@ -63,6 +69,7 @@ private:
     bool may_be_end(const heap::Block& from, std::uint64_t place, std::uint64_t target) const;
 
     const heap::Engine& engine_;
+    const heap::Links links_;
     const std::uintptr_t base_;
     const ByteCount extent_;
     const heap::Survey survey_;

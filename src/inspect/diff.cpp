@@ -87,7 +87,7 @@ public:
 
     HeapDiff compare_with(const store::HeapFile& file) {
         diff_.same_heap = file.backing().header.heap == uuid_;
-        diff_.same_address = file.ranges().durable == base_;
+        diff_.same_address = file.ranges().durable == base_ || file.links() == heap::Links::distances;
         diff_.extent_after = file.engine().extent();
         second_.emplace(file, [this](std::size_t bytes) { tell(bytes); });
         diff_.live_blocks_after = second_->blocks();

@@ -1,24 +1,11 @@
 #include <taiyen/inspect/history_report.hpp>
 
+#include "base/sentence.hpp"
 #include "store/heap_access.hpp"
-#include "undo/history.hpp"
+#include "undo/history_memory.hpp"
 
 namespace taiyen {
 namespace {
-
-/// The annex of a heap that is open for reading.
-class StoredMemory final : public undo::HistoryMemory {
-public:
-    explicit StoredMemory(store::HeapFile& file) : base_(file.open_annex(0)), bytes_(file.annex_bytes()) {}
-    std::byte* base() override { return base_; }
-    ByteCount bytes() const override { return bytes_; }
-    ByteCount capacity() const override { return store::sequence_bytes_max; }  // whatever its header says: nobody lets it grow here
-    void extend(ByteCount bytes) override { throw HeapFull(bytes, 0); }
-
-private:
-    std::byte* base_;
-    ByteCount bytes_;
-};
 
 StoredStep described(const undo::UndoHistory& history, const undo::StepView& view, bool undone, ByteCount heap_capacity) {
     StoredStep found;
@@ -44,7 +31,7 @@ HistoryReport look_at_history(const std::filesystem::path& path, const Persisten
     report.file_bytes = file->annex_bytes();
     if (report.file_bytes == 0) return report;
     try {
-        std::unique_ptr<undo::HistoryMemory> memory = std::make_unique<StoredMemory>(*file);
+        std::unique_ptr<undo::HistoryMemory> memory = undo::viewed_history_memory(*file);
         const std::optional<undo::UndoHistory> history = undo::UndoHistory::resume(memory);
         report.attached = history.has_value();
         if (!history) return report;
@@ -63,11 +50,8 @@ HistoryReport look_at_history(const std::filesystem::path& path, const Persisten
     } catch (const Error& error) {
         if (error.code() != errc::corrupt && error.code() != errc::unsupported_version) throw;
         report.attached = true;
-        report.damage = error.what();
+        report.damage = sentence_of(error);
         report.damaged_at = error.offset() == Error::no_offset ? 0 : error.offset();
-        // The error knows no file: what it says begins with the place.
-        const std::string place = "at byte " + std::to_string(report.damaged_at) + ": ";
-        if (report.damage.starts_with(place)) report.damage.erase(0, place.size());
     }
     return report;
 }

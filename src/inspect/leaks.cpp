@@ -38,6 +38,7 @@ public:
         std::sort(chosen_.begin(), chosen_.end(), comes_before);
         for (LeakedBlock& leak : chosen_) complete(leak);
         report_.leaks = std::move(chosen_);
+        report_.position_independent = file_.links() == heap::Links::distances;
         return std::move(report_);
     }
 

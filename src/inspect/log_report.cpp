@@ -19,7 +19,7 @@ using store::Header;
 using store::HeapPaths;
 using store::RingKind;
 
-constexpr ByteCount told_step = 1_MiB;
+constexpr ByteCount told_bytes_step = 1_MiB;
 
 class LogLook {
 public:
@@ -111,16 +111,16 @@ private:
         last_ = header.serial.value;
         generation_ = header.generation.value;
         txn::LogWalk walk(report_.path, header.capacity, header.serial);
-        std::uint64_t at = start.position;
+        std::uint64_t at = log::Ring::file_offset(identity, start.position);
         std::uint64_t told = start.position;
         try {
             const log::ScanResult found = log::Ring::scan(file, identity, start, [&](const log::Record& record) {
-                at = record.position;
+                at = record.file_offset;
                 const ByteCount bytes = log::Ring::record_bytes(record.payload.size());
                 report_.kind == LogKind::log ? look_at(record, walk) : look_at_save(record, bytes, header);
                 ++report_.records;
                 report_.end_position = record.position + bytes;
-                if (options_.progress && report_.end_position - told >= told_step) {
+                if (options_.progress && report_.end_position - told >= told_bytes_step) {
                     told = report_.end_position;
                     options_.progress(told - start.position, identity.capacity_bytes);
                 }
@@ -132,7 +132,7 @@ private:
             // The records before it are right all the same, and worth a look.
             if (error.code() != errc::corrupt && error.code() != errc::mismatch) throw;
             report_.ending = LogEnding::damaged;
-            report_.damaged_at = log::Ring::file_offset(identity, at);
+            report_.damaged_at = at;
             report_.what = "its checksums are right, but what it holds can't follow what stands before it; restore the files from a copy";
         }
         report_.used_bytes = report_.end_position - report_.position;
@@ -218,8 +218,7 @@ private:
     void look_at_save(const log::Record& record, ByteCount bytes, const Header& header) {
         const auto save = store::decode_save(record, header.capacity);
         if (!save || record.number != generation_ + 1) {
-            throw Error(errc::corrupt, report_.path, log::Ring::file_offset(header.ring_identity(), record.position),
-                        "this is no save that can follow");
+            throw Error(errc::corrupt, report_.path, record.file_offset, "this is no save that can follow");
         }
         generation_ = record.number;
         keep(saves_, LoggedSave{record.number, record.position, bytes, save->head.page_count, save->head.page_count - save->head.image_count});

@@ -5,23 +5,31 @@
 
 #include <taiyen/store/archive_heap.hpp>
 
+#include "base/sentence.hpp"
 #include "store/heap_access.hpp"
 
 namespace taiyen {
 namespace {
 
-Report look_at(const std::filesystem::path& path, const PersistentOptions& options, const Progress& progress) {
+std::uint64_t offset_of(const Error& error) { return error.offset() == Error::no_offset ? 0 : error.offset(); }
+
+/// What verify() finds in the heap; damage that keeps it from looking is a finding, too.
+template <class Open>
+Report look_at(const Open& open, const Progress& progress) {
     VerifyOptions how;
     how.progress = progress;
     try {
-        const ArchiveHeap heap(open_read_only, path, options);
-        return verify(heap, how);
+        return verify(open(), how);
     } catch (const Error& error) {
         if (!is_damage(error)) throw;
         Report report;
-        report.findings.push_back({Severity::damage, error.path(), error.offset() == Error::no_offset ? 0 : error.offset(), error.what()});
+        report.findings.push_back({Severity::damage, error.path(), offset_of(error), sentence_of(error)});
         return report;
     }
+}
+
+Report look_into_files(const std::filesystem::path& path, const PersistentOptions& options, const Progress& progress) {
+    return look_at([&] { return ArchiveHeap(open_read_only, path, options); }, progress);
 }
 
 }  // namespace
@@ -35,12 +43,7 @@ ScrubReport scrub(ArchiveHeap& heap, const Progress& progress) {
     ScrubReport report;
     const auto lose = [&](const Error& error) {
         if (++report.pages_lost > ScrubReport::listed_max) return;
-        std::string what = error.what();
-        const std::uint64_t offset = error.offset() == Error::no_offset ? 0 : error.offset();
-        for (const std::string& prefix : {error.path().string() + ": ", "at byte " + std::to_string(offset) + ": "}) {
-            if (what.starts_with(prefix)) what.erase(0, prefix.size());
-        }
-        report.lost.push_back({Severity::damage, error.path(), offset, std::move(what)});
+        report.lost.push_back({Severity::damage, error.path(), offset_of(error), sentence_of(error)});
     };
     report.pages_healed = HeapAccess::file(heap).heal(lose, progress);
     return report;
@@ -48,15 +51,14 @@ ScrubReport scrub(ArchiveHeap& heap, const Progress& progress) {
 
 RepairReport repair(const std::filesystem::path& path, const PersistentOptions& options, const Progress& progress) {
     RepairReport report;
-    report.before = look_at(path, options, progress);
-    if (report.before.findings.empty()) {
-        report.after = report.before;
-        return report;
-    }
+    report.before = look_into_files(path, options, progress);
+    report.after = report.before;
+    if (report.before.findings.empty()) return report;
     try {
         ArchiveHeap heap(open_only, path, options);
         report.opened = true;
         report.restoration = heap.restoration();
+        bool is_usable = true;
         try {
             const ScrubReport scrubbed = scrub(heap, progress);
             report.pages_healed = scrubbed.pages_healed;
@@ -66,13 +68,16 @@ RepairReport repair(const std::filesystem::path& path, const PersistentOptions& 
             }
         } catch (const Error& error) {
             report.stopped = error.what();
+            is_usable = !HeapAccess::file(heap).is_poisoned();
         }
+        // While it is ours: once it is closed, whoever waited for it may have it.
+        if (is_usable) report.after = look_at([&]() -> const ArchiveHeap& { return heap; }, progress);
         heap.close();
+        if (!is_usable) report.after = look_into_files(path, options, progress);
     } catch (const Error& error) {
         if (!is_damage(error)) throw;
         if (report.stopped.empty()) report.stopped = error.what();
     }
-    report.after = report.opened ? look_at(path, options, progress) : report.before;
     return report;
 }
 

@@ -3,6 +3,7 @@
 #include <taiyen/inspect/report.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <exception>
@@ -15,6 +16,7 @@
 #include "base/checksum.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
+#include "undo/history_memory.hpp"
 
 namespace taiyen {
 namespace {
@@ -42,6 +44,7 @@ public:
         }
         verify_ring();
         verify_blocks();
+        verify_history();
         // Threads find things in any order.
         std::sort(report_.findings.begin(), report_.findings.end(), [](const Finding& a, const Finding& b) {
             return std::tie(a.path.native(), a.offset, a.what) < std::tie(b.path.native(), b.offset, b.what);
@@ -51,6 +54,11 @@ public:
     }
 
 private:
+    /// What became of the pages of one sequence in one file.
+    struct Pages {
+        bool damaged = false;
+        bool lost = false;  ///< some of them in every copy
+    };
     /// One file under verification.
     struct File {
         const PageFile& file;
@@ -60,6 +68,7 @@ private:
         std::uint64_t header_root;
         std::atomic<std::uint64_t> root = 0;
         std::atomic<bool> all_sound = true;
+        std::array<Pages, 2> pages{};  ///< by sequence; the report's mutex guards them
     };
     /// A table page and the pages that it covers: what one thread does in one piece.
     struct Piece {
@@ -194,7 +203,7 @@ private:
         pages_checked_ += pages_checked;
     }
 
-    void report_page(const File& found, PageNumber page, std::uint64_t expected, bool within) {
+    void report_page(File& found, PageNumber page, std::uint64_t expected, bool within) {
         bool healable = false;
         if (found.other != nullptr) {
             const AlignedBuffer bytes(page_bytes);
@@ -204,6 +213,19 @@ private:
         add(healable ? Severity::healable : Severity::damage, found.file.path(), found.file.layout.file_offset(offset_of(page)),
             store::text_of(page) + (within ? " is damaged: its checksum differs" : " lies behind the heap's end and is not zero") +
                 (healable ? "; the other copy is whole: heal() restores it" : ""));
+        const std::lock_guard lock(report_mutex_);
+        Pages& pages = found.pages[static_cast<std::size_t>(store::sequence_of(page))];
+        pages.damaged = true;
+        pages.lost = pages.lost || !healable;
+    }
+
+    /// How bad it is that what is mapped contradicts itself: where it is so because of pages that the other copy has whole, it is not lost.
+    Severity severity_in(store::Sequence sequence) const {
+        for (const File& found : files_) {
+            const Pages& pages = found.pages[static_cast<std::size_t>(sequence)];
+            if (&found.file == &heap_.view() && pages.damaged && !pages.lost) return Severity::healable;
+        }
+        return Severity::damage;
     }
 
     void verify_ring() {
@@ -230,9 +252,18 @@ private:
 
     void verify_blocks() {
         for (const heap::Damage& damage : heap_.engine().check()) {
-            add(Severity::damage, heap_.path(), heap_.backing().layout.file_offset(damage.where), damage.what);
+            add(severity_in(store::Sequence::span), heap_.view().path(), heap_.view().layout.file_offset(damage.where), damage.what);
         }
         report_.blocks_checked = heap_.engine().stats().live_blocks;
+    }
+
+    void verify_history() {
+        const undo::HistoryCheck check = undo::check_history(undo::viewed_history_memory(heap_), heap_.backing().header.capacity);
+        for (const undo::HistoryFault& fault : check.faults) {
+            add(check.other_version ? Severity::note : severity_in(store::Sequence::annex), heap_.view().path(),
+                heap_.view().layout.file_offset({store::annex_start.value + fault.offset}), fault.what + "; the heap itself is not concerned");
+        }
+        report_.steps_checked = check.steps;
     }
 
     const HeapFile& heap_;

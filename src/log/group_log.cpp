@@ -88,7 +88,7 @@ struct Group {
 };
 
 /// A buffer that one huge record made is not kept for the small ones.
-constexpr ByteCount buffer_kept_bytes = 4_MiB;
+constexpr ByteCount group_buffer_kept_bytes = 4_MiB;
 
 constexpr Clock::duration gather_time_max = std::chrono::microseconds(200);
 constexpr unsigned gather_pause_max = 63;
@@ -257,7 +257,7 @@ void GroupLog::State::write_open(Lock& lock) {
     group.records = 0;
     group.committers = 0;
     group.buffer.clear();
-    group.buffer.keep_at_most(buffer_kept_bytes);
+    group.buffer.keep_at_most(group_buffer_kept_bytes);
     if (failed) {
         if (planted(Bug::wake_before_poison)) log.durable_.store(last, std::memory_order_release);
         cause = std::move(why);

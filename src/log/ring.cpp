@@ -338,6 +338,7 @@ public:
         record.number = header.number;
         record.sequence = header.sequence;
         record.position = next_.position;
+        record.file_offset = Ring::file_offset(identity_, next_.position);
         extract_payload(header.payload_bytes, record.payload);
         next_.position += bytes;
         ++next_.sequence;

@@ -48,6 +48,7 @@ struct Record {
     std::uint64_t sequence = 0;
     std::uint64_t position = 0;
     std::vector<std::byte> payload;
+    std::uint64_t file_offset = 0;  ///< where it begins in the ring's file, for messages
 };
 
 enum class ScanEnd {

@@ -107,8 +107,14 @@ public:
     }
 
     bool contains(std::int64_t id) const override {
-        const Entry* const found = table_.find(id);
-        return found != nullptr && (found->word.load(std::memory_order_acquire) & (word::dead | word::loading)) == 0;
+        for (;;) {
+            const Entry* const found = table_.find(id);
+            if (found == nullptr) return false;
+            Seam::step();
+            const std::uint64_t now = found->word.load(std::memory_order_acquire);
+            // It may have moved meanwhile, or the entry serves another id: only what is the id's own says something about it.
+            if ((now & word::dead) == 0 && found->id.load(std::memory_order_relaxed) == id) return (now & word::loading) == 0;
+        }
     }
 
     void check_out(Holding& holding, std::optional<Clock::time_point> deadline) override {
@@ -345,7 +351,8 @@ private:
                 if ((now & word::dead) != 0) {
                     found = Attempt::stale;
                 } else if (is_taken(now, want.access_, rights, &entry)) {
-                    found = Attempt::taken;
+                    // By another id's holder, which may be this very request: two of its ids lead to one entry if the table has moved one of them since, and it would wait for itself.
+                    found = entry.id.load(std::memory_order_relaxed) == items[i].id ? Attempt::taken : Attempt::stale;
                 }
             } while (found == Attempt::granted &&
                      !entry.word.compare_exchange_weak(now, now + added, std::memory_order_acquire, std::memory_order_relaxed));
@@ -457,8 +464,9 @@ private:
                 }
                 request = next;
             }
-            if (!others) entry.word.fetch_and(~word::waiters, std::memory_order_relaxed);
+            // In this order: a word that says nothing lets the table move its object.
             if (found && !for_first) entry.word.fetch_or(word::waking, std::memory_order_relaxed);
+            if (!others) entry.word.fetch_and(~word::waiters, std::memory_order_relaxed);
         }
         Seam::step();
         wake(std::move(woken));
@@ -617,12 +625,11 @@ private:
         std::array<std::uint64_t, Holding::items_inside> mixed;
         for (std::size_t from = 0; from < items.size(); from += mixed.size()) {
             const std::span<Holding::Item> some = items.subspan(from, std::min(mixed.size(), items.size() - from));
-            // In three steps, so that the processor waits for memory once, not for each id.
+            // In two steps, so that the processor waits for memory once, not for each id.
             for (std::size_t i = 0; i < some.size(); ++i) {
                 mixed[i] = ObjectTable::mix(some[i].id);
-                table_.fetch_slot(mixed[i]);
+                table_.fetch(mixed[i]);
             }
-            for (std::size_t i = 0; i < some.size(); ++i) table_.fetch_entry(mixed[i]);
             for (std::size_t i = 0; i < some.size(); ++i) some[i].entry = table_.look_up(some[i].id, mixed[i]);
         }
     }

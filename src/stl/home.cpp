@@ -55,13 +55,15 @@ Home Home::for_copy() const noexcept {
     return copy;
 }
 
-void* Home::allocate(std::size_t bytes, std::size_t alignment) {
+void* Home::allocate(std::size_t bytes, std::size_t alignment, Pointers pointers) {
     const Effective home = effective();
     if (home.core == nullptr) {
         if (kind() == given || kind() == lent) heap::throw_closed();
         heap::throw_no_current_heap();
     }
     if (home.durable) {
+        if (pointers == Pointers::addresses && home.core->links() == heap::Links::distances) [[unlikely]]
+            heap::check_addresses_allowed(*home.core);
         void* const block = heap::allocate_durable(*home.core, bytes, alignment);
         if (borrows()) home.core->lend_block(block, reinterpret_cast<std::uintptr_t>(this));
         return block;

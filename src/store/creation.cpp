@@ -232,6 +232,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     header.capacity = round_up(options.capacity, page_bytes);
     vm::Reservation reservation = reserve_somewhere(options.address, header.capacity, header.heap);
     header.base = reservation.address();
+    header.position_independent = options.position_independent;
     header.ring_kind = with_log ? RingKind::log : RingKind::journal;
     header.ring = random_uuid();
     header.ring_capacity = with_log ? round_up(options.log_capacity, page_bytes) : tuning.journal_bytes;
@@ -339,15 +340,19 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     heap::CoreRanges ranges;
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
     OpenFiles files = open_files(storage, paths, read_only, options.detach_data_file, tuning.log_replay, [&](const Header& header) {
-        ranges = heap::CoreRanges::at(header.base, header.capacity);
         try {
             reservation = vm::Reservation(header.base, heap::CoreRanges::total_bytes(header.capacity));
         } catch (const Error& error) {
+            if (header.position_independent) {
+                reservation = reserve_somewhere(0, header.capacity, header.heap);
+                return;
+            }
             throw Error(static_cast<errc>(error.code().value()), paths.backing,
                         "the heap's address is taken: " + std::string(error.what()) +
                             "; close what is mapped there, open the heap in a process of its own, or move it: taiyen rebase");
         }
     });
+    ranges = heap::CoreRanges::at(reservation.address(), files.backing->header.capacity);
     const std::optional<LogTail> tail = files.tail;
     std::shared_ptr<HeapFile> heap(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), read_only));
     if (tail) {

@@ -91,6 +91,7 @@ Header decode(const HeaderBlock& block) {
     header.clean = (block.flags & flag_clean) != 0;
     header.is_new = (block.flags & flag_is_new) != 0;
     header.base = block.base;
+    header.position_independent = (block.incompatible_features & feature_position_independent) != 0;
     header.capacity = block.capacity;
     header.extent = block.extent;
     header.generation = {block.generation};
@@ -166,6 +167,7 @@ HeaderBlock encode(const Header& header) {
     block.sequence = header.sequence;
     block.flags = (header.clean ? flag_clean : 0) | (header.is_new ? flag_is_new : 0);
     block.base = header.base;
+    block.incompatible_features = header.position_independent ? feature_position_independent : 0;
     block.capacity = header.capacity;
     block.extent = header.extent;
     block.generation = header.generation.value;
@@ -187,7 +189,7 @@ HeaderBlock encode(const Header& header) {
         block.stage = header.staged.head;
         block.stage_annex = header.staged.annex;
         block.stage_base = header.staged.base;
-        block.incompatible_features = header.staged.base != 0 ? feature_staged_move : 0;
+        block.incompatible_features |= header.staged.base != 0 ? feature_staged_move : 0;
         block.stage_ring_epoch = header.staged.ring_start.epoch.value;
         block.stage_ring_position = header.staged.ring_start.position;
         block.stage_ring_sequence = header.staged.ring_start.sequence;

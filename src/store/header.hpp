@@ -37,6 +37,7 @@ struct Header {
     bool clean = false;
     bool is_new = false;
     std::uintptr_t base = 0;
+    bool position_independent = false;  ///< for life
     ByteCount capacity = 0;
     ByteCount extent = 0;  ///< of the span
     AnnexHead annex{};

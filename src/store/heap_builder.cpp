@@ -26,6 +26,7 @@ Header header_of(const HeapBuilder::Shape& shape) {
     header.heap = shape.heap;
     header.file = random_uuid();
     header.base = shape.base;
+    header.position_independent = shape.position_independent;
     header.capacity = shape.capacity;
     header.extent = shape.extent;
     header.serial = shape.serial;
@@ -66,13 +67,19 @@ void HeapBuilder::write_table() {
     table_ = {};
 }
 
+void HeapBuilder::map(std::byte* view) const {
+    const ByteCount extent = file_.header.extent;
+    file_.file().resize(file_.layout.file_bytes_for(file_.header.extents()));  // behind the end a touch would be a signal
+    for_each_piece({0}, extent, [&](HeapOffset offset, ByteCount length) {
+        file_.file().map_private(view + offset.value, length, file_.layout.file_offset(offset), io::Protection::read);
+    });
+    vm::prepare_heap_mapping(view, extent);
+}
+
 void HeapBuilder::check_blocks_and_allocate() {
     const ByteCount extent = file_.header.extent;
     const vm::Reservation view = vm::Reservation::anywhere(extent);
-    for_each_piece({0}, extent, [&](HeapOffset offset, ByteCount length) {
-        file_.file().map_private(view.data() + offset.value, length, file_.layout.file_offset(offset), io::Protection::read);
-    });
-    vm::prepare_heap_mapping(view.data(), extent);
+    map(view.data());
     try {
         FixedSpan host;
         const heap::Engine engine(view.data(), file_.header.capacity, host, nullptr, true);
@@ -105,7 +112,6 @@ void HeapBuilder::check_blocks_and_allocate() {
 
 void HeapBuilder::publish() {
     write_table();
-    file_.file().resize(file_.layout.file_bytes_for(file_.header.extents()));
     check_blocks_and_allocate();
     write_first_headers(file_.file(), file_.header);
     const auto name = [&] { storage_.publish(file_.file(), path_); };

@@ -79,6 +79,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
           },
           files.map_data ? data_->header.table_root : backing_->header.table_root),
       restoration_(files.restoration) {
+    set_links(backing_->header.position_independent ? heap::Links::distances : heap::Links::addresses);
     maps_data_ = files.map_data;
     generation_ = view().header.generation;
     serial_ = view().header.serial;
@@ -435,20 +436,20 @@ void HeapFile::allocate_blocks(HeapOffset offset, ByteCount length) {
     }
 }
 
-void HeapFile::map(HeapOffset offset, ByteCount length, io::Protection protection) {
+void HeapFile::map_at(std::byte* address, HeapOffset offset, ByteCount length, io::Protection protection) const {
     // A crash may have cost the file its growth: where saves come from the journal, there is nothing behind its end to copy on write.
     const ByteCount file_bytes = read_only_ ? round_up(view().file().info().size_bytes, page_bytes) : ~ByteCount{0};
     for_each_piece(offset, length, [&](HeapOffset at, ByteCount part) {
-        std::byte* const address = live_page(page_of(at)).data();
+        std::byte* const to = address + (at.value - offset.value);
         const std::uint64_t from = view().layout.file_offset(at);
         const ByteCount there = file_bytes > from ? std::min<ByteCount>(part, file_bytes - from) : 0;
         if (there != 0) {
-            view().file().map_private(address, there, from, protection);
+            view().file().map_private(to, there, from, protection);
         }
         if (there < part) {
-            vm::map_anonymous(address + there, part - there);
+            vm::map_anonymous(to + there, part - there);
         }
-        vm::prepare_heap_mapping(address, part);
+        vm::prepare_heap_mapping(to, part);
     });
 }
 
@@ -484,16 +485,36 @@ std::byte* HeapFile::open_annex(ByteCount capacity) {
         annex_ = {};
         throw;
     }
-    if (!annex_overlay_.empty()) {
-        for (const auto& [number, image] : annex_overlay_) {
-            std::byte* const page = live_page({number}).data();
-            image.empty() ? std::memset(page, 0, page_bytes) : std::memcpy(page, image.data(), page_bytes);
-        }
-        if (read_only_) {
-            vm::protect(annex_.data(), annex_mapped_, false);
-        }
-    }
+    overlay_annex(annex_.data(), annex_mapped_, !read_only_);
     return annex_.data();
+}
+
+void HeapFile::overlay_annex(std::byte* annex, ByteCount mapped, bool writable) const {
+    if (annex_overlay_.empty()) {
+        return;
+    }
+    for (const auto& [number, image] : annex_overlay_) {
+        std::byte* const page = annex + (number - annex_first_page.value) * page_bytes;
+        image.empty() ? std::memset(page, 0, page_bytes) : std::memcpy(page, image.data(), page_bytes);
+    }
+    if (!writable) {
+        vm::protect(annex, mapped, false);
+    }
+}
+
+HeapFile::AnnexView HeapFile::view_annex() const {
+    check_usable(true);
+    if (annex_) {
+        return {{}, {annex_.data(), annex_used_}};
+    }
+    if (annex_used_ == 0 || (!read_only_ && !annex_is_saved())) {
+        return {};
+    }
+    AnnexView view{vm::Reservation::anywhere(annex_mapped_), {}};
+    map_at(view.own.data(), annex_start, annex_mapped_, annex_overlay_.empty() ? io::Protection::read : io::Protection::read_write);
+    overlay_annex(view.own.data(), annex_mapped_, false);
+    view.bytes = {view.own.data(), annex_used_};
+    return view;
 }
 
 void HeapFile::extend_annex(ByteCount bytes) {
@@ -682,7 +703,7 @@ std::vector<HeapOffset> HeapFile::held_blocks() {
     std::vector<HeapOffset> found = held_.owned();
     const std::vector<HeapOffset> unsettled = unsettled_blocks();
     found.insert(found.end(), unsettled.begin(), unsettled.end());
-    return heap::owned_outside(*engine_, reinterpret_cast<const std::byte*>(ranges().durable), found);
+    return heap::owned_outside(*engine_, reinterpret_cast<const std::byte*>(ranges().durable), found, links());
 }
 
 std::vector<HeapOffset> HeapFile::unsettled_blocks() {
@@ -702,7 +723,7 @@ HeapFile::HeldPages HeapFile::copy_held_pages() noexcept {
         const std::vector<HeapOffset> blocks = held_blocks();
         const auto* const span = reinterpret_cast<const std::byte*>(ranges().durable);
         if (!blocks.empty()) {
-            for (const heap::Block& block : heap::reached_blocks(*engine_, span, blocks)) {
+            for (const heap::Block& block : heap::reached_blocks(*engine_, span, blocks, links())) {
                 const std::uint64_t last = (block.offset.value + block.usable_bytes - 1) / page_bytes;
                 for (std::uint64_t page = block.offset.value / page_bytes; page <= last; ++page) {
                     if (held.pages.empty() || held.pages.back() < page) {

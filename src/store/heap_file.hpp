@@ -179,6 +179,13 @@ public:
     bool annex_is_open() const { return static_cast<bool>(annex_); }
     /// In use, a multiple of 4 KiB; 0: there is none, or it ended.
     ByteCount annex_bytes() const { return annex_used_; }
+    /// The annex for who only looks: the open one, or a mapping of its own of what the newest save left (for a reader with what journal or log add to it). Empty: none is in use.
+    struct AnnexView {
+        vm::Reservation own;
+        std::span<const std::byte> bytes;
+    };
+    /// Requires: no save runs. Throws: HeapFull{address_space}, Error{io_error}.
+    AnnexView view_annex() const;
     /// Its size and place now.
     AnnexHead annex_head() const;
     /// Whether the newest save holds an annex in use. Requires: no save runs.
@@ -222,7 +229,12 @@ private:
                                                    const Tuning& tuning, bool read_only);
 
     /// Maps [offset, offset + length) of span or annex from the file.
-    void map(HeapOffset offset, ByteCount length, io::Protection protection);
+    void map(HeapOffset offset, ByteCount length, io::Protection protection) {
+        map_at(live_page(page_of(offset)).data(), offset, length, protection);
+    }
+    void map_at(std::byte* address, HeapOffset offset, ByteCount length, io::Protection protection) const;
+    /// Pages of an annex mapped there that a journal or log has; nothing: none.
+    void overlay_annex(std::byte* annex, ByteCount mapped, bool writable) const;
     void set_mapped(ByteCount bytes) noexcept {
         mapped_ = bytes;
         set_durable_extent(bytes);
@@ -301,6 +313,8 @@ private:
     void write_all_images(PageFile& file, LargeSave& save);
     void read_saved(const PageFile& file, std::span<const ChangedPage> batch, std::span<std::byte> images) const;
     std::uint64_t read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const;
+    class Healing;
+    std::unordered_set<std::uint64_t> pages_with_live_base() const;
     [[noreturn]] void throw_changed_meanwhile(PageNumber page) const;
     void set_saved(Generation generation, const LargeSave& save);
     void tell_saved();

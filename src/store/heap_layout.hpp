@@ -42,9 +42,11 @@ enum class FileState : std::uint32_t { whole = 1, filling = 2, staged = 3 };
 enum class RingKind : std::uint32_t { none = 0, journal = 1, log = 2 };
 
 /// Features a reader has to know to open the file at all.
-inline constexpr std::uint64_t known_incompatible_features = 1;
+inline constexpr std::uint64_t known_incompatible_features = 3;
 /// The staged save moves the heap to another address. Who didn't know would install the pages and keep the address.
 inline constexpr std::uint64_t feature_staged_move = 1;
+/// The heap holds no raw pointers and may be mapped anywhere. Who didn't know would let raw pointers in.
+inline constexpr std::uint64_t feature_position_independent = 2;
 
 inline constexpr std::uint64_t flag_clean = 1;   ///< closed by its last user: no ring, nothing to recover
 inline constexpr std::uint64_t flag_is_new = 2;  ///< made for a heap whose backing file may not have got its name yet
@@ -94,7 +96,7 @@ struct HeaderBlock {
     FileState state;
     std::uint64_t sequence;  ///< of header writes of this file; odd ones go to slot 1
     std::uint64_t flags;
-    std::uint64_t base;      ///< address of the span
+    std::uint64_t base;      ///< address of the span; of a position-independent heap: where it is mapped if that is free
     std::uint64_t capacity;  ///< bytes
     std::uint64_t extent;    ///< bytes of the span that the file holds
     std::uint64_t generation;

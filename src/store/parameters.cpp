@@ -20,6 +20,7 @@ HeapParameters read_parameters(const std::filesystem::path& path) {
     parameters.kind = !header->log.is_nil() ? HeapKind::transactional : header->data.is_nil() ? HeapKind::archive : HeapKind::snapshot;
     parameters.uuid = header->heap.text();
     parameters.address = header->base;
+    parameters.position_independent = header->position_independent;
     parameters.capacity_bytes = header->capacity;
     parameters.extent_bytes = header->extent;
     parameters.generation = header->generation.value;

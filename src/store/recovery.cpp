@@ -42,8 +42,7 @@ std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths
 std::optional<LogTail> find_tail(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
     const log::ScanResult first = log::Ring::scan(ring, newest.ring_identity(), newest.ring_start, [&](const log::Record& record) {
         if (record.kind != record_transactions) {
-            throw Error(errc::corrupt, paths.log, log::Ring::file_offset(newest.ring_identity(), record.position),
-                        "the record holds no transactions; restore the files from a copy");
+            throw Error(errc::corrupt, paths.log, record.file_offset, "the record holds no transactions; restore the files from a copy");
         }
         return false;
     });
@@ -88,15 +87,15 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
         }
         auto save = decode_save(record, newest.capacity);
         if (!save) {
-            throw Error(errc::corrupt, paths.journal, record.position, "the record holds no save of this heap; restore the files from a copy");
+            throw Error(errc::corrupt, paths.journal, record.file_offset, "the record holds no save of this heap; restore the files from a copy");
         }
         if (record.number != expected) {
-            throw Error(errc::mismatch, paths.journal, record.position,
+            throw Error(errc::mismatch, paths.journal, record.file_offset,
                         "save " + std::to_string(record.number) + " stands where save " + std::to_string(expected) +
                             " is due; the files do not belong together");
         }
         if (!grows_from(annex, save->annex)) {
-            throw Error(errc::corrupt, paths.journal, record.position,
+            throw Error(errc::corrupt, paths.journal, record.file_offset,
                         "the save speaks of another annex than the heap has; restore the files from a copy");
         }
         annex = save->annex;
@@ -419,6 +418,9 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
             const bool moved = found->state == FileState::whole && !rebuild && found->generation.value == files.backing->header.generation.value + 1;
             if (!rebuild && ((found->base != files.backing->header.base && !moved) || found->capacity != files.backing->header.capacity)) {
                 throw Error(errc::mismatch, paths.data, "address and capacity are not the heap's; restore the file from a copy");
+            }
+            if (!rebuild && found->position_independent != files.backing->header.position_independent) {
+                throw Error(errc::mismatch, paths.data, "only one of the two may be mapped anywhere; restore the file from a copy");
             }
             if (!rebuild && !grows_from(files.backing->header.annex, found->annex) && !grows_from(found->annex, files.backing->header.annex)) {
                 throw Error(errc::mismatch, paths.data, "its annex lies elsewhere than the heap's; restore the file from a copy");

@@ -266,10 +266,7 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
             pieces.emplace_back(images[i].span());
         }
     }
-    const ByteCount payload = save_payload_bytes(annex.extent != 0, entries.size(), head.image_count);
-    if (!ring_->fits(payload)) {
-        checkpoint();
-    }
+    // It fits: a record of at most half the ring, of which at least half is free, since each save is followed by a checkpoint where less is (`save`).
     durable_step("saving", [&] {
         if (planted(Bug::files_before_record)) {
             for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -796,129 +793,6 @@ void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages
         }
     };
     save_large(save);
-}
-
-std::uint64_t HeapFile::heal(const TellLost& lost, const TellBytes& tell) {
-    check_usable(false);
-    const auto lock = hold_saves();
-    checkpoint();
-    // Pages whose base in the backing file is part of what the program sees. (A transactional heap saves what stands in its log on top of the file's own bytes.)
-    std::unordered_set<std::uint64_t> live;
-    for (const vm::PageRun& run : uses_log() ? std::vector<vm::PageRun>() : written_runs()) {
-        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            if (!saved_copies_.contains(page)) {
-                live.insert(page);
-            }
-        }
-    }
-    std::uint64_t healed = 0;
-    // What nobody has whole must not keep what somebody has from being restored.
-    std::optional<Error> first_lost;
-    const auto lose = [&](const Error& error) {
-        if (lost) {
-            lost(error);
-        } else if (!first_lost) {
-            first_lost = error;
-        }
-    };
-    const AlignedBuffer bytes(page_bytes);
-    const AlignedBuffer other(page_bytes);
-    /// Whether the file has the page whole. A page that the device can't read is as bad as one that it reads wrong.
-    const auto has_whole = [&](const PageFile& file, PageNumber page, const AlignedBuffer& into, std::uint64_t expected) {
-        try {
-            file.read_pages(page, into.span(), Via::device);
-        } catch (const Error& error) {
-            if (error.code() != errc::io_error) throw;
-            return false;
-        }
-        return page_checksum(into.span(), page, table_.heap()) == expected;
-    };
-    const auto heal_page = [&](PageFile& file, PageFile* second, PageNumber page) {
-        const std::uint64_t expected = table_.entry(page);
-        if ((&file == &*backing_ && live.contains(page.value)) || has_whole(file, page, bytes, expected)) {
-            return;
-        }
-        if (second == nullptr) {
-            lose(file.corrupt_page(page, "its checksum differs and there is no second copy"));
-            return;
-        }
-        if (!has_whole(*second, page, other, expected)) {
-            if (&file == &*backing_ || live.contains(page.value)) {  // else it was told already
-                lose(file.corrupt_page(page, "its checksum differs in both copies"));
-            }
-            return;
-        }
-        durable_step("healing", [&] {
-            file.write_pages(page, other.span());
-            file.sync();
-            if (!has_whole(file, page, bytes, expected)) {
-                file.throw_corrupt_page(page, "it reads back damaged after it was restored: the disk is failing");
-            }
-        });
-        ++healed;
-    };
-    const std::uint64_t total = (saved_extents().of(Sequence::span) + saved_extents().of(Sequence::annex)) / page_bytes;
-    std::uint64_t done = 0;
-    bool tables_lost = false;
-    for_each_table_page(saved_extents(), [&](std::uint64_t index) {
-        const TableCover cover = cover_of(index);
-        try {
-            table_.page(index);
-        } catch (const Error& error) {
-            if (error.code() != errc::corrupt) throw;
-            lose(error);  // nothing says what its pages should be
-            tables_lost = true;
-            return;
-        }
-        for (std::uint64_t page = cover.first.value; page < cover.first.value + cover.count && saved_extents().hold({page}); ++page) {
-            heal_page(*backing_, data_ ? &*data_ : nullptr, {page});
-            if (data_) {
-                heal_page(*data_, &*backing_, {page});
-            }
-            ++done;
-        }
-        if (tell) {
-            tell(done * page_bytes, total * page_bytes);
-        }
-        // The table page in memory is sound; a file that holds another one gets it again.
-        const TablePage& good = table_.page(index);
-        const auto heal_table = [&](PageFile& file) {
-            TablePage found;
-            bool same = false;
-            try {
-                file.read_table_page(index, found, Via::device);
-                same = std::memcmp(&found, &good, sizeof found) == 0;
-            } catch (const Error& error) {
-                if (error.code() != errc::io_error) throw;
-            }
-            if (!same) {
-                durable_step("healing", [&] {
-                    file.file().write(std::as_bytes(std::span(&good, 1)), backing_->layout.table_offset(index));
-                    file.sync();
-                });
-                ++healed;
-            }
-        };
-        heal_table(*backing_);
-        if (data_) {
-            heal_table(*data_);
-        }
-    });
-    healed_ += healed;
-    if (first_lost) {
-        throw Error(*first_lost);
-    }
-    if (tables_lost) {
-        return healed;
-    }
-    // A table page that had to be rebuilt may differ from the one that the headers stand for.
-    if (const std::uint64_t root = table_root_of(*backing_, saved_extents(), Via::device); root != table_.root()) {
-        table_.set_root(root);
-        durable_step("healing", [&] { write_headers(); });
-        ++healed;
-        ++healed_;
-    }
-    return healed;
 }
 
 }  // namespace taiyen::store

@@ -40,17 +40,17 @@ Exit run(const Given& given) {
             json.end_object();
         }
         json.end_array().end_object();
-        print(json.text() + "\n");
+        print(json);
         return Exit::ok;
     }
-    Table table({{"MEASURED"}, {"HEAP", true}, {""}, {"BESIDE", true}, {"RATIO", true}, {""}});
-    for (const Measurement& one : found) {
-        const bool compared = !one.beside.empty();
-        table.add({one.what, styled(Style::bold, figure(one.value)), one.unit, compared ? figure(one.reference) : "",
-                   compared ? figure(one.ratio) : "", styled(Style::faint, one.beside)});
-    }
-    print(table.text());
-    print("a ratio above 1: the heap is faster than what stands beside it\n");
+    const auto with_unit = [](double value, const Measurement& one) { return figure(value) + " " + (one.unit == "us" ? "µs" : one.unit); };
+    const auto if_compared = [](const Measurement& one, const std::string& text) { return one.beside.empty() ? "" : text; };
+    print_table(found, {{"MEASURED", Align::left, [](const Measurement& one) { return one.what; }},
+                        {"HEAP", Align::right, [&](const Measurement& one) { return styled(Style::bold, with_unit(one.value, one)); }},
+                        {"WITHOUT", Align::right, [&](const Measurement& one) { return if_compared(one, with_unit(one.reference, one)); }},
+                        {"", Align::left, [](const Measurement& one) { return styled(Style::faint, one.beside); }},
+                        {"SPEED", Align::right, [&](const Measurement& one) { return if_compared(one, figure(one.ratio) + " x"); }}});
+    print("\nspeed: how many times as fast the heap is as what stands beside it\n");
     return Exit::ok;
 }
 

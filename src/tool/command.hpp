@@ -74,6 +74,7 @@ Command history_command();
 Command diff_command();
 Command compress_command();
 Command expand_command();
+Command convert_command();
 Command snapshot_command();
 Command scrub_command();
 Command repair_command();

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <list>
 
 #include "tool/console.hpp"
@@ -110,9 +111,19 @@ Exit run_command_line(int count, char** words) {
     }
     try {
         app.parse(count, words);
+    } catch (const CLI::Success& wanted) {  // --help, --version
+        app.exit(wanted);
+        return Exit::ok;
     } catch (const CLI::ParseError& error) {
-        const int code = app.exit(error);
-        return code == 0 ? Exit::ok : Exit::failed;
+        std::string asked;
+        for (const Parsed& parsed : all) {
+            if (parsed.app->parsed()) asked = " " + std::string(parsed.command->name);
+        }
+        std::string what = error.what();
+        if (asked.empty() && count > 1 && words[1][0] != '-') what = "there is no command '" + std::string(words[1]) + "'";
+        if (asked.empty() && count < 2) what = "which command?";
+        std::fprintf(stderr, "taiyen: %s; 'taiyen%s --help' tells more\n", visible(what).c_str(), asked.c_str());
+        return Exit::failed;
     }
     for (const Parsed& parsed : all) {
         if (!parsed.app->parsed()) continue;

@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/moving.hpp"
 
 namespace taiyen::tool {
 namespace {
@@ -16,19 +17,6 @@ namespace {
 std::filesystem::path target_of(const Given& given, const char* ending) {
     if (given.files.size() > 1) return given.files[1];
     return std::filesystem::path(given.files[0]).replace_extension(ending);
-}
-
-/// One of the words; throws Error{invalid_argument} that names them.
-template <class Value>
-Value chosen(const Given& given, std::string_view option, std::initializer_list<std::pair<std::string_view, Value>> words, Value otherwise) {
-    const auto asked = given.value(option);
-    if (!asked) return otherwise;
-    std::string known;
-    for (const auto& [word, value] : words) {
-        if (word == *asked) return value;
-        known.append(known.empty() ? "" : ", ").append(word);
-    }
-    throw Error(errc::invalid_argument, "--" + std::string(option) + " takes one of " + known + ", not '" + *asked + "'");
 }
 
 unsigned threads_of(const Given& given) { return static_cast<unsigned>(std::min<std::size_t>(given.number("threads", 0), 1024)); }
@@ -54,7 +42,7 @@ Exit run_compress(const Given& given) {
             .member("stream_bytes", done.stream_bytes)
             .member("serial", done.serial.value)
             .end_object();
-        print(json.text() + "\n");
+        print(json);
         return Exit::ok;
     }
     print(visible(target.native()) + ": " + bytes_text(done.stream_bytes) + ", " + share_text(done.stream_bytes, done.content_bytes) + " of " +
@@ -68,36 +56,15 @@ Exit run_expand(const Given& given) {
     ExpandOptions options;
     options.data_file = companions.data_file;
     options.log_file = companions.log_file;
-    options.threads = threads_of(given);
-    options.capacity = given.number("capacity", 0);
     options.expanded_bytes_max = given.number("max", options.expanded_bytes_max);
-    const auto kind = chosen<HeapKind>(given, "kind",
-                                       {{"archive", HeapKind::archive}, {"snapshot", HeapKind::snapshot}, {"transactional", HeapKind::transactional}},
-                                       HeapKind::volatile_heap);
-    if (given.has("kind")) options.kind = kind;
-    CompressedHeap heap;
+    take_options(given, options);
+    Expanded heap;
     {
         ProgressLine line("expanding");
         options.progress = line.progress();
         heap = expand_file(given.files[0], target, options);
     }
-    const HeapKind made = options.kind.value_or(heap.kind);
-    if (given.has("json")) {
-        JsonWriter json;
-        json.begin_object()
-            .member("file", given.files[0])
-            .member("made", target.native())
-            .member("kind", name_of(made))
-            .member("from_uuid", heap.uuid)
-            .member("names", heap.names)
-            .member("extent_bytes", heap.extent_bytes)
-            .member("serial", heap.serial.value)
-            .end_object();
-        print(json.text() + "\n");
-        return Exit::ok;
-    }
-    print(visible(target.native()) + ": " + std::string(name_of(made)) + " heap, " + count_text(heap.names) + " named objects, " +
-          bytes_text(heap.extent_bytes) + " in use\n");
+    print_made(given, target.native(), options, heap);
     return Exit::ok;
 }
 
@@ -120,12 +87,15 @@ Command compress_command() {
 Command expand_command() {
     return {"expand",
             "Makes a heap out of a compressed one",
-            "The new heap lies at the same address and holds the same objects; it has a uuid of its own and no undo history. OUT is FILE with the "
-            "ending .tyn if it is left out; nothing is ever "
+            "The new heap holds the same objects, unless asked otherwise at the same address; it has a uuid of its own and no undo history. OUT is "
+            "FILE with the ending .tyn if it is left out; nothing is ever "
             "replaced. Nothing in FILE is believed before its checksum, and the heap gets its name when it is complete and was checked.",
             {"FILE", "[OUT]"},
             {{"kind", "KIND", "archive, snapshot or transactional; by default what it was"},
              {"capacity", "BYTES", "another one than it had, a power of two if that was one"},
+             {"to", "ADDRESS", "where it lies, a multiple of 4 GiB such as 0x2300_0000_0000; auto: a free place is chosen"},
+             {"refuse-ambiguous", "", "fail if there is an ambiguous word"},
+             {"accept-hashed-by-address", "", "move a heap whose containers hash pointers; their elements must be inserted again"},
              {"max", "BYTES", "refuse a heap that would take more (default: 64 GiB)"},
              {"threads", "N", "that expand; by default one for each processor, at most 8"}},
             "",

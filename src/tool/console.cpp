@@ -1,11 +1,15 @@
 #include "tool/console.hpp"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+
+#include "base/sentence.hpp"
 
 namespace taiyen::tool {
 namespace {
@@ -61,6 +65,10 @@ std::string count_text(std::uint64_t count) {
     return digits;
 }
 
+std::string counted(std::uint64_t count, std::string_view thing, std::string_view things) {
+    return count_text(count) + " " + (count == 1 ? std::string(thing) : things.empty() ? std::string(thing) + "s" : std::string(things));
+}
+
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
     if (whole == 0) return "-";
     char text[24];
@@ -90,6 +98,14 @@ std::string visible(std::string_view text) {
     return shown;
 }
 
+std::optional<std::size_t> terminal_columns(int descriptor) {
+    winsize size{};
+    if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
+    return size.ws_col;
+}
+
+void print(const JsonWriter& json) { print(json.text() + "\n"); }
+
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void print_fields(const std::vector<std::pair<std::string, std::string>>& fields) {
@@ -98,27 +114,30 @@ void print_fields(const std::vector<std::pair<std::string, std::string>>& fields
     for (const auto& [label, value] : fields) print(styled(Style::faint, label) + std::string(width + 2 - label.size(), ' ') + value + "\n");
 }
 
-std::string Table::text() const {
+void print_rows(const std::vector<std::pair<std::string, Align>>& titles, const std::vector<std::vector<std::string>>& rows) {
+    if (rows.empty()) return;
     std::vector<std::size_t> widths;
-    for (const Column& column : columns_) widths.push_back(width_of(column.title));
-    for (const auto& row : rows_) {
+    for (const auto& title : titles) widths.push_back(width_of(title.first));
+    for (const auto& row : rows) {
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
     }
-    std::string text;
-    const auto line = [&](const std::vector<std::string>& cells) {
-        std::string made;
+    const auto print_line = [&](const std::vector<std::string>& cells) {
+        std::string line;
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const std::string padding(widths[i] - width_of(cells[i]), ' ');
-            made += (i == 0 ? "" : "  ") + (columns_[i].to_right ? padding + cells[i] : cells[i] + padding);
+            line += (i == 0 ? "" : "  ") + (titles[i].second == Align::right ? padding + cells[i] : cells[i] + padding);
         }
-        made.erase(made.find_last_not_of(' ') + 1);
-        text += made + "\n";
+        line.erase(line.find_last_not_of(' ') + 1);
+        print(line + "\n");
     };
-    std::vector<std::string> titles;
-    for (const Column& column : columns_) titles.push_back(styled(Style::faint, column.title));
-    line(titles);
-    for (const auto& row : rows_) line(row);
-    return text;
+    std::vector<std::string> head;
+    for (const auto& title : titles) head.push_back(styled(Style::faint, title.first));
+    print_line(head);
+    for (const auto& row : rows) print_line(row);
+}
+
+void print_left_out(std::uint64_t listed, std::uint64_t all, std::string_view which) {
+    if (all > listed) print("… and " + count_text(all - listed) + " " + std::string(which) + " (--list N lists more)\n");
 }
 
 ProgressLine::ProgressLine(std::string what) : what_(std::move(what)), shown_(::isatty(STDERR_FILENO) == 1) {}
@@ -133,13 +152,20 @@ Progress ProgressLine::progress() {
         const int percent = total == 0 ? 100 : static_cast<int>(static_cast<double>(done) / static_cast<double>(total) * 100);
         if (percent == last_) return;
         last_ = percent;
-        const auto filled = static_cast<std::size_t>(percent) * 30 / 100;
-        std::fprintf(stderr, "\r%s [%s%s] %d %%", what_.c_str(), std::string(filled, '#').c_str(), std::string(30 - filled, '.').c_str(), percent);
+        // A line that is longer than the terminal can't be taken back.
+        constexpr std::size_t bar_max = 30;
+        constexpr std::size_t beside = 9;  // " [] 100 %"
+        const std::size_t columns = std::max<std::size_t>(terminal_columns(STDERR_FILENO).value_or(80), beside + 2) - 1;
+        const std::string what = what_.size() + beside > columns ? what_.substr(0, columns - beside) : what_;
+        const std::size_t bar = std::min(bar_max, columns - beside - what.size());
+        const auto filled = static_cast<std::size_t>(percent) * bar / 100;
+        std::fprintf(stderr, "\r%s [%s%s] %d %%", what.c_str(), std::string(filled, '#').c_str(), std::string(bar - filled, '.').c_str(), percent);
         std::fflush(stderr);
     };
 }
 
-std::string wrapped(std::string_view text, std::size_t columns) {
+std::string wrapped(std::string_view text) {
+    const std::size_t columns = std::min<std::size_t>(terminal_columns(STDOUT_FILENO).value_or(100), 100);
     std::string made;
     std::size_t column = 0;
     for (std::size_t at = 0; at < text.size();) {
@@ -166,16 +192,14 @@ std::string wrapped(std::string_view text, std::size_t columns) {
     return made;
 }
 
-std::string sentence_of(const Error& error) {
-    std::string text = error.what();
-    const auto drop = [&](const std::string& prefix) {
-        if (text.starts_with(prefix)) text.erase(0, prefix.size());
-    };
-    if (!error.path().empty()) drop(error.path().string() + ": ");
-    if (error.offset() != Error::no_offset) drop("at byte " + std::to_string(error.offset()) + ": ");
-    return text;
+void print_error(const std::exception& error) {
+    const auto* const ours = dynamic_cast<const Error*>(&error);
+    std::string text = ours != nullptr ? text_of(*ours) : error.what();
+    // The library names files by their whole path; people mostly name them from where they are.
+    std::error_code none;
+    const std::string here = (std::filesystem::current_path(none) / "").string();
+    if (here.size() > 1 && text.starts_with(here)) text.erase(0, here.size());
+    std::fprintf(stderr, "taiyen: %s\n", visible(text).c_str());
 }
-
-void print_error(const std::exception& error) { std::fprintf(stderr, "taiyen: %s\n", visible(error.what()).c_str()); }
 
 }  // namespace taiyen::tool

@@ -32,7 +32,7 @@ void add_counts(JsonWriter& json, const ObjectDiff& object) {
         .member("bytes_changed", object.bytes_changed);
 }
 
-std::string json_of(const Given& given, const HeapDiff& diff) {
+JsonWriter json_of(const Given& given, const HeapDiff& diff) {
     JsonWriter json;
     json.begin_object()
         .member("before", given.files[0])
@@ -68,20 +68,28 @@ std::string json_of(const Given& given, const HeapDiff& diff) {
     json.end_array().key("pages").begin_array();
     for (const PageRunDiff& run : diff.pages) json.begin_object().member("offset", run.offset).member("bytes", run.bytes).end_object();
     json.end_array().end_object();
-    return json.text() + "\n";
+    return json;
 }
 
 void print_objects(const HeapDiff& diff) {
-    Table table({{""}, {"OBJECT"}, {"BLOCKS +", true}, {"-", true}, {"CHANGED", true}, {"BYTES +", true}, {"-", true}, {"CHANGED", true}});
-    const auto add = [&](const ObjectDiff& object, const std::string& name) {
-        if (object.change == ObjectChange::same) return;
-        table.add({styled(style_of(object.change), name_of(object.change)), name, count_text(object.blocks_added), count_text(object.blocks_removed),
-                   count_text(object.blocks_changed), count_text(object.bytes_added), count_text(object.bytes_removed),
-                   count_text(object.bytes_changed)});
+    struct Row {
+        const ObjectDiff* object;
+        std::string name;
+    };
+    std::vector<Row> rows;
+    const auto add = [&](const ObjectDiff& object, std::string name) {
+        if (object.change != ObjectChange::same) rows.push_back({&object, std::move(name)});
     };
     for (const ObjectDiff& object : diff.objects) add(object, styled(Style::bold, visible(object.name)));
     add(diff.unheld, styled(Style::faint, "(held by nothing)"));
-    print(table.text());
+    print_table(rows, {{"", Align::left, [](const Row& row) { return styled(style_of(row.object->change), name_of(row.object->change)); }},
+                       {"OBJECT", Align::left, [](const Row& row) { return row.name; }},
+                       {"BLOCKS +", Align::right, [](const Row& row) { return count_text(row.object->blocks_added); }},
+                       {"-", Align::right, [](const Row& row) { return count_text(row.object->blocks_removed); }},
+                       {"CHANGED", Align::right, [](const Row& row) { return count_text(row.object->blocks_changed); }},
+                       {"BYTES +", Align::right, [](const Row& row) { return count_text(row.object->bytes_added); }},
+                       {"-", Align::right, [](const Row& row) { return count_text(row.object->bytes_removed); }},
+                       {"CHANGED", Align::right, [](const Row& row) { return count_text(row.object->bytes_changed); }}});
     for (const ObjectDiff& object : diff.objects) {
         if (object.change == ObjectChange::retyped) {
             print(visible(object.name) + " was of type " + visible(object.type_before) + " and is of type " + visible(object.type_after) + "\n");
@@ -93,27 +101,28 @@ void print_text(const HeapDiff& diff) {
     if (!diff.same_heap) print(styled(Style::warning, "these are different heaps") + ": only what lies at the same place is compared\n");
     if (!diff.same_address) print(styled(Style::warning, "they have different addresses") + ": every pointer in them differs\n");
     if (diff.same()) {
-        print(styled(Style::good, "same") + ": " + count_text(diff.live_blocks_after) + " blocks, " + count_text(diff.objects.size()) +
-              " named objects\n");
+        print(styled(Style::good, "same") + ": " + counted(diff.live_blocks_after, "block") + ", " + counted(diff.objects.size(), "named object") +
+              "\n");
         return;
     }
     print_objects(diff);
     if (!diff.blocks.empty()) {
-        Table table({{"BLOCK"}, {"OFFSET", true}, {"BYTES", true}, {"DIFFER", true}, {"HELD BY"}});
-        for (const BlockDiff& block : diff.blocks) {
-            table.add({styled(style_of(block.change), name_of(block.change)), address_text(block.offset), count_text(block.bytes),
-                       count_text(block.bytes_changed), visible(block.holder)});
-        }
-        print("\n" + table.text());
+        print("\n");
+        print_table(diff.blocks,
+                    {{"BLOCK", Align::left, [](const BlockDiff& block) { return styled(style_of(block.change), name_of(block.change)); }},
+                     {"OFFSET", Align::right, [](const BlockDiff& block) { return address_text(block.offset); }},
+                     {"BYTES", Align::right, [](const BlockDiff& block) { return count_text(block.bytes); }},
+                     {"DIFFER", Align::right, [](const BlockDiff& block) { return count_text(block.bytes_changed); }},
+                     {"HELD BY", Align::left, [](const BlockDiff& block) { return visible(block.holder); }}});
     }
     if (!diff.pages.empty()) print("\n");
     for (const PageRunDiff& run : diff.pages) {
         print("pages " + address_text(run.offset) + " to " + address_text(run.offset + run.bytes) + ", " + bytes_text(run.bytes) + "\n");
     }
     const std::uint64_t blocks = diff.sum.blocks_added + diff.sum.blocks_removed + diff.sum.blocks_changed;
-    print("\n" + styled(Style::warning, "different") + ": " + count_text(blocks) + " blocks in " + count_text(diff.pages_changed) +
-          (diff.pages_changed == 1 ? " page" : " pages") + "; " + bytes_text(diff.sum.bytes_changed) + " changed, " +
-          bytes_text(diff.sum.bytes_added) + " added, " + bytes_text(diff.sum.bytes_removed) + " removed\n");
+    print("\n" + styled(Style::warning, "different") + ": " + counted(blocks, "block") + " in " + counted(diff.pages_changed, "page") + "; " +
+          bytes_text(diff.sum.bytes_changed) + " changed, " + bytes_text(diff.sum.bytes_added) + " added, " + bytes_text(diff.sum.bytes_removed) +
+          " removed\n");
 }
 
 Exit run(const Given& given) {

@@ -9,7 +9,7 @@
 namespace taiyen::tool {
 namespace {
 
-std::string json_of(const Given& given, const HistoryReport& report) {
+JsonWriter json_of(const Given& given, const HistoryReport& report) {
     JsonWriter json;
     json.begin_object()
         .member("file", given.files[0])
@@ -39,7 +39,7 @@ std::string json_of(const Given& given, const HistoryReport& report) {
             .end_object();
     }
     json.end_array().end_object();
-    return json.text() + "\n";
+    return json;
 }
 
 std::string name_of(const UndoStep& step) {
@@ -61,19 +61,21 @@ void print_text(const HistoryReport& report, std::size_t listed_max) {
             {"stands", report.mark.id == 0 ? "before the first step" : "behind step " + count_text(report.mark.id)},
         });
     }
-    const std::size_t left_out = report.steps.size() - std::min(report.steps.size(), listed_max);
-    if (report.steps.size() != left_out) {
-        Table table({{""}, {"STEP", true}, {"NAME"}, {"BYTES", true}, {"RANGES", true}, {"CHANGED", true}, {"CALLS", true}});
-        for (std::size_t i = left_out; i < report.steps.size(); ++i) {
-            const StoredStep& stored = report.steps[i];
-            table.add({stored.step.undone                 ? "undone"
-                       : stored.step.id == report.mark.id ? "now"
-                                                          : "",
-                       count_text(stored.step.id), name_of(stored.step), count_text(stored.step.bytes), count_text(stored.ranges),
-                       bytes_text(stored.changed_bytes), count_text(stored.calls)});
-        }
-        print("\n" + table.text());
-        if (left_out != 0) print("and " + count_text(left_out) + " older ones (--list N lists more)\n");
+    const std::size_t listed = std::min(report.steps.size(), listed_max);
+    if (listed != 0) {
+        print("\n");
+        print_table(std::span(report.steps).last(listed),
+                    {{"", Align::left,
+                      [&](const StoredStep& stored) {
+                          return std::string(stored.step.undone ? "undone" : stored.step.id == report.mark.id ? "now" : "");
+                      }},
+                     {"STEP", Align::right, [](const StoredStep& stored) { return count_text(stored.step.id); }},
+                     {"NAME", Align::left, [](const StoredStep& stored) { return name_of(stored.step); }},
+                     {"BYTES", Align::right, [](const StoredStep& stored) { return count_text(stored.step.bytes); }},
+                     {"RANGES", Align::right, [](const StoredStep& stored) { return count_text(stored.ranges); }},
+                     {"CHANGED", Align::right, [](const StoredStep& stored) { return bytes_text(stored.changed_bytes); }},
+                     {"CALLS", Align::right, [](const StoredStep& stored) { return count_text(stored.calls); }}});
+        print_left_out(listed, report.steps.size(), "older ones");
     }
     if (!report.ok()) {
         print(styled(Style::bad, "damaged") + " at byte " + std::to_string(report.damaged_at) + " of the history: " + visible(report.damage) +

@@ -17,6 +17,7 @@ Exit run(const Given& given) {
             .member("kind", name_of(heap.kind))
             .member("uuid", heap.uuid)
             .member("address", std::uint64_t{heap.address})
+            .member("position_independent", heap.position_independent)
             .member("capacity_bytes", heap.capacity_bytes)
             .member("extent_bytes", heap.extent_bytes)
             .member("file_bytes", heap.file_bytes)
@@ -28,14 +29,14 @@ Exit run(const Given& given) {
             .member("journal_file", heap.journal_file.native())
             .member("log_file", heap.log_file.native())
             .end_object();
-        print(json.text() + "\n");
+        print(json);
         return Exit::ok;
     }
     std::vector<std::pair<std::string, std::string>> fields{
         {"file", visible(given.files[0])},
         {"kind", std::string(name_of(heap.kind)) + " heap, format " + std::to_string(heap.version)},
         {"uuid", heap.uuid},
-        {"address", address_text(heap.address)},
+        {"address", address_text(heap.address) + (heap.position_independent ? ", or anywhere: it is position-independent" : "")},
         {"capacity", bytes_text(heap.capacity_bytes)},
         {"in use", bytes_text(heap.extent_bytes) + " as of the last checkpoint"},
         {"file size", bytes_text(heap.file_bytes) + ", on disk " + bytes_text(heap.allocated_bytes)},

@@ -32,7 +32,7 @@ std::string characters(const LeakedBlock& leak) {
     return text;
 }
 
-std::string json_of(const Given& given, const LeakReport& report) {
+JsonWriter json_of(const Given& given, const LeakReport& report) {
     JsonWriter json;
     json.begin_object()
         .member("file", given.files[0])
@@ -72,49 +72,51 @@ std::string json_of(const Given& given, const LeakReport& report) {
         json.begin_object().member("offset", pointer.offset).member("target", pointer.target).member("holder", pointer.holder).end_object();
     }
     json.end_array().end_object();
-    return json.text() + "\n";
+    return json;
 }
 
 void print_text(const LeakReport& report) {
     if (!report.holdings.empty()) {
-        Table table({{"OBJECT"}, {"BLOCKS", true}, {"BYTES", true}, {"OF ALL", true}});
-        for (const Holding& holding : report.holdings) {
-            table.add({styled(Style::bold, visible(holding.name)), count_text(holding.blocks), count_text(holding.bytes),
-                       share_text(holding.bytes, report.live_bytes)});
-        }
-        print(table.text() + "\n");
+        print_table(report.holdings,
+                    {{"OBJECT", Align::left, [](const Holding& holding) { return styled(Style::bold, visible(holding.name)); }},
+                     {"BLOCKS", Align::right, [](const Holding& holding) { return count_text(holding.blocks); }},
+                     {"BYTES", Align::right, [](const Holding& holding) { return count_text(holding.bytes); }},
+                     {"OF ALL", Align::right, [&](const Holding& holding) { return share_text(holding.bytes, report.live_bytes); }}});
+        print("\n");
     }
     if (!report.leaks.empty()) {
-        Table table({{"LEAK"}, {"OFFSET", true}, {"BYTES", true}, {"SAVED BY", true}, {"FIRST BYTES"}, {""}});
-        for (const LeakedBlock& leak : report.leaks) {
-            table.add({kind_name(leak.kind), address_text(leak.offset), count_text(leak.bytes),
-                       leak.generation != 0 ? "save " + count_text(leak.generation) : "-", hexadecimal(leak), characters(leak)});
-        }
-        print(table.text());
-        const std::uint64_t all = report.leaked_blocks + report.doubtful_blocks;
-        if (all > report.leaks.size()) print("… and " + count_text(all - report.leaks.size()) + " more (--list N lists more of them)\n");
+        print_table(report.leaks,
+                    {{"LEAK", Align::left, [](const LeakedBlock& leak) { return std::string(kind_name(leak.kind)); }},
+                     {"OFFSET", Align::right, [](const LeakedBlock& leak) { return address_text(leak.offset); }},
+                     {"BYTES", Align::right, [](const LeakedBlock& leak) { return count_text(leak.bytes); }},
+                     {"SAVED BY", Align::right,
+                      [](const LeakedBlock& leak) { return leak.generation != 0 ? "save " + count_text(leak.generation) : std::string("-"); }},
+                     {"FIRST BYTES", Align::left, hexadecimal},
+                     {"", Align::left, characters}});
+        print_left_out(report.leaks.size(), report.leaked_blocks + report.doubtful_blocks);
         print("\n");
     }
     if (report.dangling_pointers != 0) {
-        print(count_text(report.dangling_pointers) +
-              " words point into free space; bytes of unused capacity that were a pointer once look the same:\n");
+        print(report.position_independent ? counted(report.dangling_pointers, "word is an address", "words are addresses") +
+                                                " in the heap, of no use where it is mapped elsewhere:\n"
+                                          : counted(report.dangling_pointers, "word points", "words point") +
+                                                " into free space; bytes of unused capacity that were a pointer once look the same:\n");
         for (const DanglingPointer& pointer : report.dangling) {
             print("  at " + address_text(pointer.offset) + ", held by " + visible(pointer.holder) + ": points to " + address_text(pointer.target) +
                   "\n");
         }
-        if (report.dangling_pointers > report.dangling.size()) print("  …\n");
+        print_left_out(report.dangling.size(), report.dangling_pointers);
         print("\n");
     }
     if (report.doubtful_blocks != 0) {
-        print(count_text(report.doubtful_blocks) + " blocks (" + bytes_text(report.doubtful_bytes) +
-              ") are doubtful: words lead into them, or are the end of a block beside them, and none is their address\n");
+        print("doubtful: " + counted(report.doubtful_blocks, "block") + ", " + bytes_text(report.doubtful_bytes) +
+              "; words lead into them, or are the end of a block beside them, and none is their address\n");
     }
-    const std::string live = count_text(report.live_blocks) + " live blocks, " + bytes_text(report.live_bytes);
+    const std::string live = counted(report.live_blocks, "live block") + ", " + bytes_text(report.live_bytes);
     if (report.leaked_blocks == 0) {
         print(styled(Style::good, "no leaks") + ": " + live + "\n");
     } else {
-        print(styled(Style::bad, count_text(report.leaked_blocks) + (report.leaked_blocks == 1 ? " leaked block" : " leaked blocks")) + ", " +
-              bytes_text(report.leaked_bytes) +
+        print(styled(Style::bad, counted(report.leaked_blocks, "leaked block")) + ", " + bytes_text(report.leaked_bytes) +
               (report.direct_blocks == report.leaked_blocks
                    ? ", held by nothing; "
                    : ", " + count_text(report.direct_blocks) + " of them held by nothing, the rest by those; ") +

@@ -53,7 +53,7 @@ void set_serials(LogOptions& options, const std::string& text) {
     }
 }
 
-std::string json_of(const Given& given, const LogReport& report, bool ranges) {
+JsonWriter json_of(const Given& given, const LogReport& report, bool ranges) {
     JsonWriter json;
     json.begin_object()
         .member("file", given.files[0])
@@ -109,7 +109,7 @@ std::string json_of(const Given& given, const LogReport& report, bool ranges) {
             .end_object();
     }
     json.end_array().end_object();
-    return json.text() + "\n";
+    return json;
 }
 
 std::string ending_text(const LogReport& report) {
@@ -138,13 +138,12 @@ void print_ranges(const LoggedWork& work) {
 }
 
 void print_listed(const LogReport& report, bool ranges) {
-    if (report.kind == LogKind::journal) {
-        Table table({{"SAVE", true}, {"BYTES", true}, {"PAGES", true}, {"OF THEM ZERO", true}});
-        for (const LoggedSave& save : report.saves) {
-            table.add({count_text(save.generation), count_text(save.bytes), count_text(save.pages), count_text(save.zero_pages)});
-        }
-        if (!report.saves.empty()) print("\n" + table.text());
-        return;
+    if (report.kind == LogKind::journal && !report.saves.empty()) {
+        print("\n");
+        print_table(report.saves, {{"SAVE", Align::right, [](const LoggedSave& save) { return count_text(save.generation); }},
+                                   {"BYTES", Align::right, [](const LoggedSave& save) { return count_text(save.bytes); }},
+                                   {"PAGES", Align::right, [](const LoggedSave& save) { return count_text(save.pages); }},
+                                   {"OF THEM ZERO", Align::right, [](const LoggedSave& save) { return count_text(save.zero_pages); }}});
     }
     if (report.listed.empty()) return;
     if (ranges) {
@@ -154,12 +153,13 @@ void print_listed(const LogReport& report, bool ranges) {
         }
         return;
     }
-    Table table({{"SERIAL", true}, {"BYTES", true}, {"RANGES", true}, {"CHANGED", true}, {"CALLS", true}, {"HISTORY", true}});
-    for (const LoggedWork& work : report.listed) {
-        table.add({count_text(work.serial), count_text(work.bytes), count_text(work.ranges), bytes_text(work.changed_bytes), count_text(work.calls),
-                   count_text(work.history_ranges)});
-    }
-    print("\n" + table.text());
+    print("\n");
+    print_table(report.listed, {{"SERIAL", Align::right, [](const LoggedWork& work) { return count_text(work.serial); }},
+                                {"BYTES", Align::right, [](const LoggedWork& work) { return count_text(work.bytes); }},
+                                {"RANGES", Align::right, [](const LoggedWork& work) { return count_text(work.ranges); }},
+                                {"CHANGED", Align::right, [](const LoggedWork& work) { return bytes_text(work.changed_bytes); }},
+                                {"CALLS", Align::right, [](const LoggedWork& work) { return count_text(work.calls); }},
+                                {"HISTORY", Align::right, [](const LoggedWork& work) { return count_text(work.history_ranges); }}});
 }
 
 void print_text(const Given& given, const LogReport& report, const LogOptions& options) {
@@ -174,11 +174,11 @@ void print_text(const Given& given, const LogReport& report, const LogOptions& o
                                          (report.missing ? styled(Style::warning, ", missing; a new one is made when it is needed") : "")}};
     if (report.ending != LogEnding::unused) {
         fields.emplace_back("used", bytes_text(report.used_bytes) + " (" + share_text(report.used_bytes, report.capacity_bytes) + "), " +
-                                        count_text(report.laps) + " laps, epoch " + address_text(report.epoch));
+                                        counted(report.laps, "lap") + ", epoch " + address_text(report.epoch));
         fields.emplace_back("positions", count_text(report.position) + " to " + count_text(report.end_position));
-        fields.emplace_back("holds", is_log ? count_text(report.transactions) + " transactions in " + count_text(report.records) +
-                                                  " groups, which change " + bytes_text(report.changed_bytes)
-                                            : count_text(report.records) + " saves");
+        fields.emplace_back("holds", is_log ? counted(report.transactions, "transaction") + " in " + counted(report.records, "group") +
+                                                  ", which change " + bytes_text(report.changed_bytes)
+                                            : counted(report.records, "save"));
     }
     fields.emplace_back("files hold", report.files_contain == 0 ? "no " + unit + "yet" : "up to " + unit + count_text(report.files_contain));
     if (report.staged) fields.emplace_back("staged", "save " + count_text(*report.staged) + ", whole, behind the records");
@@ -187,9 +187,7 @@ void print_text(const Given& given, const LogReport& report, const LogOptions& o
     print_fields(fields);
     print_listed(report, options.ranges);
     const std::uint64_t shown = is_log ? report.listed.size() : report.saves.size();
-    if (const std::uint64_t all = is_log ? report.transactions : report.records; shown == options.listed_max && all > shown) {
-        print("the newest " + count_text(shown) + " of those (--list N lists more)\n");
-    }
+    if (shown == options.listed_max) print_left_out(shown, is_log ? report.transactions : report.records, "older ones");
 }
 
 Exit run(const Given& given) {

@@ -25,17 +25,16 @@ Exit run(const Given& given) {
                 .end_object();
         }
         json.end_array().end_object();
-        print(json.text() + "\n");
+        print(json);
     } else if (given.has("names")) {
         for (const StoredObject& object : objects) print(object.name + "\n");
     } else if (objects.empty()) {
         print("no named objects\n");
     } else {
-        Table table({{"NAME"}, {"TYPE"}, {"BYTES", true}, {"OFFSET", true}});
-        for (const StoredObject& object : objects) {
-            table.add({styled(Style::bold, visible(object.name)), visible(object.type), count_text(object.bytes), address_text(object.offset)});
-        }
-        print(table.text());
+        print_table(objects, {{"NAME", Align::left, [](const StoredObject& object) { return styled(Style::bold, visible(object.name)); }},
+                              {"TYPE", Align::left, [](const StoredObject& object) { return visible(object.type); }},
+                              {"BYTES", Align::right, [](const StoredObject& object) { return count_text(object.bytes); }},
+                              {"OFFSET", Align::right, [](const StoredObject& object) { return address_text(object.offset); }}});
     }
     return Exit::ok;
 }

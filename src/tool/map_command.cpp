@@ -1,9 +1,10 @@
 #include <taiyen/inspect/heap_map.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -14,11 +15,11 @@
 namespace taiyen::tool {
 namespace {
 
-/// Cells of a row: as wide as the terminal, at most 128.
+/// Cells of a row: a power of two that fits behind the offset, 8 to 128; without a terminal 64.
 std::size_t row_cells() {
-    winsize size{};
-    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) return 64;
-    return size.ws_col >= 16 + 128 ? 128 : size.ws_col >= 16 + 64 ? 64 : 32;
+    constexpr std::size_t offset_columns = 16;
+    const std::size_t columns = terminal_columns(STDOUT_FILENO).value_or(offset_columns + 64);
+    return std::bit_floor(std::clamp<std::size_t>(columns > offset_columns ? columns - offset_columns : 0, 8, 128));
 }
 
 Exit run(const Given& given) {

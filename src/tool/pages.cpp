@@ -72,6 +72,9 @@ std::string joined(const std::vector<std::string_view>& words) {
     return text;
 }
 
+/// Whether the option's value is the name of a file or a folder.
+bool takes_path(const Option& option) { return option.value == "PATH" || option.value == "OUT" || option.value == "COPY" || option.value == "DIR"; }
+
 /// The text with a backslash in front of each of these characters.
 std::string escaped(std::string_view text, std::string_view characters) {
     std::string made;
@@ -131,7 +134,7 @@ std::string zsh_completion() {
         cases += "        " + std::string(command.name) + ")\n            _arguments";
         for (const Option& option : options_of(command)) {
             std::string about = "--" + std::string(option.name) + (option.value.empty() ? "" : "=") + "[" + escaped(option.help, "[]:\\") + "]";
-            if (!option.value.empty()) about += ":" + escaped(option.value, ":\\") + ":_files";
+            if (!option.value.empty()) about += ":" + escaped(option.value, ":\\") + ":" + (takes_path(option) ? "_files" : " ");
             cases += " \\\n                " + in_quotes(about);
         }
         for (const std::string_view file : command.files) cases += " \\\n                " + in_quotes(":" + std::string(file) + ":_files");
@@ -175,8 +178,10 @@ std::string fish_completion() {
     for (const Command& command : commands()) {
         const std::string here = "complete -c taiyen -n '__fish_seen_subcommand_from " + std::string(command.name) + "'";
         for (const Option& option : options_of(command)) {
-            made += here + " -l " + std::string(option.name) + (option.value.empty() ? "" : " -r") + " -d " + text(option.help) + "\n";
+            const char* const takes = option.value.empty() ? "" : takes_path(option) ? " -r -F" : " -x";
+            made += here + " -l " + std::string(option.name) + takes + " -d " + text(option.help) + "\n";
         }
+        if (command.files.empty()) made += here + " -f\n";
         if (!command.words.empty()) made += here + " -f -a '" + joined(command.words) + "'\n";
     }
     return made;

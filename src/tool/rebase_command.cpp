@@ -1,43 +1,22 @@
 #include <taiyen/store/archive_heap.hpp>
 #include <taiyen/transfer/rebase.hpp>
 
-#include <algorithm>
-
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/moving.hpp"
 #include "tool/report_text.hpp"
 
 namespace taiyen::tool {
 namespace {
 
-/// "auto", "0x2300_0000_0000", or without the lines. Throws: Error{invalid_argument}.
-std::uintptr_t place_of(const Given& given) {
-    const auto text = given.value("to");
-    if (!text) throw Error(errc::invalid_argument, "rebase needs --to ADDRESS, or --to auto");
-    if (*text == "auto") return anywhere;
-    std::string digits = *text;
-    digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
-    std::uintptr_t address = 0;
-    const bool prefixed = digits.size() > 2 && digits.size() <= 18 && digits.starts_with("0x");
-    bool good = prefixed;
-    for (std::size_t i = 2; good && i < digits.size(); ++i) {
-        const char c = digits[i];
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-        good = digit >= 0;
-        address = address * 16 + static_cast<std::uintptr_t>(digit);
-    }
-    if (!good || address == anywhere)
-        throw Error(errc::invalid_argument, "--to takes an address such as 0x2300_0000_0000, or auto, not '" + *text + "'");
-    return address;
-}
-
-std::string json_of(const Given& given, const RebaseReport& report, const Report* after) {
+JsonWriter json_of(const Given& given, const RebaseReport& report, const Report* after) {
     JsonWriter json;
     json.begin_object()
         .member("file", given.files[0])
         .member("from", std::uint64_t{report.from})
         .member("to", std::uint64_t{report.to})
         .member("moved", report.moved)
+        .member("position_independent", report.position_independent)
         .member("live_blocks", report.live_blocks)
         .member("live_bytes", report.live_bytes)
         .member("pointers", report.pointers)
@@ -62,15 +41,19 @@ std::string json_of(const Given& given, const RebaseReport& report, const Report
         json.end_object();
     }
     json.end_object();
-    return json.text() + "\n";
+    return json;
 }
 
 void print_text(const RebaseReport& report, bool dry_run) {
+    if (report.position_independent) {
+        print("it is position-independent: it opens wherever there is room, and needs no move\n");
+        return;
+    }
     print_fields({
         {"address", address_text(report.from)},
         {"to", address_text(report.to)},
         {"blocks", count_text(report.live_blocks) + ", " + bytes_text(report.live_bytes) + " live"},
-        {"pointers", count_text(report.pointers) + " in " + count_text(report.pages_changed) + (report.pages_changed == 1 ? " page" : " pages")},
+        {"pointers", count_text(report.pointers) + " in " + counted(report.pages_changed, "page")},
         {"history", !report.has_history ? "none"
                     : report.moved      ? "ended"
                                         : "there is one: only --drop-history moves the heap, and ends it"},
@@ -78,12 +61,12 @@ void print_text(const RebaseReport& report, bool dry_run) {
     for (const std::string& name : report.hashed_by_address)
         print("'" + visible(name) + "' hashes pointers: its elements are not found at another address until they are inserted again\n");
     if (report.ambiguous_words != 0) {
-        print(count_text(report.ambiguous_words) +
-              " ambiguous words stay as they are; bytes of unused capacity that were a pointer once look the same:\n");
+        print(counted(report.ambiguous_words, "ambiguous word stays as it is", "ambiguous words stay as they are") +
+              "; bytes of unused capacity that were a pointer once look the same:\n");
         for (const AmbiguousWord& word : report.ambiguous)
             print("  at " + address_text(word.offset) + ": " + address_text(word.value) + ", points to " + std::string(taiyen::name_of(word.target)) +
                   "\n");
-        if (report.ambiguous_words > report.ambiguous.size()) print("  …\n");
+        print_left_out(report.ambiguous.size(), report.ambiguous_words);
     }
     if (report.from == report.to) {
         print("it lies there already\n");
@@ -100,7 +83,9 @@ Exit run(const Given& given) {
     options.accept_hashed_by_address = given.has("accept-hashed-by-address");
     options.listed_max = given.number("list", 20);
     options.files = given.heap_options();
-    const std::uintptr_t to = place_of(given);
+    const auto where = given.value("to");
+    if (!where) throw Error(errc::invalid_argument, "rebase needs --to ADDRESS, or --to auto");
+    const std::uintptr_t to = place_of(*where);
     RebaseReport report;
     {
         ProgressLine line("looking for pointers");

@@ -29,14 +29,14 @@ Exit run_scrub(const Given& given) {
             json.begin_object().member("file", lost.path.native()).member("offset", lost.offset).member("what", lost.what).end_object();
         }
         json.end_array().end_object();
-        print(json.text() + "\n");
+        print(json);
     } else {
         for (const std::string& line : lines) print(line + "\n");
         for (const Finding& lost : report.lost) {
             print(styled(Style::bad, "not repaired") + "  " + visible(as_typed(given, lost.path)) + ": at byte " + std::to_string(lost.offset) +
                   ": " + visible(lost.what) + "\n");
         }
-        print(report.pages_lost != 0 ? styled(Style::bad, "damaged") + ": " + count_text(report.pages_lost) + " pages that no copy has whole\n"
+        print(report.pages_lost != 0 ? styled(Style::bad, "damaged") + ": " + counted(report.pages_lost, "page") + " that no copy has whole\n"
                                      : styled(Style::good, "whole") + "\n");
     }
     return report.pages_lost == 0 ? Exit::ok : Exit::found;
@@ -58,14 +58,14 @@ Exit run_repair(const Given& given) {
         json.end_array().member("pages_healed", report.pages_healed).member("stopped", report.stopped).key("after").begin_object();
         add_report(json, report.after);
         json.end_object().end_object();
-        print(json.text() + "\n");
+        print(json);
         return report.after.ok() ? Exit::ok : Exit::found;
     }
     if (report.before.findings.empty()) {
         print(styled(Style::good, "sound") + ": there was nothing to repair\n");
         return Exit::ok;
     }
-    print(count_text(report.before.findings.size()) + " findings before\n");
+    print(counted(report.before.findings.size(), "finding") + " before\n");
     for (const std::string& line : lines) print(line + "\n");
     if (!report.stopped.empty()) print(styled(Style::bad, "not repaired") + ": " + visible(report.stopped) + "\n");
     print_report(given, report.after);

@@ -27,16 +27,16 @@ std::string as_typed(const Given& given, const std::filesystem::path& path) {
 
 std::vector<std::string> deeds(const Restoration& restoration, std::uint64_t pages_healed) {
     std::vector<std::string> lines;
-    const auto add = [&](std::uint64_t count, const std::string& what) {
-        if (count != 0) lines.push_back(count_text(count) + " " + what);
+    const auto add = [&](std::uint64_t count, std::string_view thing, const std::string& done) {
+        if (count != 0) lines.push_back(counted(count, thing) + " " + done);
     };
-    add(restoration.snapshots_replayed, "saves of the journal were brought into the files");
-    add(restoration.transactions_replayed, "transactions of the log were brought into the files");
-    add(restoration.records_cut, "torn records, which nobody was told of, were cut off");
-    add(restoration.headers_repaired, "times a damaged header copy was written again");
-    if (restoration.backing_rebuilt) lines.emplace_back("the heap's file was built again from its second copy");
-    if (restoration.data_rebuilt) lines.emplace_back("the second copy was filled again from the heap's file");
-    add(pages_healed + restoration.pages_healed, "pages were restored from the copy that has them whole");
+    add(restoration.snapshots_replayed, "save", "of the journal brought into the files");
+    add(restoration.transactions_replayed, "transaction", "of the log brought into the files");
+    add(restoration.records_cut, "torn record", "cut off, which nobody was told of");
+    add(restoration.headers_repaired, "header", "written again from the other one");
+    if (restoration.backing_rebuilt) lines.emplace_back("the heap's file built again from its second copy");
+    if (restoration.data_rebuilt) lines.emplace_back("the second copy filled again from the heap's file");
+    add(pages_healed + restoration.pages_healed, "page", "restored from the copy that has it whole");
     return lines;
 }
 
@@ -46,7 +46,9 @@ void print_report(const Given& given, const Report& report) {
         print(styled(style, severity_name(finding.severity)) + "  " + visible(as_typed(given, finding.path)) + ": at byte " +
               std::to_string(finding.offset) + ": " + visible(finding.what) + "\n");
     }
-    const std::string checked = count_text(report.pages_checked) + " pages and " + count_text(report.blocks_checked) + " blocks checked";
+    const std::string steps = report.steps_checked == 0 ? "" : " and " + counted(report.steps_checked, "undo step");
+    const std::string checked =
+        counted(report.pages_checked, "page") + (steps.empty() ? " and " : ", ") + counted(report.blocks_checked, "block") + steps + " checked";
     if (report.ok()) {
         print(styled(Style::good, "sound") + ": " + checked + "\n");
         return;
@@ -55,7 +57,7 @@ void print_report(const Given& given, const Report& report) {
         return static_cast<std::uint64_t>(
             std::count_if(report.findings.begin(), report.findings.end(), [&](const Finding& finding) { return finding.severity == severity; }));
     };
-    print(styled(Style::bad, "damaged") + ": " + count_text(count(Severity::damage)) + " places that nothing else has, " +
+    print(styled(Style::bad, "damaged") + ": " + counted(count(Severity::damage), "place") + " that nothing else has, " +
           count_text(count(Severity::healable)) + " that the other copy has; " + checked + "\n");
 }
 
@@ -63,6 +65,7 @@ void add_report(JsonWriter& json, const Report& report) {
     json.member("ok", report.ok())
         .member("pages_checked", report.pages_checked)
         .member("blocks_checked", report.blocks_checked)
+        .member("steps_checked", report.steps_checked)
         .key("findings")
         .begin_array();
     for (const Finding& finding : report.findings) {

@@ -30,7 +30,7 @@ Exit run(const Given& given) {
         json.key("done").begin_array();
         for (const std::string& line : lines) json.value(line);
         json.end_array().end_object();
-        print(json.text() + "\n");
+        print(json);
         return Exit::ok;
     }
     for (const std::string& line : lines) print(line + "\n");

@@ -31,20 +31,20 @@ Exit run(const Given& given) {
             .member("snapshots_replayed", restoration.snapshots_replayed)
             .member("transactions_replayed", restoration.transactions_replayed)
             .end_object();
-        print(json.text() + "\n");
+        print(json);
         return Exit::ok;
     }
     print_fields({
-        {"live", bytes_text(stats.live_bytes) + " in " + count_text(stats.live_blocks) + " blocks"},
+        {"live", bytes_text(stats.live_bytes) + " in " + counted(stats.live_blocks, "block")},
         {"free", bytes_text(stats.free_bytes) + ", the largest block that fits: " + bytes_text(stats.largest_free_bytes)},
         {"metadata", bytes_text(stats.metadata_bytes) + " (" + share_text(stats.metadata_bytes, stats.extent_bytes) + ")"},
         {"in use", bytes_text(stats.extent_bytes) + " of " + bytes_text(stats.capacity_bytes)},
         {"file size", bytes_text(stats.file_bytes) + ", on disk " + bytes_text(stats.allocated_bytes)},
         {"saved", "generation " + count_text(stats.generation)},
         {"recovery", restoration.clean ? "not needed"
-                                       : styled(Style::warning, count_text(restoration.snapshots_replayed) + " saves and " +
-                                                                    count_text(restoration.transactions_replayed) +
-                                                                    " transactions are in the journal or log and not yet in the file")},
+                                       : styled(Style::warning, counted(restoration.snapshots_replayed, "save") + " and " +
+                                                                    counted(restoration.transactions_replayed, "transaction") +
+                                                                    " in the journal or log, not yet in the file")},
     });
     return Exit::ok;
 }

@@ -2,6 +2,7 @@
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
+#include "base/sentence.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
 #include "tool/report_text.hpp"
@@ -27,7 +28,7 @@ Exit run(const Given& given) {
         json.begin_object().member("file", given.files[0]);
         add_report(json, report);
         json.end_object();
-        print(json.text() + "\n");
+        print(json);
     } else {
         print_report(given, report);
     }
@@ -40,7 +41,7 @@ Command verify_command() {
     return {"verify",
             "Whether every byte is as it was saved",
             "Reads all files of the heap past the page cache: both header copies, checksum tables, each page of both copies, free pages too, the "
-            "journal or log, blocks and names. Nothing is "
+            "journal or log, blocks, names and the undo history. Nothing is "
             "changed and nothing repaired: 'taiyen scrub' restores what a second copy has. The heap must not be open for writing elsewhere.",
             {"FILE"},
             {{"threads", "N", "that read and compute checksums; 0: one for each processor, at most 4"}},

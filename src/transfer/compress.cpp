@@ -1,5 +1,6 @@
 #include <taiyen/transfer/compress.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <ostream>
 
@@ -24,8 +25,8 @@ std::span<const std::byte> bytes_of(const Mark& mark) {
 }
 
 /// A chunk on its way, with memory that is used again.
-struct Slot {
-    Slot(Codec codec, int level) : packer(codec, level), packed(Packer::bound(codec, ChunkBody::body_bytes_max)) {}
+struct PackedSlot {
+    PackedSlot(Codec codec, int level) : packer(codec, level), packed(Packer::bound(codec, ChunkBody::body_bytes_max)) {}
 
     ChunkPages pages;
     ChunkBody body;
@@ -49,6 +50,7 @@ layout::StreamHead head_of(const SavedPages& saved) {
                                                                    : HeapKind::archive);
     std::memcpy(head.heap_uuid, header.heap.bytes.data(), sizeof head.heap_uuid);
     head.base = header.base;
+    head.incompatible_features = header.position_independent ? layout::feature_position_independent : 0;
     head.capacity = header.capacity;
     head.extent = saved.survey().extent() * page_bytes;
     head.serial = saved.serial().value;
@@ -63,7 +65,7 @@ void check_cancelled(const std::stop_token& cancel) {
     }
 }
 
-/// How many chunks may be on their way: each takes 3.2 MiB, and zstd keeps up to 1.3 MiB for it at level 3, 4 at 6, 13 at 9, 25 at 12, 34 at 19.
+/// How many chunks may be on their way: each takes 2.2 MiB, and zstd keeps up to 1.3 MiB for it at level 3, 4 at 6, 13 at 9, 25 at 12, 34 at 19.
 std::size_t slots_for(const CompressOptions& options, unsigned threads) {
     const int level = options.codec == Codec::zstd ? options.level : 0;
     const unsigned most = level <= 3 ? 8 : level <= 6 ? 6 : level <= 9 ? 3 : level <= 12 ? 2 : 1;
@@ -92,7 +94,7 @@ Compressed compress_to(store::HeapFile& heap, const ByteSink& sink, const Compre
     std::uint64_t before = head.checksum;
 
     const unsigned threads = threads_for(options.threads);
-    std::vector<Slot> slots;
+    std::vector<PackedSlot> slots;
     const std::size_t count = slots_for(options, threads);
     slots.reserve(count);
     for (std::size_t i = 0; i < count; ++i) slots.emplace_back(options.codec, options.level);
@@ -100,19 +102,19 @@ Compressed compress_to(store::HeapFile& heap, const ByteSink& sink, const Compre
     std::uint64_t planned = 0;
     run_pipeline(
         slots, threads,
-        [&](Slot& slot) {
+        [&](PackedSlot& slot) {
             check_cancelled(options.cancel);
             slot.number = planned++;
             const bool more = live.next(slot.pages);
             slot.seen = live.bytes_seen();
             return more;
         },
-        [&](Slot& slot) {
+        [&](PackedSlot& slot) {
             slot.body.gather(saved, slot.pages);
             slot.packed_bytes = options.codec == Codec::none ? 0 : slot.packer.pack(slot.body.bytes(), slot.packed.span());
             slot.body_checksum = body_checksum(slot.stored(), slot.number);
         },
-        [&](Slot& slot) {
+        [&](PackedSlot& slot) {
             layout::ChunkHead chunk{};
             chunk.magic = layout::chunk_magic;
             chunk.codec = slot.packed_bytes != 0 ? static_cast<layout::StoredCodec>(options.codec) : layout::StoredCodec::none;
@@ -172,7 +174,24 @@ Compressed compress(ArchiveHeap& heap, const std::filesystem::path& file, const 
 
 std::vector<std::byte> compress(ArchiveHeap& heap, const CompressOptions& options) {
     std::vector<std::byte> stream;
-    compress(heap, ByteSink([&](std::span<const std::byte> bytes) { stream.insert(stream.end(), bytes.begin(), bytes.end()); }), options);
+    // Memory that grows by doubling is written three times; how far the heap is tells what the rest may take. At most four times as much: what lies behind may be holes.
+    std::uint64_t seen = 0;
+    std::uint64_t all = 0;
+    CompressOptions told = options;
+    told.progress = [&](std::uint64_t done, std::uint64_t total) {
+        seen = done;
+        all = total;
+        if (options.progress) options.progress(done, total);
+    };
+    const auto sink = [&](std::span<const std::byte> bytes) {
+        const std::size_t needed = stream.size() + bytes.size();
+        if (needed > stream.capacity()) {
+            const double rest = seen != 0 ? 1.05 * static_cast<double>(all) / static_cast<double>(seen) : 1;
+            stream.reserve(static_cast<std::size_t>(static_cast<double>(needed) * std::clamp(rest, 1.5, 4.0)));
+        }
+        stream.insert(stream.end(), bytes.begin(), bytes.end());
+    };
+    compress(heap, ByteSink(sink), told);
     return stream;
 }
 

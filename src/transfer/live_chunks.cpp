@@ -29,14 +29,15 @@ bool LivePages::next(ChunkPages& chunk) {
     return !chunk.pages.empty();
 }
 
-ChunkBody::ChunkBody() : pages_(layout::chunk_pages_max * page_bytes), body_(body_bytes_max) { runs_.reserve(layout::chunk_runs_max); }
+ChunkBody::ChunkBody() : body_(body_bytes_max) { runs_.reserve(layout::chunk_runs_max); }
 
 void ChunkBody::gather(const SavedPages& saved, const ChunkPages& chunk) {
     const std::size_t count = chunk.pages.size();
+    const std::span<std::byte> pages = body_.span().subspan(content_at);
     for (std::size_t i = 0; i < count;) {
         std::size_t together = 1;
         while (i + together < count && chunk.pages[i + together] == chunk.pages[i] + together) ++together;
-        saved.read({chunk.pages[i]}, pages_.span().subspan(i * page_bytes, together * page_bytes), std::span(chunk.checksums).subspan(i, together));
+        saved.read({chunk.pages[i]}, pages.subspan(i * page_bytes, together * page_bytes), std::span(chunk.checksums).subspan(i, together));
         i += together;
     }
     runs_.clear();
@@ -44,7 +45,7 @@ void ChunkBody::gather(const SavedPages& saved, const ChunkPages& chunk) {
     end_ = 0;
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t begin = (chunk.pages[i] - chunk.pages.front()) * page_bytes;
-        const std::byte* const bytes = pages_.data() + i * page_bytes;
+        const std::byte* const bytes = pages.data() + i * page_bytes;
         saved.survey().for_each_live_range(static_cast<heap::Page>(chunk.pages[i]),
                                            [&](unsigned from, unsigned to) { add(begin + from, begin + to, bytes + from); });
     }
@@ -52,7 +53,7 @@ void ChunkBody::gather(const SavedPages& saved, const ChunkPages& chunk) {
 }
 
 void ChunkBody::add(std::uint64_t begin, std::uint64_t end, const std::byte* bytes) {
-    std::byte* const content = body_.data() + content_at;
+    std::byte* const content = body_.data() + content_at;  // as much as there is of it never reaches beyond `bytes`
     if (const std::uint64_t gap = begin - end_; runs_.empty() || gap >= layout::gap_bytes_min) {
         runs_.push_back({static_cast<std::uint32_t>(gap / layout::unit_bytes), 0});
     } else {
@@ -60,7 +61,7 @@ void ChunkBody::add(std::uint64_t begin, std::uint64_t end, const std::byte* byt
         content_ += gap;
         runs_.back().length += static_cast<std::uint32_t>(gap / layout::unit_bytes);
     }
-    std::memcpy(content + content_, bytes, end - begin);
+    if (content + content_ != bytes) std::memmove(content + content_, bytes, end - begin);
     content_ += end - begin;
     runs_.back().length += static_cast<std::uint32_t>((end - begin) / layout::unit_bytes);
     end_ = end;

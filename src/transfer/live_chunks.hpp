@@ -32,6 +32,7 @@ private:
     std::uint64_t live_end_ = 0;  ///< pages before it are live
 };
 
+/// (I1) Pages are read to where their bytes go, and these move towards the front only behind a gap that is left out: what is full of live bytes is never copied.
 /// Thread rule: one thread.
 class ChunkBody {
 public:
@@ -50,7 +51,6 @@ private:
     ByteCount bytes_of_runs() const { return runs_.size() * sizeof(layout::Run); }
     void add(std::uint64_t begin, std::uint64_t end, const std::byte* bytes);
 
-    AlignedBuffer pages_;
     AlignedBuffer body_;  ///< content from `content_at` on, runs right before it
     std::vector<layout::Run> runs_;
     ByteCount content_ = 0;

@@ -15,15 +15,15 @@
 
 namespace taiyen::transfer {
 
+inline unsigned processors() { return std::max(1U, std::thread::hardware_concurrency()); }
+
 /// What a caller's wish for threads comes to.
-inline unsigned threads_for(unsigned wanted) {
-    const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
-    return std::min(wanted != 0 ? wanted : processors, 8U);
-}
+inline unsigned threads_for(unsigned wanted) { return std::min(wanted != 0 ? wanted : processors(), 8U); }
 
 /// `read(slot)` fills a slot, or returns false: that was all. `work(slot)`, `write(slot)`.
 template <class Slot, class Read, class Work, class Write>
 void run_pipeline(std::vector<Slot>& slots, unsigned threads, Read&& read, Work&& work, Write&& write) {
+    threads = std::min(threads, processors());  // oneTBB has no more, and prints a warning when it is asked for them
     if (threads == 1) {
         for (Slot& slot = slots.front(); read(slot);) {
             work(slot);

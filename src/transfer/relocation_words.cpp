@@ -11,20 +11,19 @@ constexpr std::uint64_t told_step = std::uint64_t{1} << 22U;
 
 }  // namespace
 
-RelocationWords::RelocationWords(const heap::HeapCore& core, const Relocation& relocation)
-    : relocation_(relocation), engine_(core.engine()), base_(core.ranges().durable),
-      range_bytes_(heap::CoreRanges::total_bytes(core.ranges().durable_bytes)), extent_(core.engine().extent()),
-      survey_(reinterpret_cast<const std::byte*>(core.ranges().durable), core.engine().capacity()) {}
+RelocationWords::RelocationWords(const HeapView& heap)
+    : engine_(heap.engine), bytes_(heap.bytes), base_(heap.base), range_bytes_(heap.range_bytes()), extent_(heap.engine.extent()),
+      survey_(heap.bytes, heap.capacity) {}
 
 std::uint64_t RelocationWords::word(std::uint64_t offset) const {
     std::uint64_t value = 0;
-    std::memcpy(&value, reinterpret_cast<const std::byte*>(base_) + offset, sizeof value);
+    std::memcpy(&value, bytes_ + offset, sizeof value);
     return value;
 }
 
 bool RelocationWords::lies_in_block(std::uint64_t offset, Lately& lately) const {
     if (!lately || offset - lately->offset.value >= lately->usable_bytes) {
-        const auto found = engine_.find_block(reinterpret_cast<const std::byte*>(base_) + offset);
+        const auto found = engine_.find_block(bytes_ + offset);
         if (!found) return false;
         lately = found;
     }
@@ -81,8 +80,8 @@ void RelocationWords::look_at(const heap::Block& block, RebaseReport& report, st
     }
 }
 
-std::vector<RelocationWords::Page> RelocationWords::find(RebaseReport& report, std::size_t listed_max,
-                                                         const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+std::vector<PointerFinder::Page> RelocationWords::find(RebaseReport& report, std::size_t listed_max,
+                                                       const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
     engine_.for_each_block([&](const heap::Block& block) {
         ++report.live_blocks;
         report.live_bytes += block.usable_bytes;
@@ -104,7 +103,7 @@ std::vector<RelocationWords::Page> RelocationWords::find(RebaseReport& report, s
     return pages;
 }
 
-std::uint16_t RelocationWords::patch(PageNumber page, std::span<std::byte> image) {
+std::uint16_t RelocationWords::patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) {
     std::uint16_t count = 0;
     const std::uint64_t first = page.value * page_bytes;
     for (std::size_t at = 0; at < page_bytes; at += word_bytes) {
@@ -112,7 +111,7 @@ std::uint16_t RelocationWords::patch(PageNumber page, std::span<std::byte> image
         std::memcpy(&value, image.data() + at, sizeof value);
         if (value - base_ >= range_bytes_ || !lies_in_block(first + at, owner_)) continue;
         if (first + at + word_bytes > owner_->offset.value + owner_->usable_bytes || !is_pointer(value)) continue;
-        value = relocation_.map(value);
+        value = relocation.map(value);
         std::memcpy(image.data() + at, &value, sizeof value);
         ++count;
     }

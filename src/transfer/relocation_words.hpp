@@ -14,39 +14,35 @@
 
 #include <taiyen/transfer/rebase.hpp>
 
-#include "heap/core.hpp"
 #include "heap/survey.hpp"
+#include "transfer/pointer_finder.hpp"
 
 namespace taiyen::transfer {
 
-class RelocationWords {
+class RelocationWords final : public PointerFinder {
 public:
-    /// A page with pointers, and how many.
-    struct Page {
-        std::uint64_t number;
-        std::uint16_t pointers;
-    };
-
-    /// Both are referred to.
-    RelocationWords(const heap::HeapCore& core, const Relocation& relocation);
+    /// What it refers to must outlive it.
+    explicit RelocationWords(const HeapView& heap);
 
     /// Looks at all live blocks: fills in what the report says of blocks and words, and returns the pages with pointers, ascending.
     std::vector<Page> find(RebaseReport& report, std::size_t listed_max, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
-    /// Rewrites the pointers in the image of a page; returns how many.
-    std::uint16_t patch(PageNumber page, std::span<std::byte> image);
+    std::uint16_t patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) override;
+
+    /// Whether the value is the address of a live block, of a place in one, or of the end of one.
+    bool is_pointer(std::uint64_t value);
+    /// What a value that is no pointer points to, if it lies in the heap's range of addresses.
+    std::optional<AmbiguousTarget> ambiguity(std::uint64_t value);
 
 private:
     /// A block that was found lately: most words follow one another.
     using Lately = std::optional<heap::Block>;
 
-    bool is_pointer(std::uint64_t value);
     bool lies_in_block(std::uint64_t offset, Lately& lately) const;
-    std::optional<AmbiguousTarget> ambiguity(std::uint64_t value);
     std::uint64_t word(std::uint64_t offset) const;
     void look_at(const heap::Block& block, RebaseReport& report, std::size_t listed_max, std::vector<Page>& pages);
 
-    const Relocation& relocation_;
     const heap::Engine& engine_;
+    const std::byte* const bytes_;
     const std::uintptr_t base_;
     const ByteCount range_bytes_;  ///< of the heap's own addresses, scratch memory included
     const ByteCount extent_;

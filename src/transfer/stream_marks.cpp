@@ -78,7 +78,14 @@ void prove(const layout::StreamEnd& end, std::uint64_t before, const layout::Str
 CompressedHeap heap_of(const layout::StreamHead& head) {
     Uuid uuid;
     std::memcpy(uuid.bytes.data(), head.heap_uuid, sizeof head.heap_uuid);
-    return {static_cast<HeapKind>(head.kind), uuid.text(), head.base, head.capacity, head.extent, head.names, {head.serial}};
+    return {static_cast<HeapKind>(head.kind),
+            uuid.text(),
+            head.base,
+            (head.incompatible_features & layout::feature_position_independent) != 0,
+            head.capacity,
+            head.extent,
+            head.names,
+            {head.serial}};
 }
 
 static_assert(static_cast<std::uint32_t>(HeapKind::archive) == 1 && static_cast<std::uint32_t>(HeapKind::transactional) == 3);

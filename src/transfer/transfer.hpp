@@ -2,6 +2,7 @@
 /// What compress() and expand() are, over any storage.
 
 #include <taiyen/transfer/compress.hpp>
+#include <taiyen/transfer/convert.hpp>
 #include <taiyen/transfer/expand.hpp>
 
 #include "io/storage.hpp"
@@ -16,10 +17,12 @@ Compressed compress_to(store::HeapFile& heap, io::Storage& storage, const std::f
 using RewritePages = std::function<void(PageNumber first, std::span<std::byte> pages)>;
 
 /// `name`: the file that errors name. `whole`: nothing may follow the stream. `rewrite`: may be empty.
-CompressedHeap expand_to(io::Storage& storage, const ByteSource& source, const std::filesystem::path& name, bool whole,
-                         const std::filesystem::path& path, const ExpandOptions& options, const RewritePages& rewrite = {});
+Expanded expand_to(io::Storage& storage, const ByteSource& source, const std::filesystem::path& name, bool whole, const std::filesystem::path& path,
+                   const ExpandOptions& options, const RewritePages& rewrite = {});
 /// From a file of that storage.
-CompressedHeap expand_to(io::Storage& storage, const std::filesystem::path& file, const std::filesystem::path& path, const ExpandOptions& options);
+Expanded expand_to(io::Storage& storage, const std::filesystem::path& file, const std::filesystem::path& path, const ExpandOptions& options);
+
+Expanded convert_to(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& target, const ConvertOptions& options);
 
 /// Reads a file from its beginning. `file` must outlive it.
 ByteSource source_of(const io::File& file);

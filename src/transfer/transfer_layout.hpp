@@ -17,7 +17,9 @@ static_assert(std::endian::native == std::endian::little, "the format is little 
 inline constexpr std::uint64_t stream_magic = 0x0a31'5A4E'4559'4154ULL;  ///< "TAYENZ1\n" as bytes
 inline constexpr std::uint32_t version = 1;
 /// Features a reader has to know to expand the stream at all.
-inline constexpr std::uint64_t known_incompatible_features = 0;
+inline constexpr std::uint64_t known_incompatible_features = 1;
+/// The heap holds no raw pointers and may be mapped anywhere.
+inline constexpr std::uint64_t feature_position_independent = 1;
 
 inline constexpr std::uint32_t chunk_magic = 0x4B4E'4843U;  ///< "CHNK"
 inline constexpr std::uint32_t end_magic = 0x2E44'4E45U;    ///< "END."

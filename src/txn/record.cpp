@@ -36,14 +36,14 @@ std::optional<LoggedTransaction> read_record(std::span<const std::byte> bytes, S
 void LogWalk::require_follows(const log::Record& group) const {
     if (group.kind != log::record_transactions) throw_corrupt(group);
     if (group.number != last_.value + 1) {
-        throw Error(errc::mismatch, log_, group.position,
+        throw Error(errc::mismatch, log_, group.file_offset,
                     "the log goes on with transaction " + std::to_string(group.number) + " where " + std::to_string(last_.value + 1) +
                         " is needed: it is not the log that goes with these files; put the right one in its place");
     }
 }
 
 void LogWalk::throw_corrupt(const log::Record& group) const {
-    throw Error(errc::corrupt, log_, group.position, "the log holds a transaction that can't be one; restore the heap's files from a copy");
+    throw Error(errc::corrupt, log_, group.file_offset, "the log holds a transaction that can't be one; restore the heap's files from a copy");
 }
 
 }  // namespace taiyen::txn

@@ -23,9 +23,7 @@ constexpr ByteCount growth_bytes = ByteCount{256} << 10U;
 /// For change sets that are only copied.
 constexpr ByteCount any_capacity = ByteCount{1} << 48U;
 
-[[noreturn]] void throw_corrupt(std::uint64_t offset, const char* what) {
-    throw Error(errc::corrupt, {}, offset, std::string("the undo history contradicts itself: ") + what);
-}
+[[noreturn]] void throw_corrupt(std::uint64_t offset, const char* what) { throw Error(errc::corrupt, {}, offset, contradiction(what)); }
 
 std::uint64_t header_checksum(const HistoryHeader& header) {
     return checksum(std::as_bytes(std::span(&header, 1)).first(offsetof(HistoryHeader, checksum)), layout::header_magic);
@@ -59,6 +57,8 @@ private:
 };
 
 }  // namespace
+
+std::string contradiction(const char* what) { return std::string("the undo history contradicts itself: ") + what; }
 
 std::unique_ptr<HistoryMemory> anonymous_history_memory(ByteCount capacity) {
     return std::make_unique<AnonymousMemory>(round_up(capacity, page_bytes));
@@ -195,12 +195,18 @@ std::optional<StepView> UndoHistory::to_redo() const {
 }
 
 std::vector<change::ChangeSetView> UndoHistory::segments(const StepView& step, ByteCount heap_capacity) const {
+    std::vector<change::ChangeSetView> found;
+    for_each_segment(step, heap_capacity, [&](const change::ChangeSetView& segment) { found.push_back(segment); });
+    return found;
+}
+
+void UndoHistory::for_each_segment(const StepView& step, ByteCount heap_capacity,
+                                   const std::function<void(const change::ChangeSetView&)>& visit) const {
     StepHead head;
     std::memcpy(&head, memory_->base() + step.offset, sizeof head);
     if (checksum(step.body, step.id) != head.body_checksum) {
         throw_corrupt(step.offset, "a step's checksum differs");
     }
-    std::vector<change::ChangeSetView> found;
     for (std::span<const std::byte> rest = step.body; !rest.empty();) {
         std::uint64_t size = 0;
         if (rest.size() < sizeof size) {
@@ -215,10 +221,9 @@ std::vector<change::ChangeSetView> UndoHistory::segments(const StepView& step, B
         if (!view) {
             throw_corrupt(step.offset, "a step holds something that is no change set");
         }
-        found.push_back(*view);
+        visit(*view);
         rest = rest.subspan(size);
     }
-    return found;
 }
 
 void UndoHistory::step_back(const StepView& undone) {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -72,8 +73,31 @@ struct NewStep {
     std::span<const Piece> pieces;  ///< in the order in which they happened
 };
 
+/// A place where a history contradicts itself: an offset from its start, and a sentence.
+struct HistoryFault {
+    std::uint64_t offset = 0;
+    std::string what;
+};
+
+/// What a look at all of a history found.
+struct HistoryCheck {
+    static constexpr std::size_t faults_max = 1000;
+
+    bool attached = false;             ///< a history lies there
+    bool other_version = false;        ///< one that this library doesn't read: nothing was looked at
+    std::uint64_t steps = 0;           ///< that were proven, or have a fault of their own; behind a broken link there may be more
+    std::vector<HistoryFault> faults;  ///< the first ones, in the order in which they were met
+};
+
+/// Proves all that FORMAT.md promises: after it without faults undo and redo go through the whole history, unless the heap's bytes or the program's procedures are others than the steps say.
+/// Whatever the bytes are: it ends, throws no Error{corrupt}, and writes nothing. Complexity: reads the steps once, in constant memory.
+HistoryCheck check_history(std::unique_ptr<HistoryMemory> memory, ByteCount heap_capacity);
+
 /// Whether the segment is a procedure's call.
 bool is_call(const change::ChangeSetView& segment);
+
+/// What all sentences about bytes that can't be a history begin with.
+std::string contradiction(const char* what);
 
 class UndoHistory {
 public:
@@ -102,6 +126,8 @@ public:
     std::optional<StepView> to_redo() const;
     /// Proves the body and returns its change sets in order. Throws: Error{corrupt}, std::bad_alloc.
     std::vector<change::ChangeSetView> segments(const StepView& step, ByteCount heap_capacity) const;
+    /// The same without memory: those before a part that is wrong were visited when it throws. Throws: Error{corrupt}.
+    void for_each_segment(const StepView& step, ByteCount heap_capacity, const std::function<void(const change::ChangeSetView&)>& visit) const;
     /// The cursor passes that step. Requires: it came from to_undo (to_redo).
     void step_back(const StepView& undone);
     void step_forward(const StepView& redone);
@@ -122,6 +148,9 @@ public:
     /// Makes the newest `count` steps one, which has the last one's id. False: there is no room for it in one piece; nothing changed.
     /// Requires: nothing can be done again, 0 < count ≤ undoable. Throws: Error{corrupt}, std::bad_alloc.
     bool squash(std::uint64_t count, std::string_view name);
+
+    /// Proves header, links, steps and cursor against each other; the header alone was proven by `resume`.
+    void check(ByteCount heap_capacity, HistoryCheck& found) const;
 
     /// Writes the end into the memory: it holds no history any more.
     /// Throws: what `about_to_write` throws.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <taiyen/base/error.hpp>
+
 namespace taiyen::undo {
 namespace {
 
@@ -24,8 +26,23 @@ private:
     ByteCount capacity_;
 };
 
+class ViewedMemory final : public HistoryMemory {
+public:
+    explicit ViewedMemory(const store::HeapFile& file) : view_(file.view_annex()) {}
+    std::byte* base() override { return const_cast<std::byte*>(view_.bytes.data()); }
+    ByteCount bytes() const override { return view_.bytes.size(); }
+    ByteCount capacity() const override { return store::sequence_bytes_max; }  // whatever its header says: nothing has to be made smaller here
+    void extend(ByteCount bytes) override { throw HeapFull(bytes, 0); }
+    void about_to_write(std::uint64_t, ByteCount) override { throw Error(errc::read_only, "the undo history is only looked at"); }
+
+private:
+    store::HeapFile::AnnexView view_;
+};
+
 }  // namespace
 
 std::unique_ptr<HistoryMemory> annex_history_memory(store::HeapFile& file, ByteCount bytes) { return std::make_unique<AnnexMemory>(file, bytes); }
+
+std::unique_ptr<HistoryMemory> viewed_history_memory(const store::HeapFile& file) { return std::make_unique<ViewedMemory>(file); }
 
 }  // namespace taiyen::undo

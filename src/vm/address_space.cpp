@@ -13,6 +13,8 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
+#include "vm/descriptor.hpp"
+
 namespace taiyen::vm {
 namespace {
 
@@ -79,15 +81,6 @@ std::string range_text(std::uintptr_t begin, std::uintptr_t end) { return hex(be
     }
     throw Error(errc::permission, std::string(call) + " refused: " + std::strerror(error));
 }
-
-struct Descriptor {
-    int value;
-    ~Descriptor() {
-        if (value >= 0) {
-            ::close(value);
-        }
-    }
-};
 
 std::string read_maps() {
     // Not /proc/self: that is the main thread, which may have ended before the others.

@@ -15,17 +15,10 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
+#include "vm/descriptor.hpp"
+
 namespace taiyen::vm {
 namespace {
-
-struct Descriptor {
-    int value;
-    ~Descriptor() {
-        if (value >= 0) {
-            ::close(value);
-        }
-    }
-};
 
 constexpr const char* pagemap_path = "/proc/thread-self/pagemap";
 

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 const std::map<std::string, int, std::less<>>& levels() {
     static const std::map<std::string, int, std::less<>> table{
         {"base", 0},     {"io", 1},      {"vm", 2},      {"heap", 3},   {"log", 3},       {"store", 4}, {"change", 4},  {"undo", 5}, {"txn", 5},
-        {"transfer", 6}, {"logheap", 6}, {"ordered", 6}, {"object", 6}, {"replicate", 6}, {"stl", 7},   {"inspect", 7}, {"tool", 8},   {"malloc", 8}};
+        {"transfer", 6}, {"logheap", 6}, {"ordered", 6}, {"object", 6}, {"replicate", 6}, {"stl", 7},   {"inspect", 7}, {"tool", 8}, {"malloc", 8}};
     return table;
 }
 

@@ -22,7 +22,7 @@ struct Part {
     double x = 0;
     std::optional<typename In::string> note;
     std::variant<int, typename In::string> shape;
-    Part* neighbour = nullptr;  ///< a raw pointer within the heap
+    typename PointerIn<In, Part>::type neighbour = nullptr;  ///< within the heap
 };
 
 template <class In>
@@ -58,7 +58,12 @@ void change_once(Document<In>& d, std::mt19937& random) {
             break;
         case 2: d.lines.emplace_back(text().c_str()); break;
         case 3:
-            if (!d.lines.empty()) d.lines.insert(d.lines.begin(), d.lines.back());
+            if (d.lines.empty()) break;
+            if constexpr (takes_own_elements<In>) {
+                d.lines.insert(d.lines.begin(), d.lines.back());
+            } else {
+                d.lines.insert(d.lines.begin(), string(d.lines.back()));
+            }
             break;
         case 4:
             d.queue.emplace_back(text().c_str());

@@ -19,6 +19,16 @@
 
 namespace taiyen::test {
 
+/// How an object of a family points to another one.
+template <class In, class T>
+struct PointerIn {
+    using type = T*;
+};
+
+/// Whether a vector may be given one of its own elements to insert.
+template <class In>
+inline constexpr bool takes_own_elements = true;
+
 struct InHeap {
     using string = taiyen::string;
     template <class T>

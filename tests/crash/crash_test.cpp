@@ -1,5 +1,6 @@
 // What the crash harness does in each run of the tests: a sample of the states, every planted bug, and faults. Each leaves its report beside the program.
 
+#include <filesystem>
 #include <fstream>
 
 #include <boost/test/unit_test.hpp>
@@ -21,7 +22,7 @@ RunOptions options_of_this_run() {
 
 template <class Report>
 void leave(const Report& report, const char* name) {
-    std::ofstream file(std::string(TAIYEN_CRASH_REPORTS) + "/" + name);
+    std::ofstream file(std::filesystem::path(TAIYEN_CRASH_REPORTS) / name);
     write(file, report);
     BOOST_TEST(file.good());
 }

@@ -18,6 +18,7 @@
 #include "crash/explorer.hpp"
 #include "store/byte_log.hpp"
 #include "store/heap_file.hpp"
+#include "vm/address_space.hpp"
 
 namespace taiyen::crash {
 
@@ -25,6 +26,7 @@ struct Model {
     std::map<std::string, std::vector<std::byte>> objects;
     std::vector<std::byte> annex;  ///< empty: there is none, or it ended
     std::uintptr_t address = 0;    ///< of the heap; 0: anywhere
+    bool linked = false;           ///< "links" leads to objects that are there; later ones may take their places
 };
 
 /// By save number; entry 0 stands for no heap.
@@ -38,7 +40,8 @@ struct HeapSetup {
     bool data_file = false;  ///< of a transactional heap
     bool annex = false;      ///< openings open it
     bool detach_data_file = false;
-    bool apart = false;  ///< data file and log lie in directories, and on devices, of their own (a journal is always beside the heap)
+    bool elsewhere = false;  ///< position-independent, and wherever it is opened, something else lies in its place
+    bool apart = false;      ///< data file and log lie in directories, and on devices, of their own (a journal is always beside the heap)
 
     static const std::filesystem::path& path();
     std::filesystem::path data_path() const;
@@ -80,7 +83,7 @@ public:
     /// Writes into the annex, which grows for it. Its first bytes are the number of the save.
     void write_annex(ByteCount at, ByteCount size, std::uint64_t seed);
     bool has_annex() const { return !model_.annex.empty(); }
-    /// Puts the addresses of all objects under the name "links".
+    /// Puts the addresses of all objects under the name "links"; of a position-independent heap the distances to them.
     void link();
     /// A save that moves the heap so many slots on, with what "links" points to; the heap is closed then.
     void move(std::uintptr_t slots);
@@ -104,6 +107,9 @@ private:
     void open_as(store::OpenMode mode, HeapKind kind);
     std::byte* object(const std::string& name) const;
     void compare_annex(std::uint64_t number) const;
+    /// Of a position-independent heap: its place is taken while it is opened.
+    std::optional<vm::Reservation> take_its_place() const;
+    void compare_distances() const;
     std::byte* own_block(const std::string& name, ByteCount size);
     void issue(std::uint64_t save);
     void acknowledge(std::uint64_t save);

@@ -168,6 +168,20 @@ void move_away(HeapLife& life) {
     life.close();
 }
 
+/// A position-independent heap, each time elsewhere.
+void go_about(HeapLife& life) {
+    life.open();
+    life.put("middle", 20'000, 46);
+    life.save();
+    life.link();
+    life.save();
+    small_saves(life, 2, 47);
+    life.close();
+    life.open();
+    small_saves(life, 2, 48);
+    life.close();
+}
+
 void stay_silent(const Incident&) noexcept {}
 
 }  // namespace
@@ -197,6 +211,10 @@ std::vector<Scenario> scenarios() {
     };
     const HeapSetup without{.kind = HeapKind::archive, .detach_data_file = true};
     const HeapSetup log_without{.kind = HeapKind::transactional, .detach_data_file = true};
+    const auto elsewhere = [](HeapSetup setup) {
+        setup.elsewhere = true;
+        return setup;
+    };
     const auto apart = [](HeapSetup setup) {
         setup.apart = true;
         return setup;
@@ -312,6 +330,9 @@ std::vector<Scenario> scenarios() {
                  life.save();
                  life.close();
              }},
+        {.name = "elsewhere-archive", .setup = elsewhere(archive), .before = create_and_save, .life = go_about},
+        {.name = "elsewhere-snapshot", .setup = elsewhere(snapshot), .before = unclosed, .life = go_about, .crashed_before = true},
+        {.name = "elsewhere-log", .setup = elsewhere(transactional), .before = unclosed, .life = go_about, .crashed_before = true},
         // Heap, data file and log on three devices.
         {.name = "apart-create-snapshot", .setup = apart(snapshot), .before = {}, .life = create},
         {.name = "apart-create-log", .setup = apart(transactional), .before = {}, .life = create},

@@ -154,7 +154,21 @@ Recording record_compress(bool again, Bug bug) {
     return recording;
 }
 
-Recording record_expand(HeapKind kind, Bug bug) {
+/// Under way to another address, its blocks laid close together.
+ConvertOptions elsewhere(HeapKind kind) {
+    ConvertOptions options;
+    options.kind = kind;
+    options.threads = 1;
+    options.log_capacity = 64_KiB;
+    options.base = anywhere;
+    options.defragment = Defragment::by_address;
+    options.pointers.types.add("text", {[](void*, PointerWalk&) {}, 1});  // bytes without pointers
+    return options;
+}
+
+/// A heap and its stream lie there; `make` makes the target out of one of them.
+template <class Make>
+Recording record_making(HeapKind kind, Bug bug, Make make) {
     Recording recording;
     io::SimulatedStorage disk;
     disk.add_directory("/disk");
@@ -163,16 +177,32 @@ Recording record_expand(HeapKind kind, Bug bug) {
     recording.base = image_of(disk);
     planted_bug = bug;
     io::RecordingStorage recorder(disk);
-    ExpandOptions options;
-    options.kind = kind;
-    options.threads = 1;
-    options.log_capacity = 64_KiB;
     recorder.issue(1);
-    transfer::expand_to(recorder, stream_path, target_path, options);
+    make(recorder);
     recorder.acknowledge(1);
     recording.trace = recorder.take_trace();
     recording.subject = std::make_unique<ExpandedSubject>(kind, model);
     return recording;
+}
+
+Recording record_move(HeapKind kind, bool from_stream, Bug bug) {
+    return record_making(kind, bug, [&](io::Storage& storage) {
+        if (from_stream) {
+            transfer::expand_to(storage, stream_path, target_path, elsewhere(kind));
+        } else {
+            transfer::convert_to(storage, source_path, target_path, elsewhere(kind));
+        }
+    });
+}
+
+Recording record_expand(HeapKind kind, Bug bug) {
+    return record_making(kind, bug, [&](io::Storage& storage) {
+        ExpandOptions options;
+        options.kind = kind;
+        options.threads = 1;
+        options.log_capacity = 64_KiB;
+        transfer::expand_to(storage, stream_path, target_path, options);
+    });
 }
 
 }  // namespace
@@ -187,6 +217,9 @@ std::vector<CrashScenario> transfer_crash_scenarios() {
     add("expand-archive", [](std::uint64_t, Bug bug) { return record_expand(HeapKind::archive, bug); });
     add("expand-snapshot", [](std::uint64_t, Bug bug) { return record_expand(HeapKind::snapshot, bug); });
     add("expand-log", [](std::uint64_t, Bug bug) { return record_expand(HeapKind::transactional, bug); });
+    add("expand-elsewhere", [](std::uint64_t, Bug bug) { return record_move(HeapKind::archive, true, bug); });
+    add("convert-snapshot", [](std::uint64_t, Bug bug) { return record_move(HeapKind::snapshot, false, bug); });
+    add("convert-log", [](std::uint64_t, Bug bug) { return record_move(HeapKind::transactional, false, bug); });
     return all;
 }
 

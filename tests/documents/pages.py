@@ -7,9 +7,14 @@ A document marks its C++ blocks by a comment in front of the fence, which reader
     <!-- refused -->            the compiler refuses the block, and says what the ```text block behind it says
     <!-- elsewhere -->          code of somebody else's library: shown, and not compiled
     <!-- hidden: NAME … -->     lines of NAME.cpp that readers needn't see: the comment's own text
-A C++ block without one is an error. ```console blocks hold commands ("$ …") and what they print; they run one after the other in one folder.
+A C++ block without one is an error. In the other documents (`snippets`) it is a piece of some function's body:
+    <!-- given                  what the block takes for granted, up to the line that ends the comment: declarations in front of it
+    <!-- outside -->            the block, and what is given to it, stand outside of functions
+    There an … alone within braces or on its line stands for nothing, elsewhere for some value.
+```console blocks hold commands ("$ …") and what they print; they run one after the other in one folder.
 
 pages.py write DOCUMENT FOLDER                     writes programs and files; prints the names of the programs, separated by semicolons
+pages.py snippets FOLDER SOURCE DOCUMENT...        writes the blocks of the documents into one source file
 pages.py run DOCUMENT FOLDER TOOL BINARIES         runs the commands, with the programs from BINARIES; TAIYEN_WRITE_DOCUMENTS=1 puts what they print into the document instead
 pages.py refuse DOCUMENT FOLDER COMPILER OPTION... compiles what is to be refused
 """
@@ -24,14 +29,15 @@ from pathlib import Path
 class Block:
     def __init__(self, language, mark, line):
         self.language, self.mark, self.line, self.text = language, mark, line, []
+        self.given = None
 
     def body(self):
         return "".join(line + "\n" for line in self.text)
 
 
-def blocks_of(document):
+def blocks_of(document, unmarked_allowed=False):
     """All fenced blocks with their marks, and the hidden ones."""
-    blocks, mark, inside, hidden = [], None, None, None
+    blocks, mark, inside, hidden, given = [], None, None, None, None
     for number, line in enumerate(document.read_text().splitlines(), 1):
         if inside is not None:
             if line == "```":
@@ -46,15 +52,17 @@ def blocks_of(document):
         elif line.startswith("<!-- hidden: "):
             hidden = Block("cpp", ("program", line.removeprefix("<!-- hidden: ").strip()), number + 1)
             blocks.append(hidden)
-        elif found := re.fullmatch(r"<!-- (program|file|refused|elsewhere)(?:: ([\w./-]+))? -->", line):
+        elif line == "<!-- given":
+            hidden = given = Block("cpp", None, number + 1)
+        elif found := re.fullmatch(r"<!-- (program|file|refused|elsewhere|outside)(?:: ([\w./-]+))? -->", line):
             mark = found.groups()
         elif line.startswith("```"):
             inside = Block(line[3:], mark, number + 1)
-            if inside.language == "cpp" and mark is None:
+            if inside.language == "cpp" and mark is None and not unmarked_allowed:
                 sys.exit(f"{document}:{number}: a C++ block that no mark says how to test")
             blocks.append(inside)
-            mark = None
-        elif line and mark is not None:
+            inside.given, mark, given = given, None, None
+        elif line and (mark is not None or given is not None):
             sys.exit(f"{document}:{number}: the mark in front of this line belongs to no block")
     return blocks
 
@@ -78,6 +86,37 @@ def write(document, folder):
     for name, text in files.items():
         write_if_new(folder / name, text)
     print(";".join(programs), end="")
+
+
+def without_gaps(text):
+    """What a reader fills in for himself: nothing, or some value."""
+    text = re.sub(r"\{\s*…\s*\}", "{}", text)
+    text = re.sub(r"^\s*…$", "", text, flags=re.M)
+    return re.sub(r"^#include .*$", "", text, flags=re.M).replace("…", "something")
+
+
+def snippets(folder, source, documents):
+    parts = ["""// Made by pages.py of the C++ blocks in the documents.
+/// What an … in the middle of an expression stands for.
+struct Something {
+    template <class Value>
+    operator Value() const {
+        throw 0;
+    }
+};
+inline constexpr Something something;
+"""]
+    for document in documents:
+        for block in blocks_of(document, unmarked_allowed=True):
+            if block.language != "cpp":
+                continue
+            body = ""
+            for part in (block.given, block):
+                if part is not None:
+                    body += f'#line {part.line} "{document}"\n{without_gaps(part.body())}'
+            outside = block.mark == ("outside", None)
+            parts.append(body if outside else f"void snippet_{document.stem}_{block.line}() {{\n{body}}}\n")
+    write_if_new(folder / source, "".join(parts))
 
 
 def levelled(text):
@@ -147,6 +186,10 @@ def refuse(document, folder, compiler):
 
 
 def main():
+    if sys.argv[1:2] == ["snippets"]:
+        folder, source, *documents = sys.argv[2:]
+        snippets(Path(folder), source, [Path(document) for document in documents])
+        return
     verb, document, folder, *rest = sys.argv[1:]
     document, folder = Path(document), Path(folder)
     if verb == "write":

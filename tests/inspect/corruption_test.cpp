@@ -15,11 +15,14 @@
 #include "io/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/heap_probe.hpp"
+#include "undo/bare_history.hpp"
+#include "undo/history_memory.hpp"
 
 namespace {
 using namespace probe;
 
 constexpr const char* heap_path = "/disk/a.tyn";
+constexpr std::uint64_t steps = 5;  ///< of its undo history
 
 std::shared_ptr<store::HeapFile> open(io::Storage& disk, store::OpenMode mode, HeapKind kind) {
     return store::HeapFile::open(disk, heap_path, mode, kind, small_heap(2U << 20U), store::Tuning{32768});
@@ -32,6 +35,10 @@ void make_heap(io::Storage& disk, HeapKind kind) {
     heap.snapshot();
     heap.deallocate(find(heap, "n3"));
     heap::remove_named(*heap.core(), "n3");
+    undo::UndoHistory history = undo::UndoHistory::create(undo::annex_history_memory(HeapAccess::file(heap), 64_KiB), 64_KiB, true);
+    std::mt19937_64 bytes(1);
+    for (std::uint64_t i = 0; i < steps; ++i) undo::test::append(history, undo::test::changes(bytes, 3000), "a step");
+    history.step_back(*history.to_undo());
     heap.snapshot();
     heap.close();
 }
@@ -40,7 +47,8 @@ void make_heap(io::Storage& disk, HeapKind kind) {
 bool damage_found(io::Storage& disk, HeapKind kind) {
     try {
         const auto heap = HeapAccess::make<ArchiveHeap>(open(disk, store::OpenMode::read_only, kind));
-        const bool sound = heap.verify().ok();
+        const Report report = heap.verify();
+        const bool sound = report.ok();
         // These believe what they read; they must come to an end with any of it.
         try {
             find_leaks(heap);
@@ -54,6 +62,7 @@ bool damage_found(io::Storage& disk, HeapKind kind) {
             BOOST_TEST(!sound, "verify() found a heap sound in which something else met damage");
         }
         if (!sound) return true;
+        BOOST_TEST(report.steps_checked == steps);
         for (int i = 0; i < 40; ++i) {
             const std::string text(700 + 100 * static_cast<unsigned>(i), static_cast<char>('a' + i % 26));
             BOOST_TEST(get(heap, "n" + std::to_string(i)) == (i == 3 ? "(none)" : text));

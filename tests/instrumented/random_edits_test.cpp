@@ -24,7 +24,7 @@ void run(RandomEditsOptions options, int steps) {
     options.heap.capacity = std::size_t{32} << 20U;
     options.history.bytes = std::size_t{256} << 20U;
     options.seed = seed();
-    for (int i = 0; i < campaign_factor(); ++i, options.seed += 7919) {
+    for (int i = 0; i < taiyen::test::campaign_factor(); ++i, options.seed += 7919) {
         const ScratchDirectory directory;
         RandomEdits program(directory / "heap.tyn", options);
         BOOST_CHECK_GT(program.run(steps), static_cast<std::uint64_t>(steps) / 2);

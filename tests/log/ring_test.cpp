@@ -115,6 +115,16 @@ BOOST_AUTO_TEST_CASE(a_record_as_large_as_the_ring_comes_back_from_any_position)
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_record_knows_where_it_lies_in_the_file_whatever_the_lap) {
+    RingFixture fixture(16_KiB, 40_KiB);  // in the third lap
+    for (int i = 0; i < 3; ++i) fixture.append(100);
+    const Scanned scanned = fixture.scan();
+    BOOST_TEST_REQUIRE(scanned.records.size() == 3U);
+    BOOST_TEST(scanned.records[0].file_offset == Ring::header_bytes + 8_KiB);
+    BOOST_TEST(scanned.records[1].file_offset == Ring::header_bytes + 12_KiB);
+    BOOST_TEST(scanned.records[2].file_offset == Ring::header_bytes);
+}
+
 BOOST_AUTO_TEST_CASE(records_wrap_at_every_place_of_the_ring) {
     for (std::uint64_t position = 0; position < 64_KiB; position += 4_KiB) {
         for (const std::size_t size : {100U, 5'000U, 20'000U, 40'000U}) {

@@ -8,6 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "campaign_factor.hpp"
 #include "object/allocators.hpp"
 #include "object/interval_model.hpp"
 
@@ -22,7 +23,7 @@ using OffsetSet = object_id_set<OffsetPointerAllocator<Id>>;
 template <class S>
 void run_programs(int programs, std::size_t steps, Spread spread) {
     const std::uint64_t seed = seed_or(std::random_device()());
-    for (int i = 0; i < programs; ++i) {
+    for (int i = 0; i < programs * taiyen::test::campaign_factor(); ++i) {
         const std::string found = report<S>(random_program(seed + static_cast<std::uint64_t>(i), steps, spread));
         BOOST_REQUIRE_MESSAGE(found.empty(), "seed " << seed << " + " << i << ": " << found);
     }

@@ -11,6 +11,7 @@
 
 #include <taiyen/object/object_manager.hpp>
 
+#include "campaign_factor.hpp"
 #include "object/check_outs_fixture.hpp"
 #include "seed.hpp"
 
@@ -158,7 +159,7 @@ BOOST_AUTO_TEST_SUITE(object_manager_model)
 
 BOOST_AUTO_TEST_CASE(random_programs_see_what_a_manager_with_one_lock_would_grant) {
     const std::uint64_t seed = taiyen::test::seed_of_run();
-    for (const std::size_t id_count : {6U, 8U, 20U, 400U}) run(seed + id_count, 50'000, id_count);
+    for (const std::size_t id_count : {6U, 8U, 20U, 400U}) run(seed + id_count, 50'000 * taiyen::test::campaign_factor(), id_count);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -29,6 +29,7 @@ using taiyen::errc;
 using taiyen::ObjectManager;
 using taiyen::object::CheckOuts;
 using taiyen::object::Duty;
+using taiyen::object::ObjectTable;
 using taiyen::test::at_once;
 using taiyen::test::require;
 using taiyen::test::seed_of_run;
@@ -399,8 +400,8 @@ BOOST_AUTO_TEST_CASE(a_pause_that_begins_while_another_one_ends_sees_nobody_let_
 }
 
 BOOST_AUTO_TEST_CASE(a_load_that_fails_is_no_failure_of_who_waits_for_another_id, *boost::unit_test::label("threads")) {
-    Id same_shard = 2;
-    while (taiyen::object::ObjectTable::mix(same_shard) >> 58U != taiyen::object::ObjectTable::mix(1) >> 58U) ++same_shard;
+    Id same_bucket = 2;
+    while (ObjectTable::first_bucket_of(same_bucket) != ObjectTable::first_bucket_of(1)) ++same_bucket;
     std::atomic<bool> loading{false};
     std::atomic<bool> fails{false};
     auto manager = make_manager<Thing>(patient([&](Id id) -> void* {
@@ -421,7 +422,7 @@ BOOST_AUTO_TEST_CASE(a_load_that_fails_is_no_failure_of_who_waits_for_another_id
         }
         held.release();
         manager->remove(1);
-        loader = std::thread([&] { BOOST_CHECK_THROW((void)manager->checkout(same_shard), std::runtime_error); });
+        loader = std::thread([&] { BOOST_CHECK_THROW((void)manager->checkout(same_bucket), std::runtime_error); });
         while (!loading) std::this_thread::yield();
     };
     TestSeam::at_next_step = step;
@@ -478,14 +479,14 @@ BOOST_AUTO_TEST_CASE(an_entry_that_serves_another_id_meanwhile_is_not_taken_for_
         std::array<Thing, 2> things;
         auto manager = make_manager<Thing>();
         manager->add(1, things[0]);
-        // An id whose entry is in the same shard gets the entry that was given back last.
-        Id same_shard = 2;
-        while (taiyen::object::ObjectTable::mix(same_shard) >> 58U != taiyen::object::ObjectTable::mix(1) >> 58U) ++same_shard;
+        // An id of the same bucket gets the entry that was given back.
+        Id same_bucket = 2;
+        while (ObjectTable::first_bucket_of(same_bucket) != ObjectTable::first_bucket_of(1)) ++same_bucket;
         // Within the request, when it has found the entry and not yet taken it:
         TestSeam::at_next_step = [&] {
             TestSeam::at_next_step = [&] {
                 manager->remove(1);
-                manager->add(same_shard, things[1]);
+                manager->add(same_bucket, things[1]);
             };
         };
         const Checkout<Thing> held = manager->checkout(1);
@@ -494,6 +495,49 @@ BOOST_AUTO_TEST_CASE(an_entry_that_serves_another_id_meanwhile_is_not_taken_for_
     };
     BOOST_TEST(compares(Duty::none));
     BOOST_TEST(!compares(Duty::compare_ids));
+}
+
+BOOST_AUTO_TEST_CASE(what_moves_while_it_is_asked_for_is_there) {
+    const Seamed seam(Duty::none);
+    auto manager = make_manager<Thing>();
+    std::array<Thing, 11> things;
+    std::vector<Id> ids;
+    for (Id id = 0; ids.size() < things.size(); ++id) {
+        if (ObjectTable::mix(id) >> 58U == 0) ids.push_back(id);
+    }
+    for (std::size_t i = 0; i < 10; ++i) manager->add(ids[i], things[i]);
+    // When it has found the entry and not yet looked into it, their shard grows.
+    TestSeam::at_next_step = [&] { manager->add(ids[10], things[10]); };
+    BOOST_TEST(manager->contains(ids[0]));
+    TestSeam::at_next_step = nullptr;
+    BOOST_TEST(manager->statistics().objects == 11U);
+}
+
+BOOST_AUTO_TEST_CASE(a_request_does_not_wait_for_itself_when_a_load_moves_what_it_has_found) {
+    // The load of one id makes the shard grow. The last one that moves leaves its entry to the loaded one, whose bucket is full: two ids of one request lead there.
+    const auto bucket = [](Id id, std::uint64_t count) { return (ObjectTable::mix(id) >> 16U) & (count - 1); };
+    std::vector<Id> ids;
+    for (Id id = 0; ids.size() < 3; ++id) {
+        if (ObjectTable::mix(id) >> 58U == 0 && bucket(id, 16) == 3) ids.push_back(id);
+    }
+    const Id loaded = ids.back();
+    ids.pop_back();
+    for (Id id = loaded + 1; ids.size() < 9; ++id) {
+        if (ObjectTable::mix(id) >> 58U == 0 && bucket(id, 8) == ids.size() - 2 && bucket(id, 16) != 3) ids.push_back(id);
+    }
+    Id last = ids.back() + 1;
+    while (ObjectTable::mix(last) >> 58U != 0 || bucket(last, 8) != 7) ++last;
+    ids.push_back(last);
+    for (const bool waits : {false, true}) {
+        std::array<Thing, 11> things;
+        auto manager = make_manager<Thing>(patient([&](Id id) { return id == loaded ? &things[10] : nullptr; }));
+        for (std::size_t i = 0; i < ids.size(); ++i) manager->add(ids[i], things[i]);
+        const std::array<Id, 2> both{loaded, last};
+        const Checkout<Thing> held = waits ? manager->checkout(both) : manager->try_checkout(both);
+        BOOST_REQUIRE(held);
+        BOOST_TEST(&held.get(loaded) == &things[10]);
+        BOOST_TEST(&held.get(last) == &things[9]);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_stop_wakes_everybody_who_waits, *boost::unit_test::label("threads")) {

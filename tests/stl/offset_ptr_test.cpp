@@ -1,11 +1,17 @@
 #include <taiyen/stl/offset_ptr.hpp>
 
+#include <array>
 #include <cstring>
+#include <optional>
 #include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/named.hpp>
 
 #include "heap/foreign_pointers.hpp"
@@ -23,6 +29,65 @@ struct Part {
     offset::vector<offset::string> tags;
     offset_ptr<Part> next;
     double x;
+};
+
+/// Wrappers around what may be constructed from a raw pointer, and hold none.
+struct Wraps {
+    std::optional<offset::string> text;
+    std::variant<int, offset::string> either;
+    std::optional<offset_ptr<Part>> perhaps;
+    std::pair<int, offset::string> pair;
+    std::tuple<offset::string> tuple;
+    std::array<offset::string, 2> names;
+    int numbers[3];
+};
+struct Nested {
+    Part part;
+    Wraps wraps;
+    offset::map<int, Wraps> map;
+    bool flag;
+};
+struct Pointer {
+    int number;
+    Part* part;
+};
+struct PointerInOptional {
+    offset::string name;
+    std::optional<Part*> part;
+};
+struct PointerInPair {
+    std::pair<int, int*> pair;
+    int number;
+};
+struct Pointers {
+    int number;
+    Part* parts[2];
+};
+struct RawString {
+    offset::string name;
+    taiyen::string raw;
+    int number;
+};
+struct RawVector {
+    offset::vector<int> good;
+    taiyen::vector<int> raw;
+};
+struct RawInOptional {
+    std::optional<taiyen::string> text;
+};
+struct RawInVariant {
+    std::variant<int, taiyen::string> either;
+};
+struct Deep {
+    Pointer pointer;
+    int number;
+};
+struct View {
+    std::string_view view;
+};
+struct Literal {
+    const char* text;
+    int number;
 };
 
 }  // namespace offset_test
@@ -105,6 +170,41 @@ BOOST_AUTO_TEST_CASE(types_are_checked_as_with_raw_pointers) {
     static_assert(!storable<offset::vector<std::string>> && !storable<boost::container::vector<int>>);
     static_assert(stl::has_raw_links<std::_Fwd_list_node<int>> && stl::has_raw_links<std::__detail::_Hash_node<int, true>>);
     BOOST_TEST(sizeof(offset_allocator<int>) == 8U);
+}
+
+BOOST_AUTO_TEST_CASE(raw_pointers_are_told_apart_as_far_as_the_compiler_can_know) {
+    using namespace offset_test;
+    static_assert(position_independent<int> && position_independent<Part> && position_independent<Parts> && position_independent<Wraps> &&
+                  position_independent<Nested> && position_independent<offset::map<offset::string, offset::vector<Nested>>> &&
+                  position_independent<offset::small_vector<int, 3>> && position_independent<offset::stable_vector<Part>> &&
+                  position_independent<std::vector<int, offset_allocator<int>>>);
+    static_assert(!position_independent<int*> && !position_independent<taiyen::string> && !position_independent<offset::vector<int*>> &&
+                  !position_independent<offset::vector<taiyen::string>> && !position_independent<offset::map<int, taiyen::vector<int>>>);
+    static_assert(!position_independent<Pointer> && !position_independent<PointerInOptional> && !position_independent<PointerInPair> &&
+                  !position_independent<Pointers> && !position_independent<RawString> && !position_independent<RawVector> &&
+                  !position_independent<RawInOptional> && !position_independent<RawInVariant> && !position_independent<Deep> &&
+                  !position_independent<View> && !position_independent<Literal> && !position_independent<offset::vector<Pointer>>);
+    static_assert(storable<Pointer> && storable<RawString> && !position_independent<std::string>);
+    BOOST_TEST(sizeof(offset_ptr<int>) == 8U);
+}
+
+BOOST_AUTO_TEST_CASE(vectors_that_keep_elements_in_place_have_homes_too) {
+    MemoryCore core;
+    auto* const stable = stl::make<offset::stable_vector<offset::string>>(core);
+    auto* const small = stl::make<offset::small_vector<offset::string, 2>>(core);
+    for (int n = 0; n < 10; ++n) {
+        stable->push_back(text(n, core));
+        small->push_back(text(n, core));
+    }
+    for (int n = 0; n < 10; ++n) {
+        BOOST_TEST(same((*stable)[static_cast<std::size_t>(n)], n));
+        BOOST_TEST(same((*small)[static_cast<std::size_t>(n)], n));
+        BOOST_TEST(heap::in_durable(core, (*stable)[static_cast<std::size_t>(n)].data()));
+        BOOST_TEST(heap::in_durable(core, (*small)[static_cast<std::size_t>(n)].data()));
+    }
+    stl::destroy_object(core, stable);
+    stl::destroy_object(core, small);
+    BOOST_TEST(core.engine().stats().live_blocks == 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -134,7 +134,8 @@ public:
                 for_each_range(group, [&](std::uint64_t offset, std::span<const std::byte> bytes) { patch(batch, images, offset, bytes); });
             });
         });
-        ring_->release(point.log_start.position);
+        // A record that the ring doesn't know, because writing it failed, may be there all the same.
+        ring_->release(std::min(point.log_start.position, ring_->next().position));
     }
     /// The same from what the span holds.
     void save_quiesced() {

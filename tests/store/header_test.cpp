@@ -128,6 +128,27 @@ BOOST_AUTO_TEST_CASE(a_staged_save_that_moves_the_heap_says_so_under_a_feature_b
     BOOST_TEST(read_slots(*f.file).newest()->base == 0x2400'0000'0000U);
 }
 
+BOOST_AUTO_TEST_CASE(position_independence_is_a_feature_that_who_does_not_know_it_refuses) {
+    HeaderFile f;
+    const auto features = [&] {
+        std::uint64_t word = 0;
+        f.file->read(std::as_writable_bytes(std::span(&word, 1)), f.header.sequence % 2 * header_slot_bytes + 32);
+        return word;
+    };
+    f.header.position_independent = true;
+    write_header(*f.file, f.header);
+    BOOST_TEST(features() == 2U);
+    BOOST_TEST(read_slots(*f.file).newest()->position_independent);
+    f.header.state = FileState::staged;
+    f.header.staged.head = {8, 0, 64_KiB, 1, 1, 0, 73'728, 77, 0};
+    write_header(*f.file, f.header);
+    BOOST_TEST(features() == 2U);
+    f.header.staged.base = 0x2400'0000'0000;
+    write_header(*f.file, f.header);
+    BOOST_TEST(features() == 3U);
+    BOOST_TEST(read_slots(*f.file).newest()->after_stage().position_independent);
+}
+
 BOOST_AUTO_TEST_CASE(a_header_that_contradicts_itself_about_stage_or_log_is_corrupt) {
     const auto refused = [](const std::function<void(Header&)>& change) {
         HeaderFile f;
@@ -211,6 +232,7 @@ BOOST_AUTO_TEST_CASE(fields_out_of_bounds_are_refused_even_with_a_right_checksum
     BOOST_TEST(refused([](Header& h) { h.capacity = std::uint64_t{1} << 60U; }));
     BOOST_TEST(refused([](Header& h) { h.ring_start.position = 17; }));
     BOOST_TEST(!refused([](Header&) {}));
+    BOOST_TEST(!refused([](Header& h) { h.position_independent = true; }));
     // Each field by itself.
     constexpr std::uint64_t count_end = std::uint64_t{1} << 62U;
     BOOST_TEST(refused([](Header& h) { h.role = static_cast<FileRole>(0); }));

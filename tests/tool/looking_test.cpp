@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(a_heap_in_use_is_said_to_be_in_use) {
     const SnapshotHeap heap(taiyen::open_only, dir / "a.tyn");
     const Ran ran = run_tool(dir, "verify a.tyn");
     BOOST_TEST(ran.exit == 2);
-    BOOST_TEST(ran.err.find("in use") != std::string::npos, ran.err);
+    BOOST_TEST(ran.err.find("open elsewhere") != std::string::npos, ran.err);
     BOOST_TEST(run_tool(dir, "info a.tyn").out.find("in use, or its user crashed") != std::string::npos);
 }
 

@@ -45,6 +45,76 @@ BOOST_AUTO_TEST_CASE(bash_completes_commands_and_options) {
     BOOST_TEST(complete("taiyen verify --", 2) == "--help --threads --json --data-file --log-file\n");
 }
 
+/// Whether the shell is there to be asked.
+bool has_shell(const std::string& shell) {
+    const bool is_there = std::system(("command -v " + shell + " >/dev/null").c_str()) == 0;
+    BOOST_TEST_MESSAGE((is_there ? "" : "skipped: " + shell + " is not installed"));
+    return is_there;
+}
+
+BOOST_AUTO_TEST_CASE(fish_completes_commands_options_and_files) {
+    if (!has_shell("fish")) return;
+    const ScratchDirectory dir;
+    std::ofstream(dir / "taiyen.fish") << run_tool(dir, "completion fish").out;
+    std::ofstream(dir / "drawing.tyn");
+    const auto complete = [&](const std::string& line) {
+        std::ofstream(dir / "ask.fish") << "source taiyen.fish\ncomplete -C '" << line << "'\n";
+        const std::string command =
+            "cd '" + dir.path().string() + "' && HOME=. XDG_CONFIG_HOME=. XDG_DATA_HOME=. fish --no-config ask.fish >said 2>&1";
+        BOOST_TEST(std::system(command.c_str()) == 0);
+        std::istringstream lines(text_of(dir / "said"));
+        std::vector<std::string> words;  // without their descriptions
+        for (std::string said; std::getline(lines, said);) words.push_back(said.substr(0, said.find('\t')));
+        return words;
+    };
+    using Words = std::vector<std::string>;
+    BOOST_TEST(complete("taiyen ver") == Words{"verify"}, boost::test_tools::per_element());
+    BOOST_TEST(complete("taiyen s") == (Words{"scrub", "snapshot", "stats"}), boost::test_tools::per_element());
+    BOOST_TEST(complete("taiyen map --s") == Words{"--svg"}, boost::test_tools::per_element());
+    BOOST_TEST(complete("taiyen verify --") == (Words{"--data-file", "--help", "--json", "--log-file", "--threads"}),
+               boost::test_tools::per_element());
+    BOOST_TEST(complete("taiyen completion ") == (Words{"bash", "fish", "zsh"}), boost::test_tools::per_element());
+    BOOST_TEST(complete("taiyen verify dra") == Words{"drawing.tyn"}, boost::test_tools::per_element());
+    BOOST_TEST(complete("taiyen man dra").empty());
+}
+
+BOOST_AUTO_TEST_CASE(zsh_completes_commands_options_and_files) {
+    if (!has_shell("zsh")) return;
+    const ScratchDirectory dir;
+    std::ofstream(dir / "_taiyen") << run_tool(dir, "completion zsh").out;
+    std::ofstream(dir / "drawing.tyn");
+    // A zsh on a terminal of its own; a widget writes down what the line has become after the tabulator.
+    std::ofstream(dir / "setup.zsh") << "PS1= RPS1= PS2=\nautoload -U compinit && compinit -u -D\neval \"$LOADED\"\n"
+                                        "show() { print -r -- \"[$BUFFER]\" >>said; BUFFER= }\nzle -N show\nbindkey '^T' show\nprint ready >>said\n";
+    std::ofstream(dir / "ask.zsh") << R"(zmodload zsh/zpty
+wait_for() { for i in {1..600}; do [[ -e said && $(wc -l <said) -ge $1 ]] && return; sleep 0.05; done; print "said nothing in time"; exit 1 }
+zpty -b asked "LOADED='$1' zsh -f -i"
+zpty -w asked 'source setup.zsh'
+wait_for 1
+n=1
+for line in "${@:2}"; do
+    zpty -w -n asked "$line"$'	'
+    (( ++n ))
+    wait_for $n
+done
+zpty -d asked
+)";
+    const auto complete = [&](const std::string& loaded, const std::vector<std::string>& lines) {
+        std::filesystem::remove(dir / "said");
+        std::string command = "cd '" + dir.path().string() + "' && LC_ALL=C TERM=vt100 HOME=. zsh -f ask.zsh '" + loaded + "'";
+        for (const std::string& line : lines) command += " '" + line + "'";
+        BOOST_TEST(std::system((command + " >/dev/null").c_str()) == 0);
+        return text_of(dir / "said");
+    };
+    const std::vector<std::string> lines{"taiyen ver",         "taiyen map --sv",   "taiyen completion z",
+                                         "taiyen verify --th", "taiyen verify dra", "taiyen diff drawing.tyn dra"};
+    const std::string expected =
+        "ready\n[taiyen verify ]\n[taiyen map --svg=]\n[taiyen completion zsh ]\n[taiyen verify --threads=]\n[taiyen verify drawing.tyn ]\n"
+        "[taiyen diff drawing.tyn drawing.tyn ]\n";
+    BOOST_TEST(complete("source ./_taiyen", lines) == expected);
+    BOOST_TEST(complete("fpath=($PWD $fpath); compinit -u -D", lines) == expected);  // as it is installed
+}
+
 BOOST_AUTO_TEST_CASE(zsh_and_fish_know_every_command_and_option_and_their_scripts_are_well_formed) {
     const ScratchDirectory dir;
     for (const std::string shell : {"zsh", "fish"}) {

@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(what_a_crash_left_in_log_or_journal_is_brought_into_the_fil
     }
     const Ran ran = run_tool(dir, "snapshot b.tyn");
     BOOST_TEST(ran.exit == 0, ran.err);
-    BOOST_TEST(ran.out.find("1 saves of the journal") != std::string::npos, ran.out);
+    BOOST_TEST(ran.out.find("1 save of the journal") != std::string::npos, ran.out);
     BOOST_TEST(ran.out.find("up to date: generation") != std::string::npos, ran.out);
     BOOST_TEST(!std::filesystem::exists(dir / "b.tyn.journal"));
 }

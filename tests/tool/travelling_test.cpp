@@ -50,6 +50,37 @@ BOOST_AUTO_TEST_CASE(kinds_codecs_and_files_elsewhere_are_what_was_asked_for) {
     BOOST_TEST(info.json().get<std::uint64_t>("capacity_bytes") == 134217728U);
 }
 
+BOOST_AUTO_TEST_CASE(a_heap_is_converted_to_another_kind_and_place) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "drawing.tyn");
+    const auto before = listing(dir, "drawing.tyn");
+    for (const char* kind : {"archive", "transactional"}) {
+        const std::string made = std::string(kind) + ".tyn";
+        const Ran ran = run_tool(dir, "convert drawing.tyn " + made + " --json --to auto --capacity 134217728 --kind " + kind);
+        BOOST_TEST(ran.exit == 0);
+        BOOST_TEST(ran.err.empty());
+        BOOST_TEST(ran.json().get<std::string>("kind") == kind);
+        BOOST_TEST(ran.json().get<std::uint64_t>("from") != ran.json().get<std::uint64_t>("to"));
+        BOOST_TEST(ran.json().get<std::uint64_t>("pointers") > 1000U);
+        BOOST_TEST(taiyen::read_parameters(dir / made).capacity_bytes == 134217728U);
+        BOOST_TEST(taiyen::read_parameters(dir / made).address == ran.json().get<std::uint64_t>("to"));
+        BOOST_TEST(run_tool(dir, "verify " + made).exit == 0);
+    }
+    BOOST_TEST(run_tool(dir, "compress drawing.tyn").exit == 0);
+    const Ran expanded = run_tool(dir, "expand drawing.tyz moved.tyn --to 0x4600_0000_0000 --kind archive");
+    BOOST_TEST(expanded.exit == 0);
+    BOOST_TEST(taiyen::read_parameters(dir / "moved.tyn").address == 0x4600'0000'0000U);
+    BOOST_TEST(listing(dir, "moved.tyn") == before);
+    for (const char* words :
+         {"convert drawing.tyn", "convert drawing.tyn moved.tyn", "convert none.tyn other.tyn", "convert drawing.tyn other.tyn --to 12",
+          "convert drawing.tyn other.tyn --defragment best", "convert drawing.tyn other.tyn --defragment address --capacity 1"}) {
+        const Ran ran = run_tool(dir, words);
+        BOOST_TEST(ran.exit == 2, words);
+        BOOST_TEST(!ran.err.empty(), words);
+        BOOST_TEST(!std::filesystem::exists(dir / "other.tyn"), words);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(nothing_is_made_or_replaced_where_it_can_not_be) {
     const ScratchDirectory dir;
     make_drawing(dir / "drawing.tyn");

@@ -158,6 +158,18 @@ BOOST_AUTO_TEST_CASE(a_walk_takes_one_serial_after_the_other) {
     BOOST_TEST((code_of(walk, seven) == errc::mismatch));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_wrong_with_a_group_is_said_of_its_place_in_the_file) {
+    LogWalk walk("x.tyn.log", capacity, {6});
+    for (const std::uint64_t serial : {7U, 8U}) {  // damaged, out of turn
+        log::Record group = group_of(record_of(bytes_changed(5000), {9, extent, 0, 0}), serial);
+        group.position = 1'069'056;
+        group.file_offset = 28'672;  // in its second lap
+        BOOST_CHECK_EXCEPTION(walk.walk(
+                                  group, [](const LoggedTransaction&) {}, [](const change::Entry&) {}),
+                              Error, [](const Error& error) { return error.offset() == 28'672; });
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_group_that_is_none_is_damage) {
     LogWalk walk("x.tyn.log", capacity, {6});
     log::Record other_kind = group_of(record_of(bytes_changed(5000), {7, extent, 0, 0}), 7);

@@ -1,56 +1,21 @@
 // UndoHistory on a bare span of bytes: circulation against a simple model, and bytes that nobody wrote.
 
-#include "undo/history.hpp"
+#include "undo/bare_history.hpp"
 
-#include <cstring>
 #include <deque>
 #include <random>
 
 #include <boost/test/unit_test.hpp>
 #include <taiyen/base/error.hpp>
 
-#include "base/checksum.hpp"
+#include "seed.hpp"
 
 namespace {
 
 using namespace taiyen;
 using namespace taiyen::undo;
+using namespace taiyen::undo::test;
 using change::ChangeSet;
-
-/// Grows on demand, and refuses to beyond a limit.
-class TestMemory final : public HistoryMemory {
-public:
-    explicit TestMemory(ByteCount capacity, ByteCount limit = ~ByteCount{0}) : bytes_(capacity), capacity_(capacity), limit_(limit) {}
-    std::byte* base() override { return bytes_.data(); }
-    ByteCount bytes() const override { return used_; }
-    ByteCount capacity() const override { return capacity_; }
-    void extend(ByteCount bytes) override {
-        if (bytes > limit_) throw HeapFull(bytes, 0, HeapFull::Cause::disk);
-        used_ = std::max(used_, bytes);
-    }
-
-private:
-    std::vector<std::byte> bytes_;
-    ByteCount capacity_;
-    ByteCount limit_;
-    ByteCount used_ = 0;
-};
-
-ChangeSet changes(std::mt19937_64& random, std::size_t bytes_max) {
-    ChangeSet set;
-    const std::size_t bytes = 1 + random() % bytes_max;
-    std::vector<std::byte> before(bytes);
-    std::vector<std::byte> after(bytes);
-    for (auto& byte : before) byte = static_cast<std::byte>(random());
-    for (auto& byte : after) byte = static_cast<std::byte>(random());
-    set.add_bytes({random() % 1000}, before, after);
-    return set;
-}
-
-bool append(UndoHistory& history, const ChangeSet& set, std::string_view name) {
-    const Piece piece{set.view().bytes(), false};
-    return history.append({.name = name, .pieces = std::span(&piece, 1)});
-}
 
 std::vector<std::byte> body(const UndoHistory& history, const StepView& step) {
     std::vector<std::byte> all;
@@ -61,9 +26,7 @@ std::vector<std::byte> body(const UndoHistory& history, const StepView& step) {
 BOOST_AUTO_TEST_SUITE(history_bytes)
 
 BOOST_AUTO_TEST_CASE(a_circulating_log_holds_what_a_list_holds) {
-    const std::uint64_t seed = std::random_device()();
-    BOOST_TEST_MESSAGE("seed " << seed);
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     struct Step {
         std::string name;
         std::vector<std::byte> bytes;
@@ -125,6 +88,10 @@ BOOST_AUTO_TEST_CASE(a_circulating_log_holds_what_a_list_holds) {
             const auto steps = history.steps();
             BOOST_REQUIRE(steps.size() == model.size());
             for (std::size_t i = 0; i < steps.size(); ++i) BOOST_REQUIRE(steps[i].name == model[i].name);
+            HistoryCheck check;
+            history.check(1_MiB, check);
+            BOOST_REQUIRE(check.steps == steps.size());
+            BOOST_REQUIRE(check.faults.empty());
         }
     }
 }
@@ -171,15 +138,13 @@ void use(std::unique_ptr<HistoryMemory> memory, std::mt19937_64& random) {
     }
 }
 
-/// Writes a step's link to the one before it, with the right checksum.
+/// Writes a step's link to the one before it.
 void link(std::byte* base, std::uint64_t step, std::uint64_t previous) {
-    std::memcpy(base + step + offsetof(layout::StepHead, previous), &previous, sizeof previous);
-    std::uint32_t name = 0;
-    std::memcpy(&name, base + step + offsetof(layout::StepHead, name_bytes), sizeof name);
-    std::uint64_t sum = checksum({base + step, offsetof(layout::StepHead, head_checksum)}, step);
-    sum = checksum({base + step + sizeof(layout::StepHead), name}, sum);
-    std::memcpy(base + step + offsetof(layout::StepHead, head_checksum), &sum, sizeof sum);
+    put(base + step + offsetof(layout::StepHead, previous), previous);
+    seal_head(base, step);
 }
+
+bool is_corrupt(const Error& error) { return error.code() == errc::corrupt; }
 
 BOOST_AUTO_TEST_CASE(steps_that_lead_in_a_circle_are_corrupt) {
     std::mt19937_64 random(3);
@@ -189,7 +154,6 @@ BOOST_AUTO_TEST_CASE(steps_that_lead_in_a_circle_are_corrupt) {
         for (int i = 0; i < 4; ++i) BOOST_REQUIRE(append(history, changes(random, 100), "step"));
         return history;
     };
-    const auto is_corrupt = [](const Error& error) { return error.code() == errc::corrupt; };
     for (const std::size_t to : {0U, 1U}) {  // to itself, to the newer one
         UndoHistory history = make();
         const auto steps = history.newest(4);  // newest first
@@ -208,10 +172,46 @@ BOOST_AUTO_TEST_CASE(steps_that_lead_in_a_circle_are_corrupt) {
     }
 }
 
+/// Gives a step another number, with the right checksum.
+void number(std::byte* base, const StepView& step, std::uint64_t id) {
+    std::memcpy(base + step.offset + offsetof(layout::StepHead, id), &id, sizeof id);
+    link(base, step.offset, step.previous);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_does_not_follow_the_one_that_is_redone_is_corrupt) {
+    for (const bool by_number : {true, false}) {
+        std::mt19937_64 random(4);
+        UndoHistory history = UndoHistory::create(std::make_unique<TestMemory>(64 * 1024), 64 * 1024, true);
+        for (int i = 0; i < 3; ++i) BOOST_REQUIRE(append(history, changes(random, 100), "step"));
+        const auto steps = history.newest(3);  // newest first
+        for (int i = 0; i < 3; ++i) history.step_back(*history.to_undo());
+        std::byte* const base = history.memory().base();
+        by_number ? number(base, steps[1], steps[2].id) : link(base, steps[1].offset, steps[0].offset);
+        BOOST_CHECK_EXCEPTION(history.step_forward(*history.to_redo()), Error, is_corrupt);
+        BOOST_TEST(history.redoable() == 3U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_does_not_follow_the_one_that_falls_off_is_corrupt) {
+    for (const bool by_number : {true, false}) {
+        std::mt19937_64 random(5);
+        UndoHistory history = UndoHistory::create(std::make_unique<TestMemory>(16 * 1024), 16 * 1024, true);
+        while (history.base_id() == 0) BOOST_REQUIRE(append(history, changes(random, 700), "step"));  // one has fallen off: the history is full
+        const auto steps = history.newest(history.undoable());
+        const StepView& oldest = steps.back();
+        const StepView& second = steps[steps.size() - 2];
+        std::byte* const base = history.memory().base();
+        by_number ? number(base, second, oldest.id) : link(base, second.offset, steps[0].offset);
+        BOOST_CHECK_EXCEPTION(
+            {
+                for (int i = 0; i < 100; ++i) (void)append(history, changes(random, 700), "more");
+            },
+            Error, is_corrupt);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(hostile_bytes_are_an_error_and_never_more) {
-    const std::uint64_t seed = std::random_device()();
-    BOOST_TEST_MESSAGE("seed " << seed);
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     constexpr ByteCount capacity = 64 * 1024;
     UndoHistory history = UndoHistory::create(std::make_unique<TestMemory>(capacity), capacity, true);
     for (int i = 0; i < 120; ++i) BOOST_REQUIRE(append(history, changes(random, 1500), "step"));
@@ -242,15 +242,11 @@ BOOST_AUTO_TEST_CASE(hostile_bytes_are_an_error_and_never_more) {
             if (in_header) {
                 const std::uint64_t magic = layout::header_magic;
                 std::memcpy(memory->base(), &magic, 8);
-                const std::uint64_t sum = checksum({memory->base(), offsetof(layout::HistoryHeader, checksum)}, layout::header_magic);
-                std::memcpy(memory->base() + offsetof(layout::HistoryHeader, checksum), &sum, 8);
+                seal_header(memory->base());
             } else {
-                std::byte* const head = memory->base() + begin;
-                std::uint32_t name = 4;
-                std::memcpy(head + offsetof(layout::StepHead, name_bytes), &name, 4);
-                std::uint64_t sum = checksum({head, offsetof(layout::StepHead, head_checksum)}, begin);
-                sum = checksum({head + sizeof(layout::StepHead), name}, sum);
-                std::memcpy(head + offsetof(layout::StepHead, head_checksum), &sum, 8);
+                const std::uint32_t name = 4;
+                std::memcpy(memory->base() + begin + offsetof(layout::StepHead, name_bytes), &name, 4);
+                seal_head(memory->base(), begin);
             }
         }
         use(std::move(memory), random);

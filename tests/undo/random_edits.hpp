@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "campaign_factor.hpp"
 #include "containers/document.hpp"
 
 namespace taiyen::undo::test {
@@ -30,12 +31,6 @@ struct RandomEditsOptions {
     bool reopens = true;         ///< also closes and opens the heap
     bool keeps_all = true;       ///< the history is large enough for all steps of the program
 };
-
-/// How many times more steps than in a run of the tests: the environment's TAIYEN_UNDO_FACTOR. A failure names its seed; TAIYEN_SEED replays it.
-inline int campaign_factor() {
-    const char* const text = std::getenv("TAIYEN_UNDO_FACTOR");
-    return text == nullptr ? 1 : std::max(1, std::atoi(text));
-}
 
 class RandomEdits {
 public:

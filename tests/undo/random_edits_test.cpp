@@ -28,7 +28,7 @@ RandomEditsOptions options_for(std::uint32_t seed) {
 void run(RandomEditsOptions options, int steps) {
     std::optional<WithCopyRecorder> copies;
     if (std::getenv("TAIYEN_COPY_RECORDER") != nullptr) copies.emplace();
-    for (int i = 0; i < campaign_factor(); ++i, options.seed += 7919) {
+    for (int i = 0; i < taiyen::test::campaign_factor(); ++i, options.seed += 7919) {
         const ScratchDirectory directory;
         RandomEdits program(directory / "heap.tyn", options);
         BOOST_CHECK_GT(program.run(steps), static_cast<std::uint64_t>(steps) / 2);
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(ranges_that_were_declared_are_undone_redone_and_cancelled) 
             for (std::size_t i = 0; i < length; ++i) (*block)[where + i] = static_cast<unsigned char>(random() % 3);
         }
     };
-    const int steps = 600 * campaign_factor();
+    const int steps = 600 * taiyen::test::campaign_factor();
     for (int step = 0; step < steps; ++step) {
         const auto die = random() % 10;
         if (die < 5) {

@@ -69,7 +69,7 @@ std::vector<std::string> words_after(Workplace& place, const std::vector<std::st
     if (command == "help") {
         return first(command_names());
     }
-    if (command == "open" || command == "create" || command == "export" || command == "import") {
+    if (command == "open" || command == "create" || command == "export" || command == "import" || command == "pack" || command == "unpack") {
         return first(files_starting_with(typed));
     }
     if (before.size() == 1) {
@@ -115,6 +115,8 @@ const std::vector<Command>& commands() {
         {"create", "create FILE", "makes a new file of drawings and opens it", run_create},
         {"open", "open FILE", "opens a file of drawings", run_open},
         {"save", "save", "saves everything; until then nothing reaches the file", run_save},
+        {"pack", "pack FILE.tyz", "writes a compressed copy of what was saved, to send or to keep", run_pack},
+        {"unpack", "unpack FILE.tyz FILE", "makes a file of drawings out of a compressed copy and opens it", run_unpack},
         {"import", "import FILE.dxf [NAME]", "adds a drawing from a DXF file", run_import},
         {"export", "export FILE.svg | FILE.png | FILE.dxf", "writes the drawing in use as a picture or as DXF", run_export},
         {"info", "info", "tells about the file", run_info},

@@ -34,6 +34,8 @@ Completion complete(Workplace& place, std::string_view line_to_cursor);
 void run_create(Workplace& place, Arguments& arguments);
 void run_open(Workplace& place, Arguments& arguments);
 void run_save(Workplace& place, Arguments& arguments);
+void run_pack(Workplace& place, Arguments& arguments);
+void run_unpack(Workplace& place, Arguments& arguments);
 void run_import(Workplace& place, Arguments& arguments);
 void run_export(Workplace& place, Arguments& arguments);
 void run_info(Workplace& place, Arguments& arguments);

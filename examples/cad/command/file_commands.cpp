@@ -62,6 +62,31 @@ void run_save(Workplace& place, Arguments& arguments) {
     place.save();
 }
 
+void run_pack(Workplace& place, Arguments& arguments) {
+    const fs::path path = arguments.next("a file");
+    arguments.end();
+    OpenFile& file = place.open_file();
+    taiyen::compress(file.heap(), path);
+    place.out << "packed " << path.filename().string() << (file.changed ? ", without the changes since the last save" : "") << '\n';
+}
+
+void run_unpack(Workplace& place, Arguments& arguments) {
+    const fs::path packed = arguments.next("a compressed copy");
+    const fs::path path = arguments.next("a file");
+    arguments.end();
+    // As an archive it needs no place in memory, which the open file may have; it becomes what the others are when it is opened.
+    taiyen::ExpandOptions options;
+    options.kind = taiyen::HeapKind::archive;
+    taiyen::expand_file(packed, path, options);
+    if (!place.may_close()) {
+        place.out << path.filename().string() << " is there; 'open' opens it\n";
+        return;
+    }
+    place.replace_file(nullptr);
+    place.replace_file(std::make_unique<OpenFile>(taiyen::open_only, path));
+    tell_opened(place, "unpacked");
+}
+
 void run_import(Workplace& place, Arguments& arguments) {
     const fs::path path = arguments.next("a DXF file");
     const std::string name = arguments.empty() ? path.stem().string() : arguments.next("a name");

@@ -22,7 +22,7 @@ constexpr std::string_view usage =
     "usage: taiyen_cad_demo [options]\n"
     "\n"
     "Imports LibreCAD's part library into a heap file, opens it from a new process, draws pictures,\n"
-    "edits, saves, is killed, and takes back what was done.\n"
+    "edits, saves, is killed, takes back what was done, and sends a compressed copy.\n"
     "Exits with 1 if anything it checks does not hold.\n"
     "\n"
     "  --library DIR  folder of DXF files (default: /usr/share/librecad/library, Debian package librecad-data)\n"
@@ -30,7 +30,7 @@ constexpr std::string_view usage =
     "  --seed N       repeats a run's kills and edits\n"
     "  --help         this text\n";
 
-enum class Task { demo, help, reopen, edit_until_killed, edit_and_undo, reopen_and_undo };
+enum class Task { demo, help, reopen, edit_until_killed, edit_and_undo, reopen_and_undo, receive_mail };
 
 struct Arguments {
     Task task = Task::demo;
@@ -54,6 +54,8 @@ std::optional<Arguments> parse(const std::vector<std::string>& words) {
             arguments.task = Task::edit_and_undo;
         } else if (word == "--reopen-and-undo") {
             arguments.task = Task::reopen_and_undo;
+        } else if (word == "--receive-mail") {
+            arguments.task = Task::receive_mail;
         } else if (word == "--library" && !last) {
             arguments.setting.part_folder = words[++i];
         } else if (word == "--out" && !last) {
@@ -73,7 +75,7 @@ std::optional<Arguments> parse(const std::vector<std::string>& words) {
 }
 
 void print_ten_lines() {
-    heading("8. The lines that did it, as they stand in examples/cad");
+    heading("9. The lines that did it, as they stand in examples/cad");
     std::printf("%s", ten_lines);
 }
 
@@ -95,6 +97,7 @@ int run_demo(const Arguments& arguments) {
     fine &= save_one_edit(setting);
     fine &= kill_during_saves(setting);
     fine &= undo_after_restart(setting);
+    fine &= send_by_mail(setting);
     fine &= closing_table(setting);
     print_ten_lines();
     std::printf("\n%s in %s; repeat the random parts with --seed %llu\n", fine ? "Everything held," : "SOMETHING DID NOT HOLD,",
@@ -109,6 +112,7 @@ int run(const Arguments& arguments) {
         case Task::edit_until_killed: return edit_until_killed(arguments.setting);
         case Task::edit_and_undo: return edit_and_undo(arguments.setting);
         case Task::reopen_and_undo: return reopen_and_undo(arguments.setting);
+        case Task::receive_mail: return receive_mail(arguments.setting);
         case Task::demo: break;
     }
     return run_demo(arguments);

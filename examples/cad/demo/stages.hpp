@@ -24,6 +24,7 @@ bool draw_pictures(const Setting& setting);
 bool save_one_edit(const Setting& setting);
 bool kill_during_saves(const Setting& setting);
 bool undo_after_restart(const Setting& setting);
+bool send_by_mail(const Setting& setting);
 bool closing_table(const Setting& setting);
 
 // What children of the demo do; the result is their exit status.
@@ -31,6 +32,7 @@ int reopen_and_report(const Setting& setting);
 int edit_until_killed(const Setting& setting);
 int edit_and_undo(const Setting& setting);
 int reopen_and_undo(const Setting& setting);
+int receive_mail(const Setting& setting);
 
 /// Removes the heap's files of an earlier run.
 void remove_heap(const std::filesystem::path& heap_file);

@@ -45,6 +45,7 @@ BOOST_AUTO_TEST_SUITE(session)
 
 BOOST_AUTO_TEST_CASE(drawings_are_made_shown_changed_and_found_again) { check_transcript(sessions / "drawing.txt"); }
 BOOST_AUTO_TEST_CASE(every_mistake_is_answered_with_what_was_expected) { check_transcript(sessions / "errors.txt"); }
+BOOST_AUTO_TEST_CASE(a_compressed_copy_is_packed_unpacked_and_goes_on) { check_transcript(sessions / "mail.txt"); }
 
 BOOST_AUTO_TEST_CASE(the_session_of_the_readme_runs_as_it_is_told) { check_transcript(fs::path(TAIYEN_CAD_SOURCE) / "README.md"); }
 

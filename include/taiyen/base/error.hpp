@@ -59,6 +59,7 @@ enum class errc {
     cancelled,
     invalid_argument,
     out_of_address_space,
+    raw_pointer,  ///< of a type, where a heap may be mapped anywhere
 };
 
 /// The category of `errc` codes; its name is "taiyen". Complexity: constant.

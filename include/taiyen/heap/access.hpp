@@ -71,6 +71,8 @@ TAIYEN_EXPORT bool remove_named(HeapCore& core, std::string_view name);
 [[noreturn]] TAIYEN_EXPORT void throw_type_mismatch(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);
 [[noreturn]] TAIYEN_EXPORT void throw_name_taken(const HeapCore& core, std::string_view name);
 [[noreturn]] TAIYEN_EXPORT void throw_no_current_heap();
+/// Throws Error{raw_pointer} if the heap may be mapped anywhere: addresses that are stored in it would be wrong elsewhere.
+TAIYEN_EXPORT void check_addresses_allowed(const HeapCore& core);
 /// For calls on a heap object whose compiled side is gone.
 [[noreturn]] TAIYEN_EXPORT void throw_closed();
 

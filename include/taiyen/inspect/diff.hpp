@@ -65,7 +65,7 @@ struct PageRunDiff {
 /// What differs between a heap and an older copy of it.
 struct HeapDiff {
     bool same_heap = false;     ///< both files are of one heap (uuid)
-    bool same_address = false;  ///< if not, every pointer in them differs
+    bool same_address = false;  ///< if not, every pointer in them differs; of position-independent heaps always
     std::uint64_t live_blocks_before = 0;
     std::uint64_t live_blocks_after = 0;
     std::size_t extent_before = 0;

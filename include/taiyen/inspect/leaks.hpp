@@ -4,7 +4,10 @@
 /// The walk is conservative: it begins at the named objects, and each 8-byte word of a reached block that is the address of a live block reaches that one. It knows no types. All standard
 /// containers keep the addresses of their blocks, so what they hold is never called a leak. Blocks that are only hinted at, by words that lead into their middle or are
 /// the end of a block (a vector's end is the address of the block behind its own), are told apart: LeakKind::doubtful. The other way round a leak can hide behind a word that is its
-/// address by chance: in unused capacity or padding, whose bytes were a pointer once. What is not stored as an address (`offset_ptr`, tagged or compressed pointers) is not seen.
+/// address by chance: in unused capacity or padding, whose bytes were a pointer once. What is not stored as an address (`offset_ptr` in a heap at a fixed address, tagged or compressed pointers) is not seen.
+///
+/// In a position-independent heap distances are the pointers: each even word of a reached block, added to the place where it stands. What its containers hold is never called a leak there either, wherever it is
+/// mapped. A leak hides more easily: behind any number that is the distance of its beginning.
 ///
 /// Memory: sets of block addresses, at most one bit for every 8 bytes of the heap in use and usually far less, and what is listed.
 /// Thread rule: as the heap's.
@@ -48,6 +51,7 @@ struct LeakedBlock {
 };
 
 /// A word of a reached block that points into free space. Not an error by itself: bytes of unused capacity that were a pointer once look the same.
+/// In a position-independent heap: one that is the address of something live in the heap, where it is mapped now, and would be wrong elsewhere.
 struct DanglingPointer {
     std::uint64_t offset = 0;  ///< of the word
     std::uint64_t target = 0;  ///< offset in the heap
@@ -79,6 +83,7 @@ struct LeakReport {
     std::uint64_t doubtful_blocks = 0;
     std::size_t doubtful_bytes = 0;
     std::uint64_t dangling_pointers = 0;
+    bool position_independent = false;      ///< distances were followed, not addresses
     std::vector<Holding> holdings;          ///< by name
     std::vector<LeakSize> sizes;            ///< of leaked blocks, ascending
     std::vector<LeakedBlock> leaks;         ///< direct, then indirect, then doubtful ones; the largest first

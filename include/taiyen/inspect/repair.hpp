@@ -23,7 +23,7 @@ struct RepairReport {
     Report after;
 };
 
-/// Verifies the heap, opens it for writing (which recovers it after a crash), restores from the other copy whatever matches its checksum there, closes it, verifies it again.
+/// Verifies the heap, opens it for writing (which recovers it after a crash), restores from the other copy whatever matches its checksum there, verifies it again, closes it.
 /// Nothing is guessed: a byte is replaced only by one that a checksum proves to be the saved one; a page that no copy has whole stays as it is.
 /// A heap in which nothing is wrong is not opened for writing. Durability: what was restored is synced on return.
 /// Throws: Error{not_found | busy | permission | address_in_use | …}: nothing was looked at.

@@ -29,6 +29,7 @@ struct Report {
     std::vector<Finding> findings;
     std::uint64_t pages_checked = 0;
     std::uint64_t blocks_checked = 0;
+    std::uint64_t steps_checked = 0;  ///< of the undo history that lies in the files
     bool ok() const {
         for (const Finding& finding : findings) {
             if (finding.severity != Severity::note) {
@@ -45,7 +46,8 @@ struct VerifyOptions {
     Progress progress;     ///< may be empty; called on the calling thread
 };
 
-/// Proves every structure of the heap's files: both header copies, checksum tables, each page of each copy, the journal or log, blocks, names. Changes nothing.
+/// Proves every structure of the heap's files: both header copies, checksum tables, each page of each copy, the journal or log, blocks, names, the undo history (its links, its cursor, the changes in its steps).
+/// Changes nothing.
 /// The heap's verify() is the same with one thread. Thread rule: as the heap's; `heap` may be in use by readers.
 /// Throws: Error{closed | io_error | …}. Complexity: reads all files once, past the page cache.
 TAIYEN_EXPORT Report verify(const ArchiveHeap& heap, const VerifyOptions& options);

@@ -22,7 +22,7 @@
 ///      reserves all its objects: those that have one finish, nobody else gets one, and it takes all of them when the last is free. One request at a time goes first, in the order of asking, so that this can't
 ///      lock up either.
 /// (I4) An object that isn't there is loaded by one caller, which holds nothing meanwhile; others that ask for it wait for that. What the loader throws all of them get; the next request tries again.
-/// Memory: 32 bytes for each object and 13 to 27 for its id; a waiting request lies on its thread's stack. Costs: for each object one compare-and-exchange and one atomic subtraction; two more atomic
+/// Memory: 51 to 102 bytes for each object and its id if their number was announced (`objects`), up to twice as much and a bit if the manager has grown to it; a waiting request lies on its thread's stack. Costs: for each object one compare-and-exchange and one atomic subtraction; two more atomic
 /// operations for a request that is exclusive, one for a shared one; no system call unless somebody waits.
 /// Thread rule: safe, the destructor excepted.
 

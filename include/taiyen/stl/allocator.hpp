@@ -37,6 +37,9 @@ concept heap_like = requires(H& heap) {
 
 namespace stl {
 
+/// How a container keeps what its allocator gives it.
+enum class Pointers : bool { addresses, distances };
+
 /// The allocator's eight bytes and what they mean. The address comes first: within a heap the word is zero and the address alone decides.
 class TAIYEN_EXPORT Home {
 public:
@@ -57,7 +60,8 @@ public:
     Home for_copy() const noexcept;
 
     /// Throws: HeapFull, Error{no_current_heap | closed | read_only | …}.
-    void* allocate(std::size_t bytes, std::size_t alignment);
+    /// Error{raw_pointer}: durable memory of a position-independent heap for who keeps addresses.
+    void* allocate(std::size_t bytes, std::size_t alignment, Pointers pointers = Pointers::addresses);
     /// By the block's own heap, and, for memory on loan, by what became of the scope that lent it. A bad pointer is reported and changes nothing.
     void deallocate(void* block) noexcept {
         if (kind() == lent) {
@@ -273,9 +277,9 @@ public:
 
 protected:
     /// Throws: HeapFull, std::bad_array_new_length, Error{no_current_heap | closed | read_only | poisoned | forked | no_transaction}.
-    [[nodiscard]] T* allocate_at_home(std::size_t count) {
+    [[nodiscard]] T* allocate_at_home(std::size_t count, Pointers pointers = Pointers::addresses) {
         if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T)));
+        return static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T), pointers));
     }
 
     void deallocate_from_home(void* block) noexcept { home_.deallocate(block); }

@@ -34,6 +34,7 @@ consteval void check_object() {
 template <class T, class... A>
 T* make(heap::HeapCore& core, A&&... arguments) {
     check_object<T>();
+    if constexpr (!position_independent<T>) heap::check_addresses_allowed(core);
     struct Undo {
         void* block;
         ~Undo() { heap::deallocate(block); }

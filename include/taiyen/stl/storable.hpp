@@ -14,6 +14,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <type_traits>
@@ -35,12 +37,23 @@ enum class Flaw {
     foreign_container,
     outside_memory,
     nested_reference,
-    member
+    member,
+    raw_pointer,   ///< only where position independence is asked for
+    raw_container  ///< the same: a container whose allocator gives addresses
 };
 
 /// Allocators that keep a container inside a heap specialise this.
 template <class A>
 inline constexpr bool is_durable_allocator = false;
+
+/// Allocators whose pointers are distances specialise this, too.
+template <class A>
+inline constexpr bool keeps_distances = false;
+
+/// Ahead of the types that are looked at: raw pointers are flaws, too.
+struct AnyAddress {};
+template <class... Seen>
+inline constexpr bool at_any_address = (std::is_same_v<Seen, AnyAddress> || ...);
 
 template <class T>
 concept has_allocator = requires { typename T::allocator_type; };
@@ -99,11 +112,22 @@ inline constexpr bool is_type_erased = std::is_same_v<T, std::any>;
 template <class R, class... A>
 inline constexpr bool is_type_erased<std::function<R(A...)>> = true;
 
+template <class T>
+inline constexpr bool is_view = false;
+template <class C, class Traits>
+inline constexpr bool is_view<std::basic_string_view<C, Traits>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_view<std::span<T, N>> = true;
+template <class T>
+inline constexpr bool is_view<std::reference_wrapper<T>> = true;
+
 /// Elements, keys, mapped values, comparison and hash of a container.
 template <class C, class... Seen>
 consteval Flaw flaw_of_container() {
     if constexpr (!is_durable_allocator<typename C::allocator_type>) {
         return Flaw::foreign_container;
+    } else if constexpr (at_any_address<Seen...> && !keeps_distances<typename C::allocator_type>) {
+        return Flaw::raw_container;
     } else {
         Flaw flaw = flaw_of<typename C::value_type, Seen...>();
         if constexpr (requires { typename C::key_compare; }) flaw = flaw == Flaw::none ? flaw_of<typename C::key_compare, Seen...>() : flaw;
@@ -128,6 +152,13 @@ template <class... Seen>
 struct FlawedValue {
     template <class T>
         requires(flaw_of<T, Seen...>() != Flaw::none)
+    operator T() const noexcept;  // NOLINT(google-explicit-constructor)
+};
+/// Where addresses are flaws: taken by wrappers that hold none. `optional<offset_ptr<T>>` takes a `T*` to make one of it, and holds no `T*`.
+template <class... Seen>
+struct GoodWrapper {
+    template <class T>
+        requires(Members<T, Types<Seen..., T>>::known && flaw_of<T, Seen...>() == Flaw::none)
     operator T() const noexcept;  // NOLINT(google-explicit-constructor)
 };
 template <class Probe, std::size_t>
@@ -166,11 +197,11 @@ consteval bool takes_reference(std::index_sequence<I...>) {
         ...);
 }
 
-template <class T, class Flawed, std::size_t... I>
+template <class T, class Flawed, class Unflawed, std::size_t... I>
 consteval bool takes_flawed(std::index_sequence<I...>) {
     constexpr std::size_t count = sizeof...(I);
     return ((takes_at<T, Flawed>(std::make_index_sequence<I>(), std::make_index_sequence<count - 1 - I>()) &&
-             !takes_at<T, NoValue>(std::make_index_sequence<I>(), std::make_index_sequence<count - 1 - I>())) ||
+             !takes_at<T, Unflawed>(std::make_index_sequence<I>(), std::make_index_sequence<count - 1 - I>())) ||
             ...);
 }
 
@@ -180,7 +211,10 @@ consteval Flaw flaw_of_aggregate() {
     if constexpr (!std::is_copy_assignable_v<T> && !std::is_move_assignable_v<T>) {
         if constexpr (takes_reference<T>(std::make_index_sequence<count == 0 ? 8 : count + 1>())) return Flaw::nested_reference;
     }
-    if constexpr (takes_flawed<T, FlawedValue<Seen..., T>>(std::make_index_sequence<count>())) {
+    if constexpr (!takes_flawed<T, FlawedValue<Seen..., T>, NoValue>(std::make_index_sequence<count>())) {
+        return Flaw::none;
+    } else if constexpr (!at_any_address<Seen...> ||
+                         takes_flawed<T, FlawedValue<Seen..., T>, GoodWrapper<Seen..., T>>(std::make_index_sequence<count>())) {
         return Flaw::member;
     } else {
         return Flaw::none;
@@ -202,7 +236,7 @@ consteval Flaw flaw_of() {
     } else if constexpr (std::is_member_function_pointer_v<T>) {
         return Flaw::code_pointer;
     } else if constexpr (std::is_pointer_v<T>) {
-        return std::is_function_v<std::remove_pointer_t<T>> ? Flaw::code_pointer : Flaw::none;
+        return std::is_function_v<std::remove_pointer_t<T>> ? Flaw::code_pointer : at_any_address<Seen...> ? Flaw::raw_pointer : Flaw::none;
     } else if constexpr (!std::is_class_v<Plain>) {
         return Flaw::none;
     } else if constexpr (is_type_erased<Plain>) {
@@ -211,6 +245,8 @@ consteval Flaw flaw_of() {
         return Flaw::smart_pointer;
     } else if constexpr (std::is_same_v<Plain, std::filesystem::path> || std::is_same_v<Plain, std::error_code>) {
         return Flaw::outside_memory;
+    } else if constexpr (at_any_address<Seen...> && is_view<Plain>) {
+        return Flaw::raw_pointer;
     } else if constexpr (Known::known) {
         return Known::flaw();
     } else if constexpr (has_allocator<Plain>) {
@@ -248,10 +284,28 @@ consteval void check_storable() {
     static_assert(flaw != Flaw::outside_memory, "taiyen: std::filesystem::path and std::error_code keep memory outside the heap");
 }
 
+/// Refuses to compile, saying why, if a T can't be stored, or holds a raw pointer.
+template <class T>
+consteval void check_position_independent() {
+    check_storable<T>();
+    constexpr Flaw flaw = flaw_of<T, AnyAddress>();
+    static_assert(flaw != Flaw::raw_pointer, "taiyen: a raw pointer would lead nowhere in a heap that is mapped elsewhere; use taiyen::offset_ptr");
+    static_assert(flaw != Flaw::raw_container,
+                  "taiyen: a container of persistent_allocator keeps raw pointers, which would lead nowhere in a heap that is mapped elsewhere; use "
+                  "taiyen::offset::string, taiyen::offset::map, … at every level");
+    static_assert(flaw != Flaw::member || flaw_of<T>() != Flaw::none,
+                  "taiyen: a member of the type holds a raw pointer, which would lead nowhere in a heap that is mapped elsewhere; use "
+                  "taiyen::offset_ptr and taiyen::offset::string, taiyen::offset::map, …");
+}
+
 }  // namespace stl
 
 /// Whether a T may lie in a heap.
 template <class T>
 concept storable = stl::flaw_of<T>() == stl::Flaw::none;
+
+/// Whether a T may lie in a heap that is mapped anywhere: it is storable and holds no raw pointer, as far as the compiler can know.
+template <class T>
+concept position_independent = stl::flaw_of<T, stl::AnyAddress>() == stl::Flaw::none;
 
 }  // namespace taiyen

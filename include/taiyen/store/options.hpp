@@ -45,7 +45,10 @@ TAIYEN_EXPORT std::string_view name_of(HeapKind kind) noexcept;
 struct PersistentOptions {
     std::size_t capacity = std::size_t{64} << 30U;  ///< bytes of address space; minimum 256 KiB, rounded up to 4 KiB
     std::uintptr_t address = 0;                     ///< where to map, a multiple of 4 GiB; 0: chosen from the heap's uuid
-    std::filesystem::path data_file;                ///< empty: `x.tyn.data` beside `x.tyn`
+    /// At creation: the heap may be mapped anywhere. It is opened where it was made if nothing lies there, else wherever there is room, so copies of it can be open at once; it takes types without
+    /// raw pointers only (`taiyen::offset::map`, …; `position_independent<T>`).
+    bool position_independent = false;
+    std::filesystem::path data_file;  ///< empty: `x.tyn.data` beside `x.tyn`
     /// At opening: a data file that is gone is no error (mismatch), the heap goes on without it. Reads the whole heap to prove that it needs no second copy.
     /// Durability: the heap knows of no data file any more when opening for writing returns; a SnapshotHeap makes a new one.
     bool detach_data_file = false;

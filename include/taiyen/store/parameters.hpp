@@ -16,6 +16,7 @@ struct HeapParameters {
     HeapKind kind = HeapKind::archive;  ///< by the files that are attached
     std::string uuid;
     std::uintptr_t address = 0;
+    bool position_independent = false;  ///< `address` is only where it is opened if nothing lies there
     std::size_t capacity_bytes = 0;
     std::size_t extent_bytes = 0;  ///< of the heap in use, as of the last checkpoint
     std::uint64_t generation = 0;  ///< of the last checkpoint

@@ -3,7 +3,8 @@
 ///
 /// Which words are pointers nobody has written down, so they are found *conservatively*: an aligned word in a live block is one if its value is the address of a live block, of a
 /// place in one, or of one's end. A number that happens to have such a value can't be told from a pointer and is changed; it takes a 64-bit number in the heap's own range of addresses.
-/// Words whose value lies in the heap's range without being that are *ambiguous*: they stay as they are and are reported. Details: doc/relocation.md.
+/// Words whose value lies in the heap's range without being that are *ambiguous*: they stay as they are and are reported. A program that declares the types of its named objects
+/// has exactly their pointers rewritten instead. Details: doc/relocation.md.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/export.hpp>
 #include <taiyen/store/options.hpp>
+#include <taiyen/transfer/declared.hpp>
 #include <taiyen/transfer/relocation.hpp>
 
 namespace taiyen {
@@ -36,15 +38,31 @@ struct AmbiguousWord {
     AmbiguousTarget target = AmbiguousTarget::free_space;
 };
 
-/// How a heap is moved, and what is refused.
-struct RebaseOptions {
-    bool dry_run = false;           ///< look and report; nothing is written, not even repairs
+/// Let the library choose, as it does for a new heap.
+inline constexpr std::uintptr_t anywhere = 0;
+
+/// Whether and in which order the blocks of a heap are laid close together. By declared types only: addresses change in every bit then, and bytes that look like a pointer by chance with them.
+enum class Defragment {
+    no,
+    by_address,       ///< as they lay
+    by_reachability,  ///< as they are met from the named objects on: what is used together lies together
+};
+
+/// How the pointers of a heap that moves are found, and what is refused.
+struct PointerOptions {
+    /// By these types' descriptions; every named object must be of one of them, else Error{type_mismatch}. None: conservatively.
+    DeclaredTypes types;
     bool refuse_ambiguous = false;  ///< Error{foreign_pointer} if there is an ambiguous word
-    bool drop_history = false;      ///< a history's steps hold bytes with old addresses: end it, instead of Error{history_conflict}
-    bool accept_hashed_by_address =
-        false;                    ///< keys that are pointers lie in buckets by their old value: move all the same, instead of Error{type_mismatch}
+    /// Keys that are pointers lie in buckets by their old value (and, where blocks move against one another, in trees): move all the same, instead of Error{type_mismatch}.
+    bool accept_hashed_by_address = false;
     std::size_t listed_max = 20;  ///< ambiguous words that the report lists
-    PersistentOptions files;      ///< where companions are that don't lie beside the heap
+};
+
+/// How a heap is moved, and what is refused.
+struct RebaseOptions : PointerOptions {
+    bool dry_run = false;       ///< look and report; nothing is written, not even repairs
+    bool drop_history = false;  ///< a history's steps hold bytes with old addresses: end it, instead of Error{history_conflict}
+    PersistentOptions files;    ///< where companions are that don't lie beside the heap
     std::function<void(std::uint64_t done, std::uint64_t total)> progress;  ///< bytes of live blocks
 };
 
@@ -53,7 +71,8 @@ struct RebaseReport {
     std::uintptr_t from = 0;
     std::uintptr_t to = 0;
     std::size_t capacity_bytes = 0;
-    bool moved = false;  ///< false: a dry run, or it lay there already
+    bool moved = false;                 ///< false: a dry run, or it lay there already
+    bool position_independent = false;  ///< it can be mapped anywhere: nothing was looked at, and nothing has to move
     std::uint64_t live_blocks = 0;
     std::size_t live_bytes = 0;
     std::uint64_t pointers = 0;       ///< words that were rewritten, or would be
@@ -64,15 +83,17 @@ struct RebaseReport {
     /// Named objects whose type says that it hashes pointers: their elements are not found any more under the new addresses until they are inserted again. Only what the type's
     /// name shows is seen, not the members of a struct.
     std::vector<std::string> hashed_by_address;
+    /// By declared types: the same for containers that order pointers. It matters where blocks move against one another.
+    std::vector<std::string> ordered_by_address;
+    bool by_declared_types = false;      ///< else conservatively
+    std::uint64_t unreached_blocks = 0;  ///< by declared types: live, and no declared pointer leads there, so that what they hold stays as it is
+    Relocation blocks;                   ///< of a heap that was defragmented: one range a block
 
     /// For the program's own pointers into the heap.
-    Relocation relocation() const { return {from, capacity_bytes, to}; }
+    Relocation relocation() const { return blocks.ranges().empty() ? Relocation(from, capacity_bytes, to) : blocks; }
 };
 
-/// Let the library choose, as it does for a new heap.
-inline constexpr std::uintptr_t anywhere = 0;
-
-/// Moves the heap, of whatever kind, that nobody has open, to `to`: a multiple of 4 GiB where nothing of this process lies. A heap whose user crashed is recovered first, and a transaction
+/// Moves the heap, of whatever kind, that nobody has open, to `to`: a multiple of 4 GiB where nothing of this process lies. A position-independent heap stays: the report says so, at no cost. A heap whose user crashed is recovered first, and a transaction
 /// log is brought into the files and emptied.
 /// Durability: on return; a crash leaves the heap at its old address or at its new one, whole. Disk: pages that change lie twice in the files meanwhile. Memory: 64 MiB and 10 bytes for each such page.
 /// Throws: Error{invalid_argument | address_in_use (the old address, which is needed to recover it, or the new one) | out_of_address_space}, Error{foreign_pointer | history_conflict |

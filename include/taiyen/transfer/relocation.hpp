@@ -21,17 +21,45 @@
 
 namespace taiyen {
 
-/// Which pointers an object of the program's own type holds. Specialise it:
+/// Which pointers an object of the program's own type holds, for its own roots and for objects in a heap alike. Specialise it, and name each member that is a pointer or holds some:
 /// `template <> struct taiyen::pointers_of<Node> { template <class Visit> static void describe(Node& node, Visit visit) { visit(node.next, node.children); } };`
 template <class T>
 struct pointers_of {};
+
+/// For types that hold none: `template <> struct taiyen::pointers_of<Point> : taiyen::no_pointers {};`
+struct no_pointers {
+    template <class T, class Visit>
+    static void describe(T&, Visit) {}
+};
+
+/// A pointer that leads to an array of so many elements; `visit(taiyen::elements(table.first, table.count))`.
+template <class T>
+struct Elements {
+    T*& first;
+    std::size_t count;
+};
+template <class T>
+Elements<T> elements(T*& first, std::size_t count) {
+    return {first, count};
+}
+
+/// Two pointers, to the first element of an array and behind its last one.
+template <class T>
+struct ElementRange {
+    T*& first;
+    T*& last;
+};
+template <class T>
+ElementRange<T> range(T*& first, T*& last) {
+    return {first, last};
+}
 
 namespace transfer {
 
 /// Takes whatever a type describes: to ask whether it does.
 struct AnyVisit {
     template <class... T>
-    void operator()(T&...) const {}
+    void operator()(T&&...) const {}
 };
 template <class T>
 concept describes_pointers = requires(T& object) { pointers_of<T>::describe(object, AnyVisit{}); };
@@ -44,6 +72,14 @@ template <class T>
 inline constexpr bool is_optional = false;
 template <class T>
 inline constexpr bool is_optional<std::optional<T>> = true;
+template <class T>
+inline constexpr bool is_elements = false;
+template <class T>
+inline constexpr bool is_elements<Elements<T>> = true;
+template <class T>
+inline constexpr bool is_element_range = false;
+template <class T>
+inline constexpr bool is_element_range<ElementRange<T>> = true;
 template <class T>
 concept like_tuple = requires { std::tuple_size<T>::value; };
 
@@ -93,7 +129,7 @@ public:
     /// Corrects pointers of the program in place: pointers, ranges, pairs, tuples and optionals of them, nested, and types that `pointers_of` describes. What they
     /// point to is not looked at.
     template <class... T>
-    void visit(T&... objects) const {
+    void visit(T&&... objects) const {
         (visit_one(objects), ...);
     }
 
@@ -101,6 +137,11 @@ public:
     const std::vector<Range>& ranges() const noexcept { return ranges_; }
 
 private:
+    template <class T>
+    void visit_range(ElementRange<T>& range) const {
+        range.last = range.last == range.first ? (*this)(range.last) : end(range.last);
+        range.first = (*this)(range.first);
+    }
     template <class T>
     void visit_one(T& object) const {
         using Plain = std::remove_cv_t<T>;
@@ -111,7 +152,11 @@ private:
         } else if constexpr (std::is_pointer_v<T>) {
             object = (*this)(object);
         } else if constexpr (transfer::describes_pointers<T>) {
-            pointers_of<T>::describe(object, [this](auto&... parts) { this->visit(parts...); });
+            pointers_of<T>::describe(object, [this](auto&&... parts) { this->visit(parts...); });
+        } else if constexpr (transfer::is_elements<T>) {
+            object.first = (*this)(object.first);
+        } else if constexpr (transfer::is_element_range<T>) {
+            visit_range(object);
         } else if constexpr (transfer::is_optional<T>) {
             if (object) visit_one(*object);
         } else if constexpr (std::ranges::range<T>) {

@@ -1,0 +1,76 @@
+#pragma once
+/// DeclaredTypes: which words of a heap are pointers, as the types of its named objects say.
+///
+/// A heap that is moved by declared types is walked from its named objects, by the type that each has: containers know their links (taiyen/stl/declared.hpp), structs say what they hold
+/// (`pointers_of`), and a pointer leads on to what it points to. Exactly the words that are met are rewritten: a number with the value of an address stays what it is.
+///
+///     taiyen::DeclaredTypes types;
+///     types.add<Drawing, taiyen::map<int, taiyen::string>>();
+///     options.types = types;
+///
+/// Thread rule: values; PointerWalk: one thread.
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <taiyen/base/export.hpp>
+
+namespace taiyen {
+
+/// Takes down what a walk meets. Only descriptions of types talk to it.
+class TAIYEN_EXPORT PointerWalk {
+public:
+    struct State;
+    /// Walks one object of the type that the function was made for.
+    using Step = void (*)(void* object, PointerWalk& walk);
+
+    explicit PointerWalk(State& state) noexcept : state_(state) {}
+
+    /// The word there points to an object, or a place in one. Returns whether it does: null, and addresses of no live block, are left as they are.
+    bool pointer(const void* word);
+    /// The word there ends what begins at `first`: its value may be the end of a block, where another one begins.
+    void end(const void* word, const void* first);
+    /// The block of that address is met now: blocks can be laid in this order.
+    void reach(const void* address);
+    /// `object` has so many bytes, and is walked when what is walked now is done, once, however many lead there.
+    void later(const void* object, std::size_t bytes, Step step);
+    /// A container finds its elements by their address: by its hash, or by its order.
+    void keyed_by_address(bool hashed) noexcept;
+    /// Throws: Error{type_mismatch}: a container is not laid out as this build's library lays them out.
+    [[noreturn]] void throw_unknown_layout(std::string_view container) const;
+
+private:
+    State& state_;
+};
+
+/// Types by whose descriptions a heap is walked.
+class TAIYEN_EXPORT DeclaredTypes {
+public:
+    /// How an object of a type is walked.
+    struct Entry {
+        PointerWalk::Step step = nullptr;
+        std::size_t bytes = 0;
+    };
+
+    /// Named objects of these types are walked. Defined in taiyen/stl/declared.hpp.
+    template <class... T>
+    DeclaredTypes& add();
+    void add(std::string fingerprint, Entry entry) { by_fingerprint_[std::move(fingerprint)] = entry; }
+
+    /// Null: nothing is known of that type.
+    const Entry* find(const std::string& fingerprint) const {
+        const auto found = by_fingerprint_.find(fingerprint);
+        return found == by_fingerprint_.end() ? nullptr : &found->second;
+    }
+    /// Nothing is declared: pointers are found conservatively.
+    bool empty() const noexcept { return by_fingerprint_.empty(); }
+
+private:
+    std::map<std::string, Entry> by_fingerprint_;
+};
+
+}  // namespace taiyen

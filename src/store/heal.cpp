@@ -1,0 +1,179 @@
+// Healing: what one copy of a heap has damaged comes back from the other one. Each page is a durable step of its own, so that a crash leaves it healed or as it was.
+
+#include <cstring>
+#include <optional>
+#include <unordered_set>
+
+#include "store/heap_file.hpp"
+
+namespace taiyen::store {
+
+/// One walk over both copies. Requires: saves are held, and the files have what the ring had.
+class HeapFile::Healing {
+public:
+    Healing(HeapFile& heap, const TellLost& lost, const TellBytes& tell)
+        : heap_(heap), lost_(lost), tell_(tell), live_(heap.pages_with_live_base()) {}
+
+    /// Returns how many pages were restored. Throws: the first loss, if nobody is told of each.
+    std::uint64_t run() {
+        const Extents extents = heap_.saved_extents();
+        const std::uint64_t total = extents.span + extents.annex;
+        std::uint64_t done = 0;
+        for_each_table_page(extents, [&](std::uint64_t index) {
+            const std::optional<std::uint64_t> pages = heal_covered(index, extents);
+            if (!pages) {
+                return;
+            }
+            done += *pages * page_bytes;
+            if (tell_) {
+                tell_(done, total);
+            }
+            // The table page in memory is sound; a file that holds another one gets it again.
+            heal_table(*heap_.backing_, index);
+            if (heap_.data_) {
+                heal_table(*heap_.data_, index);
+            }
+        });
+        heap_.healed_ += healed_;
+        if (first_lost_) {
+            throw Error(*first_lost_);
+        }
+        if (!tables_lost_) {
+            heal_root(extents);
+        }
+        return healed_;
+    }
+
+private:
+    /// The pages that a table page covers; how many those are. Nothing: the table page is lost.
+    std::optional<std::uint64_t> heal_covered(std::uint64_t index, const Extents& extents) {
+        try {
+            heap_.table_.page(index);
+        } catch (const Error& error) {
+            if (error.code() != errc::corrupt) throw;
+            lose(error);  // nothing says what its pages should be
+            tables_lost_ = true;
+            return std::nullopt;
+        }
+        PageFile* const data = heap_.data_ ? &*heap_.data_ : nullptr;
+        const TableCover cover = cover_of(index);
+        std::uint64_t count = 0;
+        for (; count < cover.count && extents.hold({cover.first.value + count}); ++count) {
+            const PageNumber page{cover.first.value + count};
+            heal_page(*heap_.backing_, data, page);
+            if (data != nullptr) {
+                heal_page(*data, &*heap_.backing_, page);
+            }
+        }
+        return count;
+    }
+
+    void heal_page(PageFile& file, PageFile* second, PageNumber page) {
+        const std::uint64_t expected = heap_.table_.entry(page);
+        const bool is_backing = &file == &*heap_.backing_;
+        const bool is_live = live_.contains(page.value);
+        if ((is_backing && is_live) || has_whole(file, page, bytes_, expected)) {
+            return;
+        }
+        if (second == nullptr) {
+            lose(file.corrupt_page(page, "its checksum differs and there is no second copy"));
+            return;
+        }
+        if (!has_whole(*second, page, other_, expected)) {
+            if (is_backing || is_live) {  // else it was told already
+                lose(file.corrupt_page(page, "its checksum differs in both copies"));
+            }
+            return;
+        }
+        heap_.durable_step("healing", [&] {
+            file.write_pages(page, other_.span());
+            file.sync();
+            if (!has_whole(file, page, bytes_, expected)) {
+                file.throw_corrupt_page(page, "it reads back damaged after it was restored: the disk is failing");
+            }
+        });
+        ++healed_;
+    }
+
+    /// Whether the file has the page whole. A page that the device can't read is as bad as one that it reads wrong.
+    bool has_whole(const PageFile& file, PageNumber page, const AlignedBuffer& into, std::uint64_t expected) const {
+        try {
+            file.read_pages(page, into.span(), Via::device);
+        } catch (const Error& error) {
+            if (error.code() != errc::io_error) throw;
+            return false;
+        }
+        return page_checksum(into.span(), page, heap_.table_.heap()) == expected;
+    }
+
+    void heal_table(PageFile& file, std::uint64_t index) {
+        const TablePage& good = heap_.table_.page(index);
+        TablePage found;
+        bool same = false;
+        try {
+            file.read_table_page(index, found, Via::device);
+            same = std::memcmp(&found, &good, sizeof found) == 0;
+        } catch (const Error& error) {
+            if (error.code() != errc::io_error) throw;
+        }
+        if (!same) {
+            heap_.durable_step("healing", [&] {
+                file.file().write(std::as_bytes(std::span(&good, 1)), file.layout.table_offset(index));
+                file.sync();
+            });
+            ++healed_;
+        }
+    }
+
+    /// A table page that had to be rebuilt may differ from the one that the headers stand for.
+    void heal_root(const Extents& extents) {
+        const std::uint64_t root = table_root_of(*heap_.backing_, extents, Via::device);
+        if (root != heap_.table_.root()) {
+            heap_.table_.set_root(root);
+            heap_.durable_step("healing", [&] { heap_.write_headers(); });
+            ++healed_;
+            ++heap_.healed_;
+        }
+    }
+
+    /// What nobody has whole must not keep what somebody has from being restored.
+    void lose(const Error& error) {
+        if (lost_) {
+            lost_(error);
+        } else if (!first_lost_) {
+            first_lost_ = error;
+        }
+    }
+
+    HeapFile& heap_;
+    const TellLost& lost_;
+    const TellBytes& tell_;
+    const std::unordered_set<std::uint64_t> live_;
+    const AlignedBuffer bytes_{page_bytes};
+    const AlignedBuffer other_{page_bytes};
+    std::uint64_t healed_ = 0;
+    std::optional<Error> first_lost_;
+    bool tables_lost_ = false;
+};
+
+/// Pages whose base in the backing file is part of what the program sees. (A transactional heap saves what stands in its log on top of the file's own bytes.)
+std::unordered_set<std::uint64_t> HeapFile::pages_with_live_base() const {
+    std::unordered_set<std::uint64_t> live;
+    for (const vm::PageRun& run : uses_log() ? std::vector<vm::PageRun>() : written_runs()) {
+        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
+            if (!saved_copies_.contains(page)) {
+                live.insert(page);
+            }
+        }
+    }
+    return live;
+}
+
+std::uint64_t HeapFile::heal(const TellLost& lost, const TellBytes& tell) {
+    check_usable(false);
+    const auto lock = hold_saves();
+    checkpoint();
+    return Healing(*this, lost, tell).run();
+}
+
+}  // namespace taiyen::store

@@ -1,0 +1,74 @@
+#include "tool/moving.hpp"
+
+#include <taiyen/store/parameters.hpp>
+
+#include <algorithm>
+
+#include "base/json.hpp"
+#include "tool/console.hpp"
+
+namespace taiyen::tool {
+
+std::uintptr_t place_of(std::string_view text) {
+    if (text == "auto") return anywhere;
+    std::string digits(text);
+    digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
+    std::uintptr_t address = 0;
+    const bool prefixed = digits.size() > 2 && digits.size() <= 18 && digits.starts_with("0x");
+    bool good = prefixed;
+    for (std::size_t i = 2; good && i < digits.size(); ++i) {
+        const char c = digits[i];
+        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        good = digit >= 0;
+        address = address * 16 + static_cast<std::uintptr_t>(digit);
+    }
+    if (!good || address == anywhere)
+        throw Error(errc::invalid_argument, "--to takes an address such as 0x2300_0000_0000, or auto, not '" + std::string(text) + "'");
+    return address;
+}
+
+void take_options(const Given& given, ExpandOptions& options) {
+    options.threads = static_cast<unsigned>(std::min<std::size_t>(given.number("threads", 0), 1024));
+    options.capacity = given.number("capacity", 0);
+    const auto kind = chosen<HeapKind>(given, "kind",
+                                       {{"archive", HeapKind::archive}, {"snapshot", HeapKind::snapshot}, {"transactional", HeapKind::transactional}},
+                                       HeapKind::volatile_heap);
+    if (given.has("kind")) options.kind = kind;
+    if (const auto to = given.value("to")) options.base = place_of(*to);
+    options.defragment =
+        chosen<Defragment>(given, "defragment", {{"address", Defragment::by_address}, {"reach", Defragment::by_reachability}}, Defragment::no);
+    options.pointers.refuse_ambiguous = given.has("refuse-ambiguous");
+    options.pointers.accept_hashed_by_address = given.has("accept-hashed-by-address");
+}
+
+void print_made(const Given& given, const std::string& target, const ExpandOptions& options, const Expanded& made) {
+    const RebaseReport& move = made.move;
+    const std::string_view kind = name_of(options.kind.value_or(made.kind));
+    const std::size_t in_use = read_parameters(target).extent_bytes;
+    if (given.has("json")) {
+        JsonWriter json;
+        json.begin_object()
+            .member("file", given.files[0])
+            .member("made", target)
+            .member("kind", kind)
+            .member("from_uuid", made.uuid)
+            .member("names", made.names)
+            .member("extent_bytes", std::uint64_t{in_use})
+            .member("serial", made.serial.value)
+            .member("from", std::uint64_t{move.from})
+            .member("to", std::uint64_t{move.to})
+            .member("moved", move.moved)
+            .member("pointers", move.pointers)
+            .member("ambiguous_words", move.ambiguous_words)
+            .end_object();
+        print(json);
+        return;
+    }
+    print(visible(target) + ": " + std::string(kind) + " heap, " + counted(made.names, "named object") + ", " + bytes_text(in_use) + " in use\n");
+    if (!move.moved) return;
+    print("moved from " + address_text(move.from) + " to " + address_text(move.to) + ": " + counted(move.pointers, "pointer") + " rewritten\n");
+    if (move.ambiguous_words != 0)
+        print(count_text(move.ambiguous_words) + " ambiguous words stay as they are; 'taiyen rebase --dry-run' lists those of a heap\n");
+}
+
+}  // namespace taiyen::tool

@@ -1,0 +1,32 @@
+#pragma once
+/// make_heap: a heap's file out of the pages of another one: of another kind, capacity, address, or with its blocks laid close together, as ExpandOptions say.
+///
+/// Where nothing moves, the pages go into the new file as they come. Else they go into a draft, a file that never gets a name; what it holds is checked, its pointers are found, and the new file is written
+/// from it. So nothing but a complete heap ever has the name, and what pages come from may be a stream.
+
+#include <taiyen/transfer/expand.hpp>
+
+#include "store/heap_builder.hpp"
+#include "transfer/transfer.hpp"
+
+namespace taiyen::transfer {
+
+/// The heap whose pages come.
+struct HeapShape {
+    HeapKind kind;
+    std::uintptr_t base;
+    bool position_independent;
+    ByteCount capacity;
+    ByteCount extent;
+    Serial serial;
+    const std::filesystem::path& name;  ///< that errors name
+};
+
+/// Writes all pages, each seen by `rewrite` (if there is one) before it gets its checksum.
+using FillPages = std::function<void(store::HeapBuilder& builder, const RewritePages& rewrite)>;
+
+/// Durability and errors: as expand(). `fill` is called once, after everything that can be refused without it.
+RebaseReport make_heap(io::Storage& storage, const HeapShape& shape, const std::filesystem::path& path, const ExpandOptions& options,
+                       const FillPages& fill);
+
+}  // namespace taiyen::transfer
