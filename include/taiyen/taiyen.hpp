@@ -28,7 +28,9 @@
 #include <taiyen/inspect/up_to_date.hpp>
 #include <taiyen/object/check_outs.hpp>
 #include <taiyen/object/checkout_transaction.hpp>
+#include <taiyen/object/chunked_ids.hpp>
 #include <taiyen/object/id_chunk.hpp>
+#include <taiyen/object/id_iterator.hpp>
 #include <taiyen/object/id_tree.hpp>
 #include <taiyen/object/object_id_set.hpp>
 #include <taiyen/object/object_manager.hpp>
