@@ -5,6 +5,7 @@
 
 #include "crash/piece_of_life.hpp"
 #include "crash/txn_life.hpp"
+#include "crash/txn_subject.hpp"
 
 namespace taiyen::crash {
 
