@@ -135,7 +135,17 @@ std::optional<std::string> wrong_library(const fs::path& file, const Place& plac
     return pfr || offset ? std::nullopt : std::optional<std::string>("a public header needs the standard library only, not <" + include.target + ">");
 }
 
+/// Whether it may be included twice.
+bool is_guarded(const fs::path& header) {
+    std::ifstream stream(header);
+    std::string first;
+    return std::getline(stream, first) && first == "#pragma once";
+}
+
 void check_file(const fs::path& tree, const fs::path& file, const Place& place, std::vector<std::string>& found) {
+    if (file.extension() == ".hpp" && !is_guarded(file)) {
+        found.push_back(fs::relative(file, tree).string() + ":1: a header begins with #pragma once");
+    }
     for (const Include& include : parse(file)) {
         const auto reason = include.target.starts_with("taiyen/") ? wrong_public(place, include)
                             : include.quoted                      ? wrong_private(tree, file, place, include)

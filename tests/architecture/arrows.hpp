@@ -7,6 +7,7 @@
 /// (A3) Nothing below include/ or src/ includes the umbrella header or a file of the tests.
 /// (A4) tests/<room> obeys A1 as its room does; other folders of the tests may use every room.
 /// (A5) Below include/taiyen and src every source lies in a room.
+/// (A6) A header begins with `#pragma once`.
 
 #include <filesystem>
 #include <string>

@@ -18,8 +18,8 @@ public:
     SourceTree() {
         std::string name = (fs::temp_directory_path() / "taiyen-arrows-XXXXXX").string();
         root_ = ::mkdtemp(name.data());
-        write("include/taiyen/base/low.hpp", "#include <vector>\n");
-        write("include/taiyen/heap/high.hpp", "#include <taiyen/base/low.hpp>\n");
+        write("include/taiyen/base/low.hpp", "#pragma once\n#include <vector>\n");
+        write("include/taiyen/heap/high.hpp", "#pragma once\n#include <taiyen/base/low.hpp>\n");
         write("src/base/low.cpp", "#include <taiyen/base/low.hpp>\n#include <sys/mman.h>\n");
         write("src/heap/block.hpp", "#pragma once\n");
         write("src/heap/high.cpp", "#include \"heap/block.hpp\"\n#include <taiyen/base/low.hpp>\n");
@@ -85,18 +85,20 @@ BOOST_AUTO_TEST_CASE(a_sideways_include_is_found) { only_violation("src/log/bad.
 
 BOOST_AUTO_TEST_CASE(a_test_of_a_room_must_not_reach_above_it) { only_violation("tests/base/bad_test.cpp", "#include \"heap/block.hpp\"\n"); }
 
-BOOST_AUTO_TEST_CASE(a_public_header_must_not_need_a_private_one) { only_violation("include/taiyen/heap/bad.hpp", "#include \"heap/block.hpp\"\n"); }
+BOOST_AUTO_TEST_CASE(a_public_header_must_not_need_a_private_one) {
+    only_violation("include/taiyen/heap/bad.hpp", "#pragma once\n#include \"heap/block.hpp\"\n");
+}
 
 BOOST_AUTO_TEST_CASE(a_public_header_must_not_need_other_libraries) {
-    only_violation("include/taiyen/heap/bad.hpp", "#include <fmt/format.h>\n");
-    only_violation("include/taiyen/heap/bad.hpp", "#include <sys/mman.h>\n");
-    only_violation("include/taiyen/heap/bad.hpp", "#include <boost/container/vector.hpp>\n");
-    only_violation("include/taiyen/heap/bad.hpp", "#include <boost/pfr.hpp>\n");
+    only_violation("include/taiyen/heap/bad.hpp", "#pragma once\n#include <fmt/format.h>\n");
+    only_violation("include/taiyen/heap/bad.hpp", "#pragma once\n#include <sys/mman.h>\n");
+    only_violation("include/taiyen/heap/bad.hpp", "#pragma once\n#include <boost/container/vector.hpp>\n");
+    only_violation("include/taiyen/heap/bad.hpp", "#pragma once\n#include <boost/pfr.hpp>\n");
 }
 
 BOOST_AUTO_TEST_CASE(boost_pfr_is_welcome_where_it_was_asked_for) {
     const SourceTree tree;
-    tree.write("include/taiyen/stl/walk.hpp", "#if __has_include(<boost/pfr.hpp>)\n#include <boost/pfr.hpp>\n#endif\n");
+    tree.write("include/taiyen/stl/walk.hpp", "#pragma once\n#if __has_include(<boost/pfr.hpp>)\n#include <boost/pfr.hpp>\n#endif\n");
     BOOST_TEST(violations(tree.root()).empty());
 }
 
@@ -106,6 +108,8 @@ BOOST_AUTO_TEST_CASE(a_path_instead_of_a_room_is_found) {
     only_violation("src/heap/bad.cpp", "#include \"block.hpp\"\n");
     only_violation("src/heap/bad.cpp", "#include \"../heap/block.hpp\"\n");
 }
+
+BOOST_AUTO_TEST_CASE(a_header_that_cannot_be_included_twice_is_found) { only_violation("src/heap/bad.hpp", "#include <vector>\n"); }
 
 BOOST_AUTO_TEST_CASE(a_file_in_no_room_is_found) { only_violation("src/utils/bad.hpp", "#pragma once\n"); }
 
