@@ -251,6 +251,37 @@ BOOST_AUTO_TEST_CASE(of_arrays_by_hand_and_of_all_wrappers_change) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(of_sets_of_ids_change_whatever_their_shape) {
+    std::vector<std::int64_t> ids;
+    for (std::int64_t chunk = 0; chunk < 4000; ++chunk) {
+        const std::int64_t first = chunk * 3 << 16;
+        const std::int64_t count = chunk % 4 == 0 ? 3 : chunk % 4 == 1 ? 40 : 200;
+        for (std::int64_t i = 0; i < count; ++i) ids.push_back(first + (chunk % 4 == 2 ? i * 300 : chunk % 4 == 3 ? i / 2 * 100 + i % 2 : i * i));
+    }
+    for (std::int64_t i = 0; i < 50'000; ++i) ids.push_back((std::int64_t{1} << 40) + 2 * i);
+    make([&](ArchiveHeap& heap) {
+        auto& many = heap.construct<object_id_set<>>("many");
+        for (const std::int64_t id : ids) many.insert(id);
+        heap.construct<object_id_set<>>("none");
+        heap.construct<taiyen::map<int, object_id_set<>>>("of sets")[7].insert(many.begin(), many.end());
+    });
+    DeclaredTypes types;
+    types.add<object_id_set<>, taiyen::map<int, object_id_set<>>>();
+    move_in_all_ways(types, [&](ArchiveHeap& heap, const RebaseReport& report) {
+        BOOST_TEST(report.unreached_blocks == 0U);
+        BOOST_TEST(report.ambiguous_words == 0U);
+        BOOST_TEST(report.pointers > 4000U);
+        BOOST_TEST(heap.find<object_id_set<>>("none")->empty());
+        for (auto* const set : {heap.find<object_id_set<>>("many"), &heap.find<taiyen::map<int, object_id_set<>>>("of sets")->at(7)}) {
+            BOOST_TEST((std::vector<std::int64_t>(set->begin(), set->end()) == ids));
+            BOOST_TEST(std::equal(ids.rbegin(), ids.rend(), std::make_reverse_iterator(set->end())));
+            for (std::size_t i = 0; i < ids.size(); i += 2) set->erase(ids[i]);
+            BOOST_TEST(set->size() == ids.size() / 2);
+            BOOST_TEST(set->is_sound());
+        }
+    });
+}
+
 BOOST_AUTO_TEST_CASE(at_the_end_of_a_block_go_with_it_and_not_with_its_neighbour) {
     // Vectors that fill their blocks, one beside the other: the end of each is the beginning of the next.
     using Vectors = taiyen::vector<taiyen::vector<std::uint64_t>>;

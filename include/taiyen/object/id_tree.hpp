@@ -164,6 +164,13 @@ public:
         height_ = 0;
     }
 
+    /// Calls `visit(pointer)` with each word of the tree that is a pointer, for who moves it: the one to a node before those in the node. Null ones, too.
+    template <class Visit>
+    void for_each_pointer(Visit&& visit) const {
+        visit(root_);
+        if (root_ != nullptr) pointers_below(root_, height_, visit);
+    }
+
     const Leaf* first_leaf() const noexcept {
         if (root_ == nullptr) return nullptr;
         Pointer node = root_;
@@ -615,6 +622,23 @@ private:
         return true;
     }
 
+    template <class Visit>
+    static void pointers_below(const Pointer& node, std::uint32_t level, Visit& visit) {
+        if (level == 0) {
+            const Leaf& leaf = *leaf_at(node);
+            visit(leaf.previous);
+            visit(leaf.next);
+            for (std::uint32_t i = 0; i < leaf.count; ++i) {
+                if (leaf.has_block(i)) visit(leaf.block(i));
+            }
+            return;
+        }
+        const Inner& inner = *inner_at(node);
+        for (std::uint32_t i = 0; i < inner.count; ++i) {
+            visit(inner.children[i]);
+            pointers_below(inner.children[i], level - 1, visit);
+        }
+    }
     void free_below(const Pointer& node, std::uint32_t level) noexcept {
         if (level == 0) {
             const Leaf& leaf = *leaf_at(node);

@@ -142,6 +142,11 @@ public:
         changed();
         other.changed();
     }
+    /// Calls `visit(pointer)` with each word of the set, in the object and in its memory, that is a pointer: for who moves the set. Null ones, too.
+    template <class Visit>
+    void for_each_pointer(Visit&& visit) const {
+        tree_.for_each_pointer(std::forward<Visit>(visit));
+    }
     friend void swap(object_id_set& a, object_id_set& b) noexcept { a.swap(b); }
     Allocator get_allocator() const noexcept { return Allocator(tree_.allocator()); }
 

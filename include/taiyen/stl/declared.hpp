@@ -1,7 +1,7 @@
 #pragma once
 /// Which pointers the standard containers of a heap hold, nested in any way: what DeclaredTypes walks by.
 ///
-/// Known without a word of the program: numbers, enumerations, raw pointers, arrays, pair, tuple, optional, variant, complex, and all containers of taiyen/stl/containers.hpp. Any other class
+/// Known without a word of the program: numbers, enumerations, raw pointers, arrays, pair, tuple, optional, variant, complex, all containers of taiyen/stl/containers.hpp, and object_id_set<>. Any other class
 /// says what it holds by `pointers_of` (taiyen/transfer/relocation.hpp), which may name its members, `elements(first, count)` and `range(first, last)`.
 ///
 /// How the links of a container are found: nodes are reached by iterators, whose public members lead to the public structs that link them (libstdc++'s; GCC and Clang compile the same headers).
@@ -21,6 +21,7 @@
 #include <utility>
 #include <variant>
 
+#include <taiyen/object/object_id_set.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/fingerprint.hpp>
 #include <taiyen/transfer/declared.hpp>
@@ -300,6 +301,15 @@ template <class K, class H, class E>
 struct Links<std::unordered_set<K, H, E, persistent_allocator<K>>> : TableLinks<unordered_set<K, H, E>> {};
 template <class K, class H, class E>
 struct Links<std::unordered_multiset<K, H, E, persistent_allocator<K>>> : TableLinks<unordered_multiset<K, H, E>> {};
+
+template <>
+struct Links<object_id_set<persistent_allocator<std::int64_t>>> {
+    static void walk(const object_id_set<>& ids, PointerWalk& walk) {
+        ids.for_each_pointer([&walk](auto* const& pointer) {
+            if (walk.pointer(&pointer)) walk.reach(pointer);
+        });
+    }
+};
 
 template <class A, class B>
 struct Links<std::pair<A, B>> {
