@@ -93,7 +93,7 @@ vm::Zone volatile_zone() {
     return {behind_shadow, files.first};
 }
 
-vm::Reservation reserve(ByteCount length) {
+vm::Reservation reserve_somewhere(ByteCount length) {
     constexpr unsigned attempts = 16;  // another thread may take the place that was found
     for (unsigned attempt = 1;; ++attempt) {
         std::optional<std::uintptr_t> place;
@@ -120,39 +120,63 @@ void bind_to_node(void* address, ByteCount length, int node) {
 }
 
 MemoryTool tool_for(const VolatileOptions& options) { return options.tell_memory_tools ? running_tool() : MemoryTool::none; }
-bool is_guarded(const VolatileOptions& options) { return options.guarded || tool_for(options) != MemoryTool::none; }
+bool wants_guards(const VolatileOptions& options) { return options.guarded || tool_for(options) != MemoryTool::none; }
 
 }  // namespace
 
 // Opening and closing.
 
-std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options) {
-    const ByteCount capacity = options.capacity > layout::capacity_max ? 0 : round_up(std::max(options.capacity, Engine::capacity_min), page_bytes);
-    if (capacity == 0) throw Error(errc::invalid_argument, "a heap's capacity is at most 8 TiB, not " + std::to_string(options.capacity));
-    if (options.numa_node >= 1024) throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
-    CoreRanges ranges = CoreRanges::at(0, capacity);
-    ranges.scratch_bytes = round_up(OwnedMap::bytes_for(capacity) + records_max * sizeof(ThreadBlocks), page_bytes);
-    const ByteCount total = round_up(capacity, slot_bytes) + round_up(ranges.scratch_bytes, slot_bytes);
-    vm::Reservation reservation = reserve(total);
-    ranges.scratch_bytes = round_up(ranges.scratch_bytes, slot_bytes);
-    ranges.durable += reservation.address();
-    ranges.scratch += reservation.address();
-    return std::unique_ptr<VolatileCore>(new VolatileCore(std::move(reservation), ranges, options));
+namespace {
+
+ByteCount capacity_for(ByteCount wanted) {
+    const ByteCount capacity = wanted > layout::capacity_max ? 0 : round_up(std::max(wanted, Engine::capacity_min), page_bytes);
+    if (capacity == 0) throw Error(errc::invalid_argument, "a heap's capacity is at most 8 TiB, not " + std::to_string(wanted));
+    return capacity;
 }
 
-VolatileCore::VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options)
-    : HeapCore(ranges), serial_(next_serial()), parked_serial_(is_guarded(options) ? ~std::uint64_t{0} : serial_), tool_(tool_for(options)),
-      guards_(is_guarded(options) ? new BlockGuards(options, tool_, ranges.durable, ranges.durable_bytes) : nullptr),
+ByteCount bytes_beside(ByteCount capacity) { return round_up(OwnedMap::bytes_for(capacity) + records_max * sizeof(ThreadBlocks), page_bytes); }
+
+CoreRanges ranges_at(std::uintptr_t base, ByteCount capacity) {
+    return {base, capacity, base + round_up(capacity, slot_bytes), round_up(bytes_beside(capacity), slot_bytes)};
+}
+
+}  // namespace
+
+vm::Reservation VolatileCore::reserve(ByteCount capacity, std::uintptr_t address) {
+    const CoreRanges ranges = ranges_at(0, capacity_for(capacity));
+    const ByteCount total = ranges.scratch + ranges.scratch_bytes;
+    return address == 0 ? reserve_somewhere(total) : vm::Reservation(address, total);
+}
+
+std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options) {
+    const ByteCount capacity = capacity_for(options.capacity);
+    return std::unique_ptr<VolatileCore>(
+        new VolatileCore(reserve(capacity, 0), options, [&](std::byte* span, SpanHost& host) { Engine::format(span, capacity, host); }));
+}
+
+std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options, vm::Reservation place, Links links, const FillSpan& fill) {
+    VolatileOptions unguarded = options;
+    unguarded.guarded = false;
+    unguarded.tell_memory_tools = false;
+    std::unique_ptr<VolatileCore> core(new VolatileCore(std::move(place), unguarded, fill));
+    core->set_links(links);
+    return core;
+}
+
+VolatileCore::VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill)
+    : HeapCore(ranges_at(reservation.address(), capacity_for(options.capacity))), serial_(next_serial()),
+      parked_serial_(wants_guards(options) ? ~std::uint64_t{0} : serial_), tool_(tool_for(options)),
+      guards_(wants_guards(options) ? new BlockGuards(options, tool_, ranges().durable, ranges().durable_bytes) : nullptr),
       reports_leaks_(options.report_leaks), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
-      moved_(reinterpret_cast<std::byte*>(ranges.durable)) {
-    auto* const span = reinterpret_cast<std::byte*>(ranges.durable);
-    auto* const metadata = reinterpret_cast<std::byte*>(ranges.scratch);
-    const ByteCount capacity = ranges.durable_bytes;
-    const ByteCount map_bytes = OwnedMap::bytes_for(capacity);
-    vm::map_anonymous(metadata, round_up(map_bytes + records_max * sizeof(ThreadBlocks), page_bytes));
+      moved_(reinterpret_cast<std::byte*>(ranges().durable)) {
+    if (options.numa_node >= 1024) throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
+    auto* const span = reinterpret_cast<std::byte*>(ranges().durable);
+    auto* const metadata = reinterpret_cast<std::byte*>(ranges().scratch);
+    const ByteCount capacity = ranges().durable_bytes;
+    vm::map_anonymous(metadata, bytes_beside(capacity));
     map_ = OwnedMap(span, capacity, metadata);
-    records_begin_ = metadata + map_bytes;
-    Engine::format(span, capacity, *this);
+    records_begin_ = metadata + OwnedMap::bytes_for(capacity);
+    fill(span, *this);
     engine_.reset(new Engine(span, capacity, *this));
     set_durable_extent(engine_->extent());
     Register& all = the_register();
@@ -470,7 +494,10 @@ void VolatileCore::trim() noexcept {
 bool VolatileCore::deallocate_raw(void* block) noexcept {
     if (block == nullptr) return true;
     const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<std::byte*>(block) - map_.base), 4);
-    if (granule >= map_.granule_end) return tell(granule << 4U < ranges().durable_bytes ? FreeResult::not_a_block : FreeResult::foreign, block);
+    if (granule >= map_.granule_end) {
+        if (may_be_packed(block)) return tell(free_in_engine(block), block);
+        return tell(granule << 4U < ranges().durable_bytes ? FreeResult::not_a_block : FreeResult::foreign, block);
+    }
     SegmentHead& segment = map_.segment_of(granule);
     ThreadBlocks* const blocks = mine_known();
     const std::uintptr_t word = segment.owner.load(std::memory_order_acquire);
@@ -560,7 +587,11 @@ ByteCount VolatileCore::usable_size(const void* block) const noexcept {
 
 ByteCount VolatileCore::usable_raw(const void* block) const noexcept {
     const std::uint64_t granule = std::rotr(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - map_.base), 4);
-    if (granule >= map_.granule_end) return 0;
+    if (granule >= map_.granule_end) {
+        if (!may_be_packed(block)) return 0;
+        const std::lock_guard lock(mutex_);
+        return engine_->usable_size(block);
+    }
     const std::uintptr_t owner = map_.segment_of(granule).owner.load(std::memory_order_acquire) & ~segment_queued;
     if (owner == segment_of_nobody) return 0;
     if (owner != segment_of_engine) {

@@ -32,6 +32,15 @@ class VolatileCore final : public HeapCore, private SpanHost {
 public:
     /// Throws: HeapFull{address_space}, Error{invalid_argument | out_of_address_space}.
     static std::unique_ptr<VolatileCore> open(const VolatileOptions& options);
+
+    /// Writes a span as an engine has left it, having told `host` how far it reaches.
+    using FillSpan = std::function<void(std::byte* span, SpanHost& host)>;
+    /// A heap whose blocks are there from the beginning: the engine's, all of them. Guards know nothing of such blocks, so it has none. `place`: from `reserve`. Throws: as open, and what `fill` throws.
+    static std::unique_ptr<VolatileCore> open(const VolatileOptions& options, vm::Reservation place, Links links, const FillSpan& fill);
+    /// Address space for a heap of that capacity, there, or (0) where there is room. Throws: as open; Error{address_in_use}.
+    static vm::Reservation reserve(ByteCount capacity, std::uintptr_t address);
+    static VolatileHeap heap_of(std::unique_ptr<VolatileCore> core) { return VolatileHeap(std::move(core)); }
+    static VolatileCore* core_of(const VolatileHeap& heap) { return heap.core_.get(); }
     ~VolatileCore() override;
 
     void* allocate(ByteCount bytes, ByteCount alignment) {
@@ -59,6 +68,9 @@ public:
     void* allocate_scratch(ByteCount bytes, ByteCount alignment) override { return allocate(bytes, alignment); }
     bool deallocate_scratch(void* block) noexcept override { return tell(FreeResult::foreign, block); }
     ByteCount usable_durable(const void* block) const noexcept override { return usable_size(block); }
+    /// What is live, ascending. Requires: no other thread is in the heap.
+    std::vector<Block> blocks() const;
+    bool is_guarded() const noexcept { return guards_ != nullptr; }
     LiveBlocks live_blocks(std::size_t listed_max) const;
     LiveBlocks leaked_blocks(std::size_t listed_max) const;
     void add_leak_root(const void* begin, ByteCount bytes);
@@ -97,7 +109,7 @@ public:
     void unlock_after_fork();
 
 private:
-    VolatileCore(vm::Reservation reservation, const CoreRanges& ranges, const VolatileOptions& options);
+    VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill);
     void extend(ByteCount extent_bytes) override;
     void restore_blocks(HeapOffset, ByteCount) override {}
     bool moves_pages() const override { return true; }
@@ -129,6 +141,12 @@ private:
     bool deallocate_raw(void* block) noexcept;
     [[gnu::noinline]] bool deallocate_guarded(void* block) noexcept;
     ByteCount usable_raw(const void* block) const noexcept;
+    /// Whether the block may be one of the engine's that begins within a granule: from a heap with packed pages.
+    bool may_be_packed(const void* block) const noexcept {
+        const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - map_.base);
+        return offset < ranges().durable_bytes && offset % layout::granule_bytes == layout::granule_bytes / 2 &&
+               (map_.segment_of(offset / layout::granule_bytes).owner.load(std::memory_order_acquire) & ~segment_queued) == segment_of_engine;
+    }
     void* resize_guarded(void* block, ByteCount bytes);
     /// Frees what leaves the quarantine until it holds no more than that.
     void shorten_quarantine(ByteCount kept_bytes) noexcept;

@@ -7,6 +7,7 @@ namespace taiyen {
 using heap::throw_closed;
 
 VolatileHeap::VolatileHeap(const VolatileOptions& options) : core_(heap::VolatileCore::open(options)) {}
+VolatileHeap::VolatileHeap(std::unique_ptr<heap::VolatileCore> core) noexcept : core_(std::move(core)) {}
 VolatileHeap::VolatileHeap(VolatileHeap&&) noexcept = default;
 VolatileHeap& VolatileHeap::operator=(VolatileHeap&&) noexcept = default;
 VolatileHeap::~VolatileHeap() = default;

@@ -197,6 +197,13 @@ void VolatileCore::for_each_live(const Visit& visit) const {
     });
 }
 
+std::vector<Block> VolatileCore::blocks() const {
+    std::vector<Block> all;
+    for_each_live([&](const std::byte* address, ByteCount bytes) { all.push_back({{static_cast<std::uint64_t>(address - map_.base)}, bytes}); });
+    std::sort(all.begin(), all.end(), [](const Block& a, const Block& b) { return a.offset < b.offset; });
+    return all;
+}
+
 LiveBlocks VolatileCore::leaked_blocks(std::size_t listed_max) const {
     LeakSearch search(tool_);
     for_each_live([&](const std::byte* address, ByteCount bytes) { search.add(address, bytes); });

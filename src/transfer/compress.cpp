@@ -12,7 +12,9 @@
 #include "transfer/file_target.hpp"
 #include "transfer/live_chunks.hpp"
 #include "transfer/pipeline.hpp"
+#include "transfer/saved_pages.hpp"
 #include "transfer/stream_marks.hpp"
+#include "transfer/stream_writer.hpp"
 #include "transfer/transfer.hpp"
 
 namespace taiyen {
@@ -83,13 +85,18 @@ Compressed compress_to(store::HeapFile& heap, const ByteSink& sink, const Compre
     check_level(options.codec, options.level);
     check_cancelled(options.cancel);
     SavedPages saved(heap);
+    return compress_pages(saved, head_of(saved), sink, options);
+}
+
+Compressed compress_pages(PageSource& source, const layout::StreamHead& head, const ByteSink& sink, const CompressOptions& options) {
+    check_level(options.codec, options.level);
+    check_cancelled(options.cancel);
     Compressed done;
-    done.serial = saved.serial();
+    done.serial = {head.serial};
     const auto put = [&](std::span<const std::byte> bytes) {
         sink(bytes);
         done.stream_bytes += bytes.size();
     };
-    const layout::StreamHead head = head_of(saved);
     put(bytes_of(head));
     std::uint64_t before = head.checksum;
 
@@ -98,7 +105,7 @@ Compressed compress_to(store::HeapFile& heap, const ByteSink& sink, const Compre
     const std::size_t count = slots_for(options, threads);
     slots.reserve(count);
     for (std::size_t i = 0; i < count; ++i) slots.emplace_back(options.codec, options.level);
-    LivePages live(saved);
+    LivePages live(source);
     std::uint64_t planned = 0;
     run_pipeline(
         slots, threads,
@@ -110,7 +117,7 @@ Compressed compress_to(store::HeapFile& heap, const ByteSink& sink, const Compre
             return more;
         },
         [&](PackedSlot& slot) {
-            slot.body.gather(saved, slot.pages);
+            slot.body.gather(source, slot.pages);
             slot.packed_bytes = options.codec == Codec::none ? 0 : slot.packer.pack(slot.body.bytes(), slot.packed.span());
             slot.body_checksum = body_checksum(slot.stored(), slot.number);
         },
@@ -142,37 +149,27 @@ Compressed compress_to(store::HeapFile& heap, const ByteSink& sink, const Compre
     return done;
 }
 
-Compressed compress_to(store::HeapFile& heap, io::Storage& storage, const std::filesystem::path& file, const CompressOptions& options) {
+Compressed into_file(io::Storage& storage, const std::filesystem::path& file, const CompressOptions& options, const CompressInto& compress) {
     FileTarget target(storage, file, is_compressed_heap);
-    const Compressed done = compress_to(heap, [&](std::span<const std::byte> bytes) { target.write(bytes); }, options);
+    const Compressed done = compress([&](std::span<const std::byte> bytes) { target.write(bytes); }, options);
     target.publish();
     return done;
 }
 
-}  // namespace transfer
-
-Compressed compress(ArchiveHeap& heap, const ByteSink& sink, const CompressOptions& options) {
-    return transfer::compress_to(HeapAccess::file(heap), sink, options);
-}
-
-Compressed compress(ArchiveHeap& heap, std::ostream& stream, const CompressOptions& options) {
+Compressed into_stream(std::ostream& stream, const CompressOptions& options, const CompressInto& compress) {
     const auto sink = [&](std::span<const std::byte> bytes) {
         if (!stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()))) {
             throw Error(errc::io_error, "the stream that a heap is compressed into takes no more; what it has got is worth nothing");
         }
     };
-    const Compressed done = compress(heap, ByteSink(sink), options);
+    const Compressed done = compress(ByteSink(sink), options);
     if (!stream.flush()) {
         throw Error(errc::io_error, "the stream that a heap was compressed into could not be flushed; what it has got is worth nothing");
     }
     return done;
 }
 
-Compressed compress(ArchiveHeap& heap, const std::filesystem::path& file, const CompressOptions& options) {
-    return transfer::compress_to(HeapAccess::file(heap), io::posix_storage(), file, options);
-}
-
-std::vector<std::byte> compress(ArchiveHeap& heap, const CompressOptions& options) {
+std::vector<std::byte> into_memory(const CompressOptions& options, const CompressInto& compress) {
     std::vector<std::byte> stream;
     // Memory that grows by doubling is written three times; how far the heap is tells what the rest may take. At most four times as much: what lies behind may be holes.
     std::uint64_t seen = 0;
@@ -191,8 +188,30 @@ std::vector<std::byte> compress(ArchiveHeap& heap, const CompressOptions& option
         }
         stream.insert(stream.end(), bytes.begin(), bytes.end());
     };
-    compress(heap, ByteSink(sink), told);
+    compress(ByteSink(sink), told);
     return stream;
+}
+
+Compressed compress_to(store::HeapFile& heap, io::Storage& storage, const std::filesystem::path& file, const CompressOptions& options) {
+    return into_file(storage, file, options, [&](const ByteSink& sink, const CompressOptions& how) { return compress_to(heap, sink, how); });
+}
+
+}  // namespace transfer
+
+Compressed compress(ArchiveHeap& heap, const ByteSink& sink, const CompressOptions& options) {
+    return transfer::compress_to(HeapAccess::file(heap), sink, options);
+}
+
+Compressed compress(ArchiveHeap& heap, std::ostream& stream, const CompressOptions& options) {
+    return transfer::into_stream(stream, options, [&](const ByteSink& sink, const CompressOptions& how) { return compress(heap, sink, how); });
+}
+
+Compressed compress(ArchiveHeap& heap, const std::filesystem::path& file, const CompressOptions& options) {
+    return transfer::compress_to(HeapAccess::file(heap), io::posix_storage(), file, options);
+}
+
+std::vector<std::byte> compress(ArchiveHeap& heap, const CompressOptions& options) {
+    return transfer::into_memory(options, [&](const ByteSink& sink, const CompressOptions& how) { return compress(heap, sink, how); });
 }
 
 Compressed compress_file(const std::filesystem::path& heap, const std::filesystem::path& file, const CompressOptions& options,

@@ -6,7 +6,7 @@
 
 #include <taiyen/transfer/expand.hpp>
 
-#include "store/heap_builder.hpp"
+#include "transfer/heap_move.hpp"
 #include "transfer/transfer.hpp"
 
 namespace taiyen::transfer {
@@ -20,13 +20,27 @@ struct HeapShape {
     ByteCount extent;
     Serial serial;
     const std::filesystem::path& name;  ///< that errors name
+
+    MovedHeap moved() const { return {base, position_independent, capacity, extent, name}; }
 };
 
 /// Writes all pages, each seen by `rewrite` (if there is one) before it gets its checksum.
-using FillPages = std::function<void(store::HeapBuilder& builder, const RewritePages& rewrite)>;
+using FillPages = std::function<void(PageTarget& target, const RewritePages& rewrite)>;
 
 /// Durability and errors: as expand(). `fill` is called once, after everything that can be refused without it.
 RebaseReport make_heap(io::Storage& storage, const HeapShape& shape, const std::filesystem::path& path, const ExpandOptions& options,
                        const FillPages& fill);
+/// The same out of a heap that lies in memory, at its own address.
+RebaseReport make_heap(io::Storage& storage, const HeapShape& shape, const std::filesystem::path& path, const ExpandOptions& options,
+                       const HeapView& view);
+
+/// For an engine that only reads.
+class MadeSpan final : public heap::SpanHost {
+public:
+    void extend(ByteCount) override {}
+    void restore_blocks(HeapOffset, ByteCount) override {}
+};
+/// What came as pages is a heap. Throws: Error{corrupt}.
+void prove(const heap::Engine& engine, const HeapShape& shape);
 
 }  // namespace taiyen::transfer

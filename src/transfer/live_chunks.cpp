@@ -9,7 +9,7 @@ namespace taiyen::transfer {
 bool LivePages::next(ChunkPages& chunk) {
     chunk.pages.clear();
     chunk.checksums.clear();
-    const heap::Survey& survey = saved_.survey();
+    const heap::Survey& survey = source_.survey();
     while (at_ < survey.extent() && chunk.pages.size() < layout::chunk_pages_max) {
         if (at_ >= live_end_) {
             const heap::PagesInUse found = survey.from(static_cast<heap::Page>(at_));
@@ -20,7 +20,7 @@ bool LivePages::next(ChunkPages& chunk) {
             live_end_ = at_ + found.count;
         }
         if (!chunk.pages.empty() && at_ - chunk.pages.front() >= layout::chunk_reach_max) break;
-        if (const std::uint64_t checksum = saved_.checksum_of({at_}); checksum != 0) {
+        if (const std::uint64_t checksum = source_.checksum_of({at_}); checksum != 0) {
             chunk.pages.push_back(at_);
             chunk.checksums.push_back(checksum);
         }
@@ -31,13 +31,13 @@ bool LivePages::next(ChunkPages& chunk) {
 
 ChunkBody::ChunkBody() : body_(body_bytes_max) { runs_.reserve(layout::chunk_runs_max); }
 
-void ChunkBody::gather(const SavedPages& saved, const ChunkPages& chunk) {
+void ChunkBody::gather(const PageSource& source, const ChunkPages& chunk) {
     const std::size_t count = chunk.pages.size();
     const std::span<std::byte> pages = body_.span().subspan(content_at);
     for (std::size_t i = 0; i < count;) {
         std::size_t together = 1;
         while (i + together < count && chunk.pages[i + together] == chunk.pages[i] + together) ++together;
-        saved.read({chunk.pages[i]}, pages.subspan(i * page_bytes, together * page_bytes), std::span(chunk.checksums).subspan(i, together));
+        source.read({chunk.pages[i]}, pages.subspan(i * page_bytes, together * page_bytes), std::span(chunk.checksums).subspan(i, together));
         i += together;
     }
     runs_.clear();
@@ -46,8 +46,8 @@ void ChunkBody::gather(const SavedPages& saved, const ChunkPages& chunk) {
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t begin = (chunk.pages[i] - chunk.pages.front()) * page_bytes;
         const std::byte* const bytes = pages.data() + i * page_bytes;
-        saved.survey().for_each_live_range(static_cast<heap::Page>(chunk.pages[i]),
-                                           [&](unsigned from, unsigned to) { add(begin + from, begin + to, bytes + from); });
+        source.survey().for_each_live_range(static_cast<heap::Page>(chunk.pages[i]),
+                                            [&](unsigned from, unsigned to) { add(begin + from, begin + to, bytes + from); });
     }
     std::memcpy(body_.data() + content_at - bytes_of_runs(), runs_.data(), bytes_of_runs());
 }

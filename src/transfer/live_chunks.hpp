@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
-#include "transfer/saved_pages.hpp"
+#include "transfer/page_source.hpp"
 #include "transfer/transfer_layout.hpp"
 
 namespace taiyen::transfer {
@@ -20,14 +20,14 @@ struct ChunkPages {
 /// Thread rule: one thread.
 class LivePages {
 public:
-    explicit LivePages(SavedPages& saved) : saved_(saved) {}
+    explicit LivePages(PageSource& source) : source_(source) {}
     /// The next ones; false: there are no more.
     bool next(ChunkPages& chunk);
     /// How far it is.
     std::uint64_t bytes_seen() const { return at_ * page_bytes; }
 
 private:
-    SavedPages& saved_;
+    PageSource& source_;
     std::uint64_t at_ = 0;
     std::uint64_t live_end_ = 0;  ///< pages before it are live
 };
@@ -37,8 +37,8 @@ private:
 class ChunkBody {
 public:
     ChunkBody();
-    /// Reads the pages and gathers. Throws: as SavedPages::read.
-    void gather(const SavedPages& saved, const ChunkPages& chunk);
+    /// Reads the pages and gathers. Throws: as PageSource::read.
+    void gather(const PageSource& source, const ChunkPages& chunk);
     std::uint32_t runs() const { return static_cast<std::uint32_t>(runs_.size()); }
     std::uint32_t content_bytes() const { return static_cast<std::uint32_t>(content_); }
     /// Runs and content, as the format has them.

@@ -26,30 +26,32 @@ void NewPlaces::FreshSpan::extend(ByteCount extent_bytes) {
     mapped = extent_bytes;
 }
 
-NewPlaces::NewPlaces(const HeapView& old, const std::vector<std::uint64_t>& reached, Defragment order, ByteCount capacity) {
-    std::vector<heap::Block> blocks;  // ascending
-    old.engine.for_each_block([&](const heap::Block& block) {
-        blocks.push_back(block);
+void NewPlaces::make_engine(ByteCount capacity) {
+    span_.memory = vm::Reservation::anywhere(capacity);
+    heap::Engine::format(span_.memory.data(), capacity, span_);
+    engine_ = std::make_unique<heap::Engine>(span_.memory.data(), capacity, span_);
+}
+
+NewPlaces::NewPlaces(const HeapView& old, const std::vector<std::uint64_t>& reached, Defragment order, ByteCount capacity)
+    : starts_(old.engine.extent()) {
+    std::uint64_t count = 0;
+    old.engine.for_each_block([&](const heap::Block&) {
+        ++count;
         return true;
     });
-    moves_.reserve(blocks.size());
+    moves_.reserve(count);
     try {
-        span_.memory = vm::Reservation::anywhere(capacity);
-        heap::Engine::format(span_.memory.data(), capacity, span_);
-        engine_ = std::make_unique<heap::Engine>(span_.memory.data(), capacity, span_);
-        std::vector<bool> is_placed(blocks.size());
+        make_engine(capacity);
         if (order == Defragment::by_reachability) {
             for (const std::uint64_t offset : reached) {
-                const auto at = std::lower_bound(blocks.begin(), blocks.end(), offset,
-                                                 [](const heap::Block& block, std::uint64_t value) { return block.offset.value < value; });
-                if (at == blocks.end() || at->offset.value != offset) continue;
-                place(*at);
-                is_placed[static_cast<std::size_t>(at - blocks.begin())] = true;
+                if (const auto block = old.find_block(offset)) place(*block);
             }
         }
-        for (std::size_t i = 0; i < blocks.size(); ++i) {
-            if (!is_placed[i]) place(blocks[i]);
-        }
+        old.engine.for_each_block([&](const heap::Block& block) {
+            if (!starts_->test(block.offset.value)) place(block);
+            return true;
+        });
+        index(old.engine.extent());
         add_names(old);
     } catch (const HeapFull& full) {
         if (full.cause() != HeapFull::Cause::capacity) throw;
@@ -59,26 +61,48 @@ NewPlaces::NewPlaces(const HeapView& old, const std::vector<std::uint64_t>& reac
     std::sort(moves_.begin(), moves_.end(), [](const Move& a, const Move& b) { return a.to < b.to; });
 }
 
-Relocation NewPlaces::relocation(std::uintptr_t from, std::uintptr_t to) const {
-    std::vector<Relocation::Range> ranges;
-    ranges.reserve(moves_.size());
-    for (const Move& move : moves_) ranges.push_back({from + move.from, move.bytes, to + move.to});
-    return Relocation(std::move(ranges));
+NewPlaces::NewPlaces(const std::vector<heap::Block>& blocks, const std::vector<heap::Root>& roots, ByteCount capacity,
+                     const std::filesystem::path& path) {
+    make_engine(capacity);
+    for (const heap::Block& block : blocks) {
+        const bool is_packed = block.usable_bytes % heap::layout::granule_bytes != 0;
+        if (!engine_->allocate_at(span_.memory.data() + block.offset.value, block.usable_bytes,
+                                  is_packed ? heap::packed_alignment : heap::layout::granule_bytes))
+            throw Error(errc::corrupt, path, block.offset.value,
+                        "a block of " + std::to_string(block.usable_bytes) + " bytes lies where no heap puts one");
+    }
+    for (const heap::Root& root : roots) engine_->add_root(root);
+}
+
+Relocation NewPlaces::take_relocation(std::uintptr_t from, std::uintptr_t to) {
+    by_rank_ = {};
+    for (Move& move : moves_) {
+        move.from += from;
+        move.to += to;
+    }
+    return Relocation(std::exchange(moves_, {}));
 }
 
 void NewPlaces::place(const heap::Block& block) {
     const auto* const at = static_cast<const std::byte*>(engine_->allocate(block.usable_bytes, alignment_of(block)));
+    starts_->set(block.offset.value);
     moves_.push_back({block.offset.value, block.usable_bytes, static_cast<std::uint64_t>(at - span())});
 }
 
+void NewPlaces::index(ByteCount old_extent) {
+    ranks_.emplace(*starts_, old_extent);
+    by_rank_.resize(moves_.size());
+    for (const Move& move : moves_) by_rank_[(*ranks_)(move.from)] = move.to;
+}
+
 void NewPlaces::add_names(const HeapView& old) {
-    const Relocation moved = relocation(0, 0);
     for (heap::Root root : old.engine.roots()) {
         const bool is_held = heap::HeldBlocks::is_entry(root);
-        if (!moved.moves(root.object.value))
+        const auto block = old.find_block(root.object.value);
+        if (!block)
             throw Error(errc::corrupt, old.path, root.object.value,
                         "the named object '" + root.name + "' lies in no live block; run 'taiyen verify'");
-        root.object.value = moved.map(root.object.value);
+        root.object.value = root.object.value - block->offset.value + place_of(block->offset.value);
         if (is_held) root.name = heap::HeldBlocks::entry_name(root.object);
         engine_->add_root(root);
     }

@@ -102,7 +102,7 @@ FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options,
     heap.engine.for_each_block([&](const heap::Block& block) {
         ++report.live_blocks;
         report.live_bytes += block.usable_bytes;
-        report.unreached_blocks += state.reached.contains(block.offset.value) ? 0 : 1;
+        report.unreached_blocks += state.reached.test(block.offset.value) ? 0 : 1;
         return true;
     });
     found.pages = places->pages();

@@ -1,44 +1,56 @@
 #pragma once
 /// PointerPlaces: the words that declared types say are pointers; a walk from the named objects takes them down.
 ///
-/// Memory: 128 bytes for each page with pointers, 64 for each page with blocks, and the objects that pointers lead to.
+/// Memory: four bits for each 8 bytes of pages with blocks, more of those that pointers of further types lead to; 8 bytes for each block that is met.
 /// Thread rule: one thread.
 
-#include <array>
-#include <unordered_map>
-#include <unordered_set>
+#include <bit>
+#include <cstring>
+#include <map>
 
+#include "transfer/place_bits.hpp"
 #include "transfer/relocation_words.hpp"
 
 namespace taiyen::transfer {
 
 class PointerPlaces final : public PointerFinder {
 public:
-    /// A word: where it stands within the heap, its value, and whether it means the end of something.
-    using Visit = std::function<void(std::uint64_t place, std::uint64_t value, bool is_end)>;
-
     /// `heap` is referred to.
-    explicit PointerPlaces(const HeapView& heap) : bytes_(heap.bytes) {}
+    explicit PointerPlaces(const HeapView& heap)
+        : bytes_(heap.bytes), pointers_(heap.engine.extent()), ends_(heap.engine.extent()), pages_(heap.engine.extent() / page_bytes / 64 + 1) {}
 
-    void add(std::uint64_t place, bool is_end);
+    void add(std::uint64_t place, bool is_end) {
+        pointers_.set(place);
+        if (is_end) ends_.set(place);
+        pages_[place / page_bytes / 64] |= std::uint64_t{1} << (place / page_bytes % 64);
+    }
     std::uint16_t patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) override;
-    /// Calls `visit` for the pointers in [from, to), which lies within live blocks.
-    void visit(std::uint64_t from, std::uint64_t to, const Visit& visit) const;
+    /// Calls `visit(place, value, is_end)` for the pointers in [from, to), which begins at a multiple of 8 and lies within live blocks: where the word stands within the heap, its value,
+    /// and whether it means the end of something.
+    template <class Visit>
+    void visit(std::uint64_t from, std::uint64_t to, Visit&& visit) const;
     std::vector<Page> pages() const;
 
 private:
-    /// Bit n: the word at 8 · n of the page.
-    struct Marks {
-        std::array<std::uint64_t, 8> pointers{};
-        std::array<std::uint64_t, 8> ends{};
-    };
-    const Marks* find(std::uint64_t page) const;
-
     const std::byte* bytes_;
-    std::unordered_map<std::uint64_t, Marks> pages_;
-    std::uint64_t newest_page_ = ~std::uint64_t{0};
-    Marks* newest_ = nullptr;
+    PlaceBits pointers_;
+    PlaceBits ends_;
+    std::vector<std::uint64_t> pages_;  ///< a bit for each that has pointers
 };
+
+template <class Visit>
+void PointerPlaces::visit(std::uint64_t from, std::uint64_t to, Visit&& visit) const {
+    for (std::uint64_t index = from / PlaceBits::word_span; index * PlaceBits::word_span < to; ++index) {
+        for (std::uint64_t left = pointers_.word(index); left != 0; left &= left - 1) {
+            const std::uint64_t place = index * PlaceBits::word_span + static_cast<unsigned>(std::countr_zero(left)) * PlaceBits::place_bytes;
+            if (place < from) continue;
+            if (place >= to) return;
+            std::uint64_t value = 0;
+            std::memcpy(&value, bytes_ + place, sizeof value);
+            visit(place, value, ends_.test(place));
+        }
+    }
+}
 
 inline std::uintptr_t moved(const Relocation& relocation, std::uint64_t value, bool is_end) {
     return is_end ? relocation.map_end(value) : relocation.map(value);
@@ -49,18 +61,13 @@ inline std::uintptr_t moved(const Relocation& relocation, std::uint64_t value, b
 /// What a walk by declared types has met so far.
 struct taiyen::PointerWalk::State {
     State(const transfer::HeapView& heap, transfer::PointerPlaces& places, RebaseReport& report, std::size_t listed_max)
-        : heap(heap), words(heap), places(places), report(report), listed_max(listed_max) {}
+        : heap(heap), words(heap), places(places), report(report), listed_max(listed_max), reached(heap.engine.extent()) {}
 
     /// An object, as what it is walked.
     struct Target {
         std::uint64_t offset;
         Step step;
-        bool operator==(const Target&) const = default;
     };
-    struct Hash {
-        std::size_t operator()(const Target& target) const noexcept;
-    };
-
     std::optional<std::uint64_t> offset_of_word(const void* word) const;
     void doubt(std::uint64_t place, std::uint64_t value);
     /// Walks what waits.
@@ -71,9 +78,9 @@ struct taiyen::PointerWalk::State {
     transfer::PointerPlaces& places;
     RebaseReport& report;
     const std::size_t listed_max;
-    std::unordered_set<Target, Hash> seen;
+    std::map<Step, transfer::PlaceBits> seen;  ///< objects, by what they were walked as
     std::vector<Target> waiting;
-    std::unordered_set<std::uint64_t> reached;
+    transfer::PlaceBits reached;  ///< beginnings of blocks
     std::vector<std::uint64_t> order;
     std::string name;  ///< of the object that the walk began at
     bool hashed = false;

@@ -12,8 +12,8 @@ constexpr std::uint64_t told_step = std::uint64_t{1} << 22U;
 }  // namespace
 
 RelocationWords::RelocationWords(const HeapView& heap)
-    : engine_(heap.engine), bytes_(heap.bytes), base_(heap.base), range_bytes_(heap.range_bytes()), extent_(heap.engine.extent()),
-      survey_(heap.bytes, heap.capacity) {}
+    : heap_(heap), bytes_(heap.bytes), base_(heap.base), range_bytes_(heap.range_bytes()), extent_(heap.engine.extent()),
+      survey_(heap.metadata, heap.capacity) {}
 
 std::uint64_t RelocationWords::word(std::uint64_t offset) const {
     std::uint64_t value = 0;
@@ -23,7 +23,7 @@ std::uint64_t RelocationWords::word(std::uint64_t offset) const {
 
 bool RelocationWords::lies_in_block(std::uint64_t offset, Lately& lately) const {
     if (!lately || offset - lately->offset.value >= lately->usable_bytes) {
-        const auto found = engine_.find_block(bytes_ + offset);
+        const auto found = heap_.find_block(offset);
         if (!found) return false;
         lately = found;
     }
@@ -82,7 +82,7 @@ void RelocationWords::look_at(const heap::Block& block, RebaseReport& report, st
 
 std::vector<PointerFinder::Page> RelocationWords::find(RebaseReport& report, std::size_t listed_max,
                                                        const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-    engine_.for_each_block([&](const heap::Block& block) {
+    heap_.engine.for_each_block([&](const heap::Block& block) {
         ++report.live_blocks;
         report.live_bytes += block.usable_bytes;
         return true;
@@ -90,7 +90,7 @@ std::vector<PointerFinder::Page> RelocationWords::find(RebaseReport& report, std
     std::vector<Page> pages;
     std::uint64_t done = 0;
     std::uint64_t told = 0;
-    engine_.for_each_block([&](const heap::Block& block) {
+    heap_.engine.for_each_block([&](const heap::Block& block) {
         look_at(block, report, listed_max, pages);
         done += block.usable_bytes;
         if (progress && done - told >= told_step) {

@@ -41,7 +41,7 @@ private:
     std::uint64_t word(std::uint64_t offset) const;
     void look_at(const heap::Block& block, RebaseReport& report, std::size_t listed_max, std::vector<Page>& pages);
 
-    const heap::Engine& engine_;
+    const HeapView heap_;
     const std::byte* const bytes_;
     const std::uintptr_t base_;
     const ByteCount range_bytes_;  ///< of the heap's own addresses, scratch memory included

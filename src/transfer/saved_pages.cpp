@@ -156,30 +156,30 @@ void SavedPages::load_table_page(std::uint64_t index) {
 }
 
 void SavedPages::read(PageNumber first, std::span<std::byte> pages, std::span<const std::uint64_t> checksums) const {
-    if (!private_.empty()) {
-        for (std::size_t i = 0; i < checksums.size(); ++i) {
-            const PageNumber page{first.value + i};
-            if (is_private(page)) {
-                std::memcpy(pages.data() + i * page_bytes, view_ + offset_of(page).value, page_bytes);
-                continue;
-            }
-            heap_.view().read_pages(page, pages.subspan(i * page_bytes, page_bytes), Via::cache);
-        }
-    } else {
-        heap_.view().read_pages(first, pages, Via::cache);
-    }
-    for (std::size_t i = 0; i < checksums.size(); ++i) {
+    constexpr std::size_t near_pages = 16;  // their checksums are compared while they lie in the processor's cache
+    for (std::size_t i = 0; i < checksums.size();) {
         const PageNumber page{first.value + i};
-        const auto bytes = pages.subspan(i * page_bytes, page_bytes);
-        if (is_private(page) || store::page_checksum(bytes, page, header().heap) == checksums[i]) continue;
-        const PageFile* const second = other();
-        if (second == nullptr) {
-            heap_.view().throw_corrupt_page(page, "its checksum differs and there is no second copy");
+        if (is_private(page)) {
+            std::memcpy(pages.data() + i * page_bytes, view_ + offset_of(page).value, page_bytes);
+            ++i;
+            continue;
         }
-        second->read_pages(page, bytes, Via::cache);
-        if (store::page_checksum(bytes, page, header().heap) != checksums[i]) {
-            heap_.view().throw_corrupt_page(page, "its checksum differs in both copies");
-        }
+        std::size_t end = i + 1;
+        while (end < checksums.size() && end - i < near_pages && !is_private({first.value + end})) ++end;
+        heap_.view().read_pages(page, pages.subspan(i * page_bytes, (end - i) * page_bytes), Via::cache);
+        for (; i < end; ++i) heal({first.value + i}, pages.subspan(i * page_bytes, page_bytes), checksums[i]);
+    }
+}
+
+void SavedPages::heal(PageNumber page, std::span<std::byte> bytes, std::uint64_t checksum) const {
+    if (store::page_checksum(bytes, page, header().heap) == checksum) return;
+    const PageFile* const second = other();
+    if (second == nullptr) {
+        heap_.view().throw_corrupt_page(page, "its checksum differs and there is no second copy");
+    }
+    second->read_pages(page, bytes, Via::cache);
+    if (store::page_checksum(bytes, page, header().heap) != checksum) {
+        heap_.view().throw_corrupt_page(page, "its checksum differs in both copies");
     }
 }
 

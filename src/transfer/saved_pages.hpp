@@ -11,34 +11,36 @@
 #include <optional>
 #include <vector>
 
-#include "heap/survey.hpp"
 #include "store/heap_file.hpp"
+#include "transfer/page_source.hpp"
 
 namespace taiyen::transfer {
 
-class SavedPages {
+class SavedPages final : public PageSource {
 public:
     /// Brings the files up to date. Throws: Error{closed | poisoned | scope_open | corrupt | io_error}, HeapFull{address_space}.
     explicit SavedPages(store::HeapFile& heap);
     SavedPages(const SavedPages&) = delete;
     SavedPages& operator=(const SavedPages&) = delete;
 
-    const heap::Survey& survey() const { return *survey_; }
+    const heap::Survey& survey() const override { return *survey_; }
     const store::Header& header() const { return heap_.view().header; }
     Serial serial() const { return serial_; }
     ByteCount extent() const { return extent_; }
     /// Named objects.
     std::uint64_t names() const { return names_; }
     /// The page's checksum; 0: it is zero. Cheap in ascending order.
-    std::uint64_t checksum_of(PageNumber page);
+    std::uint64_t checksum_of(PageNumber page) override;
     /// Whether the page's bytes are in memory only, so that no checksum speaks of it.
     bool is_private(PageNumber page) const;
     /// Pages from `first` on. `checksums`: theirs, as checksum_of gave them.
-    void read(PageNumber first, std::span<std::byte> pages, std::span<const std::uint64_t> checksums) const;
+    void read(PageNumber first, std::span<std::byte> pages, std::span<const std::uint64_t> checksums) const override;
 
 private:
     std::uint64_t entry(PageNumber page);
     void load_table_page(std::uint64_t index);
+    /// Proves the page's bytes; those that are damaged come from the other file. Throws: Error{corrupt}.
+    void heal(PageNumber page, std::span<std::byte> bytes, std::uint64_t checksum) const;
     void find_view();
     void prove_bases();
     void prove_metadata();

@@ -78,7 +78,8 @@ void prove(const layout::StreamEnd& end, std::uint64_t before, const layout::Str
 CompressedHeap heap_of(const layout::StreamHead& head) {
     Uuid uuid;
     std::memcpy(uuid.bytes.data(), head.heap_uuid, sizeof head.heap_uuid);
-    return {static_cast<HeapKind>(head.kind),
+    const bool is_volatile = (head.compatible_features & layout::compatible_volatile) != 0;
+    return {is_volatile ? HeapKind::volatile_heap : static_cast<HeapKind>(head.kind),
             uuid.text(),
             head.base,
             (head.incompatible_features & layout::feature_position_independent) != 0,

@@ -24,7 +24,9 @@ Expanded expand_to(io::Storage& storage, const std::filesystem::path& file, cons
 
 Expanded convert_to(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& target, const ConvertOptions& options);
 
-/// Reads a file from its beginning. `file` must outlive it.
+/// Reads a file, a stream or memory from its beginning. What is read must outlive it.
 ByteSource source_of(const io::File& file);
+ByteSource source_of(std::istream& stream);
+ByteSource source_of(std::span<const std::byte> bytes);
 
 }  // namespace taiyen::transfer

@@ -21,6 +21,9 @@ inline constexpr std::uint64_t known_incompatible_features = 1;
 /// The heap holds no raw pointers and may be mapped anywhere.
 inline constexpr std::uint64_t feature_position_independent = 1;
 
+/// A feature that a reader may ignore: the heap was a volatile one; `kind` says what it becomes in a file.
+inline constexpr std::uint64_t compatible_volatile = 1;
+
 inline constexpr std::uint32_t chunk_magic = 0x4B4E'4843U;  ///< "CHNK"
 inline constexpr std::uint32_t end_magic = 0x2E44'4E45U;    ///< "END."
 

@@ -141,6 +141,9 @@ public:
     heap::HeapCore* core() const noexcept;
 
 private:
+    friend class heap::VolatileCore;
+    explicit VolatileHeap(std::unique_ptr<heap::VolatileCore> core) noexcept;
+
     std::unique_ptr<heap::VolatileCore> core_;
 };
 
