@@ -393,7 +393,8 @@ void dynamic() {
         }
     });
     print("us", 1e6 * spent / static_cast<double>(std::max<std::size_t>(1, resizes)));
-    print("resident/live", looks != 0 ? resident / static_cast<double>(looks) : 0);
+    if (looks == 0) return;  // too short a run to tell
+    print("resident/live", resident / static_cast<double>(looks));
     print("mappings/block", worst);
 }
 

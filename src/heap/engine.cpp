@@ -19,6 +19,8 @@ constexpr unsigned tail_rest_min = 4;
 
 /// Below it copying costs less than the system calls, and the page tables' changes, that moving takes.
 constexpr ByteCount moved_bytes_min = ByteCount{128} << 10U;
+/// Pages with memory that a move may lose: less than one in so many.
+constexpr ByteCount lost_part = 16;
 /// Large blocks begin at a multiple of it where pages are moved: then whole tables of them change their place at once.
 constexpr Page huge_pages = 512;
 
@@ -176,6 +178,12 @@ void* Engine::resize(void* block, ByteCount bytes) {
     if (was_packed && bytes <= usable) return block;
     const bool small = granules <= small_granules_max;
     const Page pages = static_cast<Page>((granules + layout::page_granules - 1) / layout::page_granules);
+    const auto move_to = [&](const Runs::Place& to, ByteCount kept) {
+        const SpanHost::MovedBytes moved = s.relocate(to, static_cast<const std::byte*>(block), kept);
+        deallocate(block);
+        if (moved.source_is_empty) s.pages.write_states({page, static_cast<Page>(moved.count / page_bytes)}, PageState::released);
+        return s.span.base() + std::uint64_t{to.head} * page_bytes;
+    };
     if (was_small && small) {
         const unsigned old_granules = static_cast<unsigned>(usable / granule_bytes);
         const unsigned wanted = static_cast<unsigned>(granules <= class_granules_max ? class_granules(class_tables.rounded[granules]) : granules);
@@ -191,35 +199,45 @@ void* Engine::resize(void* block, ByteCount bytes) {
             return block;  // less than a page would change
         const bool shrinks = granules * granule_bytes <= run->bytes;
         // A block that shrank far looks for a lower place; one that fits a page of small blocks goes there if it can.
-        void* target = nullptr;
         if (shrinks && small) {
+            void* target = nullptr;
             try {
                 target = allocate(bytes);
             } catch (const HeapFull&) {}
+            if (target != nullptr) {
+                s.copy(static_cast<std::byte*>(target), static_cast<const std::byte*>(block), bytes);
+                deallocate(block);
+                return target;
+            }
         } else if (shrinks && pages < (run->pages + run->growth) / 4) {
-            if (const auto lower = s.runs.allocate_below(pages, page)) target = s.span.base() + std::uint64_t{*lower} * page_bytes;
+            if (const auto lower = s.runs.allocate_below(pages, page)) return move_to(*lower, bytes);
         }
-        if (target == nullptr && s.runs.resize_in_place(*run, pages)) return block;
-        if (target != nullptr) {
-            s.relocate(static_cast<std::byte*>(target), static_cast<const std::byte*>(block), bytes);
-            deallocate(block);
-            return target;
-        }
+        if (s.runs.resize_in_place(*run, pages)) return block;
+    }
+    if (small) {
+        void* const target = allocate(bytes);
+        s.copy(static_cast<std::byte*>(target), static_cast<const std::byte*>(block), std::min(usable, bytes));
+        deallocate(block);
+        return target;
     }
     const Page alignment = s.moving_host != nullptr && pages >= huge_pages ? huge_pages : 1;
-    std::byte* const target =
-        small ? static_cast<std::byte*>(allocate(bytes)) : s.span.base() + std::uint64_t{s.runs.allocate_growing(pages, alignment)} * page_bytes;
-    s.relocate(target, static_cast<const std::byte*>(block), std::min(usable, bytes));
-    deallocate(block);
-    return target;
+    return move_to(s.runs.allocate_growing(pages, alignment), std::min(usable, bytes));
 }
 
-void Engine::State::relocate(std::byte* target, const std::byte* block, ByteCount bytes) {
-    ByteCount moved = 0;
-    if (moving_host != nullptr && bytes >= moved_bytes_min)
-        moved = moving_host->move_pages({span.offset_of(block)}, {span.offset_of(target)}, round_down(bytes, page_bytes));
-    span.announce(target + moved, bytes - moved);
-    std::memcpy(target + moved, block + moved, bytes - moved);
+SpanHost::MovedBytes Engine::State::relocate(const Runs::Place& to, const std::byte* block, ByteCount bytes) {
+    const std::uint64_t target = std::uint64_t{to.head} * page_bytes;
+    SpanHost::MovedBytes moved;
+    if (moving_host != nullptr && bytes >= moved_bytes_min) {
+        const ByteCount whole = round_down(bytes, page_bytes);
+        moved = moving_host->move_pages({span.offset_of(block)}, {target}, whole, std::uint64_t{to.dirty} * page_bytes * lost_part > whole);
+    }
+    copy(span.base() + target + moved.count, block + moved.count, bytes - moved.count);
+    return moved;
+}
+
+void Engine::State::copy(std::byte* target, const std::byte* block, ByteCount bytes) {
+    span.announce(target, bytes);
+    std::memcpy(target, block, bytes);
 }
 
 ByteCount Engine::State::usable_at(std::uint64_t offset) const {
@@ -354,7 +372,7 @@ void Engine::forget(HeapOffset offset, ByteCount length) {
     }
 }
 
-std::vector<FreeRun> Engine::release_free_pages(ByteCount minimum) {
+std::vector<FreeRun> Engine::release_free_pages(ByteCount minimum, ByteCount kept) {
     State& s = *state_;
     s.require_writable();
     s.small.release_empty_pages();
@@ -365,9 +383,27 @@ std::vector<FreeRun> Engine::release_free_pages(ByteCount minimum) {
         if (run >= least) released.push_back({{std::uint64_t{page} * page_bytes}, run * page_bytes});
         page += std::max<Page>(1, run);
     }
+    if (kept != 0) {
+        // What lies lowest is used again first.
+        ByteCount left = page_totals().free;
+        auto lowest = released.end();
+        while (lowest != released.begin() && left > kept) {
+            FreeRun& run = *--lowest;
+            const ByteCount excess = std::min(run.length, std::max(minimum, round_up(left - kept, page_bytes)));
+            run.offset.value += run.length - excess;
+            run.length = excess;
+            left -= excess;
+        }
+        released.erase(released.begin(), lowest);
+    }
     for (const FreeRun& run : released)
         s.pages.set_states({static_cast<Page>(run.offset.value / page_bytes), static_cast<Page>(run.length / page_bytes)}, PageState::released);
     return released;
+}
+
+PageTotals Engine::page_totals() const {
+    const PageMap::Counts counts = state_->pages.count_states();
+    return {counts.used * page_bytes, counts.available * page_bytes, counts.released * page_bytes};
 }
 
 EngineStats Engine::stats() const {

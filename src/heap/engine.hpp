@@ -33,9 +33,13 @@ public:
     virtual void restore_blocks(HeapOffset offset, ByteCount length) = 0;
     /// Whether pages may be moved by their mappings: never those of a file.
     virtual bool moves_pages() const { return false; }
-    /// Moves whole pages of the extent, as many as it can from the front, and returns their bytes; the rest is copied. Source and target don't overlap;
-    /// the source's content is unspecified afterwards.
-    virtual ByteCount move_pages(HeapOffset /*from*/, HeapOffset /*to*/, ByteCount /*length*/) noexcept { return 0; }
+    struct MovedBytes {
+        ByteCount count = 0;
+        bool source_is_empty = false;  ///< no memory lies there any more
+    };
+    /// Moves whole pages of the extent, as many as it can from the front; the rest is copied. Source and target don't overlap; the source's content is unspecified afterwards.
+    /// `target_has_memory`: pages lie there that had better not get lost.
+    virtual MovedBytes move_pages(HeapOffset /*from*/, HeapOffset /*to*/, ByteCount /*length*/, bool /*target_has_memory*/) noexcept { return {}; }
 };
 
 /// Is told about each write of the engine before it happens: metadata, and the target of a copy that `resize` makes. Must not throw.
@@ -81,6 +85,13 @@ struct EngineStats {
 struct FreeRun {
     HeapOffset offset;
     ByteCount length;
+};
+
+/// What the user pages of the extent are, counted in bytes.
+struct PageTotals {
+    ByteCount used = 0;      ///< blocks lie there, or room for the growth of one
+    ByteCount free = 0;      ///< and memory of the system, as far as is known
+    ByteCount released = 0;  ///< free, without memory
 };
 
 class Engine {
@@ -136,7 +147,10 @@ public:
 
     /// Marks free page runs of at least `minimum` bytes that still have disk blocks as "free without disk blocks" and returns them; the caller turns them into
     /// zeros and holes (logged). They get their blocks back through SpanHost::restore_blocks when they are allocated again.
-    std::vector<FreeRun> release_free_pages(ByteCount minimum);
+    /// With `kept` only the highest ones, until no more than that is free and not released.
+    std::vector<FreeRun> release_free_pages(ByteCount minimum, ByteCount kept = 0);
+    /// Complexity: linear in the extent, a word for each 64 KiB.
+    PageTotals page_totals() const;
 
     /// Proves the metadata: occupancy, starts, runs, states, roots agree; every violation is returned (at most `limit`). Bounded time on hostile bytes.
     std::vector<Damage> check(std::size_t limit = 100) const;

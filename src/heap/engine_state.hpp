@@ -12,6 +12,7 @@ struct Engine::State {
           packed(span, pages, bins, supply), small(span, pages, bins, supply, packed), runs(span, pages, supply, small), directory(span, pages, runs),
           capacity(capacity_bytes), read_only(is_read_only), moving_host(observer == nullptr && host.moves_pages() ? &host : nullptr) {
         supply.connect(small);
+        if (moving_host != nullptr) pages.set_memory_comes_with_use();
         class_bytes_end = read_only ? 0 : class_granules_max * layout::granule_bytes + 1;
     }
 
@@ -27,8 +28,9 @@ struct Engine::State {
     /// Visits blocks of pages in the extent, ascending; stops when `visit` returns false.
     void visit(const std::function<bool(const Found&)>& visit) const;
     void require_writable() const;
-    /// Brings the content to a block's new place.
-    void relocate(std::byte* target, const std::byte* block, ByteCount bytes);
+    /// Brings the content to a block's new place; which of the old one's bytes went without a copy.
+    SpanHost::MovedBytes relocate(const Runs::Place& to, const std::byte* block, ByteCount bytes);
+    void copy(std::byte* target, const std::byte* block, ByteCount bytes);
     [[gnu::noinline]] void* allocate_slowly(ByteCount bytes, ByteCount alignment);
     /// A block whose user can do with an alignment of 8.
     [[gnu::noinline]] void* allocate_packed(ByteCount bytes);

@@ -61,38 +61,74 @@ bool MovedPages::forget(PageRun run) noexcept {
     return true;
 }
 
-Page MovedPages::move(PageRun from, Page to) noexcept {
-    if (!prepare()) return 0;
-    // The source's stretches of one mapping each, as far as is known.
-    std::array<PageRun, source_pieces_max> stretches;
-    unsigned count = 0;
-    const Page end = from.first + from.count;
-    std::size_t piece = first_behind(from.first);
-    for (Page at = from.first; at < end; ++count) {
-        if (count == source_pieces_max) return 0;
+MovedPages::Stretches MovedPages::stretches_of(PageRun run) const {
+    Stretches stretches;
+    const Page end = run.first + run.count;
+    std::size_t piece = first_behind(run.first);
+    for (Page at = run.first; at < end;) {
+        if (stretches.count == source_pieces_max) return {};
         Page stop = end;
         if (piece < count_ && pieces_[piece].first <= at)
             stop = std::min(end, pieces_[piece++].end);
         else if (piece < count_)
             stop = std::min(end, pieces_[piece].first);
-        stretches[count] = {at, stop - at};
+        stretches.of[stretches.count++] = {at, stop - at};
         at = stop;
     }
-    if (count_ + count + 2 > budget_) return 0;  // forgetting may split two
-    Page moved = 0;
-    unsigned done = 0;
-    for (; done < count; ++done) {
-        const PageRun& stretch = stretches[done];
-        if (!vm::move_mapping(span_ + stretch.first * page_bytes, span_ + (to + moved) * page_bytes, stretch.count * page_bytes)) break;
-        moved += stretch.count;
+    return stretches;
+}
+
+unsigned MovedPages::move_stretches(const Stretches& stretches, std::byte* from, std::byte* to) const noexcept {
+    for (unsigned i = 0; i < stretches.count; ++i) {
+        const PageRun& stretch = stretches.of[i];
+        const ByteCount at = (stretch.first - stretches.of[0].first) * page_bytes;
+        if (!vm::move_mapping(from + at, to + at, stretch.count * page_bytes)) return i;
     }
-    if (moved == 0) return 0;
-    forget({to, moved});
-    for (unsigned i = 0; i < done; ++i) {
-        insert({to, to + stretches[i].count});
-        to += stretches[i].count;
+    return stretches.count;
+}
+
+void MovedPages::note_moved(const Stretches& stretches, unsigned count, Page to) noexcept {
+    if (count == 0) return;
+    const Page first = stretches.of[0].first;
+    forget({to, stretches.of[count - 1].first + stretches.of[count - 1].count - first});
+    for (unsigned i = 0; i < count; ++i) {
+        const Page begin = to + (stretches.of[i].first - first);
+        insert({begin, begin + stretches.of[i].count});
     }
-    return moved;
+}
+
+Page MovedPages::move(PageRun from, Page to) noexcept {
+    if (!prepare()) return 0;
+    const Stretches source = stretches_of(from);
+    if (source.count == 0 || count_ + source.count + 2 > budget_) return 0;  // forgetting may split two
+    const unsigned moved = move_stretches(source, span_ + from.first * page_bytes, span_ + to * page_bytes);
+    note_moved(source, moved, to);
+    return moved == 0 ? 0 : source.of[moved - 1].first + source.of[moved - 1].count - from.first;
+}
+
+Page MovedPages::exchange(PageRun from, Page to) noexcept {
+    if (!prepare()) return 0;
+    const Stretches source = stretches_of(from);
+    const Stretches target = stretches_of({to, from.count});
+    if (source.count == 0 || target.count == 0 || count_ + source.count + target.count + 4 > budget_) return 0;
+    std::byte* const from_place = span_ + from.first * page_bytes;
+    std::byte* const to_place = span_ + to * page_bytes;
+    // Where whole page tables can move.
+    constexpr ByteCount table = ByteCount{2} << 20U;
+    std::byte* const aside = aside_ + (reinterpret_cast<std::uintptr_t>(to_place) - reinterpret_cast<std::uintptr_t>(aside_)) % table;
+    const ByteCount length = from.count * page_bytes;
+    if (length + table > aside_bytes_) return 0;
+    if (move_stretches(target, to_place, aside) != target.count) {
+        ::madvise(aside, length, MADV_DONTNEED);  // nobody's bytes
+        return 0;
+    }
+    const unsigned moved = move_stretches(source, from_place, to_place);
+    unsigned came = 0;
+    if (moved == source.count) came = move_stretches(target, aside, from_place);
+    if (came != target.count) ::madvise(aside, length, MADV_DONTNEED);
+    note_moved(source, moved, to);
+    note_moved(target, came, from.first);
+    return moved == 0 ? 0 : source.of[moved - 1].first + source.of[moved - 1].count - from.first;
 }
 
 }  // namespace taiyen::heap

@@ -323,6 +323,38 @@ bool PageMap::any_released(PageRun run) const {
     return false;
 }
 
+Page PageMap::count_released(PageRun run) const {
+    const Page end = run.first + run.count;
+    Page count = 0;
+    for (Page page = run.first; page < end;) {
+        const unsigned from = page % segment_pages;
+        const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
+        count += static_cast<Page>(std::popcount(*word(page) & (*word(page) >> 3U) & nibbles(from, to) & every_page));
+        page += to - from;
+    }
+    return count;
+}
+
+PageMap::Counts PageMap::count_states() const {
+    Counts counts;
+    for (unsigned index = 0; index < geometry_.count() && opened(index); ++index) {
+        const Region& r = geometry_.region(index);
+        const std::uint64_t* const words = span_.at<std::uint64_t>(r.states);
+        const Page end = std::min(r.end, extent_);
+        std::uint64_t free = 0;
+        std::uint64_t released = 0;
+        for (Page i = 0; i < (end - r.first + segment_pages - 1) / segment_pages; ++i) {
+            const std::uint64_t available = (words[i] >> 3U) & every_page;
+            free += static_cast<unsigned>(std::popcount(available));
+            released += static_cast<unsigned>(std::popcount(available & words[i]));
+        }
+        counts.used += end - r.first_user - free;
+        counts.available += free - released;
+        counts.released += released;
+    }
+    return counts;
+}
+
 Page PageMap::count_available(Page first, Page limit) const {
     const Page end = scan_end(first, limit);
     Page page = first;
@@ -506,7 +538,7 @@ void PageMap::adopt(Page end) {
         const Region& r = geometry_.region(index);
         const Page from = std::max(old, r.first_user);
         const Page to = std::min(end, r.end);
-        if (from < to) set_states({from, to - from}, PageState::available);
+        if (from < to) set_states({from, to - from}, fresh_state_);
     }
 }
 

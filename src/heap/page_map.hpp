@@ -66,6 +66,18 @@ public:
     Page count_equal(Page first, Page limit, PageState state) const;
     /// Whether one of these pages, all available, is released.
     bool any_released(PageRun run) const;
+    /// Released pages among these.
+    Page count_released(PageRun run) const;
+    struct Counts {
+        std::uint64_t used = 0;
+        std::uint64_t available = 0;  ///< and not released
+        std::uint64_t released = 0;
+    };
+    /// Of all user pages.
+    Counts count_states() const;
+    /// Whether released pages may be used like others, as memory comes by itself: then fresh pages count as released.
+    bool memory_comes_with_use() const { return fresh_state_ == PageState::released; }
+    void set_memory_comes_with_use() { fresh_state_ = PageState::released; }
     /// Pages from `first` on, at most `limit`, that are available (released ones too).
     Page count_available(Page first, Page limit) const;
     /// Available pages right before `end`, at most `limit`, within its region's user pages.
@@ -143,6 +155,7 @@ private:
     const Span span_;
     const Geometry& geometry_;
     bool read_only_;
+    PageState fresh_state_ = PageState::available;
     RunHints hints_;
     Page extent_ = 0;
     std::uint64_t free_end_ = 0;

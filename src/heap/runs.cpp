@@ -137,7 +137,7 @@ void Runs::count_growth(std::int64_t pages) {
 
 Page Runs::reserve(Page first, Page limit) {
     if (limit == 0 || !pages_.is_user(first)) return 0;
-    const Page pages = pages_.count_equal(first, limit, PageState::available);
+    const Page pages = pages_.count_equal(first, limit, pages_.memory_comes_with_use() ? PageState::released : PageState::available);
     if (pages != 0) pages_.set_states({first, pages}, PageState::growth);
     return pages;
 }
@@ -184,8 +184,9 @@ bool Runs::resize_in_place(Run run, Page pages) {
     return true;
 }
 
-Page Runs::allocate_growing(Page pages, Page alignment) {
-    const auto roomy = pages_.find_aligned(pages + pages / 2, alignment);
+Runs::Place Runs::allocate_growing(Page pages, Page alignment) {
+    // Where runs move without a copy, a low place, which is likely to have memory, is worth more than room behind the run.
+    const auto roomy = pages_.memory_comes_with_use() ? std::nullopt : pages_.find_aligned(pages + pages / 2, alignment);
     Page head = 0;
     if (roomy) {
         head = *roomy;
@@ -198,19 +199,21 @@ Page Runs::allocate_growing(Page pages, Page alignment) {
         }
         if (head == 0) head = supply_.find(pages, 1, pages * page_bytes);
     }
+    const Page dirty = pages - pages_.count_released({head, pages});
     write(head, pages * page_bytes, RunKind::user);
     const Page end = pages_.geometry().region(Geometry::region_of(head)).end;
     const Page rest = head + pages;
     count_growth(rest < std::min(end, pages_.extent()) ? reserve(rest, pages / 2) : 0);
-    return head;
+    return {head, dirty};
 }
 
-std::optional<Page> Runs::allocate_below(Page pages, Page before) {
+std::optional<Runs::Place> Runs::allocate_below(Page pages, Page before) {
     const auto lower = pages_.find_available(pages);
     if (!lower || *lower >= before) return std::nullopt;
     supply_.back_with_blocks({*lower, pages});
+    const Page dirty = pages - pages_.count_released({*lower, pages});
     write(*lower, pages * page_bytes, RunKind::user);
-    return lower;
+    return Place{*lower, dirty};
 }
 
 }  // namespace taiyen::heap

@@ -26,6 +26,12 @@ class Runs {
 public:
     Runs(const Span& span, PageMap& pages, PageSupply& supply, SmallBlocks& small) : span_(span), pages_(pages), supply_(supply), small_(small) {}
 
+    /// Where a new run begins, and how many of its pages had memory.
+    struct Place {
+        Page head = 0;
+        Page dirty = 0;
+    };
+
     /// A run of `bytes` (a multiple of the granule, at least a page), its head a multiple of `alignment` pages. Throws: HeapFull, Error{corrupt}.
     Page allocate(std::uint64_t bytes, Page alignment, layout::RunKind kind = layout::RunKind::user);
     /// Exactly there; false if a page isn't free. Requires: the pages lie in the extent and in one region.
@@ -39,9 +45,9 @@ public:
     /// Makes the run `pages` full pages in place (its tail becomes a page of its own); up to half as many stay reserved behind it. False if it can't.
     bool resize_in_place(Run run, Page pages);
     /// A run of `pages` pages, with up to half as many behind it reserved for growth if they are free. Its head is a multiple of `alignment` pages where there is room for that.
-    Page allocate_growing(Page pages, Page alignment);
+    Place allocate_growing(Page pages, Page alignment);
     /// A run of `pages` pages below `before`, if there is room without growing.
-    std::optional<Page> allocate_below(Page pages, Page before);
+    std::optional<Place> allocate_below(Page pages, Page before);
 
 private:
     void write(Page head, std::uint64_t bytes, layout::RunKind kind);

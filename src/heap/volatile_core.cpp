@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
@@ -23,12 +24,16 @@ constexpr ByteCount class_bytes_max = class_granules_max * layout::granule_bytes
 constexpr ByteCount records_max = 4096;  ///< threads at once; further ones share the engine
 constexpr ByteCount map_step_min = ByteCount{1} << 20U;
 constexpr ByteCount map_step_max = ByteCount{256} << 20U;
-// Decay: freed memory goes back to the system when much was freed, at most so often, and at once when a part of the heap was freed that would count.
+// Decay: of the memory in free pages half goes back to the system from time to time, and at once what is more than a part of the memory in use.
 constexpr ByteCount decay_min = ByteCount{16} << 20U;
-constexpr ByteCount decay_part = 8;
-constexpr ByteCount decay_part_at_once = 5;
+constexpr ByteCount decay_part = 2;
+constexpr ByteCount decay_rest_part = 10;
+constexpr ByteCount decay_look_min = decay_min / 4;
+constexpr ByteCount decay_look_part = 64;  ///< of the extent, whose pages a look counts
 constexpr ByteCount decay_piece = ByteCount{64} << 10U;
-constexpr std::chrono::milliseconds decay_interval{500};
+constexpr std::chrono::milliseconds decay_interval{1000};
+/// Pages change places when this many lie there: copying costs less before.
+constexpr ByteCount exchanged_bytes_min = ByteCount{512} << 10U;
 
 std::uintptr_t word_of(const ThreadBlocks& blocks) { return reinterpret_cast<std::uintptr_t>(&blocks); }
 
@@ -119,6 +124,17 @@ void bind_to_node(void* address, ByteCount length, int node) {
         throw Error(errc::invalid_argument, "memory can't be taken from NUMA node " + std::to_string(node) + ": " + std::strerror(errno));
 }
 
+/// What the metadata's slots have left, for exchanging pages.
+std::byte* exchange_begin(const CoreRanges& ranges) {
+    return reinterpret_cast<std::byte*>(ranges.scratch) +
+           round_up(OwnedMap::bytes_for(ranges.durable_bytes) + records_max * sizeof(ThreadBlocks), huge_bytes);
+}
+ByteCount exchange_bytes(const CoreRanges& ranges) {
+    const std::uintptr_t end = ranges.scratch + ranges.scratch_bytes;
+    const auto begin = reinterpret_cast<std::uintptr_t>(exchange_begin(ranges));
+    return begin < end ? end - begin : 0;
+}
+
 MemoryTool tool_for(const VolatileOptions& options) { return options.tell_memory_tools ? running_tool() : MemoryTool::none; }
 bool wants_guards(const VolatileOptions& options) { return options.guarded || tool_for(options) != MemoryTool::none; }
 
@@ -168,7 +184,7 @@ VolatileCore::VolatileCore(vm::Reservation reservation, const VolatileOptions& o
       parked_serial_(wants_guards(options) ? ~std::uint64_t{0} : serial_), tool_(tool_for(options)),
       guards_(wants_guards(options) ? new BlockGuards(options, tool_, ranges().durable, ranges().durable_bytes) : nullptr),
       reports_leaks_(options.report_leaks), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
-      moved_(reinterpret_cast<std::byte*>(ranges().durable)) {
+      moved_(reinterpret_cast<std::byte*>(ranges().durable), exchange_begin(ranges()), exchange_bytes(ranges())) {
     if (options.numa_node >= 1024) throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
     auto* const span = reinterpret_cast<std::byte*>(ranges().durable);
     auto* const metadata = reinterpret_cast<std::byte*>(ranges().scratch);
@@ -432,7 +448,7 @@ void VolatileCore::return_chunk(SegmentHead& first) {
     first.chunk_idle = 0;
     lent_count_ -= count;
     TAIYEN_CHECK(engine_->deallocate(map_.base + number * segment_bytes) == FreeResult::freed);
-    freed_since_purge_ += count * segment_bytes;
+    freed_since_look_ += count * segment_bytes;
 }
 
 void VolatileCore::share_empty(ThreadBlocks& blocks, unsigned kept) noexcept {
@@ -462,20 +478,30 @@ void VolatileCore::reclaim(ThreadBlocks* blocks) {
 }
 
 void VolatileCore::decay(ByteCount freed) noexcept {
-    freed_since_purge_ += freed;
-    const ByteCount extent = engine_->extent();
-    if (freed_since_purge_ < decay_min || freed_since_purge_ < extent / decay_part) return;
+    freed_since_look_ += freed;
+    if (freed_since_look_ < freed_until_look_) return;
+    freed_since_purge_ += std::exchange(freed_since_look_, 0);
+    const PageTotals pages = engine_->page_totals();
+    const ByteCount limit = std::max(decay_min, pages.used / decay_part);
     const auto now = clock_();
-    if (now - last_purge_ < decay_interval && freed_since_purge_ < extent / decay_part_at_once) return;
-    last_purge_ = now;
-    try {
-        purge(decay_piece);
-    } catch (...) {}  // the list of runs found no memory: next time
+    ByteCount kept = pages.free;
+    if (now - last_purge_ >= decay_interval && freed_since_purge_ >= decay_min) {
+        kept = std::min(limit, kept / 2);
+        last_purge_ = now;
+    } else if (kept > limit) {
+        kept = limit - limit / decay_rest_part;
+    }
+    if (kept != pages.free) {
+        try {
+            purge(decay_piece, kept);
+        } catch (...) {}  // the list of runs found no memory: next time
+    }
+    freed_until_look_ = std::max({decay_look_min, engine_->extent() / decay_look_part, (limit - std::min(limit, kept)) / 2});
 }
 
-void VolatileCore::purge(ByteCount minimum) {
+void VolatileCore::purge(ByteCount minimum, ByteCount kept) {
     freed_since_purge_ = 0;
-    for (const FreeRun& run : engine_->release_free_pages(minimum))
+    for (const FreeRun& run : engine_->release_free_pages(minimum, kept))
         if (!moved_.forget({static_cast<Page>(run.offset.value / page_bytes), static_cast<Page>(run.length / page_bytes)}) ||
             !renew(run.offset, run.length))
             ::madvise(map_.base + run.offset.value, run.length, MADV_DONTNEED);
@@ -485,7 +511,7 @@ void VolatileCore::trim() noexcept {
     const std::lock_guard lock(mutex_);
     try {
         reclaim(mine_known());
-        purge(page_bytes);
+        purge(page_bytes, 0);
     } catch (...) {}  // a trim is a wish
 }
 
@@ -606,12 +632,15 @@ ByteCount VolatileCore::usable_raw(const void* block) const noexcept {
     return engine_->usable_size(block);
 }
 
-ByteCount VolatileCore::move_pages(HeapOffset from, HeapOffset to, ByteCount length) noexcept {
+SpanHost::MovedBytes VolatileCore::move_pages(HeapOffset from, HeapOffset to, ByteCount length, bool target_has_memory) noexcept {
     const Page first = static_cast<Page>(from.value / page_bytes);
-    const Page moved = moved_.move({first, static_cast<Page>(length / page_bytes)}, static_cast<Page>(to.value / page_bytes));
+    const PageRun run{first, static_cast<Page>(length / page_bytes)};
+    if (target_has_memory)
+        return {length < exchanged_bytes_min ? 0 : moved_.exchange(run, static_cast<Page>(to.value / page_bytes)) * page_bytes, false};
+    const Page moved = moved_.move(run, static_cast<Page>(to.value / page_bytes));
     // What is left of a piece would stay a mapping of its own; elsewhere the source is empty, and as good as new.
     if (moved != 0 && moved_.any({first, moved}) && renew(from, moved * page_bytes)) moved_.forget({first, moved});
-    return moved * page_bytes;
+    return {moved * page_bytes, moved != 0};
 }
 
 bool VolatileCore::renew(HeapOffset offset, ByteCount length) noexcept {

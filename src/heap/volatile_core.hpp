@@ -113,7 +113,7 @@ private:
     void extend(ByteCount extent_bytes) override;
     void restore_blocks(HeapOffset, ByteCount) override {}
     bool moves_pages() const override { return true; }
-    ByteCount move_pages(HeapOffset from, HeapOffset to, ByteCount length) noexcept override;
+    MovedBytes move_pages(HeapOffset from, HeapOffset to, ByteCount length, bool target_has_memory) noexcept override;
     /// Fresh pages over a part of the extent; false: the system refused, and what was there is still mapped.
     bool renew(HeapOffset offset, ByteCount length) noexcept;
 
@@ -175,7 +175,8 @@ private:
     void reclaim(ThreadBlocks* blocks);
     void decay(ByteCount freed) noexcept;
     void* resize_in_engine(void* block, ByteCount bytes);
-    void purge(ByteCount minimum);
+    /// Gives free pages in pieces of `minimum` bytes and more back to the system; with `kept` the highest ones, until no more than that is left.
+    void purge(ByteCount minimum, ByteCount kept);
     /// Live for the engine and free for everybody else.
     bool is_parked_run(HeapOffset offset) const {
         const std::uint64_t granule = offset.value / layout::granule_bytes;
@@ -206,6 +207,8 @@ private:
     SegmentHead* waiting_ = nullptr;  ///< segments that are nobody's
     std::uint32_t waiting_count_ = 0;
     std::uint32_t lent_count_ = 0;
+    ByteCount freed_since_look_ = 0;  ///< at how much memory lies in free pages
+    ByteCount freed_until_look_ = 0;
     ByteCount freed_since_purge_ = 0;
     std::chrono::steady_clock::time_point last_purge_{};
     Clock clock_ = &std::chrono::steady_clock::now;

@@ -213,6 +213,41 @@ BOOST_AUTO_TEST_CASE(a_block_that_shrinks_far_moves_to_a_lower_hole) {
     require_sound(heap);
 }
 
+BOOST_AUTO_TEST_CASE(a_block_that_moves_to_written_pages_changes_places_with_them) {
+    for (const ByteCount bytes : {600_KiB, 1_MiB}) {
+        VolatileHeap heap({.capacity = 1_GiB});
+        const auto make = [&](ByteCount length, std::uint64_t name) {
+            Dynamic one{static_cast<std::byte*>(heap.allocate(length)), length, name};
+            one.fill(0);
+            return one;
+        };
+        Dynamic moved = make(bytes, 1);
+        std::vector<Dynamic> walls;
+        const auto wall_behind = [&](const Dynamic& block) {
+            do walls.push_back(make(200_KiB, 2));
+            while (walls.back().block < block.block);
+        };
+        wall_behind(moved);
+        const Dynamic written = make(2 * bytes, 3);
+        wall_behind(written);
+        heap.deallocate(written.block);
+        const std::size_t dirty = heap.stats().dirty_bytes;
+        moved.resize(heap, 2 * bytes - 64_KiB);
+        BOOST_TEST(moved.block == written.block);
+        BOOST_TEST(moved.holds(moved.bytes));
+        for (const Dynamic& wall : walls) BOOST_TEST(wall.holds(wall.bytes));
+        BOOST_TEST(core_of(heap).moved_pieces() == 2U);
+        // Nothing was lost, and nothing new was needed: the block's old place has memory.
+        BOOST_TEST(heap.stats().dirty_bytes <= dirty + 64_KiB);
+        BOOST_TEST(heap.stats().dirty_bytes + 64_KiB >= dirty);
+        require_sound(heap);
+        heap.deallocate(moved.block);
+        for (const Dynamic& wall : walls) heap.deallocate(wall.block);
+        heap.trim();
+        BOOST_TEST(core_of(heap).moved_pieces() == 0U);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(without_a_budget_for_mappings_blocks_move_by_copying) {
     const std::uint64_t seed = seed_of_run();
     VolatileHeap none({.capacity = 1_GiB});
