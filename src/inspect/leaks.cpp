@@ -166,8 +166,8 @@ private:
         const store::TablePlace place = store::place_of(page_of(HeapOffset{leak.offset}));
         const store::PageFile& file = file_.view();
         if (file.layout.table_offset(place.table_page) < file.file().info().size_bytes) {
-            file.read_table_page(place.table_page, table, store::Via::cache);
-            if (store::is_sound(table, place.table_page, file.header.heap)) leak.generation = table.generation;
+            const bool is_refused = file.try_read_table_page(place.table_page, table, store::Via::cache).has_value();
+            if (!is_refused && store::is_sound(table, place.table_page, file.header.heap)) leak.generation = table.generation;
         }
     }
 

@@ -9,11 +9,13 @@
 #include <exception>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <tuple>
 
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
+#include "base/sentence.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
 #include "undo/history_memory.hpp"
@@ -57,7 +59,8 @@ private:
     /// What became of the pages of one sequence in one file.
     struct Pages {
         bool damaged = false;
-        bool lost = false;  ///< some of them in every copy
+        bool lost = false;        ///< some of them in every copy
+        bool unreadable = false;  ///< some of them are refused by the device
     };
     /// One file under verification.
     struct File {
@@ -169,7 +172,10 @@ private:
         const Uuid& heap = found.file.header.heap;
         const store::TableCover cover = store::cover_of(index);
         TablePage table;
-        found.file.read_table_page(index, table, Via::device);
+        if (const auto refusal = found.file.try_read_table_page(index, table, Via::device)) {
+            report_table_page(found, index, *refusal);
+            return;
+        }
         // A checkpoint that a crash interrupted may have torn a table page: its entries of other pages stand.
         const bool may_be_torn = heap_.is_recovering(cover);
         if (!store::is_sound(table, index, heap) && !may_be_torn) {
@@ -186,7 +192,7 @@ private:
         }
         buffer.grow(store::entries_per_table_page * page_bytes);
         const auto pages = buffer.first(cover.count * page_bytes);
-        found.file.read_pages(cover.first, pages, Via::device);
+        const bool some_are_refused = found.file.try_read_pages(cover.first, pages, Via::device).has_value();
         std::uint64_t pages_checked = 0;
         for (std::uint64_t i = 0; i < cover.count; ++i) {
             const PageNumber number{cover.first.value + i};
@@ -196,27 +202,63 @@ private:
             const bool within = found.extents.hold(number);
             const std::uint64_t expected = within ? table.entries[i] : 0;
             pages_checked += within ? 1 : 0;
-            if (store::page_checksum(pages.subspan(i * page_bytes, page_bytes), number, heap) != expected) {
-                report_page(found, number, expected, within);
+            const auto page = pages.subspan(i * page_bytes, page_bytes);
+            const auto refusal = some_are_refused && is_zero(page) ? found.file.try_read_pages(number, page, Via::device) : std::nullopt;
+            if (refusal || store::page_checksum(page, number, heap) != expected) {
+                report_page(found, number, expected, within, refusal);
             }
         }
         pages_checked_ += pages_checked;
     }
 
-    void report_page(File& found, PageNumber page, std::uint64_t expected, bool within) {
+    /// `refusal`: what the device said if it can't read the page.
+    void report_page(File& found, PageNumber page, std::uint64_t expected, bool within, const std::optional<Error>& refusal) {
         bool healable = false;
         if (found.other != nullptr) {
             const AlignedBuffer bytes(page_bytes);
-            found.other->read_pages(page, bytes.span(), Via::device);
-            healable = store::page_checksum(bytes.span(), page, found.other->header.heap) == expected;
+            const bool is_given = !found.other->try_read_pages(page, bytes.span(), Via::device);
+            healable = is_given && store::page_checksum(bytes.span(), page, found.other->header.heap) == expected;
         }
+        const std::string problem = refusal  ? " can't be read: " + sentence_of(*refusal)
+                                    : within ? " is damaged: its checksum differs"
+                                             : " lies behind the heap's end and is not zero";
         add(healable ? Severity::healable : Severity::damage, found.file.path(), found.file.layout.file_offset(offset_of(page)),
-            store::text_of(page) + (within ? " is damaged: its checksum differs" : " lies behind the heap's end and is not zero") +
+            store::text_of(page) + problem + (healable ? "; the other copy is whole: heal() restores it" : ""));
+        note_pages(found, store::sequence_of(page), healable, refusal.has_value());
+    }
+
+    /// A page of the checksum table that the device can't read: the pages that it covers are not looked at.
+    void report_table_page(File& found, std::uint64_t index, const Error& refusal) {
+        found.all_sound = false;
+        bool healable = false;
+        if (found.other != nullptr) {
+            TablePage table;
+            const bool is_given = !found.other->try_read_table_page(index, table, Via::device);
+            healable = is_given && store::is_sound(table, index, found.other->header.heap);
+        }
+        add(healable ? Severity::healable : Severity::damage, found.file.path(), found.file.layout.table_offset(index),
+            "a page of the checksum table can't be read, so the pages that it covers were not looked at: " + sentence_of(refusal) +
                 (healable ? "; the other copy is whole: heal() restores it" : ""));
+        note_pages(found, store::sequence_of_table(index), healable, true);
+    }
+
+    void note_pages(File& found, store::Sequence sequence, bool healable, bool unreadable) {
         const std::lock_guard lock(report_mutex_);
-        Pages& pages = found.pages[static_cast<std::size_t>(store::sequence_of(page))];
+        Pages& pages = found.pages[static_cast<std::size_t>(sequence)];
         pages.damaged = true;
         pages.lost = pages.lost || !healable;
+        pages.unreadable = pages.unreadable || unreadable;
+    }
+
+    /// Whether what is mapped of the sequence can be looked at: a page that the device can't read would end the program there.
+    bool can_look_at(store::Sequence sequence, const char* what) {
+        for (const File& found : files_) {
+            if (&found.file == &heap_.view() && found.pages[static_cast<std::size_t>(sequence)].unreadable) {
+                add(Severity::note, found.file.path(), 0, std::string(what) + " not looked at, because pages can't be read");
+                return false;
+            }
+        }
+        return true;
     }
 
     /// How bad it is that what is mapped contradicts itself: where it is so because of pages that the other copy has whole, it is not lost.
@@ -251,6 +293,7 @@ private:
     }
 
     void verify_blocks() {
+        if (!can_look_at(store::Sequence::span, "the blocks were")) return;
         for (const heap::Damage& damage : heap_.engine().check()) {
             add(severity_in(store::Sequence::span), heap_.view().path(), heap_.view().layout.file_offset(damage.where), damage.what);
         }
@@ -258,6 +301,7 @@ private:
     }
 
     void verify_history() {
+        if (!can_look_at(store::Sequence::annex, "the undo history was")) return;
         const undo::HistoryCheck check = undo::check_history(undo::viewed_history_memory(heap_), heap_.backing().header.capacity);
         for (const undo::HistoryFault& fault : check.faults) {
             add(check.other_version ? Severity::note : severity_in(store::Sequence::annex), heap_.view().path(),

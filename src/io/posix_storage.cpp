@@ -382,8 +382,9 @@ private:
             const std::scoped_lock lock(direct_mutex_);
             if (!direct.settled.load(std::memory_order_relaxed)) {
                 if (features_.direct) {
-                    const std::string link = "/proc/self/fd/" + std::to_string(number());
-                    Descriptor opened(uninterrupted([&] { return ::open(link.c_str(), flags | O_CLOEXEC | O_NONBLOCK); }));
+                    char link[32];  // no string: the first durable write of a heap is no place to run out of memory
+                    std::snprintf(link, sizeof link, "/proc/self/fd/%d", number());
+                    Descriptor opened(uninterrupted([&] { return ::open(link, flags | O_CLOEXEC | O_NONBLOCK); }));
                     if (!opened.is_open() && code_of_errno(errno) == errc::too_many_files) {
                         throw_errno(errno, path_, "opening it for direct transfers");
                     }

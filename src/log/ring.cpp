@@ -678,6 +678,8 @@ std::uint64_t Ring::append(std::uint32_t kind, std::uint64_t number, std::span<c
     return position;
 }
 
+void Ring::reserve(ByteCount payload_bytes) { state_->buffer.reserve(payload_bytes); }
+
 std::uint64_t Ring::append(std::uint32_t kind, std::uint64_t number, RecordBuffer& record) {
     State& state = *state_;
     state.require_sound();

@@ -130,6 +130,9 @@ public:
     /// The same with a payload that lies in its sectors already: nothing is copied.
     std::uint64_t append(std::uint32_t kind, std::uint64_t number, RecordBuffer& record);
 
+    /// Makes room: the next record with a payload of that size in pieces takes no memory. Throws: std::bad_alloc; then nothing changed.
+    void reserve(ByteCount payload_bytes);
+
     /// Where the next record goes (what a header stores as its ring start).
     const RingStart& next() const;
     /// Everything before `position` may be overwritten from now on.

@@ -1,7 +1,6 @@
 // A copy of the newest save as a heap of its own. The order of steps: everything, sync, name, sync of the directory.
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/planted.hpp"
 #include "store/heap_file.hpp"
@@ -30,7 +29,6 @@ void HeapFile::write_copy(const std::filesystem::path& to, const TellBytes& tell
     const std::uint64_t total = extents.span + extents.annex;
     std::uint64_t done = 0;
     const AlignedBuffer buffer(entries_per_table_page * page_bytes);
-    const AlignedBuffer one(page_bytes);
     for_each_table_page(extents, [&](std::uint64_t index) {
         const TablePage& table = table_.page(index);
         const TableCover cover = cover_of(index);
@@ -42,19 +40,12 @@ void HeapFile::write_copy(const std::filesystem::path& to, const TellBytes& tell
         while (count != 0 && !extents.hold({cover.first.value + count - 1})) {
             --count;
         }
-        backing_->read_pages(cover.first, buffer.first(count * page_bytes), Via::cache);
+        backing_->try_read_pages(cover.first, buffer.first(count * page_bytes), Via::cache);
         for (std::uint64_t i = 0; i < count; ++i) {
             const PageNumber page{cover.first.value + i};
             const auto bytes = buffer.span().subspan(i * page_bytes, page_bytes);
             if (page_checksum(bytes, page, table_.heap()) != table.entries[i]) {
-                if (data_) {
-                    data_->read_pages(page, one.span(), Via::device);
-                }
-                if (!data_ || page_checksum(one.span(), page, table_.heap()) != table.entries[i]) {
-                    backing_->throw_corrupt_page(page,
-                                                 data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
-                }
-                std::memcpy(bytes.data(), one.data(), page_bytes);
+                read_whole(page, bytes, data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
             }
         }
         for (std::uint64_t i = 0; i < count;) {

@@ -6,6 +6,7 @@
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "base/sentence.hpp"
 #include "heap/core.hpp"
 #include "heap/engine.hpp"
 #include "heap/engine_layout.hpp"
@@ -212,18 +213,52 @@ SlotProblem Slots::verdict() const {
     }
     // One slot tells of a heap, the other of garbage: the more telling one, never "not a heap".
     for (const SlotProblem& candidate : problem) {
-        if (candidate.code != errc::not_a_heap && candidate.code != errc::corrupt) {
+        if (candidate.code != errc::not_a_heap && candidate.code != errc::corrupt && candidate.code != errc::io_error) {
             return candidate;
+        }
+    }
+    for (const std::size_t i : {0U, 1U}) {
+        if (problem[i].code == errc::io_error && problem[1 - i].code == errc::not_a_heap) {
+            return problem[i];
         }
     }
     return {errc::corrupt, "both copies of the header are damaged"};
 }
 
+namespace {
+
+/// Both slots, each alone if the device refuses; one that it then refuses still is a problem of its own. Returns how many bytes the file has of them.
+ByteCount read_slot_bytes(const io::File& file, std::span<std::byte> bytes, std::array<SlotProblem, 2>& problems) {
+    const auto read = [&](std::size_t from, std::size_t length, auto&& refused) -> ByteCount {
+        try {
+            return file.read_direct(bytes.subspan(from, length), from);
+        } catch (const Error& error) {
+            if (error.code() != errc::io_error) throw;
+            return refused(error);
+        }
+    };
+    return read(0, bytes.size(), [&](const Error&) {
+        ByteCount got = 0;
+        for (std::size_t i = 0; i < problems.size(); ++i) {
+            got += read(i * header_slot_bytes, header_slot_bytes, [&](const Error& error) {
+                problems[i] = {errc::io_error, sentence_of(error)};
+                return header_slot_bytes;
+            });
+        }
+        return got;
+    });
+}
+
+}  // namespace
+
 Slots read_slots(const io::File& file) {
     Slots slots;
     const AlignedBuffer buffer(chunks_offset);
-    const ByteCount got = file.read_direct(buffer.span(), 0);
+    const ByteCount got = read_slot_bytes(file, buffer.span(), slots.problem);
     for (std::size_t i = 0; i < 2; ++i) {
+        if (slots.problem[i].code == errc::io_error) {
+            continue;
+        }
         if (got < (i + 1) * header_slot_bytes) {
             const bool begins_as_heap = got >= sizeof header_magic && std::memcmp(buffer.data(), &header_magic, sizeof header_magic) == 0;
             slots.problem[i] = begins_as_heap
@@ -243,12 +278,13 @@ Slots read_slots(const io::File& file) {
 }
 
 void write_header(io::File& file, Header& header) {
-    const AlignedBuffer buffer(header_slot_bytes);
+    alignas(page_bytes) std::array<std::byte, header_slot_bytes>
+        slot{};  // not from the heap: memory that runs out here would leave nobody knowing what the file holds
     for (int copy = 0; copy < 2; ++copy) {
         ++header.sequence;
         const HeaderBlock block = encode(header);
-        std::memcpy(buffer.data(), &block, sizeof block);
-        file.write_durable(buffer.span(), (header.sequence % 2) * header_slot_bytes);
+        std::memcpy(slot.data(), &block, sizeof block);
+        file.write_durable(slot, (header.sequence % 2) * header_slot_bytes);
     }
 }
 

@@ -83,7 +83,7 @@ struct Slots {
 bool is_base(std::uintptr_t base, ByteCount capacity);
 
 HeaderBlock encode(const Header& header);
-/// Reads both slots directly. Throws: Error{io_error}.
+/// Reads both slots directly; one that the device refuses has the problem io_error. Throws: Error{too_many_files | …}.
 Slots read_slots(const io::File& file);
 /// Writes `header` durably to both slots, its sequence counted up with each; the first write is the commit point.
 void write_header(io::File& file, Header& header);

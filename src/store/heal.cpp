@@ -50,7 +50,7 @@ private:
         try {
             heap_.table_.page(index);
         } catch (const Error& error) {
-            if (error.code() != errc::corrupt) throw;
+            if (error.code() != errc::corrupt && error.code() != errc::io_error) throw;
             lose(error);  // nothing says what its pages should be
             tables_lost_ = true;
             return std::nullopt;

@@ -185,11 +185,18 @@ std::span<std::byte> HeapFile::live_page(PageNumber page) const {
 void HeapFile::heal_first_page(bool in_view_only) {
     // The engine reads the super block before anybody could call heal(): damage there is healed, or named, here.
     const PageNumber first{0};
-    if (page_checksum(live_page(first), first, table_.heap()) == table_.entry(first)) {
+    const AlignedBuffer found(page_bytes);
+    const bool is_refused = backing_->try_read_pages(first, found.span(), Via::cache).has_value();
+    if (page_checksum(found.span(), first, table_.heap()) == table_.entry(first)) {
         return;
     }
     const AlignedBuffer good = good_first_page();
-    if (read_only_) {
+    if (is_refused && in_view_only) {
+        // Also a store would have the kernel fetch the page first.
+        vm::map_anonymous(live_page(first).data(), page_bytes);
+        vm::prepare_heap_mapping(live_page(first).data(), page_bytes);
+        first_page_is_ours_ = true;
+    } else if (read_only_) {
         vm::protect(live_page(first).data(), page_bytes, true);
     }
     if (in_view_only) {
@@ -206,15 +213,29 @@ void HeapFile::heal_first_page(bool in_view_only) {
 }
 
 AlignedBuffer HeapFile::good_first_page() const {
-    const PageNumber first{0};
     AlignedBuffer good(page_bytes);
-    if (data_) {
-        data_->read_pages(first, good.span(), Via::device);
-    }
-    if (!data_ || page_checksum(good.span(), first, table_.heap()) != table_.entry(first)) {
-        backing_->throw_corrupt_page(first, data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
-    }
+    read_whole({0}, good.span(), data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
     return good;
+}
+
+void HeapFile::read_whole(PageNumber page, std::span<std::byte> image, const char* why) const {
+    const std::uint64_t expected = table_.entry(page);
+    std::optional<Error> refusal;
+    for (const PageFile* file : {&*backing_, data()}) {
+        if (file == nullptr) {
+            continue;
+        }
+        if (auto refused = file->try_read_pages(page, image, Via::device); refused && !refusal) {
+            refusal = std::move(refused);
+        }
+        if (page_checksum(image, page, table_.heap()) == expected) {
+            return;
+        }
+    }
+    if (refusal) {
+        throw Error(*refusal);
+    }
+    backing_->throw_corrupt_page(page, why);
 }
 
 void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage) {
@@ -282,6 +303,9 @@ void HeapFile::replay_log(const LogTail& tail) {
     save_at({replay->last(), planted(Bug::same_epoch_after_replay) ? end.next : fresh, mapped_});
     annex_ = {};
     annex_overlay_.clear();
+    if (std::exchange(first_page_is_ours_, false)) {
+        map({0}, page_bytes, io::Protection::read_write);
+    }
     grow(mapped_ - in_file, [&] { map({in_file}, mapped_ - in_file, io::Protection::read_write); });
 }
 

@@ -307,6 +307,9 @@ private:
     void save_headers(const LargeSave& save);
     void save_pages(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& fill, bool patches);
     void read_bases(std::span<const ChangedPage> batch, std::span<std::byte> images);
+    /// The page as the newest save left it, from whichever file has it, asked past the page cache. `image`: aligned.
+    /// Throws: what the device said if it refused a copy, else Error{corrupt} with `why`.
+    void read_whole(PageNumber page, std::span<std::byte> image, const char* why) const;
     template <class F>
     void for_each_batch(LargeSave& save, F&& visit);
     class PageWriter;
@@ -370,11 +373,12 @@ private:
     log::RingStart log_start_;        ///< of the transaction log, if that is the ring in use
     RingKind active_ = RingKind::none;
     std::atomic<bool> log_taken_ = false;
-    ByteCount saved_extent_ = 0;  ///< of the newest save
-    AnnexHead saved_annex_{};     ///< of the newest save
-    ByteCount mapped_ = 0;        ///< of the span
-    vm::Reservation annex_;       ///< empty: not opened
-    ByteCount annex_mapped_ = 0;  ///< what the annex has places for, also where nobody opened it
+    bool first_page_is_ours_ = false;  ///< in memory of its own, because the device can't read the file's
+    ByteCount saved_extent_ = 0;       ///< of the newest save
+    AnnexHead saved_annex_{};          ///< of the newest save
+    ByteCount mapped_ = 0;             ///< of the span
+    vm::Reservation annex_;            ///< empty: not opened
+    ByteCount annex_mapped_ = 0;       ///< what the annex has places for, also where nobody opened it
     ByteCount annex_used_ = 0;
     ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
     bool saved_anything_ = false;

@@ -6,6 +6,21 @@
 #include "base/aligned_buffer.hpp"
 
 namespace taiyen::store {
+namespace {
+
+/// What `read` says if the device refuses.
+template <class Read>
+std::optional<Error> refusal_of(Read read) {
+    try {
+        read();
+    } catch (const Error& error) {
+        if (error.code() != errc::io_error) throw;
+        return error;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
 
 std::string text_of(PageNumber page) {
     const Sequence sequence = sequence_of(page);
@@ -20,6 +35,21 @@ void PageFile::read_pages(PageNumber first, std::span<std::byte> pages, Via via)
             via == Via::device ? file_->read_direct(part, layout.file_offset(offset)) : file_->read(part, layout.file_offset(offset));
         std::memset(part.data() + got, 0, part.size() - got);
     });
+}
+
+std::optional<Error> PageFile::try_read_pages(PageNumber first, std::span<std::byte> pages, Via via) const {
+    if (!refusal_of([&] { read_pages(first, pages, via); })) {
+        return std::nullopt;
+    }
+    std::optional<Error> first_refusal;
+    for (std::uint64_t i = 0; i * page_bytes < pages.size(); ++i) {
+        const auto page = pages.subspan(i * page_bytes, page_bytes);
+        if (auto refusal = refusal_of([&] { read_pages({first.value + i}, page, via); })) {
+            std::memset(page.data(), 0, page.size());
+            if (!first_refusal) first_refusal = std::move(refusal);
+        }
+    }
+    return first_refusal;
 }
 
 void PageFile::write_pages(PageNumber first, std::span<const std::byte> pages) {
@@ -66,6 +96,14 @@ void PageFile::read_table_page(std::uint64_t index, TablePage& page, Via via) co
     const ByteCount got = file_->read_direct(buffer.span(), at);
     std::memset(buffer.data() + got, 0, page_bytes - got);
     std::memcpy(&page, buffer.data(), sizeof page);
+}
+
+std::optional<Error> PageFile::try_read_table_page(std::uint64_t index, TablePage& page, Via via) const {
+    auto refusal = refusal_of([&] { read_table_page(index, page, via); });
+    if (refusal) {
+        page = {};
+    }
+    return refusal;
 }
 
 void PageFile::write_table_page(const TablePage& page) {

@@ -4,7 +4,10 @@
 /// It knows where things lie and nothing of when they are durable. Thread rule: external lock.
 
 #include <memory>
+#include <optional>
 #include <span>
+
+#include <taiyen/base/error.hpp>
 
 #include "io/storage.hpp"
 #include "store/geometry.hpp"
@@ -33,6 +36,9 @@ public:
 
     /// Pages from `first` on; what lies behind the file's end reads as zeros. Requires for Via::device: 4 KiB-aligned memory.
     void read_pages(PageNumber first, std::span<std::byte> pages, Via via) const;
+    /// The same where the device may refuse some of them: those are zeros then, which their checksums tell from what they should be. Returns the first refusal.
+    /// Throws: what isn't the device's refusal (Error{io_error}).
+    std::optional<Error> try_read_pages(PageNumber first, std::span<std::byte> pages, Via via) const;
     void write_pages(PageNumber first, std::span<const std::byte> pages);
     /// Hint: the device may begin with them.
     void start_writing(PageNumber first, std::uint64_t count);
@@ -42,6 +48,8 @@ public:
     void punch_pages(PageNumber first, std::uint64_t count);
     /// The table page as it stands there, sound or not.
     void read_table_page(std::uint64_t index, TablePage& page, Via via) const;
+    /// The same where the device may refuse it: zeros then, and its refusal is returned.
+    std::optional<Error> try_read_table_page(std::uint64_t index, TablePage& page, Via via) const;
     void write_table_page(const TablePage& page);
 
     /// Disk blocks for the pages and table pages of [from, from + length). Throws: Error{no_space}.

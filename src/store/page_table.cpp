@@ -70,6 +70,13 @@ void PageTable::set(PageNumber page, std::uint64_t checksum) {
     loaded.page.entries[place.entry] = checksum;
 }
 
+void PageTable::reserve(PageNumber page, std::size_t changes) {
+    load(place_of(page).table_page);
+    if (const std::size_t wanted = changed_.size() + changes; wanted > changed_.capacity()) {
+        changed_.reserve(std::max(wanted, 2 * changed_.capacity()));
+    }
+}
+
 void PageTable::touch(std::uint64_t index) { mark_changed(load(index), index); }
 
 void PageTable::mark_changed(Loaded& loaded, std::uint64_t index) {

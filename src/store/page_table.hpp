@@ -32,6 +32,8 @@ public:
 
     std::uint64_t entry(PageNumber page);
     void set(PageNumber page, std::uint64_t checksum);
+    /// `set` of that page, and of so many more, takes no memory from now on. Throws: std::bad_alloc, and what the loader throws.
+    void reserve(PageNumber page, std::size_t changes);
     /// The table page counts as changed, whatever its entries.
     void touch(std::uint64_t index);
     const TablePage& page(std::uint64_t index) { return load(index).page; }

@@ -174,7 +174,7 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         backing.header.serial = {saves.back().head.serial};
         backing.header.extent = after.extent;
         backing.header.annex = after.annex;
-        backing.header.table_root = table_root_of(backing, extents, Via::cache);
+        backing.header.table_root = table_root_of(backing, extents, Via::cache, data);
     }
     backing.header.state = FileState::whole;
     backing.header.staged = {};
@@ -236,51 +236,76 @@ std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesyste
 std::uint64_t rows_taken(Row row) noexcept { return row_counts[static_cast<std::size_t>(row)].load(std::memory_order_relaxed); }
 void count_row(Row row) noexcept { row_counts[static_cast<std::size_t>(row)].fetch_add(1, std::memory_order_relaxed); }
 
-bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents,
-                     const std::function<bool(PageNumber)>& is_covered, Via via, TablePage& page) {
+namespace {
+
+/// A table page torn by an interrupted checkpoint: its old and new version differ only in entries of covered pages; every other entry must match its page in one of the files.
+void rebuild_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents,
+                        const std::function<bool(PageNumber)>& is_covered, TablePage& page) {
     const Uuid& heap = backing.header.heap;
-    if (via == Via::cache) {
-        backing.read_table_page(index, page, Via::cache);
-        if (is_sound(page, index, heap)) {
-            return false;
-        }
-    }
-    backing.read_table_page(index, page, Via::device);
-    if (is_sound(page, index, heap)) {
-        return false;
-    }
-    const TablePage found = page;
-    if (data != nullptr) {
-        data->read_table_page(index, page, Via::device);
-        if (is_sound(page, index, heap)) {
-            count_row(Row::table_page_rebuilt);
-            return true;
-        }
-    }
-    // Torn by an interrupted checkpoint: old and new version differ only in entries of covered pages; every other entry must match its page.
-    page = found;
     const TableCover cover = cover_of(index);
     const AlignedBuffer buffer(cover.count * page_bytes);
-    backing.read_pages(cover.first, buffer.span(), Via::device);
+    backing.try_read_pages(cover.first, buffer.span(), Via::device);
     for (std::uint64_t i = 0; i < cover.count; ++i) {
         const PageNumber number{cover.first.value + i};
-        const bool within = extents.hold(number);
-        const std::uint64_t sum = page_checksum(buffer.span().subspan(i * page_bytes, page_bytes), number, heap);
-        if (within && !is_covered(number) && sum != page.entries[i]) {
+        const auto image = buffer.span().subspan(i * page_bytes, page_bytes);
+        const auto matches = [&] { return page_checksum(image, number, heap) == page.entries[i]; };
+        if (!extents.hold(number) || is_covered(number) || matches()) {
+            continue;
+        }
+        const std::optional<Error> refusal = backing.try_read_pages(number, image, Via::device);
+        if (!matches() && data != nullptr) {
+            data->try_read_pages(number, image, Via::device);
+        }
+        if (!matches()) {
+            if (refusal) {
+                throw Error(*refusal);
+            }
             backing.throw_corrupt_page(number, "neither its checksum nor a second copy can be relied on");
         }
     }
     page.index = index;
     page.checksum = table_page_checksum(page, heap);
+}
+
+}  // namespace
+
+bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents,
+                     const std::function<bool(PageNumber)>& is_covered, Via via, TablePage& page) {
+    const Uuid& heap = backing.header.heap;
+    const auto has_sound = [&](const PageFile& file, Via asked) {
+        const auto refusal = file.try_read_table_page(index, page, asked);
+        return !refusal && is_sound(page, index, heap);
+    };
+    if (via == Via::cache && has_sound(backing, Via::cache)) {
+        return false;
+    }
+    const std::optional<Error> refusal = backing.try_read_table_page(index, page, Via::device);
+    if (!refusal && is_sound(page, index, heap)) {
+        return false;
+    }
+    const TablePage found = page;
+    if (data != nullptr && has_sound(*data, Via::device)) {
+        count_row(Row::table_page_rebuilt);
+        return true;
+    }
+    if (refusal) {
+        throw Error(*refusal);  // nothing is left of it to begin with
+    }
+    page = found;
+    rebuild_table_page(backing, data, index, extents, is_covered, page);
     count_row(Row::table_page_rebuilt);
     return true;
 }
 
-std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via via) {
+std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via via, const PageFile* twin) {
     std::uint64_t root = 0;
     TablePage page;
     for_each_table_page(extents, [&](std::uint64_t index) {
-        file.read_table_page(index, page, via);
+        if (const auto refusal = file.try_read_table_page(index, page, via)) {
+            if (twin == nullptr || twin->try_read_table_page(index, page, via) || !is_sound(page, index, file.header.heap)) {
+                throw Error(*refusal);
+            }
+        }
         if (page.checksum != 0) {
             root += mix(index, page.checksum);
         }
@@ -310,18 +335,20 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
         if (!everything && table.generation <= since.value) {
             return;
         }
+        // What is about to be overwritten need not be readable.
         TablePage old;
-        to.read_table_page(index, old, Via::device);
+        const bool old_is_refused = to.try_read_table_page(index, old, Via::device).has_value();
         const TableCover cover = cover_of(index);
         const Sequence sequence = sequence_of(cover.first);
         const std::uint64_t count = std::min(cover.count, page_of(start_of(sequence)).value + extents.of(sequence) / page_bytes - cover.first.value);
-        to.read_pages(cover.first, pages.first(count * page_bytes), Via::device);
+        const bool some_are_refused = to.try_read_pages(cover.first, pages.first(count * page_bytes), Via::device).has_value();
         for (std::uint64_t i = 0; i < count; ++i) {
             const PageNumber number{cover.first.value + i};
             const auto there = pages.span().subspan(i * page_bytes, page_bytes);
             const bool same =
                 planted(Bug::copy_by_entries) ? old.entries[i] == table.entries[i] : page_checksum(there, number, heap) == table.entries[i];
-            if (same) {
+            const auto is_refused = [&] { return some_are_refused && to.try_read_pages(number, there, Via::device); };
+            if (same && !is_refused()) {
                 continue;
             }
             from.read_pages(number, source.span(), Via::device);
@@ -332,7 +359,7 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
         }
         if (table.checksum != 0) {
             to.write_table_page(table);
-        } else if (!is_zero({reinterpret_cast<const std::byte*>(&old), sizeof old})) {
+        } else if (old_is_refused || !is_zero({reinterpret_cast<const std::byte*>(&old), sizeof old})) {
             TablePage empty{};
             to.file().write({reinterpret_cast<const std::byte*>(&empty), sizeof empty}, to.layout.table_offset(index));
         }
@@ -431,6 +458,9 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
             throw_problem(paths.backing, slots.verdict());
         } else if (data_slots.verdict().code != errc::corrupt && data_slots.verdict().code != errc::truncated) {
             const SlotProblem problem = data_slots.verdict();
+            if (problem.code == errc::io_error) {
+                throw_problem(paths.data, problem);
+            }
             throw Error(problem.code == errc::not_a_heap ? errc::mismatch : problem.code, paths.data,
                         "this is not the heap's data file: " + problem.what);
         } else {

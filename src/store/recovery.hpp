@@ -86,7 +86,7 @@ std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesyste
 
 /// Gives the sound table page, from the backing file, else from the data file, else rebuilt: entries of pages that `is_covered` are left as found
 /// (their saves follow), all others must match their pages. `via`: how the backing file is asked first; recovery asks the device, an open heap knows that what its
-/// page cache holds was recovered or is its own. Throws: Error{corrupt}. Returns whether it had to be repaired.
+/// page cache holds was recovered or is its own. What the device refuses to read is as bad as what is damaged. Throws: Error{corrupt | io_error}. Returns whether it had to be repaired.
 bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents,
                      const std::function<bool(PageNumber)>& is_covered, Via via, TablePage& page);
 
@@ -94,7 +94,8 @@ bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_
 /// with `from`'s generation. Throws: Error{corrupt} if a page of `from` is damaged.
 void copy_newer(const PageFile& from, PageFile& to, Generation since, bool everything);
 
-/// Sum over the non-zero table pages of mix(index, checksum).
-std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via via);
+/// Sum over the non-zero table pages of mix(index, checksum). `twin`: a file of the same generation (null: none), asked where the device refuses.
+/// Throws: Error{io_error}.
+std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via via, const PageFile* twin = nullptr);
 
 }  // namespace taiyen::store

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <unordered_set>
 #include <utility>
 
 #include <taiyen/base/check.hpp>
@@ -193,7 +195,7 @@ void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
         while (count < changed.size() && count < base_batch_bytes / page_bytes && changed[count].page.value == changed[0].page.value + count) {
             ++count;
         }
-        backing_->read_pages(changed[0].page, bases.first(count * page_bytes), Via::cache);
+        backing_->try_read_pages(changed[0].page, bases.first(count * page_bytes), Via::cache);
         for (std::size_t i = 0; i < count; ++i) {
             const PageNumber page = changed[i].page;
             const auto base = bases.span().subspan(i * page_bytes, page_bytes);
@@ -221,6 +223,9 @@ void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
             }
         }
         if (is_small()) {  // a page that rot had made zero may have got its image back
+            if (ring_->free_bytes() < ring_->capacity() / 2) {
+                checkpoint();  // the one behind the save before did not come about
+            }
             save_small(changed, punches);
             return;
         }
@@ -266,6 +271,22 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
             pieces.emplace_back(images[i].span());
         }
     }
+    // What memory will know of it, and all memory that it takes: from here on none is asked for, so that running out of it is a save that never began.
+    ByteCount payload_bytes = 0;
+    for (const std::span<const std::byte> piece : pieces) {
+        payload_bytes += piece.size();
+    }
+    std::map<std::uint64_t, PendingPage> pending;
+    std::unordered_set<std::uint64_t> copies;
+    for (const SavedPage& entry : entries) {
+        table_.reserve({entry.page}, entries.size());
+        pending[entry.page].punch = punches;
+        if (!punches && is_mapped({entry.page})) {
+            copies.insert(entry.page);
+        }
+    }
+    saved_copies_.reserve(saved_copies_.size() + copies.size());
+    ring_->reserve(payload_bytes);
     // It fits: a record of at most half the ring, of which at least half is free, since each save is followed by a checkpoint where less is (`save`).
     durable_step("saving", [&] {
         if (planted(Bug::files_before_record)) {
@@ -279,11 +300,17 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
         // The save is durable. What memory knows of it must be complete, or the heap is not usable: the next save would take the same generation.
         for (std::size_t i = 0; i < entries.size(); ++i) {
             table_.set({entries[i].page}, entries[i].checksum);
-            pending_[entries[i].page] = {entries[i].checksum != 0 ? std::move(images[i]) : AlignedBuffer(), punches};
-            if (!punches && is_mapped({entries[i].page})) {
-                saved_copies_.insert(entries[i].page);
+            auto made = pending.extract(entries[i].page);
+            if (entries[i].checksum != 0) {
+                made.mapped().image = std::move(images[i]);
+            }
+            if (const auto before = pending_.find(entries[i].page); before != pending_.end()) {
+                before->second = std::move(made.mapped());
+            } else {
+                pending_.insert(std::move(made));
             }
         }
+        saved_copies_.merge(copies);
         const std::lock_guard lock(point_mutex_);
         generation_ = {head.generation};
         saved_extent_ = mapped_;

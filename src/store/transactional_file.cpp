@@ -35,7 +35,7 @@ void HeapFile::read_bases(std::span<const ChangedPage> batch, std::span<std::byt
         while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) {
             ++count;
         }
-        backing_->read_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes), Via::cache);
+        backing_->try_read_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes), Via::cache);
         for (std::size_t k = i; k < i + count; ++k) {
             const PageNumber page = batch[k].page;
             const auto image = images.subspan(k * page_bytes, page_bytes);
@@ -47,12 +47,7 @@ void HeapFile::read_bases(std::span<const ChangedPage> batch, std::span<std::byt
             if (page_checksum(image, page, table_.heap()) == expected) {
                 continue;
             }
-            if (data_) {
-                data_->read_pages(page, image, Via::device);
-            }
-            if (!data_ || page_checksum(image, page, table_.heap()) != expected) {
-                backing_->throw_corrupt_page(page, "its checksum differs, so what was committed on top of it can't be saved");
-            }
+            read_whole(page, image, "its checksum differs, so what was committed on top of it can't be saved");
             ++healed_;
         }
         i += count;

@@ -64,7 +64,7 @@ void SavedPages::find_view() {
     }
     extent_ = header().extent;
     const store::Extents extents = header().extents();
-    if (const std::uint64_t root = store::table_root_of(heap_.view(), extents, Via::cache); root != header().table_root) {
+    if (const std::uint64_t root = store::table_root_of(heap_.view(), extents, Via::cache, twin()); root != header().table_root) {
         throw Error(errc::corrupt, heap_.path(), 0, "a page of the checksum table is not the one that the header stands for; run `taiyen repair`");
     }
     mapped_ = vm::Reservation::anywhere(extent_);
@@ -84,8 +84,9 @@ void SavedPages::prove_bases() {
             if (heap_.recovering_pages().contains(number) || !header().extents().hold(page)) continue;
             const std::uint64_t checksum = entry(page);
             if (store::page_checksum({view_ + number * page_bytes, page_bytes}, page, header().heap) == checksum) continue;
-            heap_.view().read_pages(page, bytes.span(), Via::cache);
+            const auto refusal = heap_.view().try_read_pages(page, bytes.span(), Via::cache);
             if (store::page_checksum(bytes.span(), page, header().heap) != checksum) {
+                if (refusal) throw Error(*refusal);
                 heap_.view().throw_corrupt_page(page, "its checksum differs below what the transaction log has for it");
             }
         }
@@ -102,13 +103,16 @@ void SavedPages::prove_metadata() {
             const PageNumber page{number};
             if (is_private(page)) continue;
             const std::uint64_t checksum = checksum_of(page);
-            std::byte* const at = view_ + number * page_bytes;
-            if (store::page_checksum({at, page_bytes}, page, header().heap) == checksum) continue;
+            // By the file, not by the view: what the device can't read would end the program there.
+            const bool is_refused = heap_.view().try_read_pages(page, bytes.span(), Via::cache).has_value();
+            if (store::page_checksum(bytes.span(), page, header().heap) == checksum) continue;
             read(page, bytes.span(), {&checksum, 1});
             if (heap_.read_only()) {
                 heap_.view().throw_corrupt_page(page,
                                                 "its checksum differs in the copy that was opened; `taiyen repair` restores it from the other one");
             }
+            std::byte* const at = view_ + number * page_bytes;
+            if (is_refused) vm::map_anonymous(at, page_bytes);  // also a store would have the kernel fetch the page first
             std::memcpy(at, bytes.data(), page_bytes);
         }
     }
@@ -137,15 +141,13 @@ std::uint64_t SavedPages::entry(PageNumber page) {
 
 void SavedPages::load_table_page(std::uint64_t index) {
     table_index_.reset();
-    heap_.view().read_table_page(index, table_, Via::cache);
-    if (!store::is_sound(table_, index, header().heap)) {
+    const auto refusal = heap_.view().try_read_table_page(index, table_, Via::cache);
+    if (refusal || !store::is_sound(table_, index, header().heap)) {
         // A crash may have torn it in a checkpoint; its entries of pages that the journal doesn't bring stand.
-        if (!heap_.is_recovering(store::cover_of(index))) {
+        if (refusal || !heap_.is_recovering(store::cover_of(index))) {
             store::TablePage copy;
-            if (other() != nullptr) {
-                other()->read_table_page(index, copy, Via::cache);
-            }
-            if (other() == nullptr || other()->header.generation != header().generation || !store::is_sound(copy, index, header().heap)) {
+            if (twin() == nullptr || twin()->try_read_table_page(index, copy, Via::cache) || !store::is_sound(copy, index, header().heap)) {
+                if (refusal) throw Error(*refusal);
                 throw Error(errc::corrupt, heap_.view().path(), heap_.view().layout.table_offset(index),
                             "a page of the checksum table is damaged; run `taiyen repair`");
             }
@@ -166,7 +168,7 @@ void SavedPages::read(PageNumber first, std::span<std::byte> pages, std::span<co
         }
         std::size_t end = i + 1;
         while (end < checksums.size() && end - i < near_pages && !is_private({first.value + end})) ++end;
-        heap_.view().read_pages(page, pages.subspan(i * page_bytes, (end - i) * page_bytes), Via::cache);
+        heap_.view().try_read_pages(page, pages.subspan(i * page_bytes, (end - i) * page_bytes), Via::cache);
         for (; i < end; ++i) heal({first.value + i}, pages.subspan(i * page_bytes, page_bytes), checksums[i]);
     }
 }
@@ -174,13 +176,13 @@ void SavedPages::read(PageNumber first, std::span<std::byte> pages, std::span<co
 void SavedPages::heal(PageNumber page, std::span<std::byte> bytes, std::uint64_t checksum) const {
     if (store::page_checksum(bytes, page, header().heap) == checksum) return;
     const PageFile* const second = other();
-    if (second == nullptr) {
-        heap_.view().throw_corrupt_page(page, "its checksum differs and there is no second copy");
+    if (second != nullptr) {
+        second->try_read_pages(page, bytes, Via::cache);
+        if (store::page_checksum(bytes, page, header().heap) == checksum) return;
     }
-    second->read_pages(page, bytes, Via::cache);
-    if (store::page_checksum(bytes, page, header().heap) != checksum) {
-        heap_.view().throw_corrupt_page(page, "its checksum differs in both copies");
-    }
+    if (const auto refusal = heap_.view().try_read_pages(page, bytes, Via::cache)) throw Error(*refusal);
+    heap_.view().throw_corrupt_page(page,
+                                    second == nullptr ? "its checksum differs and there is no second copy" : "its checksum differs in both copies");
 }
 
 }  // namespace taiyen::transfer

@@ -47,6 +47,9 @@ private:
     /// The other file, if there is one.
     const store::PageFile* other() const { return heap_.data() == &heap_.view() ? nullptr : heap_.data(); }
 
+    /// The same, if it holds the same save.
+    const store::PageFile* twin() const { return other() != nullptr && other()->header.generation == header().generation ? other() : nullptr; }
+
     store::HeapFile& heap_;
     std::unique_lock<std::mutex> saves_;
     ByteCount extent_ = 0;

@@ -115,13 +115,11 @@ int look_at(const fs::path& folder) {
     // A read of the library.
     {
         const ArchiveHeap heap(open_read_only, mounted);
-        try {
-            (void)heap.verify();
-            return 2;
-        } catch (const Error& error) {
-            if (error.code() != errc::io_error || error.path() != mounted) return 3;
-            if (error.offset() / page_bytes > bad / page_bytes || error.offset() + 4_MiB < bad) return 4;
-        }
+        const Report report = heap.verify();
+        if (report.ok()) return 2;
+        const Finding& finding = report.findings.back();
+        if (finding.severity != Severity::damage || finding.path != mounted) return 3;
+        if (finding.offset / page_bytes != bad / page_bytes) return 4;
     }
 
     // A program that handles the signal goes on with its other heaps, and with the other pages of this one.

@@ -9,9 +9,13 @@
 #include "io/faulty_storage.hpp"
 #include "io/simulated_storage.hpp"
 #include "store/heap_probe.hpp"
+#include "store/large_heap.hpp"
 
 namespace {
 using namespace probe;
+using store::FileLayout;
+using store::test::LargeHeap;
+using store::test::place_of_page;
 
 void make_heap(const std::filesystem::path& path) {
     SnapshotHeap heap(create_only, path, small_heap());
@@ -159,6 +163,55 @@ BOOST_AUTO_TEST_CASE(damage_that_the_other_copy_can_heal_is_called_healable) {
     BOOST_TEST_REQUIRE(report.findings.size() == 1U);
     BOOST_TEST((report.findings[0].severity == Severity::healable));
     BOOST_TEST(report.findings[0].offset == store::FileLayout().file_offset({6 * page_bytes}));
+    BOOST_TEST(!report.ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_is_a_finding_and_the_others_are_looked_at_all_the_same) {
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+        LargeHeap closed(kind);
+        flip_bit(closed.path, place_of_page(1201) + 5);
+        closed.disk.refuse({closed.path, place_of_page(1200)});
+        const ArchiveHeap heap = closed.open();
+        const Report report = heap.verify();
+        BOOST_TEST_REQUIRE(report.findings.size() == 3U);  // sorted by place
+        BOOST_TEST((report.findings[0].severity == Severity::note));
+        BOOST_TEST(report.findings[0].what.find("blocks were not looked at") != std::string::npos);
+        const Severity expected = kind == HeapKind::archive ? Severity::damage : Severity::healable;
+        BOOST_TEST((report.findings[1].severity == expected));
+        BOOST_TEST(report.findings[1].offset == place_of_page(1200));
+        BOOST_TEST(report.findings[1].what.find("can't be read: the test refuses") != std::string::npos);
+        BOOST_TEST((report.findings[2].severity == expected));
+        BOOST_TEST(report.findings[2].offset == place_of_page(1201));
+        BOOST_TEST(report.blocks_checked == 0U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_the_device_refuses_of_the_copy_that_is_not_mapped_is_a_finding_and_blocks_are_looked_at) {
+    LargeHeap closed(HeapKind::snapshot);
+    closed.disk.refuse({closed.data, place_of_page(1200)});
+    closed.disk.refuse({closed.data, FileLayout().table_offset(2)});
+    closed.disk.refuse({closed.data, store::header_slot_bytes, false});
+    const ArchiveHeap heap = closed.open();
+    const Report report = heap.verify();
+    BOOST_TEST_REQUIRE(report.findings.size() == 3U);
+    for (const Finding& finding : report.findings) BOOST_TEST((finding.severity == Severity::healable));
+    BOOST_TEST(report.findings[0].offset == store::header_slot_bytes);
+    BOOST_TEST(report.findings[1].offset == FileLayout().table_offset(2));
+    BOOST_TEST(report.findings[2].offset == place_of_page(1200));
+    BOOST_TEST(report.blocks_checked == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_page_of_checksums_that_the_device_refuses_in_every_copy_is_damage) {
+    LargeHeap closed(HeapKind::snapshot);
+    closed.disk.refuse({closed.path, FileLayout().table_offset(1)});
+    closed.disk.refuse({closed.data, FileLayout().table_offset(1)});
+    const ArchiveHeap heap = closed.open();
+    const Report report = heap.verify();
+    std::size_t damages = 0;
+    for (const Finding& finding : report.findings) {
+        damages += finding.severity == Severity::damage && finding.offset == FileLayout().table_offset(1) ? 1 : 0;
+    }
+    BOOST_TEST(damages == 2U);
     BOOST_TEST(!report.ok());
 }
 

@@ -381,6 +381,51 @@ BOOST_AUTO_TEST_CASE(a_creation_that_fails_and_dies_while_it_tidies_up_does_not_
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_small_save_and_a_checkpoint_that_run_out_of_memory_leave_a_heap_that_goes_on) {
+    // On real files: the pretended disk takes memory itself, in the middle of its writes.
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+        const ScratchDirectory dir;
+        const auto path = dir / "a.tyn";
+        std::optional<ArchiveHeap> heap(
+            HeapAccess::make<ArchiveHeap>(HeapFile::open(io::posix_storage(), path, OpenMode::create_only, kind, small_heap(4U << 20U), small_ring)));
+        char* const bytes = put(*heap, "bytes", std::string(4 * page_bytes, 'a'));
+        heap->snapshot();
+        std::uint64_t failed = 0;
+        std::uint64_t saves = 0;
+        for (std::int64_t k = 0; k < 60; ++k) {
+            for (const bool sticky : {false, true}) {
+                // Some saves are followed by a checkpoint, whose ring is half full.
+                for (int round = 0; round < 3; ++round) {
+                    ++saves;
+                    std::memset(bytes, static_cast<int>('b' + saves % 20), 3 * page_bytes);
+                    scarce_memory = {k, true, sticky, 0};
+                    try {
+                        heap->snapshot();
+                    } catch (const std::bad_alloc&) {
+                        ++failed;
+                    }
+                    scarce_memory.armed = false;
+                    BOOST_TEST_CONTEXT("kind " << name_of(kind) << ", allocation " << k << (sticky ? ", sticky" : "")) {
+                        BOOST_TEST_REQUIRE(!HeapAccess::file(*heap).is_poisoned());
+                        heap->snapshot();
+                    }
+                }
+            }
+        }
+        BOOST_TEST(failed > 30U);
+        crash_copy(path, dir / "crashed.tyn");
+        const std::string saved(bytes, 4 * page_bytes);
+        heap->close();
+        {
+            const ArchiveHeap crashed(open_read_only, dir / "crashed.tyn");
+            BOOST_TEST(crashed.verify().ok());
+            BOOST_TEST((std::string(find(crashed, "bytes"), saved.size()) == saved));
+        }
+        heap.emplace(HeapAccess::make<ArchiveHeap>(HeapFile::open(io::posix_storage(), path, OpenMode::open_only, kind, small_heap(4U << 20U))));
+        BOOST_TEST(heap->verify().ok());
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_full_disk_gives_heap_full_or_no_space_and_the_heap_opens_again) {
     const Silence silence;
     for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {

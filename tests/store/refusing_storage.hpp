@@ -59,12 +59,23 @@ private:
         }
         void write(std::span<const std::byte> bytes, std::uint64_t offset) override {
             ForwardingFile::write(bytes, offset);
+            note_written(bytes, offset);
+        }
+        void write_direct(std::span<const std::byte> bytes, std::uint64_t offset) override {
+            ForwardingFile::write_direct(bytes, offset);
+            note_written(bytes, offset);
+        }
+        void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) override {
+            ForwardingFile::write_durable(bytes, offset);
+            note_written(bytes, offset);
+        }
+
+    private:
+        void note_written(std::span<const std::byte> bytes, std::uint64_t offset) {
             std::erase_if(*refused_, [&](const RefusedPage& page) {
                 return page.until_written && page.file == path() && page.offset >= offset && page.offset + page_bytes <= offset + bytes.size();
             });
         }
-
-    private:
         void may_refuse(ByteCount length, std::uint64_t offset) const {
             for (const RefusedPage& page : *refused_) {
                 if (page.file == path() && offset < page.offset + page_bytes && page.offset < offset + length) {

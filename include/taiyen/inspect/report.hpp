@@ -47,9 +47,9 @@ struct VerifyOptions {
 };
 
 /// Proves every structure of the heap's files: both header copies, checksum tables, each page of each copy, the journal or log, blocks, names, the undo history (its links, its cursor, the changes in its steps).
-/// Changes nothing.
+/// Changes nothing. What the device can't read is a finding, too; blocks and history are not looked at then if it concerns the copy that is mapped.
 /// The heap's verify() is the same with one thread. Thread rule: as the heap's; `heap` may be in use by readers.
-/// Throws: Error{closed | io_error | …}. Complexity: reads all files once, past the page cache.
+/// Throws: Error{closed | …}. Complexity: reads all files once, past the page cache.
 TAIYEN_EXPORT Report verify(const ArchiveHeap& heap, const VerifyOptions& options);
 
 }  // namespace taiyen
