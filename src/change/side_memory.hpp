@@ -28,7 +28,7 @@ public:
     void grow(ByteCount bytes) {
         const ByteCount wanted = std::min<ByteCount>(round_up(bytes, step), reservation_.size());
         if (wanted <= usable_) return;
-        vm::protect(data() + usable_, wanted - usable_, true);
+        vm::make_usable(data() + usable_, wanted - usable_);
         usable_ = wanted;
     }
     template <class T>

@@ -82,6 +82,13 @@ std::string range_text(std::uintptr_t begin, std::uintptr_t end) { return hex(be
     throw Error(errc::permission, std::string(call) + " refused: " + std::strerror(error));
 }
 
+/// A hint: never fails.
+void leave_out_of_dumps(void* address, ByteCount length) noexcept {
+    const int before = errno;
+    ::madvise(address, length, MADV_DONTDUMP);
+    errno = before;
+}
+
 std::string read_maps() {
     // Not /proc/self: that is the main thread, which may have ended before the others.
     const Descriptor maps{::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
@@ -161,6 +168,7 @@ Reservation::Reservation(std::uintptr_t address, ByteCount length) {
         ::munmap(got, length);
         throw_in_use(address, length);
     }
+    leave_out_of_dumps(got, length);
     address_ = address;
     length_ = length;
 }
@@ -171,6 +179,7 @@ Reservation Reservation::anywhere(ByteCount length) {
     if (got == MAP_FAILED) {
         throw HeapFull(length, 0, HeapFull::Cause::address_space);
     }
+    leave_out_of_dumps(got, length);
     Reservation reservation;
     reservation.address_ = reinterpret_cast<std::uintptr_t>(got);
     reservation.length_ = length;
@@ -262,6 +271,13 @@ bool try_protect(void* address, ByteCount length, bool writable) noexcept {
     return done;
 }
 
+void make_usable(void* address, ByteCount length) {
+    protect(address, length, true);
+    const int before = errno;
+    ::madvise(address, length, MADV_DODUMP);
+    errno = before;
+}
+
 void map_anonymous(void* address, ByteCount length) {
     if (::mmap(address, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
         throw_refused("mmap(2)", length);
@@ -279,6 +295,7 @@ void unmap_to_reservation(void* address, ByteCount length) {
     if (::mmap(address, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
         throw_refused("mmap(2)", length);
     }
+    leave_out_of_dumps(address, length);
 }
 
 std::uint64_t mappings_max() noexcept {

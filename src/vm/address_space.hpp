@@ -3,7 +3,7 @@
 ///
 /// (I1) A reservation never covers somebody else's mapping: MAP_FIXED_NOREPLACE, and the returned address is checked (kernels before 4.17
 ///      ignore the flag silently).
-/// (I2) Reserved memory is PROT_NONE, MAP_NORESERVE: it costs address space only.
+/// (I2) Reserved memory is PROT_NONE, MAP_NORESERVE: it costs address space only. Core dumps leave it out (MADV_DONTDUMP), since some tools write terabytes of zeros else; what is mapped over it is in them.
 /// Thread rule: safe.
 
 #include <cstdint>
@@ -65,6 +65,8 @@ Zone default_zone();
 void protect(void* address, ByteCount length, bool writable);
 /// The same for signal handlers and destructors: false instead of an exception, errno untouched.
 bool try_protect(void* address, ByteCount length, bool writable) noexcept;
+/// Reserved memory becomes zero pages, readable and writable, where it is: no new mapping. Throws: HeapFull{address_space}; then nothing changed.
+void make_usable(void* address, ByteCount length);
 /// Private anonymous zero pages over a reserved range (MAP_NORESERVE), readable and writable. Throws: HeapFull{address_space}.
 void map_anonymous(void* address, ByteCount length);
 /// Moves private anonymous pages of one mapping to another place of ours by their page tables; what lay there is gone. The source stays mapped and is empty afterwards.

@@ -12,6 +12,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "store/heap_probe.hpp"
+#include "vm/dumps.hpp"
 
 namespace {
 using namespace probe;
@@ -192,6 +193,18 @@ BOOST_AUTO_TEST_CASE(a_process_that_locks_all_its_memory_does_not_lock_its_heaps
         heap->close();
         return "";
     }));
+}
+
+BOOST_AUTO_TEST_CASE(a_core_dump_holds_the_heap_and_not_the_room_that_it_may_grow_into) {
+    const ScratchDirectory dir;
+    ArchiveHeap heap(create_only, dir / "a.tyn", small_heap(std::size_t{1} << 30U));
+    const char* const block = put(heap, "text", std::string(3 * page_bytes, 'x'));
+    const heap::CoreRanges& ranges = heap.core()->ranges();
+    BOOST_TEST(vm::test::is_in_dumps(block));
+    BOOST_TEST(!vm::test::is_in_dumps(reinterpret_cast<const void*>(ranges.durable + ranges.durable_bytes - 1)));
+    const void* const scratch = heap::allocate_scratch(*heap.core(), 100, 16);
+    BOOST_TEST(vm::test::is_in_dumps(scratch));
+    heap::deallocate(const_cast<void*>(scratch));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

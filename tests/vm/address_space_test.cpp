@@ -18,6 +18,8 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "vm/dumps.hpp"
+
 using namespace taiyen;
 using vm::Placement;
 using vm::Reservation;
@@ -394,6 +396,25 @@ BOOST_AUTO_TEST_CASE(large_memory_keeps_its_bytes_where_it_grows_and_new_ones_ar
     BOOST_TEST((memory[length - 1] == std::byte{1}));
     vm::unmap_large(memory, length);
     BOOST_TEST((vm::map_large(ByteCount{1} << 60U) == nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(core_dumps_hold_what_is_mapped_and_not_what_is_reserved) {
+    using vm::test::is_in_dumps;
+    for (const bool anywhere : {false, true}) {
+        const Reservation reserved = anywhere ? Reservation::anywhere(length) : Reservation(free_address(length), length);
+        std::byte* const begin = reserved.data();
+        BOOST_TEST(!is_in_dumps(begin));
+        vm::map_anonymous(begin, 64_KiB);
+        vm::make_usable(begin + 128_KiB, 64_KiB);
+        begin[128_KiB] = std::byte{1};
+        BOOST_TEST(is_in_dumps(begin));
+        BOOST_TEST(!is_in_dumps(begin + 64_KiB));
+        BOOST_TEST(is_in_dumps(begin + 128_KiB));
+        BOOST_TEST(!is_in_dumps(begin + 192_KiB));
+        vm::unmap_to_reservation(begin, length);
+        BOOST_TEST(!is_in_dumps(begin));
+        BOOST_TEST(!is_in_dumps(begin + 128_KiB));
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
