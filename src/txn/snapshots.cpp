@@ -72,7 +72,13 @@ bool Snapshots::wait_for_round(bool under_writer_lock) {
 void Snapshots::wait_for_memory() {
     std::unique_lock lock(mutex_);
     // Who comes after `stop` must not look at the thread: it is gone, or about to be.
-    if (stopping_ || failure_ || !thread_ || thread_->get_id() == std::this_thread::get_id()) return;
+    if (stopping_ || !thread_ || thread_->get_id() == std::this_thread::get_id()) return;
+    if (failure_ && service_.is_ahead_of_log()) {
+        lock.unlock();
+        wait_for_round(false);  // no log's room bounds what is loaded relaxed
+        lock.lock();
+    }
+    if (stopping_ || failure_) return;
     // A round that runs may be enough: another one is asked for only when it was not.
     const auto wait_for_settled = [&](std::uint64_t round) {
         finished_.wait(lock, [&] { return stopping_ || rounds_settled_ >= round || service_.may_change_more(); });

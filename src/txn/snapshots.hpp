@@ -8,7 +8,8 @@
 ///      `trim_time`, those that are byte for byte what the backing file holds. From then on the program sees that file's pages, so no save may bring an older state of them into it:
 ///      a save's point is never older than what was committed when it began, and so never older than what was given back.
 /// (S4) The pages that were changed since the newest save began take about half of `dirty_limit` at most: then transactions wait before they begin, until a save has ended and (S3) has run. So
-///      private copies take about `dirty_limit`, whatever is changed, and how fast. A save that fails stops nobody: then the log's room is the bound.
+///      private copies take about `dirty_limit`, whatever is changed, and how fast. A save that fails stops nobody: then the log's room is the bound; but for what is loaded relaxed there is none, so
+///      it is tried again before each transaction that would go beyond, which is refused if it fails again.
 /// Thread rule: safe. Lock order: the writer lock, then `saving_`, then `mutex_`; the thread takes the writer lock while it holds neither.
 
 #include <chrono>
@@ -46,7 +47,7 @@ public:
     void ask() noexcept;
     /// What was committed and nobody waits for gets into the log; returns at once.
     void write_log() noexcept;
-    /// For who wants to begin a transaction when (S4) forbids it: returns when that may be.
+    /// For who wants to begin a transaction when (S4) forbids it: returns when that may be. Throws what a save threw, if what was loaded relaxed can't be saved.
     void wait_for_memory();
     /// Returns when the files hold everything up to `serial`, which is committed. Throws what the save threw.
     void wait_for(Serial serial);

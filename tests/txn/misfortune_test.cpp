@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
@@ -214,6 +215,42 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_told_to_who_waits_for_what_was_loaded_relaxe
     push(10);
     reopen();
     BOOST_TEST(values().size() == 11U);
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_that_stays_full_bounds_what_is_loaded_relaxed_by_the_dirty_limit) {
+    PersistentOptions with = small_heap();
+    with.dirty_limit = std::size_t{4} << 20U;
+    replace(with);
+    constexpr std::size_t piece = std::size_t{64} << 10U;
+    using Bytes = taiyen::vector<char>;
+    transact(*heap, [&] { heap->construct<Bytes>("bytes", std::size_t{8} << 20U); });
+    heap->snapshot();
+    const RelaxedLoading loading(*heap);
+    const auto fill = [&](std::size_t round) {
+        transact(*heap, [&] {
+            Bytes& bytes = *heap->find<Bytes>("bytes");
+            std::memset(bytes.data() + round * piece % bytes.size(), static_cast<int>(round + 1), piece);
+        });
+    };
+    disk.arm({.error = ENOSPC, .sticky = true, .calls = io::Call::allocate});
+    std::size_t round = 0;
+    bool refused = false;
+    while (!refused && round < 1000) {
+        try {
+            fill(round);
+            ++round;
+        } catch (const Error& error) {
+            refused = true;
+            BOOST_TEST((error.code() == errc::no_space), error.what());
+        }
+    }
+    BOOST_TEST(refused);
+    BOOST_TEST(round <= with.dirty_limit / piece);
+    BOOST_TEST(throws(errc::no_space, [&] { fill(round); }));  // it is tried again each time
+    BOOST_TEST(!is_poisoned());
+    disk.disarm();
+    for (std::size_t i = 0; i < 100; ++i) fill(round++);
+    BOOST_TEST((heap->last_durable().value > 1U));
 }
 
 BOOST_AUTO_TEST_CASE(a_disk_that_fails_while_what_was_loaded_relaxed_is_saved_leaves_all_of_it_or_nothing) {

@@ -10,6 +10,7 @@
 /// A commit returns at once and says nothing to the log. What was committed meanwhile gets into the files as a whole: by wait_until_strict(), `snapshot()`, `wait_durable()`, closing, the first commit after the last
 /// guard's end, or when `dirty_limit` asks for room. So what changes again and again is written once. A crash before that leaves the heap as of the last such point, or the last strict commit: whole, and without what
 /// was committed since.
+/// A save that fails meanwhile (a full disk) stops no transaction before half of `dirty_limit` has been changed since the last one; from then on beginning one tries the save again, and throws what it threw.
 /// It holds for all threads of this process, as long as any guard lives; it ends with the process.
 /// Thread rule: one thread at a time; several guards may live at once.
 
