@@ -6,7 +6,8 @@
 /// (I2) Look-ups take no lock. While somebody changes the shard one may miss an entry that is there: a miss counts only if it is found under the shard's lock.
 /// (I3) A dead entry's word has the bit `dead`, alone but for `reserved` and `waking`, which late-comers may set and take back.
 /// (I4) When a shard grows, entries whose word says nothing but "free" move into the new buckets; the old ones are dead then, as if their objects had been removed and added again. The others, which somebody has or waits
-///      for, stay where they are: the new directory lists them (`left`).
+///      for, stay where they are: the new directory lists them (`left`). Such an entry serves no other id before the next growth: that is at most as many as the shard had when it grew, and since it grows by doubling and
+///      never shrinks, all that was ever left is at most twice as many as it had when it grew last.
 /// Thread rule: safe.
 
 #include <algorithm>

@@ -6,6 +6,7 @@
 #include <map>
 #include <new>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,27 @@ void* object_of(Id id) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(object_table)
+
+BOOST_AUTO_TEST_CASE(entries_left_behind_are_bounded_by_what_the_table_held_when_it_grew) {
+    constexpr Id count = 20'000;
+    ObjectTable table(0);
+    std::set<const Entry*> seen;
+    std::size_t after_first_round = 0;
+    for (Id round = 0; round < 10; ++round) {
+        // All of them are taken, so each growth leaves all of them behind; then all go.
+        std::vector<Entry*> taken;
+        for (Id id = 0; id < count; ++id) {
+            taken.push_back(table.insert(id + round, word::writer, object_of(id)).first);
+            seen.insert(taken.back());
+        }
+        for (Entry* const entry : taken) remove(table, *entry);
+        BOOST_TEST(table.size() == 0U);
+        if (round == 0) after_first_round = seen.size();
+    }
+    BOOST_TEST(after_first_round == static_cast<std::size_t>(count));  // nobody's entry served another one meanwhile
+    // What growth left serves nobody any more: the others come once, not in each round.
+    BOOST_TEST(seen.size() < 4U * count);
+}
 
 BOOST_AUTO_TEST_CASE(what_is_taken_stays_where_it_is_while_the_table_grows) {
     ObjectTable table(0);
