@@ -104,9 +104,12 @@ void ForeignPointerScan::refuse(const ForeignPointer& found) const {
     std::string text = "a pointer to memory outside the heap (" + in_hexadecimal(found.target) + ", ";
     const auto* const target = reinterpret_cast<const void*>(found.target);
     std::string owner = "volatile memory of a container outside";
+    // What the program stored may be no pointer at all: two numbers side by side can look like one.
+    std::string remedy = "destroy the containers outside before saving";
     visit_open_cores([&](const HeapCore& heap) {
         if (!in_durable(heap, target)) return true;
         owner = heap.is_complete() ? "in the heap " + heap.path().string() : std::string("in a heap that is being opened");
+        remedy = "close that heap before saving, or move it to another address (`taiyen rebase`)";
         return false;
     });
     text += owner + ")";
@@ -116,7 +119,7 @@ void ForeignPointerScan::refuse(const ForeignPointer& found) const {
             if (root.object == block->offset) text += ", the object '" + root.name + "'";
         }
     }
-    text += "; a container was moved there past its allocator: copy it instead";
+    text += "; a container was moved there past its allocator: copy it instead; if it is a number that only looks like an address, " + remedy;
     throw Error(errc::foreign_pointer, core_.path(), found.where.value, text);
 }
 

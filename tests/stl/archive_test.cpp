@@ -113,6 +113,23 @@ BOOST_AUTO_TEST_CASE(a_pointer_into_another_heap_is_refused_at_the_snapshot) {
     first.snapshot();
 }
 
+BOOST_AUTO_TEST_CASE(two_numbers_that_look_like_an_address_in_another_heap_are_saved_once_that_heap_is_closed) {
+    const ScratchDirectory directory;
+    ArchiveHeap first(create_only, directory / "first.tyn", small_heap());
+    ArchiveHeap second(create_only, directory / "second.tyn", small_heap());
+    const auto address = reinterpret_cast<std::uintptr_t>(second.make<int>(5));
+    using Pair = std::pair<int, int>;
+    auto& pairs = first.construct<taiyen::vector<Pair>>("pairs");
+    pairs.emplace_back(static_cast<int>(address & 0xffff'ffffU), static_cast<int>(address >> 32U));
+    BOOST_CHECK_EXCEPTION(first.snapshot(), Error, [&](const Error& error) {
+        const std::string text = error.what();
+        return error.code() == errc::foreign_pointer && text.find("close that heap") != std::string::npos &&
+               text.find("taiyen rebase") != std::string::npos;
+    });
+    second.close();
+    first.snapshot();
+}
+
 BOOST_AUTO_TEST_CASE(a_heap_object_that_moves_keeps_its_containers) {
     const ScratchDirectory directory;
     ArchiveHeap heap(create_only, directory / "a.tyn", small_heap());
