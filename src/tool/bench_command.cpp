@@ -5,6 +5,7 @@
 #include "base/json.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/own_folder.hpp"
 
 namespace taiyen::tool {
 namespace {
@@ -29,7 +30,8 @@ Exit run(const Given& given) {
     {
         ProgressLine line("measuring");
         options.progress = line.progress();
-        found = measure(folder, options);
+        const OwnFolder own(folder);
+        found = measure(own.path(), options);
     }
     if (given.has("json")) {
         JsonWriter json;

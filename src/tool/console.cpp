@@ -114,12 +114,35 @@ void print_fields(const std::vector<std::pair<std::string, std::string>>& fields
     for (const auto& [label, value] : fields) print(styled(Style::faint, label) + std::string(width + 2 - label.size(), ' ') + value + "\n");
 }
 
+namespace {
+
+/// Rows that are wider than the terminal, the cells of each below each other.
+void print_stacked(const std::vector<std::pair<std::string, Align>>& titles, const std::vector<std::vector<std::string>>& rows) {
+    std::size_t width = 0;
+    for (const auto& title : titles) width = std::max(width, width_of(title.first));
+    for (const auto& row : rows) {
+        if (&row != &rows.front()) print("\n");
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (width_of(row[i]) == 0) continue;
+            print(styled(Style::faint, titles[i].first) + std::string(width + 2 - width_of(titles[i].first), ' ') + row[i] + "\n");
+        }
+    }
+}
+
+}  // namespace
+
 void print_rows(const std::vector<std::pair<std::string, Align>>& titles, const std::vector<std::vector<std::string>>& rows) {
     if (rows.empty()) return;
     std::vector<std::size_t> widths;
     for (const auto& title : titles) widths.push_back(width_of(title.first));
     for (const auto& row : rows) {
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+    }
+    std::size_t whole = 2 * (widths.size() - 1);
+    for (const std::size_t width : widths) whole += width;
+    if (const auto columns = terminal_columns(STDOUT_FILENO); columns && whole > *columns) {
+        print_stacked(titles, rows);
+        return;
     }
     const auto print_line = [&](const std::vector<std::string>& cells) {
         std::string line;

@@ -60,7 +60,7 @@ struct Column {
     std::function<std::string(const Thing& thing)> cell;
 };
 
-/// Titles, and rows below them; nothing where there are no rows.
+/// Titles, and rows below them; nothing where there are no rows. On a terminal that is narrower than the rows: each row as lines "TITLE  cell".
 void print_rows(const std::vector<std::pair<std::string, Align>>& titles, const std::vector<std::vector<std::string>>& rows);
 
 /// A table of things, a row each. Nothing is printed of none.

@@ -1,5 +1,12 @@
 // bench: each figure is there and has a sense, and no file is left.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
 #include <boost/test/unit_test.hpp>
 
 #include "tool/tool_fixture.hpp"
@@ -37,6 +44,35 @@ BOOST_AUTO_TEST_CASE(a_folder_that_is_none_and_wrong_figures_are_refused) {
         const Ran ran = run_tool(dir, std::string("bench ") + words);
         BOOST_TEST(ran.exit == 2, words);
         BOOST_TEST(!ran.err.empty(), words);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(no_file_is_left_when_it_is_interrupted) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        const ScratchDirectory dir;
+        std::filesystem::create_directory(dir / "folder");
+        const std::string folder = (dir / "folder").string();
+        const pid_t child = ::fork();
+        BOOST_REQUIRE(child >= 0);
+        if (child == 0) {
+            ::execl(TAIYEN_TOOL, TAIYEN_TOOL, "bench", "--seconds", "600", "--mebibytes", "2", "--folder", folder.c_str(), nullptr);
+            ::_exit(99);
+        }
+        const auto made_files = [&] {
+            for (const auto& own : std::filesystem::directory_iterator(folder)) {
+                if (!std::filesystem::is_empty(own.path())) return true;
+            }
+            return false;
+        };
+        int status = 0;
+        while (!made_files()) {
+            BOOST_TEST_REQUIRE(::waitpid(child, &status, WNOHANG) == 0);
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        ::kill(child, signal);
+        BOOST_TEST_REQUIRE(::waitpid(child, &status, 0) == child);
+        BOOST_TEST((WIFSIGNALED(status) && WTERMSIG(status) == signal));
+        BOOST_TEST(std::filesystem::is_empty(folder));
     }
 }
 
