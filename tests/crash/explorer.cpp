@@ -415,7 +415,7 @@ std::optional<Failure> Explorer::explore_level(const Level& level, const Image& 
             return std::nullopt;
         }
         if (look) {
-            ++tally_.cuts;
+            tally_.cuts += level.depth != 0 || effort_.counts_cuts ? 1 : 0;
             for (const StateId& id : only_.empty() ? states_at(number, replay, level) : std::vector{state_id(only_[level.depth])}) {
                 if (auto failure = visit(level, replay, disk, id, subject, acknowledged, issued, seen)) {
                     ::alarm(0);

@@ -99,6 +99,7 @@ struct Effort {
     /// Of the distinct disks this explorer takes each `shards`-th only: several together see what one would, and none twice.
     std::uint64_t shard = 0;
     std::uint64_t shards = 1;
+    bool counts_cuts = true;  ///< of the trace: each shard looks at all of them, so one counts them
 };
 
 /// How near crashes came to an operation of the trace that changes something.

@@ -172,22 +172,33 @@ public:
     std::unique_ptr<Subject> live_on(io::RecordingStorage&, std::uint64_t, std::uint64_t) override { return nullptr; }
 };
 
+/// Ten numbers written to a file, and what was recorded of that.
+struct CounterTrace {
+    Image base;
+    io::Trace trace;
+    explicit CounterTrace(Counter::Way way) {
+        io::SimulatedStorage disk;
+        disk.add_directory("/disk");
+        {
+            const auto file = disk.create("/disk/counter");
+            file->resize(2048);
+        }
+        base = image_of(disk);
+        io::RecordingStorage recorder(disk);
+        const auto file = recorder.open("/disk/counter", io::Access::read_write);
+        for (std::uint64_t number = 1; number <= 10; ++number) {
+            recorder.issue(number);
+            Counter::write(*file, way, number);
+            recorder.acknowledge(number);
+        }
+        trace = recorder.take_trace();
+    }
+};
+
 std::optional<Failure> explore_counter(Counter::Way way) {
-    io::SimulatedStorage disk;
-    disk.add_directory("/disk");
-    {
-        const auto file = disk.create("/disk/counter");
-        file->resize(2048);
-    }
-    const Image base = image_of(disk);
-    io::RecordingStorage recorder(disk);
-    const auto file = recorder.open("/disk/counter", io::Access::read_write);
-    for (std::uint64_t number = 1; number <= 10; ++number) {
-        recorder.issue(number);
-        Counter::write(*file, way, number);
-        recorder.acknowledge(number);
-    }
-    const io::Trace trace = recorder.take_trace();
+    const CounterTrace recorded(way);
+    const Image& base = recorded.base;
+    const io::Trace& trace = recorded.trace;
     Counter counter;
     Explorer explorer("counter", {});
     auto failure = explorer.explore(base, trace, counter);
@@ -206,6 +217,23 @@ BOOST_AUTO_TEST_CASE(a_sound_protocol_passes_and_unsound_ones_are_caught_by_a_st
     BOOST_TEST(!explore_counter(Counter::Way::two_slots).has_value());
     BOOST_TEST(explore_counter(Counter::Way::no_sync).has_value());
     BOOST_TEST(explore_counter(Counter::Way::in_place).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(workers_that_share_a_trace_count_its_states_and_its_cuts_once) {
+    const CounterTrace recorded(Counter::Way::two_slots);
+    const auto tally_of = [&](std::uint64_t shard, std::uint64_t shards) {
+        Counter counter;
+        Explorer explorer("counter", {.shard = shard, .shards = shards, .counts_cuts = shard == 0});
+        BOOST_TEST(!explorer.explore(recorded.base, recorded.trace, counter));
+        return explorer.tally();
+    };
+    const Tally alone = tally_of(0, 1);
+    Tally shared = tally_of(0, 2);
+    shared.add(tally_of(1, 2));
+    BOOST_TEST(alone.cuts > 20U);
+    BOOST_TEST(shared.cuts == alone.cuts);
+    BOOST_TEST(shared.states == alone.states);
+    BOOST_TEST(shared.distinct == alone.distinct);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

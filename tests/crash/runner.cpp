@@ -335,6 +335,7 @@ StatesReport explore_all(const RunOptions& options) {
                 Effort effort = effort_of(*chosen[i], options.budget, options.seed + round);
                 effort.shard = shard;
                 effort.shards = shards;
+                effort.counts_cuts = shard == first;
                 jobs.push_back({i, effort});
             }
         }
