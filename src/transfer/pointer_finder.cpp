@@ -52,7 +52,7 @@ void walk_named(const HeapView& heap, const PointerOptions& options, RebaseRepor
         const heap::Root& root = roots[i];
         if (heap::HeldBlocks::is_entry(root)) continue;
         const DeclaredTypes::Entry* const type = options.types.find(root.fingerprint);
-        if (type == nullptr || root.bytes < type->bytes * root.count) {
+        if (type == nullptr || (type->bytes != 0 && root.count > root.bytes / type->bytes)) {
             throw Error(errc::type_mismatch, heap.path,
                         "the type of '" + root.name + "' is not declared: " + readable(root.fingerprint) +
                             "; add it (DeclaredTypes::add), or move the heap conservatively");
@@ -61,6 +61,9 @@ void walk_named(const HeapView& heap, const PointerOptions& options, RebaseRepor
         const bool before_ordered = std::exchange(state.ordered, false);
         state.name = root.name;
         const auto address = reinterpret_cast<std::byte*>(heap.base + root.object.value);
+        if (state.room_at(root.object.value) < root.bytes)
+            throw Error(errc::corrupt, heap.path, root.object.value,
+                        "the named object '" + root.name + "' lies in no live block; run 'taiyen verify'");
         walk.reach(address);
         for (std::uint64_t n = 0; n < root.count; ++n) type->step(address + n * type->bytes, walk);
         state.finish(walk);

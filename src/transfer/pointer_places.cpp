@@ -45,24 +45,43 @@ std::vector<PointerFinder::Page> PointerPlaces::pages() const {
 
 }  // namespace transfer
 
-std::optional<std::uint64_t> PointerWalk::State::offset_of_word(const void* word) const {
-    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(word) - heap.base;
-    if (offset >= heap.engine.extent() || offset % 8 != 0) return std::nullopt;
-    return offset;
+std::optional<std::uint64_t> PointerWalk::State::place_of_pointer(const void* word, std::uint64_t value) {
+    if (value == 0) return std::nullopt;
+    const std::uint64_t place = offset_of(word);
+    const bool points = words.is_pointer(value);
+    std::optional<AmbiguousTarget> doubted = points ? std::nullopt : words.ambiguity(value);
+    if (place >= heap.engine.extent()) {
+        if (!points) return std::nullopt;
+        throw Error(errc::type_mismatch, heap.path,
+                    "the description of something in '" + name +
+                        "' names a pointer that is no part of it, as a copy would be: the new address would be lost; " + "visit the member itself");
+    }
+    if (points && place % 8 != 0) doubted = AmbiguousTarget::unaligned;
+    if (doubted) {
+        ++report.ambiguous_words;
+        if (report.ambiguous.size() < listed_max) report.ambiguous.push_back({place, value, *doubted});
+    }
+    return points && !doubted ? std::optional(place) : std::nullopt;
 }
 
-void PointerWalk::State::doubt(std::uint64_t place, std::uint64_t value) {
-    const auto target = words.ambiguity(value);
-    if (!target) return;
-    ++report.ambiguous_words;
-    if (report.ambiguous.size() < listed_max) report.ambiguous.push_back({place, value, *target});
+ByteCount PointerWalk::State::room_at(std::uint64_t offset) const {
+    if (offset >= heap.engine.extent()) return 0;
+    const auto block = heap.find_block(offset);
+    return block ? block->offset.value + block->usable_bytes - offset : 0;
+}
+
+void PointerWalk::State::reach(std::uint64_t offset) {
+    if (offset >= heap.engine.extent()) return;
+    const auto block = heap.find_block(offset);
+    if (block && reached.set(block->offset.value)) order.push_back(block->offset.value);
 }
 
 void PointerWalk::State::finish(PointerWalk& walk) {
     // A list by hand comes in the order of its links: what leads on is put behind what waits.
     for (std::size_t next = 0; next < waiting.size(); ++next) {
-        const Target target = waiting[next];
-        target.step(reinterpret_cast<void*>(heap.base + target.offset), walk);
+        const Waiting now = waiting[next];
+        auto* const first = reinterpret_cast<std::byte*>(heap.base + now.first.offset);
+        for (std::size_t n = 0; n < now.count; ++n) now.first.step(first + n * now.bytes_each, walk);
         if (next >= 4096 && next * 2 > waiting.size()) {
             waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(next) + 1);
             next = ~std::size_t{0};
@@ -71,46 +90,50 @@ void PointerWalk::State::finish(PointerWalk& walk) {
     waiting.clear();
 }
 
+bool PointerWalk::lies_in_heap(const void* place) const noexcept { return state_.offset_of(place) < state_.heap.engine.extent(); }
+
 bool PointerWalk::pointer(const void* word) {
     const std::uint64_t value = transfer::word_at(word);
-    const auto place = state_.offset_of_word(word);
-    if (value == 0 || !place) return false;
-    if (!state_.words.is_pointer(value)) {
-        state_.doubt(*place, value);
-        return false;
-    }
-    state_.places.add(*place, false);
-    return true;
+    const auto place = state_.place_of_pointer(word, value);
+    if (place) state_.places.add(*place, false);
+    return place.has_value();
 }
 
 void PointerWalk::end(const void* word, const void* first) {
     const std::uint64_t value = transfer::word_at(word);
-    const auto place = state_.offset_of_word(word);
-    if (value == 0 || !place) return;
-    if (!state_.words.is_pointer(value)) {
-        state_.doubt(*place, value);
-        return;
-    }
-    state_.places.add(*place, value != reinterpret_cast<std::uintptr_t>(first));
+    if (const auto place = state_.place_of_pointer(word, value)) state_.places.add(*place, value != reinterpret_cast<std::uintptr_t>(first));
 }
 
-void PointerWalk::reach(const void* address) {
-    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - state_.heap.base;
-    if (offset >= state_.heap.engine.extent()) return;
-    const auto block = state_.heap.find_block(offset);
-    if (block && state_.reached.set(block->offset.value)) state_.order.push_back(block->offset.value);
+void PointerWalk::reach(const void* address) { state_.reach(state_.offset_of(address)); }
+
+void PointerWalk::reach_elements(const void* first, std::size_t count, std::size_t bytes_each, std::size_t alignment, std::string_view container) {
+    const std::uint64_t offset = state_.offset_of(first);
+    if (count > state_.room_at(offset) / bytes_each || (state_.heap.base + offset) % alignment != 0) throw_unknown_layout(container);
+    state_.reach(offset);
 }
 
 void PointerWalk::later(const void* object, std::size_t bytes, Step step) {
-    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - state_.heap.base;
-    if (offset >= state_.heap.engine.extent()) return;
-    const auto block = state_.heap.find_block(offset);
+    const std::uint64_t offset = state_.offset_of(object);
     // Too small for what it should be: the pointer is right, what it leads to is something else.
-    if (!block || block->offset.value + block->usable_bytes - offset < bytes) return;
-    if (state_.reached.set(block->offset.value)) state_.order.push_back(block->offset.value);
+    if (state_.room_at(offset) < bytes) return;
+    state_.reach(offset);
     // Objects that share 8 bytes hold no pointer: one of them may stand for all.
     const auto seen = state_.seen.try_emplace(step, state_.heap.engine.extent()).first;
-    if (seen->second.set(offset)) state_.waiting.push_back({offset, step});
+    if (seen->second.set(offset)) state_.waiting.push_back({{offset, step}, bytes, 1});
+}
+
+void PointerWalk::later(const void* first, std::size_t bytes_each, std::size_t alignment, Step step, std::size_t count) {
+    if (count == 0) return;
+    const std::uint64_t offset = state_.offset_of(first);
+    if (count > state_.room_at(offset) / bytes_each || (state_.heap.base + offset) % alignment != 0)
+        throw Error(errc::type_mismatch, state_.heap.path, offset,
+                    "the description of something in '" + state_.name + "' leads to an array of " + std::to_string(count) +
+                        " elements where no live block has room for it");
+    if (count == 1) return later(first, bytes_each, step);
+    state_.reach(offset);
+    std::size_t& seen = state_.seen_arrays[step][offset];
+    if (count > seen) state_.waiting.push_back({{offset, step}, bytes_each, count});
+    seen = std::max(seen, count);
 }
 
 void PointerWalk::keyed_by_address(bool hashed) noexcept { (hashed ? state_.hashed : state_.ordered) = true; }

@@ -68,8 +68,19 @@ struct taiyen::PointerWalk::State {
         std::uint64_t offset;
         Step step;
     };
-    std::optional<std::uint64_t> offset_of_word(const void* word) const;
-    void doubt(std::uint64_t place, std::uint64_t value);
+    /// One of these, or several in a row.
+    struct Waiting {
+        Target first;
+        std::size_t bytes_each;
+        std::size_t count;
+    };
+
+    std::uint64_t offset_of(const void* place) const { return reinterpret_cast<std::uintptr_t>(place) - heap.base; }
+    /// The word's place if its value is a pointer that can be taken down.
+    std::optional<std::uint64_t> place_of_pointer(const void* word, std::uint64_t value);
+    /// Bytes of the live block from there on; 0: there is none.
+    ByteCount room_at(std::uint64_t offset) const;
+    void reach(std::uint64_t offset);
     /// Walks what waits.
     void finish(PointerWalk& walk);
 
@@ -78,8 +89,9 @@ struct taiyen::PointerWalk::State {
     transfer::PointerPlaces& places;
     RebaseReport& report;
     const std::size_t listed_max;
-    std::map<Step, transfer::PlaceBits> seen;  ///< objects, by what they were walked as
-    std::vector<Target> waiting;
+    std::map<Step, transfer::PlaceBits> seen;                          ///< objects, by what they were walked as
+    std::map<Step, std::map<std::uint64_t, std::size_t>> seen_arrays;  ///< where, and how many elements of them
+    std::vector<Waiting> waiting;
     transfer::PlaceBits reached;  ///< beginnings of blocks
     std::vector<std::uint64_t> order;
     std::string name;  ///< of the object that the walk began at

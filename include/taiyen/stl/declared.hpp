@@ -6,7 +6,8 @@
 ///
 /// How the links of a container are found: nodes are reached by iterators, whose public members lead to the public structs that link them (libstdc++'s; GCC and Clang compile the same headers).
 /// vector, deque, string and the heads of hash tables have a few words of their own at known places, and each is compared with what the container's interface says before it is
-/// believed: another layout is an error, never a guess.
+/// believed: another layout is an error, never a guess. Nothing is followed before a live block was found there with room for what it should be, nodes must lead back to where one
+/// comes from, and counts must be right: a container that doesn't prove itself ends the walk, however it came to be what it is.
 
 #include <array>
 #include <bitset>
@@ -122,7 +123,7 @@ void walk_target(T* target, PointerWalk& walk) {
         walk.reach(target);
     } else if constexpr (is_still<Plain>()) {
         walk.reach(target);
-    } else {
+    } else if (reinterpret_cast<std::uintptr_t>(target) % alignof(Plain) == 0) {
         walk.later(target, sizeof(Plain), &walk_step<Plain>);
     }
 }
@@ -133,14 +134,58 @@ void walk_pointer(T* const& pointer, PointerWalk& walk) {
     if (walk.pointer(&pointer)) walk_target(pointer, walk);
 }
 
+/// Elements that a description leads to.
+template <class T>
+void walk_array(T* const& first, std::size_t count, PointerWalk& walk) {
+    using Plain = std::remove_cv_t<T>;
+    // What trails its own object has no pointer that is stored: the description makes one up.
+    if (walk.lies_in_heap(&first) ? !walk.pointer(&first) : !walk.lies_in_heap(first)) return;
+    if constexpr (is_still<Plain>()) {
+        walk.reach(first);
+    } else {
+        walk.later(first, sizeof(Plain), alignof(Plain), &walk_step<Plain>, count);
+    }
+}
+
+/// What a container needs to prove itself: a sentence with its name where something doesn't hold.
+struct Proof {
+    PointerWalk& walk;
+    const char* container;
+
+    void that(bool holds) const {
+        if (!holds) walk.throw_unknown_layout(container);
+    }
+    template <class T>
+    void elements(const T* first, std::size_t count) const {
+        walk.reach_elements(first, count, sizeof(T), alignof(T), container);
+    }
+    /// How many elements lie between.
+    template <class T>
+    std::size_t distance(const T* first, const T* last) const {
+        const std::size_t bytes = reinterpret_cast<std::uintptr_t>(last) - reinterpret_cast<std::uintptr_t>(first);
+        that(reinterpret_cast<std::uintptr_t>(first) <= reinterpret_cast<std::uintptr_t>(last) && bytes % sizeof(T) == 0);
+        return bytes / sizeof(T);
+    }
+};
+
 /// The word at that place of an object, which must hold `expected`.
 template <class Container>
-const std::byte* known_word(const Container& container, std::size_t index, const void* expected, std::string_view name, const PointerWalk& walk) {
+const std::byte* known_word(const Container& container, std::size_t index, const void* expected, const Proof& proof) {
     const std::byte* const word = reinterpret_cast<const std::byte*>(&container) + index * sizeof(void*);
     const void* value = nullptr;
-    if ((index + 1) * sizeof(void*) <= sizeof(Container)) std::memcpy(&value, word, sizeof value);
-    if ((index + 1) * sizeof(void*) > sizeof(Container) || value != expected) walk.throw_unknown_layout(name);
+    const bool is_inside = (index + 1) * sizeof(void*) <= sizeof(Container);
+    if (is_inside) std::memcpy(&value, word, sizeof value);
+    proof.that(is_inside && value == expected);
     return word;
+}
+
+/// The same, whatever it holds.
+template <class T, class Container>
+T word_of(const Container& container, std::size_t index) {
+    static_assert(sizeof(T) == sizeof(void*));
+    T value;
+    std::memcpy(&value, reinterpret_cast<const std::byte*>(&container) + index * sizeof(void*), sizeof value);
+    return value;
 }
 
 /// The links of one kind of container.
@@ -150,20 +195,26 @@ struct Links {};
 template <class C, class Traits>
 struct Links<std::basic_string<C, Traits, persistent_allocator<C>>> {
     static void walk(basic_string<C, Traits>& text, PointerWalk& walk) {
-        walk.pointer(known_word(text, 1, text.data(), "string", walk));
-        walk.reach(text.data());
+        const Proof proof{walk, "string"};
+        walk.pointer(known_word(text, 1, text.data(), proof));
+        const bool is_short = static_cast<const void*>(text.data()) == reinterpret_cast<const std::byte*>(&text) + 3 * sizeof(void*);
+        proof.that(text.size() <= text.capacity() && text.capacity() < text.max_size());
+        if (!is_short) proof.elements(text.data(), text.capacity() + 1);
     }
 };
 
 template <class T>
 struct Links<std::vector<T, persistent_allocator<T>>> {
     static void walk(vector<T>& elements, PointerWalk& walk) {
-        if (elements.capacity() == 0) return;
+        const Proof proof{walk, "vector"};
         const T* const first = elements.data();
-        walk.pointer(known_word(elements, 1, first, "vector", walk));
-        walk.end(known_word(elements, 2, first + elements.size(), "vector", walk), first);
-        walk.end(known_word(elements, 3, first + elements.capacity(), "vector", walk), first);
-        walk.reach(first);
+        const std::size_t room = proof.distance(first, word_of<const T*>(elements, 3));
+        proof.that(proof.distance(first, word_of<const T*>(elements, 2)) <= room && elements.capacity() == room);
+        if (first == nullptr && room == 0) return;
+        walk.pointer(known_word(elements, 1, first, proof));
+        walk.end(known_word(elements, 2, first + elements.size(), proof), first);
+        walk.end(known_word(elements, 3, first + elements.capacity(), proof), first);
+        proof.elements(first, room);
         if constexpr (!is_still<T>()) walk_elements(elements, walk);
     }
 };
@@ -171,70 +222,92 @@ struct Links<std::vector<T, persistent_allocator<T>>> {
 template <>
 struct Links<std::vector<bool, persistent_allocator<bool>>> {
     static void walk(vector<bool>& bits, PointerWalk& walk) {
-        if (bits.capacity() == 0) return;
+        const Proof proof{walk, "vector<bool>"};
         const std::_Bit_type* const first = bits.begin()._M_p;
         constexpr std::size_t word_bits = 8 * sizeof(std::_Bit_type);
-        walk.pointer(known_word(bits, 1, first, "vector<bool>", walk));
-        walk.end(known_word(bits, 3, bits.end()._M_p, "vector<bool>", walk), first);
-        walk.end(known_word(bits, 5, first + bits.capacity() / word_bits, "vector<bool>", walk), first);
-        walk.reach(first);
+        const std::size_t room = proof.distance(first, word_of<const std::_Bit_type*>(bits, 5));
+        proof.that(proof.distance(first, static_cast<const std::_Bit_type*>(bits.end()._M_p)) <= room && bits.capacity() == room * word_bits);
+        if (first == nullptr && room == 0) return;
+        walk.pointer(known_word(bits, 1, first, proof));
+        walk.end(known_word(bits, 3, bits.end()._M_p, proof), first);
+        walk.end(known_word(bits, 5, first + room, proof), first);
+        proof.elements(first, room);
     }
 };
 
 template <class T>
 struct Links<std::deque<T, persistent_allocator<T>>> {
     static void walk(deque<T>& elements, PointerWalk& walk) {
+        const Proof proof{walk, "deque"};
         const auto first = elements.begin();
         const auto last = elements.end();
-        T** map = nullptr;
-        std::memcpy(&map, reinterpret_cast<const std::byte*>(&elements) + sizeof(void*), sizeof map);
+        T** const map = word_of<T**>(elements, 1);
         if (map == nullptr && first._M_node == nullptr) return;
-        std::size_t places = 0;
-        std::memcpy(&places, reinterpret_cast<const std::byte*>(&elements) + 2 * sizeof(void*), sizeof places);
-        if (map == nullptr || first._M_node < map || last._M_node < first._M_node || static_cast<std::size_t>(last._M_node - map) >= places)
-            walk.throw_unknown_layout("deque");
-        walk.pointer(known_word(elements, 1, map, "deque", walk));
-        walk.reach(map);
+        const auto places = word_of<std::size_t>(elements, 2);
+        proof.elements(map, places);
+        const std::size_t first_place = proof.distance(map, first._M_node);
+        proof.that(first_place <= proof.distance(map, last._M_node) && proof.distance(map, last._M_node) < places);
+        walk.pointer(known_word(elements, 1, map, proof));
         const auto ends = [&](std::size_t index, const auto& at) {
-            walk.pointer(known_word(elements, index, at._M_cur, "deque", walk));
-            walk.pointer(known_word(elements, index + 1, at._M_first, "deque", walk));
-            walk.end(known_word(elements, index + 2, at._M_last, "deque", walk), at._M_first);
-            walk.pointer(known_word(elements, index + 3, at._M_node, "deque", walk));
+            proof.that(*at._M_node == at._M_first && at._M_last == at._M_first + at._S_buffer_size());
+            proof.that(proof.distance(at._M_first, at._M_cur) < at._S_buffer_size());
+            walk.pointer(known_word(elements, index, at._M_cur, proof));
+            walk.pointer(known_word(elements, index + 1, at._M_first, proof));
+            walk.end(known_word(elements, index + 2, at._M_last, proof), at._M_first);
+            walk.pointer(known_word(elements, index + 3, at._M_node, proof));
         };
+        for (T** buffer = first._M_node; buffer <= last._M_node; ++buffer) {
+            proof.elements(*buffer, first._S_buffer_size());
+            walk.pointer(buffer);
+        }
         ends(3, first);
         ends(7, last);
-        for (T** buffer = first._M_node; buffer <= last._M_node; ++buffer) {
-            walk.pointer(buffer);
-            walk.reach(*buffer);
-        }
+        proof.that(first._M_node != last._M_node || first._M_cur <= last._M_cur);
         if constexpr (!is_still<T>()) walk_elements(elements, walk);
     }
 };
 
 template <class T>
 struct Links<std::list<T, persistent_allocator<T>>> {
+    using Base = std::__detail::_List_node_base;
+    using Node = std::_List_node<T>;
+
     static void walk(list<T>& elements, PointerWalk& walk) {
-        const auto links = [&](const std::__detail::_List_node_base* node) {
+        const Proof proof{walk, "list"};
+        const auto links = [&](const Base* node) {
             walk.pointer(&node->_M_next);
             walk.pointer(&node->_M_prev);
         };
-        links(elements.end()._M_node);
-        for (auto at = elements.begin(); at != elements.end(); ++at) {
-            links(at._M_node);
-            walk.reach(at._M_node);
-            walk_object(*at, walk);
+        const Base* const end = elements.end()._M_node;
+        const Base* before = end;
+        links(end);
+        for (Base* at = end->_M_next; at != end; before = at, at = at->_M_next) {
+            proof.elements(static_cast<const Node*>(at), 1);
+            proof.that(at->_M_prev == before);  // so no node comes twice
+            links(at);
+            walk_object(*static_cast<Node*>(at)->_M_valptr(), walk);
         }
+        proof.that(end->_M_prev == before);
     }
 };
 
 template <class T>
 struct Links<std::forward_list<T, persistent_allocator<T>>> {
+    using Base = std::_Fwd_list_node_base;
+    using Node = std::_Fwd_list_node<T>;
+
     static void walk(forward_list<T>& elements, PointerWalk& walk) {
+        const Proof proof{walk, "forward_list"};
         walk.pointer(&elements.before_begin()._M_node->_M_next);
-        for (auto at = elements.begin(); at != elements.end(); ++at) {
-            walk.pointer(&at._M_node->_M_next);
-            walk.reach(at._M_node);
-            walk_object(*at, walk);
+        const Base* seen = nullptr;  // one on the way, further and further behind: a ring comes back to it
+        std::size_t count = 0;
+        for (Base* at = elements.before_begin()._M_node->_M_next; at != nullptr; at = at->_M_next) {
+            proof.elements(static_cast<const Node*>(at), 1);
+            proof.that(at != seen);
+            if ((count & (count + 1)) == 0) seen = at;
+            ++count;
+            walk.pointer(&at->_M_next);
+            walk_object(*static_cast<Node*>(at)->_M_valptr(), walk);
         }
     }
 };
@@ -242,20 +315,40 @@ struct Links<std::forward_list<T, persistent_allocator<T>>> {
 /// Map, set and their like: red-black trees.
 template <class Tree>
 struct TreeLinks {
+    using Base = std::_Rb_tree_node_base;
+    using Node = std::_Rb_tree_node<typename Tree::value_type>;
+    static constexpr std::size_t height_max = 128;  ///< of one with as many nodes as there are addresses
+
     static void walk(Tree& tree, PointerWalk& walk) {
         static_assert(std::is_empty_v<typename Tree::key_compare>, "taiyen: a comparison that holds something can't be walked");
         if constexpr (is_address<typename Tree::key_type>()) walk.keyed_by_address(false);
-        const auto links = [&](const std::_Rb_tree_node_base* node) {
+        const Proof proof{walk, "tree of a map or set"};
+        const auto links = [&](const Base* node) {
             walk.pointer(&node->_M_parent);
             walk.pointer(&node->_M_left);
             walk.pointer(&node->_M_right);
         };
-        links(tree.end()._M_node);
-        for (auto at = tree.begin(); at != tree.end(); ++at) {
-            links(at._M_node);
-            walk.reach(at._M_node);
-            walk_object(*at, walk);
+        auto* const header = const_cast<Base*>(static_cast<const Base*>(tree.end()._M_node));
+        links(header);
+        std::array<Base*, height_max> above;  // whose left side is under way
+        std::size_t height = 0;
+        std::size_t count = 0;
+        const Base* last = header;
+        const Base* parent = header;
+        for (Base* at = header->_M_parent; at != nullptr || height != 0;) {
+            for (; at != nullptr; parent = at, at = at->_M_left) {
+                proof.elements(static_cast<const Node*>(at), 1);
+                proof.that(at->_M_parent == parent && height < height_max);  // so no node comes twice
+                above[height++] = at;
+            }
+            Base* const node = above[--height];
+            proof.that(++count != 1 || header->_M_left == node);
+            links(node);
+            walk_object(*static_cast<Node*>(node)->_M_valptr(), walk);
+            last = parent = node;
+            at = node->_M_right;
         }
+        proof.that(header->_M_right == last && count == tree.size() && (count != 0 || header->_M_left == header));
     }
 };
 template <class K, class V, class C>
@@ -274,23 +367,30 @@ struct TableLinks {
         static_assert(std::is_empty_v<typename Table::hasher> && std::is_empty_v<typename Table::key_equal>,
                       "taiyen: a hash or a comparison that holds something can't be walked");
         if constexpr (is_address<typename Table::key_type>()) walk.keyed_by_address(true);
+        const Proof proof{walk, "hash table"};
         const auto begin = table.begin();
-        const auto number = [&](std::size_t index, std::size_t value) {
-            known_word(table, index, reinterpret_cast<const void*>(value), "unordered container", walk);
-        };
+        using Node = std::remove_pointer_t<decltype(begin._M_cur)>;
+        const auto number = [&](std::size_t index, std::size_t value) { known_word(table, index, reinterpret_cast<const void*>(value), proof); };
         number(2, table.bucket_count());
         number(4, table.size());
-        walk.pointer(known_word(table, 3, begin._M_cur, "unordered container", walk));
-        void** buckets = nullptr;
-        std::memcpy(&buckets, reinterpret_cast<const std::byte*>(&table) + sizeof(void*), sizeof buckets);
-        walk.pointer(known_word(table, 1, buckets, "unordered container", walk));
-        walk.reach(buckets);
-        for (std::size_t i = 0; i < table.bucket_count(); ++i) walk.pointer(buckets + i);
-        for (auto at = begin; at != table.end(); ++at) {
-            walk.pointer(&at._M_cur->_M_nxt);
-            walk.reach(at._M_cur);
-            walk_object(*at, walk);
+        walk.pointer(known_word(table, 3, begin._M_cur, proof));
+        void** const buckets = word_of<void**>(table, 1);
+        walk.pointer(known_word(table, 1, buckets, proof));
+        const auto* const own_bucket = reinterpret_cast<const std::byte*>(&table) + sizeof table - sizeof(void*);
+        if (static_cast<const void*>(buckets) == own_bucket) {
+            proof.that(table.bucket_count() == 1);
+        } else {
+            proof.elements(buckets, table.bucket_count());
         }
+        for (std::size_t i = 0; i < table.bucket_count(); ++i) walk.pointer(buckets + i);
+        std::size_t count = 0;
+        for (Node* at = begin._M_cur; at != nullptr; at = static_cast<Node*>(at->_M_nxt)) {
+            proof.elements(at, 1);
+            proof.that(++count <= table.size());
+            walk.pointer(&at->_M_nxt);
+            walk_object(at->_M_v(), walk);
+        }
+        proof.that(count == table.size());
     }
 };
 template <class K, class V, class H, class E>
@@ -327,12 +427,18 @@ struct Links<std::tuple<T...>> {
 template <class... T>
 struct Links<std::variant<T...>> {
     static void walk(std::variant<T...>& one, PointerWalk& walk) {
-        if (!one.valueless_by_exception()) std::visit([&](auto& held) { walk_object(held, walk); }, one);
+        if (one.valueless_by_exception()) return;
+        Proof{walk, "variant"}.that(one.index() < sizeof...(T));
+        std::visit([&](auto& held) { walk_object(held, walk); }, one);
     }
 };
 template <class T>
 struct Links<std::optional<T>> {
     static void walk(std::optional<T>& held, PointerWalk& walk) {
+        // As a byte first: no other value of a bool may be looked at.
+        unsigned char has_value = 0;
+        std::memcpy(&has_value, reinterpret_cast<const std::byte*>(&held) + sizeof(T), 1);
+        Proof{walk, "flag of an optional"}.that(has_value <= 1 && held.has_value() == (has_value == 1));
         if (held) walk_object(*held, walk);
     }
 };
@@ -342,23 +448,13 @@ struct Links<std::array<T, N>> {
 };
 template <class T>
 struct Links<Elements<T>> {
-    static void walk(Elements<T>& elements, PointerWalk& walk) {
-        if (!walk.pointer(&elements.first)) return;
-        walk.reach(elements.first);
-        if constexpr (!is_still<T>()) {
-            for (std::size_t i = 0; i < elements.count; ++i) walk_object(elements.first[i], walk);
-        }
-    }
+    static void walk(Elements<T>& elements, PointerWalk& walk) { walk_array(elements.first, elements.count, walk); }
 };
 template <class T>
 struct Links<ElementRange<T>> {
     static void walk(ElementRange<T>& range, PointerWalk& walk) {
-        if (!walk.pointer(&range.first)) return;
-        walk.end(&range.last, range.first);
-        walk.reach(range.first);
-        if constexpr (!is_still<T>()) {
-            for (T* at = range.first; at != range.last; ++at) walk_object(*at, walk);
-        }
+        if (walk.lies_in_heap(&range.last)) walk.end(&range.last, range.first);
+        walk_array(range.first, range.first == nullptr ? 0 : Proof{walk, "range of pointers"}.distance(range.first, range.last), walk);
     }
 };
 
@@ -366,12 +462,15 @@ template <class T>
 void walk_object(T& object, PointerWalk& walk) {
     using Plain = std::remove_cv_t<T>;
     auto& plain = const_cast<Plain&>(object);  // keys; nothing is changed here
+    const PointerWalk::Deeper deeper(walk);
     if constexpr (is_still<Plain>()) {
         return;
-    } else if constexpr (transfer::describes_pointers<Plain>) {
-        pointers_of<Plain>::describe(plain, [&walk](auto&&... parts) { (walk_object(parts, walk), ...); });
     } else if constexpr (std::is_pointer_v<Plain>) {
         walk_pointer(plain, walk);
+    } else if (walk.is_deep() && walk.lies_in_heap(&plain)) {
+        walk.later(&plain, sizeof(Plain), &walk_step<Plain>);
+    } else if constexpr (transfer::describes_pointers<Plain>) {
+        pointers_of<Plain>::describe(plain, [&walk](auto&&... parts) { (walk_object(parts, walk), ...); });
     } else if constexpr (std::is_array_v<Plain>) {
         walk_elements(plain, walk);
     } else if constexpr (requires { Links<Plain>::walk(plain, walk); }) {

@@ -31,20 +31,42 @@ public:
     explicit PointerWalk(State& state) noexcept : state_(state) {}
 
     /// The word there points to an object, or a place in one. Returns whether it does: null, and addresses of no live block, are left as they are.
+    /// Throws: Error{type_mismatch}: it is a pointer into the heap that doesn't lie there itself, so that a change would be lost.
     bool pointer(const void* word);
+    /// Whether what lies there belongs to the heap: a description may name variables of its own, too.
+    bool lies_in_heap(const void* place) const noexcept;
     /// The word there ends what begins at `first`: its value may be the end of a block, where another one begins.
     void end(const void* word, const void* first);
     /// The block of that address is met now: blocks can be laid in this order.
     void reach(const void* address);
+    /// The same of so many elements of a container. Throws: Error{type_mismatch}: there is no live block with room for them.
+    void reach_elements(const void* first, std::size_t count, std::size_t bytes_each, std::size_t alignment, std::string_view container);
     /// `object` has so many bytes, and is walked when what is walked now is done, once, however many lead there.
     void later(const void* object, std::size_t bytes, Step step);
+    /// The same of an array. Throws: Error{type_mismatch}: there is no live block with room for it.
+    void later(const void* first, std::size_t bytes_each, std::size_t alignment, Step step, std::size_t count);
     /// A container finds its elements by their address: by its hash, or by its order.
     void keyed_by_address(bool hashed) noexcept;
     /// Throws: Error{type_mismatch}: a container is not laid out as this build's library lays them out.
     [[noreturn]] void throw_unknown_layout(std::string_view container) const;
 
+    /// One more object within objects. What is nested deeper than the stack may grow is walked later.
+    class Deeper {
+    public:
+        explicit Deeper(PointerWalk& walk) noexcept : walk_(walk) { ++walk_.depth_; }
+        ~Deeper() { --walk_.depth_; }
+        Deeper(const Deeper&) = delete;
+        Deeper& operator=(const Deeper&) = delete;
+
+    private:
+        PointerWalk& walk_;
+    };
+    bool is_deep() const noexcept { return depth_ >= depth_max; }
+
 private:
+    static constexpr unsigned depth_max = 200;
     State& state_;
+    unsigned depth_ = 0;
 };
 
 /// Types by whose descriptions a heap is walked.
