@@ -46,6 +46,7 @@
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/parameters.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
+#include <taiyen/transfer/compact.hpp>
 #include <taiyen/transfer/compress.hpp>
 #include <taiyen/transfer/convert.hpp>
 #include <taiyen/transfer/declared.hpp>

@@ -341,6 +341,11 @@ bool Engine::remove_root(std::string_view name) {
     return state_->directory.remove(name);
 }
 
+bool Engine::move_root(std::string_view name, HeapOffset object) {
+    state_->require_writable();
+    return state_->directory.move(name, object);
+}
+
 std::vector<Root> Engine::roots() const { return state_->directory.all(); }
 
 void Engine::forget(HeapOffset offset, ByteCount length) {
@@ -370,6 +375,11 @@ void Engine::forget(HeapOffset offset, ByteCount length) {
             if (first < last) s.small.forget({static_cast<Page>(r.first_user + first), static_cast<Page>(last - first)});
         }
     }
+}
+
+void Engine::release_empty_pages() {
+    state_->require_writable();
+    state_->small.release_empty_pages();
 }
 
 std::vector<FreeRun> Engine::release_free_pages(ByteCount minimum, ByteCount kept) {

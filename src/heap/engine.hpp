@@ -140,11 +140,15 @@ public:
     /// Throws: Error{name_taken | invalid_argument (empty, longer than 1 KiB)}, HeapFull.
     void add_root(const Root& root);
     bool remove_root(std::string_view name);
+    /// The named object lies there now; false: there is no such name. Throws: Error{corrupt}; it needs no room.
+    bool move_root(std::string_view name, HeapOffset object);
     std::vector<Root> roots() const;
 
     /// Bytes of the range were changed from outside (undo, rollback, replay): drops the volatile hints about it; re-reads super block fields.
     void forget(HeapOffset offset, ByteCount length);
 
+    /// Pages that are kept for small blocks, though none lies in them, become free ones.
+    void release_empty_pages();
     /// Marks free page runs of at least `minimum` bytes that still have disk blocks as "free without disk blocks" and returns them; the caller turns them into
     /// zeros and holes (logged). They get their blocks back through SpanHost::restore_blocks when they are allocated again.
     /// With `kept` only the highest ones, until no more than that is free and not released.

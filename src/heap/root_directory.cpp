@@ -195,6 +195,16 @@ bool RootDirectory::remove(std::string_view name) {
     return true;
 }
 
+bool RootDirectory::move(std::string_view name, HeapOffset object) {
+    const auto found = table();
+    if (!found) return false;
+    const auto index = locate(*found, name, hash_of(name));
+    if (!index) return false;
+    auto* const entry = const_cast<DirectoryEntry*>(view(*found, found->slots[*index].entry).entry);
+    span_.store(entry->object, object.value);
+    return true;
+}
+
 void RootDirectory::check(std::vector<Damage>& damages, std::size_t limit) const {
     try {
         const auto found = table();

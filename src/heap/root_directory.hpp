@@ -24,6 +24,8 @@ public:
     std::optional<Root> find(std::string_view name) const;
     void add(const Root& root);
     bool remove(std::string_view name);
+    /// The object of that name lies there now. In place.
+    bool move(std::string_view name, HeapOffset object);
     std::vector<Root> all() const;
     /// Appends what is wrong.
     void check(std::vector<Damage>& damages, std::size_t limit) const;

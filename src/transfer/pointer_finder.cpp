@@ -43,16 +43,22 @@ bool hashes_addresses(const std::string& fingerprint) {
     return false;
 }
 
-void walk_named(const HeapView& heap, const PointerOptions& options, RebaseReport& report, PointerWalk::State& state,
-                const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+}  // namespace
+
+void walk_named(const HeapView& heap, const DeclaredTypes& types, RebaseReport& report, PointerWalk::State& state,
+                const std::function<void(std::uint64_t, std::uint64_t)>& progress, std::vector<std::string>* undeclared) {
     PointerWalk walk(state);
     std::vector<heap::Root> roots = heap.engine.roots();
     std::sort(roots.begin(), roots.end(), [](const heap::Root& a, const heap::Root& b) { return a.name < b.name; });
     for (std::size_t i = 0; i < roots.size(); ++i) {
         const heap::Root& root = roots[i];
         if (heap::HeldBlocks::is_entry(root)) continue;
-        const DeclaredTypes::Entry* const type = options.types.find(root.fingerprint);
+        const DeclaredTypes::Entry* const type = types.find(root.fingerprint);
         if (type == nullptr || (type->bytes != 0 && root.count > root.bytes / type->bytes)) {
+            if (undeclared != nullptr) {
+                undeclared->push_back(root.name);
+                continue;
+            }
             throw Error(errc::type_mismatch, heap.path,
                         "the type of '" + root.name + "' is not declared: " + readable(root.fingerprint) +
                             "; add it (DeclaredTypes::add), or move the heap conservatively");
@@ -74,8 +80,6 @@ void walk_named(const HeapView& heap, const PointerOptions& options, RebaseRepor
         if (progress) progress(i + 1, roots.size());
     }
 }
-
-}  // namespace
 
 std::string hexadecimal(std::uintptr_t address) {
     char text[24];
@@ -101,7 +105,7 @@ FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options,
     auto places = std::make_unique<PointerPlaces>(heap);
     PointerWalk::State state(heap, *places, report, options.listed_max);
     report.by_declared_types = true;
-    walk_named(heap, options, report, state, progress);
+    walk_named(heap, options.types, report, state, progress);
     heap.engine.for_each_block([&](const heap::Block& block) {
         ++report.live_blocks;
         report.live_bytes += block.usable_bytes;

@@ -70,10 +70,22 @@ ByteCount PointerWalk::State::room_at(std::uint64_t offset) const {
     return block ? block->offset.value + block->usable_bytes - offset : 0;
 }
 
-void PointerWalk::State::reach(std::uint64_t offset) {
-    if (offset >= heap.engine.extent()) return;
+std::optional<heap::Block> PointerWalk::State::meet(std::uint64_t offset) {
+    if (offset >= heap.engine.extent()) return std::nullopt;
     const auto block = heap.find_block(offset);
     if (block && reached.set(block->offset.value)) order.push_back(block->offset.value);
+    return block;
+}
+
+void PointerWalk::State::reach(std::uint64_t offset) {
+    const auto block = meet(offset);
+    if (block && coverage != nullptr) coverage->whole.set(block->offset.value);
+}
+
+void PointerWalk::State::reach_part(std::uint64_t offset, ByteCount bytes) {
+    const auto block = meet(offset);
+    if (!block || bytes == 0 || coverage == nullptr || coverage->whole.test(block->offset.value)) return;
+    coverage->parts.push_back({offset, offset + std::min(bytes, block->offset.value + block->usable_bytes - offset)});
 }
 
 void PointerWalk::State::finish(PointerWalk& walk) {
@@ -96,6 +108,7 @@ bool PointerWalk::pointer(const void* word) {
     const std::uint64_t value = transfer::word_at(word);
     const auto place = state_.place_of_pointer(word, value);
     if (place) state_.places.add(*place, false);
+    if (place && state_.within_key) state_.coverage->keys.push_back(value - state_.heap.base);
     return place.has_value();
 }
 
@@ -105,6 +118,8 @@ void PointerWalk::end(const void* word, const void* first) {
 }
 
 void PointerWalk::reach(const void* address) { state_.reach(state_.offset_of(address)); }
+
+void PointerWalk::part(const void* address, std::size_t bytes) { state_.reach_part(state_.offset_of(address), bytes); }
 
 void PointerWalk::reach_elements(const void* first, std::size_t count, std::size_t bytes_each, std::size_t alignment, std::string_view container) {
     const std::uint64_t offset = state_.offset_of(first);
@@ -116,7 +131,7 @@ void PointerWalk::later(const void* object, std::size_t bytes, Step step) {
     const std::uint64_t offset = state_.offset_of(object);
     // Too small for what it should be: the pointer is right, what it leads to is something else.
     if (state_.room_at(offset) < bytes) return;
-    state_.reach(offset);
+    state_.reach_part(offset, bytes);
     // Objects that share 8 bytes hold no pointer: one of them may stand for all.
     const auto seen = state_.seen.try_emplace(step, state_.heap.engine.extent()).first;
     if (seen->second.set(offset)) state_.waiting.push_back({{offset, step}, bytes, 1});
@@ -130,13 +145,15 @@ void PointerWalk::later(const void* first, std::size_t bytes_each, std::size_t a
                     "the description of something in '" + state_.name + "' leads to an array of " + std::to_string(count) +
                         " elements where no live block has room for it");
     if (count == 1) return later(first, bytes_each, step);
-    state_.reach(offset);
+    state_.reach_part(offset, count * bytes_each);
     std::size_t& seen = state_.seen_arrays[step][offset];
     if (count > seen) state_.waiting.push_back({{offset, step}, bytes_each, count});
     seen = std::max(seen, count);
 }
 
 void PointerWalk::keyed_by_address(bool hashed) noexcept { (hashed ? state_.hashed : state_.ordered) = true; }
+
+bool PointerWalk::within_key(bool within) noexcept { return state_.within_key = within && state_.coverage != nullptr; }
 
 void PointerWalk::throw_unknown_layout(std::string_view container) const {
     throw Error(

@@ -25,7 +25,7 @@ public:
         pages_[place / page_bytes / 64] |= std::uint64_t{1} << (place / page_bytes % 64);
     }
     std::uint16_t patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) override;
-    /// Calls `visit(place, value, is_end)` for the pointers in [from, to), which begins at a multiple of 8 and lies within live blocks: where the word stands within the heap, its value,
+    /// Calls `visit(place, value, is_end)` for the pointers in [from, to), which begins at a multiple of 8 and ends within the extent: where the word stands within the heap, its value,
     /// and whether it means the end of something.
     template <class Visit>
     void visit(std::uint64_t from, std::uint64_t to, Visit&& visit) const;
@@ -63,6 +63,19 @@ struct taiyen::PointerWalk::State {
     State(const transfer::HeapView& heap, transfer::PointerPlaces& places, RebaseReport& report, std::size_t listed_max)
         : heap(heap), words(heap), places(places), report(report), listed_max(listed_max), reached(heap.engine.extent()) {}
 
+    /// How much of the blocks declared types know, for who moves some of them only.
+    struct Coverage {
+        /// Bytes of the heap that are known, in a block of which maybe not all is.
+        struct Part {
+            std::uint64_t begin;
+            std::uint64_t end;
+        };
+        explicit Coverage(ByteCount extent) : whole(extent) {}
+
+        transfer::PlaceBits whole;  ///< beginnings of blocks of which all is known
+        std::vector<Part> parts;
+        std::vector<std::uint64_t> keys;  ///< places by which containers find their elements
+    };
     /// An object, as what it is walked.
     struct Target {
         std::uint64_t offset;
@@ -80,7 +93,12 @@ struct taiyen::PointerWalk::State {
     std::optional<std::uint64_t> place_of_pointer(const void* word, std::uint64_t value);
     /// Bytes of the live block from there on; 0: there is none.
     ByteCount room_at(std::uint64_t offset) const;
+    /// The live block there, if there is one, in the order in which they are met.
+    std::optional<heap::Block> meet(std::uint64_t offset);
+    /// All of the block there is known.
     void reach(std::uint64_t offset);
+    /// So many bytes of the block there are known.
+    void reach_part(std::uint64_t offset, ByteCount bytes);
     /// Walks what waits.
     void finish(PointerWalk& walk);
 
@@ -94,7 +112,18 @@ struct taiyen::PointerWalk::State {
     std::vector<Waiting> waiting;
     transfer::PlaceBits reached;  ///< beginnings of blocks
     std::vector<std::uint64_t> order;
+    Coverage* coverage = nullptr;  ///< null: nobody asks
+    bool within_key = false;
     std::string name;  ///< of the object that the walk began at
     bool hashed = false;
     bool ordered = false;
 };
+
+namespace taiyen::transfer {
+
+/// Walks the named objects of a heap that lies at its own address. `undeclared`: gets the names of those whose type nobody declared.
+/// Throws: Error{type_mismatch}: a container isn't laid out as here, and, without `undeclared`, a type is not declared.
+void walk_named(const HeapView& heap, const DeclaredTypes& types, RebaseReport& report, PointerWalk::State& state,
+                const std::function<void(std::uint64_t, std::uint64_t)>& progress, std::vector<std::string>* undeclared = nullptr);
+
+}  // namespace taiyen::transfer

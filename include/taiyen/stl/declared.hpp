@@ -120,9 +120,9 @@ template <class T>
 void walk_target(T* target, PointerWalk& walk) {
     using Plain = std::remove_cv_t<T>;
     if constexpr (std::is_void_v<Plain>) {
-        walk.reach(target);
+        walk.part(target, 0);
     } else if constexpr (is_still<Plain>()) {
-        walk.reach(target);
+        walk.part(target, sizeof(Plain));
     } else if (reinterpret_cast<std::uintptr_t>(target) % alignof(Plain) == 0) {
         walk.later(target, sizeof(Plain), &walk_step<Plain>);
     }
@@ -141,7 +141,7 @@ void walk_array(T* const& first, std::size_t count, PointerWalk& walk) {
     // What trails its own object has no pointer that is stored: the description makes one up.
     if (walk.lies_in_heap(&first) ? !walk.pointer(&first) : !walk.lies_in_heap(first)) return;
     if constexpr (is_still<Plain>()) {
-        walk.reach(first);
+        walk.part(first, count * sizeof(Plain));
     } else {
         walk.later(first, sizeof(Plain), alignof(Plain), &walk_step<Plain>, count);
     }
@@ -312,6 +312,20 @@ struct Links<std::forward_list<T, persistent_allocator<T>>> {
     }
 };
 
+/// The key of an element of a map or a set, if equality of keys is that of addresses.
+template <class Container>
+void walk_key(const typename Container::value_type& element, PointerWalk& walk) {
+    if constexpr (is_address<typename Container::key_type>()) {
+        if (!walk.within_key(true)) return;
+        if constexpr (std::is_same_v<typename Container::key_type, typename Container::value_type>) {
+            walk_object(element, walk);
+        } else {
+            walk_object(element.first, walk);
+        }
+        walk.within_key(false);
+    }
+}
+
 /// Map, set and their like: red-black trees.
 template <class Tree>
 struct TreeLinks {
@@ -344,6 +358,7 @@ struct TreeLinks {
             Base* const node = above[--height];
             proof.that(++count != 1 || header->_M_left == node);
             links(node);
+            walk_key<Tree>(*static_cast<Node*>(node)->_M_valptr(), walk);
             walk_object(*static_cast<Node*>(node)->_M_valptr(), walk);
             last = parent = node;
             at = node->_M_right;
@@ -388,6 +403,7 @@ struct TableLinks {
             proof.elements(at, 1);
             proof.that(++count <= table.size());
             walk.pointer(&at->_M_nxt);
+            walk_key<Table>(at->_M_v(), walk);
             walk_object(at->_M_v(), walk);
         }
         proof.that(count == table.size());
@@ -467,7 +483,7 @@ void walk_object(T& object, PointerWalk& walk) {
         return;
     } else if constexpr (std::is_pointer_v<Plain>) {
         walk_pointer(plain, walk);
-    } else if (walk.is_deep() && walk.lies_in_heap(&plain)) {
+    } else if (!is_address<Plain>() && walk.is_deep() && walk.lies_in_heap(&plain)) {
         walk.later(&plain, sizeof(Plain), &walk_step<Plain>);
     } else if constexpr (transfer::describes_pointers<Plain>) {
         pointers_of<Plain>::describe(plain, [&walk](auto&&... parts) { (walk_object(parts, walk), ...); });

@@ -1,0 +1,143 @@
+#include <taiyen/transfer/compact.hpp>
+
+#include <taiyen/base/error.hpp>
+
+#include "store/heap_access.hpp"
+#include "transfer/block_mover.hpp"
+#include "transfer/pinned_blocks.hpp"
+#include "txn/transaction_service.hpp"
+#include "undo/undo_service.hpp"
+
+namespace taiyen {
+namespace transfer {
+namespace {
+
+/// A step of compact() as a change of the heap: a transaction or scope of its own, or a part of the one that this thread has open. Taken back unless it was committed.
+class CompactionStep {
+public:
+    explicit CompactionStep(store::HeapFile& file) : undo_(undo::UndoService::find(file)) {
+        if (file.kind() == HeapKind::transactional) edits_ = txn::TransactionService::of(file);
+        is_part_ = (edits_ != nullptr ? edits_->depth() : undo_ ? undo_->depth() : 0) != 0;
+        if (!is_part_) begin();
+    }
+    CompactionStep(const CompactionStep&) = delete;
+    CompactionStep& operator=(const CompactionStep&) = delete;
+    ~CompactionStep() {
+        if (!is_open_) return;
+        if (by_undo_) {
+            undo_->cancel();
+        } else {
+            edits_->rollback();
+        }
+    }
+
+    /// From here on the heap changes. Before, what this thread has open goes on as if nothing had happened.
+    void change() {
+        if (is_part_) begin();
+    }
+    /// Nothing was moved, after all.
+    void leave() {
+        if (is_part_) commit();
+    }
+    void commit() {
+        if (!is_open_) return;
+        if (by_undo_) {
+            try {
+                undo_->commit();
+            } catch (...) {
+                is_open_ = !undo_->failed_commit_ends();
+                throw;
+            }
+            is_open_ = false;
+        } else {
+            is_open_ = false;  // whatever comes of it
+            edits_->commit();
+        }
+    }
+
+private:
+    void begin() {
+        by_undo_ = undo_ && (edits_ == nullptr || !is_part_);
+        if (by_undo_) {
+            undo_->begin("compact");
+        } else if (edits_ != nullptr) {
+            edits_->begin();
+        }
+        is_open_ = by_undo_ || edits_ != nullptr;
+    }
+
+    std::shared_ptr<undo::UndoService> undo_;
+    txn::TransactionService* edits_ = nullptr;
+    bool is_part_ = false;
+    bool by_undo_ = false;
+    bool is_open_ = false;
+};
+
+HeapView view_of_open(const store::HeapFile& file) {
+    const heap::CoreRanges& ranges = file.ranges();
+    return {file.engine(), reinterpret_cast<const std::byte*>(ranges.durable), ranges.durable, ranges.durable_bytes, file.path()};
+}
+
+/// What moves, moves. False: nothing does.
+bool move_blocks(BlockMover& mover, CompactionStep& step, const PointerPlaces& places, const CompactOptions& options,
+                 std::chrono::steady_clock::time_point began, CompactReport& report) {
+    step.change();
+    try {
+        mover.copy(options, began);
+        report.relocation = mover.relocation();
+    } catch (...) {
+        mover.free_new();
+        throw;
+    }
+    if (!mover.has_moved()) return false;
+    mover.rewrite(places, report.relocation);
+    mover.free_old();
+    return true;
+}
+
+CompactReport compact_file(store::HeapFile& file, const CompactOptions& options) {
+    const auto began = std::chrono::steady_clock::now();
+    file.check_usable(false);
+    if (file.links() == heap::Links::distances) {
+        throw Error(errc::type_mismatch, file.path(),
+                    "a position-independent heap keeps distances between its blocks, which can't move against one another");
+    }
+    CompactReport report;
+    CompactionStep step(file);
+    const HeapView heap = view_of_open(file);
+    PointerPlaces places(heap);
+    RebaseReport walk;
+    PointerWalk::State walked(heap, places, walk, 0);
+    PointerWalk::State::Coverage known(heap.engine.extent());
+    walked.coverage = &known;
+    walk_named(heap, options.types, walk, walked, {}, &report.undeclared);
+    const PinnedBlocks pinned(heap, known, file.held().is_idle() ? std::vector<HeapOffset>() : file.held_blocks(), report);
+    const CompactionPlan plan(heap, pinned.offsets(), options.bytes_max);
+    report.large_blocks = plan.large_blocks();
+    report.pages_before = report.pages_after = plan.pages_in_use();
+    report.segments_before = report.segments_after = plan.segments_in_use();
+    if (plan.groups().empty()) return report;
+    BlockMover mover(file, heap, plan, report);
+    const bool has_moved = move_blocks(mover, step, places, options, began, report);
+    mover.count_left();
+    if (!has_moved) {
+        step.leave();
+        return report;
+    }
+    if (mover.has_done_all()) {  // what became free may be room for more
+        const CompactionPlan next(heap, pinned.offsets(), options.bytes_max);
+        for (const CompactionPlan::Group& group : next.groups()) {
+            report.left_blocks += group.end - group.first;
+            report.left_bytes += group.bytes;
+        }
+    }
+    step.commit();
+    return report;
+}
+
+}  // namespace
+}  // namespace transfer
+
+CompactReport compact(ArchiveHeap& heap, const CompactOptions& options) { return transfer::compact_file(HeapAccess::file(heap), options); }
+
+}  // namespace taiyen

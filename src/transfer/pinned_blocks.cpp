@@ -1,0 +1,66 @@
+#include "transfer/pinned_blocks.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace taiyen::transfer {
+
+PinnedBlocks::PinnedBlocks(const HeapView& heap, const PointerWalk::State::Coverage& known, const std::vector<HeapOffset>& held,
+                           CompactReport& report)
+    : heap_(heap), known_(known), report_(report) {
+    for (const HeapOffset block : held) pin(block.value, report_.held_blocks);
+    pin_undeclared();
+    for (const std::uint64_t place : known_.keys) pin_at(place, report_.keyed_blocks);
+    pin_suspected();
+    offsets_.assign(pinned_.begin(), pinned_.end());
+    std::sort(offsets_.begin(), offsets_.end());
+}
+
+void PinnedBlocks::pin(std::uint64_t block, std::uint64_t& count) {
+    if (!pinned_.insert(block).second) return;
+    ++count;
+    report_.pinned_bytes += heap_.engine.usable_size(heap_.bytes + block);
+}
+
+void PinnedBlocks::pin_at(std::uint64_t place, std::uint64_t& count) {
+    if (place >= heap_.engine.extent()) return;
+    if (const auto block = heap_.engine.find_block(heap_.bytes + place)) pin(block->offset.value, count);
+}
+
+void PinnedBlocks::pin_undeclared() {
+    std::vector<Part> parts = known_.parts;
+    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
+    std::size_t next = 0;
+    heap_.engine.for_each_block([&](const heap::Block& block) {
+        ++report_.live_blocks;
+        report_.live_bytes += block.usable_bytes;
+        const std::uint64_t end = block.offset.value + block.usable_bytes;
+        const bool is_whole = known_.whole.test(block.offset.value);
+        bool is_known = is_whole;
+        std::uint64_t known = block.offset.value;
+        for (; next < parts.size() && parts[next].begin < end; ++next) {
+            is_known = true;
+            if (parts[next].begin > known && !is_whole) unknown_.push_back({known, parts[next].begin});
+            known = std::max(known, parts[next].end);
+        }
+        if (known < end && !is_whole) unknown_.push_back({known, end});
+        if (!is_known) pin(block.offset.value, report_.undeclared_blocks);
+        return true;
+    });
+}
+
+void PinnedBlocks::pin_suspected() {
+    const ByteCount extent = heap_.engine.extent();
+    for (const Part& part : unknown_) {
+        for (std::uint64_t at = part.begin; at + sizeof(std::uint64_t) <= part.end; ++at) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, heap_.bytes + at, sizeof value);
+            const std::uint64_t place = value - heap_.base;
+            if (place == 0 || place > extent) continue;
+            pin_at(place, report_.suspected_blocks);
+            pin_at(place - 1, report_.suspected_blocks);  // whose end it may be
+        }
+    }
+}
+
+}  // namespace taiyen::transfer
