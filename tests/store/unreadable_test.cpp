@@ -64,8 +64,9 @@ BOOST_AUTO_TEST_CASE(a_copy_takes_a_page_that_the_device_refuses_from_the_data_f
     heap.close();
     std::filesystem::create_directory(closed.dir / "alone");
     std::filesystem::rename(closed.dir / "copy.tyn", closed.dir / "alone/copy.tyn");
-    const ArchiveHeap copy(open_read_only, closed.dir / "alone/copy.tyn");
-    BOOST_TEST(copy.verify().ok());
+    ArchiveHeap copy(open_only, closed.dir / "alone/copy.tyn");
+    BOOST_TEST(copy.heal() == 0U);
+    BOOST_TEST(HeapAccess::file(copy).engine().check(1).empty());
     BOOST_TEST((get(copy, "text") == text));
 }
 
