@@ -77,6 +77,7 @@ enum class Bug {
     transfer_named_before_sync,  ///< compressing into a file: it gets its name, and with it the place of the one before, before its bytes are durable
     expanded_named_before_sync,  ///< expanding: the heap gets its name before its pages are durable
     copy_named_before_sync,      ///< a copy of the heap gets its name before it is synced
+    compact_pointers_unheard,    ///< compacting: pointers are rewritten without a word to the capture
     engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept
 };
 

@@ -62,6 +62,7 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::commit_before_durable, "commit_before_durable", {"txn-commit"}, "acknowledged means written"},
         {Bug::transfer_named_before_sync, "transfer_named_before_sync", {"compress-again"}, "what travels is named when it is durable"},
         {Bug::expanded_named_before_sync, "expanded_named_before_sync", {"expand-archive"}, "what travels is named when it is durable"},
+        {Bug::compact_pointers_unheard, "compact_pointers_unheard", {"compact-log"}, "a step that moves blocks is captured whole"},
         {Bug::group_before_write, "group_before_write", {"txn-commit"}, "acknowledged means written"},
         {Bug::group_before_write, "group_before_write", {"group-log-1", "group-log-2"}, "acknowledged means written"},
         {Bug::append_one_late, "append_one_late", {"txn-commit"}, "acknowledged means written"},

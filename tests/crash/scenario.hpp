@@ -42,5 +42,6 @@ std::vector<CrashScenario> ring_crash_scenarios();
 std::vector<CrashScenario> copy_crash_scenarios();
 std::vector<CrashScenario> group_log_crash_scenarios();
 std::vector<CrashScenario> transfer_crash_scenarios();
+std::vector<CrashScenario> compact_crash_scenarios();
 
 }  // namespace taiyen::crash

@@ -67,7 +67,7 @@ struct CompactReport {
 /// a heap with a history. Where nothing is moved nothing is changed, and no step is made. Undone, rolled back or lost in a crash, all of it is: the blocks lie where they lay.
 /// A block that moved counts as changed with all its bytes (there is no *pages moved* entry: capture compares pages). The program's own pointers to blocks that moved, iterators and references among them, dangle
 /// until they are corrected by `relocation`; after an undo they have to be found anew.
-/// Throws: Error{closed | read_only | poisoned | forked | scope_open}, Error{type_mismatch}: it is a position-independent heap, or a container isn't laid out as this build's library does it;
+/// Throws: Error{closed | read_only | poisoned | forked | scope_open}, Error{type_mismatch}: it is a position-independent heap, a container isn't laid out as this build's library does it, or a description names a copy of a pointer;
 /// Error{corrupt}, std::bad_alloc, and on a TransactionalHeap as Transaction::commit: nothing was moved. A full disk ends the step early.
 /// Complexity: one walk over all objects that declared types lead to and one pass over the heap's metadata and the bytes that no type covers, whatever the budget; what is moved and how many pointers' pages are written
 /// follow the budget. Memory: about 100 bytes a block. Thread rule: as a change of the heap: nobody else uses it meanwhile, but for a TransactionalHeap, whose other threads wait.
