@@ -70,7 +70,7 @@ SystemView system_view(std::uintptr_t begin, std::uintptr_t end) {
 }
 
 void add_piece(VolatileStats& stats, ByteCount bytes) {
-    if (bytes == 0) return;
+    if (bytes < layout::granule_bytes) return;  // between packed blocks, which hold multiples of 8 bytes, a rest may be too small for any
     stats.free_bytes += bytes;
     ++stats.free_pieces[static_cast<std::size_t>(std::bit_width(bytes / layout::granule_bytes)) - 1];
     for (std::size_t i = 0; i < VolatileStats::sizes.size(); ++i) stats.fitting[i] += bytes / VolatileStats::sizes[i];
