@@ -1,11 +1,12 @@
 #include "tool/own_folder.hpp"
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
 #include <system_error>
 
 #include <taiyen/base/error.hpp>
-
-#include "base/uuid.hpp"
-#include "io/system_error.hpp"
 
 namespace taiyen::tool {
 namespace {
@@ -18,13 +19,33 @@ bool is_ignored(int signal) {
     return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-}  // namespace
+errc code_of(int error) {
+    switch (error) {
+        case EACCES:
+        case EPERM: return errc::permission;
+        case EROFS: return errc::read_only;
+        case ENOSPC:
+        case EDQUOT: return errc::no_space;
+        default: return errc::io_error;
+    }
+}
 
-OwnFolder::OwnFolder(const std::filesystem::path& parent) : path_(parent / ("taiyen-bench-" + random_uuid().text().substr(0, 8))) {
+/// A new folder within `parent`. Its name follows mkdtemp(3).
+std::filesystem::path make_folder(const std::filesystem::path& parent) {
     std::error_code failure;
     if (!std::filesystem::is_directory(parent, failure))
         throw Error(errc::not_found, parent, "there is no such folder; name one on the disk to be measured");
-    if (!std::filesystem::create_directory(path_, failure)) io::throw_errno(failure.value(), path_, "making a folder");
+    std::string name = (parent / "taiyen-bench-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+        const int error = errno;
+        throw Error(code_of(error), parent, std::string("no folder can be made in it: ") + std::strerror(error) + "; name another one");
+    }
+    return name;
+}
+
+}  // namespace
+
+OwnFolder::OwnFolder(const std::filesystem::path& parent) : path_(make_folder(parent)) {
     ::sigemptyset(&ends_);
     ::sigaddset(&ends_, over);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {

@@ -118,6 +118,11 @@ std::optional<std::string> wrong_private(const fs::path& tree, const fs::path& f
         if (!in_src && place.top == Place::Top::src) {
             return "there is no src/" + include.target;
         }
+        // The shared library hides what its rooms keep to themselves, and the tool is a program like others.
+        const bool compiled = fs::exists((tree / "src" / include.target).replace_extension(".cpp"));
+        if (place.top == Place::Top::src && place.room == "tool" && room != "tool" && compiled) {
+            return "the tool must not include the compiled \"" + include.target + "\": a shared library doesn't show what it declares";
+        }
         return wrong_arrow(place, room);
     }
     const bool in_tests =

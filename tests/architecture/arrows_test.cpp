@@ -111,6 +111,18 @@ BOOST_AUTO_TEST_CASE(a_path_instead_of_a_room_is_found) {
 
 BOOST_AUTO_TEST_CASE(a_header_that_cannot_be_included_twice_is_found) { only_violation("src/heap/bad.hpp", "#include <vector>\n"); }
 
+BOOST_AUTO_TEST_CASE(the_tool_must_not_need_what_the_shared_library_hides) {
+    const SourceTree tree;
+    tree.write("src/heap/inline.hpp", "#pragma once\n");
+    tree.write("src/heap/compiled.hpp", "#pragma once\n");
+    tree.write("src/heap/compiled.cpp", "#include \"heap/compiled.hpp\"\n");
+    tree.write("src/tool/command.cpp", "#include \"heap/inline.hpp\"\n");
+    BOOST_TEST(violations(tree.root()).empty());
+    tree.write("src/tool/bad.cpp", "#include \"heap/compiled.hpp\"\n");
+    BOOST_REQUIRE_EQUAL(violations(tree.root()).size(), 1U);
+    BOOST_TEST(violations(tree.root()).front().starts_with("src/tool/bad.cpp:1: the tool must not include the compiled \"heap/compiled.hpp\""));
+}
+
 BOOST_AUTO_TEST_CASE(a_file_in_no_room_is_found) { only_violation("src/utils/bad.hpp", "#pragma once\n"); }
 
 BOOST_AUTO_TEST_SUITE_END()
