@@ -483,6 +483,31 @@ std::optional<Page> PageMap::find_aligned(Page count, Page alignment) {
     return std::nullopt;
 }
 
+std::optional<Page> PageMap::find_with_memory(Page from, Page count, Page alignment) const {
+    constexpr Page words_max = 4096;
+    constexpr std::uint64_t pattern = static_cast<std::uint64_t>(PageState::available) * every_page;
+    Page left = words_max;
+    for (unsigned index = Geometry::region_of(from); index < geometry_.count() && opened(index) && left != 0; ++index) {
+        const Region& r = geometry_.region(index);
+        if (root(index).longest < count) continue;
+        const Page end = std::min(r.end, extent_);
+        Page first = std::max(from, r.first_user);  // of the run that is looked at
+        const auto fitting = [&](Page run_end) -> std::optional<Page> {
+            const std::uint64_t aligned = round_up(first, alignment);
+            return aligned + count <= run_end ? std::optional(static_cast<Page>(aligned)) : std::nullopt;
+        };
+        Page page = first - first % segment_pages;
+        for (const std::uint64_t* at = word(page); page < end && left != 0; page += segment_pages, --left) {
+            const std::uint64_t different = *at++ ^ pattern;
+            if (different == 0) continue;
+            if (const auto found = fitting(page + static_cast<Page>(std::countr_zero(different)) / 4)) return found;
+            first = std::max(first, page + segment_pages - static_cast<Page>(std::countl_zero(different)) / 4);
+        }
+        if (const auto found = fitting(std::min(page, end))) return found;
+    }
+    return std::nullopt;
+}
+
 Page PageMap::longest_available() const {
     Page longest = 0;
     for (unsigned index = 0; index < geometry_.count() && opened(index); ++index) {

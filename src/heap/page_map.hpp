@@ -92,6 +92,9 @@ public:
     std::optional<Page> find_available(Page count);
     /// The same with the first page a multiple of `alignment` (a power of two). Complexity: linear in the extent if there are many shorter or unaligned runs.
     std::optional<Page> find_aligned(Page count, Page alignment);
+    /// First page of the lowest run of `count` (at least 16) available pages at or behind `from` that all have memory, its first page a multiple of `alignment`. Looks at 65,536 pages
+    /// at most, a word for 16 of them. Nothing: none is among them.
+    std::optional<Page> find_with_memory(Page from, Page count, Page alignment) const;
     /// Longest run of available pages, exactly. Complexity: linear in the lowest summaries at worst.
     Page longest_available() const;
 

@@ -10,6 +10,8 @@ namespace {
 /// Steps in which the extent grows, in pages.
 constexpr Page step_min = 16;
 constexpr Page step_max = 4096;
+/// A run of so many pages is looked for where they have memory, if memory comes with use: a page fault takes as long as looking at thousands of pages.
+constexpr Page warm_pages_min = 16;
 }  // namespace
 
 Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
@@ -20,6 +22,8 @@ Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     if (!found && grow_for(count, alignment, refused)) found = pages_.find_aligned(count, alignment);
     if (!found && surrender_growth()) found = pages_.find_aligned(count, alignment);
     if (!found && small_->know_all()) found = pages_.find_aligned(count, alignment);
+    if (found && pages_.memory_comes_with_use() && count >= warm_pages_min && pages_.any_released({*found, count}))
+        if (const auto warm = pages_.find_with_memory(*found, count, alignment)) found = warm;
     if (!found) throw_full(wanted, refused.value_or(HeapFull::Cause::capacity));
     back_with_blocks({*found, count});
     return *found;

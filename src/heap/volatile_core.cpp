@@ -26,7 +26,8 @@ constexpr ByteCount map_step_min = ByteCount{1} << 20U;
 constexpr ByteCount map_step_max = ByteCount{256} << 20U;
 // Decay: of the memory in free pages half goes back to the system from time to time, and at once what is more than a part of the memory in use.
 constexpr ByteCount decay_min = ByteCount{16} << 20U;
-constexpr ByteCount decay_part = 2;
+/// So many sixteenths of the memory in use.
+constexpr ByteCount decay_sixteenths = 9;
 constexpr ByteCount decay_rest_part = 10;
 constexpr ByteCount decay_look_min = decay_min / 4;
 constexpr ByteCount decay_look_part = 64;  ///< of the extent, whose pages a look counts
@@ -482,7 +483,7 @@ void VolatileCore::decay(ByteCount freed) noexcept {
     if (freed_since_look_ < freed_until_look_) return;
     freed_since_purge_ += std::exchange(freed_since_look_, 0);
     const PageTotals pages = engine_->page_totals();
-    const ByteCount limit = std::max(decay_min, pages.used / decay_part);
+    const ByteCount limit = std::max(decay_min, pages.used / 16 * decay_sixteenths);
     const auto now = clock_();
     ByteCount kept = pages.free;
     if (now - last_purge_ >= decay_interval && freed_since_purge_ >= decay_min) {

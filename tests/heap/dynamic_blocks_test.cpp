@@ -248,6 +248,28 @@ BOOST_AUTO_TEST_CASE(a_block_that_moves_to_written_pages_changes_places_with_the
     }
 }
 
+// Memory that a freed block left behind is used before a lower place that has none, in whatever region of the heap it lies.
+BOOST_AUTO_TEST_CASE(a_large_block_comes_to_lie_where_there_is_memory) {
+    VolatileHeap heap({.capacity = 1_GiB, .tell_memory_tools = false});
+    std::vector<std::byte*> blocks;
+    for (unsigned i = 0; i < 200; ++i) blocks.push_back(static_cast<std::byte*>(heap.allocate(1_MiB)));
+    for (std::size_t i = 1; i < blocks.size(); i += 2) heap.deallocate(blocks[i]);
+    heap.trim();
+    for (const std::size_t warm : {150U, 20U, 100U}) {
+        heap.deallocate(blocks[warm]);
+        BOOST_TEST(heap.allocate(1_MiB) == blocks[warm]);
+        std::byte* const smaller = static_cast<std::byte*>(heap.allocate(64_KiB));
+        BOOST_TEST(smaller < blocks[2]);  // nothing has memory: the lowest place
+        heap.deallocate(smaller);
+        heap.trim();
+    }
+    // Two neighbours.
+    for (const std::size_t i : {1U, 3U}) BOOST_TEST(heap.allocate(1_MiB) == blocks[i]);
+    for (const std::size_t i : {2U, 3U}) heap.deallocate(blocks[i]);
+    BOOST_TEST(heap.allocate(2_MiB) == blocks[2]);
+    require_sound(heap);
+}
+
 BOOST_AUTO_TEST_CASE(without_a_budget_for_mappings_blocks_move_by_copying) {
     const std::uint64_t seed = seed_of_run();
     VolatileHeap none({.capacity = 1_GiB});
