@@ -160,12 +160,16 @@ fuzz() {
     configure fuzz -DTAIYEN_FUZZ_SECONDS="$fuzz_seconds" -DTAIYEN_BUILD_TOOL=OFF -DTAIYEN_BUILD_MALLOC=OFF
     build fuzz --target taiyen_fuzzers
     run_tests fuzz -L '^fuzz$'
-    local line total=0
+    local source name count total=0
     fuzz_lines=("" "Fuzz executions, ${fuzz_seconds} s for each target:")
-    while read -r line; do
-        fuzz_lines+=("    $line")
-        total=$((total + ${line##* }))
-    done < <(awk '/^[0-9]+\/[0-9]+ Testing: fuzz[.]/ { name = $3 } /^stat::number_of_executed_units:/ { printf "%-24s %10d\n", name, $2 }' build/fuzz/Testing/Temporary/LastTest.log | sort)
+    # Every target has a line, also one that ended without its figures.
+    for source in tests/fuzz/*_fuzz.cpp; do
+        name=fuzz.$(basename "$source" _fuzz.cpp)
+        count=$(awk -v name="$name" '/ Testing: / { inside = $NF == name } inside && match($0, /stat::number_of_executed_units: *[0-9]+/) { count = substr($0, RSTART, RLENGTH) }
+            END { sub(/.* /, "", count); print count }' build/fuzz/Testing/Temporary/LastTest.log)
+        fuzz_lines+=("    $(printf '%-24s %10s' "$name" "${count:-not told}")")
+        total=$((total + ${count:-0}))
+    done
     fuzz_lines+=("    $(printf '%-24s %10d' all "$total")")
     printf '%s\n' "${fuzz_lines[@]:1}"
 }
