@@ -7,6 +7,7 @@
 #include <taiyen/inspect/report.hpp>
 
 #include "base/checksum.hpp"
+#include "crash/disk_sums.hpp"
 #include "store/heap_access.hpp"
 #include "transfer/relocation_words.hpp"
 
@@ -29,30 +30,6 @@ std::vector<std::byte> bytes_for(ByteCount size, std::uint64_t seed) {
 }
 
 std::string number_text(std::uint64_t number) { return std::to_string(number); }
-
-/// The bytes of the pages in the heap's files, without headers: what recovering again must not change.
-std::map<std::filesystem::path, std::uint64_t> page_sums(const io::SimulatedStorage& disk) {
-    std::map<std::filesystem::path, std::uint64_t> sums;
-    for (const auto& [path, node] : disk.files()) {
-        if (path.extension() != ".journal" && path.extension() != ".log" && node->size_bytes() > store::chunks_offset) {
-            std::uint64_t sum = node->size_bytes();
-            for (std::uint64_t at = store::chunks_offset; at < node->size_bytes(); at += page_bytes) {
-                const std::span page(node->data() + at, std::min<std::uint64_t>(page_bytes, node->size_bytes() - at));
-                sum += is_zero(page) ? 0 : checksum(page, at);
-            }
-            sums[path] = sum;
-        }
-    }
-    return sums;
-}
-
-std::uint64_t disk_sum(const io::SimulatedStorage& disk) {
-    std::uint64_t sum = 0;
-    for (const auto& [path, node] : disk.files()) {
-        sum = mix(sum, checksum({node->data(), node->size_bytes()}, node->size_bytes()));
-    }
-    return sum;
-}
 
 }  // namespace
 

@@ -9,33 +9,13 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "crash/disk_sums.hpp"
 #include "crash/heap_life.hpp"
 
 namespace taiyen::crash {
 namespace {
 
 std::string text(std::uint64_t number) { return std::to_string(number); }
-
-/// The bytes of the pages in the heap's files, without headers: what recovering again must not change.
-std::map<std::filesystem::path, std::uint64_t> page_sums(const io::SimulatedStorage& disk) {
-    std::map<std::filesystem::path, std::uint64_t> sums;
-    for (const auto& [path, node] : disk.files()) {
-        if (path.extension() == ".journal" || path.extension() == ".log") continue;
-        std::uint64_t sum = node->size_bytes();
-        for (std::uint64_t at = store::chunks_offset; at < node->size_bytes(); at += page_bytes) {
-            const std::span page(node->data() + at, std::min<std::uint64_t>(page_bytes, node->size_bytes() - at));
-            sum += is_zero(page) ? 0 : checksum(page, at);
-        }
-        sums[path] = sum;
-    }
-    return sums;
-}
-
-std::uint64_t disk_sum(const io::SimulatedStorage& disk) {
-    std::uint64_t sum = 0;
-    for (const auto& [path, node] : disk.files()) sum = mix(sum, checksum({node->data(), node->size_bytes()}, node->size_bytes()));
-    return sum;
-}
 
 }  // namespace
 
