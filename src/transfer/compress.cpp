@@ -16,6 +16,7 @@
 #include "transfer/stream_marks.hpp"
 #include "transfer/stream_writer.hpp"
 #include "transfer/transfer.hpp"
+#include "vm/address_space.hpp"
 
 namespace taiyen {
 namespace transfer {
@@ -169,6 +170,14 @@ Compressed into_stream(std::ostream& stream, const CompressOptions& options, con
     return done;
 }
 
+/// Asks for memory in large pages, where that is much of it.
+void expect_stores(std::byte* memory, std::size_t bytes) {
+    constexpr std::size_t huge_bytes = std::size_t{2} << 20U;
+    const std::uintptr_t begin = round_up(reinterpret_cast<std::uintptr_t>(memory), huge_bytes);
+    const std::uintptr_t end = round_down(reinterpret_cast<std::uintptr_t>(memory) + bytes, huge_bytes);
+    if (begin + 4 * huge_bytes <= end) vm::prefer_huge_pages(reinterpret_cast<void*>(begin), end - begin);
+}
+
 std::vector<std::byte> into_memory(const CompressOptions& options, const CompressInto& compress) {
     std::vector<std::byte> stream;
     // Memory that grows by doubling is written three times; how far the heap is tells what the rest may take. At most four times as much: what lies behind may be holes.
@@ -185,6 +194,8 @@ std::vector<std::byte> into_memory(const CompressOptions& options, const Compres
         if (needed > stream.capacity()) {
             const double rest = seen != 0 ? 1.05 * static_cast<double>(all) / static_cast<double>(seen) : 1;
             stream.reserve(static_cast<std::size_t>(static_cast<double>(needed) * std::clamp(rest, 1.5, 4.0)));
+            // The first store to each page of it is made here, one after another, while the codec's threads wait.
+            expect_stores(stream.data() + stream.size(), stream.capacity() - stream.size());
         }
         stream.insert(stream.end(), bytes.begin(), bytes.end());
     };
