@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(that_were_full_of_holes_end_without_any) {
     BOOST_TEST(report.pages_after * 4096 < live + live / 10 + (std::size_t{16} << 10U));
     BOOST_TEST(before > report.pages_after * 5);
     BOOST_TEST(report.segments_after <= report.pages_after / 16 + 3);
-    for (const std::size_t bytes : {64U, 4096U, 16'384U})
+    for (const std::size_t bytes : {64U, 4096U})
         BOOST_TEST(available(heap, bytes) >= 0.98, "of " << bytes << " bytes: " << available(heap, bytes));
     BOOST_TEST(available(heap, 65'536) > 0.95);  // some fifty places in all: one is two per cent
 }
