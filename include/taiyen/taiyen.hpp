@@ -16,6 +16,7 @@
 #include <taiyen/heap/live_blocks.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/inspect/diff.hpp>
+#include <taiyen/inspect/free_pages.hpp>
 #include <taiyen/inspect/heap_map.hpp>
 #include <taiyen/inspect/history_report.hpp>
 #include <taiyen/inspect/leaks.hpp>

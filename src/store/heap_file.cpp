@@ -13,6 +13,7 @@
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "heap/geometry.hpp"
+#include "heap/survey.hpp"
 
 namespace taiyen::store {
 namespace {
@@ -643,6 +644,21 @@ bool HeapFile::metadata_is_sound() const {
     return true;
 }
 
+void HeapFile::give_all_back_at_close(TellBytes tell) {
+    gives_all_back_ = true;
+    tell_given_back_ = std::move(tell);
+}
+
+std::vector<heap::FreeRun> HeapFile::released_runs() const {
+    std::vector<heap::FreeRun> runs;
+    const heap::Survey survey(reinterpret_cast<const std::byte*>(ranges().durable), ranges().durable_bytes);
+    survey.visit([&](const heap::PagesInUse& pages) {
+        if (pages.use == heap::PageUse::released) runs.push_back({offset_of(PageNumber{pages.first}), pages.count * page_bytes});
+        return true;
+    });
+    return runs;
+}
+
 void HeapFile::give_back() {
     // What was saved is all that counts from here on: unsaved changes are dropped, then free pages lose their disk blocks.
     checkpoint();
@@ -659,10 +675,14 @@ void HeapFile::give_back() {
     std::vector<ChangedPage> changed;
     if (metadata_is_sound()) {  // else damaged page states may call live pages free; verify() and heal() tell and repair
         engine_->forget({0}, backing_->header.capacity);
-        runs = engine_->release_free_pages(16 * page_bytes);
+        runs = engine_->release_free_pages(gives_all_back_ ? page_bytes : 16 * page_bytes);
         changed = changed_pages(written_runs(), nullptr);
+        if (gives_all_back_) {
+            runs = released_runs();
+        }
     }
-    if (annex_used_ != 0) {  // it ended
+    const bool annex_ended = annex_used_ != 0;
+    if (annex_ended) {
         runs.push_back({annex_start, annex_used_});
         annex_used_ = 0;
     }
@@ -678,18 +698,29 @@ void HeapFile::give_back() {
     }
     std::sort(changed.begin(), changed.end(), [](const ChangedPage& a, const ChangedPage& b) { return a.page < b.page; });
     const auto punch_all = [&] {
+        ByteCount total = 0;
+        for (const heap::FreeRun& run : runs) {
+            total += run.length;
+        }
+        ByteCount done = 0;
         for (const heap::FreeRun& run : runs) {
             backing_->punch_pages(page_of(run.offset), run.length / page_bytes);
             if (data_) {
                 data_->punch_pages(page_of(run.offset), run.length / page_bytes);
+            }
+            done += run.length;
+            if (tell_given_back_) {
+                tell_given_back_(done, total);
             }
         }
     };
     if (planted(Bug::punch_before_checkpoint)) {
         punch_all();
     }
-    save_changed(changed, true);
-    checkpoint();
+    if (!changed.empty() || annex_ended) {  // else they are said to be holes already
+        save_changed(changed, true);
+        checkpoint();
+    }
     durable_step("giving free pages back", punch_all);
 }
 
@@ -802,7 +833,7 @@ void HeapFile::close_files() {
                 fill_header(*backing_, true);
                 backing_->write_header();
             }
-            if (saved_anything_) {
+            if (saved_anything_ || gives_all_back_) {
                 give_back();
             }
             checkpoint();

@@ -138,6 +138,11 @@ public:
     void poison(const char* what, const char* why) noexcept;
     bool is_poisoned() const noexcept { return poisoned_; }
 
+    /// close() makes a hole of each free page in every file, whether anything was saved or not; also of those that an interrupted close left with their disk blocks. Without a call: of free runs of
+    /// 64 KiB and more, if anything was saved. Never where a history is, whose steps remember what free pages hold. `tell`: bytes of free pages that are holes by now; it must not throw.
+    void give_all_back_at_close(TellBytes tell = {});
+    /// Whether the pages that say what is free are as they were saved; close() gives nothing back otherwise. Requires: nothing was changed since the newest save.
+    bool metadata_is_sound() const;
     /// Closes without saving. Throws: Error{still_in_use} after everything was closed; Error{scope_open}: nothing was closed.
     void close();
     /// Closes whatever the participant says; for destructors.
@@ -328,8 +333,8 @@ private:
     void note_saved(const std::vector<vm::PageRun>& runs) noexcept;
     void drop_written(const std::vector<vm::PageRun>& runs);
     void give_back();
-    /// Whether the pages that say what is free are as they were saved. Requires: no private copies.
-    bool metadata_is_sound() const;
+    /// Free pages that the engine takes for such without disk blocks.
+    std::vector<heap::FreeRun> released_runs() const;
     Extents saved_extents() const { return {saved_extent_, saved_annex_.extent}; }
     /// Runs the step; if it throws, the heap is poisoned.
     void durable_step(const char* what, const std::function<void()>& step);
@@ -382,6 +387,8 @@ private:
     ByteCount annex_used_ = 0;
     ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
     bool saved_anything_ = false;
+    bool gives_all_back_ = false;
+    TellBytes tell_given_back_;
     bool maps_data_ = false;
     bool replaying_ = false;                  ///< the log may still turn out wrong: files stay as they are
     bool owes_first_page_ = false;            ///< it is healed in the private view only

@@ -79,6 +79,7 @@ Command snapshot_command();
 Command scrub_command();
 Command repair_command();
 Command rebase_command();
+Command compact_command();
 Command bench_command();
 Command man_command();
 Command completion_command();

@@ -70,6 +70,8 @@ public:
     void close();
     /// As if the last snapshot of a transactional heap had failed.
     void close_without_snapshot();
+    /// close() will make a hole of each free page.
+    void give_all_back() { heap_->give_all_back_at_close(); }
     /// The process is gone: the heap's handles must be dead already.
     void abandon();
 

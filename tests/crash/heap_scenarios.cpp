@@ -59,6 +59,41 @@ void with_big_object(HeapLife& life) {
     life.close();
 }
 
+std::string name_of_page(int i) { return "page " + std::to_string(i); }
+
+/// Pages that will become free one by one.
+void with_pages(HeapLife& life) {
+    life.create();
+    for (int i = 0; i < 20; ++i) life.put(name_of_page(i), page_bytes, 50 + static_cast<std::uint64_t>(i));
+    life.save();
+    life.close();
+}
+
+/// The same, and they have become free in saves that are still to be brought into the files.
+void with_free_pages(HeapLife& life) {
+    with_pages(life);
+    life.open();
+    for (int i = 0; i < 20; i += 2) life.remove(name_of_page(i));
+    life.save();
+}
+
+/// Each free page becomes a hole when an archive is closed, whatever kind of heap it was; later saves use them again, and they go once more.
+void give_each_page_back(HeapLife& life) {
+    life.open_without_annex(HeapKind::archive);
+    life.give_all_back();
+    life.close();
+    life.open();
+    life.put("again", 3 * page_bytes, 70);
+    life.put(name_of_page(0), page_bytes, 71);
+    life.save();
+    life.remove("again");
+    life.save();
+    life.close();
+    life.open_without_annex(HeapKind::archive);
+    life.give_all_back();
+    life.close();
+}
+
 /// Many pages, and saves that change a few far apart: their checksums lie in different sectors of a table page.
 void with_wide_object(HeapLife& life) {
     life.create();
@@ -228,6 +263,28 @@ std::vector<Scenario> scenarios() {
         {.name = "large-snapshot", .setup = snapshot, .before = create_and_save, .life = large_saves},
         {.name = "release-archive", .setup = archive, .before = with_big_object, .life = give_space_back},
         {.name = "release-snapshot", .setup = snapshot, .before = with_big_object, .life = give_space_back},
+        {.name = "give-back-archive", .setup = archive, .before = with_free_pages, .life = give_each_page_back, .crashed_before = true},
+        {.name = "give-back-snapshot", .setup = snapshot, .before = with_free_pages, .life = give_each_page_back, .crashed_before = true},
+        {.name = "give-back-log", .setup = transactional, .before = with_free_pages, .life = give_each_page_back, .crashed_before = true},
+        {.name = "give-back-log-data", .setup = doubled, .before = with_free_pages, .life = give_each_page_back, .crashed_before = true},
+        {.name = "give-back-annex",
+         .setup = annex_snapshot,
+         .before = with_annex,
+         .life =
+             [](HeapLife& life) {
+                 life.open();
+                 for (int i = 0; i < 6; ++i) life.put(name_of_page(i), page_bytes, 80 + static_cast<std::uint64_t>(i));
+                 life.save();
+                 for (int i = 0; i < 6; i += 2) life.remove(name_of_page(i));
+                 life.save();
+                 life.give_all_back();  // nothing, as long as there is an annex
+                 life.close();
+                 life.open_without_annex(HeapKind::archive);
+                 life.touch("some", 90);
+                 life.save();
+                 life.give_all_back();
+                 life.close();
+             }},
         {.name = "wide-archive", .setup = archive, .before = with_wide_object, .life = change_far_apart},
         {.name = "wide-snapshot", .setup = snapshot, .before = with_wide_object, .life = change_far_apart},
         {.name = "attach",

@@ -438,6 +438,73 @@ BOOST_AUTO_TEST_CASE(space_of_freed_blocks_goes_back_to_the_disk_at_close) {
     BOOST_TEST(find(heap, "again")[(24U << 20U) - 1] == 'r');
 }
 
+BOOST_AUTO_TEST_CASE(space_of_each_free_page_goes_back_to_the_disk_on_request) {
+    for (const std::size_t block_bytes : {page_bytes, std::size_t{128} * page_bytes}) {  // by a small save, and by a large one
+        ScratchDirectory dir;
+        const auto path = dir / "a.tyn";
+        const auto open = [&](store::OpenMode mode = store::OpenMode::open_only) {
+            return HeapAccess::make<SnapshotHeap>(
+                store::HeapFile::open(io::posix_storage(), path, mode, HeapKind::snapshot, small_heap(64U << 20U), store::Tuning{32768}));
+        };
+        const auto allocated = [&] { return read_parameters(path).allocated_bytes + read_parameters(path.string() + ".data").allocated_bytes; };
+        const auto close_giving_all_back = [&] {
+            ByteCount told = 0;
+            SnapshotHeap heap = open();
+            HeapAccess::file(heap).give_all_back_at_close([&](std::uint64_t done, std::uint64_t) { told = done; });
+            heap.close();
+            return told;
+        };
+        {
+            SnapshotHeap heap = open(store::OpenMode::create_only);
+            for (char name = 'a'; name <= 'z'; ++name) fill_pages(heap, std::string(1, name), block_bytes, name);
+            heap.snapshot();
+            heap.close();
+        }
+        const std::size_t full = allocated();
+        std::size_t freed = 0;
+        {
+            SnapshotHeap heap = open();
+            for (char name = 'b'; name <= 'z'; name = static_cast<char>(name + 2)) {
+                char* const block = find(heap, std::string(1, name));
+                freed = static_cast<std::size_t>(block - reinterpret_cast<char*>(heap.core()->ranges().durable));
+                heap::remove_named(*heap.core(), std::string(1, name));
+                heap.deallocate(block);
+            }
+            heap.snapshot();
+            crash_copy(path, dir / "kept.tyn");
+            heap.close();
+        }
+        BOOST_TEST((allocated() + 2 * 13 * block_bytes <= full) == (block_bytes != page_bytes));
+        for (const char* suffix : {"", ".data", ".journal"}) {
+            std::filesystem::remove(path.string() + suffix);
+            if (std::filesystem::exists((dir / "kept.tyn").string() + suffix))
+                std::filesystem::rename((dir / "kept.tyn").string() + suffix, path.string() + suffix);
+        }
+        BOOST_TEST(close_giving_all_back() >= 13 * block_bytes);
+        const std::size_t least = allocated();
+        BOOST_TEST(least + 2 * 13 * block_bytes <= full);
+        const auto before = bytes_of(path);
+        BOOST_TEST(close_giving_all_back() >= 13 * block_bytes);  // nothing to be saved
+        BOOST_TEST(allocated() == least);
+        BOOST_TEST((std::equal(before.begin() + store::chunks_offset, before.end(), bytes_of(path).begin() + store::chunks_offset)));
+        {
+            SnapshotHeap heap = open();
+            std::memset(reinterpret_cast<char*>(heap.core()->ranges().durable) + freed, 'x', block_bytes);  // nobody's memory
+            heap.snapshot();
+            heap.close();
+        }
+        close_giving_all_back();
+        BOOST_TEST(allocated() == least);
+        SnapshotHeap heap = open();
+        BOOST_TEST(heap.heal() == 0U);
+        BOOST_TEST(reinterpret_cast<const char*>(heap.core()->ranges().durable)[freed] == 0);
+        for (char name = 'a'; name <= 'z'; name = static_cast<char>(name + 2)) BOOST_TEST(find(heap, std::string(1, name))[block_bytes - 1] == name);
+        fill_pages(heap, "again", 13 * block_bytes, 'r');
+        heap.snapshot();
+        BOOST_TEST(find(heap, "again")[13 * block_bytes - 1] == 'r');
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_file_grows_with_use_and_not_with_capacity) {
     ScratchDirectory dir;
     PersistentOptions options;

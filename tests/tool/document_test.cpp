@@ -15,7 +15,8 @@ std::string levelled(std::string text) {
     text = std::regex_replace(text, std::regex("epoch 0x[0-9a-f_]+"), "epoch");
     text = std::regex_replace(text, std::regex("address +0x[0-9a-f_]+"), "address");
     text = std::regex_replace(text, std::regex("tyz: [0-9,]+ B, [0-9.]+ %"), "tyz: fewer");  // pointers compress better or worse
-    return std::regex_replace(text, std::regex("on disk [0-9.,]+ [KMGi]*B"), "on disk");
+    text = std::regex_replace(text, std::regex("on disk +[0-9.,]+ [KMGi]*B before, [0-9.,]+ [KMGi]*B now"), "on disk before, now");
+    return std::regex_replace(text, std::regex("on disk +[0-9.,]+ [KMGi]*B"), "on disk");
 }
 
 void make_edited(const std::filesystem::path& path) {

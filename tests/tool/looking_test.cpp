@@ -28,7 +28,8 @@ BOOST_AUTO_TEST_CASE(each_command_has_a_help_that_names_its_options) {
     const Ran help = run_tool(dir, "--help");
     BOOST_TEST(help.exit == 0);
     BOOST_TEST(run_tool(dir, "--version").out.starts_with("taiyen 0."));
-    for (const std::string command : {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "snapshot", "scrub", "repair", "rebase"}) {
+    for (const std::string command :
+         {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "snapshot", "scrub", "repair", "rebase", "compact"}) {
         BOOST_TEST(help.out.find(command) != std::string::npos, command);
         const Ran ran = run_tool(dir, command + " --help");
         BOOST_TEST(ran.exit == 0);
@@ -49,7 +50,7 @@ BOOST_AUTO_TEST_CASE(the_help_of_diff_names_both_files) {
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_there_is_an_error_that_names_it) {
     const ScratchDirectory dir;
-    for (const std::string command : {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "snapshot", "scrub", "repair"}) {
+    for (const std::string command : {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "snapshot", "scrub", "repair", "compact"}) {
         const Ran ran = run_tool(dir, command + " nothing.tyn");
         BOOST_TEST(ran.exit == 2, command);
         BOOST_TEST(ran.err.find("nothing.tyn") != std::string::npos, ran.err);
