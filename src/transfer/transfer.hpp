@@ -1,6 +1,7 @@
 #pragma once
 /// What compress() and expand() are, over any storage.
 
+#include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/transfer/compress.hpp>
 #include <taiyen/transfer/convert.hpp>
 #include <taiyen/transfer/expand.hpp>
@@ -23,6 +24,7 @@ Expanded expand_to(io::Storage& storage, const ByteSource& source, const std::fi
 Expanded expand_to(io::Storage& storage, const std::filesystem::path& file, const std::filesystem::path& path, const ExpandOptions& options);
 
 Expanded convert_to(io::Storage& storage, const std::filesystem::path& path, const std::filesystem::path& target, const ConvertOptions& options);
+Expanded convert_to(io::Storage& storage, const VolatileHeap& heap, const std::filesystem::path& target, const ExpandOptions& options);
 
 /// Reads a file, a stream or memory from its beginning. What is read must outlive it.
 ByteSource source_of(const io::File& file);

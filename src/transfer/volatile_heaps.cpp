@@ -166,6 +166,14 @@ CompressedHeap said_of(const VolatilePages& pages) {
 }
 
 }  // namespace
+
+Expanded convert_to(io::Storage& storage, const VolatileHeap& heap, const fs::path& target, const ExpandOptions& options) {
+    const VolatilePages pages(heap);
+    Expanded converted{said_of(pages), {}};
+    converted.move = make_heap(storage, pages.shape(), target, options, pages.view());
+    return converted;
+}
+
 }  // namespace transfer
 
 Compressed compress(const VolatileHeap& heap, const ByteSink& sink, const CompressOptions& options) {
@@ -187,10 +195,7 @@ std::vector<std::byte> compress(const VolatileHeap& heap, const CompressOptions&
 }
 
 Expanded convert(const VolatileHeap& heap, const std::filesystem::path& target, const ExpandOptions& options) {
-    const transfer::VolatilePages pages(heap);
-    Expanded converted{transfer::said_of(pages), {}};
-    converted.move = transfer::make_heap(io::posix_storage(), pages.shape(), target, options, pages.view());
-    return converted;
+    return transfer::convert_to(io::posix_storage(), heap, target, options);
 }
 
 ExpandedVolatile expand_volatile(const ByteSource& source, const VolatileExpandOptions& options) {

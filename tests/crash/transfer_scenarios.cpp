@@ -1,5 +1,6 @@
 // Heaps that travel: compressed into a file, in the place of an older one or of none, and expanded into heaps of each kind. After any crash the old thing is there, or the new one, whole.
 
+#include <cstring>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -8,6 +9,7 @@
 
 #include "base/planted.hpp"
 #include "crash/scenario.hpp"
+#include "heap/volatile_core.hpp"
 #include "store/heap_access.hpp"
 #include "transfer/transfer.hpp"
 
@@ -30,7 +32,7 @@ std::shared_ptr<store::HeapFile> open(io::Storage& disk, const fs::path& path, s
     return store::HeapFile::open(disk, path, mode, kind, options, store::Tuning{32768});
 }
 
-void put(store::HeapFile& heap, Named& model, const std::string& name, std::size_t bytes, std::uint64_t seed) {
+void put(heap::HeapCore& heap, Named& model, const std::string& name, std::size_t bytes, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     std::string text(bytes, '\0');
     for (char& letter : text) letter = static_cast<char>(random());
@@ -40,10 +42,34 @@ void put(store::HeapFile& heap, Named& model, const std::string& name, std::size
     model[name] = text;
 }
 
+/// Pointers to all named objects that are there, under the name "links"; the model has their names.
+void put_links(heap::HeapCore& heap, Named& model) {
+    std::vector<std::uintptr_t> links;
+    std::string names;
+    for (const auto& [name, text] : model) {
+        links.push_back(heap.ranges().durable + heap.engine().find_root(name)->object.value);
+        names += name + ";";
+    }
+    const std::size_t bytes = links.size() * sizeof links[0];
+    void* const block = heap.allocate_durable(bytes, 16);
+    std::memcpy(block, links.data(), bytes);
+    heap::add_named(heap, "links", {block, bytes, links.size(), "links"});
+    model["links"] = names;
+}
+
 Named content_of(const store::HeapFile& heap) {
     Named found;
-    for (const heap::Root& root : heap.engine().roots()) {
-        found[root.name].assign(reinterpret_cast<const char*>(heap.ranges().durable + root.object.value), root.bytes);
+    std::map<std::uintptr_t, std::string> names;
+    for (const heap::Root& root : heap.engine().roots()) names[heap.ranges().durable + root.object.value] = root.name;
+    for (const auto& [address, name] : names) {
+        const heap::Root root = *heap.engine().find_root(name);
+        std::string& content = found[name];
+        content.assign(reinterpret_cast<const char*>(address), root.bytes);
+        if (root.fingerprint != "links") continue;
+        std::vector<std::uintptr_t> links(root.count);
+        std::memcpy(links.data(), content.data(), content.size());
+        content.clear();
+        for (const std::uintptr_t link : links) content += (names.contains(link) ? names[link] : "astray") + ";";
     }
     return found;
 }
@@ -163,6 +189,7 @@ ConvertOptions elsewhere(HeapKind kind) {
     options.base = anywhere;
     options.defragment = Defragment::by_address;
     options.pointers.types.add("text", {[](void*, PointerWalk&) {}, 1});  // bytes without pointers
+    options.pointers.types.add("links", {[](void* link, PointerWalk& walk) { walk.pointer(link); }, sizeof(void*)});
     return options;
 }
 
@@ -195,6 +222,40 @@ Recording record_move(HeapKind kind, bool from_stream, Bug bug) {
     });
 }
 
+/// A heap that was in memory only becomes a file: where it lies, or elsewhere with its blocks laid anew.
+Recording record_volatile(HeapKind kind, bool moves, Bug bug) {
+    VolatileOptions in_memory;
+    in_memory.capacity = 2_MiB;
+    in_memory.tell_memory_tools = false;
+    const VolatileHeap heap(in_memory);
+    heap::HeapCore& core = *heap::VolatileCore::core_of(heap);
+    Named model;
+    std::vector<void*> holes;
+    for (unsigned i = 0; i < 5; ++i) {
+        put(core, model, "block " + std::to_string(i), 500 + 1500 * i, 20 + i);
+        holes.push_back(core.allocate_durable(700 + 900 * i, 16));
+    }
+    put(core, model, "large", 60'000, 29);
+    put_links(core, model);
+    for (void* const hole : holes) core.deallocate_durable(hole);
+
+    Recording recording;
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    recording.base = image_of(disk);
+    planted_bug = bug;
+    io::RecordingStorage recorder(disk);
+    recorder.issue(1);
+    ExpandOptions options = elsewhere(kind);
+    if (!moves) options = {};
+    options.kind = kind;
+    transfer::convert_to(recorder, heap, target_path, options);
+    recorder.acknowledge(1);
+    recording.trace = recorder.take_trace();
+    recording.subject = std::make_unique<ExpandedSubject>(kind, std::move(model));
+    return recording;
+}
+
 Recording record_expand(HeapKind kind, Bug bug) {
     return record_making(kind, bug, [&](io::Storage& storage) {
         ExpandOptions options;
@@ -220,6 +281,10 @@ std::vector<CrashScenario> transfer_crash_scenarios() {
     add("expand-elsewhere", [](std::uint64_t, Bug bug) { return record_move(HeapKind::archive, true, bug); });
     add("convert-snapshot", [](std::uint64_t, Bug bug) { return record_move(HeapKind::snapshot, false, bug); });
     add("convert-log", [](std::uint64_t, Bug bug) { return record_move(HeapKind::transactional, false, bug); });
+    add("volatile-archive", [](std::uint64_t, Bug bug) { return record_volatile(HeapKind::archive, false, bug); });
+    add("volatile-elsewhere", [](std::uint64_t, Bug bug) { return record_volatile(HeapKind::archive, true, bug); });
+    add("volatile-snapshot", [](std::uint64_t, Bug bug) { return record_volatile(HeapKind::snapshot, true, bug); });
+    add("volatile-log", [](std::uint64_t, Bug bug) { return record_volatile(HeapKind::transactional, true, bug); });
     return all;
 }
 
