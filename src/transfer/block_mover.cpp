@@ -5,8 +5,17 @@
 
 #include "base/planted.hpp"
 #include "heap/engine_layout.hpp"
+#include "heap/held_blocks.hpp"
 
 namespace taiyen::transfer {
+namespace {
+
+/// In the unit of budgets: one without an end has no nanoseconds.
+std::chrono::microseconds elapsed_since(std::chrono::steady_clock::time_point began) {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began);
+}
+
+}  // namespace
 
 BlockMover::BlockMover(store::HeapFile& file, const HeapView& heap, const CompactionPlan& plan, CompactReport& report)
     : file_(file), heap_(heap), plan_(plan), report_(report), span_(reinterpret_cast<std::byte*>(file.ranges().durable)),
@@ -16,7 +25,7 @@ BlockMover::BlockMover(store::HeapFile& file, const HeapView& heap, const Compac
 void BlockMover::copy(const CompactOptions& options, std::chrono::steady_clock::time_point began) {
     for (const CompactionPlan::Group& group : plan_.groups()) {
         if (has_moved() && report_.moved_bytes + group.bytes > options.bytes_max) return;
-        if (has_moved() && options.time_max.count() != 0 && std::chrono::steady_clock::now() - began >= options.time_max) return;
+        if (has_moved() && options.time_max.count() != 0 && elapsed_since(began) >= options.time_max) return;
         if (!copy_group(group)) return;
         ++groups_done_;
         count(group);
@@ -26,12 +35,18 @@ void BlockMover::copy(const CompactOptions& options, std::chrono::steady_clock::
 bool BlockMover::take_places(const CompactionPlan::Group& group) {
     std::size_t next = group.first;
     const auto move = [&](std::size_t i) -> const CompactionPlan::Move& { return plan_.moves()[i]; };
+    const auto give_back = [&] {
+        while (next-- > group.first) file_.engine().deallocate(span_ + move(next).to);
+    };
     try {
         while (next < group.end && file_.engine().allocate_at(span_ + move(next).to, move(next).bytes, move(next).bytes % 16 == 0 ? 16 : 8)) ++next;
+        if (next == group.end) return true;
     } catch (const HeapFull&) {  // free pages without disk blocks, and the disk is full
+    } catch (...) {
+        give_back();
+        throw;
     }
-    if (next == group.end) return true;
-    while (next-- > group.first) file_.engine().deallocate(span_ + move(next).to);
+    give_back();
     return false;
 }
 
@@ -52,11 +67,9 @@ bool BlockMover::copy_group(const CompactionPlan::Group& group) {
 
 void BlockMover::count(const CompactionPlan::Group& group) {
     const auto segment = [this](heap::Page page) -> std::uint16_t& { return segments_[page / heap::layout::segment_pages]; };
-    for (heap::Page page = group.from; page < group.from + group.freed; ++page) --segment(page);
-    for (heap::Page page = group.to; page < group.to + group.taken; ++page) ++segment(page);
+    for (heap::Page page = group.to; page < group.to + group.taken; ++page) report_.segments_after += segment(page)++ == 0 ? 1 : 0;
+    for (heap::Page page = group.from; page < group.from + group.freed; ++page) report_.segments_after -= --segment(page) == 0 ? 1 : 0;
     report_.pages_after = report_.pages_after + group.taken - group.freed;
-    report_.segments_after =
-        static_cast<std::uint64_t>(std::count_if(segments_.begin(), segments_.end(), [](std::uint16_t pages) { return pages != 0; }));
 }
 
 void BlockMover::count_left() {
@@ -67,15 +80,15 @@ void BlockMover::count_left() {
 }
 
 Relocation BlockMover::relocation() const {
-    std::vector<std::uint64_t> from;
-    from.reserve(moved_.size());
-    for (const CompactionPlan::Move& move : moved_) from.push_back(move.from);
-    std::sort(from.begin(), from.end());
+    std::vector<std::uint64_t> theirs;  // blocks that moved, where they lay and where they lie
+    theirs.reserve(moved_.size() * 2);
+    for (const CompactionPlan::Move& move : moved_) theirs.insert(theirs.end(), {move.from, move.to});
+    std::sort(theirs.begin(), theirs.end());
     std::vector<Relocation::Range> ranges;
     ranges.reserve(moved_.size() * 2);
     const auto add_still = [&](std::uint64_t place) {
         const auto block = heap_.engine.find_block(heap_.bytes + place);
-        if (!block || std::binary_search(from.begin(), from.end(), block->offset.value)) return;
+        if (!block || std::binary_search(theirs.begin(), theirs.end(), block->offset.value)) return;
         const std::uintptr_t address = heap_.base + block->offset.value;
         ranges.push_back({address, block->usable_bytes, address});
     };
@@ -95,6 +108,16 @@ bool BlockMover::is_near(std::uint64_t place) const {
     return place % page_bytes == 0 && page != 0 && page <= left_pages_.size() && left_pages_[page - 1];
 }
 
+void BlockMover::find_names(const Relocation& relocation) {
+    for (heap::Root& root : heap_.engine.roots()) {
+        if (!is_near(root.object.value)) continue;
+        const HeapOffset now{relocation.map(heap_.base + root.object.value) - heap_.base};
+        if (now.value == root.object.value) continue;
+        const bool is_suspicion = heap::HeldBlocks::is_entry(root);  // a false one: declared types lead to the block
+        names_.push_back({std::move(root.name), now, is_suspicion});
+    }
+}
+
 void BlockMover::rewrite(const PointerPlaces& places, const Relocation& relocation) {
     places.visit(0, heap_.engine.extent(), [&](std::uint64_t place, std::uint64_t value, bool is_end) {
         if (!is_near(value - heap_.base)) return;
@@ -106,14 +129,12 @@ void BlockMover::rewrite(const PointerPlaces& places, const Relocation& relocati
         std::memcpy(span_ + at, &now, sizeof now);
         ++report_.pointers;
     });
-    move_names(relocation);
-}
-
-void BlockMover::move_names(const Relocation& relocation) {
-    for (const heap::Root& root : heap_.engine.roots()) {
-        if (!is_near(root.object.value)) continue;
-        const HeapOffset now{relocation.map(heap_.base + root.object.value) - heap_.base};
-        if (now.value != root.object.value) file_.engine().move_root(root.name, now);
+    for (const Name& name : names_) {
+        if (name.is_suspicion) {
+            file_.engine().remove_root(name.text);
+        } else {
+            file_.engine().move_root(name.text, name.object);
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 #pragma once
 /// BlockMover: makes a part of a CompactionPlan come true, under the capture of the heap.
 ///
-/// In this order: `copy` takes the new places and copies blocks there, `relocation` says so, `rewrite` corrects pointers and names, `free_old` gives the old places up.
+/// In this order: `copy` takes the new places and copies blocks there, `relocation` says so, `find_names` looks for names of them, `rewrite` corrects pointers and names, `free_old` gives the old places up.
 /// (B1) Until `rewrite` nothing refers to a new place: `free_new` takes everything back, in heaps without capture too. From then on nothing throws but for damage.
 /// (B2) Each byte is announced to the heap's observer before it is written.
 /// Thread rule: one thread, that of the heap's open scope or transaction if it has them.
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include <taiyen/transfer/compact.hpp>
@@ -28,6 +29,7 @@ public:
     bool has_done_all() const { return groups_done_ == plan_.groups().size(); }
     /// Blocks beside those that moved stand in it as themselves: an address that ends one and begins the other is told apart by that.
     Relocation relocation() const;
+    void find_names(const Relocation& relocation);
     void rewrite(const PointerPlaces& places, const Relocation& relocation);
     void free_old();
     void free_new() noexcept;
@@ -35,11 +37,17 @@ public:
     void count_left();
 
 private:
+    /// Of an object that has moved.
+    struct Name {
+        std::string text;
+        HeapOffset object;
+        bool is_suspicion;  ///< that an object outside had the block
+    };
+
     bool copy_group(const CompactionPlan::Group& group);
     bool take_places(const CompactionPlan::Group& group);
     void count(const CompactionPlan::Group& group);
     void announce(std::uint64_t offset, ByteCount length);
-    void move_names(const Relocation& relocation);
     /// Whether a block that moved lies in that page, or ends at the place.
     bool is_near(std::uint64_t place) const;
 
@@ -50,6 +58,7 @@ private:
     std::byte* const span_;
     heap::WriteObserver* const observer_;  ///< null: nobody captures
     std::vector<CompactionPlan::Move> moved_;
+    std::vector<Name> names_;
     std::vector<bool> left_pages_;  ///< that blocks have left
     std::vector<std::uint16_t> segments_;
     std::size_t groups_done_ = 0;

@@ -35,7 +35,7 @@ public:
     void change() {
         if (is_part_) begin();
     }
-    /// Nothing was moved, after all.
+    /// Nothing was moved, after all: what this thread has open goes on.
     void leave() {
         if (is_part_) commit();
     }
@@ -85,14 +85,27 @@ bool move_blocks(BlockMover& mover, CompactionStep& step, const PointerPlaces& p
     try {
         mover.copy(options, began);
         report.relocation = mover.relocation();
+        mover.find_names(report.relocation);
     } catch (...) {
         mover.free_new();
+        step.leave();
         throw;
     }
     if (!mover.has_moved()) return false;
     mover.rewrite(places, report.relocation);
     mover.free_old();
     return true;
+}
+
+/// What became free may be room for more. Without memory nobody can tell: the blocks have moved, and the program must hear where they went.
+void count_next(const HeapView& heap, const PinnedBlocks& pinned, ByteCount block_bytes_max, CompactReport& report) {
+    try {
+        const CompactionPlan next(heap, pinned.offsets(), block_bytes_max);
+        for (const CompactionPlan::Group& group : next.groups()) {
+            report.left_blocks += group.end - group.first;
+            report.left_bytes += group.bytes;
+        }
+    } catch (const std::bad_alloc&) {}
 }
 
 CompactReport compact_file(store::HeapFile& file, const CompactOptions& options) {
@@ -124,13 +137,7 @@ CompactReport compact_file(store::HeapFile& file, const CompactOptions& options)
         step.leave();
         return report;
     }
-    if (mover.has_done_all()) {  // what became free may be room for more
-        const CompactionPlan next(heap, pinned.offsets(), options.bytes_max);
-        for (const CompactionPlan::Group& group : next.groups()) {
-            report.left_blocks += group.end - group.first;
-            report.left_bytes += group.bytes;
-        }
-    }
+    if (mover.has_done_all()) count_next(heap, pinned, options.bytes_max, report);
     step.commit();
     return report;
 }

@@ -300,6 +300,17 @@ void CompactionPlan::lower_page(Page page) {
     groups_.push_back({before, moves_.size(), bytes, page, 1, target, 1});
 }
 
+bool CompactionPlan::leave_tail(Page page, unsigned granules) {
+    if (granules == 0) return false;
+    // It is no room for others: until something moves it is taken.
+    PageRoom& room = rooms_[page];
+    const std::uint64_t offset = std::uint64_t{page} * page_bytes;
+    mark(offset, granules * granule_bytes, false);
+    room.leaves = is_empty(room.taken);
+    mark(offset, granules * granule_bytes, true);
+    return room.leaves;
+}
+
 void CompactionPlan::lower_run(Page head, ByteCount block_bytes_max) {
     const auto [first, end] = residents(head);
     if (first == end || blocks_[first].offset != std::uint64_t{head} * page_bytes) return;
@@ -322,8 +333,8 @@ void CompactionPlan::lower_run(Page head, ByteCount block_bytes_max) {
         rooms_[target + pages].receives = true;
     }
     for (Page page = target; page < target + taken; ++page) rooms_[page].receives = true;
+    groups_.push_back({moves_.size(), moves_.size() + 1, block.bytes, head, pages + (leave_tail(head + pages, tail) ? 1 : 0), target, taken});
     moves_.push_back({block.offset, block.bytes, std::uint64_t{target} * page_bytes});
-    groups_.push_back({moves_.size() - 1, moves_.size(), block.bytes, head, pages, target, taken});
 }
 
 }  // namespace taiyen::transfer

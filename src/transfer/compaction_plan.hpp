@@ -83,6 +83,8 @@ private:
     void mark(std::uint64_t offset, std::uint64_t bytes, bool taken);
     void lower_page(heap::Page page);
     void lower_run(heap::Page head, ByteCount block_bytes_max);
+    /// The tail of a run leaves the page. True: nothing else lies there.
+    bool leave_tail(heap::Page page, unsigned granules);
     /// The lowest free pages below `before`, in one piece; with room for a tail behind them. No page: there are none.
     heap::Page find_free(heap::Page pages, unsigned tail_granules, heap::Page before);
     bool is_free(heap::Page page) const { return rooms_[page].role == Role::free && !rooms_[page].receives; }

@@ -2,7 +2,7 @@
 /// PinnedBlocks: which blocks of a heap must stay where they are, because somebody that no declared type speaks for may know their address.
 ///
 /// (P1) A block moves only if declared types lead to it and say what lies in it, or in a part of it.
-/// (P2) Bytes of live blocks that no declared type covers are taken for addresses, wherever they begin: what they lead to stays.
+/// (P2) Bytes of live blocks that no declared type covers are taken for addresses, wherever they begin, if only one byte of the eight is such a byte: what they lead to stays.
 /// Thread rule: one thread; nobody changes the heap meanwhile.
 
 #include <unordered_set>
@@ -27,15 +27,15 @@ private:
     using Part = Coverage::Part;
 
     void pin(std::uint64_t block, std::uint64_t& count);
-    /// The block that the place lies in.
-    void pin_at(std::uint64_t place, std::uint64_t& count);
+    /// The block that the place lies in. False: there is none.
+    bool pin_at(std::uint64_t place, std::uint64_t& count);
     void pin_undeclared();
     void pin_suspected();
 
     const HeapView& heap_;
     const Coverage& known_;
     CompactReport& report_;
-    std::vector<Part> unknown_;  ///< bytes of live blocks that no declared type covers
+    std::vector<Part> unknown_;  ///< bytes of live blocks that no declared type covers, with the neighbours that may belong to the same address
     std::unordered_set<std::uint64_t> pinned_;
     std::vector<std::uint64_t> offsets_;
 };

@@ -57,6 +57,7 @@ std::optional<std::uint64_t> PointerWalk::State::place_of_pointer(const void* wo
                         "' names a pointer that is no part of it, as a copy would be: the new address would be lost; " + "visit the member itself");
     }
     if (points && place % 8 != 0) doubted = AmbiguousTarget::unaligned;
+    if (points && doubted && coverage != nullptr) coverage->fixed.push_back(value - heap.base);
     if (doubted) {
         ++report.ambiguous_words;
         if (report.ambiguous.size() < listed_max) report.ambiguous.push_back({place, value, *doubted});

@@ -74,7 +74,8 @@ struct taiyen::PointerWalk::State {
 
         transfer::PlaceBits whole;  ///< beginnings of blocks of which all is known
         std::vector<Part> parts;
-        std::vector<std::uint64_t> keys;  ///< places by which containers find their elements
+        std::vector<std::uint64_t> keys;   ///< places by which containers find their elements
+        std::vector<std::uint64_t> fixed;  ///< places that pointers lead to which can't be rewritten
     };
     /// An object, as what it is walked.
     struct Target {

@@ -26,7 +26,7 @@ namespace taiyen {
 struct CompactOptions {
     /// Of the named objects. One whose type is not among them stays, with all that only it leads to.
     DeclaredTypes types;
-    std::size_t bytes_max = std::size_t{16} << 20U;  ///< bytes of blocks that a step moves; longer blocks stay
+    std::size_t bytes_max = std::size_t{16} << 20U;  ///< bytes of blocks that a step moves, but at least those of one page of small blocks; longer blocks stay
     /// From the call on; zero: no limit. It is looked at before each page's blocks, so that the rewriting of pointers, and what a commit takes, come on top; one page's blocks are moved in any case.
     std::chrono::microseconds time_max{0};
 };
@@ -35,9 +35,9 @@ struct CompactOptions {
 struct CompactReport {
     std::uint64_t live_blocks = 0;
     std::size_t live_bytes = 0;
-    std::uint64_t moved_blocks = 0;  ///< none: nothing is left to be done, or nothing of it fits the budget
+    std::uint64_t moved_blocks = 0;  ///< none: nothing is left to be done, or the disk is full
     std::size_t moved_bytes = 0;
-    std::uint64_t left_blocks = 0;  ///< that further steps would move, as far as can be seen now
+    std::uint64_t left_blocks = 0;  ///< that further steps would move, as far as can be seen now (and memory allows)
     std::size_t left_bytes = 0;
     std::uint64_t pointers = 0;  ///< that were rewritten, of the heap's
 
