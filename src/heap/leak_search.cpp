@@ -29,8 +29,12 @@ template <class Visit>
 void LeakSearch::for_each_reference(std::uintptr_t begin, ByteCount bytes, const Visit& visit) {
     constexpr std::uintptr_t word = sizeof(std::uintptr_t);
     const std::uintptr_t end = begin + bytes;
-    for (std::uintptr_t at = (begin + word - 1) / word * word; at + word <= end; at += word)
-        if (Block* const block = find(word_at(at))) visit(*block);
+    for (std::uintptr_t at = (begin + word - 1) / word * word; at + word <= end; at += word) {
+        const std::uintptr_t value = word_at(at);
+        if (Block* const block = find(value)) visit(*block);
+        if (links_ != Links::distances) continue;
+        if (Block* const block = find(distance_target(at, value))) visit(*block);
+    }
 }
 
 void LeakSearch::mark(Block& first) {

@@ -1,7 +1,8 @@
 #pragma once
 /// LeakSearch: which live blocks nobody can reach any more, as far as bytes tell.
 ///
-/// Conservative: each aligned word that holds an address within a block, its first byte or another one, refers to the block, whatever the word was meant to be. So a block that is told is one that no
+/// Conservative: each aligned word that holds an address within a block, its first byte or another one, refers to the block, whatever the word was meant to be; where blocks are linked by distances, each
+/// that could be the distance to one does, too. So a block that is told is one that no
 /// root leads to; one that isn't told may still be lost, if something looks like its address.
 /// (L1) What a leak leads to isn't told on its own: of each lost structure one block is named, the one that no other lost block refers to, or, of a ring, the one at the lowest address.
 /// Complexity: O(bytes of blocks and roots · log blocks). Thread rule: one thread; nobody writes to the blocks meanwhile.
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "heap/links.hpp"
 #include "heap/memory_tools.hpp"
 
 namespace taiyen::heap {
@@ -17,7 +19,7 @@ namespace taiyen::heap {
 class LeakSearch {
 public:
     /// `tool` is told that words of which nobody knows what they are may be looked at.
-    explicit LeakSearch(MemoryTool tool) : tool_(tool) {}
+    LeakSearch(MemoryTool tool, Links links) : tool_(tool), links_(links) {}
 
     /// All live blocks, before anything else. Throws: std::bad_alloc.
     void add(const std::byte* block, ByteCount bytes) { blocks_.push_back({reinterpret_cast<std::uintptr_t>(block), bytes, false, false}); }
@@ -59,6 +61,7 @@ private:
     void mark(Block& first);
 
     const MemoryTool tool_;
+    const Links links_;
     bool sorted_ = false;
     std::vector<Block> blocks_;
     std::vector<Block*> open_;  ///< marked, and not looked into yet

@@ -205,7 +205,7 @@ std::vector<Block> VolatileCore::blocks() const {
 }
 
 LiveBlocks VolatileCore::leaked_blocks(std::size_t listed_max) const {
-    LeakSearch search(tool_);
+    LeakSearch search(tool_, links());
     for_each_live([&](const std::byte* address, ByteCount bytes) { search.add(address, bytes); });
     std::map<const void*, ByteCount> regions;
     {

@@ -84,11 +84,11 @@ MovePlan plan_for(io::Storage& storage, const HeapShape& heap, const Paths& path
 
 /// The new heap out of one that is looked at.
 RebaseReport write_moved(io::Storage& storage, const HeapShape& heap, const HeapView& view, const Uuid& uuid, const MovePlan& plan,
-                         const fs::path& path, const ExpandOptions& options) {
+                         const fs::path& path, const ExpandOptions& options, const Progress& progress) {
     HeapMove move(view, plan, options.pointers);
     store::HeapBuilder builder(storage, path, {uuid, plan.base, heap.position_independent, plan.capacity, move.extent(), heap.serial});
     FilePages target(builder);
-    move.write(target, options.cancel);
+    move.write(target, options.cancel, progress);
     builder.publish();
     return move.take_report();
 }
@@ -103,7 +103,7 @@ RebaseReport rewrite(io::Storage& storage, const HeapShape& heap, const store::H
     MadeSpan host;
     const heap::Engine engine(view.data(), heap.capacity, host, nullptr, true);
     prove(engine, heap);
-    return write_moved(storage, heap, {engine, view.data(), heap.base, heap.capacity, heap.name}, draft.heap(), plan, path, options);
+    return write_moved(storage, heap, {engine, view.data(), heap.base, heap.capacity, heap.name}, draft.heap(), plan, path, options, {});
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::pa
     const HeapKind kind = options.kind.value_or(heap.kind);
     const Paths paths = paths_of(path, options);
     const MovePlan plan = plan_for(storage, heap, paths, kind, options);
-    RebaseReport report = write_moved(storage, heap, view, random_uuid(), plan, path, options);
+    RebaseReport report = write_moved(storage, heap, view, random_uuid(), plan, path, options, options.progress);
     report.position_independent = heap.position_independent;
     if (kind != HeapKind::archive) {
         convert(storage, paths, kind, options);

@@ -68,8 +68,8 @@ MovePlan plan_move(const MovedHeap& heap, ByteCount capacity, std::optional<std:
 /// Pages on their way, as many at once as neighbours come.
 class HeapMove::Writer {
 public:
-    Writer(PageTarget& target, const HeapView& heap, const std::stop_token& cancel)
-        : target_(target), heap_(heap), cancel_(cancel), pages_(batch_pages * page_bytes) {
+    Writer(PageTarget& target, const HeapView& heap, ByteCount extent, const std::stop_token& cancel, const Progress& progress)
+        : target_(target), heap_(heap), extent_(extent), cancel_(cancel), progress_(progress), pages_(batch_pages * page_bytes) {
         checksums_.reserve(batch_pages);
     }
     /// Where the next page's bytes go; they are zero. Pages ascend.
@@ -97,15 +97,19 @@ public:
                 target_.write({first_ + i}, pages_.span().subspan(i * page_bytes, (end - i) * page_bytes), std::span(checksums_).subspan(i, end - i));
             i = end + 1;
         }
+        if (checksums_.empty()) return;
         first_ += checksums_.size();
         checksums_.clear();
+        if (progress_) progress_(first_ * page_bytes, extent_);
     }
 
 private:
     static constexpr std::size_t batch_pages = 256;
     PageTarget& target_;
     const HeapView& heap_;
+    const ByteCount extent_;
     const std::stop_token& cancel_;
+    const Progress& progress_;
     AlignedBuffer pages_;
     std::uint64_t first_ = 0;
     std::vector<std::uint64_t> checksums_;
@@ -125,8 +129,8 @@ HeapMove::HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptio
     found_.reached = {};
 }
 
-void HeapMove::write(PageTarget& target, const std::stop_token& cancel) const {
-    Writer writer(target, old_, cancel);
+void HeapMove::write(PageTarget& target, const std::stop_token& cancel, const Progress& progress) const {
+    Writer writer(target, old_, extent(), cancel, progress);
     if (places_) {
         write_laid_out(writer);
     } else {

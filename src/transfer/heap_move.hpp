@@ -7,6 +7,8 @@
 #include <optional>
 #include <stop_token>
 
+#include <taiyen/base/progress.hpp>
+
 #include "transfer/new_places.hpp"
 #include "transfer/page_target.hpp"
 #include "transfer/pointer_places.hpp"
@@ -41,8 +43,8 @@ public:
     HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptions& pointers);
 
     ByteCount extent() const { return places_ ? places_->engine().extent() : old_.engine.extent(); }
-    /// Throws: as the target; Error{cancelled}.
-    void write(PageTarget& target, const std::stop_token& cancel) const;
+    /// `progress`: bytes of the new heap. Throws: as the target; Error{cancelled}, and what `progress` throws.
+    void write(PageTarget& target, const std::stop_token& cancel, const Progress& progress = {}) const;
     /// What was done; with it, nothing but the report is left.
     RebaseReport take_report();
 

@@ -46,11 +46,12 @@ public:
         const MovedHeap moved = shape.moved();
         plan_ = plan_move(moved, options.heap.capacity, options.base, options.defragment, options.pointers);
         if (options.base) check_place(*options.base, plan_.capacity, shape.name);
-        if (plan_.base == shape.base) {
-            heap::VolatileCore::reserve(plan_.capacity, plan_.base);  // it will be free, or nothing is begun
-        } else {
-            const vm::Reservation old = plan_.base == anywhere ? old_place() : vm::Reservation();
+        if (plan_.base == anywhere) {
+            const vm::Reservation old = old_place();
             reserve();
+        } else {
+            vm::Reservation place = heap::VolatileCore::reserve(plan_.capacity, plan_.base);  // it will be free, or nothing is begun
+            if (!meets_old_place(place)) place_ = std::move(place);
         }
     }
 
@@ -66,19 +67,19 @@ public:
         }
         std::optional<MemoryPages> image;
         if (options_.pointers.types.empty()) {
-            image.emplace(moved_image(draft.data()));
+            image.emplace(moved_image(draft.data(), {}));
         } else {
             // Whoever walks by types goes by the pointers as they are.
             const vm::Reservation home(shape_.base, heap::CoreRanges::total_bytes(shape_.capacity));
             vm::map_anonymous(home.data(), shape_.extent);
             draft.move_to(home.data());
-            image.emplace(moved_image(home.data()));
+            image.emplace(moved_image(home.data(), {}));
         }
         return settle(*image);
     }
     /// Out of a heap that goes on.
     VolatileHeap make(const HeapView& view) {
-        MemoryPages image = moved_image(view);
+        MemoryPages image = moved_image(view, options_.progress);
         if (plan_.in_one_go) note_one_go();
         return settle(image);
     }
@@ -94,6 +95,10 @@ private:
             return {};
         }
     }
+    /// Then it has to be free again until the old heap was looked at.
+    bool meets_old_place(const vm::Reservation& place) const {
+        return place.address() < shape_.base + heap::CoreRanges::total_bytes(shape_.capacity) && shape_.base < place.address() + place.size();
+    }
     void reserve() {
         place_ = heap::VolatileCore::reserve(plan_.capacity, plan_.base);
         plan_.base = place_.address();
@@ -105,16 +110,16 @@ private:
         report_.position_independent = shape_.position_independent;
         report_.capacity_bytes = shape_.capacity;
     }
-    MemoryPages moved_image(const std::byte* bytes) {
+    MemoryPages moved_image(const std::byte* bytes, const Progress& progress) {
         MadeSpan host;
         const heap::Engine engine(const_cast<std::byte*>(bytes), shape_.capacity, host, nullptr, true);
         prove(engine, shape_);
-        return moved_image({engine, bytes, shape_.base, shape_.capacity, shape_.name});
+        return moved_image({engine, bytes, shape_.base, shape_.capacity, shape_.name}, progress);
     }
-    MemoryPages moved_image(const HeapView& view) {
+    MemoryPages moved_image(const HeapView& view, const Progress& progress) {
         HeapMove move(view, plan_, options_.pointers);
         MemoryPages image(move.extent());
-        move.write(image, options_.cancel);
+        move.write(image, options_.cancel, progress);
         report_ = move.take_report();
         return image;
     }
