@@ -20,6 +20,7 @@ SLOT_SHIFT = 32
 SUPER_BLOCK = b"TAIYENE1"
 DIRECTORY_MAGIC = 0x3152_4944_4E59_4154
 NAMES_MAX = 10000
+HELD = "\1held"  # of entries that are no names: blocks that objects outside have
 
 
 class Unreadable(Exception):
@@ -102,9 +103,10 @@ class Span:
             name_bytes, type_bytes = word(fixed, 24, 4), word(fixed, 28, 4)
             if name_bytes > 1024 or type_bytes > 4096:
                 raise Unreadable("an entry of the directory of names")
-            texts = read(run + entry + 32, name_bytes + type_bytes).decode(errors="replace")
-            name, fingerprint = texts[:name_bytes], texts[name_bytes:]
-            found.append((name, fingerprint.split(" ")[0], self.base + word(fixed, 0), word(fixed, 8)))
+            texts = read(run + entry + 32, name_bytes + type_bytes)
+            name, fingerprint = (text.decode(errors="replace") for text in (texts[:name_bytes], texts[name_bytes:]))
+            if fingerprint != HELD:
+                found.append((name, fingerprint.split(" ")[0], self.base + word(fixed, 0), word(fixed, 8)))
         return sorted(found)
 
 

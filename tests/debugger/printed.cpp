@@ -1,4 +1,5 @@
 // A program with one of each thing that doc/taiyen_printers.py prints; stops at `look`. program FOLDER
+#include <optional>
 #include <string>
 
 #include <taiyen/taiyen.hpp>
@@ -38,13 +39,17 @@ int main(int, char** argv) {
         drawing.snapshot();
     }
     taiyen::VolatileHeap memory;
-    memory.construct<int>("answer", 42);
+    memory.construct<int>("größe", 42);
     taiyen::ArchiveHeap closed(taiyen::create_only, folder + "/closed.tyn");
     closed.close();
 
     taiyen::TransactionalHeap bank(taiyen::create_only, folder + "/bank.tyn");
     taiyen::Serial serial;
-    taiyen::transact(bank, serial, [&] { bank.construct<long>("balance", 100); });
+    std::optional<taiyen::string> taken;  // its block has an entry beside the names, which is none
+    taiyen::transact(bank, serial, [&] {
+        bank.construct<long>("balance", 100);
+        taken.emplace(std::move(*bank.make<taiyen::string>("a text that is longer than a small buffer")));
+    });
     taiyen::HeapOffset offset{0x2000};
     {
         taiyen::UndoScope scope(drawing, "a step");
