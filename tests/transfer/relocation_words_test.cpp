@@ -190,6 +190,34 @@ BOOST_AUTO_TEST_CASE(a_pointer_between_two_words_is_told_by_its_place_unless_one
     BOOST_TEST(report.ambiguous_words == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(the_last_word_of_a_block_and_the_first_of_the_next_both_change) {
+    const std::uint64_t target = allocate(64);
+    const std::uint64_t first = allocate(64);
+    const std::uint64_t second = allocate(64);
+    BOOST_REQUIRE(second == first + usable(first));
+    put(second - 8, base + target);
+    put(second, base + target);
+    const Relocation moved(base, capacity, base + (std::uintptr_t{1} << 40U));
+    std::uint64_t count = 0;
+    const std::vector<std::byte> image = patched(moved, count);
+    BOOST_TEST(count == 2U);
+    for (const std::uint64_t place : {second - 8, second}) {
+        std::uint64_t now = 0;
+        std::memcpy(&now, image.data() + place, sizeof now);
+        BOOST_TEST(now == moved.map(base + target));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(nothing_straddles_the_beginning_of_a_block) {
+    const std::uint64_t target = allocate(256, 256);
+    const std::uint64_t holder = allocate(64);
+    BOOST_REQUIRE(target % 256 == 0U);
+    put(holder, (base + target) >> 8U);  // with a zero byte in front it would be the address
+    const RebaseReport report = look();
+    BOOST_TEST(report.pointers == 0U);
+    BOOST_TEST(report.ambiguous_words == 0U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
