@@ -243,7 +243,7 @@ case $command in
             packages+=("${packages_demo[@]}")
         fi
         ensure_packages "${packages[@]}"
-        configure release -DTAIYEN_BUILD_EXAMPLES=$examples
+        configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON
         build release
         # Two thirds of the crash states and faults, more than a million and 23,000, catch every planted bug.
         TAIYEN_CRASH_BUDGET=${TAIYEN_CRASH_BUDGET:-0.65} run_tests release

@@ -9,10 +9,18 @@ function(taiyen_own_target target)
   if(TAIYEN_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
+  # A class may have members or bases of types that only its own file knows, although that file is included there.
+  target_compile_options(${target} PRIVATE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wno-subobject-linkage>)
   # GCC follows values through the code that its sanitizers insert, and finds uninitialized ones in the standard library where there are none.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
   endif()
+endfunction()
+
+# taiyen_unity_program(target): eight files at a time may become one translation unit: what they include is compiled once. Not where somebody works on them.
+option(TAIYEN_UNITY_PROGRAMS "Compile the tests of the rooms, and the tool, eight files at a time" OFF)
+function(taiyen_unity_program target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TAIYEN_UNITY_PROGRAMS} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
 # ccache hits in every clone of the tree (paths relative to the source folder) and with precompiled headers.

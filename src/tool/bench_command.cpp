@@ -17,7 +17,7 @@ std::string figure(double value) {
     return text;
 }
 
-Exit run(const Given& given) {
+Exit run_bench(const Given& given) {
     const std::string folder = given.value("folder").value_or(".");
     const std::size_t seconds = given.number("seconds", 10);
     const std::size_t mebibytes = given.number("mebibytes", 64);
@@ -71,7 +71,7 @@ Command bench_command() {
              {"mebibytes", "N", "that a snapshot saves (64); twice as much is needed on the disk"},
              {"json", "", "print one JSON object instead of text"}},
             "",
-            run};
+            run_bench};
 }
 
 }  // namespace taiyen::tool

@@ -39,7 +39,7 @@ void print_text(const FreePagesReport& report, bool dry_run) {
     if (dry_run) print("a dry run: nothing was written\n");
 }
 
-Exit run(const Given& given) {
+Exit run_compact(const Given& given) {
     FreePagesOptions options;
     options.dry_run = given.has("dry-run");
     options.files = given.heap_options();
@@ -71,7 +71,7 @@ Command compact_command() {
         {"FILE"},
         {{"dry-run", "", "tell what there is, and write nothing"}},
         "",
-        run};
+        run_compact};
 }
 
 }  // namespace taiyen::tool

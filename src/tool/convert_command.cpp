@@ -9,7 +9,7 @@
 namespace taiyen::tool {
 namespace {
 
-Exit run(const Given& given) {
+Exit run_convert(const Given& given) {
     ConvertOptions options;
     take_options(given, options);
     options.files = given.heap_options();
@@ -41,7 +41,7 @@ Command convert_command() {
          {"drop-history", "", "convert a heap with an undo history; the new one has none"},
          {"accept-hashed-by-address", "", "move a heap whose containers hash pointers; their elements must be inserted again"}},
         "",
-        run};
+        run_convert};
 }
 
 }  // namespace taiyen::tool

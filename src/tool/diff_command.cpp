@@ -125,7 +125,7 @@ void print_text(const HeapDiff& diff) {
           " removed\n");
 }
 
-Exit run(const Given& given) {
+Exit run_diff(const Given& given) {
     DiffOptions options;
     options.listed_max = given.number("list", 0);
     options.pages = given.has("pages");
@@ -161,7 +161,7 @@ Command diff_command() {
              {"data-file-of-b", "PATH", "as --data-file, which speaks of A"},
              {"log-file-of-b", "PATH", "as --log-file, which speaks of A"}},
             "the heaps differ",
-            run};
+            run_diff};
 }
 
 }  // namespace taiyen::tool

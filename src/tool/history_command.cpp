@@ -83,7 +83,7 @@ void print_text(const HistoryReport& report, std::size_t listed_max) {
     }
 }
 
-Exit run(const Given& given) {
+Exit run_history(const Given& given) {
     const std::size_t listed_max = given.number("list", 50);
     HistoryReport report;
     {
@@ -110,7 +110,7 @@ Command history_command() {
             {"FILE"},
             {{"list", "N", "how many steps are listed, the newest ones (50)"}},
             "the history is damaged; the heap itself is not concerned",
-            run};
+            run_history};
 }
 
 }  // namespace taiyen::tool

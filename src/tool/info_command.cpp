@@ -7,7 +7,7 @@
 namespace taiyen::tool {
 namespace {
 
-Exit run(const Given& given) {
+Exit run_info(const Given& given) {
     const HeapParameters heap = read_parameters(given.files[0]);
     if (given.has("json")) {
         JsonWriter json;
@@ -61,7 +61,7 @@ Command info_command() {
             {"FILE"},
             {},
             "",
-            run};
+            run_info};
 }
 
 }  // namespace taiyen::tool

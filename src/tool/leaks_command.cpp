@@ -124,7 +124,7 @@ void print_text(const LeakReport& report) {
     }
 }
 
-Exit run(const Given& given) {
+Exit run_leaks(const Given& given) {
     const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
     LeakOptions options;
     options.listed_max = given.number("list", 20);
@@ -155,7 +155,7 @@ Command leaks_command() {
             {"FILE"},
             {{"list", "N", "how many leaks and dangling pointers are listed, the largest first (20)"}},
             "there are leaks (doubtful ones don't count)",
-            run};
+            run_leaks};
 }
 
 }  // namespace taiyen::tool

@@ -190,7 +190,7 @@ void print_text(const Given& given, const LogReport& report, const LogOptions& o
     if (shown == options.listed_max) print_left_out(shown, is_log ? report.transactions : report.records, "older ones");
 }
 
-Exit run(const Given& given) {
+Exit run_log(const Given& given) {
     LogOptions options;
     options.listed_max = given.number("list", 20);
     options.ranges = given.has("ranges");
@@ -226,7 +226,7 @@ Command log_command() {
              {"serial", "A..B", "list the transactions A to B; A.. and ..B are fine, too"},
              {"list", "N", "how many transactions are listed, the newest ones (20; with --serial all)"}},
             "the log is damaged (a torn end doesn't count)",
-            run};
+            run_log};
 }
 
 }  // namespace taiyen::tool

@@ -8,7 +8,7 @@
 namespace taiyen::tool {
 namespace {
 
-Exit run(const Given& given) {
+Exit run_ls(const Given& given) {
     const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
     const std::vector<StoredObject> objects = stored_objects(heap);
     if (given.has("json")) {
@@ -48,7 +48,7 @@ Command ls_command() {
             {"FILE"},
             {{"names", "", "print the names only, one to a line"}},
             "",
-            run};
+            run_ls};
 }
 
 }  // namespace taiyen::tool

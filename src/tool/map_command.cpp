@@ -22,7 +22,7 @@ std::size_t row_cells() {
     return std::bit_floor(std::clamp<std::size_t>(columns > offset_columns ? columns - offset_columns : 0, 8, 128));
 }
 
-Exit run(const Given& given) {
+Exit run_map(const Given& given) {
     MapOptions options;
     const std::string colour = given.value("colour").value_or("size");
     if (colour != "size" && colour != "owner") throw Error(errc::invalid_argument, "--colour is size or owner, not '" + colour + "'");
@@ -63,7 +63,7 @@ Command map_command() {
              {"colour", "BY", "'size': by the size of blocks (the default), or 'owner': by the named object that holds them; reads the whole heap"},
              {"cells", "N", "at most so many cells (4096; as text what fits the terminal)"}},
             "",
-            run};
+            run_map};
 }
 
 }  // namespace taiyen::tool

@@ -75,7 +75,7 @@ void print_text(const RebaseReport& report, bool dry_run) {
     }
 }
 
-Exit run(const Given& given) {
+Exit run_rebase(const Given& given) {
     RebaseOptions options;
     options.dry_run = given.has("dry-run");
     options.refuse_ambiguous = given.has("refuse-ambiguous");
@@ -128,7 +128,7 @@ Command rebase_command() {
          {"accept-hashed-by-address", "", "move a heap whose containers hash pointers; their elements must be inserted again"},
          {"list", "N", "how many ambiguous words are listed (20)"}},
         "a dry run has found ambiguous words or something to refuse the heap for; or the moved heap does not verify",
-        run};
+        run_rebase};
 }
 
 }  // namespace taiyen::tool

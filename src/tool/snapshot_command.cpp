@@ -7,7 +7,7 @@
 namespace taiyen::tool {
 namespace {
 
-Exit run(const Given& given) {
+Exit run_snapshot(const Given& given) {
     const std::string to = given.value("to").value_or("");
     if (given.has("to") && to.empty()) throw Error(errc::invalid_argument, "--to takes the path of the copy");
     UpToDateReport report;
@@ -52,7 +52,7 @@ Command snapshot_command() {
             {"FILE"},
             {{"to", "COPY", "write a copy there; a file that is there already is not overwritten"}},
             "",
-            run};
+            run_snapshot};
 }
 
 }  // namespace taiyen::tool

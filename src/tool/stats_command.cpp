@@ -8,7 +8,7 @@
 namespace taiyen::tool {
 namespace {
 
-Exit run(const Given& given) {
+Exit run_stats(const Given& given) {
     const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
     const HeapStats stats = heap.stats();
     const Restoration restoration = heap.restoration();
@@ -52,7 +52,8 @@ Exit run(const Given& given) {
 }  // namespace
 
 Command stats_command() {
-    return {"stats", "How much is live, free, on disk", "Counts the blocks of the heap; reads its metadata, about 2 % of it.", {"FILE"}, {}, "", run};
+    return {"stats",  "How much is live, free, on disk", "Counts the blocks of the heap; reads its metadata, about 2 % of it.", {"FILE"}, {}, "",
+            run_stats};
 }
 
 }  // namespace taiyen::tool

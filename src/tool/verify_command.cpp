@@ -10,7 +10,7 @@
 namespace taiyen::tool {
 namespace {
 
-Exit run(const Given& given) {
+Exit run_verify(const Given& given) {
     VerifyOptions options;
     options.threads = static_cast<unsigned>(given.number("threads", 0));
     Report report;
@@ -46,7 +46,7 @@ Command verify_command() {
             {"FILE"},
             {{"threads", "N", "that read and compute checksums; 0: one for each processor, at most 4"}},
             "damage was found, also where a second copy can heal it",
-            run};
+            run_verify};
 }
 
 }  // namespace taiyen::tool

@@ -9,6 +9,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include "change/change_set_layout.hpp"
+#include "seed.hpp"
+
+BOOST_AUTO_TEST_SUITE(change_set)
 
 namespace {
 
@@ -49,8 +52,6 @@ std::vector<std::string> texts(const ChangeSetView& set, Direction direction) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(change_set)
 
 BOOST_AUTO_TEST_CASE(entries_come_back_as_they_were_added) {
     const ChangeSet set = example();

@@ -17,6 +17,8 @@
 #include "change/fault_handler.hpp"
 
 namespace taiyen::change {
+BOOST_AUTO_TEST_SUITE(fault_handler)
+
 namespace {
 
 using test::CapturedCore;
@@ -92,8 +94,6 @@ void store_wildly() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(fault_handler)
 
 BOOST_AUTO_TEST_CASE(a_wild_store_is_a_real_crash) {
     const int status = status_of([] {

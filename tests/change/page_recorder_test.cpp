@@ -21,6 +21,8 @@
 #include "refused_mprotect.hpp"
 
 namespace taiyen::change {
+BOOST_AUTO_TEST_SUITE(page_recorder)
+
 namespace {
 
 using test::CapturedCore;
@@ -40,8 +42,6 @@ std::uint64_t mappings_of(const CapturedCore& core) {
 constexpr std::uint64_t user = 2U << 20U;  ///< an offset that nobody but the test uses
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(page_recorder)
 
 BOOST_AUTO_TEST_CASE(what_was_reserved_is_applied_even_if_the_system_refuses_to_protect_from_then_on) {
     constexpr int no_filter = 77;

@@ -16,6 +16,8 @@
 #include "change/captured_core.hpp"
 
 namespace taiyen::change {
+BOOST_AUTO_TEST_SUITE(read_from_heap)
+
 namespace {
 
 using test::CapturedCore;
@@ -36,8 +38,6 @@ struct Pipe {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(read_from_heap)
 
 BOOST_AUTO_TEST_CASE(what_read_alone_refuses_arrives_and_is_captured_in_every_mode) {
     for (const Capture mode : {Capture::pages, Capture::declared}) {

@@ -10,6 +10,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(redo)
+
 namespace {
 
 using namespace taiyen;
@@ -122,8 +124,6 @@ std::vector<Entry> entries_of(const RedoView& view) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(redo)
 
 BOOST_AUTO_TEST_CASE(every_kind_of_entry_comes_back) {
     ChangeSet set;

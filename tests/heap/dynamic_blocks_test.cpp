@@ -15,6 +15,8 @@
 #include "seed.hpp"
 #include "threads.hpp"
 
+BOOST_AUTO_TEST_SUITE(dynamic_blocks)
+
 namespace {
 
 using namespace taiyen;
@@ -123,8 +125,6 @@ void leave_small_regions(VolatileHeap& heap) {
     const std::uintptr_t base = heap.core()->ranges().durable;
     while (reinterpret_cast<std::uintptr_t>(heap.allocate(64_KiB)) - base < 20_MiB) {}
 }
-
-BOOST_AUTO_TEST_SUITE(dynamic_blocks)
 
 BOOST_AUTO_TEST_CASE(random_resizes_keep_content) {
     const std::uint64_t seed = seed_of_run();
@@ -352,6 +352,6 @@ BOOST_AUTO_TEST_CASE(a_system_without_room_for_mappings_makes_blocks_move_by_cop
     require_sound(heap);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -8,6 +8,8 @@
 #include "heap/geometry.hpp"
 #include "test_span.hpp"
 
+BOOST_AUTO_TEST_SUITE(engine_damage)
+
 namespace {
 
 using namespace taiyen;
@@ -74,8 +76,6 @@ struct Heap {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(engine_damage)
 
 BOOST_AUTO_TEST_CASE(random_corruption_of_metadata_ends_in_errors_not_in_crashes) {
     std::mt19937_64 random(test_seed());

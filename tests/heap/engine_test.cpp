@@ -11,6 +11,8 @@
 #include "heap/engine_layout.hpp"
 #include "test_span.hpp"
 
+BOOST_AUTO_TEST_SUITE(engine)
+
 namespace {
 
 using namespace taiyen;
@@ -52,8 +54,6 @@ std::vector<void*> fill(Engine& engine, ByteCount bytes) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(engine)
 
 // Space.
 

@@ -18,7 +18,10 @@
 #include <taiyen/heap/access.hpp>
 
 #include "heap/volatile_core.hpp"
+#include "seed.hpp"
 #include "threads.hpp"
+
+BOOST_AUTO_TEST_SUITE(guarded_heap)
 
 namespace {
 
@@ -56,8 +59,6 @@ VolatileCore& core_of(VolatileHeap& heap) { return *static_cast<VolatileCore*>(h
 
 /// The compiler must not know that the access is wrong.
 void poke(volatile std::byte* address, std::byte value) { *address = value; }
-
-BOOST_AUTO_TEST_SUITE(guarded_heap)
 
 BOOST_AUTO_TEST_CASE(a_write_behind_a_block_is_told_with_its_size_and_the_offset) {
     const Listening listening;
@@ -389,6 +390,6 @@ BOOST_AUTO_TEST_CASE(live_blocks_are_counted_by_size_and_listed_up_to_a_limit) {
     BOOST_TEST(blocks == live.count);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -10,6 +10,8 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/taiyen.hpp>
 
+BOOST_AUTO_TEST_SUITE(leaked_blocks)
+
 namespace {
 
 using namespace taiyen;
@@ -41,8 +43,6 @@ struct Listening {
 };
 
 VolatileOptions options(bool guards) { return {.capacity = 64_MiB, .guarded = guards, .record_places = guards}; }
-
-BOOST_AUTO_TEST_SUITE(leaked_blocks)
 
 BOOST_AUTO_TEST_CASE(what_a_root_region_leads_to_is_no_leak) {
     for (const bool guards : {false, true}) {
@@ -171,6 +171,6 @@ BOOST_AUTO_TEST_CASE(at_close_only_what_no_root_leads_to_is_told) {
     }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

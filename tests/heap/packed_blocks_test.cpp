@@ -9,6 +9,8 @@
 #include "heap/geometry.hpp"
 #include "test_span.hpp"
 
+BOOST_AUTO_TEST_SUITE(packed_blocks)
+
 namespace {
 
 using namespace taiyen;
@@ -44,8 +46,6 @@ struct Heap {
 constexpr ByteCount packed_sizes[] = {24, 40, 56, 72, 88, 104, 120};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(packed_blocks)
 
 BOOST_AUTO_TEST_CASE(a_packed_block_costs_its_size_and_a_thirtieth_part) {
     for (const ByteCount bytes : packed_sizes) {

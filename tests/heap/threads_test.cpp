@@ -13,8 +13,8 @@
 using namespace taiyen;
 using heap::test::MemoryCore;
 using heap::test::Reports;
-using test::at_once;
-using test::require;
+using taiyen::test::at_once;
+using taiyen::test::require;
 
 BOOST_AUTO_TEST_SUITE(heap_threads)
 

@@ -16,6 +16,8 @@
 #include "heap/volatile_core.hpp"
 #include "threads.hpp"
 
+BOOST_AUTO_TEST_SUITE(volatile_heap)
+
 namespace {
 
 using namespace taiyen;
@@ -49,8 +51,6 @@ void in_thread(const std::function<void()>& action) {
 std::size_t segment_of(const void* block) { return reinterpret_cast<std::uintptr_t>(block) / segment_bytes; }
 
 constexpr ByteCount capacity = 256_MiB;
-
-BOOST_AUTO_TEST_SUITE(volatile_heap)
 
 BOOST_AUTO_TEST_CASE(heaps_are_found_by_the_addresses_of_their_blocks) {
     VolatileHeap one({.capacity = capacity});
@@ -543,6 +543,6 @@ BOOST_AUTO_TEST_CASE(options_that_cannot_be_had_are_refused) {
     require_sound(huge);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

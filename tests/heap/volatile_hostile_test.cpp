@@ -14,7 +14,10 @@
 #include <taiyen/base/report.hpp>
 
 #include "heap/volatile_core.hpp"
+#include "seed.hpp"
 #include "threads.hpp"
+
+BOOST_AUTO_TEST_SUITE(volatile_hostile)
 
 namespace {
 
@@ -37,8 +40,6 @@ void require_sound(VolatileHeap& heap) {
 }
 
 constexpr ByteCount capacity = 64_MiB;
-
-BOOST_AUTO_TEST_SUITE(volatile_hostile)
 
 BOOST_AUTO_TEST_CASE(a_block_that_all_threads_free_at_once_is_freed_once, *boost::unit_test::label("threads")) {
     const Counted counted;
@@ -171,6 +172,6 @@ BOOST_AUTO_TEST_CASE(a_heap_that_runs_full_in_all_threads_recovers, *boost::unit
     BOOST_TEST(heap.try_allocate(900_KiB) != nullptr);  // one piece again, as far as a region goes
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -19,6 +19,8 @@
 #include "seed.hpp"
 #include "threads.hpp"
 
+BOOST_AUTO_TEST_SUITE(volatile_model)
+
 namespace {
 
 using namespace taiyen;
@@ -195,8 +197,6 @@ void run_threads(VolatileHeap& heap, std::uint64_t seed, unsigned threads, unsig
     BOOST_TEST(heap.stats().live_blocks == 0U);
 }
 
-BOOST_AUTO_TEST_SUITE(volatile_model)
-
 BOOST_AUTO_TEST_CASE(one_thread_agrees_with_the_model) {
     const Quiet quiet;
     const std::uint64_t seed = seed_of_run();
@@ -231,6 +231,6 @@ BOOST_AUTO_TEST_CASE(a_small_heap_that_is_full_again_and_again_agrees_with_the_m
     BOOST_TEST(incidents == 0U);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -25,6 +25,8 @@
 #include "shrink.hpp"
 #include "threads.hpp"
 
+BOOST_AUTO_TEST_SUITE(volatile_programs)
+
 namespace {
 
 using namespace taiyen;
@@ -332,8 +334,6 @@ private:
     std::uint64_t steps_ = 0;
 };
 
-BOOST_AUTO_TEST_SUITE(volatile_programs)
-
 BOOST_AUTO_TEST_CASE(random_programs_of_threads_that_take_turns_agree_with_the_model, *boost::unit_test::label("threads")) {
     const Quiet quiet;
     const std::uint64_t seed = seed_of_run();
@@ -398,6 +398,6 @@ BOOST_AUTO_TEST_CASE(two_million_operations_of_threads_at_once_keep_all_blocks_a
     BOOST_TEST(heap.stats().live_blocks == 0U);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

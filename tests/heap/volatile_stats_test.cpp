@@ -15,6 +15,8 @@
 
 #include "heap/volatile_core.hpp"
 
+BOOST_AUTO_TEST_SUITE(volatile_stats)
+
 namespace {
 
 using namespace taiyen;
@@ -40,8 +42,6 @@ struct Full {
     VolatileHeap heap;
     std::vector<std::byte*> large;
 };
-
-BOOST_AUTO_TEST_SUITE(volatile_stats)
 
 BOOST_AUTO_TEST_CASE(a_full_heap_has_nothing_free) {
     Full full(4_MiB);
@@ -230,6 +230,6 @@ BOOST_AUTO_TEST_CASE(memory_from_a_node_works_or_is_refused_at_opening) {
     BOOST_CHECK_THROW(VolatileHeap({.numa_node = 1023}), Error);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

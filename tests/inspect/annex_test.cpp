@@ -14,6 +14,8 @@
 #include "store/header.hpp"
 #include "store/heap_probe.hpp"
 
+BOOST_AUTO_TEST_SUITE(annex)
+
 namespace {
 using namespace probe;
 using store::HeapFile;
@@ -73,8 +75,6 @@ struct WithAnnex {
         heap.snapshot();
     }
 };
-
-BOOST_AUTO_TEST_SUITE(annex)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(what_was_in_it_at_the_save_is_there_after_reopening, Heap, Kinds) {
     WithAnnex<Heap> closed;
@@ -497,5 +497,6 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(random_lives_keep_span_and_annex_of_the_same_save,
     heap->abandon();
 }
 
-BOOST_AUTO_TEST_SUITE_END()
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -13,6 +13,8 @@
 #include "scratch_directory.hpp"
 #include "seed.hpp"
 
+BOOST_AUTO_TEST_SUITE(heap_map)
+
 namespace {
 using namespace taiyen;
 
@@ -41,8 +43,6 @@ void check_sums(const ArchiveHeap& heap, const HeapMap& map) {
     BOOST_TEST(coloured == stats.live_bytes);
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(heap_map)
 
 BOOST_AUTO_TEST_CASE(every_byte_is_in_one_cell_after_random_work) {
     std::mt19937_64 random(taiyen::test::seed_of_run());

@@ -15,6 +15,8 @@
 #include "store/heap_probe.hpp"
 #include "undo/bare_history.hpp"
 
+BOOST_AUTO_TEST_SUITE(history_verify)
+
 namespace {
 using namespace probe;
 namespace layout = taiyen::undo::layout;
@@ -86,8 +88,6 @@ void require_sound(const Report& report, std::uint64_t steps) {
 }  // namespace
 
 using Kinds = std::tuple<SnapshotHeap, TransactionalHeap>;
-
-BOOST_AUTO_TEST_SUITE(history_verify)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_sound_history_gives_no_findings_wherever_it_lies, Heap, Kinds) {
     const ScratchDirectory dir;

@@ -9,8 +9,8 @@
 #include "threads.hpp"
 
 using namespace probe;
-using test::at_once;
-using test::require;
+using taiyen::test::at_once;
+using taiyen::test::require;
 
 BOOST_AUTO_TEST_SUITE(inspection_threads)
 

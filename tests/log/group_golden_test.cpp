@@ -17,6 +17,8 @@ using namespace taiyen::log::test;
 using taiyen::test::number_at;
 using taiyen::test::read_golden;
 
+BOOST_AUTO_TEST_SUITE(group_golden)
+
 namespace {
 
 const std::filesystem::path golden = std::filesystem::path(TAIYEN_TESTS_DIR) / "log/golden/group-v1.bin";
@@ -49,8 +51,6 @@ std::vector<std::byte> written_anew() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(group_golden)
 
 BOOST_AUTO_TEST_CASE(the_golden_log_holds_its_records) {
     MemoryFile file;

@@ -19,6 +19,8 @@ using namespace taiyen::log::test;
 using taiyen::test::number_at;
 using taiyen::test::read_golden;
 
+BOOST_AUTO_TEST_SUITE(ring_golden)
+
 namespace {
 
 const std::filesystem::path golden = std::filesystem::path(TAIYEN_TESTS_DIR) / "log/golden/ring-v1.bin";
@@ -59,8 +61,6 @@ std::vector<std::byte> written_anew() {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(ring_golden)
 
 BOOST_AUTO_TEST_CASE(the_golden_ring_holds_its_records_and_a_torn_one) {
     MemoryFile file;

@@ -13,6 +13,8 @@ using namespace taiyen::log;
 using namespace taiyen::log::test;
 using layout::IdentitySlot;
 
+BOOST_AUTO_TEST_SUITE(ring_identity)
+
 namespace {
 
 const RingIdentity identity{uuid_of(0x10), uuid_of(0x80), 16_KiB, true};
@@ -48,8 +50,6 @@ void forge_both(MemoryFile& file, Change change) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(ring_identity)
 
 BOOST_AUTO_TEST_CASE(the_identity_that_was_written_is_read) {
     MemoryFile file;

@@ -14,6 +14,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(checked_iterators)
+
 namespace {
 
 using Set = taiyen::object_id_set<std::allocator<std::int64_t>>;
@@ -32,8 +34,6 @@ bool aborts(F&& action) {
     ::waitpid(child, &status, 0);
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
-
-BOOST_AUTO_TEST_SUITE(checked_iterators)
 
 BOOST_AUTO_TEST_CASE(an_iterator_from_before_a_change_stops_the_program) {
     Set set{1, 2, 3};
@@ -86,6 +86,6 @@ BOOST_AUTO_TEST_CASE(a_heap_finds_its_set_whether_iterators_are_checked_or_not) 
     BOOST_TEST(checked.find("object_id_set") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

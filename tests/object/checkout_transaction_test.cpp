@@ -31,6 +31,8 @@ struct Plain {
 
 }  // namespace taiyen::object::test
 
+BOOST_AUTO_TEST_SUITE(checkout_transactions)
+
 namespace {
 
 using namespace taiyen;
@@ -48,8 +50,8 @@ PersistentOptions small_heap(Capture capture) {
 }
 
 template <class T>
-struct Fixture {
-    explicit Fixture(Capture capture = Capture::pages) : heap(create_only, directory / "heap.tyn", small_heap(capture)) {
+struct MoneyFixture {
+    explicit MoneyFixture(Capture capture = Capture::pages) : heap(create_only, directory / "heap.tyn", small_heap(capture)) {
         if (capture == Capture::declared) {
             audit_free_setup();
         } else {
@@ -90,10 +92,8 @@ struct Fixture {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(checkout_transactions)
-
 BOOST_AUTO_TEST_CASE(nothing_changes_before_the_commit_and_everything_with_it) {
-    Fixture<Account> bank;
+    MoneyFixture<Account> bank;
     auto held = bank.manager.checkout({1, 2});
     CheckoutTransaction<Account> change(bank.heap, held);
     change.draft(1).book(-5);
@@ -108,11 +108,11 @@ BOOST_AUTO_TEST_CASE(nothing_changes_before_the_commit_and_everything_with_it) {
     held.release();
     bank.heap.close();
     TransactionalHeap again(open_only, bank.directory / "heap.tyn", small_heap(Capture::pages));
-    BOOST_TEST((again.find<Fixture<Account>::Accounts>("accounts")->at(1).owner == "x"));
+    BOOST_TEST((again.find<MoneyFixture<Account>::Accounts>("accounts")->at(1).owner == "x"));
 }
 
 BOOST_AUTO_TEST_CASE(drafts_that_are_not_committed_leave_no_trace) {
-    Fixture<Account> bank;
+    MoneyFixture<Account> bank;
     {
         auto held = bank.manager.checkout(1);
         CheckoutTransaction<Account> change(bank.heap, held);
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(drafts_that_are_not_committed_leave_no_trace) {
 }
 
 BOOST_AUTO_TEST_CASE(only_what_is_checked_out_exclusively_has_drafts) {
-    Fixture<Account> bank;
+    MoneyFixture<Account> bank;
     auto held = bank.manager.checkout(1, Access::shared);
     CheckoutTransaction<Account> change(bank.heap, held);
     BOOST_CHECK_THROW((void)change.draft(1), Error);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(only_what_is_checked_out_exclusively_has_drafts) {
 }
 
 BOOST_AUTO_TEST_CASE(threads_prepare_at_the_same_time_what_is_committed_one_after_the_other, *boost::unit_test::label("threads")) {
-    Fixture<Account> bank;
+    MoneyFixture<Account> bank;
     constexpr int transfers = 25;
     std::atomic<int> preparing{0};
     std::atomic<int> most{0};
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(threads_prepare_at_the_same_time_what_is_committed_one_afte
 }
 
 BOOST_AUTO_TEST_CASE(plain_objects_are_declared_by_the_commit) {
-    Fixture<Plain> bank(Capture::declared);
+    MoneyFixture<Plain> bank(Capture::declared);
     for (int i = 0; i < 10; ++i) {
         auto held = bank.manager.checkout({1, 2});
         CheckoutTransaction<Plain> change(bank.heap, held);
@@ -184,8 +184,8 @@ BOOST_AUTO_TEST_CASE(plain_objects_are_declared_by_the_commit) {
     // What was not declared would not be in the log, and so not in the files.
     bank.heap.close();
     TransactionalHeap again(open_only, bank.directory / "heap.tyn", small_heap(Capture::pages));
-    BOOST_TEST((again.find<Fixture<Plain>::Accounts>("accounts")->at(2).bookings == 10));
-    BOOST_TEST((again.find<Fixture<Plain>::Accounts>("accounts")->at(1).money == 970));
+    BOOST_TEST((again.find<MoneyFixture<Plain>::Accounts>("accounts")->at(2).bookings == 10));
+    BOOST_TEST((again.find<MoneyFixture<Plain>::Accounts>("accounts")->at(1).money == 970));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -12,6 +12,8 @@
 #include "object/allocators.hpp"
 #include "object/interval_model.hpp"
 
+BOOST_AUTO_TEST_SUITE(object_id_set_model)
+
 namespace {
 
 using namespace taiyen;
@@ -39,8 +41,6 @@ Id id_of_kind(std::mt19937_64& random, int kind) {
         default: return static_cast<Id>(random() % 600) * 65'536 - (random() % 2 == 0 ? 1 : 0);  // at the borders of chunks
     }
 }
-
-BOOST_AUTO_TEST_SUITE(object_id_set_model)
 
 BOOST_AUTO_TEST_CASE(programs_near_every_edge_give_what_a_map_of_intervals_gives) { run_programs<Set>(40, 300, Spread::edges); }
 BOOST_AUTO_TEST_CASE(programs_in_a_few_chunks_give_what_a_map_of_intervals_gives) { run_programs<Set>(40, 400, Spread::chunks); }
@@ -139,6 +139,6 @@ BOOST_AUTO_TEST_CASE(an_insertion_or_erasure_that_runs_out_of_memory_changes_not
     BOOST_TEST(ledger.blocks == 0U);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

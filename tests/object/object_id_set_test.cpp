@@ -17,6 +17,8 @@
 #include "object/interval_model.hpp"
 #include "throws.hpp"
 
+BOOST_AUTO_TEST_SUITE(object_id_set_alone)
+
 namespace {
 
 using namespace taiyen;
@@ -52,8 +54,6 @@ Set motley() {
     set.insert_interval(-(one << 50U), -(one << 49U));                                                           // full
     return set;
 }
-
-BOOST_AUTO_TEST_SUITE(object_id_set_alone)
 
 BOOST_AUTO_TEST_CASE(every_edge_of_the_numbers_is_an_id_like_any_other) {
     Set set;
@@ -300,6 +300,6 @@ BOOST_AUTO_TEST_CASE(a_hundred_thousand_damaged_sets_are_refused_or_are_sets) {
     BOOST_TEST(accepted > 100);  // the damage goes past the checksum, else this shows nothing
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

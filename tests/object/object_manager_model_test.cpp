@@ -20,6 +20,8 @@ using taiyen::Checkout;
 using taiyen::ObjectManager;
 using namespace taiyen::object::test;
 
+BOOST_AUTO_TEST_SUITE(object_manager_model)
+
 namespace {
 
 using Id = std::int64_t;
@@ -154,8 +156,6 @@ void run(std::uint64_t seed, int steps, std::size_t id_count) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(object_manager_model)
 
 BOOST_AUTO_TEST_CASE(random_programs_see_what_a_manager_with_one_lock_would_grant) {
     const std::uint64_t seed = taiyen::test::seed_of_run();

@@ -30,20 +30,20 @@ using taiyen::object::Duty;
 namespace {
 
 using Id = std::int64_t;
-constexpr Id least = std::numeric_limits<Id>::min();
-constexpr Id greatest = std::numeric_limits<Id>::max();
+constexpr Id lowest = std::numeric_limits<Id>::min();
+constexpr Id highest = std::numeric_limits<Id>::max();
 
-struct Fixture {
+struct HundredObjects {
     std::vector<int> objects = std::vector<int>(100);
     ObjectManager<int> manager;
-    Fixture() {
+    HundredObjects() {
         for (int i = 0; i < 100; ++i) manager.add(i, objects[static_cast<std::size_t>(i)]);
     }
 };
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(object_manager, Fixture)
+BOOST_FIXTURE_TEST_SUITE(object_manager, HundredObjects)
 
 BOOST_AUTO_TEST_CASE(a_check_out_gives_access_to_what_it_asked_for_and_to_nothing_else) {
     auto held = manager.checkout({17, 3});
@@ -113,19 +113,19 @@ BOOST_AUTO_TEST_CASE(more_ids_than_fit_inside_come_in_any_order) {
 BOOST_AUTO_TEST_CASE(no_ids_are_granted_at_once) { BOOST_TEST(static_cast<bool>(manager.checkout(ObjectManager<int>::Ids{}))); }
 
 BOOST_AUTO_TEST_CASE(ids_that_nobody_knows_are_reported_and_hold_nothing) {
-    auto held = manager.checkout({5, 1000, -7, least, greatest});
+    auto held = manager.checkout({5, 1000, -7, lowest, highest});
     BOOST_TEST(!held);
-    BOOST_TEST(held.missing() == (std::vector<Id>{least, -7, 1000, greatest}), boost::test_tools::per_element());
+    BOOST_TEST(held.missing() == (std::vector<Id>{lowest, -7, 1000, highest}), boost::test_tools::per_element());
     BOOST_TEST(static_cast<bool>(manager.try_checkout({5})));
 }
 
 BOOST_AUTO_TEST_CASE(the_smallest_and_the_greatest_id_are_ids_like_others) {
     int objects_at_the_ends[2] = {};
-    manager.add(least, objects_at_the_ends[0]);
-    manager.add(greatest, objects_at_the_ends[1]);
-    auto held = manager.checkout({greatest, least, 0});
-    BOOST_TEST(&held.get(least) == &objects_at_the_ends[0]);
-    BOOST_TEST(&held.get(greatest) == &objects_at_the_ends[1]);
+    manager.add(lowest, objects_at_the_ends[0]);
+    manager.add(highest, objects_at_the_ends[1]);
+    auto held = manager.checkout({highest, lowest, 0});
+    BOOST_TEST(&held.get(lowest) == &objects_at_the_ends[0]);
+    BOOST_TEST(&held.get(highest) == &objects_at_the_ends[1]);
 }
 
 BOOST_AUTO_TEST_CASE(an_exception_gives_everything_back) {

@@ -36,6 +36,8 @@ using taiyen::test::seed_of_run;
 using taiyen::test::throws;
 using namespace taiyen::object::test;
 
+BOOST_AUTO_TEST_SUITE(object_manager_threads)
+
 namespace {
 
 using Id = std::int64_t;
@@ -141,8 +143,6 @@ bool comes_true(F&& condition) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(object_manager_threads)
 
 BOOST_AUTO_TEST_CASE(no_wake_up_is_lost_however_threads_interrupt_each_other, *boost::unit_test::label("threads")) {
     const std::uint64_t seed = seed_of_run();

@@ -23,6 +23,8 @@ using taiyen::test::require;
 using taiyen::test::seed_of_run;
 namespace word = taiyen::object::word;
 
+BOOST_AUTO_TEST_SUITE(object_table)
+
 namespace {
 
 using Id = std::int64_t;
@@ -43,8 +45,6 @@ void* object_of(Id id) {
 }  // NOLINT(performance-no-int-to-ptr): any address will do
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(object_table)
 
 BOOST_AUTO_TEST_CASE(entries_left_behind_are_bounded_by_what_the_table_held_when_it_grew) {
     constexpr Id count = 20'000;

@@ -9,6 +9,8 @@
 #include "io/simulated_node.hpp"
 #include "store/heap_probe.hpp"
 
+BOOST_AUTO_TEST_SUITE(detaching)
+
 namespace {
 using namespace probe;
 using store::HeapFile;
@@ -70,8 +72,6 @@ struct LostData {
 };
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(detaching)
 
 BOOST_AUTO_TEST_CASE(without_being_told_a_lost_data_file_is_an_error_that_names_the_way_on) {
     for (const bool closed : {true, false}) {

@@ -14,6 +14,8 @@
 // Each call on the storage seam, and each allocation, fails once in every scenario of a heap's life: k = 1, 2, 3 … until nothing fails any more, alone and
 // with everything behind it. What was acknowledged must be there afterwards, and every failure must be a typed one.
 
+BOOST_AUTO_TEST_SUITE(fault_sweep)
+
 namespace {
 using namespace probe;
 using store::HeapFile;
@@ -255,8 +257,6 @@ void check_creation_goes_on(Life& life) {
     again.check_content(false);
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(fault_sweep)
 
 BOOST_AUTO_TEST_CASE(every_storage_call_that_fails_leaves_what_was_acknowledged) {
     const Silence silence;

@@ -13,6 +13,8 @@
 #include "io/simulated_node.hpp"
 #include "log/ring_forgery.hpp"
 
+BOOST_AUTO_TEST_SUITE(strangers)
+
 namespace {
 using namespace probe;
 using store::HeapFile;
@@ -92,8 +94,6 @@ struct Stranger {
     errc code;
 };
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(strangers)
 
 BOOST_AUTO_TEST_CASE(the_heap_itself_opens) {
     CrashedHeap heap;

@@ -10,8 +10,8 @@
 #include "threads.hpp"
 
 using namespace probe;
-using test::at_once;
-using test::require;
+using taiyen::test::at_once;
+using taiyen::test::require;
 
 namespace {
 

@@ -16,6 +16,8 @@
 
 // The store's side of a transactional heap, without the rooms above: a log that replays onto the files, in the background, quiesced and after a crash.
 
+BOOST_AUTO_TEST_SUITE(a_transactional_file)
+
 namespace {
 using namespace probe;
 using store::HeapFile;
@@ -99,8 +101,6 @@ void make_crashed(const ScratchDirectory& dir, const PersistentOptions& options,
     }
 }
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(a_transactional_file)
 
 BOOST_AUTO_TEST_CASE(what_was_committed_survives_a_crash_whatever_kind_opens_the_heap_then) {
     for (const HeapKind kind : {HeapKind::transactional, HeapKind::archive, HeapKind::snapshot}) {

@@ -26,7 +26,7 @@ using taiyen::test::InHeap;
 using taiyen::test::InMemory;
 
 using Stored = Document<InHeap>;
-using Words = std::array<std::uint64_t, 64>;
+using SomeWords = std::array<std::uint64_t, 64>;
 struct Item {
     int value = 0;
 };
@@ -203,13 +203,13 @@ BOOST_AUTO_TEST_CASE(a_pointer_of_the_program_follows_by_the_relocation) {
     BOOST_TEST(reinterpret_cast<std::uintptr_t>(names[1]->data()) - reinterpret_cast<std::uintptr_t>(names[1]) < sizeof(taiyen::string));
 }
 
-/// Words of all sorts, and what a move makes of them.
+/// SomeWords of all sorts, and what a move makes of them.
 struct Planted {
     explicit Planted(const std::filesystem::path& path) {
         ArchiveHeap heap(create_only, path, small());
         auto& item = heap.construct<std::array<Item, 100>>("item");
         void* const gone = heap.allocate(1000);
-        auto& words = heap.construct<Words>("words");
+        auto& words = heap.construct<SomeWords>("words");
         words.fill(0);
         heap.deallocate(gone);
         base = heap.core() != nullptr ? read_parameters(path).address : 0;
@@ -229,7 +229,7 @@ struct Planted {
     }
     std::uintptr_t base = 0;
     std::uintptr_t item_at = 0;
-    Words values{};
+    SomeWords values{};
 };
 
 BOOST_AUTO_TEST_CASE(words_that_are_addresses_of_live_blocks_change_and_all_others_stay) {
@@ -238,10 +238,10 @@ BOOST_AUTO_TEST_CASE(words_that_are_addresses_of_live_blocks_change_and_all_othe
     options.listed_max = 100;
     const RebaseReport report = rebase(path, near(planted.base, 70), options);
     const std::uintptr_t shift = report.to - report.from;
-    Words expected = planted.values;
+    SomeWords expected = planted.values;
     for (const int i : {0, 1, 2}) expected[static_cast<std::size_t>(i)] += shift;
     ArchiveHeap heap(open_read_only, path, small());
-    const Words& found = *heap.find<Words>("words");
+    const SomeWords& found = *heap.find<SomeWords>("words");
     BOOST_TEST(found == expected, boost::test_tools::per_element());
     BOOST_TEST(report.pointers == 3U);
     BOOST_TEST(report.ambiguous_words == 4U);

@@ -14,6 +14,8 @@
 
 #include "threads.hpp"
 
+BOOST_AUTO_TEST_SUITE(biased_lock)
+
 namespace {
 
 using boost::unit_test::label;
@@ -50,8 +52,6 @@ bool make_biased(BiasedLock& lock) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(biased_lock)
 
 BOOST_AUTO_TEST_CASE(reads_without_a_writer_between_them_bias_the_lock_and_a_writer_ends_that, *label("threads")) {
     BiasedLock lock;

@@ -20,8 +20,8 @@ namespace {
 using namespace taiyen;
 using namespace taiyen::txn::test;
 
-using Ints = taiyen::vector<std::int32_t>;
-using Names = taiyen::map<taiyen::string, std::int32_t>;
+using StoredInts = taiyen::vector<std::int32_t>;
+using StoredNames = taiyen::map<taiyen::string, std::int32_t>;
 
 constexpr std::size_t capacity = 512 * 1024;
 constexpr std::size_t log_capacity = 64 * 1024;
@@ -29,14 +29,14 @@ constexpr std::size_t backing_bytes = 8192 + 4096 + capacity;  // at most; what 
 
 void change(TransactionalHeap& heap, int transaction) {
     switch (transaction) {
-        case 1: heap.construct<Ints>("ints", 100U, 7); break;
-        case 2: heap.construct<Names>("names").emplace("one", 1); break;
-        case 3: heap.find<Names>("names")->emplace("a name that does not fit into the string itself", 2); break;
-        case 4: heap.find<Ints>("ints")->assign(9000, 5); break;  // the heap grows
-        case 5: std::memset(heap.find<Ints>("ints")->data() + 1000, 0, 4000 * sizeof(std::int32_t)); break;
+        case 1: heap.construct<StoredInts>("ints", 100U, 7); break;
+        case 2: heap.construct<StoredNames>("names").emplace("one", 1); break;
+        case 3: heap.find<StoredNames>("names")->emplace("a name that does not fit into the string itself", 2); break;
+        case 4: heap.find<StoredInts>("ints")->assign(9000, 5); break;  // the heap grows
+        case 5: std::memset(heap.find<StoredInts>("ints")->data() + 1000, 0, 4000 * sizeof(std::int32_t)); break;
         case 6:
-            heap.find<Names>("names")->erase("one");
-            (*heap.find<Ints>("ints"))[8999] = 6;
+            heap.find<StoredNames>("names")->erase("one");
+            (*heap.find<StoredInts>("ints"))[8999] = 6;
             break;
         default: break;
     }
@@ -44,18 +44,18 @@ void change(TransactionalHeap& heap, int transaction) {
 
 void register_once() {
     static const bool done = [] {
-        const auto add = [](ProcedureHeap&, Ints* ints, std::int32_t summand) {
+        const auto add = [](ProcedureHeap&, StoredInts* ints, std::int32_t summand) {
             for (std::int32_t& value : *ints) value += summand;
         };
-        register_procedure("golden add", add, [add](ProcedureHeap& heap, Ints* ints, std::int32_t summand) { add(heap, ints, -summand); });
+        register_procedure("golden add", add, [add](ProcedureHeap& heap, StoredInts* ints, std::int32_t summand) { add(heap, ints, -summand); });
         return true;
     }();
     (void)done;
 }
 
 void check_content(const TransactionalHeap& heap, int transactions) {
-    const Ints* const ints = heap.find<Ints>("ints");
-    const Names* const names = heap.find<Names>("names");
+    const StoredInts* const ints = heap.find<StoredInts>("ints");
+    const StoredNames* const names = heap.find<StoredNames>("names");
     BOOST_REQUIRE((ints != nullptr && names != nullptr));
     if (transactions == 2) {
         BOOST_TEST((std::vector<std::int32_t>(ints->begin(), ints->end()) == std::vector<std::int32_t>(100, 7)));
@@ -102,7 +102,7 @@ void write_golden(const std::filesystem::path& folder) {
         const auto saves = HeapAccess::file(heap).hold_saves();
         for (int i = 3; i <= 6; ++i) transact(heap, [&] { change(heap, i); });
         Transaction transaction(heap);
-        transaction.call("golden add", heap.find<Ints>("ints"), std::int32_t{3});
+        transaction.call("golden add", heap.find<StoredInts>("ints"), std::int32_t{3});
         transaction.commit();
         keep(path, "crashed-v1.tyn");
         keep(path.string() + ".log", "crashed-v1.tyn.log");
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(a_crashed_heap_of_version_1_is_replayed) {
         BOOST_TEST(heap.verify().ok());
     }
     const ArchiveHeap lower(open_read_only, path);
-    BOOST_TEST(lower.find<Ints>("ints")->size() == 9000U);
+    BOOST_TEST(lower.find<StoredInts>("ints")->size() == 9000U);
 }
 
 BOOST_AUTO_TEST_CASE(the_log_of_version_1_has_its_transactions_where_the_format_says) {

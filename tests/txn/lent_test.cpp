@@ -11,7 +11,7 @@ namespace {
 using namespace taiyen;
 using namespace taiyen::txn::test;
 
-const char* const text = "a text that is longer than what a string keeps inside itself";
+const char* const lent_text = "a text that is longer than what a string keeps inside itself";
 const char* const filler = "another text that is as long as the first one was, or somewhat longer than it";
 
 struct LentFixture : TransactionFixture {
@@ -20,7 +20,7 @@ struct LentFixture : TransactionFixture {
         transact(*heap, [&] { fill(heap->construct<Texts>("texts")); });
     }
     static void fill(Texts& texts) {
-        for (int i = 0; i < 4; ++i) texts.emplace_back(text);
+        for (int i = 0; i < 4; ++i) texts.emplace_back(lent_text);
     }
     Texts& texts() { return *heap->find<Texts>("texts"); }
     std::uint64_t blocks() { return heap->stats().live_blocks; }
@@ -34,7 +34,7 @@ struct LentFixture : TransactionFixture {
     }
     void is_whole(std::size_t size = 4) {
         BOOST_TEST(texts().size() == size);
-        for (const taiyen::string& found : texts()) BOOST_TEST((found == text || found.empty()));
+        for (const taiyen::string& found : texts()) BOOST_TEST((found == lent_text || found.empty()));
         BOOST_TEST(heap->verify().ok());
     }
     void start_again() {
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(whatever_moves_out_or_in_and_dies_when_it_likes_frees_its_o
                             case 0: string->emplace(std::move(texts()[0])); break;  // out
                             case 1: vector->emplace(std::move(texts())); break;
                             case 2:  // in
-                                string->emplace(text);
+                                string->emplace(lent_text);
                                 texts()[0] = std::move(**string);
                                 break;
                             case 3:
@@ -87,11 +87,11 @@ BOOST_AUTO_TEST_CASE(whatever_moves_out_or_in_and_dies_when_it_likes_frees_its_o
                                 break;
                             case 5:  // filled outside only
                                 vector->emplace(texts());
-                                (*vector)->emplace_back(text);
+                                (*vector)->emplace_back(lent_text);
                                 break;
                             default:  // out, and filled there
                                 vector->emplace(std::move(texts()));
-                                for (int i = 0; i < 40; ++i) (*vector)->emplace_back(text);
+                                for (int i = 0; i < 40; ++i) (*vector)->emplace_back(lent_text);
                         }
                         if (death == Death::within) {
                             string->reset();

@@ -12,6 +12,8 @@
 
 #include "threads.hpp"
 
+BOOST_AUTO_TEST_SUITE(phase_fair_lock)
+
 namespace {
 
 using boost::unit_test::label;
@@ -24,8 +26,6 @@ void wait_until(const auto& condition) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(phase_fair_lock)
 
 BOOST_AUTO_TEST_CASE(readers_share_and_writers_exclude, *label("threads")) {
     PhaseFairLock lock;

@@ -7,6 +7,8 @@
 #include "txn/random_transactions.hpp"
 #include "txn/txn_fixture.hpp"
 
+BOOST_AUTO_TEST_SUITE(random_history)
+
 namespace {
 
 using namespace taiyen;
@@ -26,8 +28,6 @@ void run(const RandomHistoryOptions& options, int steps) {
     RandomHistory program(directory.path(), options);
     BOOST_CHECK_GT(program.run(steps), static_cast<std::uint64_t>(steps) / 2);
 }
-
-BOOST_AUTO_TEST_SUITE(random_history)
 
 BOOST_AUTO_TEST_CASE(scopes_undo_and_redo_have_the_models_content) { run(options_for(std::random_device()(), false), 100); }
 
@@ -71,6 +71,6 @@ BOOST_AUTO_TEST_CASE(the_audit_of_each_scope_finds_nothing_uncaptured) {
     run(options, 60);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

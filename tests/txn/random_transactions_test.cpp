@@ -7,6 +7,8 @@
 #include "store/heap_access.hpp"
 #include "txn/txn_fixture.hpp"
 
+BOOST_AUTO_TEST_SUITE(random_transactions)
+
 namespace {
 
 using namespace taiyen;
@@ -26,8 +28,6 @@ void run(const RandomTransactionsOptions& options, int steps) {
     RandomTransactions program(directory.path(), options);
     BOOST_CHECK_GT(program.run(steps), static_cast<std::uint64_t>(steps) / 2);
 }
-
-BOOST_AUTO_TEST_SUITE(random_transactions)
 
 BOOST_AUTO_TEST_CASE(what_was_committed_rolled_back_or_replayed_has_the_models_content) { run(options_for(std::random_device()()), 250); }
 
@@ -78,6 +78,6 @@ BOOST_AUTO_TEST_CASE(the_audit_of_each_transaction_finds_nothing_uncaptured) {
     run(options, 60);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

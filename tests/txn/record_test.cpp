@@ -12,6 +12,8 @@
 
 #include "txn/record_layout.hpp"
 
+BOOST_AUTO_TEST_SUITE(record)
+
 namespace {
 
 using namespace taiyen;
@@ -82,8 +84,6 @@ std::optional<Whole> read_whole(std::span<const std::byte> bytes, std::uint64_t 
     }
     return whole;
 }
-
-BOOST_AUTO_TEST_SUITE(record)
 
 BOOST_AUTO_TEST_CASE(a_record_is_read_back) {
     const auto found = read_whole(record_of(bytes_changed(5000), {7, extent, 0, 0}), 7);
@@ -182,6 +182,6 @@ BOOST_AUTO_TEST_CASE(a_group_that_is_none_is_damage) {
     BOOST_TEST((walk.last() == Serial{6}));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -14,6 +14,8 @@
 #include "undo/history_memory.hpp"
 #include "undo/undo_fixture.hpp"
 
+BOOST_AUTO_TEST_SUITE(history_check)
+
 namespace {
 
 using namespace taiyen;
@@ -93,8 +95,6 @@ std::function<std::uint64_t(Wrapped&)> body(std::size_t step, std::function<void
         return wrapped.steps[step];
     };
 }
-
-BOOST_AUTO_TEST_SUITE(history_check)
 
 BOOST_AUTO_TEST_CASE(a_history_as_it_was_written_has_no_faults) {
     Wrapped wrapped;
@@ -374,6 +374,6 @@ BOOST_AUTO_TEST_CASE(what_is_found_sound_can_be_gone_through_whatever_the_bytes_
     BOOST_TEST(sound < static_cast<std::uint64_t>(rounds));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

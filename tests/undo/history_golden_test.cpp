@@ -11,6 +11,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(history_golden)
+
 namespace {
 
 using namespace taiyen;
@@ -92,8 +94,6 @@ std::vector<std::byte> stored() {
     return {bytes.begin(), bytes.end()};
 }
 
-BOOST_AUTO_TEST_SUITE(history_golden)
-
 BOOST_AUTO_TEST_CASE(the_same_steps_give_the_bytes_of_version_1) {
     UndoHistory history = make();
     const std::vector<std::byte> bytes = bytes_of(history);
@@ -139,6 +139,6 @@ BOOST_AUTO_TEST_CASE(a_history_of_version_1_is_read_undone_and_redone) {
     BOOST_TEST(!history->to_redo().has_value());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()
