@@ -254,8 +254,9 @@ BOOST_AUTO_TEST_CASE(threads_use_a_guarded_heap_at_once, *boost::unit_test::labe
     VolatileHeap heap(options);
     std::mutex mutex;
     std::vector<std::pair<std::byte*, ByteCount>> shared;
+    const std::uint64_t seed = taiyen::test::seed_of_run();
     at_once(4, [&](unsigned number) {
-        std::mt19937_64 random(number);
+        std::mt19937_64 random(seed + number);
         for (unsigned i = 0; i < 3'000; ++i) {
             const ByteCount bytes = 1 + random() % (random() % 16 == 0 ? 9'000 : 300);
             auto* const block = static_cast<std::byte*>(heap.allocate(bytes));

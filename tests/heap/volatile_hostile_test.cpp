@@ -25,6 +25,7 @@ using namespace taiyen;
 using namespace taiyen::heap;
 using taiyen::test::at_once;
 using taiyen::test::require;
+using taiyen::test::seed_of_run;
 
 std::atomic<unsigned> incidents{0};
 void count_incident(const Incident&) noexcept { incidents.fetch_add(1); }
@@ -107,10 +108,11 @@ BOOST_AUTO_TEST_CASE(hundreds_of_threads_free_each_others_blocks_and_end, *boost
     std::atomic<unsigned> running{0};
     std::vector<std::thread> all;
     std::atomic<bool> wrong{false};
+    const std::uint64_t seed = seed_of_run();
     for (unsigned number = 0; number < threads; ++number)
         all.emplace_back([&, number] {
             running.fetch_add(1);
-            std::mt19937 random(number);
+            std::mt19937_64 random(seed + number);
             for (unsigned i = 0; i < 60; ++i) {
                 const ByteCount bytes = 1 + random() % 600;
                 auto* const block = static_cast<unsigned char*>(heap.allocate(bytes));
@@ -143,8 +145,9 @@ BOOST_AUTO_TEST_CASE(hundreds_of_threads_free_each_others_blocks_and_end, *boost
 BOOST_AUTO_TEST_CASE(a_heap_that_runs_full_in_all_threads_recovers, *boost::unit_test::label("threads")) {
     const Counted counted;
     VolatileHeap heap({.capacity = 3_MiB});
+    const std::uint64_t seed = seed_of_run();
     at_once(4, [&](unsigned number) {
-        std::mt19937 random(number);
+        std::mt19937_64 random(seed + number);
         std::vector<std::pair<unsigned char*, ByteCount>> held;
         unsigned full = 0;
         for (unsigned i = 0; i < 6'000; ++i) {

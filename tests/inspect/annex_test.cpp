@@ -11,6 +11,7 @@
 
 #include "base/checksum.hpp"
 #include "io/simulated_storage.hpp"
+#include "seed.hpp"
 #include "store/header.hpp"
 #include "store/heap_probe.hpp"
 
@@ -390,9 +391,7 @@ BOOST_AUTO_TEST_CASE(its_capacity_and_the_disk_bound_it) {
 
 /// Random growth, changes, saves, closings and crashes against a model of both sequences.
 BOOST_AUTO_TEST_CASE_TEMPLATE(random_lives_keep_span_and_annex_of_the_same_save, Heap, Kinds) {
-    const std::uint64_t seed = std::getenv("TAIYEN_SEED") != nullptr ? std::strtoull(std::getenv("TAIYEN_SEED"), nullptr, 10) : 5;
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     struct Model {
         std::vector<char> text = std::vector<char>(200'000);
         std::vector<std::byte> annex;

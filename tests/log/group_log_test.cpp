@@ -454,8 +454,9 @@ void commit_at_once(const GroupLog::Options& options, bool wait_always) {
             lock.lock();
         }
     });
+    const std::uint64_t seed = test_seed();
     at_once(4, [&](unsigned thread) {
-        std::mt19937_64 random(thread);
+        std::mt19937_64 random(seed + thread);
         for (int i = 0; i < 300; ++i) {
             const Serial serial = fixture.append(random() % 5 == 0 ? random() % 9'000 : random() % 500);
             if (!wait_always && random() % 4 != 0) continue;

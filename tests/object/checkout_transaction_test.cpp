@@ -10,6 +10,7 @@
 #include <taiyen/taiyen.hpp>
 
 #include "scratch_directory.hpp"
+#include "seed.hpp"
 #include "threads.hpp"
 
 namespace taiyen::object::test {
@@ -146,8 +147,9 @@ BOOST_AUTO_TEST_CASE(threads_prepare_at_the_same_time_what_is_committed_one_afte
     constexpr int transfers = 25;
     std::atomic<int> preparing{0};
     std::atomic<int> most{0};
+    const std::uint64_t seed = taiyen::test::seed_of_run();
     at_once(4, [&](unsigned number) {
-        std::mt19937_64 random(number);
+        std::mt19937_64 random(seed + number);
         for (int i = 0; i < transfers; ++i) {
             const auto from = static_cast<std::int64_t>(random() % 8);
             const std::int64_t to = (from + 1 + static_cast<std::int64_t>(random() % 7)) % 8;

@@ -220,6 +220,7 @@ BOOST_AUTO_TEST_CASE(a_request_for_sixteen_hot_objects_is_granted_among_requests
     }
     const Seamed seam(Duty::none, 20);
     std::atomic<bool> done{false};
+    const std::uint64_t seed = seed_of_run();
     at_once(5, [&](unsigned number) {
         if (number == 0) {
             struct Done {
@@ -232,7 +233,7 @@ BOOST_AUTO_TEST_CASE(a_request_for_sixteen_hot_objects_is_granted_among_requests
             }
             return;
         }
-        std::mt19937_64 random(number);
+        std::mt19937_64 random(seed + number);
         while (!done) {
             Checkout<Thing> held = manager->checkout(static_cast<Id>(random() % 16));
             std::this_thread::yield();
@@ -318,6 +319,7 @@ BOOST_AUTO_TEST_CASE(nobody_writes_during_a_pause, *boost::unit_test::label("thr
     std::atomic<bool> done{false};
     std::atomic<bool> pausing{false};
     std::atomic<bool> disturbed{false};
+    const std::uint64_t seed = seed_of_run();
     at_once(4, [&](unsigned number) {
         if (number == 0) {
             for (int i = 0; i < 60 && !disturbed; ++i) {
@@ -332,7 +334,7 @@ BOOST_AUTO_TEST_CASE(nobody_writes_during_a_pause, *boost::unit_test::label("thr
             done = true;
             return;
         }
-        std::mt19937_64 random(number);
+        std::mt19937_64 random(seed + number);
         while (!done) {
             Checkout<Thing> held = manager->checkout({static_cast<Id>(random() % 8), static_cast<Id>(random() % 8)});
             if (pausing) disturbed = true;

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "seed.hpp"
 #include "store/page_file.hpp"
 #include "store/page_table.hpp"
 
@@ -56,7 +57,7 @@ BOOST_AUTO_TEST_CASE(without_annex_chunks_follow_each_other_without_gap_or_overl
 }
 
 BOOST_AUTO_TEST_CASE(each_page_has_one_entry_that_its_table_page_covers) {
-    std::mt19937_64 random(7);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int i = 0; i < 20000; ++i) {
         const PageNumber first = random() % 2 == 0 ? PageNumber{0} : annex_first_page;
         const PageNumber page{first.value + (random() >> (33 + random() % 30))};
@@ -79,10 +80,7 @@ BOOST_AUTO_TEST_CASE(a_file_grows_with_use_and_not_with_capacity) {
 }
 
 BOOST_AUTO_TEST_CASE(span_and_annex_grow_in_any_order_without_moving_anything) {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 31;
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int life = 0; life < 15; ++life) {
         FileLayout layout;
         Extents extents{64_KiB, 0};

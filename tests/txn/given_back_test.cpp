@@ -20,6 +20,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "seed.hpp"
 #include "threads.hpp"
 #include "txn/snapshots.hpp"
 #include "txn/txn_fixture.hpp"
@@ -120,8 +121,9 @@ BOOST_AUTO_TEST_CASE(hot_pages_of_many_threads_neither_stop_them_nor_lose_a_chan
                     newest = now;
                 }
             });
+            const std::uint64_t seed = taiyen::test::seed_of_run();
             taiyen::test::at_once(threads, [&](unsigned thread) {
-                std::mt19937_64 random(thread);
+                std::mt19937_64 random(seed + thread);
                 for (int i = 0; i < rounds; ++i) {
                     Transaction transaction(*heap);
                     for (const std::size_t page : {std::size_t{0}, 1 + (random() % 4 == 0 ? random() % (pages - 1) : random() % 2)}) {

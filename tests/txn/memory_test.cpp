@@ -9,6 +9,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "seed.hpp"
 #include "txn/snapshots.hpp"
 #include "txn/txn_fixture.hpp"
 
@@ -63,7 +64,7 @@ BOOST_AUTO_TEST_CASE(what_a_snapshot_has_saved_is_given_back_and_reads_the_same)
         BOOST_TEST_CONTEXT(static_cast<int>(capture)) {
             make(1000, std::size_t{1} << 20U, capture);
             std::vector<std::uint64_t> expected(words().begin(), words().end());
-            std::mt19937_64 random(1);
+            std::mt19937_64 random(taiyen::test::seed_of_run());
             for (int i = 0; i < 2000; ++i) {
                 const std::size_t at = random() % expected.size();
                 expected[at] = random();
@@ -173,8 +174,9 @@ BOOST_AUTO_TEST_CASE(transactions_and_readers_beside_it_see_every_page_as_it_was
             std::atomic<bool> done{false};
             std::atomic<std::uint64_t> wrong{0};
             // What a writer owns: every 4th page. It knows what it wrote, and looks before it writes again.
+            const std::uint64_t seed = taiyen::test::seed_of_run();
             const auto write = [&](std::size_t owner) {
-                std::mt19937_64 random(owner + 10);
+                std::mt19937_64 random(seed + owner);
                 std::vector<std::uint64_t> mine(pages, 0);
                 for (int i = 0; i < 60; ++i) {
                     const std::size_t page = random() % (pages / 4) * 4 + owner;

@@ -10,6 +10,7 @@
 
 #include <taiyen/change/procedure.hpp>
 
+#include "seed.hpp"
 #include "txn/transaction_service.hpp"
 #include "txn/txn_fixture.hpp"
 
@@ -69,7 +70,7 @@ BOOST_AUTO_TEST_CASE(images_made_as_pages_turn_up_are_those_made_by_the_batch_an
     PersistentOptions with = small_heap();
     with.log_capacity = std::size_t{16} << 20U;
     replace(with);
-    std::mt19937_64 random(11);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int round = 0; round < 3; ++round) {
         for (int i = 0; i < 10; ++i) change(random);
         const PagePatches whole = patches(ByteCount{64} << 20U);
@@ -141,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_piece_that_calls_a_procedure_needs_the_heap_and_makes_no_
 }
 
 BOOST_AUTO_TEST_CASE(images_may_take_exactly_as_much_as_they_need) {
-    std::mt19937_64 random(12);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     PersistentOptions with = small_heap();
     with.log_capacity = std::size_t{16} << 20U;
     replace(with);
