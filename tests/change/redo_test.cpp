@@ -208,6 +208,27 @@ BOOST_AUTO_TEST_CASE(equal_bytes_and_zeros_inside_a_range_cost_nothing) {
     BOOST_TEST(redo_of(set).size() < 20U);
 }
 
+BOOST_AUTO_TEST_CASE(a_short_range_comes_back_whatever_byte_of_it_is_as_before_or_zero) {
+    for (std::size_t length = 1; length < 16; ++length) {
+        for (std::size_t equal = 0; equal < length; ++equal) {
+            for (std::size_t zero = 0; zero < length; ++zero) {
+                const Bytes before(length, std::byte{3});
+                Bytes after(length, std::byte{7});
+                after[zero] = std::byte{0};
+                after[equal] = before[equal];
+                ChangeSet set;
+                set.add_bytes({5}, before, after);
+                Bytes memory(32, std::byte{3});
+                std::unique_ptr<std::byte[]> keeper;
+                const auto view = checked(redo_of(set), memory.size(), keeper);
+                BOOST_REQUIRE(view);
+                view->for_each([&](const Entry& entry) { apply(entry, memory); });
+                BOOST_TEST((Bytes(memory.begin() + 5, memory.begin() + 5 + static_cast<std::ptrdiff_t>(length)) == after));
+            }
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_short_range_that_was_zero_comes_back_with_the_zeros_inside_it) {
     for (std::size_t length = 1; length < 16; ++length) {
         for (std::size_t zero = 0; zero < length; ++zero) {

@@ -9,7 +9,7 @@ What counts are decisions of the source, by gcov. A call that may throw is a bra
 decision, to clean up behind exceptions. TAIYEN_CHECK doesn't count, since its other way ends the process; nor do lines that ask for a planted bug, for there are none in this build.
 
 uncovered.txt, one line for each source line with such branches:  file | branches | reason | the source line
-Of lines that depend on how threads meet, `branches` tells the least and the most of several runs: 0-2. Anything else must be met exactly. Where the list and the tests disagree, be it that a branch that
+Of lines that depend on how threads meet, `branches` tells the least and the most of several runs: 0-2, also where all were taken in some run. Anything else must be met exactly, and each line must be there. Where the list and the tests disagree, be it that a branch that
 isn't listed was not taken or that a listed one was, the script names the line and ends with 1.
 --write brings the list up to date: what is missing comes in with the reason "?", what was taken goes, and the script goes on to end with 1 until no "?" is left.
 """
@@ -204,7 +204,7 @@ def main():
         what = f"{place[0]}:{line}" if line else place[0]
         if count > most:
             print(f"not listed: {what}: {count} not taken, {most} listed: {place[1]}")
-        elif count < least:
+        elif count < least or not is_in_source(*place):
             print(f"listed, but {'taken now' if is_in_source(*place) else 'no line of the source'}: {what}: {count} not taken, {least} listed: {place[1]}")
         elif reason == "?":
             print(f"without a reason: {what}: {place[1]}")

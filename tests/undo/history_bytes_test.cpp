@@ -106,6 +106,17 @@ BOOST_AUTO_TEST_CASE(a_step_that_can_not_fit_changes_nothing) {
     BOOST_TEST(history.to_undo()->name == "small");
 }
 
+BOOST_AUTO_TEST_CASE(a_first_step_that_the_disk_has_no_room_for_is_none_and_a_smaller_one_is_the_first) {
+    std::mt19937_64 random(1);
+    UndoHistory history = UndoHistory::create(std::make_unique<TestMemory>(64 * 1024, 16 * 1024), 64 * 1024, true);
+    ChangeSet large;
+    large.add_bytes({0}, std::vector<std::byte>(20'000, std::byte{1}), std::vector<std::byte>(20'000, std::byte{2}));
+    BOOST_TEST(!append(history, large, "large"));
+    BOOST_TEST(history.undoable() == 0U);
+    BOOST_TEST(append(history, changes(random, 10), "small"));
+    BOOST_TEST(history.to_undo()->name == "small");
+}
+
 /// Whatever the bytes are: each call works, or throws Error.
 void use(std::unique_ptr<HistoryMemory> memory, std::mt19937_64& random) {
     try {
