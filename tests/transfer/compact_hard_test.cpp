@@ -36,9 +36,9 @@ struct Opaque {
     unsigned char* bytes = nullptr;
     Counted* known = nullptr;
 };
-struct alignas(64) Wide {
+struct alignas(64) WideJoint {
     std::uint64_t number = 0;
-    Wide* next = nullptr;
+    WideJoint* next = nullptr;
 };
 /// A part of a web in which everything may lead anywhere.
 struct Joint {
@@ -50,7 +50,7 @@ struct Joint {
     unsigned char* blob = nullptr;  ///< with the address of a Joint in it, at a place that nobody declares
     taiyen::string text;
     taiyen::deque<std::uint16_t> queue;
-    Wide* wide = nullptr;
+    WideJoint* wide = nullptr;
 };
 
 }  // namespace taiyen::transfer::test
@@ -79,9 +79,9 @@ struct taiyen::pointers_of<taiyen::transfer::test::Opaque> {
     }
 };
 template <>
-struct taiyen::pointers_of<taiyen::transfer::test::Wide> {
+struct taiyen::pointers_of<taiyen::transfer::test::WideJoint> {
     template <class Visit>
-    static void describe(taiyen::transfer::test::Wide& wide, Visit visit) {
+    static void describe(taiyen::transfer::test::WideJoint& wide, Visit visit) {
         visit(wide.next);
     }
 };
@@ -623,7 +623,7 @@ public:
             for (std::size_t i = 0; i < should.queued; ++i) BOOST_TEST_REQUIRE(joint.queue[i] == static_cast<std::uint16_t>(number + i));
             BOOST_TEST_REQUIRE(joint.wide->number == number);
             BOOST_TEST_REQUIRE(joint.wide->next == index.at(should.peer)->wide);
-            BOOST_TEST_REQUIRE(reinterpret_cast<std::uintptr_t>(joint.wide) % alignof(Wide) == 0U);
+            BOOST_TEST_REQUIRE(reinterpret_cast<std::uintptr_t>(joint.wide) % alignof(WideJoint) == 0U);
         }
     }
     std::size_t spare() const { return spare_.size(); }
@@ -657,7 +657,7 @@ private:
         joint->text = should.text.c_str();
         should.queued = random_() % 600;
         for (std::size_t i = 0; i < should.queued; ++i) joint->queue.push_back(static_cast<std::uint16_t>(number + i));
-        joint->wide = heap.make<Wide>();
+        joint->wide = heap.make<WideJoint>();
         joint->wide->number = number;
         index[number] = joint;
         model_[number] = should;
