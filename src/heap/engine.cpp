@@ -336,6 +336,11 @@ void Engine::add_root(const Root& root) {
     state_->directory.add(root);
 }
 
+void Engine::add_first_roots(const std::vector<Root>& roots) {
+    state_->require_writable();
+    state_->directory.add_first(roots);
+}
+
 bool Engine::remove_root(std::string_view name) {
     state_->require_writable();
     return state_->directory.remove(name);

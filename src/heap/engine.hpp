@@ -139,6 +139,8 @@ public:
     std::optional<Root> find_root(std::string_view name) const;
     /// Throws: Error{name_taken | invalid_argument (empty, longer than 1 KiB)}, HeapFull.
     void add_root(const Root& root);
+    /// All names of a heap that has none yet, which differ. Needs no more room than they had anywhere before. Throws: as add_root, but for name_taken.
+    void add_first_roots(const std::vector<Root>& roots);
     bool remove_root(std::string_view name);
     /// The named object lies there now; false: there is no such name. Throws: Error{corrupt}; it needs no room.
     bool move_root(std::string_view name, HeapOffset object);

@@ -33,6 +33,13 @@ constexpr std::uint64_t arena_begin(std::uint32_t slots) { return sizeof(Directo
 constexpr std::uint32_t slots_usable(std::uint32_t slots) { return slots / 4 * 3; }
 constexpr std::uint64_t run_bytes_max = std::uint64_t{1} << 31U;
 
+void require_storable(const Root& root) {
+    if (root.name.empty() || root.name.size() > RootDirectory::name_bytes_max)
+        throw Error(errc::invalid_argument, "a root's name has 1 to 1024 bytes, not " + std::to_string(root.name.size()));
+    if (root.fingerprint.size() > RootDirectory::fingerprint_bytes_max)
+        throw Error(errc::invalid_argument, "a fingerprint has at most 4096 bytes, not " + std::to_string(root.fingerprint.size()));
+}
+
 }  // namespace
 
 std::optional<RootDirectory::Table> RootDirectory::table() const {
@@ -167,21 +174,37 @@ RootDirectory::Table RootDirectory::rebuild(const std::optional<Table>& old, std
     return fresh;
 }
 
+void RootDirectory::append(const Table& table, const Root& root, std::uint32_t hash) {
+    append(table,
+           {root.object.value, root.bytes, root.count, static_cast<std::uint32_t>(root.name.size()),
+            static_cast<std::uint32_t>(root.fingerprint.size())},
+           root.name, root.fingerprint, hash);
+}
+
 void RootDirectory::add(const Root& root) {
-    if (root.name.empty() || root.name.size() > name_bytes_max)
-        throw Error(errc::invalid_argument, "a root's name has 1 to 1024 bytes, not " + std::to_string(root.name.size()));
-    if (root.fingerprint.size() > fingerprint_bytes_max)
-        throw Error(errc::invalid_argument, "a fingerprint has at most 4096 bytes, not " + std::to_string(root.fingerprint.size()));
+    require_storable(root);
     const std::uint32_t hash = hash_of(root.name);
     auto found = table();
     if (found && locate(*found, root.name, hash)) throw Error(errc::name_taken, "the name \"" + root.name + "\" is taken; remove it first");
     const std::uint64_t length = entry_length(root.name.size(), root.fingerprint.size());
     if (!found || found->head->used_slots + 1 > slots_usable(found->head->slots) || found->bytes - found->head->arena_end < length)
         found = rebuild(found, length);
-    append(*found,
-           {root.object.value, root.bytes, root.count, static_cast<std::uint32_t>(root.name.size()),
-            static_cast<std::uint32_t>(root.fingerprint.size())},
-           root.name, root.fingerprint, hash);
+    append(*found, root, hash);
+}
+
+void RootDirectory::add_first(std::span<const Root> roots) {
+    std::uint64_t length = 0;
+    for (const Root& root : roots) {
+        require_storable(root);
+        length += entry_length(root.name.size(), root.fingerprint.size());
+    }
+    std::uint64_t bytes = page_bytes;
+    while (slots_usable(slots_for(bytes)) < roots.size() || bytes - arena_begin(slots_for(bytes)) < length) bytes *= 2;
+    if (roots.empty()) return;
+    if (bytes > run_bytes_max) throw HeapFull(length, 0);
+    const Table table = create(bytes);
+    for (const Root& root : roots) append(table, root, hash_of(root.name));
+    span_.store(pages_.super().directory, table.offset);
 }
 
 bool RootDirectory::remove(std::string_view name) {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,8 @@ public:
 
     std::optional<Root> find(std::string_view name) const;
     void add(const Root& root);
+    /// The same for all names of a heap that has none yet, which differ: no more room than they need is asked for, not that of smaller directories on the way there.
+    void add_first(std::span<const Root> roots);
     bool remove(std::string_view name);
     /// The object of that name lies there now. In place.
     bool move(std::string_view name, HeapOffset object);
@@ -52,6 +55,7 @@ private:
     std::optional<std::uint32_t> locate(const Table& table, std::string_view name, std::uint32_t hash) const;
     Table create(std::uint64_t bytes);
     Table rebuild(const std::optional<Table>& old, std::uint64_t extra);
+    void append(const Table& table, const Root& root, std::uint32_t hash);
     void append(const Table& table, const layout::DirectoryEntry& entry, std::string_view name, std::string_view fingerprint, std::uint32_t hash);
 
     const Span span_;

@@ -71,7 +71,7 @@ NewPlaces::NewPlaces(const std::vector<heap::Block>& blocks, const std::vector<h
             throw Error(errc::corrupt, path, block.offset.value,
                         "a block of " + std::to_string(block.usable_bytes) + " bytes lies where no heap puts one");
     }
-    for (const heap::Root& root : roots) engine_->add_root(root);
+    engine_->add_first_roots(roots);  // a heap that is full has no more room for them than they had
 }
 
 Relocation NewPlaces::take_relocation(std::uintptr_t from, std::uintptr_t to) {

@@ -257,6 +257,47 @@ BOOST_AUTO_TEST_CASE(whose_blocks_keep_distances_are_searched_for_leaks_by_dista
     BOOST_TEST(leaked.listed.size() == 1U);  // they lead to each other
 }
 
+BOOST_AUTO_TEST_CASE(that_are_full_to_the_last_page_travel_with_all_their_names) {
+    Luggage luggage(random());
+    std::vector<std::byte> stream;
+    constexpr int names = 700;
+    const auto name = [](int i) { return "name number " + std::to_string(i); };
+    {
+        VolatileHeap heap(travelling_heap(std::size_t{1} << 20U));
+        for (int i = 0; i < names; ++i) heap.construct<int>(name(i), i);
+        heap.destroy<int>(name(1));
+        luggage.pack(heap, 600);
+        for (std::size_t bytes = 4096; bytes != 0; bytes /= 2) {
+            while (auto* const block = static_cast<unsigned char*>(heap.try_allocate(bytes))) luggage.blocks().push_back({block, 0, 1});
+        }
+        stream = compress(heap);
+        convert(heap, path);
+    }
+    const auto expect_names = [&](auto& heap) {
+        for (int i = 0; i < names; i += 2)
+            BOOST_TEST_REQUIRE((heap.template find<int>(name(i)) != nullptr && *heap.template find<int>(name(i)) == i));
+        BOOST_TEST(heap.template find<int>(name(1)) == nullptr);
+    };
+    {
+        ExpandedVolatile made = expand_volatile(std::span(stream), arriving());
+        expect_names(made.heap);
+        luggage.expect(made.heap);
+        expect_no_damage(made.heap);
+        luggage.pack(made.heap, 2000);
+        luggage.expect(made.heap);
+        const auto again = compress(made.heap);
+        made.heap.close();
+        ExpandedVolatile twice = expand_volatile(std::span(again), arriving());
+        luggage.expect(twice.heap);
+        expect_names(twice.heap);
+        expect_no_damage(twice.heap);
+    }
+    ArchiveHeap heap(open_only, path);
+    expect_names(heap);
+    BOOST_TEST(heap.verify().ok());
+    heap.close();
+}
+
 BOOST_AUTO_TEST_CASE(are_made_with_every_kind_of_memory) {
     Luggage luggage(random());
     std::vector<std::byte> stream;
