@@ -152,9 +152,10 @@ BOOST_AUTO_TEST_CASE(a_random_session_of_edits_undo_redo_and_reopening_agrees_wi
     }
     session.save();
     session.reopen();
-    session.undo(session.done());
+    // The last steps of the random ones may have taken everything back.
+    if (session.done() != 0) session.undo(session.done());
     session.check_all();
-    session.redo(session.redoable());
+    if (session.redoable() != 0) session.redo(session.redoable());
     session.check_all();
 }
 
