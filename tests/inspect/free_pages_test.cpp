@@ -80,6 +80,21 @@ std::vector<std::uint64_t> disk_bytes_of_copies(const std::filesystem::path& pat
 
 /// Two pages for each block that was freed; a few may be in use for something else.
 constexpr std::uint64_t least_freed = (block_count / 2 - 3) * 2;
+/// A step of its history freed every other block.
+void make_with_history(const std::filesystem::path& path) {
+    SnapshotHeap heap(create_only, path, small_heap());
+    put_blocks(heap);
+    heap.snapshot();
+    heap.attach_undo();
+    {
+        UndoScope scope(heap, "free");
+        free_every_other(heap);
+        scope.commit();
+    }
+    heap.snapshot();
+    heap.close();
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(free_pages)
@@ -201,19 +216,7 @@ BOOST_AUTO_TEST_CASE(that_a_program_wrote_into_are_zero_again) {
 BOOST_AUTO_TEST_CASE(are_kept_where_a_history_remembers_what_they_hold) {
     const ScratchDirectory dir;
     const auto path = dir / "a.tyn";
-    {
-        SnapshotHeap heap(create_only, path, small_heap());
-        put_blocks(heap);
-        heap.snapshot();
-        heap.attach_undo();
-        {
-            UndoScope scope(heap, "free");
-            free_every_other(heap);
-            scope.commit();
-        }
-        heap.snapshot();
-        heap.close();
-    }
+    make_with_history(path);
     const FreePagesReport report = give_back_free_pages(path);
     BOOST_TEST(report.has_history);
     BOOST_TEST(report.disk_bytes_after == report.disk_bytes_before);
@@ -231,19 +234,7 @@ BOOST_AUTO_TEST_CASE(are_kept_where_a_history_remembers_what_they_hold) {
 BOOST_AUTO_TEST_CASE(of_a_heap_whose_history_has_ended_become_holes_with_it) {
     const ScratchDirectory dir;
     const auto path = dir / "a.tyn";
-    {
-        SnapshotHeap heap(create_only, path, small_heap());
-        put_blocks(heap);
-        heap.snapshot();
-        heap.attach_undo();
-        {
-            UndoScope scope(heap, "free");
-            free_every_other(heap);
-            scope.commit();
-        }
-        heap.snapshot();
-        heap.close();
-    }
+    make_with_history(path);
     {
         SnapshotHeap heap(open_only, path);
         put(heap, "more", "a change that the history misses");
