@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_sanitizer.hpp"
 #include "containers/document.hpp"
 #include "scratch_directory.hpp"
 
@@ -14,6 +15,14 @@ namespace taiyen::transfer::test {
 using taiyen::test::Document;
 using taiyen::test::InHeap;
 using taiyen::test::InMemory;
+
+/// The threads that compress and expand in tests with the label "threads": oneTBB as it is installed is not instrumented, so the thread sanitizer can't see how it
+/// hands work from thread to thread, and would call each handing a race. What it is to look at in those tests is the heap beside its users.
+#if defined(TAIYEN_THREAD_SANITIZER)
+constexpr unsigned watched_threads = 1;
+#else
+constexpr unsigned watched_threads = 0;
+#endif
 
 inline PersistentOptions small_heap() {
     PersistentOptions options;

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <thread>
 
-#include "base/thread_sanitizer.hpp"
 #include "io/simulated_storage.hpp"
 #include "store/heap_probe.hpp"
 #include "transfer/transfer.hpp"
@@ -251,10 +250,7 @@ BOOST_AUTO_TEST_CASE(a_heap_that_transactions_change_meanwhile_gives_the_state_o
             }
         });
         CompressOptions options;
-#if defined(TAIYEN_THREAD_SANITIZER)
-        // oneTBB as it is installed is not instrumented: the sanitizer can't see how it hands work from thread to thread. What it is to look at here is the heap beside its writer.
-        options.threads = 1;
-#endif
+        options.threads = watched_threads;
         for (int i = 0; i < 4; ++i) {
             const std::uint64_t before = committed;
             while (committed < before + 2) std::this_thread::yield();
@@ -271,9 +267,7 @@ BOOST_AUTO_TEST_CASE(a_heap_that_transactions_change_meanwhile_gives_the_state_o
         const std::filesystem::path path = directory / ("b" + std::to_string(i) + ".tyn");
         ExpandOptions as;
         as.kind = HeapKind::archive;
-#if defined(TAIYEN_THREAD_SANITIZER)
-        as.threads = 1;
-#endif
+        as.threads = watched_threads;
         const CompressedHeap said = expand(std::span<const std::byte>(streams[i]), path, as);
         BOOST_CHECK(said.serial == done[i].serial);
         ArchiveHeap heap(open_read_only, path);
