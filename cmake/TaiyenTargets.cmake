@@ -17,10 +17,14 @@ function(taiyen_own_target target)
   endif()
 endfunction()
 
-# taiyen_unity_program(target): eight files at a time may become one translation unit: what they include is compiled once. Not where somebody works on them.
-option(TAIYEN_UNITY_PROGRAMS "Compile the tests of the rooms, and the tool, eight files at a time" OFF)
+# taiyen_unity_program(target [files]): so many files at a time, or eight, may become one translation unit: what they include is compiled once. Not where somebody works on them.
+option(TAIYEN_UNITY_PROGRAMS "Compile the tests of the rooms, the examples and the tool eight files at a time" OFF)
 function(taiyen_unity_program target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TAIYEN_UNITY_PROGRAMS} UNITY_BUILD_BATCH_SIZE 8)
+  set(files 8)
+  if(ARGC GREATER 1)
+    set(files ${ARGV1})
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TAIYEN_UNITY_PROGRAMS} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
 # ccache hits in every clone of the tree (paths relative to the source folder) and with precompiled headers.

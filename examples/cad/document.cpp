@@ -10,9 +10,6 @@
 namespace cad {
 namespace {
 
-/// Blocks that contain each other would recurse for ever.
-constexpr int insert_depth_max = 8;
-
 Box bounds_within(const Entity& entity, int depth);
 
 Box transformed_box(const Box& box, const Affine& map) {

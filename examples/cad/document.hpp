@@ -25,6 +25,9 @@
 
 namespace cad {
 
+/// Blocks that contain each other would recurse for ever.
+inline constexpr int insert_depth_max = 8;
+
 /// A DXF colour number: 0 as the block that is inserted, 256 as the layer, otherwise an entry of the palette; `rgb` wins if it is not negative.
 struct Colour {
     std::int32_t index = 256;

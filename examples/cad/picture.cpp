@@ -14,7 +14,6 @@ namespace {
 constexpr double default_width = 25;  // hundredths of a millimetre
 constexpr double caption_height = 15;
 constexpr double caption_strip = 44;
-constexpr int insert_depth_max = 8;
 
 /// What entities inherit from the insert that shows them.
 struct Context {

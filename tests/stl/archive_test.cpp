@@ -31,10 +31,6 @@ struct Note {
 
 }  // namespace archive_test
 
-using archive_test::Note;
-using archive_test::Part;
-using Parts = taiyen::map<taiyen::string, Part>;
-
 namespace {
 
 PersistentOptions small_heap() {
@@ -46,6 +42,10 @@ PersistentOptions small_heap() {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(containers_in_files)
+
+using archive_test::Note;
+using archive_test::Part;
+using Parts = taiyen::map<taiyen::string, Part>;
 
 BOOST_AUTO_TEST_CASE(plain_structs_in_nested_containers_are_there_after_reopening) {
     const ScratchDirectory directory;

@@ -2,6 +2,8 @@
 
 using namespace taiyen::stl::test;
 
+BOOST_AUTO_TEST_SUITE(deque_matrix)
+
 namespace {
 
 template <class W, class V>
@@ -14,8 +16,6 @@ template <class W>
 using OfRich = Suite<W, Rich<W>>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(deque_matrix)
 
 BOOST_AUTO_TEST_CASE(a_deque_of_strings_keeps_every_block_at_home) { Matrix<OfStrings>::run(); }
 BOOST_AUTO_TEST_CASE(a_deque_of_plain_structs_keeps_every_block_at_home) { Matrix<OfParts>::run(); }

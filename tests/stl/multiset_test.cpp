@@ -2,14 +2,14 @@
 
 using namespace taiyen::stl::test;
 
+BOOST_AUTO_TEST_SUITE(multiset_matrix)
+
 namespace {
 
 template <class W>
 using OfStrings = Associative<W, void, typename W::template multiset<typename W::string>>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(multiset_matrix)
 
 BOOST_AUTO_TEST_CASE(a_multiset_of_strings_keeps_every_block_at_home) { Matrix<OfStrings>::run(); }
 

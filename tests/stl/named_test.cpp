@@ -33,9 +33,9 @@ struct alignas(256) Aligned {
 
 }  // namespace named_test
 
-using named_test::Part;
-
 BOOST_AUTO_TEST_SUITE(named_objects)
+
+using named_test::Part;
 
 BOOST_AUTO_TEST_CASE(what_is_constructed_is_found_again_until_it_is_destroyed) {
     MemoryCore core;

@@ -92,6 +92,8 @@ struct Literal {
 
 }  // namespace offset_test
 
+BOOST_AUTO_TEST_SUITE(offset_pointers)
+
 using offset_test::Part;
 using Parts = offset::map<offset::string, Part>;
 
@@ -105,8 +107,6 @@ offset::string text(int n, MemoryCore& core) {
 bool same(const offset::string& stored, int n) { return std::string_view(stored.data(), stored.size()) == long_text(n); }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(offset_pointers)
 
 BOOST_AUTO_TEST_CASE(the_same_bytes_work_at_another_address) {
     MemoryCore first;

@@ -19,7 +19,7 @@ using stl::test::Part;
 
 namespace {
 
-struct World {
+struct TwoHeaps {
     MemoryCore core;
     MemoryCore other;
     CurrentHeap use{core};
@@ -45,7 +45,7 @@ struct Taker {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(smuggling, World)
+BOOST_FIXTURE_TEST_SUITE(smuggling, TwoHeaps)
 
 BOOST_AUTO_TEST_CASE(an_optional_that_takes_over_a_moved_string_is_found) {
     auto* const holder = stl::make<Holder>(core);

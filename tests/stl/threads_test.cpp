@@ -18,11 +18,13 @@
 using namespace taiyen;
 using heap::test::MemoryCore;
 using stl::test::long_text;
-using test::at_once;
-using test::Document;
-using test::InHeap;
-using test::InMemory;
-using test::require;
+using taiyen::test::at_once;
+using taiyen::test::Document;
+using taiyen::test::InHeap;
+using taiyen::test::InMemory;
+using taiyen::test::require;
+
+BOOST_AUTO_TEST_SUITE(container_threads)
 
 namespace {
 
@@ -32,8 +34,6 @@ taiyen::string text(int n) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(container_threads)
 
 BOOST_AUTO_TEST_CASE(readers_of_one_document_find_iterate_and_copy_at_once, *boost::unit_test::label("threads")) {
     MemoryCore core;

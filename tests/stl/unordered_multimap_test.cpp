@@ -2,6 +2,8 @@
 
 using namespace taiyen::stl::test;
 
+BOOST_AUTO_TEST_SUITE(unordered_multimap_matrix)
+
 namespace {
 
 template <class W, class V>
@@ -14,8 +16,6 @@ template <class W>
 using ToVectors = Suite<W, typename W::template vector<Part<W>>>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(unordered_multimap_matrix)
 
 BOOST_AUTO_TEST_CASE(a_unordered_multimap_to_strings_keeps_every_block_at_home) { Matrix<ToStrings>::run(); }
 BOOST_AUTO_TEST_CASE(a_unordered_multimap_to_plain_structs_keeps_every_block_at_home) { Matrix<ToParts>::run(); }

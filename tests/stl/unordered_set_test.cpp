@@ -2,14 +2,14 @@
 
 using namespace taiyen::stl::test;
 
+BOOST_AUTO_TEST_SUITE(unordered_set_matrix)
+
 namespace {
 
 template <class W>
 using OfStrings = Associative<W, void, typename W::template unordered_set<typename W::string>>;
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(unordered_set_matrix)
 
 BOOST_AUTO_TEST_CASE(a_unordered_set_of_strings_keeps_every_block_at_home) { Matrix<OfStrings>::run(); }
 

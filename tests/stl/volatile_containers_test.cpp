@@ -19,13 +19,13 @@ struct Part {
 
 }  // namespace volatile_containers_test
 
+BOOST_AUTO_TEST_SUITE(volatile_containers)
+
 namespace {
 
 using volatile_containers_test::Part;
 
 constexpr std::size_t capacity = std::size_t{64} << 20U;
-
-BOOST_AUTO_TEST_SUITE(volatile_containers)
 
 BOOST_AUTO_TEST_CASE(a_container_outside_takes_its_memory_from_the_heap_it_was_given) {
     taiyen::VolatileHeap heap({.capacity = capacity});
@@ -100,6 +100,6 @@ BOOST_AUTO_TEST_CASE(threads_fill_and_destroy_containers_of_each_other, *boost::
     BOOST_TEST(heap.stats().live_blocks == 0U);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -117,7 +117,7 @@ namespace {
 
 const std::string long_text = "a text that is longer than a small buffer";
 
-struct HardFixture {
+struct AttackedFixture {
     ScratchDirectory directory;
     std::filesystem::path path = directory / "heap.tyn";
 
@@ -169,7 +169,7 @@ struct HardFixture {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-BOOST_FIXTURE_TEST_SUITE(declared_hard_cases, HardFixture)
+BOOST_FIXTURE_TEST_SUITE(declared_hard_cases, AttackedFixture)
 
 BOOST_AUTO_TEST_CASE(rings_and_long_lists_of_arrays_end) {
     constexpr int count = 200'000;

@@ -7,6 +7,8 @@
 
 #include "bank_heap.hpp"
 
+BOOST_AUTO_TEST_SUITE(command)
+
 namespace {
 
 using namespace bank::test;
@@ -39,8 +41,6 @@ void prints(const std::string& arguments, std::string_view wanted, int status = 
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(command)
 
 BOOST_AUTO_TEST_CASE(a_bank_runs_and_goes_on_where_it_stopped) {
     const TemporaryFolder folder;

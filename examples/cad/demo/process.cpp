@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <sstream>
 #include <system_error>
 
@@ -97,6 +98,9 @@ int Child::wait() {
     }
     return *status_;
 }
+
+void report(const std::string& key, double value) { std::printf("%s %.2f\n", key.c_str(), value); }
+void report(const std::string& key, std::uint64_t value) { std::printf("%s %llu\n", key.c_str(), static_cast<unsigned long long>(value)); }
 
 std::map<std::string, std::string> parsed_report(const std::string& text) {
     std::map<std::string, std::string> report;

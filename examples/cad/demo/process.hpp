@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -34,7 +35,10 @@ private:
     std::optional<int> status_;
 };
 
-/// "key value" lines, as children report figures.
+/// Prints a line "key value", as children report figures.
+void report(const std::string& key, double value);
+void report(const std::string& key, std::uint64_t value);
+/// Such lines.
 std::map<std::string, std::string> parsed_report(const std::string& text);
 
 }  // namespace cad::demo

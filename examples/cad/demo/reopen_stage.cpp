@@ -23,10 +23,6 @@ std::vector<fs::path> heap_files(const fs::path& heap_file) {
     return {heap_file, data};
 }
 
-void tell(const char* key, double value) { std::printf("%s %.1f\n", key, value); }
-
-void tell(const char* key, std::uint64_t value) { std::printf("%s %llu\n", key, static_cast<unsigned long long>(value)); }
-
 void tell_residency(const char* key, const Residency& left) {
     if (left.told) {
         std::printf("%s %llu of %llu\n", key, static_cast<unsigned long long>(left.resident), static_cast<unsigned long long>(left.pages));
@@ -40,8 +36,8 @@ void look_and_report(const Setting& setting, const std::string& when) {
     const Clock::time_point start = Clock::now();
     const taiyen::SnapshotHeap heap(taiyen::open_read_only, setting.heap_file());
     const Document& document = *heap.find<Document>("document");
-    tell("entities_of_drawing", std::uint64_t{document.drawings.find(edited_drawing)->second.entities.size()});
-    tell((when + "_look").c_str(), microseconds_since(start));
+    report("entities_of_drawing", std::uint64_t{document.drawings.find(edited_drawing)->second.entities.size()});
+    report(when + "_look", microseconds_since(start));
 }
 
 /// Opens the heap to edit it, asks for one drawing, walks through everything; `when` goes before the keys.
@@ -53,14 +49,14 @@ void open_and_report(const Setting& setting, const std::string& when) {
     const Document& document = *heap.find<Document>("document");
     const Drawing& drawing = document.drawings.find(edited_drawing)->second;
     //]
-    tell((when + "_open").c_str(), microseconds_since(start));
+    report(when + "_open", microseconds_since(start));
     const Clock::time_point asking = Clock::now();
-    tell("entities_in_middle", static_cast<std::uint64_t>(entities_in(drawing, {drawing.extents.centre(), drawing.extents.centre()}).size()));
-    tell((when + "_query").c_str(), microseconds_since(asking));
+    report("entities_in_middle", static_cast<std::uint64_t>(entities_in(drawing, {drawing.extents.centre(), drawing.extents.centre()}).size()));
+    report(when + "_query", microseconds_since(asking));
     const Clock::time_point walking = Clock::now();
-    tell("entities", census_of(document).entities());
-    tell((when + "_walk").c_str(), microseconds_since(walking));
-    tell("checksum", checksum(document));
+    report("entities", census_of(document).entities());
+    report(when + "_walk", microseconds_since(walking));
+    report("checksum", checksum(document));
     const std::string broken = broken_invariant(document);
     std::printf("broken %s\n", broken.empty() ? "nothing" : broken.c_str());
     std::printf("address %p\n", static_cast<const void*>(&document));
@@ -69,7 +65,7 @@ void open_and_report(const Setting& setting, const std::string& when) {
 std::uint64_t parse_and_report(const std::vector<fs::path>& files, const char* key) {
     const Clock::time_point start = Clock::now();
     const std::uint64_t entities = census_of_files(files).entities();
-    tell(key, microseconds_since(start));
+    report(key, microseconds_since(start));
     return entities;
 }
 
@@ -86,7 +82,7 @@ int reopen_and_report(const Setting& setting) {
     open_and_report(setting, "warm");
     tell_residency("parts_left", drop_from_cache(parts));
     parse_and_report(parts, "cold_parse");
-    tell("parsed", parse_and_report(parts, "warm_parse"));
+    report("parsed", parse_and_report(parts, "warm_parse"));
     return 0;
 }
 

@@ -30,9 +30,6 @@ constexpr int undone_later = 20;
 constexpr int redone_later = 35;
 constexpr int left = edits - undone_at_once - undone_later;  ///< steps that are done when nothing is undone any more
 
-void tell(const std::string& key, std::uint64_t value) { std::printf("%s %llu\n", key.c_str(), static_cast<unsigned long long>(value)); }
-void tell(const std::string& key, double value) { std::printf("%s %.2f\n", key.c_str(), value); }
-
 std::string state_key(const char* what, int steps_done) { return std::string(what) + "_" + std::to_string(steps_done); }
 
 /// The sheet: a frame of the library with room for a plan.
@@ -89,7 +86,7 @@ double walk(Workplace& place, int done, int wanted) {
             throw std::runtime_error("the history ends early");
         }
         done += back ? -1 : 1;
-        tell(state_key(back ? "undone" : "redone", done), state_of(place));
+        report(state_key(back ? "undone" : "redone", done), state_of(place));
     }
     return median(times);
 }
@@ -102,10 +99,10 @@ void tell_history(const taiyen::SnapshotHeap& heap) {
         bytes += step.bytes;
         sizes.push_back(static_cast<double>(step.bytes));
     }
-    tell("steps", std::uint64_t{steps.size()});
-    tell("steps_undone", static_cast<std::uint64_t>(std::count_if(steps.begin(), steps.end(), [](const auto& step) { return step.undone; })));
-    tell("bytes", bytes);
-    tell("bytes_of_step", median(sizes));
+    report("steps", std::uint64_t{steps.size()});
+    report("steps_undone", static_cast<std::uint64_t>(std::count_if(steps.begin(), steps.end(), [](const auto& step) { return step.undone; })));
+    report("bytes", bytes);
+    report("bytes_of_step", median(sizes));
 }
 
 /// A child of the demo and what it reported.
@@ -145,25 +142,25 @@ int edit_and_undo(const Setting& setting) {
     command::Dice dice(setting.seed);
     const command::Playground playground{room_for_plan, place.drawing().last_id};
     std::vector<double> times;
-    tell(state_key("made", 0), state_of(place));
+    report(state_key("made", 0), state_of(place));
     for (int done = 1; done <= edits; ++done) {
         const std::string line = command::random_edit(place.drawing(), playground, dice);
         const Clock::time_point start = Clock::now();
         command::execute(place, line);
         times.push_back(microseconds_since(start));
-        tell(state_key("made", done), state_of(place));
+        report(state_key("made", done), state_of(place));
         if (done == left) {
-            tell("picture", std::uint64_t{std::hash<std::string>()(svg_of(place))});
+            report("picture", std::uint64_t{std::hash<std::string>()(svg_of(place))});
         }
     }
     write_text(svg_file(setting, "edited"), svg_of(place));
-    tell("command_time", median(times));
-    tell("undo_time", walk(place, edits, edits - undone_at_once));
+    report("command_time", median(times));
+    report("undo_time", walk(place, edits, edits - undone_at_once));
     const Clock::time_point saving = Clock::now();
     command::execute(place, "save");
-    tell("save_time", microseconds_since(saving));
+    report("save_time", microseconds_since(saving));
     tell_history(place.file->heap());
-    tell("entities", std::uint64_t{place.drawing().entities.size()});
+    report("entities", std::uint64_t{place.drawing().entities.size()});
     return 0;
 }
 
@@ -174,14 +171,14 @@ int reopen_and_undo(const Setting& setting) {
     taiyen::SnapshotHeap& heap = place.file->heap();
     tell_history(heap);
     std::printf("next %s\n", heap.undo_name().c_str());
-    tell("undo_time", walk(place, edits - undone_at_once, left));
+    report("undo_time", walk(place, edits - undone_at_once, left));
     const std::string picture = svg_of(place);
-    tell("picture", std::uint64_t{std::hash<std::string>()(picture)});
+    report("picture", std::uint64_t{std::hash<std::string>()(picture)});
     write_text(svg_file(setting, "undone"), picture);
-    tell("redo_time", walk(place, left, left + redone_later));
+    report("redo_time", walk(place, left, left + redone_later));
     const Clock::time_point saving = Clock::now();
     command::execute(place, "save");
-    tell("save_time", microseconds_since(saving));
+    report("save_time", microseconds_since(saving));
     const bool whole = heap.verify().ok() && broken_invariant(place.file->document()).empty();
     std::printf("whole %s\n", whole ? "yes" : "no");
     return 0;

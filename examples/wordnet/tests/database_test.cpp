@@ -2,6 +2,8 @@
 
 #include "excerpt.hpp"
 
+BOOST_AUTO_TEST_SUITE(database)
+
 namespace {
 
 using namespace wordnet;
@@ -12,8 +14,6 @@ const std::string verb = "00001000 39 v 02 hound 0 pack 3 002 * 00000900 v 0000 
 bool says(const std::exception& error, std::string_view text) { return std::string_view(error.what()).find(text) != std::string_view::npos; }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(database)
 
 BOOST_AUTO_TEST_CASE(a_line_of_data_is_read_with_its_words_pointers_and_gloss) {
     const DataLine line = parse_data_line(verb);
