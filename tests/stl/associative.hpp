@@ -181,7 +181,7 @@ struct Associative {
                            return std::string();
                        }});
         all.push_back({"load factor", [](C& c, C&, const Maker& make) {
-                           c.max_load_factor(0.25F);
+                           c.max_load_factor(some_load_factor);
                            for (int n = 0; n < 30; ++n) c.insert(element(make, 300 + n));
                            return std::string();
                        }});
