@@ -93,6 +93,11 @@ public:
     static std::uintptr_t find_place(ByteCount capacity);
     /// Requires: nothing was changed since the newest save. Throws: Error{corrupt} naming a page of the span that isn't as it was saved.
     void prove_span() const;
+    /// Of these pages of the span, a bit each, those that nobody has written since the newest save. Throws: Error{corrupt} naming one that isn't as it was saved.
+    void prove_unwritten(const std::vector<bool>& pages);
+    /// What the newest save has of that part of the span, written since or not: who copies from there copies what the file gave. Throws: Error{corrupt} naming a page of the backing file that isn't as it
+    /// was saved. Complexity: reads these pages.
+    void prove_saved(HeapOffset offset, ByteCount length);
     /// The pages of the span that were written since the last save.
     std::vector<WrittenRange> written_ranges() const;
     /// Whether a byte of the span is not as the newest save has it. Complexity: reads the pages that were written since the last save.
@@ -324,6 +329,7 @@ private:
     class Healing;
     std::unordered_set<std::uint64_t> pages_with_live_base() const;
     [[noreturn]] void throw_changed_meanwhile(PageNumber page) const;
+    [[noreturn]] void throw_damaged_page(PageNumber page) const;
     void set_saved(Generation generation, const LargeSave& save);
     void tell_saved();
     void write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback);

@@ -778,10 +778,54 @@ void HeapFile::prove_span() const {
     const auto lock = hold_saves();
     for (std::uint64_t page = 0; page < saved_extent_ / page_bytes; ++page) {
         if (page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
-            backing_->throw_corrupt_page({page}, data_ ? "its checksum differs; heal() restores it if the other copy has it whole"
-                                                       : "its checksum differs and there is no second copy");
+            throw_damaged_page({page});
         }
     }
+}
+
+void HeapFile::prove_unwritten(const std::vector<bool>& pages) {
+    check_usable(true);
+    if (planted(Bug::rot_laundered)) {
+        return;
+    }
+    const auto lock = hold_saves();
+    std::vector<bool> asked = pages;
+    asked.resize(saved_extent_ / page_bytes);
+    for (const vm::PageRun& run : written_span_runs()) {
+        for (std::uint64_t page = run.first; page < run.first + run.count && page < asked.size(); ++page) {
+            asked[page] = false;
+        }
+    }
+    for (std::uint64_t page = 0; page < asked.size(); ++page) {
+        if (asked[page] && page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
+            throw_damaged_page({page});
+        }
+    }
+}
+
+void HeapFile::prove_saved(HeapOffset offset, ByteCount length) {
+    check_usable(true);
+    if (planted(Bug::rot_laundered)) {
+        return;
+    }
+    const auto lock = hold_saves();
+    alignas(page_bytes) std::array<std::byte, page_bytes> saved;
+    for (PageNumber page = page_of(offset); page.value * page_bytes < offset.value + length; ++page.value) {
+        if (!has_base(page)) {
+            continue;
+        }
+        backing_->try_read_pages(page, saved, Via::cache);
+        if (page_checksum(saved, page, table_.heap()) != table_.entry(page)) {
+            throw_damaged_page(page);
+        }
+    }
+}
+
+void HeapFile::throw_damaged_page(PageNumber page) const {
+    const char* const remedy = !data_       ? "there is no second copy"
+                               : uses_log() ? "close the heap, and run 'taiyen repair', which restores it if the other copy has it whole"
+                                            : "heal() restores it if the other copy has it whole, snapshot() if it was written since";
+    backing_->throw_corrupt_page(page, std::string("its checksum differs; ") + remedy);
 }
 
 void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages, const FillPages& patch) {

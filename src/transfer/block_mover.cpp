@@ -20,7 +20,7 @@ std::chrono::microseconds elapsed_since(std::chrono::steady_clock::time_point be
 BlockMover::BlockMover(store::HeapFile& file, const HeapView& heap, const CompactionPlan& plan, CompactReport& report)
     : file_(file), heap_(heap), plan_(plan), report_(report), span_(reinterpret_cast<std::byte*>(file.ranges().durable)),
       observer_(file.participant() != nullptr ? file.participant()->observer() : nullptr), left_pages_(heap.engine.extent() / page_bytes),
-      segments_(plan.segments()) {}
+      proven_pages_(left_pages_.size()), segments_(plan.segments()) {}
 
 void BlockMover::copy(const CompactOptions& options, std::chrono::steady_clock::time_point began) {
     for (const CompactionPlan::Group& group : plan_.groups()) {
@@ -50,8 +50,20 @@ bool BlockMover::take_places(const CompactionPlan::Group& group) {
     return false;
 }
 
+void BlockMover::prove(std::uint64_t place, ByteCount bytes) {
+    for (std::uint64_t page = place / page_bytes; page * page_bytes < place + bytes; ++page) {
+        if (proven_pages_[page]) continue;
+        file_.prove_saved({page * page_bytes}, page_bytes);
+        proven_pages_[page] = true;
+    }
+}
+
 bool BlockMover::copy_group(const CompactionPlan::Group& group) {
     moved_.reserve(std::max(moved_.size() + (group.end - group.first), moved_.size() * 2));
+    for (std::size_t i = group.first; i < group.end; ++i) {
+        prove(plan_.moves()[i].from, plan_.moves()[i].bytes);
+        prove(plan_.moves()[i].to, plan_.moves()[i].bytes);
+    }
     if (!take_places(group)) return false;
     for (std::size_t i = group.first; i < group.end; ++i) {
         const CompactionPlan::Move& move = plan_.moves()[i];

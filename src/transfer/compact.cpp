@@ -1,7 +1,10 @@
 #include <taiyen/transfer/compact.hpp>
 
+#include <algorithm>
+
 #include <taiyen/base/error.hpp>
 
+#include "heap/survey.hpp"
 #include "store/heap_access.hpp"
 #include "transfer/block_mover.hpp"
 #include "transfer/pinned_blocks.hpp"
@@ -78,6 +81,22 @@ HeapView view_of_open(const store::HeapFile& file) {
     return {file.engine(), reinterpret_cast<const std::byte*>(ranges.durable), ranges.durable, ranges.durable_bytes, file.path()};
 }
 
+/// What a step is decided by: metadata, names, small blocks, and larger ones that hold pointers, or bytes that no type covers. What else moves is looked at when it does.
+std::vector<bool> pages_that_decide(const HeapView& heap, const PointerPlaces& places, const PointerWalk::State::Coverage& known) {
+    std::vector<bool> decide(heap.engine.extent() / page_bytes);
+    for (const PointerFinder::Page& page : places.pages()) decide[page.number] = true;
+    const heap::Survey survey(heap.bytes, heap.capacity);
+    survey.visit([&](const heap::PagesInUse& found) {
+        if (found.use == heap::PageUse::available || found.use == heap::PageUse::released || found.use == heap::PageUse::growth) return true;
+        const auto first = decide.begin() + static_cast<std::ptrdiff_t>(found.first);
+        const auto end = first + static_cast<std::ptrdiff_t>(found.count);
+        const bool is_quiet = found.use == heap::PageUse::run && known.whole.test(found.first * page_bytes) && std::find(first, end, true) == end;
+        if (!is_quiet) std::fill(first, end, true);
+        return true;
+    });
+    return decide;
+}
+
 /// What moves, moves. False: nothing does.
 bool move_blocks(BlockMover& mover, CompactionStep& step, const PointerPlaces& places, const CompactOptions& options,
                  std::chrono::steady_clock::time_point began, CompactReport& report) {
@@ -130,6 +149,8 @@ CompactReport compact_file(store::HeapFile& file, const CompactOptions& options)
     report.pages_before = report.pages_after = plan.pages_in_use();
     report.segments_before = report.segments_after = plan.segments_in_use();
     if (plan.groups().empty()) return report;
+    // A pointer that rot hides would go on leading to where its block lay.
+    file.prove_unwritten(pages_that_decide(heap, places, known));
     BlockMover mover(file, heap, plan, report);
     const bool has_moved = move_blocks(mover, step, places, options, began, report);
     mover.count_left();

@@ -26,7 +26,8 @@ namespace taiyen {
 struct CompactOptions {
     /// Of the named objects. One whose type is not among them stays, with all that only it leads to.
     DeclaredTypes types;
-    std::size_t bytes_max = std::size_t{16} << 20U;  ///< bytes of blocks that a step moves, but at least those of one page of small blocks; longer blocks stay
+    std::size_t bytes_max =
+        std::size_t{16} << 20U;  ///< bytes of blocks that a step moves, but at least those of one page of small blocks; longer blocks stay
     /// From the call on; zero: no limit. It is looked at before each page's blocks, so that the rewriting of pointers, and what a commit takes, come on top; one page's blocks are moved in any case.
     std::chrono::microseconds time_max{0};
 };
@@ -68,9 +69,10 @@ struct CompactReport {
 /// A block that moved counts as changed with all its bytes (there is no *pages moved* entry: capture compares pages). The program's own pointers to blocks that moved, iterators and references among them, dangle
 /// until they are corrected by `relocation`; after an undo they have to be found anew.
 /// Throws: Error{closed | read_only | poisoned | forked | scope_open}, Error{type_mismatch}: it is a position-independent heap, a container isn't laid out as this build's library does it, or a description names a copy of a pointer;
-/// Error{corrupt}, std::bad_alloc, and on a TransactionalHeap as Transaction::commit: nothing was moved. A full disk ends the step early.
-/// Complexity: one walk over all objects that declared types lead to and one pass over the heap's metadata and the bytes that no type covers, whatever the budget; what is moved and how many pointers' pages are written
-/// follow the budget. Memory: about 100 bytes a block. Thread rule: as a change of the heap: nobody else uses it meanwhile, but for a TransactionalHeap, whose other threads wait.
+/// Error{corrupt}: the heap's file doesn't have what was saved, in a page with pointers or of a block that was to move (damage would get a fresh checksum, or keep an old address);
+/// std::bad_alloc, and on a TransactionalHeap as Transaction::commit: nothing was moved. A full disk ends the step early.
+/// Complexity: one walk over all objects that declared types lead to, one pass over the heap's metadata and the bytes that no type covers, and the checksums of all these pages, whatever the budget;
+/// what is moved and how many pointers' pages are written follow the budget. Memory: about 100 bytes a block. Thread rule: as a change of the heap: nobody else uses it meanwhile, but for a TransactionalHeap, whose other threads wait.
 TAIYEN_EXPORT CompactReport compact(ArchiveHeap& heap, const CompactOptions& options);
 
 }  // namespace taiyen
