@@ -7,6 +7,7 @@
 #include <sstream>
 #include <streambuf>
 
+#include "containers/declared_document.hpp"
 #include "io/faulty_storage.hpp"
 #include "io/simulated_storage.hpp"
 #include "store/heap_access.hpp"
@@ -133,6 +134,86 @@ BOOST_FIXTURE_TEST_CASE(without_memory_compressing_leaves_nothing_and_the_heap_g
     compress(*heap, directory / "a.tyz");
     heap.reset();
     expect_whole(directory / "a.tyz");
+}
+
+/// Where all live blocks lie.
+std::vector<std::uint64_t> places_of_blocks(const ArchiveHeap& heap) {
+    std::vector<std::uint64_t> places;
+    HeapAccess::file(heap).engine().for_each_block([&](const heap::Block& block) {
+        places.push_back(block.offset.value);
+        return true;
+    });
+    return places;
+}
+
+/// A document in a heap full of holes; closed.
+Document<InMemory> make_with_holes(const fs::path& path) {
+    Document<InMemory> model;
+    ArchiveHeap heap(create_only, path, small_heap());
+    std::vector<void*> blocks;
+    for (unsigned round = 1; round < 6; ++round) {
+        edit(heap, model, round, 1);
+        for (int n = 0; n < 100; ++n) blocks.push_back(heap.allocate(200));
+    }
+    for (void* const block : blocks) heap.deallocate(block);
+    heap.snapshot();
+    heap.close();
+    return model;
+}
+
+/// Steps of compact(), each with one allocation more that succeeds.
+template <class Heap>
+void compact_without_memory(Capture capture, bool with_undo, bool sticky) {
+    const ScratchDirectory directory;
+    const std::string content = describe(make_with_holes(directory / "a.tyn"));
+    PersistentOptions files = small_heap();
+    files.capture = capture;
+    {
+        Heap heap(open_only, directory / "a.tyn", files);
+        if constexpr (!std::is_same_v<Heap, ArchiveHeap>) {
+            if (with_undo) heap.attach_undo();
+        }
+        CompactOptions options;
+        options.types.add<Document<InHeap>>();
+        options.bytes_max = 4096;
+        std::size_t refused = 0;
+        for (std::int64_t k = 0;; ++k) {
+            BOOST_TEST_REQUIRE(k < 5000);
+            const std::vector<std::uint64_t> before = places_of_blocks(heap);
+            std::optional<CompactReport> report;
+            scarce_memory = {k, true, sticky, 0};
+            try {
+                report = compact(heap, options);
+            } catch (const std::bad_alloc&) {}
+            scarce_memory.armed = false;
+            BOOST_TEST_CONTEXT("allocation " << k << (sticky ? " and all behind it" : "")) {
+                BOOST_TEST_REQUIRE((content_of(heap) == content));
+                BOOST_TEST_REQUIRE((places_of_blocks(heap) != before) == report.has_value());
+            }
+            refused += report ? 0 : 1;
+            if (scarce_memory.failed == 0) break;
+        }
+        BOOST_TEST(refused > 10U);
+        while (!compact(heap, options).done()) {}
+        BOOST_TEST(content_of(heap) == content);
+        for (const Finding& finding : heap.verify().findings) BOOST_ERROR(finding.path << " at " << finding.offset << ": " << finding.what);
+        heap.snapshot();
+        heap.close();
+    }
+    const ArchiveHeap heap(open_read_only, directory / "a.tyn");
+    BOOST_TEST(content_of(heap) == content);
+    BOOST_TEST(heap.verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(without_memory_a_step_of_compact_moves_nothing) {
+    for (const bool sticky : {false, true}) {
+        compact_without_memory<ArchiveHeap>(Capture::pages, false, sticky);
+        for (const Capture capture : {Capture::pages, Capture::declared}) {
+            compact_without_memory<SnapshotHeap>(capture, true, sticky);
+            compact_without_memory<TransactionalHeap>(capture, false, sticky);
+            compact_without_memory<TransactionalHeap>(capture, true, sticky);
+        }
+    }
 }
 
 BOOST_FIXTURE_TEST_CASE(stopped_at_any_step_both_ways_leave_nothing, Travellers) {
