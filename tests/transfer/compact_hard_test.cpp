@@ -14,6 +14,7 @@
 #include "store/heap_access.hpp"
 #include "store/scarce_memory.hpp"
 #include "threads.hpp"
+#include "transfer/random_moves.hpp"
 #include "transfer/transfer_fixture.hpp"
 
 namespace taiyen::transfer::test {
@@ -148,6 +149,31 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_block_goes_with_it_although_another_block_move
     BOOST_TEST(report.relocation(moves + page / 8) == hole + page / 8);
     BOOST_TEST(report.relocation.end(moves + page / 8) == hole + page / 8);
     expect_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_that_stay_on_both_sides_of_one_that_moves_keep_the_end_and_the_beginning_that_they_share_with_it) {
+    ArchiveHeap heap(create_only, path, small_heap());
+    auto& slices = heap.construct<taiyen::vector<RangeSlice>>("slices", 3U);
+    const auto pages = [&](std::size_t count) { return static_cast<std::uint64_t*>(heap.allocate(count * page)); };
+    auto* const hole = pages(1);
+    pages(1);                       // nobody's: it stays
+    auto* const before = pages(2);  // too long for the hole, as the one behind
+    auto* const moves = pages(1);
+    auto* const behind = pages(2);
+    BOOST_TEST_REQUIRE(before + 2 * page / 8 == moves);
+    BOOST_TEST_REQUIRE(moves + page / 8 == behind);
+    slices[0] = {before, moves};
+    slices[1] = {moves, behind};
+    slices[2] = {behind, behind + 2 * page / 8};
+    heap.deallocate(hole);
+    compact(heap, declaring<taiyen::vector<RangeSlice>>());
+    const auto& now = *heap.find<taiyen::vector<RangeSlice>>("slices");
+    BOOST_TEST(now[0].first == before);
+    BOOST_TEST(now[0].last == moves);
+    BOOST_TEST(now[1].first == hole);
+    BOOST_TEST(now[1].last == hole + page / 8);
+    BOOST_TEST(now[2].first == behind);
+    BOOST_TEST(now[2].last == behind + 2 * page / 8);
 }
 
 BOOST_AUTO_TEST_CASE(an_address_in_bytes_that_nobody_declared_keeps_its_block_also_where_it_begins_in_a_byte_that_is_declared) {
@@ -495,6 +521,21 @@ BOOST_AUTO_TEST_CASE(a_history_can_be_gone_through_across_steps_and_reopening) {
     BOOST_TEST((bytes_of(heap, path) == last));
     BOOST_TEST(compact(heap, declaring<Numbers>()).live_blocks != 0U);
     expect_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(steps_are_undone_done_again_and_recovered_after_crashes_with_the_models_content) {
+    PersistentOptions files = small_heap();
+    files.audit = Audit::scope;
+    {
+        RandomMoves<SnapshotHeap> moves(directory / "snapshots", files, random());
+        moves.run(120);
+        BOOST_TEST(moves.crashes() != 0);
+        BOOST_TEST(moves.moved() != 0U);
+    }
+    RandomMoves<TransactionalHeap> moves(directory / "transactions", files, random());
+    moves.run(120);
+    BOOST_TEST(moves.crashes() != 0);
+    BOOST_TEST(moves.moved() != 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_step_that_moves_nothing_leaves_what_can_be_redone) {

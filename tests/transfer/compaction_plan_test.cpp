@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <cstring>
 #include <map>
 #include <random>
@@ -220,6 +221,25 @@ BOOST_AUTO_TEST_CASE(leave_what_is_pinned_and_what_is_too_long) {
         }
         for (const std::uint64_t offset : pinned) BOOST_TEST(blocks.contains(offset));
     }
+}
+
+BOOST_AUTO_TEST_CASE(bring_no_block_into_a_packed_page_that_others_have_just_left) {
+    std::map<std::uint64_t, std::vector<std::uint64_t>> pages;
+    while (pages.size() < 4) {
+        const std::uint64_t offset = allocate(24, 8);
+        pages[offset / page_bytes].push_back(offset);
+    }
+    // The first page finds room in the second one. What is left of that is too little for the third; it and the first page would do.
+    const std::array<std::size_t, 4> left{20, 100, 110, 0};
+    auto count = left.begin();
+    for (const auto& [page, offsets] : pages) {
+        for (std::size_t i = *count++; i < offsets.size(); ++i) free(offsets[i]);
+    }
+    const HeapView at = view();
+    const CompactionPlan plan(at, {}, ~ByteCount{0});
+    check_plan(plan, {}, ~ByteCount{0});
+    BOOST_TEST(plan.moves().size() == left[0]);
+    carry_out(plan, plan.groups().size());
 }
 
 BOOST_AUTO_TEST_CASE(take_a_block_of_just_the_longest_size_and_count_one_that_is_longer) {
