@@ -13,6 +13,8 @@
 #include <taiyen/undo/scope.hpp>
 
 #include "heap/geometry.hpp"
+#include "io/faulty_storage.hpp"
+#include "io/posix_storage.hpp"
 #include "store/heap_probe.hpp"
 
 namespace {
@@ -93,6 +95,47 @@ void make_with_history(const std::filesystem::path& path) {
     }
     heap.snapshot();
     heap.close();
+}
+
+/// Files of second copies lie on a disk of their own.
+class TwoDisks final : public io::Storage {
+public:
+    TwoDisks(io::Storage& first, io::Storage& second) : first_(first), second_(second) {}
+
+    std::optional<io::FileInfo> find(const std::filesystem::path& path) override { return of(path).find(path); }
+    std::unique_ptr<io::File> open(const std::filesystem::path& path, io::Access access) override { return of(path).open(path, access); }
+    std::unique_ptr<io::File> create(const std::filesystem::path& path) override { return of(path).create(path); }
+    std::unique_ptr<io::File> create_unnamed(const std::filesystem::path& directory) override { return first_.create_unnamed(directory); }
+    void publish(io::File& file, const std::filesystem::path& path) override { of(path).publish(file, path); }
+    void rename(const std::filesystem::path& from, const std::filesystem::path& to) override { of(from).rename(from, to); }
+    bool remove(const std::filesystem::path& path) override { return of(path).remove(path); }
+    void sync_directory(const std::filesystem::path& directory) override { first_.sync_directory(directory); }
+
+private:
+    io::Storage& of(const std::filesystem::path& path) { return path.extension() == ".data" ? second_ : first_; }
+    io::Storage& first_;
+    io::Storage& second_;
+};
+
+/// What give_back_free_pages() does, over another storage.
+void give_back_over(io::Storage& storage, const std::filesystem::path& path) {
+    const auto file = store::HeapFile::open(storage, path, store::OpenMode::open_only, HeapKind::archive, {});
+    file->give_all_back_at_close();
+    file->close();
+}
+
+void copy_files(const std::filesystem::path& heap, const std::filesystem::path& copy) {
+    for (const char* suffix : {"", ".data", ".journal", ".log"}) {
+        std::filesystem::remove(copy.string() + suffix);
+        if (std::filesystem::exists(heap.string() + suffix)) std::filesystem::copy_file(heap.string() + suffix, copy.string() + suffix);
+    }
+}
+
+/// Where a page lies that free_every_other() freed.
+std::uint64_t offset_of_freed(const std::filesystem::path& path) {
+    const ArchiveHeap heap(open_read_only, path);
+    const auto base = reinterpret_cast<char*>(HeapAccess::file(heap).ranges().durable);
+    return static_cast<std::uint64_t>(find(heap, name_of_block(11)) - base) - block_bytes;
 }
 
 }  // namespace
@@ -280,6 +323,126 @@ BOOST_AUTO_TEST_CASE(are_kept_where_a_page_that_names_them_is_damaged) {
     const FreePagesReport report = give_back_free_pages(path);
     BOOST_TEST(report.disk_bytes_after + 2 * least_freed * page_bytes <= report.disk_bytes_before);
     check_heap(ArchiveHeap(open_read_only, path));
+}
+
+BOOST_AUTO_TEST_CASE(become_zero_pages_in_a_copy_whose_file_system_makes_no_holes_and_holes_in_the_other) {
+    io::PosixStorage full;
+    io::PosixStorage without({.punch = false});
+    for (const bool is_first : {true, false}) {
+        const ScratchDirectory dir;
+        const auto path = dir / "a.tyn";
+        make_heap<SnapshotHeap>(path);
+        const std::uint64_t freed = offset_of_freed(path);
+        const std::vector<std::uint64_t> before = disk_bytes_of_copies(path);
+        TwoDisks disks(is_first ? without : full, is_first ? full : without);
+        give_back_over(disks, path);
+        const std::vector<std::uint64_t> after = disk_bytes_of_copies(path);
+        BOOST_TEST(after[is_first ? 1 : 0] + least_freed * page_bytes <= before[is_first ? 1 : 0]);
+        for (const char* suffix : {"", ".data"}) {
+            const std::vector<char> bytes = bytes_of(path.string() + suffix);
+            const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(store::FileLayout().file_offset({freed}));
+            BOOST_TEST(std::all_of(first, first + block_bytes, [](char c) { return c == 0; }));
+        }
+        {
+            SnapshotHeap heap(open_only, path, with_small_log());
+            check_heap(heap);
+            for (unsigned i = 0; i < block_count; i += 2) put(heap, name_of_block(i), text_of_block(i));
+            heap.snapshot();
+            free_every_other(heap);
+            heap.snapshot();
+            check_heap(heap);
+            heap.close();
+        }
+        give_back_over(disks, path);
+        const FreePagesReport report = give_back_free_pages(path);
+        BOOST_TEST(report.free_pages == report.released_pages);
+        check_heap(ArchiveHeap(open_read_only, path));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(that_a_file_refuses_to_give_back_at_any_call_are_given_back_by_the_next_one) {
+    const ScratchDirectory dir;
+    make_heap<SnapshotHeap>(dir / "a.tyn");
+    copy_files(dir / "a.tyn", dir / "b.tyn");
+    const std::uint64_t least = give_back_free_pages(dir / "b.tyn").disk_bytes_after;
+    for (const auto& [error, sticky] : {std::pair(EIO, false), std::pair(ENOSPC, true)}) {
+        std::uint64_t refused = 0;
+        for (std::uint64_t at = 1;; at += at < 3 ? 1 : 37) {
+            copy_files(dir / "a.tyn", dir / "b.tyn");
+            io::FaultyStorage faulty(io::posix_storage());
+            faulty.arm({.at = at, .error = error, .sticky = sticky, .calls = io::Call::punch});
+            const std::optional<errc> code = code_of([&] { give_back_over(faulty, dir / "b.tyn"); });
+            BOOST_TEST_CONTEXT("punch " << at << (sticky ? " and all behind it" : "")) {
+                BOOST_TEST((code == (faulty.fired() == 0 ? std::nullopt : std::optional(error == EIO ? errc::io_error : errc::no_space))));
+                check_heap(ArchiveHeap(open_read_only, dir / "b.tyn"));
+                const FreePagesReport report = give_back_free_pages(dir / "b.tyn");
+                BOOST_TEST(report.disk_bytes_after == least);
+                check_heap(ArchiveHeap(open_read_only, dir / "b.tyn"));
+            }
+            if (faulty.fired() == 0) break;
+            ++refused;
+        }
+        BOOST_TEST(refused > 3U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(are_holes_behind_damage_of_their_own_and_leave_damage_of_live_ones_to_healing) {
+    for (const char* const damaged : {"", ".data"}) {
+        const ScratchDirectory dir;
+        const auto path = dir / "a.tyn";
+        make_heap<SnapshotHeap>(path);
+        const std::uint64_t freed = offset_of_freed(path);
+        for (const std::uint64_t offset : {freed + 17, freed + page_bytes + 5, freed + block_bytes + 100})
+            flip_bit(path.string() + damaged, store::FileLayout().file_offset({offset}));
+        const FreePagesReport report = give_back_free_pages(path);
+        BOOST_TEST(report.disk_bytes_after + 2 * least_freed * page_bytes <= report.disk_bytes_before);
+        SnapshotHeap heap(open_only, path, with_small_log());
+        BOOST_TEST(heap.verify().findings.size() == 1U);
+        BOOST_TEST(heap.heal() == 1U);
+        check_heap(heap);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(are_kept_behind_a_crash_where_a_history_remembers_what_they_hold_and_nobody_has_closed_it) {
+    const ScratchDirectory dir;
+    const auto remember = [&](auto heap_type) {
+        using Heap = typename decltype(heap_type)::type;
+        {
+            Heap heap(create_only, dir / "a.tyn", with_small_log());
+            heap.attach_undo();
+            {
+                UndoScope scope(heap, "put");
+                put_blocks(heap);
+                scope.commit();
+            }
+            heap.snapshot();
+            {
+                UndoScope scope(heap, "free");
+                free_every_other(heap);
+                scope.commit();
+            }
+            heap.snapshot();
+            crash_copy(dir / "a.tyn", dir / "b.tyn");
+        }
+        FreePagesOptions look;
+        look.dry_run = true;
+        BOOST_TEST(give_back_free_pages(dir / "b.tyn", look).has_history);
+        const FreePagesReport report = give_back_free_pages(dir / "b.tyn");
+        BOOST_TEST(report.has_history);
+        {
+            Heap heap(open_only, dir / "b.tyn", with_small_log());
+            heap.attach_undo();
+            check_heap(heap);
+            BOOST_TEST(heap.undo());
+            for (unsigned i = 0; i < block_count; ++i) BOOST_TEST((get(heap, name_of_block(i)) == text_of_block(i)));
+            BOOST_TEST(heap.redo());
+            check_heap(heap);
+            heap.close();
+        }
+        for (const auto& entry : std::filesystem::directory_iterator(dir.path())) std::filesystem::remove(entry.path());
+    };
+    remember(std::type_identity<SnapshotHeap>());
+    remember(std::type_identity<TransactionalHeap>());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
