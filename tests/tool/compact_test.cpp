@@ -92,4 +92,46 @@ BOOST_AUTO_TEST_CASE(keeps_what_a_history_remembers_and_fails_where_there_is_no_
     BOOST_TEST(run_tool(dir, "compact a.tyn").exit == 2);  // in use
 }
 
+BOOST_AUTO_TEST_CASE(refuses_what_is_no_heap_what_is_cut_and_what_somebody_has_open_and_writes_nothing) {
+    const ScratchDirectory dir;
+    make_holes(dir / "a.tyn");
+    {
+        SnapshotHeap heap(taiyen::open_only, dir / "a.tyn");
+        taiyen::compress(heap, dir / "saved.tyz");
+        taiyen::VolatileHeap volatile_heap;
+        taiyen::compress(volatile_heap, dir / "volatile.tyz");
+    }
+    std::filesystem::copy_file(dir / "a.tyn", dir / "cut.tyn");
+    std::filesystem::resize_file(dir / "cut.tyn", std::filesystem::file_size(dir / "cut.tyn") / 2);
+    std::ofstream(dir / "empty.tyn");
+    const auto before = contents(dir);
+    for (const std::string file : {"saved.tyz", "volatile.tyz", "cut.tyn", "empty.tyn"}) {
+        for (const std::string words : {"compact --dry-run ", "compact "}) {
+            const Ran ran = run_tool(dir, words + file);
+            BOOST_TEST(ran.exit == 2, words << file << ": " << ran.out);
+            BOOST_TEST(ran.err.find(file) != std::string::npos, ran.err);
+        }
+    }
+    const taiyen::ArchiveHeap reader(taiyen::open_read_only, dir / "a.tyn");
+    BOOST_TEST(run_tool(dir, "compact a.tyn").exit == 2);  // in use
+    BOOST_TEST(run_tool(dir, "compact --dry-run a.tyn").exit == 0);
+    BOOST_TEST((contents(dir) == before));
+}
+
+BOOST_AUTO_TEST_CASE(makes_a_second_copy_whole_that_was_cut_and_asks_for_one_that_is_missing) {
+    const ScratchDirectory dir;
+    make_holes(dir / "a.tyn");
+    std::filesystem::resize_file(dir / "a.tyn.data", std::filesystem::file_size(dir / "a.tyn.data") / 2);
+    const Ran cut = run_tool(dir, "compact a.tyn");
+    BOOST_TEST(cut.exit == 0, cut.err);
+    const Ran verified = run_tool(dir, "verify a.tyn");
+    BOOST_TEST(verified.exit == 0, verified.out);
+    std::filesystem::remove(dir / "a.tyn.data");
+    const auto before = contents(dir);
+    const Ran missing = run_tool(dir, "compact a.tyn");
+    BOOST_TEST(missing.exit == 2);
+    BOOST_TEST(missing.err.find("a.tyn.data") != std::string::npos, missing.err);
+    BOOST_TEST((contents(dir) == before));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
