@@ -14,6 +14,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "base/planted.hpp"
+#include "base/sanitizers.hpp"
 #include "change/changed_ranges.hpp"
 #include "change/fault_handler.hpp"
 
@@ -34,7 +35,7 @@ constexpr std::uint32_t first_use = std::uint32_t{1} << 31U;
 constexpr std::uint32_t scope_mask = first_use - 1;
 
 /// Copies pages before they become writable. Another thread may store into them as soon as they are: after the copy, by the protection, which the thread sanitizer knows nothing about.
-#if defined(__SANITIZE_THREAD__)
+#if defined(TAIYEN_THREAD_SANITIZER)
 __attribute__((no_sanitize("thread"))) void copy_unordered(std::byte* target, const std::byte* source, ByteCount length) noexcept {
     auto* const to = reinterpret_cast<volatile std::uint64_t*>(target);
     const auto* const from = reinterpret_cast<const volatile std::uint64_t*>(source);

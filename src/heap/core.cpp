@@ -14,7 +14,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/report.hpp>
 
-#include "base/thread_sanitizer.hpp"
+#include "base/sanitizers.hpp"
 
 namespace taiyen::heap {
 

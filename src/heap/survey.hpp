@@ -25,6 +25,17 @@ struct PagesInUse {
     ByteCount block_bytes = 0;      ///< a run: its whole size; packed pages: of each block; else 0
 };
 
+/// Calls `stretch(first, behind)`, ascending, for bits that are set one beside the other.
+template <class F>
+void for_each_stretch(std::uint64_t bits, F&& stretch) {
+    while (bits != 0) {
+        const auto first = static_cast<unsigned>(std::countr_zero(bits));
+        const auto behind = first + static_cast<unsigned>(std::countr_one(bits >> first));
+        stretch(first, behind);
+        bits = behind == 64 ? 0 : bits & (~std::uint64_t{0} << behind);
+    }
+}
+
 class Survey {
 public:
     /// Throws: Error{corrupt}.
@@ -69,12 +80,9 @@ void Survey::for_each_live_range(Page page, F&& range) const {
         case PageState::small_room: {
             const layout::Line& line = pages_.line(page);
             for (unsigned pair = 0; pair < 4; ++pair) {
-                for (std::uint64_t left = line.pairs[pair].occupied; left != 0;) {
-                    const auto first = static_cast<unsigned>(std::countr_zero(left));
-                    const auto count = static_cast<unsigned>(std::countr_one(left >> first));
-                    add((pair * 64 + first) * layout::granule_bytes, (pair * 64 + first + count) * layout::granule_bytes);
-                    left = first + count == 64 ? 0 : left & (~std::uint64_t{0} << (first + count));
-                }
+                for_each_stretch(line.pairs[pair].occupied, [&](unsigned first, unsigned behind) {
+                    add((pair * 64 + first) * layout::granule_bytes, (pair * 64 + behind) * layout::granule_bytes);
+                });
             }
             break;
         }
@@ -88,10 +96,8 @@ void Survey::for_each_live_range(Page page, F&& range) const {
             }
             const unsigned bytes = packed_slot_bytes(packed_class);
             for (unsigned word = 0; word < PackedTables::words; ++word) {
-                for (std::uint64_t left = line.occupied[word] & packed_tables.slots[packed_class][word]; left != 0; left &= left - 1) {
-                    const unsigned slot = word * 64 + static_cast<unsigned>(std::countr_zero(left));
-                    add(slot * bytes, (slot + 1) * bytes);
-                }
+                for_each_stretch(line.occupied[word] & packed_tables.slots[packed_class][word],
+                                 [&](unsigned first, unsigned behind) { add((word * 64 + first) * bytes, (word * 64 + behind) * bytes); });
             }
             break;
         }

@@ -32,40 +32,55 @@ bool LivePages::next(ChunkPages& chunk) {
 ChunkBody::ChunkBody() : body_(body_bytes_max) { runs_.reserve(layout::chunk_runs_max); }
 
 void ChunkBody::gather(const PageSource& source, const ChunkPages& chunk) {
-    const std::size_t count = chunk.pages.size();
-    const std::span<std::byte> pages = body_.span().subspan(content_at);
-    for (std::size_t i = 0; i < count;) {
-        std::size_t together = 1;
-        while (i + together < count && chunk.pages[i + together] == chunk.pages[i] + together) ++together;
-        source.read({chunk.pages[i]}, pages.subspan(i * page_bytes, together * page_bytes), std::span(chunk.checksums).subspan(i, together));
-        i += together;
-    }
     runs_.clear();
     content_ = 0;
     end_ = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::uint64_t begin = (chunk.pages[i] - chunk.pages.front()) * page_bytes;
-        const std::byte* const bytes = pages.data() + i * page_bytes;
-        source.survey().for_each_live_range(static_cast<heap::Page>(chunk.pages[i]),
-                                            [&](unsigned from, unsigned to) { add(begin + from, begin + to, bytes + from); });
+    const std::size_t count = chunk.pages.size();
+    for (std::size_t i = 0; i < count;) {
+        std::size_t together = 1;
+        while (i + together < count && together < near_pages && chunk.pages[i + together] == chunk.pages[i] + together) ++together;
+        const std::span<std::byte> pages = body_.span().subspan(content_at + i * page_bytes, together * page_bytes);
+        source.read({chunk.pages[i]}, pages, std::span(chunk.checksums).subspan(i, together));
+        for (std::size_t n = 0; n < together; ++n) {
+            const std::uint64_t page = chunk.pages[i + n];
+            const std::uint64_t begin = (page - chunk.pages.front()) * page_bytes;
+            std::byte* const bytes = pages.data() + n * page_bytes;
+            source.survey().for_each_live_range(static_cast<heap::Page>(page),
+                                                [&](unsigned from, unsigned to) { add(begin + from, begin + to, bytes + from); });
+        }
+        close_up();
+        i += together;
     }
     std::memcpy(body_.data() + content_at - bytes_of_runs(), runs_.data(), bytes_of_runs());
+    TAIYEN_CHECK(content_ <= layout::content_bytes_max && runs_.size() <= layout::chunk_runs_max);
 }
 
-void ChunkBody::add(std::uint64_t begin, std::uint64_t end, const std::byte* bytes) {
-    std::byte* const content = body_.data() + content_at;  // as much as there is of it never reaches beyond `bytes`
-    if (const std::uint64_t gap = begin - end_; runs_.empty() || gap >= layout::gap_bytes_min) {
+void ChunkBody::add(std::uint64_t begin, std::uint64_t end, std::byte* bytes) {
+    std::uint64_t gap = begin - end_;
+    if (runs_.empty() || gap >= layout::gap_bytes_min) {
+        close_up();
         runs_.push_back({static_cast<std::uint32_t>(gap / layout::unit_bytes), 0});
-    } else {
-        std::memset(content + content_, 0, gap);
+        gap = 0;
+    } else if (open_.empty()) {
+        std::memset(body_.data() + content_at + content_, 0, gap);  // as much as there is of the content never reaches beyond `bytes`
         content_ += gap;
-        runs_.back().length += static_cast<std::uint32_t>(gap / layout::unit_bytes);
+    } else {
+        std::memset(bytes - gap, 0, gap);
     }
-    if (content + content_ != bytes) std::memmove(content + content_, bytes, end - begin);
-    content_ += end - begin;
-    runs_.back().length += static_cast<std::uint32_t>((end - begin) / layout::unit_bytes);
+    if (open_.empty()) {
+        open_ = {bytes, end - begin};
+    } else {
+        open_ = {open_.data(), open_.size() + gap + (end - begin)};
+    }
+    runs_.back().length += static_cast<std::uint32_t>((gap + end - begin) / layout::unit_bytes);
     end_ = end;
-    TAIYEN_CHECK(content_ <= layout::content_bytes_max && runs_.size() <= layout::chunk_runs_max);
+}
+
+void ChunkBody::close_up() {
+    std::byte* const behind = body_.data() + content_at + content_;
+    if (behind != open_.data() && !open_.empty()) std::memmove(behind, open_.data(), open_.size());
+    content_ += open_.size();
+    open_ = {};
 }
 
 }  // namespace taiyen::transfer

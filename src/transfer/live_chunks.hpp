@@ -3,6 +3,7 @@
 ///
 /// Pages of zeros and free pages are in no chunk; within a page, free bytes are left out where they come in gaps that are worth a run, and are zeros elsewhere.
 
+#include <span>
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
@@ -49,12 +50,18 @@ public:
 
 private:
     ByteCount bytes_of_runs() const { return runs_.size() * sizeof(layout::Run); }
-    void add(std::uint64_t begin, std::uint64_t end, const std::byte* bytes);
+    /// The next live bytes, counted from the chunk's first page, and where they were read to.
+    void add(std::uint64_t begin, std::uint64_t end, std::byte* bytes);
+    /// Moves what is open to the content's end.
+    void close_up();
+
+    static constexpr std::size_t near_pages = 16;  ///< they are gathered while they lie in the processor's cache
 
     AlignedBuffer body_;  ///< content from `content_at` on, runs right before it
     std::vector<layout::Run> runs_;
     ByteCount content_ = 0;
-    std::uint64_t end_ = 0;  ///< of the newest run, from the chunk's first page
+    std::span<std::byte> open_;  ///< what belongs behind the content: the newest run's bytes in pages that lie side by side
+    std::uint64_t end_ = 0;      ///< of the newest run, from the chunk's first page
 };
 
 }  // namespace taiyen::transfer

@@ -5,7 +5,7 @@
 /// The thread sanitizer doesn't know what membarrier does: under it nothing is asked for, and who relies on this must use sequentially consistent operations instead.
 /// Thread rule: safe.
 
-#include "base/thread_sanitizer.hpp"
+#include "base/sanitizers.hpp"
 
 namespace taiyen::txn {
 

@@ -13,6 +13,7 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
+#include "base/sanitizers.hpp"
 #include "vm/descriptor.hpp"
 
 namespace taiyen::vm {
@@ -23,14 +24,8 @@ namespace {
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(TAIYEN_THREAD_SANITIZER)
 constexpr bool thread_sanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr bool thread_sanitizer = true;
-#else
-constexpr bool thread_sanitizer = false;
-#endif
 #else
 constexpr bool thread_sanitizer = false;
 #endif

@@ -13,6 +13,7 @@
 #include <boost/test/unit_test.hpp>
 #include <taiyen/base/error.hpp>
 
+#include "base/sanitizers.hpp"
 #include "change/captured_core.hpp"
 #include "change/fault_handler.hpp"
 
@@ -70,7 +71,7 @@ void reset_handlers() {
 }
 
 bool died_of_fault(int status) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(TAIYEN_ADDRESS_SANITIZER) || defined(TAIYEN_THREAD_SANITIZER)
     return !(WIFEXITED(status) && WEXITSTATUS(status) == 0) && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
 #else
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;

@@ -45,7 +45,7 @@ private:
     History history_;
 };
 
-Recording record(const HeapSetup& setup, Bug bug) {
+Recording record_copy(const HeapSetup& setup, Bug bug) {
     Recording recording;
     io::SimulatedStorage disk;
     add_directories(disk);
@@ -83,7 +83,7 @@ std::vector<CrashScenario> copy_crash_scenarios() {
     std::vector<CrashScenario> all;
     const auto add = [&](const char* name, const HeapSetup& setup) {
         all.push_back({.name = name, .about = "copies of heaps", .states_per_cut = 60, .nested_one_in = 0, .record = [setup](std::uint64_t, Bug bug) {
-                           return record(setup, bug);
+                           return record_copy(setup, bug);
                        }});
     };
     add("copy-archive", {.kind = HeapKind::archive});

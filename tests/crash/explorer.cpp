@@ -21,7 +21,6 @@ namespace {
 constexpr std::size_t exhaustive_units_max = 12;
 constexpr std::size_t few_exhaustive_units_max = 6;  ///< of recoveries, and where little effort was asked for
 constexpr std::uint64_t thorough_states_per_cut = 40;
-constexpr unsigned hang_seconds = 120;  ///< for one state; the machine may be busy
 
 constexpr std::array<const char*, select_count> select_names{
     "none",        "all",       "first",           "missing",   "alone",           "two-missing", "some-operations",

@@ -22,6 +22,9 @@
 
 namespace taiyen::crash {
 
+/// What takes longer than that for one state or one fault hangs; the machine may be busy.
+inline constexpr unsigned hang_seconds = 120;
+
 /// What lies on the disk: a heap, a ring, … together with the model of what it must hold.
 class Subject {
 public:

@@ -20,7 +20,6 @@ constexpr io::Call that_need_space = io::Call::write | io::Call::write_durable |
 
 /// No scenario makes more calls or allocations; ends a sweep that fails every time.
 constexpr std::uint64_t k_max = 60'000;
-constexpr unsigned hang_seconds = 120;
 constexpr std::size_t told_max = 8;
 
 void attempt(const std::function<void()>& what) {

@@ -85,7 +85,7 @@ constexpr ByteCount capacity = 64_KiB;
 constexpr std::uint64_t laps = 4;
 
 /// Goes round the ring several times; what is no longer needed is released between traces, by a header write that the test stands in for.
-Recording record(std::uint64_t lap, std::uint64_t seed, Bug bug) {
+Recording record_group_lap(std::uint64_t lap, std::uint64_t seed, Bug bug) {
     Recording recording;
     io::SimulatedStorage disk;
     disk.add_directory("/disk");
@@ -115,7 +115,7 @@ std::vector<CrashScenario> group_log_crash_scenarios() {
                        .states_per_cut = 200,
                        .nested_one_in = 100,
                        .nested_states_per_cut = 40,
-                       .record = [lap](std::uint64_t seed, Bug bug) { return record(lap, seed, bug); }});
+                       .record = [lap](std::uint64_t seed, Bug bug) { return record_group_lap(lap, seed, bug); }});
     }
     return all;
 }

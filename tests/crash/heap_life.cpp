@@ -14,10 +14,12 @@
 namespace taiyen::crash {
 namespace {
 
-constexpr const char* number_name = "number";
-
 /// Address space of an annex.
 constexpr ByteCount annex_room = 4_MiB;
+
+std::string number_text(std::uint64_t number) { return std::to_string(number); }
+
+}  // namespace
 
 std::vector<std::byte> bytes_for(ByteCount size, std::uint64_t seed) {
     std::vector<std::byte> bytes(size);
@@ -28,10 +30,6 @@ std::vector<std::byte> bytes_for(ByteCount size, std::uint64_t seed) {
     }
     return bytes;
 }
-
-std::string number_text(std::uint64_t number) { return std::to_string(number); }
-
-}  // namespace
 
 bool names_data_file(io::Storage& disk, const std::filesystem::path& heap) {
     if (!disk.find(heap)) return false;

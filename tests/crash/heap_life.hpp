@@ -22,6 +22,12 @@
 
 namespace taiyen::crash {
 
+/// The named object that tells which state a heap is in.
+inline constexpr const char* number_name = "number";
+
+/// What a block of that size is filled with.
+std::vector<std::byte> bytes_for(ByteCount size, std::uint64_t seed);
+
 struct Model {
     std::map<std::string, std::vector<std::byte>> objects;
     std::vector<std::byte> annex;  ///< empty: there is none, or it ended

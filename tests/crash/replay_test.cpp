@@ -159,7 +159,7 @@ public:
     }
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override {
         std::vector<std::byte> slots(2048);
-        disk.open("/disk/counter", io::Access::read_only)->read(slots, 0);
+        (void)disk.open("/disk/counter", io::Access::read_only)->read(slots, 0);
         std::uint64_t best = 0;
         for (std::size_t slot = 0; slot < 2; ++slot) {
             const auto first = slots.begin() + static_cast<std::ptrdiff_t>(slot * 1024);

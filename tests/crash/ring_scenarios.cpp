@@ -12,7 +12,7 @@ namespace {
 
 const std::filesystem::path ring_path = "/disk/ring";
 
-log::RingIdentity identity_of_test(ByteCount capacity) {
+log::RingIdentity identity_of_ring(ByteCount capacity) {
     log::RingIdentity identity;
     identity.ring.bytes.fill(0x11);
     identity.heap.bytes.fill(0x22);
@@ -86,16 +86,16 @@ private:
     std::uint64_t before_;
 };
 
-constexpr ByteCount capacity = 64_KiB;
-constexpr std::uint64_t laps = 6;
+constexpr ByteCount ring_bytes = 64_KiB;
+constexpr std::uint64_t ring_laps = 6;
 
 /// Appends, going round the ring several times; the oldest records are released by a header write that the test stands in for. Each lap is a trace of its own, since what the scan starts from
 /// moves with the header.
-Recording record(std::uint64_t lap, std::uint64_t seed, Bug bug) {
+Recording record_ring_lap(std::uint64_t lap, std::uint64_t seed, Bug bug) {
     Recording recording;
     io::SimulatedStorage disk;
     disk.add_directory("/disk");
-    const log::RingIdentity identity = identity_of_test(capacity);
+    const log::RingIdentity identity = identity_of_ring(ring_bytes);
     log::Ring::format(*disk.create(ring_path), identity);
     log::RingStart start{Epoch{seed}, 0, 1, seed + 7};
     std::uint64_t number = 0;
@@ -122,13 +122,13 @@ Recording record(std::uint64_t lap, std::uint64_t seed, Bug bug) {
 
 std::vector<CrashScenario> ring_crash_scenarios() {
     std::vector<CrashScenario> all;
-    for (std::uint64_t lap = 0; lap < laps; ++lap) {
+    for (std::uint64_t lap = 0; lap < ring_laps; ++lap) {
         all.push_back({.name = "ring-" + std::to_string(lap + 1),
                        .about = "the record log alone",
                        .states_per_cut = 200,
                        .nested_one_in = 100,
                        .nested_states_per_cut = 40,
-                       .record = [lap](std::uint64_t seed, Bug bug) { return record(lap, seed, bug); }});
+                       .record = [lap](std::uint64_t seed, Bug bug) { return record_ring_lap(lap, seed, bug); }});
     }
     return all;
 }

@@ -18,7 +18,6 @@
 namespace taiyen::crash {
 namespace {
 
-constexpr unsigned hang_seconds = 120;
 constexpr std::size_t wide_jobs = 4;  ///< with fewer jobs for each worker, scenarios are shared out
 
 /// Processor time of this process: the machine may be busy with other things.

@@ -24,21 +24,10 @@ namespace {
 
 using Change = SteppedStorage::Change;
 
-constexpr const char* number_name = "number";
 constexpr const char* procedure_name = "crash tests: add to each byte";
 constexpr ByteCount called_bytes = 3000;
 /// What a transaction of `transact` takes in the log at most.
 constexpr ByteCount small_bytes = 12_KiB;
-
-std::vector<std::byte> bytes_for(ByteCount size, std::uint64_t seed) {
-    std::vector<std::byte> bytes(size);
-    std::mt19937_64 random(seed);
-    for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
-        const std::uint64_t word = random();
-        std::memcpy(bytes.data() + at, &word, std::min(sizeof word, size - at));
-    }
-    return bytes;
-}
 
 /// Done twice it is another change than done once.
 void add_to_each(std::byte* bytes, std::uint64_t count, std::uint64_t what) {

@@ -193,7 +193,7 @@ void begin_history_and_die(TxnLife& life) {
 }
 
 /// Steps, undo and redo among plain transactions and snapshots; a step that is larger than the log.
-void steps(TxnLife& life) {
+void undo_steps(TxnLife& life) {
     life.open();
     life.resume();
     life.redo();
@@ -304,9 +304,9 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-recover-data", .setup = with_data, .before = leave_unclosed, .life = commit, .crashed_before = true},
         {.name = "txn-held", .setup = lends, .before = create_and_commit, .life = lend_and_die},
         {.name = "txn-held-data", .setup = lends_with_data, .before = create_and_commit, .life = lend_and_die},
-        {.name = "txn-undo", .setup = history, .before = begin_history, .life = steps},
-        {.name = "txn-undo-data", .setup = history_with_data, .before = begin_history, .life = steps},
-        {.name = "txn-undo-recover", .setup = history, .before = begin_history_and_die, .life = steps, .crashed_before = true},
+        {.name = "txn-undo", .setup = history, .before = begin_history, .life = undo_steps},
+        {.name = "txn-undo-data", .setup = history_with_data, .before = begin_history, .life = undo_steps},
+        {.name = "txn-undo-recover", .setup = history, .before = begin_history_and_die, .life = undo_steps, .crashed_before = true},
         {.name = "txn-undo-unattached", .setup = history, .before = begin_history, .life = change_unattached},
         {.name = "txn-lower-archive",
          .setup = archive,
@@ -352,7 +352,7 @@ std::vector<TxnScenario> txn_scenarios() {
          .crashed_before = true,
          .damage_headers = true},
         {.name = "txn-apart-detach", .setup = apart_without, .before = leave_unclosed, .life = commit, .crashed_before = true, .lose_data = true},
-        {.name = "txn-apart-undo", .setup = apart_history, .before = begin_history, .life = steps},
+        {.name = "txn-apart-undo", .setup = apart_history, .before = begin_history, .life = undo_steps},
     };
 }
 

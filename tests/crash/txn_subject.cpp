@@ -13,11 +13,7 @@
 #include "crash/heap_life.hpp"
 
 namespace taiyen::crash {
-namespace {
-
-std::string text(std::uint64_t number) { return std::to_string(number); }
-
-}  // namespace
+namespace {}  // namespace
 
 std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state) {
     if (!disk.find(txn_path)) return check_missing(disk, state);
@@ -43,14 +39,15 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
     life.open(kind);
     const std::uint64_t number = life.compare();
     if (setup.detach_data_file && number > lost_->number)
-        throw std::runtime_error("state " + text(number) + " was made without the lost data file, but the heap still names it");
+        throw std::runtime_error("state " + std::to_string(number) + " was made without the lost data file, but the heap still names it");
     setup.detach_data_file = false;  // once is enough
     const Restoration restoration = life.file().restoration();
     if (restoration.clean && restoration.transactions_replayed != 0) throw std::runtime_error("a heap that was closed had transactions to replay");
     if (restoration.transactions_replayed > history_[number].serial.value) throw std::runtime_error("more transactions were replayed than there are");
     if (as_reader && *as_reader != std::pair(number, restoration.transactions_replayed)) {
-        throw std::runtime_error("a reader saw state " + text(as_reader->first) + " after " + text(as_reader->second) +
-                                 " transactions, a writer recovers " + text(number) + " after " + text(restoration.transactions_replayed));
+        throw std::runtime_error("a reader saw state " + std::to_string(as_reader->first) + " after " + std::to_string(as_reader->second) +
+                                 " transactions, a writer recovers " + std::to_string(number) + " after " +
+                                 std::to_string(restoration.transactions_replayed));
     }
     for (const heap::Damage& damage : life.file().engine().check(1)) throw std::runtime_error("engine: " + damage.what);
     if (setup_.lends && life.is_transactional()) life.prove_no_leak(history_[number]);

@@ -240,7 +240,7 @@ std::shared_ptr<void> copying_recorders() {
     return {nullptr, [before](void*) { undo::UndoService::make_recorder = before; }};
 }
 
-Recording record(std::uint64_t program, Bug bug) {
+Recording record_program(std::uint64_t program, Bug bug) {
     Recording recording;
     recording.surroundings = copying_recorders();
     io::SimulatedStorage disk;
@@ -278,7 +278,7 @@ std::vector<CrashScenario> undo_crash_scenarios() {
                        .states_per_cut = 16,
                        .nested_one_in = 100,
                        .nested_states_per_cut = 10,
-                       .record = [program](std::uint64_t, Bug bug) { return record(program, bug); }});
+                       .record = [program](std::uint64_t, Bug bug) { return record_program(program, bug); }});
     }
     return all;
 }

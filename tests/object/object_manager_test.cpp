@@ -408,13 +408,13 @@ BOOST_AUTO_TEST_CASE(a_request_that_was_woken_in_vain_often_enough_goes_first) {
     const auto overtakes_at_most = [](Duty left_out) {
         const Seamed seam(left_out);
         std::vector<int> things(2);
+        bool granted = false;
         auto tested = make_manager<int>();
         tested->add(1, things[0]);
         tested->add(2, things[1]);
         // Whenever one of the two objects is given back the other one is taken, so a request for both never finds both free by chance.
         auto holder = tested->checkout(1);
         auto other = Checkout<int>();
-        bool granted = false;
         const std::vector<Id> both{1, 2};
         tested->checkout_async(both, Access::exclusive, [&](Checkout<int>, std::exception_ptr) { granted = true; });
         for (int i = 0; i < 100 && !granted; ++i) {
@@ -433,11 +433,11 @@ BOOST_AUTO_TEST_CASE(a_writer_is_not_kept_out_by_readers_that_follow_each_other)
     const auto gets_in = [](Duty left_out) {
         const Seamed seam(left_out);
         int object = 0;
+        bool granted = false;
         auto tested = make_manager<int>();
         tested->add(1, object);
         Checkout<int> readers[2];
         readers[0] = tested->checkout(1, Access::shared);
-        bool granted = false;
         const std::vector<Id> ids{1};
         tested->checkout_async(ids, Access::exclusive, [&](Checkout<int>, std::exception_ptr) { granted = true; });
         for (int i = 1; i < 1000 && !granted; ++i) readers[i % 2] = tested->try_checkout({1}, Access::shared);
@@ -451,11 +451,11 @@ BOOST_AUTO_TEST_CASE(who_was_woken_in_vain_wakes_the_next_one) {
     const auto passes_on = [](Duty left_out) {
         const Seamed seam(left_out);
         std::vector<int> things(3);
+        int granted = 0;
         auto tested = make_manager<int>();
         for (int i = 1; i <= 2; ++i) tested->add(i, things[static_cast<std::size_t>(i)]);
         // The first waiter for 2 needs 1 as well, which is taken when 2 is given back; the second one needs 2 alone.
         auto two = tested->checkout(2);
-        int granted = 0;
         const std::vector<Id> both{1, 2};
         const std::vector<Id> alone{2};
         auto later = Checkout<int>();

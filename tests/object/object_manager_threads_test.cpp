@@ -160,10 +160,10 @@ BOOST_AUTO_TEST_CASE(what_is_given_back_just_before_somebody_would_sleep_for_it_
     const auto sees = [](Duty left_out, int steps_before) {
         const Seamed seam(left_out);
         Thing thing;
+        bool granted = false;
         auto manager = make_manager<Thing>();
         manager->add(1, thing);
         Checkout<Thing> held = manager->checkout(1);
-        bool granted = false;
         int steps = 0;
         std::function<void()> step = [&] {
             if (++steps > steps_before) {

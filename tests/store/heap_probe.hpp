@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,7 @@ inline std::vector<char> bytes_of(const std::filesystem::path& path) {
 inline void flip_bit(const std::filesystem::path& path, std::uint64_t offset) {
     const auto file = io::posix_storage().open(path, io::Access::read_write);
     std::byte byte{};
-    file->read({&byte, 1}, offset);
+    if (file->read({&byte, 1}, offset) != 1) throw std::out_of_range("no such byte");
     byte ^= std::byte{16};
     file->write({&byte, 1}, offset);
     file->sync();

@@ -11,6 +11,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "base/sanitizers.hpp"
 #include "store/heap_probe.hpp"
 #include "vm/dumps.hpp"
 
@@ -84,10 +85,8 @@ private:
     rlimit before_{};
 };
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(TAIYEN_ADDRESS_SANITIZER)
 constexpr bool sanitized = true;  // its shadow memory leaves no room for limits
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer);
 #else
 constexpr bool sanitized = false;
 #endif

@@ -107,7 +107,11 @@ BOOST_AUTO_TEST_CASE(the_outputs_on_the_page_about_the_command_are_what_it_print
     std::istringstream found(levelled(now));
     std::string a;
     std::string b;
-    while (static_cast<bool>(std::getline(expected, a)) | static_cast<bool>(std::getline(found, b))) {
+    const auto next = [&] {
+        const bool more = static_cast<bool>(std::getline(expected, a));
+        return static_cast<bool>(std::getline(found, b)) || more;
+    };
+    while (next()) {
         BOOST_TEST_REQUIRE(a == b,
                            "doc/tool.md says\n  " << a << "\nand the command prints\n  " << b << "\nTAIYEN_WRITE_DOCUMENTS=1 writes what it prints");
         a.clear();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_sanitizer.hpp"
+#include "base/sanitizers.hpp"
 #include "containers/document.hpp"
 #include "scratch_directory.hpp"
 

@@ -9,6 +9,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "base/sanitizers.hpp"
 #include "seed.hpp"
 #include "txn/snapshots.hpp"
 #include "txn/txn_fixture.hpp"
@@ -146,7 +147,7 @@ BOOST_AUTO_TEST_CASE(a_long_run_that_changes_many_times_its_limit_stays_near_it)
     BOOST_TEST(most <= limit + limit / 8);
     BOOST_TEST(most >= limit / 4);
     // Buffers of the log and of snapshots are anonymous, too: they are there after the first round, and then it is as much as it was.
-#if !defined(__SANITIZE_ADDRESS__)  // which keeps what was freed, up to 256 MiB
+#if !defined(TAIYEN_ADDRESS_SANITIZER)  // which keeps what was freed, up to 256 MiB
     BOOST_TEST(most_anonymous <= anonymous_at_first + 2 * limit);
 #endif
     heap->wait_durable(ReadLock(*heap).serial());

@@ -9,6 +9,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "base/sanitizers.hpp"
 #include "store/heap_access.hpp"
 #include "store/scarce_memory.hpp"
 #include "undo/undo_fixture.hpp"
@@ -253,7 +254,7 @@ BOOST_AUTO_TEST_CASE(a_forked_child_leaves_scopes_without_doing_anything) {
     BOOST_TEST(values() == Values{1});
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(TAIYEN_ADDRESS_SANITIZER) && !defined(TAIYEN_THREAD_SANITIZER)
 BOOST_AUTO_TEST_CASE(a_limit_on_the_process_data_refuses_an_undo_and_changes_nothing) {
     constexpr std::size_t bytes = std::size_t{6} << 20U;
     std::byte* block = nullptr;

@@ -156,7 +156,7 @@ struct Proof {
         if (!holds) walk.throw_unknown_layout(container);
     }
     template <class T>
-    void elements(const T* first, std::size_t count) const {
+    void elements(const T* first, std::size_t count) const {  // nodes come here by reinterpret_cast: static_cast would promise what is to be proven
         walk.reach_elements(first, count, sizeof(T), alignof(T), container);
     }
     /// How many elements lie between.
@@ -282,7 +282,7 @@ struct Links<std::list<T, persistent_allocator<T>>> {
         const Base* before = end;
         links(end);
         for (Base* at = end->_M_next; at != end; before = at, at = at->_M_next) {
-            proof.elements(static_cast<const Node*>(at), 1);
+            proof.elements(reinterpret_cast<const Node*>(at), 1);
             proof.that(at->_M_prev == before);  // so no node comes twice
             links(at);
             walk_object(*static_cast<Node*>(at)->_M_valptr(), walk);
@@ -302,7 +302,7 @@ struct Links<std::forward_list<T, persistent_allocator<T>>> {
         const Base* seen = nullptr;  // one on the way, further and further behind: a ring comes back to it
         std::size_t count = 0;
         for (Base* at = elements.before_begin()._M_node->_M_next; at != nullptr; at = at->_M_next) {
-            proof.elements(static_cast<const Node*>(at), 1);
+            proof.elements(reinterpret_cast<const Node*>(at), 1);
             proof.that(at != seen);
             if ((count & (count + 1)) == 0) seen = at;
             ++count;
@@ -351,7 +351,7 @@ struct TreeLinks {
         const Base* parent = header;
         for (Base* at = header->_M_parent; at != nullptr || height != 0;) {
             for (; at != nullptr; parent = at, at = at->_M_left) {
-                proof.elements(static_cast<const Node*>(at), 1);
+                proof.elements(reinterpret_cast<const Node*>(at), 1);
                 proof.that(at->_M_parent == parent && height < height_max);  // so no node comes twice
                 above[height++] = at;
             }
@@ -383,8 +383,9 @@ struct TableLinks {
                       "taiyen: a hash or a comparison that holds something can't be walked");
         if constexpr (is_address<typename Table::key_type>()) walk.keyed_by_address(true);
         const Proof proof{walk, "hash table"};
+        using Node = std::remove_pointer_t<decltype(table.begin()._M_cur)>;
+        if (const auto* const first = word_of<const Node*>(table, 3)) proof.elements(first, 1);  // begin() promises that it is a node
         const auto begin = table.begin();
-        using Node = std::remove_pointer_t<decltype(begin._M_cur)>;
         const auto number = [&](std::size_t index, std::size_t value) { known_word(table, index, reinterpret_cast<const void*>(value), proof); };
         number(2, table.bucket_count());
         number(4, table.size());
@@ -399,7 +400,7 @@ struct TableLinks {
         }
         for (std::size_t i = 0; i < table.bucket_count(); ++i) walk.pointer(buckets + i);
         std::size_t count = 0;
-        for (Node* at = begin._M_cur; at != nullptr; at = static_cast<Node*>(at->_M_nxt)) {
+        for (Node* at = begin._M_cur; at != nullptr; at = reinterpret_cast<Node*>(at->_M_nxt)) {
             proof.elements(at, 1);
             proof.that(++count <= table.size());
             walk.pointer(&at->_M_nxt);

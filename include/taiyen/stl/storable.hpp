@@ -138,7 +138,11 @@ consteval Flaw flaw_of_container() {
 }
 
 // Aggregates are walked without naming their members: a probe that converts to anything shows how many initialisers the aggregate takes; one that converts to
-// flawed types only must not be taken in place of any of them. Never evaluated.
+// flawed types only must not be taken in place of any of them. Never evaluated, so never defined, also where that makes Clang wonder: for types of anonymous namespaces.
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-internal"
+#endif
 struct AnyValue {
     template <class T>
     operator T() const noexcept;  // NOLINT(google-explicit-constructor)
@@ -161,6 +165,9 @@ struct GoodWrapper {
         requires(Members<T, Types<Seen..., T>>::known && flaw_of<T, Seen...>() == Flaw::none)
     operator T() const noexcept;  // NOLINT(google-explicit-constructor)
 };
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 template <class Probe, std::size_t>
 using Repeated = Probe;
 
