@@ -71,6 +71,25 @@ struct DamagedFixture {
         blob = reinterpret_cast<std::uintptr_t>(blobs[0].data()) - base;
     }
     void rot(const std::filesystem::path& file, std::uint64_t offset) const { probe::flip_bit(file, store::FileLayout().file_offset({offset})); }
+    /// The number of a text that a step over the undamaged heap moves: its page is one that a step reads.
+    int moving_text() const {
+        const std::filesystem::path copies = directory / "copies";
+        std::filesystem::create_directory(copies);
+        for (const auto& file : std::filesystem::directory_iterator(directory.path()))
+            if (file.is_regular_file()) std::filesystem::copy_file(file, copies / file.path().filename());
+        SnapshotHeap heap(open_only, copies / path.filename(), small_heap());
+        auto& texts = *heap.find<DamagedTexts>("texts");
+        std::vector<const char*> before;
+        for (const auto& [number, text] : texts) before.push_back(text.data());
+        compact(heap, damaged_step());
+        int moving = 0;
+        while (texts.at(moving).data() == before.at(static_cast<std::size_t>(moving))) ++moving;
+        return moving;
+    }
+    std::uint64_t offset_of(int number) const {
+        const ArchiveHeap heap(open_read_only, path, small_heap());
+        return reinterpret_cast<std::uintptr_t>(heap.find<DamagedTexts>("texts")->at(number).data()) - read_parameters(path).address;
+    }
     /// Of metadata, live blocks and free pages.
     std::uint64_t some_offset() { return 8 * 4096 + random() % (80 * 4096); }
     std::string second_copy() const { return path.string() + ".data"; }
@@ -153,10 +172,11 @@ BOOST_AUTO_TEST_CASE(a_damaged_page_of_a_large_block_stops_the_step_that_would_m
 
 BOOST_AUTO_TEST_CASE(a_page_that_was_damaged_before_the_program_wrote_into_it_stops_a_step_until_a_save_has_put_that_right) {
     make<SnapshotHeap>(HeapKind::snapshot);
-    rot(path, first_text + 3);
+    const int text = moving_text();
+    rot(path, offset_of(text) + 3);
     SnapshotHeap heap(open_only, path, small_heap());
-    heap.find<DamagedTexts>("texts")->at(150)[0] = '!';
-    model.at(150)[0] = '!';
+    heap.find<DamagedTexts>("texts")->at(text)[0] = '!';
+    model.at(text)[0] = '!';
     refuse_corrupt(heap, damaged_step());
     heap.snapshot();
     expect_content(heap);
