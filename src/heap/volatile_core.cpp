@@ -24,15 +24,6 @@ constexpr ByteCount class_bytes_max = class_granules_max * layout::granule_bytes
 constexpr ByteCount records_max = 4096;  ///< threads at once; further ones share the engine
 constexpr ByteCount map_step_min = ByteCount{1} << 20U;
 constexpr ByteCount map_step_max = ByteCount{256} << 20U;
-// Decay: of the memory in free pages half goes back to the system from time to time, and at once what is more than a part of the memory in use.
-constexpr ByteCount decay_min = ByteCount{16} << 20U;
-/// So many sixteenths of the memory in use.
-constexpr ByteCount decay_sixteenths = 9;
-constexpr ByteCount decay_rest_part = 10;
-constexpr ByteCount decay_look_min = decay_min / 4;
-constexpr ByteCount decay_look_part = 64;  ///< of the extent, whose pages a look counts
-constexpr ByteCount decay_piece = ByteCount{64} << 10U;
-constexpr std::chrono::milliseconds decay_interval{1000};
 /// Pages change places when this many lie there: copying costs less before.
 constexpr ByteCount exchanged_bytes_min = ByteCount{512} << 10U;
 
@@ -449,7 +440,7 @@ void VolatileCore::return_chunk(SegmentHead& first) {
     first.chunk_idle = 0;
     lent_count_ -= count;
     TAIYEN_CHECK(engine_->deallocate(map_.base + number * segment_bytes) == FreeResult::freed);
-    freed_since_look_ += count * segment_bytes;
+    decay_.freed(count * segment_bytes);
 }
 
 void VolatileCore::share_empty(ThreadBlocks& blocks, unsigned kept) noexcept {
@@ -479,29 +470,17 @@ void VolatileCore::reclaim(ThreadBlocks* blocks) {
 }
 
 void VolatileCore::decay(ByteCount freed) noexcept {
-    freed_since_look_ += freed;
-    if (freed_since_look_ < freed_until_look_) return;
-    freed_since_purge_ += std::exchange(freed_since_look_, 0);
-    const PageTotals pages = engine_->page_totals();
-    const ByteCount limit = std::max(decay_min, pages.used / 16 * decay_sixteenths);
-    const auto now = clock_();
-    ByteCount kept = pages.free;
-    if (now - last_purge_ >= decay_interval && freed_since_purge_ >= decay_min) {
-        kept = std::min(limit, kept / 2);
-        last_purge_ = now;
-    } else if (kept > limit) {
-        kept = limit - limit / decay_rest_part;
-    }
-    if (kept != pages.free) {
+    decay_.freed(freed);
+    if (!decay_.wants_look()) return;
+    if (const auto kept = decay_.look(engine_->page_totals(), engine_->extent())) {
         try {
-            purge(decay_piece, kept);
+            purge(Decay::piece_bytes_min, *kept);
         } catch (...) {}  // the list of runs found no memory: next time
     }
-    freed_until_look_ = std::max({decay_look_min, engine_->extent() / decay_look_part, (limit - std::min(limit, kept)) / 2});
 }
 
 void VolatileCore::purge(ByteCount minimum, ByteCount kept) {
-    freed_since_purge_ = 0;
+    decay_.purged();
     for (const FreeRun& run : engine_->release_free_pages(minimum, kept))
         if (!moved_.forget({static_cast<Page>(run.offset.value / page_bytes), static_cast<Page>(run.length / page_bytes)}) ||
             !renew(run.offset, run.length))
@@ -601,9 +580,7 @@ void VolatileCore::release_runs(ThreadBlocks& blocks, bool all) noexcept {
         released += engine_->usable_size(block);
         TAIYEN_CHECK(engine_->deallocate(block) == FreeResult::freed);
     });
-    try {
-        decay(released);
-    } catch (const std::bad_alloc&) {}  // the list of runs found no memory
+    decay(released);
 }
 
 // Dynamic blocks.

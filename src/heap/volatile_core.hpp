@@ -10,7 +10,6 @@
 /// Address space: [base, base + capacity) the span, from the next slot boundary on owned_segments.hpp's metadata and the thread records.
 /// Thread rule: safe; construction and destruction overlap with nothing.
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -22,6 +21,7 @@
 
 #include "heap/block_guards.hpp"
 #include "heap/core.hpp"
+#include "heap/decay.hpp"
 #include "heap/moved_pages.hpp"
 #include "heap/thread_blocks.hpp"
 #include "heap/thread_table.hpp"
@@ -96,9 +96,8 @@ public:
     ThreadBlocks* mine_known() const noexcept;
 
     std::uint64_t serial() const noexcept { return serial_; }
-    using Clock = std::chrono::steady_clock::time_point (*)() noexcept;
     /// For tests: what decay goes by instead of the system's clock.
-    void set_clock(Clock clock) { clock_ = clock; }
+    void set_clock(Decay::Clock clock) { decay_.set_clock(clock); }
     /// For tests: how many pieces of memory may lie where they were moved to. Beyond it blocks move by copying.
     void set_moved_pieces_max(std::size_t pieces) { moved_.set_budget(pieces); }
     std::size_t moved_pieces() const { return moved_.pieces(); }
@@ -173,6 +172,7 @@ private:
     void release_runs(ThreadBlocks& blocks, bool all) noexcept;
     /// All that can be given back to the engine without the help of other threads.
     void reclaim(ThreadBlocks* blocks);
+    /// Pages of so many bytes were freed: it may be time to give some back.
     void decay(ByteCount freed) noexcept;
     void* resize_in_engine(void* block, ByteCount bytes);
     /// Gives free pages in pieces of `minimum` bytes and more back to the system; with `kept` the highest ones, until no more than that is left.
@@ -207,11 +207,7 @@ private:
     SegmentHead* waiting_ = nullptr;  ///< segments that are nobody's
     std::uint32_t waiting_count_ = 0;
     std::uint32_t lent_count_ = 0;
-    ByteCount freed_since_look_ = 0;  ///< at how much memory lies in free pages
-    ByteCount freed_until_look_ = 0;
-    ByteCount freed_since_purge_ = 0;
-    std::chrono::steady_clock::time_point last_purge_{};
-    Clock clock_ = &std::chrono::steady_clock::now;
+    Decay decay_;
 };
 
 }  // namespace taiyen::heap
