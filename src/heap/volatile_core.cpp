@@ -1,6 +1,5 @@
 #include "heap/volatile_core.hpp"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +12,8 @@
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
+
+#include "heap/volatile_register.hpp"
 
 namespace taiyen::heap {
 
@@ -28,59 +29,6 @@ constexpr ByteCount map_step_max = ByteCount{256} << 20U;
 constexpr ByteCount exchanged_bytes_min = ByteCount{512} << 10U;
 
 std::uintptr_t word_of(const ThreadBlocks& blocks) { return reinterpret_cast<std::uintptr_t>(&blocks); }
-
-/// All open volatile heaps: threads that end and forks ask for them. Never destroyed: threads may end after the statics.
-struct Register {
-    std::mutex mutex;
-    VolatileCore* first = nullptr;
-    std::uint64_t last_serial = 0;
-    pthread_key_t key{};
-    bool has_key = false;
-};
-Register& the_register() noexcept {
-    alignas(Register) static std::byte memory[sizeof(Register)];
-    static Register& one = *::new (memory) Register;
-    return one;
-}
-
-/// The thread's records go to the next threads that need one. A destructor that runs later and allocates again gets another record, and this is called once more.
-void end_thread(void*) noexcept {
-    ThreadTable& table = thread_table;
-    Register& all = the_register();
-    const std::lock_guard lock(all.mutex);
-    for (std::uint32_t i = 0; i < table.count; ++i)
-        for (VolatileCore* core = all.first; core != nullptr; core = core->next_open)
-            if (core->serial() == table.all[i].serial) {
-                core->retire(*table.all[i].blocks);
-                break;
-            }
-    table.count = 0;
-    table.clear_memory();
-    for (ThreadTable::Entry& entry : table.cache) entry = {};
-    table.process = nullptr;
-}
-
-void lock_all() {
-    Register& all = the_register();
-    all.mutex.lock();
-    for (VolatileCore* core = all.first; core != nullptr; core = core->next_open) core->lock_for_fork();
-}
-void unlock_all() {
-    Register& all = the_register();
-    for (VolatileCore* core = all.first; core != nullptr; core = core->next_open) core->unlock_after_fork();
-    all.mutex.unlock();
-}
-
-std::uint64_t next_serial() {
-    Register& all = the_register();
-    static const bool prepared = [&all] {
-        all.has_key = ::pthread_key_create(&all.key, end_thread) == 0;
-        return all.has_key && ::pthread_atfork(lock_all, unlock_all, unlock_all) == 0;
-    }();
-    if (!prepared) throw std::bad_alloc();
-    const std::lock_guard lock(all.mutex);
-    return ++all.last_serial;
-}
 
 /// Behind the places of heap files, so that no volatile heap is in the way of one.
 vm::Zone volatile_zone() {
@@ -172,7 +120,7 @@ std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options,
 }
 
 VolatileCore::VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill)
-    : HeapCore(ranges_at(reservation.address(), capacity_for(options.capacity))), serial_(next_serial()),
+    : HeapCore(ranges_at(reservation.address(), capacity_for(options.capacity))), serial_(VolatileRegister::of_process().next_serial()),
       parked_serial_(wants_guards(options) ? ~std::uint64_t{0} : serial_), tool_(tool_for(options)),
       guards_(wants_guards(options) ? new BlockGuards(options, tool_, ranges().durable, ranges().durable_bytes) : nullptr),
       reports_leaks_(options.report_leaks), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
@@ -187,10 +135,7 @@ VolatileCore::VolatileCore(vm::Reservation reservation, const VolatileOptions& o
     fill(span, *this);
     engine_.reset(new Engine(span, capacity, *this));
     set_durable_extent(engine_->extent());
-    Register& all = the_register();
-    const std::lock_guard lock(all.mutex);
-    next_open = all.first;
-    all.first = this;
+    const auto no_fork = VolatileRegister::of_process().add(*this);
     if (tool_ != MemoryTool::none) tool_root(span, capacity, true);
     complete();
 }
@@ -204,13 +149,7 @@ VolatileCore::~VolatileCore() {
         tool_open(tool_ == MemoryTool::address_sanitizer ? tool_ : MemoryTool::none, map_.base, engine_->extent());
         tool_root(map_.base, ranges().durable_bytes, false);
     }
-    Register& all = the_register();
-    const std::lock_guard lock(all.mutex);
-    for (VolatileCore** link = &all.first; *link != nullptr; link = &(*link)->next_open)
-        if (*link == this) {
-            *link = next_open;
-            break;
-        }
+    VolatileRegister::of_process().remove(*this);
 }
 
 const std::filesystem::path& VolatileCore::path() const {
@@ -265,7 +204,7 @@ ThreadBlocks* VolatileCore::mine() noexcept {
         retire(*blocks);
         return nullptr;
     }
-    ::pthread_setspecific(the_register().key, &thread_table);
+    VolatileRegister::of_process().watch_thread();
     return blocks;
 }
 

@@ -103,7 +103,7 @@ public:
     std::size_t moved_pieces() const { return moved_.pieces(); }
     /// A thread that had the record has ended.
     void retire(ThreadBlocks& blocks) noexcept;
-    VolatileCore* next_open = nullptr;  ///< in the register
+    VolatileCore* next_open = nullptr;  ///< in the VolatileRegister
     void lock_for_fork();
     void unlock_after_fork();
 

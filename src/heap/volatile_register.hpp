@@ -1,0 +1,41 @@
+#pragma once
+/// VolatileRegister: all open volatile heaps of the process: threads that end and forks ask for them.
+///
+/// Its lock comes before those of the heaps; a fork takes all of them (V2 of volatile_core.hpp).
+/// Thread rule: safe.
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <mutex>
+
+namespace taiyen::heap {
+
+class VolatileCore;
+
+class VolatileRegister {
+public:
+    /// Never destroyed: threads may end after the statics.
+    static VolatileRegister& of_process() noexcept;
+
+    /// That no heap had before. The first call makes the process tell of threads that end, and of forks. Throws: std::bad_alloc.
+    std::uint64_t next_serial();
+    /// The register's lock: while it is held nobody forks, so that the heap may be completed.
+    [[nodiscard]] std::unique_lock<std::mutex> add(VolatileCore& core);
+    void remove(VolatileCore& core);
+    /// What this thread has in heaps goes back to them when it ends.
+    void watch_thread() noexcept;
+
+private:
+    static void end_thread(void*) noexcept;
+    static void lock_all();
+    static void unlock_all();
+
+    std::mutex mutex_;
+    VolatileCore* first_ = nullptr;
+    std::uint64_t last_serial_ = 0;
+    pthread_key_t key_{};
+    bool has_key_ = false;
+};
+
+}  // namespace taiyen::heap
