@@ -65,6 +65,8 @@ public:
     void release() noexcept;
     bool holds() const noexcept { return owner_ != nullptr; }
     Access access() const noexcept { return access_; }
+    /// Which of the manager's counters it uses.
+    std::uint32_t stripe() const noexcept { return stripe_; }
     std::span<const Item> items() const noexcept { return {data(), count_}; }
     std::span<Item> items() noexcept { return {data(), count_}; }
     const std::vector<std::int64_t>& missing() const noexcept { return missing_; }

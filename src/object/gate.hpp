@@ -1,0 +1,141 @@
+#pragma once
+/// Gate: what exclusive requests go through, so that a pause can keep them out and wait until nobody is inside; what stops a manager closes it for ever.
+///
+/// (P1) Who enters says so before it looks whether the gate is closed, and a pause closes it before it looks who is inside: so one of the two sees the other.
+/// (P2) Who stood here while it was closed has its turn, in order, before the gate opens for others.
+/// Thread rule: safe.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "object/request.hpp"
+#include "object/woken_requests.hpp"
+
+namespace taiyen::object {
+
+template <class Seam>
+class Gate {
+public:
+    /// Which of the counters this thread's requests use.
+    static std::uint32_t stripe_of_thread() noexcept {
+        static std::atomic<std::uint32_t> threads{0};
+        thread_local const std::uint32_t stripe = threads.fetch_add(1, std::memory_order_relaxed) % stripe_count;
+        return stripe;
+    }
+
+    /// An exclusive request is inside from now on, and is counted as granted. False: the gate is closed; never if it `passes`.
+    bool enter(std::uint32_t stripe, bool passes) noexcept {
+        const auto closed = [&] { return !passes && word_.load(std::memory_order_seq_cst) != 0; };
+        if (closed()) return false;
+        Seam::step();
+        stripes_[stripe].count.fetch_add(inside_one + granted_one, std::memory_order_seq_cst);
+        if (!Seam::skips(Duty::enter_first) && closed()) {
+            leave_in_vain(stripe);
+            return false;
+        }
+        return true;
+    }
+    /// It has given everything back.
+    void leave(std::uint32_t stripe) noexcept { leave(stripe, inside_one); }
+    /// It was inside and got nothing.
+    void leave_in_vain(std::uint32_t stripe) noexcept { leave(stripe, inside_one + granted_one); }
+    /// A request that doesn't have to enter was granted.
+    void count_granted(std::uint32_t stripe) noexcept { stripes_[stripe].count.fetch_add(granted_one, std::memory_order_relaxed); }
+    std::uint64_t granted() const noexcept {
+        std::uint64_t sum = 0;
+        for (const Stripe& stripe : stripes_) sum += stripe.count.load(std::memory_order_relaxed) / granted_one;
+        return sum;
+    }
+    bool nobody_inside() const noexcept {
+        return std::all_of(stripes_.begin(), stripes_.end(), [](const Stripe& stripe) { return stripe.nobody_inside(); });
+    }
+
+    /// On return nobody is inside, and nobody gets in before as many `resume`.
+    void pause() {
+        std::unique_lock lock(mutex_);
+        ++pauses_;
+        word_.fetch_or(paused, std::memory_order_seq_cst);
+        nobody_inside_.wait(lock, [this] { return nobody_inside(); });
+    }
+    /// Calls `let_through(Request&)` for each that stood here, without a mutex.
+    template <class LetThrough>
+    void resume(LetThrough&& let_through) noexcept {
+        std::unique_lock lock(mutex_);
+        if (--pauses_ != 0) return;
+        // The gate stays closed for others until everybody who stood there has had a turn.
+        while (pauses_ == 0) {
+            Request* const next = Seam::skips(Duty::keep_order) ? queue_.last() : queue_.first();
+            if (next == nullptr) {
+                word_.fetch_and(~paused, std::memory_order_seq_cst);
+                break;
+            }
+            queue_.take_out(*next);
+            // A pause that begins from here on waits until its turn is over, and longer if it got something.
+            const std::uint32_t stripe = next->want.stripe();
+            stripes_[stripe].count.fetch_add(inside_one, std::memory_order_seq_cst);
+            lock.unlock();
+            let_through(*next);
+            leave(stripe);
+            lock.lock();
+        }
+    }
+    /// False: there is no pause any more.
+    bool stand(Request& request) noexcept {
+        const std::lock_guard lock(mutex_);
+        const std::uint32_t now = word_.load(std::memory_order_seq_cst);
+        if ((now & paused) == 0 || (now & stopped_for_ever) != 0) return false;
+        request.signal.clear();
+        request.place.store(Place::gate, std::memory_order_relaxed);
+        queue_.push_by_age(request);
+        return true;
+    }
+    /// False: it doesn't stand here any more.
+    bool leave_queue(Request& request) noexcept {
+        const std::lock_guard lock(mutex_);
+        if (request.place.load(std::memory_order_relaxed) != Place::gate) return false;
+        queue_.take_out(request);
+        return true;
+    }
+
+    void stop() noexcept { word_.fetch_or(stopped_for_ever, std::memory_order_seq_cst); }
+    bool stopped() const noexcept { return (word_.load(std::memory_order_seq_cst) & stopped_for_ever) != 0; }
+    /// For who looks again.
+    bool seems_stopped() const noexcept { return (word_.load(std::memory_order_relaxed) & stopped_for_ever) != 0; }
+    /// Everybody who stands here.
+    void wake_all() noexcept { WokenRequests::wake_all(mutex_, queue_); }
+
+private:
+    static constexpr std::size_t stripe_count = 16;
+    static constexpr std::uint64_t inside_one = 1;
+    static constexpr std::uint64_t granted_one = std::uint64_t{1} << 20U;
+    static constexpr std::uint32_t stopped_for_ever = 1;
+    static constexpr std::uint32_t paused = 2;
+
+    /// The lower bits count exclusive requests that try or hold, the others what was granted.
+    struct alignas(128) Stripe {
+        std::atomic<std::uint64_t> count{0};
+        bool nobody_inside() const noexcept { return (count.load(std::memory_order_seq_cst) & (granted_one - 1)) == 0; }
+    };
+
+    void leave(std::uint32_t stripe, std::uint64_t what) noexcept {
+        stripes_[stripe].count.fetch_sub(what, std::memory_order_seq_cst);
+        if ((word_.load(std::memory_order_seq_cst) & paused) != 0) {
+            const std::lock_guard lock(mutex_);
+            nobody_inside_.notify_all();
+        }
+    }
+
+    std::atomic<std::uint32_t> word_{0};
+    std::array<Stripe, stripe_count> stripes_;
+    std::mutex mutex_;
+    std::condition_variable nobody_inside_;
+    std::uint64_t pauses_ = 0;
+    RequestQueue queue_;
+};
+
+}  // namespace taiyen::object
