@@ -381,6 +381,16 @@ void speed(const bench::Options& options, const bench::Folder& folder, const std
         const auto from_memory = [&](std::size_t offset, std::span<std::byte> into) {
             return std::span<const std::byte>(bare.get() + offset, into.size());
         };
+        const auto bare_from_file = [&] {
+            return calm_seconds(plain, [&] {
+                const PackedFile in(bare_path);
+                const PlainFile out(plain);
+                unpack_alone(
+                    codec, threads, places, live.size(), [&](std::size_t offset, std::span<std::byte> into) { return in.read(offset, into); },
+                    [&](std::size_t offset, std::span<const std::byte> piece) { out.write(offset, piece); });
+                out.sync();
+            });
+        };
         const std::vector<bench::Contender> expanding{
             {"expand from memory into a durable heap",
              [&] { return calm_seconds(made, [&] { taiyen::expand(std::span<const std::byte>(stream), made, as); }); }},
@@ -400,29 +410,9 @@ void speed(const bench::Options& options, const bench::Folder& folder, const std
                      taiyen::expand(in, made, as);
                  });
              }},
-            {"",
-             [&] {
-                 return calm_seconds(plain, [&] {
-                     const PackedFile in(bare_path);
-                     const PlainFile out(plain);
-                     unpack_alone(
-                         codec, threads, places, live.size(), [&](std::size_t offset, std::span<std::byte> into) { return in.read(offset, into); },
-                         [&](std::size_t offset, std::span<const std::byte> piece) { out.write(offset, piece); });
-                     out.sync();
-                 });
-             }},
+            {"", bare_from_file},
             {"expand from a file", [&] { return calm_seconds(made, [&] { taiyen::expand_file(stream_path, made, as); }); }},
-            {"",
-             [&] {
-                 return calm_seconds(plain, [&] {
-                     const PackedFile in(bare_path);
-                     const PlainFile out(plain);
-                     unpack_alone(
-                         codec, threads, places, live.size(), [&](std::size_t offset, std::span<std::byte> into) { return in.read(offset, into); },
-                         [&](std::size_t offset, std::span<const std::byte> piece) { out.write(offset, piece); });
-                     out.sync();
-                 });
-             }},
+            {"", bare_from_file},
         };
         compare(codec == taiyen::Codec::lz4 ? "expand, lz4" : "expand, zstd", live_gb, options.rounds(), expanding);
         std::filesystem::remove(made);
