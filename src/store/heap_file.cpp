@@ -12,8 +12,6 @@
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
-#include "heap/geometry.hpp"
-#include "heap/survey.hpp"
 
 namespace taiyen::store {
 namespace {
@@ -630,98 +628,13 @@ bool HeapFile::differs_from_save() {
     return !changed_pages(written_span_runs(), nullptr).empty();
 }
 
-bool HeapFile::metadata_is_sound() const {
-    const heap::Geometry geometry(backing_->header.capacity);
-    for (unsigned index = 0; index < geometry.count(); ++index) {
-        const heap::Region& region = geometry.region(index);
-        const std::uint64_t end = std::min<std::uint64_t>((region.lines + page_bytes - 1) / page_bytes, saved_extent_ / page_bytes);
-        for (std::uint64_t page = region.first; page < end; ++page) {
-            if (page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-void HeapFile::give_all_back_at_close(TellBytes tell) {
-    gives_all_back_ = true;
-    tell_given_back_ = std::move(tell);
-}
-
-std::vector<heap::FreeRun> HeapFile::released_runs() const {
-    std::vector<heap::FreeRun> runs;
-    const heap::Survey survey(reinterpret_cast<const std::byte*>(ranges().durable), ranges().durable_bytes);
-    survey.visit([&](const heap::PagesInUse& pages) {
-        if (pages.use == heap::PageUse::released) runs.push_back({offset_of(PageNumber{pages.first}), pages.count * page_bytes});
-        return true;
-    });
-    return runs;
-}
-
-void HeapFile::give_back() {
-    // What was saved is all that counts from here on: unsaved changes are dropped, then free pages lose their disk blocks.
-    checkpoint();
+void HeapFile::drop_unsaved() {
     vm::drop(reservation_.data(), mapped_);
     annex_ = {};
     saved_copies_.clear();
     set_mapped(saved_extent_);
     annex_mapped_ = saved_annex_.extent;
     annex_used_ = saved_annex_.used;
-    if (annex_used_ != 0 && table_.entry(annex_first_page) != 0) {
-        return;  // a history lives there, and its steps remember what free pages hold
-    }
-    std::vector<heap::FreeRun> runs;
-    std::vector<ChangedPage> changed;
-    if (metadata_is_sound()) {  // else damaged page states may call live pages free; verify() and heal() tell and repair
-        engine_->forget({0}, backing_->header.capacity);
-        runs = engine_->release_free_pages(gives_all_back_ ? page_bytes : 16 * page_bytes);
-        changed = changed_pages(written_runs(), nullptr);
-        if (gives_all_back_) {
-            runs = released_runs();
-        }
-    }
-    const bool annex_ended = annex_used_ != 0;
-    if (annex_ended) {
-        runs.push_back({annex_start, annex_used_});
-        annex_used_ = 0;
-    }
-    if (runs.empty()) {
-        return;
-    }
-    for (const heap::FreeRun& run : runs) {
-        for (std::uint64_t page = run.offset.value / page_bytes; page < (run.offset.value + run.length) / page_bytes; ++page) {
-            if (table_.entry({page}) != 0) {
-                changed.push_back({{page}, 0});
-            }
-        }
-    }
-    std::sort(changed.begin(), changed.end(), [](const ChangedPage& a, const ChangedPage& b) { return a.page < b.page; });
-    const auto punch_all = [&] {
-        ByteCount total = 0;
-        for (const heap::FreeRun& run : runs) {
-            total += run.length;
-        }
-        ByteCount done = 0;
-        for (const heap::FreeRun& run : runs) {
-            backing_->punch_pages(page_of(run.offset), run.length / page_bytes);
-            if (data_) {
-                data_->punch_pages(page_of(run.offset), run.length / page_bytes);
-            }
-            done += run.length;
-            if (tell_given_back_) {
-                tell_given_back_(done, total);
-            }
-        }
-    };
-    if (planted(Bug::punch_before_checkpoint)) {
-        punch_all();
-    }
-    if (!changed.empty() || annex_ended) {  // else they are said to be holes already
-        save_changed(changed, true);
-        checkpoint();
-    }
-    durable_step("giving free pages back", punch_all);
 }
 
 void HeapFile::remove_ours(const io::File& file, const std::filesystem::path& path) {
@@ -833,8 +746,8 @@ void HeapFile::close_files() {
                 fill_header(*backing_, true);
                 backing_->write_header();
             }
-            if (saved_anything_ || gives_all_back_) {
-                give_back();
+            if (saved_anything_ || give_back_.takes_all()) {
+                give_back_.run();
             }
             checkpoint();
             durable_step("closing", [&] {

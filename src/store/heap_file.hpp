@@ -27,6 +27,7 @@
 #include "heap/foreign_pointers.hpp"
 #include "heap/held_blocks.hpp"
 #include "log/ring.hpp"
+#include "store/give_back.hpp"
 #include "store/log_replay.hpp"
 #include "store/recovery.hpp"
 #include "store/snapshot_participant.hpp"
@@ -75,7 +76,7 @@ public:
     /// Brings the files up to the newest save and frees the ring.
     void checkpoint();
     using TellLost = std::function<void(const Error& lost)>;
-    using TellBytes = std::function<void(std::uint64_t done, std::uint64_t total)>;
+    using TellBytes = GiveBack::TellBytes;
     /// Reads every page of both copies, restores damaged and unreadable ones from the other copy; returns how many. `lost` is told of each that neither has; without it: throws
     /// Error{corrupt} of the first one, after everything else was restored. Throws: Error{io_error}.
     std::uint64_t heal(const TellLost& lost = {}, const TellBytes& tell = {});
@@ -145,9 +146,9 @@ public:
 
     /// close() makes a hole of each free page in every file, whether anything was saved or not; also of those that an interrupted close left with their disk blocks. Without a call: of free runs of
     /// 64 KiB and more, if anything was saved. Never where a history is, whose steps remember what free pages hold. `tell`: bytes of free pages that are holes by now; it must not throw.
-    void give_all_back_at_close(TellBytes tell = {});
+    void give_all_back_at_close(TellBytes tell = {}) { give_back_.take_all(std::move(tell)); }
     /// Whether the pages that say what is free are as they were saved; close() gives nothing back otherwise. Requires: nothing was changed since the newest save.
-    bool metadata_is_sound() const;
+    bool metadata_is_sound() const { return give_back_.metadata_is_sound(); }
     /// Closes without saving. Throws: Error{still_in_use} after everything was closed; Error{scope_open}: nothing was closed.
     void close();
     /// Closes whatever the participant says; for destructors.
@@ -230,6 +231,7 @@ public:
     void restore_blocks(HeapOffset offset, ByteCount length) override;
 
 private:
+    friend class GiveBack;
     HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
              vm::Reservation reservation, const heap::CoreRanges& ranges, OpenFiles files, bool read_only);
 
@@ -338,9 +340,8 @@ private:
     void fill_header(PageFile& file, bool clean);
     void note_saved(const std::vector<vm::PageRun>& runs) noexcept;
     void drop_written(const std::vector<vm::PageRun>& runs);
-    void give_back();
-    /// Free pages that the engine takes for such without disk blocks.
-    std::vector<heap::FreeRun> released_runs() const;
+    /// Span and annex are what the newest save says. The engine still knows what it knew.
+    void drop_unsaved();
     Extents saved_extents() const { return {saved_extent_, saved_annex_.extent}; }
     /// Runs the step; if it throws, the heap is poisoned.
     void durable_step(const char* what, const std::function<void()>& step);
@@ -393,8 +394,7 @@ private:
     ByteCount annex_used_ = 0;
     ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
     bool saved_anything_ = false;
-    bool gives_all_back_ = false;
-    TellBytes tell_given_back_;
+    GiveBack give_back_{*this};
     bool maps_data_ = false;
     bool replaying_ = false;                  ///< the log may still turn out wrong: files stay as they are
     bool owes_first_page_ = false;            ///< it is healed in the private view only
