@@ -67,7 +67,7 @@ void GiveBack::run() {
     // What was saved is all that counts from here on: unsaved changes are dropped, then free pages lose their disk blocks.
     heap_.checkpoint();
     heap_.drop_unsaved();
-    if (heap_.annex_is_saved()) {
+    if (heap_.annex_.is_saved()) {
         return;  // a history lives there, and its steps remember what free pages hold
     }
     Runs runs;
@@ -79,7 +79,7 @@ void GiveBack::run() {
             runs = released();
         }
     }
-    const ByteCount ended_annex = std::exchange(heap_.annex_used_, 0);
+    const ByteCount ended_annex = heap_.annex_.end();
     if (ended_annex != 0) {
         runs.push_back({annex_start, ended_annex});
     }

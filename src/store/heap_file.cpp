@@ -42,9 +42,9 @@ ByteCount automatic_dirty_limit() {
     return limit / 2;
 }
 
-/// Growth that the system refuses is a full heap.
-template <class F>
-void grow(ByteCount by, F&& action) {
+}  // namespace
+
+void HeapFile::grow(ByteCount by, const std::function<void()>& action) {
     try {
         action();
     } catch (const Error& error) {
@@ -57,8 +57,6 @@ void grow(ByteCount by, F&& action) {
         throw;
     }
 }
-
-}  // namespace
 
 HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
                    vm::Reservation reservation, const heap::CoreRanges& ranges, OpenFiles files, bool read_only)
@@ -97,8 +95,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
         }
     }
     durable_serial_ = serial_;
-    annex_mapped_ = saved_annex_.extent;
-    annex_used_ = saved_annex_.used;
+    annex_.reset(saved_annex_);
     map({0}, extent, read_only_ && files.overlay.empty() && !files.tail ? io::Protection::read : io::Protection::read_write);
     set_mapped(extent);
     if (!files.overlay.empty()) {
@@ -177,7 +174,7 @@ HeapFile::~HeapFile() {
 
 std::span<std::byte> HeapFile::live_page(PageNumber page) const {
     const Sequence sequence = sequence_of(page);
-    std::byte* const base = sequence == Sequence::span ? reservation_.data() : annex_.data();
+    std::byte* const base = sequence == Sequence::span ? reservation_.data() : annex_.begin();
     return {base + (offset_of(page).value - start_of(sequence).value), page_bytes};
 }
 
@@ -243,7 +240,7 @@ void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::F
         for_each_saved_page(save, stage, [&](PageNumber page, std::uint64_t, std::span<const std::byte> image) {
             recovering_pages_.insert(page.value);
             if (sequence_of(page) == Sequence::annex) {
-                annex_overlay_[page.value].assign(image.begin(), image.end());
+                annex_.lay_over(page, image);
             } else if (image.empty()) {
                 std::memset(live_page(page).data(), 0, page_bytes);
             } else {
@@ -296,60 +293,15 @@ void HeapFile::replay_log(const LogTail& tail) {
     owed_blocks_.clear();
     // An intact record behind a torn one must never come back to life: nothing is appended to what has been replayed.
     const log::RingStart fresh{{random_u64()}, 0, 1, random_u64()};
-    if (!annex_overlay_.empty()) {
-        open_annex(0);
+    if (annex_.is_overlaid()) {
+        annex_.open(0);
     }
     save_at({replay->last(), planted(Bug::same_epoch_after_replay) ? end.next : fresh, mapped_});
-    annex_ = {};
-    annex_overlay_.clear();
+    annex_.replayed();
     if (std::exchange(first_page_is_ours_, false)) {
         map({0}, page_bytes, io::Protection::read_write);
     }
     grow(mapped_ - in_file, [&] { map({in_file}, mapped_ - in_file, io::Protection::read_write); });
-}
-
-void HeapFile::replay_annex(const AnnexHead& annex) {
-    if (!replaying_) {
-        return;
-    }
-    if (!grows_from(annex_head(), annex)) {
-        throw Error(errc::corrupt, paths_.log, "the transaction log speaks of another annex than the heap has; restore the files from a copy");
-    }
-    for (std::optional<PageFile>* file : {&backing_, &data_}) {
-        if (*file) {
-            (*file)->layout = FileLayout(annex.places);
-        }
-    }
-    if (!read_only_ && annex.used > annex_used_) {
-        owed_blocks_.push_back({{annex_start.value + annex_used_}, annex.used - annex_used_});
-    }
-    annex_mapped_ = annex.extent;
-    annex_used_ = annex.used;
-}
-
-std::span<std::byte> HeapFile::replay_annex_page(PageNumber page) {
-    if (!replaying_) {
-        return {};
-    }
-    const auto [at, is_new] = annex_overlay_.try_emplace(page.value);
-    std::vector<std::byte>& image = at->second;
-    if (image.empty()) {
-        image.resize(page_bytes);
-        if (is_new) {
-            const AlignedBuffer base(page_bytes);
-            const ChangedPage asked{page, 0};
-            if (!read_only_) {
-                read_bases({&asked, 1}, base.span());
-            } else if (saved_extents().hold(
-                           page)) {  // the checksums at hand may be those of a backing file that a crash left older than the data file
-                view().read_pages(page, base.span(), Via::cache);
-            } else {
-                std::memset(base.data(), 0, page_bytes);
-            }
-            std::memcpy(image.data(), base.data(), page_bytes);
-        }
-    }
-    return image;
 }
 
 bool HeapFile::is_recovering(const TableCover& cover) const {
@@ -484,103 +436,6 @@ void HeapFile::restore_blocks(HeapOffset offset, ByteCount length) {
     grow(length, [&] { allocate_blocks(offset, length); });
 }
 
-std::byte* HeapFile::open_annex(ByteCount capacity) {
-    check_usable(read_only_);
-    const ByteCount wanted = round_up(std::max({capacity, annex_mapped_, page_bytes}), page_bytes);
-    if (annex_) {
-        if (wanted > annex_.size()) {
-            throw Error(errc::invalid_argument, paths_.backing,
-                        "its annex is open with a capacity of " + std::to_string(annex_.size()) + " bytes already, ask for no more");
-        }
-        return annex_.data();
-    }
-    if (wanted > sequence_bytes_max) {
-        throw HeapFull(wanted, 0, HeapFull::Cause::address_space);
-    }
-    if (!read_only_) {
-        checkpoint();  // a save that ended the annex may stand in the ring only
-    }
-    try {
-        annex_ = vm::Reservation::anywhere(wanted);
-        grow(wanted,
-             [&] { map(annex_start, annex_mapped_, read_only_ && annex_overlay_.empty() ? io::Protection::read : io::Protection::read_write); });
-    } catch (...) {
-        annex_ = {};
-        throw;
-    }
-    overlay_annex(annex_.data(), annex_mapped_, !read_only_);
-    return annex_.data();
-}
-
-void HeapFile::overlay_annex(std::byte* annex, ByteCount mapped, bool writable) const {
-    if (annex_overlay_.empty()) {
-        return;
-    }
-    for (const auto& [number, image] : annex_overlay_) {
-        std::byte* const page = annex + (number - annex_first_page.value) * page_bytes;
-        image.empty() ? std::memset(page, 0, page_bytes) : std::memcpy(page, image.data(), page_bytes);
-    }
-    if (!writable) {
-        vm::protect(annex, mapped, false);
-    }
-}
-
-HeapFile::AnnexView HeapFile::view_annex() const {
-    check_usable(true);
-    if (annex_) {
-        return {{}, {annex_.data(), annex_used_}};
-    }
-    if (annex_used_ == 0 || (!read_only_ && !annex_is_saved())) {
-        return {};
-    }
-    AnnexView view{vm::Reservation::anywhere(annex_mapped_), {}};
-    map_at(view.own.data(), annex_start, annex_mapped_, annex_overlay_.empty() ? io::Protection::read : io::Protection::read_write);
-    overlay_annex(view.own.data(), annex_mapped_, false);
-    view.bytes = {view.own.data(), annex_used_};
-    return view;
-}
-
-void HeapFile::extend_annex(ByteCount bytes) {
-    check_usable(false);
-    TAIYEN_CHECK(annex_is_open());
-    const ByteCount wanted = round_up(bytes, page_bytes);
-    if (wanted <= annex_used_) {
-        return;
-    }
-    if (wanted > annex_.size()) {
-        throw HeapFull(wanted - annex_used_, 0, HeapFull::Cause::address_space);
-    }
-    std::unique_lock<std::mutex> background;
-    if (uses_log() && chunks_for(wanted) > backing_->layout.annex_chunks()) {
-        background = hold_saves();  // a save that runs looks up where pages lie
-    }
-    const FileLayout before = backing_->layout;
-    const auto lay_out = [&](const FileLayout& layout) {
-        backing_->layout = layout;
-        if (data_) {
-            data_->layout = layout;
-        }
-    };
-    try {
-        lay_out(before.with_annex(wanted, mapped_));
-        grow(wanted - annex_used_, [&] {
-            allocate_blocks({annex_start.value + annex_used_}, wanted - annex_used_);
-            if (wanted > annex_mapped_) {
-                map({annex_start.value + annex_mapped_}, wanted - annex_mapped_, io::Protection::read_write);
-            }
-        });
-    } catch (...) {
-        lay_out(before);
-        throw;
-    }
-    annex_mapped_ = std::max(annex_mapped_, wanted);
-    annex_used_ = wanted;
-}
-
-AnnexHead HeapFile::annex_head() const { return {annex_mapped_, annex_used_, backing_->layout.places_for(annex_mapped_)}; }
-
-bool HeapFile::annex_has_ended() const { return !annex_is_open() && annex_is_saved(); }
-
 std::vector<vm::PageRun> HeapFile::written_span_runs() const {
     std::vector<vm::PageRun> runs;
     tracker_.written_pages(reservation_.data(), mapped_, runs);
@@ -589,9 +444,9 @@ std::vector<vm::PageRun> HeapFile::written_span_runs() const {
 
 std::vector<vm::PageRun> HeapFile::written_runs() const {
     std::vector<vm::PageRun> runs = written_span_runs();
-    if (annex_is_open() && annex_mapped_ != 0) {
+    if (annex_.is_open() && annex_.mapped() != 0) {
         const std::size_t span_runs = runs.size();
-        tracker_.written_pages(annex_.data(), annex_mapped_, runs);
+        tracker_.written_pages(annex_.begin(), annex_.mapped(), runs);
         for (std::size_t i = span_runs; i < runs.size(); ++i) {
             runs[i].first += annex_first_page.value;
         }
@@ -630,11 +485,9 @@ bool HeapFile::differs_from_save() {
 
 void HeapFile::drop_unsaved() {
     vm::drop(reservation_.data(), mapped_);
-    annex_ = {};
+    annex_.reset(saved_annex_);
     saved_copies_.clear();
     set_mapped(saved_extent_);
-    annex_mapped_ = saved_annex_.extent;
-    annex_used_ = saved_annex_.used;
 }
 
 void HeapFile::remove_ours(const io::File& file, const std::filesystem::path& path) {
@@ -782,7 +635,7 @@ void HeapFile::close_files() {
     }
     unregister();
     engine_.reset();
-    annex_ = {};
+    annex_.close();
     reservation_ = {};
     backing_.reset();
     data_.reset();

@@ -27,6 +27,7 @@
 #include "heap/foreign_pointers.hpp"
 #include "heap/held_blocks.hpp"
 #include "log/ring.hpp"
+#include "store/annex.hpp"
 #include "store/give_back.hpp"
 #include "store/log_replay.hpp"
 #include "store/recovery.hpp"
@@ -125,10 +126,9 @@ public:
     ByteCount batch_bytes() const { return tuning_.batch_bytes; }
     /// Saves what the span holds now. Requires: nobody stores meanwhile, and the span is as of `point.serial`. Durability: on return. Throws: as save_images.
     void save_at(const SavePoint& point);
-    /// While a log is replayed: from here on the annex is that large and lies there. Outside of a replay nothing happens: the live annex has it all. Throws: Error{corrupt}.
-    void replay_annex(const AnnexHead& annex);
-    /// While a log is replayed: a page of the annex, to be changed; empty outside of a replay. Throws: Error{corrupt} (its base is damaged).
-    std::span<std::byte> replay_annex_page(PageNumber page);
+    /// While a log is replayed: as Annex.
+    void replay_annex(const AnnexHead& annex) { annex_.replay(annex); }
+    std::span<std::byte> replay_annex_page(PageNumber page) { return annex_.replay_page(page); }
     /// The private copies of pages that a file holds too. Thread-safe.
     std::vector<vm::PageRun> private_pages() const;
     /// Drops private copies that are byte for byte what the backing file holds: from then on they are its pages. Takes pages off the end of `todo` for about as long as `time`, and returns
@@ -180,29 +180,14 @@ public:
     bool lent_came_back(std::uint32_t scope) const noexcept override { return participant_ && participant_->lent_came_back(scope); }
     bool is_open() const noexcept { return open_; }
 
-    /// The annex: pages beside the span that the program never sees; saved with it, in the same record, and recovered, healed and verified like it. A history lives
-    /// there. It is mapped privately, at any address: nothing in it may be an address. Page 0 says that the annex is in use by not being zero: if nobody opens the annex,
-    /// the next save that changes the heap makes page 0 zero, for then its content no longer fits; close() gives the other pages back.
-    ///
-    /// Reserves address space for `capacity` bytes (at least what is in use) and maps what the files hold. Idempotent. Throws: HeapFull{address_space},
-    /// Error{invalid_argument}: it was opened with less capacity. Where page 0 is zero, the other pages may hold garbage of an annex that ended.
-    std::byte* open_annex(ByteCount capacity);
-    bool annex_is_open() const { return static_cast<bool>(annex_); }
-    /// In use, a multiple of 4 KiB; 0: there is none, or it ended.
-    ByteCount annex_bytes() const { return annex_used_; }
-    /// The annex for who only looks: the open one, or a mapping of its own of what the newest save left (for a reader with what journal or log add to it). Empty: none is in use.
-    struct AnnexView {
-        vm::Reservation own;
-        std::span<const std::byte> bytes;
-    };
-    /// Requires: no save runs. Throws: HeapFull{address_space}, Error{io_error}.
-    AnnexView view_annex() const;
-    /// Its size and place now.
-    AnnexHead annex_head() const;
-    /// Whether the newest save holds an annex in use. Requires: no save runs.
-    bool annex_is_saved() const { return annex_used_ != 0 && table_.entry(annex_first_page) != 0; }
-    /// Grows it to `bytes` (rounded up to 4 KiB); fresh bytes are zero. Durability: with the next save. Requires: open. Throws: HeapFull; then it is as before.
-    void extend_annex(ByteCount bytes);
+    // The annex: as Annex.
+    std::byte* open_annex(ByteCount capacity) { return annex_.open(capacity); }
+    bool annex_is_open() const { return annex_.is_open(); }
+    ByteCount annex_bytes() const { return annex_.used(); }
+    Annex::View view_annex() const { return annex_.view(); }
+    AnnexHead annex_head() const { return annex_.head(); }
+    bool annex_is_saved() const { return annex_.is_saved(); }
+    void extend_annex(ByteCount bytes) { annex_.extend(bytes); }
 
     HeapKind kind() const { return kind_; }
     Capture capture() const { return capture_; }
@@ -231,6 +216,7 @@ public:
     void restore_blocks(HeapOffset offset, ByteCount length) override;
 
 private:
+    friend class Annex;
     friend class GiveBack;
     HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
              vm::Reservation reservation, const heap::CoreRanges& ranges, OpenFiles files, bool read_only);
@@ -245,13 +231,13 @@ private:
         map_at(live_page(page_of(offset)).data(), offset, length, protection);
     }
     void map_at(std::byte* address, HeapOffset offset, ByteCount length, io::Protection protection) const;
-    /// Pages of an annex mapped there that a journal or log has; nothing: none.
-    void overlay_annex(std::byte* annex, ByteCount mapped, bool writable) const;
     void set_mapped(ByteCount bytes) noexcept {
         mapped_ = bytes;
         set_durable_extent(bytes);
     }
     void allocate_blocks(HeapOffset offset, ByteCount length);
+    /// Growth that the system refuses is a full heap.
+    static void grow(ByteCount by, const std::function<void()>& action);
     /// `in_view_only`: nothing may be written yet.
     void heal_first_page(bool in_view_only);
     /// From the data file. Throws: Error{corrupt}.
@@ -289,10 +275,8 @@ private:
     /// Private copies of span and annex, by page number.
     std::vector<vm::PageRun> written_runs() const;
     std::vector<vm::PageRun> written_span_runs() const;
-    Extents mapped_extents() const { return {mapped_, annex_mapped_}; }
-    bool is_mapped(PageNumber page) const { return sequence_of(page) == Sequence::span || annex_is_open(); }
-    /// Whether the annex that the files hold is not the one of what is saved now.
-    bool annex_has_ended() const;
+    Extents mapped_extents() const { return {mapped_, annex_.mapped()}; }
+    bool is_mapped(PageNumber page) const { return sequence_of(page) == Sequence::span || annex_.is_open(); }
     void end_annex(std::vector<ChangedPage>& changed);
     void will_read_tables(const std::vector<vm::PageRun>& runs) const;
     /// `scan`: refuses changed pages with a pointer that leads out of the heap; null: none is looked for.
@@ -389,9 +373,7 @@ private:
     ByteCount saved_extent_ = 0;       ///< of the newest save
     AnnexHead saved_annex_{};          ///< of the newest save
     ByteCount mapped_ = 0;             ///< of the span
-    vm::Reservation annex_;            ///< empty: not opened
-    ByteCount annex_mapped_ = 0;       ///< what the annex has places for, also where nobody opened it
-    ByteCount annex_used_ = 0;
+    Annex annex_{*this};
     ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
     bool saved_anything_ = false;
     GiveBack give_back_{*this};
@@ -400,8 +382,6 @@ private:
     bool owes_first_page_ = false;            ///< it is healed in the private view only
     std::vector<heap::FreeRun> owed_blocks_;  ///< of what was asked for meanwhile
     std::unordered_set<std::uint64_t> recovering_pages_;
-    std::map<std::uint64_t, std::vector<std::byte>>
-        annex_overlay_;  ///< pages of the annex as a journal has them (a reader's), or a log that is replayed; empty: zero
 
     /// Images of saves that stand in the ring only; empty: a zero page.
     struct PendingPage {

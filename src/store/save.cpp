@@ -32,7 +32,7 @@ void HeapFile::settle_loans() {
     if (participant_ && participant_->settles_loans()) {
         return;
     }
-    held_.begin(annex_used_ == 0);
+    held_.begin(annex_.used() == 0);
     if (!held_.is_idle()) {
         heap::HeldBlocks::Settling settling(held_);
         for (const vm::PageRun& run : written_span_runs()) {
@@ -61,11 +61,11 @@ void HeapFile::save() {
     const heap::ForeignPointerScan scan(*this);
     std::vector<ChangedPage> changed = changed_pages(runs, &scan);
     if (!changed.empty()) {
-        if (annex_has_ended()) {
+        if (annex_.has_ended()) {
             end_annex(changed);
         }
         save_changed(changed, false);
-        if (planted(Bug::annex_ends_after_record) && annex_has_ended()) {
+        if (planted(Bug::annex_ends_after_record) && annex_.has_ended()) {
             std::vector<ChangedPage> end{{annex_first_page, 0}};
             save_changed(end, false);
         }
@@ -211,7 +211,7 @@ void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
 void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
     const auto is_small = [&] {
         const auto images = std::count_if(changed.begin(), changed.end(), [](const ChangedPage& page) { return page.checksum != 0; });
-        return log::Ring::record_bytes(save_payload_bytes(annex_mapped_ != 0, changed.size(), static_cast<std::uint64_t>(images))) <=
+        return log::Ring::record_bytes(save_payload_bytes(annex_.mapped() != 0, changed.size(), static_cast<std::uint64_t>(images))) <=
                ring_->capacity() / 2;
     };
     saved_anything_ = true;
@@ -243,8 +243,8 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
     head.serial = serial_.value;
     head.extent = mapped_;
     head.page_count = changed.size();
-    head.flags = (punches ? save_punches : 0) | (annex_mapped_ != 0 ? save_has_annex : 0);
-    const AnnexHead annex = annex_head();
+    head.flags = (punches ? save_punches : 0) | (annex_.mapped() != 0 ? save_has_annex : 0);
+    const AnnexHead annex = annex_.head();
     std::vector<SavedPage> entries;
     std::vector<AlignedBuffer> images;
     entries.reserve(changed.size());
@@ -462,7 +462,7 @@ void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage
 }
 
 HeapFile::LargeSave HeapFile::live_save(std::vector<ChangedPage> changed) const {
-    return {{serial_, log_start_, mapped_}, annex_head(), std::move(changed), nullptr, false, 0};
+    return {{serial_, log_start_, mapped_}, annex_.head(), std::move(changed), nullptr, false, 0};
 }
 
 void HeapFile::save_large(LargeSave& save) {
@@ -844,7 +844,7 @@ void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages
     if (save.changed.empty()) {
         save.changed.push_back({{0}, 0});  // a save of nothing would have no commit point for both files
     }
-    if (annex_is_saved()) {
+    if (annex_.is_saved()) {
         save.changed.push_back({annex_first_page, 0});  // what lies there speaks of the old address
     }
     save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {

@@ -99,7 +99,7 @@ void HeapFile::save_at(const SavePoint& point) {
     TAIYEN_CHECK(uses_log());
     const std::vector<vm::PageRun> runs = written_runs();
     std::vector<ChangedPage> changed = changed_pages(runs, nullptr);
-    if (!changed.empty() && annex_has_ended()) {
+    if (!changed.empty() && annex_.has_ended()) {
         end_annex(changed);
     }
     check_bases(changed, false);

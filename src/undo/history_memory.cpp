@@ -36,7 +36,7 @@ public:
     void about_to_write(std::uint64_t, ByteCount) override { throw Error(errc::read_only, "the undo history is only looked at"); }
 
 private:
-    store::HeapFile::AnnexView view_;
+    store::Annex::View view_;
 };
 
 }  // namespace
