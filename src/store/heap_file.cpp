@@ -538,44 +538,14 @@ std::vector<HeapOffset> HeapFile::unsettled_blocks() {
     return settling.held();
 }
 
-HeapFile::HeldPages HeapFile::copy_held_pages() noexcept {
-    HeldPages held;
+HeldPages HeapFile::copy_held_pages() noexcept {
     try {
-        const std::vector<HeapOffset> blocks = held_blocks();
-        const auto* const span = reinterpret_cast<const std::byte*>(ranges().durable);
-        if (!blocks.empty()) {
-            for (const heap::Block& block : heap::reached_blocks(*engine_, span, blocks, links())) {
-                const std::uint64_t last = (block.offset.value + block.usable_bytes - 1) / page_bytes;
-                for (std::uint64_t page = block.offset.value / page_bytes; page <= last; ++page) {
-                    if (held.pages.empty() || held.pages.back() < page) {
-                        held.pages.push_back(page);
-                    }
-                }
-            }
-        }
-        held.bytes.resize(held.pages.size() * page_bytes);
-        for (std::size_t i = 0; i < held.pages.size(); ++i) {
-            std::memcpy(held.bytes.data() + i * page_bytes, span + held.pages[i] * page_bytes, page_bytes);
-        }
-        held.blocks = blocks.size();
+        return {*engine_, reinterpret_cast<const std::byte*>(ranges().durable), held_blocks(), links()};
     } catch (const std::exception& error) {
-        held = {};
         report({errc::still_in_use, nullptr, error.what()});
-    }
-    return held;
-}
-
-namespace {
-
-void put_back(std::byte* span, std::span<const std::uint64_t> pages, std::span<const std::byte> bytes) {
-    for (std::size_t i = 0; i < pages.size(); ++i) {
-        std::byte* const place = span + pages[i] * page_bytes;
-        vm::map_anonymous(place, page_bytes);
-        std::memcpy(place, bytes.data() + i * page_bytes, page_bytes);
+        return {};
     }
 }
-
-}  // namespace
 
 void HeapFile::close_files() {
     if (in_forked_child()) {
@@ -628,9 +598,9 @@ void HeapFile::close_files() {
     ring_.reset();
     ring_file_.reset();
     const std::uint64_t scratch_blocks = scratch_live();
-    if (scratch_blocks != 0 || held_pages_.blocks != 0) {
+    if (scratch_blocks != 0 || held_pages_.blocks() != 0) {
         vm::unmap_to_reservation(reservation_.data(), ranges().durable_bytes);
-        put_back(static_cast<std::byte*>(reservation_.data()), held_pages_.pages, held_pages_.bytes);
+        held_pages_.put_back(reservation_.data());
         reservation_.leak();
     }
     unregister();
@@ -647,9 +617,9 @@ void HeapFile::close_files() {
             errc::still_in_use, paths_.backing,
             std::to_string(scratch_blocks) + " blocks of containers outside the heap still live in its scratch memory; destroy them before closing");
     }
-    if (held_pages_.blocks != 0) {
+    if (held_pages_.blocks() != 0) {
         throw Error(errc::still_in_use, paths_.backing,
-                    "containers that were moved out of the heap still hold " + std::to_string(held_pages_.blocks) +
+                    "containers that were moved out of the heap still hold " + std::to_string(held_pages_.blocks()) +
                         " of its blocks; destroy them before closing. What was saved doesn't hold these blocks any more");
     }
 }

@@ -29,6 +29,7 @@
 #include "log/ring.hpp"
 #include "store/annex.hpp"
 #include "store/give_back.hpp"
+#include "store/held_pages.hpp"
 #include "store/log_replay.hpp"
 #include "store/recovery.hpp"
 #include "store/snapshot_participant.hpp"
@@ -251,12 +252,7 @@ private:
     void trim_log();
     /// Of a heap that keeps no steps, before a save.
     void settle_loans();
-    /// What objects outside hold outlives the heap, at its place, but not in its files.
-    struct HeldPages {
-        std::size_t blocks = 0;
-        std::vector<std::uint64_t> pages;  ///< ascending
-        std::vector<std::byte> bytes;      ///< theirs
-    };
+    /// What objects outside hold.
     HeldPages copy_held_pages() noexcept;
     void remove_ours(const io::File& file, const std::filesystem::path& path);
     bool uses_log() const { return active_ == RingKind::log; }
