@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/aligned_buffer.hpp"
 #include "store/heap_file.hpp"
 
 namespace taiyen::store {
@@ -167,6 +168,62 @@ std::unordered_set<std::uint64_t> HeapFile::pages_with_live_base() const {
         }
     }
     return live;
+}
+
+void HeapFile::heal_first_page(bool in_view_only) {
+    // The engine reads the super block before anybody could call heal(): damage there is healed, or named, here.
+    const PageNumber first{0};
+    const AlignedBuffer found(page_bytes);
+    const bool is_refused = backing_->try_read_pages(first, found.span(), Via::cache).has_value();
+    if (page_checksum(found.span(), first, table_.heap()) == table_.entry(first)) {
+        return;
+    }
+    const AlignedBuffer good = good_first_page();
+    if (is_refused && in_view_only) {
+        // Also a store would have the kernel fetch the page first.
+        vm::map_anonymous(live_page(first).data(), page_bytes);
+        vm::prepare_heap_mapping(live_page(first).data(), page_bytes);
+        first_page_is_ours_ = true;
+    } else if (read_only_) {
+        vm::protect(live_page(first).data(), page_bytes, true);
+    }
+    if (in_view_only) {
+        std::memcpy(live_page(first).data(), good.data(), page_bytes);
+    } else {
+        backing_->write_pages(first, good.span());
+        backing_->sync();
+    }
+    if (read_only_) {
+        vm::protect(live_page(first).data(), page_bytes, false);
+    }
+    owes_first_page_ = in_view_only && !read_only_;
+    ++healed_;
+}
+
+AlignedBuffer HeapFile::good_first_page() const {
+    AlignedBuffer good(page_bytes);
+    read_whole({0}, good.span(), data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
+    return good;
+}
+
+void HeapFile::read_whole(PageNumber page, std::span<std::byte> image, const char* why) const {
+    const std::uint64_t expected = table_.entry(page);
+    std::optional<Error> refusal;
+    for (const PageFile* file : {&*backing_, data()}) {
+        if (file == nullptr) {
+            continue;
+        }
+        if (auto refused = file->try_read_pages(page, image, Via::device); refused && !refusal) {
+            refusal = std::move(refused);
+        }
+        if (page_checksum(image, page, table_.heap()) == expected) {
+            return;
+        }
+    }
+    if (refusal) {
+        throw Error(*refusal);
+    }
+    backing_->throw_corrupt_page(page, why);
 }
 
 std::uint64_t HeapFile::heal(const TellLost& lost, const TellBytes& tell) {
