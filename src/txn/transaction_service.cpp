@@ -111,15 +111,10 @@ void TransactionService::begin(Purpose purpose) {
 }
 
 void TransactionService::start_transaction(store::HeapFile& file, Purpose purpose) {
-    std::uint32_t number = loans_.try_begin();
-    if (number == 0) {
-        const std::lock_guard lock(loans_mutex_);
-        number = loans_.begin();
-    }
+    const std::uint32_t number = loans_.begin();
     try {
         recorder_->begin_scope();
     } catch (...) {
-        const std::lock_guard lock(loans_mutex_);
         loans_.end(false);
         throw;
     }
@@ -131,10 +126,7 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     file.set_scope_serial(number);
     if (purpose != Purpose::edit) return;
     file.held().begin(false);
-    if (loans_.any_waits()) {
-        const std::lock_guard lock(loans_mutex_);
-        loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
-    }
+    loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
     file.held().begin(true);
 }
 
@@ -352,10 +344,7 @@ void TransactionService::take_back() noexcept {
 
 /// The outermost transaction is over.
 void TransactionService::end(bool kept) noexcept {
-    if (!kept || !loans_.try_end()) {
-        const std::lock_guard lock(loans_mutex_);
-        loans_.end(kept);
-    }
+    loans_.end(kept);
     heap::HeldBlocks& held = file()->held();
     if (kept) {
         held.kept();
@@ -430,21 +419,6 @@ void TransactionService::set_keeper(std::shared_ptr<change::StepKeeper> keeper) 
     const std::lock_guard lock(keeper_mutex_);
     keeper_ = std::move(keeper);
     keeper_now_.store(keeper_.get(), std::memory_order_release);
-}
-
-void TransactionService::loans_undone(std::uint32_t first, std::uint32_t last) noexcept {
-    const std::lock_guard lock(loans_mutex_);
-    loans_.undo(first, last);
-}
-
-void TransactionService::loans_redone(std::uint32_t first, std::uint32_t last) noexcept {
-    const std::lock_guard lock(loans_mutex_);
-    loans_.redo(first, last);
-}
-
-void TransactionService::loans_settled() noexcept {
-    const std::lock_guard lock(loans_mutex_);
-    loans_.settle();
 }
 
 void TransactionService::about_to_write(HeapOffset offset, ByteCount length) {
@@ -680,37 +654,18 @@ void TransactionService::left() noexcept {
     if (!reads) lock_.unlock();
 }
 
-bool TransactionService::wait_to_be_freed(void* block, std::uint32_t scope) noexcept {
-    try {
-        loans_.wait(block, scope);
-    } catch (const std::bad_alloc&) {
-        // The block stays allocated: a leak, but nobody's data.
-    }
-    return true;
-}
-
 bool TransactionService::free_later(void* block) noexcept {
     const store::HeapFile* const file = this->file();
     if (file == nullptr || is_mine() || file->in_forked_child()) return false;
-    const std::lock_guard lock(loans_mutex_);
-    return wait_to_be_freed(block, 0);
+    loans_.free_later(block);
+    return true;
 }
 
 bool TransactionService::free_lent(void* block, std::uint32_t scope) noexcept {
     store::HeapFile* const file = this->file();
     if (file == nullptr || file->in_forked_child()) return true;
-    {
-        const std::lock_guard lock(loans_mutex_);
-        const Loans::Fate fate = loans_.fate(scope);
-        if (fate == Loans::Fate::rolled_back) return true;
-        if (fate == Loans::Fate::committed || !is_mine()) return wait_to_be_freed(block, scope);
-    }
+    if (!loans_.frees_now(block, scope, is_mine())) return true;
     return file->deallocate_durable(block);
-}
-
-bool TransactionService::lent_came_back(std::uint32_t scope) const noexcept {
-    const std::lock_guard lock(loans_mutex_);
-    return loans_.fate(scope) == Loans::Fate::rolled_back;
 }
 
 }  // namespace taiyen::txn

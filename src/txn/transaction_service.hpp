@@ -31,7 +31,7 @@
 #include "store/heap_file.hpp"
 #include "txn/biased_lock.hpp"
 #include "txn/changed_pages.hpp"
-#include "txn/loans.hpp"
+#include "txn/heap_loans.hpp"
 
 namespace taiyen::txn {
 
@@ -67,9 +67,9 @@ public:
     void end_part() override;
     void repeat(const change::Entry& call, change::Direction direction) override;
     const change::Recorder& recorder() const override { return *recorder_; }
-    void loans_undone(std::uint32_t first, std::uint32_t last) noexcept override;
-    void loans_redone(std::uint32_t first, std::uint32_t last) noexcept override;
-    void loans_settled() noexcept override;
+    void loans_undone(std::uint32_t first, std::uint32_t last) noexcept override { loans_.undo(first, last); }
+    void loans_redone(std::uint32_t first, std::uint32_t last) noexcept override { loans_.redo(first, last); }
+    void loans_settled() noexcept override { loans_.settle(); }
     bool annex_fits() const noexcept override { return annex_fits_; }
     /// Null: the heap is gone.
     store::HeapFile* file() const noexcept { return file_.load(std::memory_order_acquire); }
@@ -110,7 +110,7 @@ public:
     void left() noexcept override;
     bool free_later(void* block) noexcept override;
     bool free_lent(void* block, std::uint32_t scope) noexcept override;
-    bool lent_came_back(std::uint32_t scope) const noexcept override;
+    bool lent_came_back(std::uint32_t scope) const noexcept override { return loans_.came_back(scope); }
 
     // heap::WriteObserver
     void about_to_write(HeapOffset offset, ByteCount length) override;
@@ -161,7 +161,6 @@ private:
         changed_bytes_allowed_.store(changed + open_file().dirty_limit() / 2, std::memory_order_relaxed);
     }
     void tell_keeper_left() noexcept;
-    bool wait_to_be_freed(void* block, std::uint32_t scope) noexcept;
 
     std::atomic<store::HeapFile*> file_;  ///< null: the heap is gone; changes under the writer lock only
     const Durability durability_;
@@ -202,8 +201,7 @@ private:
 
     std::shared_ptr<TransactionService> kept_;  ///< ourselves, while the thread that destroyed the heap still reads it
 
-    mutable std::mutex loans_mutex_;
-    Loans loans_;
+    HeapLoans loans_;
 
     std::unique_ptr<Snapshots> snapshots_;
 };
