@@ -10,10 +10,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/change/procedure.hpp>
 #include <taiyen/inspect/report.hpp>
-#include <taiyen/undo/history.hpp>
-#include <taiyen/undo/scope.hpp>
 
-#include "base/checksum.hpp"
 #include "change/recorder.hpp"
 #include "crash/heap_life.hpp"
 #include "store/heap_access.hpp"
@@ -61,7 +58,8 @@ std::filesystem::path TxnSetup::data_path() const { return apart ? std::string(d
 std::filesystem::path TxnSetup::log_path() const { return apart ? std::string(log_directory) + "/t.tyn.log" : txn_path.string() + ".log"; }
 
 TxnLife::TxnLife(io::Storage& disk, io::RecordingStorage* marks, const TxnSetup& setup, TxnHistory history)
-    : disk_(disk), marks_(marks), setup_(setup), history_(std::move(history)), acknowledged_(history_.size() - 1), issued_(history_.size() - 1) {
+    : disk_(disk), marks_(marks), setup_(setup), history_(std::move(history)), objects_(now_.objects, setup.capture == Capture::declared),
+      acknowledged_(history_.size() - 1), issued_(history_.size() - 1) {
     register_once();
     disk_.before_change = [this](Change change, const std::filesystem::path& path) { before_change(change, path); };
 }
@@ -91,6 +89,7 @@ void TxnLife::open_file(store::OpenMode mode, HeapKind kind) {
     tuning.journal_bytes = 32_KiB;
     tuning.batch_bytes = setup_.batch_bytes;
     file_ = store::HeapFile::open(disk_, txn_path, mode, kind, options, tuning);
+    objects_.open(*file_);
     if (kind == HeapKind::transactional && mode != store::OpenMode::read_only) {
         txn::TransactionService::join(*file_, options);
         heap_.emplace(HeapAccess::make<TransactionalHeap>(file_));
@@ -140,6 +139,7 @@ void TxnLife::abandon() {
     heap_.reset();
     relaxed_.reset();
     lower_.reset();
+    objects_.close();
     file_.reset();
     if (left.durable_bytes != 0) ::munmap(reinterpret_cast<void*>(left.durable), heap::CoreRanges::total_bytes(left.durable_bytes));
 }
@@ -215,111 +215,45 @@ bool TxnLife::log_has_room() const {
 
 // ---- changes
 
-std::byte* TxnLife::object(const std::string& name) const {
-    const auto root = file_->engine().find_root(name);
-    return root ? reinterpret_cast<std::byte*>(file_->ranges().durable + root->object.value) : nullptr;
-}
-
-void TxnLife::touch(void* address, ByteCount bytes) const {
-    if (transaction_ != nullptr && setup_.capture == Capture::declared) transaction_->touch(address, bytes);
-}
-
-std::byte* TxnLife::own_block(const std::string& name, ByteCount size) {
-    heap::Engine& engine = file_->engine();
-    std::byte* const before = object(name);
-    auto* const block = static_cast<std::byte*>(before == nullptr ? engine.allocate(size) : engine.resize(before, size));
-    if (before != nullptr) engine.remove_root(name);
-    const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(block) - file_->ranges().durable);
-    engine.add_root({.name = name, .fingerprint = "bytes", .object = {offset}, .bytes = size, .count = 1});
-    return block;
-}
-
-void TxnLife::set_object(const std::string& name, ByteCount size, std::uint64_t seed) {
-    std::byte* const block = own_block(name, size);
-    now_.objects[name] = bytes_for(size, seed);
-    touch(block, size);
-    std::memcpy(block, now_.objects[name].data(), size);
-}
-
-void TxnLife::change_bytes(const std::string& name, std::uint64_t seed) {
-    std::vector<std::byte>& expected = now_.objects.at(name);
-    const std::size_t at = seed % expected.size();
-    const std::size_t count = std::min<std::size_t>(expected.size() - at, 1 + seed / 7 % 64);
-    const auto bytes = bytes_for(count, seed);
-    std::memcpy(expected.data() + at, bytes.data(), count);
-    touch(object(name) + at, count);
-    std::memcpy(object(name) + at, bytes.data(), count);
-}
-
-void TxnLife::drop_object(const std::string& name) {
-    std::byte* const block = object(name);
-    file_->engine().remove_root(name);
-    file_->engine().deallocate(block);
-    now_.objects.erase(name);
-}
-
-void TxnLife::change_something(std::mt19937_64& random) {
-    const std::string name(1, static_cast<char>('a' + random() % 4));
-    const std::uint64_t what = random() % 8;
-    if (!now_.objects.contains(name) || what == 0) {
-        set_object(name, 1 + random() % 3000, random());
-    } else if (what == 1) {
-        drop_object(name);
-    } else {
-        change_bytes(name, random());
-    }
-}
-
-void TxnLife::set_number() {
-    const std::uint64_t number = history_.size();
-    std::byte* block = object(number_name);
-    if (block == nullptr) block = own_block(number_name, sizeof number);
-    touch(block, sizeof number);
-    std::memcpy(block, &number, sizeof number);
-    std::vector<std::byte>& expected = now_.objects[number_name];
-    expected.resize(sizeof number);
-    std::memcpy(expected.data(), &number, sizeof number);
-}
-
 void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     Transaction transaction(*heap_);
-    transaction_ = &transaction;
+    objects_.enter(transaction);
     TxnState before = now_;
     const Serial serial{before.serial.value + 1};
     if (seed % 8 == 7) {  // changes nothing in the end
         try {
             Transaction inner(*heap_);
             std::mt19937_64 random(seed);
-            transaction_ = &inner;
-            change_something(random);
+            objects_.enter(inner);
+            objects_.change_something(random);
             inner.rollback();
         } catch (...) {
-            transaction_ = nullptr;
+            objects_.leave();
             now_ = std::move(before);
             throw;
         }
         transaction.rollback();
-        transaction_ = nullptr;
+        objects_.leave();
         now_ = std::move(before);
         run(seed / 8 * 8, changes);
         return;
     }
     try {
         changes();
-        set_number();
-        step_in_model("");
+        objects_.set_number(history_.size());
+        add_step("");
         now_.serial = serial;
         now_.blocks = file_->engine().stats().live_blocks - 2 * loans_.size();
         history_.push_back(now_);
     } catch (...) {  // rolled back by the transaction's destructor
-        transaction_ = nullptr;
+        objects_.leave();
         now_ = std::move(before);
         throw;
     }
     const std::uint64_t number = history_.size() - 1;
     issue(number);
     const bool tell = tell_ && setup_.durability == Durability::sync && !relaxed_;
-    transaction_ = nullptr;
+    objects_.leave();
     Serial found;
     try {
         found = transaction.commit();
@@ -333,22 +267,6 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     if (found != serial) throw std::runtime_error("transaction " + text(serial.value) + " was told to be " + text(found.value));
     if (tell) acknowledge(number);
     note_lost_steps(number);
-}
-
-/// What was done is a step, if the history is attached; else there is none any more.
-void TxnLife::step_in_model(const std::string& name) {
-    if (!attached_) {
-        now_.has_steps = false;
-        now_.names.clear();
-        now_.contents.clear();
-        now_.at = 0;
-        return;
-    }
-    now_.names.resize(now_.at);
-    now_.contents.resize(now_.at + 1);
-    now_.names.push_back(name);
-    now_.contents.push_back(now_.objects);
-    ++now_.at;
 }
 
 void TxnLife::library_transaction(const std::function<void(TxnState&)>& model, const std::function<void()>& call) {
@@ -374,189 +292,19 @@ void TxnLife::never_happened(std::uint64_t number, TxnState& before) {
     std::swap(now_, before);
 }
 
-void TxnLife::resume() {
-    if (!now_.has_steps) {
-        attach();
-        return;
-    }
-    const Serial before = now_.serial;
-    heap_->attach_undo();
-    attached_ = true;
-    if (!setup_.scarce) return;
-    match_steps();
-    if (heap_->last_durable() == before) return;
-    // It had ended, and begins anew, which is a transaction.
-    now_.has_steps = true;
-    now_.contents = {now_.objects};
-    now_.serial = heap_->last_durable();
-    history_.push_back(now_);
-    issue(history_.size() - 1);
-    acknowledge(history_.size() - 1);
-}
-
-void TxnLife::attach() {
-    library_transaction(
-        [](TxnState& state) {
-            state.has_steps = true;
-            state.names.clear();
-            state.contents = {state.objects};
-            state.at = 0;
-        },
-        [&] { heap_->attach_undo(); });
-    attached_ = true;
-}
-
-void TxnLife::step(const std::string& name, std::uint64_t seed, ByteCount size) {
-    TxnState before = now_;
-    const std::uint64_t number = history_.size();
-    try {
-        UndoScope scope(*heap_, name);
-        try {
-            Transaction inner(*heap_);  // declares ranges
-            transaction_ = &inner;
-            std::mt19937_64 random(seed);
-            if (size != 0) {
-                set_object("large", size, seed);
-            } else {
-                change_something(random);
-            }
-            set_number();
-            transaction_ = nullptr;
-            inner.commit();
-            now_.serial = {before.serial.value + 1};
-            step_in_model(name);
-            history_.push_back(now_);
-        } catch (...) {
-            transaction_ = nullptr;
-            throw;
-        }
-        issue(number);
-        scope.commit();
-    } catch (...) {
-        never_happened(number, before);
-        throw;
-    }
-    acknowledge(number);
-    note_lost_steps(number);
-}
-
-void TxnLife::note_lost_steps(std::uint64_t number) {
-    if (!setup_.scarce || !attached_ || within_) return;
-    match_steps();
-    TxnState now = now_;
-    std::swap(history_[number], now);
-}
-
-void TxnLife::require_steps(bool there) {
-    if (!there) throw Error(errc::history_full, txn_path, "the history has lost these steps");
-}
-
-void TxnLife::match_steps() {
-    if (!setup_.scarce || !attached_ || within_) return;
-    const auto found = heap_->undo_steps();
-    const std::size_t lost = now_.names.size() - std::min(now_.names.size(), found.size());
-    for (std::size_t i = 0; i < found.size(); ++i) {
-        if (i + lost >= now_.names.size() || found[i].name != now_.names[i + lost] || found[i].undone != (i + lost >= now_.at))
-            throw std::runtime_error("step " + text(i) + " of the history is another, '" + found[i].name + "'");
-    }
-    if (found.empty()) {
-        now_.names.clear();
-        now_.contents = {now_.objects};
-        now_.at = 0;
-        return;
-    }
-    if (lost > now_.at) throw std::runtime_error("undone steps are lost, and older ones aren't");
-    now_.names.erase(now_.names.begin(), now_.names.begin() + static_cast<std::ptrdiff_t>(lost));
-    now_.contents.erase(now_.contents.begin(), now_.contents.begin() + static_cast<std::ptrdiff_t>(lost));
-    now_.at -= lost;
-}
-
-void TxnLife::undo() {
-    match_steps();
-    require_steps(!setup_.scarce || now_.at != 0);
-    library_transaction([](TxnState& state) { state.objects = state.contents[--state.at]; },
-                        [&] {
-                            if (!heap_->undo()) throw std::runtime_error("there is nothing to undo");
-                        });
-}
-
-void TxnLife::redo() {
-    match_steps();
-    require_steps(!setup_.scarce || now_.at < now_.names.size());
-    library_transaction([](TxnState& state) { state.objects = state.contents[++state.at]; },
-                        [&] {
-                            if (!heap_->redo()) throw std::runtime_error("there is nothing to redo");
-                        });
-}
-
-void TxnLife::squash(std::size_t count, const std::string& name) {
-    match_steps();
-    require_steps(!setup_.scarce || now_.at >= count);
-    library_transaction(
-        [&](TxnState& state) {
-            const auto steps = static_cast<std::ptrdiff_t>(count - 1);
-            state.contents.erase(state.contents.end() - 1 - steps, state.contents.end() - 1);
-            state.names.resize(state.names.size() - count + 1);
-            state.names.back() = name;
-            state.at = state.names.size();
-        },
-        [&] { heap_->squash_undo(count, name); });
-}
-
-void TxnLife::prove_history(bool all) {
-    heap_->attach_undo();
-    attached_ = true;
-    match_steps();
-    const auto found = heap_->undo_steps();
-    if (found.size() != now_.names.size())
-        throw std::runtime_error("the history has " + text(found.size()) + " steps instead of " + text(now_.names.size()));
-    for (std::size_t i = 0; i < found.size(); ++i) {
-        if (found[i].name != now_.names[i] || found[i].undone != (i >= now_.at))
-            throw std::runtime_error("step " + text(i) + " of the history is another, '" + found[i].name + "'");
-    }
-    if (!all || !now_.has_steps) return;
-    for (std::size_t at = now_.at; at-- > 0;) {
-        if (!heap_->undo()) throw std::runtime_error("a step of the history can't be undone");
-        compare_with(now_.contents[at], "the undone step " + text(at));
-    }
-    for (std::size_t at = 1; at < now_.contents.size(); ++at) {
-        if (!heap_->redo()) throw std::runtime_error("a step of the history can't be redone");
-        compare_with(now_.contents[at], "the redone step " + text(at - 1));
-    }
-}
-
 void TxnLife::transact(std::uint64_t seed) {
     run(seed, [&] {
         std::mt19937_64 random(seed);
-        for (std::uint64_t more = random() % 3; more-- > 0;) change_something(random);
+        for (std::uint64_t more = random() % 3; more-- > 0;) objects_.change_something(random);
     });
 }
 
 void TxnLife::put(const std::string& name, ByteCount size, std::uint64_t seed) {
-    run(0, [&] { set_object(name, size, seed); });
+    run(0, [&] { objects_.set(name, size, seed); });
 }
 
 void TxnLife::put_sparse(const std::string& name, ByteCount size) {
-    run(0, [&] {
-        std::byte* const block = own_block(name, size);
-        std::vector<std::byte>& expected = now_.objects[name];
-        expected.assign(size, std::byte{0});
-        expected.back() = std::byte{1};
-        // A block that was never used is zero.
-        if (!is_zero({block, size - 1})) throw std::runtime_error("the heap's fresh end is not zero");
-        touch(block + size - 1, 1);
-        block[size - 1] = std::byte{1};
-    });
-}
-
-/// As a container has it: its allocator, then its pointer.
-void TxnLife::set_owner(const std::byte* block) {
-    constexpr ByteCount size = 4 * sizeof block;
-    std::byte* const owner = object("owner") != nullptr ? object("owner") : own_block("owner", size);
-    touch(owner, size);
-    std::memset(owner, 0, size);
-    std::memcpy(owner + sizeof block, &block, sizeof block);
-    now_.objects["owner"].assign(owner, owner + size);
+    run(0, [&] { objects_.set_sparse(name, size); });
 }
 
 void TxnLife::run_with_loans(std::uint64_t seed, const std::function<void()>& changes) {
@@ -573,18 +321,18 @@ void TxnLife::lend(std::uint64_t seed) {
     run_with_loans(seed, [&] {
         heap::Engine& engine = file_->engine();
         Loan loan{static_cast<std::byte*>(engine.allocate(500)), static_cast<std::byte*>(engine.allocate(100)), file_->scope_serial()};
-        touch(loan.block, 500);
+        objects_.touch(loan.block, 500);
         std::memcpy(loan.block + 8, &loan.inner, sizeof loan.inner);
-        set_owner(loan.block);
-        file_->lend(reinterpret_cast<std::uintptr_t>(object("owner")), reinterpret_cast<std::uintptr_t>(&loans_));
-        set_owner(nullptr);
+        objects_.set_owner(loan.block);
+        file_->lend(reinterpret_cast<std::uintptr_t>(objects_.find("owner")), reinterpret_cast<std::uintptr_t>(&loans_));
+        objects_.set_owner(nullptr);
         loans_.push_back(loan);
     });
 }
 
 void TxnLife::take_back(std::uint64_t seed) {
     run_with_loans(seed, [&] {
-        set_owner(loans_.front().block);
+        objects_.set_owner(loans_.front().block);
         loans_.erase(loans_.begin());
     });
 }
@@ -597,15 +345,15 @@ void TxnLife::let_go() {
 }
 
 void TxnLife::remove(const std::string& name) {
-    run(0, [&] { drop_object(name); });
+    run(0, [&] { objects_.drop(name); });
 }
 
 void TxnLife::call(std::uint64_t seed) {
     run(0, [&] {
-        if (!now_.objects.contains("called")) set_object("called", called_bytes, seed);
-        std::byte* const block = object("called");
+        if (!now_.objects.contains("called")) objects_.set("called", called_bytes, seed);
+        std::byte* const block = objects_.find("called");
         std::vector<std::byte>& expected = now_.objects["called"];
-        transaction_->call(procedure_name, block, std::uint64_t{called_bytes}, seed);
+        objects_.transaction()->call(procedure_name, block, std::uint64_t{called_bytes}, seed);
         add_to_each(expected.data(), expected.size(), seed);
     });
 }
@@ -681,8 +429,8 @@ void TxnLife::share(unsigned count, std::uint64_t seed) {
 
 void TxnLife::save(std::uint64_t seed) {
     std::mt19937_64 random(seed);
-    change_something(random);
-    set_number();
+    objects_.change_something(random);
+    objects_.set_number(history_.size());
     const std::uint64_t number = history_.size();
     history_.push_back(now_);
     issue(number);
@@ -692,31 +440,17 @@ void TxnLife::save(std::uint64_t seed) {
 
 // ---- the oracle
 
-void TxnLife::compare_with(const TxnState::Objects& objects, const std::string& what) const {
-    auto roots = file_->engine().roots();
-    std::erase_if(roots, &heap::HeldBlocks::is_entry);
-    if (roots.size() != objects.size()) throw std::runtime_error(what + " has " + text(objects.size()) + " objects, the heap " + text(roots.size()));
-    for (const heap::Root& root : roots) {
-        const auto found = objects.find(root.name);
-        if (found == objects.end() || found->second.size() != root.bytes)
-            throw std::runtime_error(what + " has no object '" + root.name + "' of " + text(root.bytes) + " bytes");
-        if (std::memcmp(reinterpret_cast<const std::byte*>(file_->ranges().durable + root.object.value), found->second.data(), root.bytes) != 0) {
-            throw std::runtime_error("object '" + root.name + "' differs from " + what);
-        }
-    }
-}
-
 std::uint64_t TxnLife::compare() const {
     std::uint64_t number = 1;
     if (setup_.history) {
         // The newest one with that serial: where life went on after a crash, those that were lost have had it, too.
         for (number = history_.size() - 1; number != 0 && history_[number].serial != file_->serial();) --number;
-    } else if (const std::byte* const block = object(number_name)) {
-        std::memcpy(&number, block, sizeof number);
+    } else {
+        number = objects_.number();
     }
     if (number == 0 || number >= history_.size()) throw std::runtime_error("the heap holds state " + text(number) + ", which never was");
     const TxnState& state = history_[number];
-    compare_with(state.objects, "state " + text(number));
+    objects_.compare(state.objects, "state " + text(number));
     if (file_->serial() != state.serial) {
         throw std::runtime_error("the heap holds transaction " + text(state.serial.value) + " and says that it is " + text(file_->serial().value));
     }
@@ -725,7 +459,7 @@ std::uint64_t TxnLife::compare() const {
 
 void TxnLife::look_alive() {
     try {
-        compare_with(now_.objects, "what was committed last");
+        objects_.compare(now_.objects, "what was committed last");
     } catch (const std::runtime_error& error) {
         if (wrong_alive_.empty()) wrong_alive_ = std::string("while the heap was open, ") + error.what();
     }

@@ -21,21 +21,19 @@
 #include <taiyen/txn/transactional_heap.hpp>
 
 #include "crash/explorer.hpp"
+#include "crash/txn_objects.hpp"
 #include "crash/txn_stepped_storage.hpp"
+#include "crash/txn_steps.hpp"
 #include "store/heap_file.hpp"
 
 namespace taiyen::crash {
 
 struct TxnState {
-    using Objects = std::map<std::string, std::vector<std::byte>>;
+    using Objects = TxnObjects::Model;
     Objects objects;
     Serial serial;             ///< of the newest transaction in it
     std::uint64_t blocks = 0;  ///< that the next process has, once its first transaction has begun; 0: unknown
-    // The undo history:
-    bool has_steps = false;
-    std::vector<std::string> names;  ///< of all steps
-    std::vector<Objects> contents;   ///< before the first step, and after each one
-    std::size_t at = 0;              ///< steps that are not undone
+    TxnSteps steps;            ///< of the undo history
 };
 /// By number; entry 0 stands for no heap.
 using TxnHistory = std::vector<TxnState>;
@@ -150,25 +148,16 @@ private:
     void run(std::uint64_t seed, const std::function<void()>& changes);
     /// A transaction that the library makes: `model` says what it does to the state.
     void library_transaction(const std::function<void(TxnState&)>& model, const std::function<void()>& call);
-    void step_in_model(const std::string& name);
+    /// What was done is a step, if the history is attached; else there is none any more.
+    void add_step(const std::string& name);
     /// Where something is scarce: what of the model's steps is still there, oldest ones fall off first. Throws std::runtime_error: what is there is something else.
     void match_steps();
     void note_lost_steps(std::uint64_t number);
     void never_happened(std::uint64_t number, TxnState& before);
     /// Where something is scarce and the model has no such steps any more: ends the life.
     void require_steps(bool there);
-    void compare_with(const TxnState::Objects& objects, const std::string& what) const;
-    std::byte* object(const std::string& name) const;
-    void touch(void* address, ByteCount bytes) const;
-    void set_object(const std::string& name, ByteCount size, std::uint64_t seed);
-    std::byte* own_block(const std::string& name, ByteCount size);
-    void change_bytes(const std::string& name, std::uint64_t seed);
-    void drop_object(const std::string& name);
-    void change_something(std::mt19937_64& random);
-    void set_number();
     bool log_has_room() const;
     void look_alive();
-    void set_owner(const std::byte* block);
     /// `run` of changes that lend or take back.
     void run_with_loans(std::uint64_t seed, const std::function<void()>& changes);
 
@@ -176,7 +165,8 @@ private:
     io::RecordingStorage* marks_;
     TxnSetup setup_;
     TxnHistory history_;
-    TxnState now_;  ///< of the working view
+    TxnState now_;        ///< of the working view
+    TxnObjects objects_;  ///< the same
     bool ready_ = false;
     std::uint64_t opened_ = 0;  ///< state that was there at opening
     std::atomic<std::uint64_t> acknowledged_ = 0;
@@ -187,7 +177,6 @@ private:
     std::optional<TransactionalHeap> heap_;
     std::optional<ArchiveHeap> lower_;
     std::atomic<bool> listens_ = false;
-    Transaction* transaction_ = nullptr;
     bool attached_ = false;  ///< the history is
     struct Loan {
         std::byte* block;
