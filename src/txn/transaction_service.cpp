@@ -3,8 +3,6 @@
 #include "txn/transaction_service.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
@@ -172,18 +170,18 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
             const ByteCount extent = file.mapped_bytes();
             const bool relaxed = relaxed_.load(std::memory_order_relaxed) != 0;
             if (!relaxed && is_ahead_of_log() && planted(Bug::relaxed_without_save)) log_->skip_to(last_committed());
-            const bool has_redo = make_redo(!relaxed && !is_ahead_of_log());
+            const bool has_redo = make_record(!relaxed && !is_ahead_of_log());
             if (planted(Bug::append_one_late)) {
                 static change::ByteBuffer late;
                 if (log_->appended() == file.serial()) late.truncate(0);
-                std::swap(redo_, late);
-                if (redo_.empty()) redo_.extend(sizeof(layout::RecordHead));
+                std::swap(record_.redo(), late);
+                if (record_.redo().empty()) record_.redo().extend(sizeof(layout::RecordHead));
             }
             if (relaxed) {
                 // Whoever makes the heap strict again saves it as it is then.
             } else if (has_redo && keep_in_log(serial, extent)) {
                 const std::uint64_t changed = changed_bytes_.load(std::memory_order_relaxed);
-                wants_snapshot = record_needs_heap_ || changed - asked_at_ >= changed_bytes_max_;
+                wants_snapshot = record_.needs_heap() || changed - asked_at_ >= changed_bytes_max_;
                 if (wants_snapshot) asked_at_ = changed;
             } else {
                 snapshots_->save_here(serial, extent);
@@ -270,53 +268,35 @@ void TransactionService::settle_loans(store::HeapFile& file) {
     if (wrote) cut_segment();
 }
 
-bool TransactionService::make_redo(bool logged) {
-    redo_.truncate(0);
-    redo_.extend(sizeof(layout::RecordHead));
-    ByteCount bytes = 0;
-    record_needs_heap_ = false;
+bool TransactionService::make_record(bool logged) {
+    record_.begin(annex_);
+    ByteCount bytes = record_.annex_redo_bytes();
     for (const Segment& segment : segments_) bytes += segment.call.empty() ? segment.changes.size() : segment.call.size();
-    annex_redo_.truncate(0);
-    if (!annex_.empty()) change::append_redo(annex_, annex_redo_);
-    bytes += annex_redo_.size();
     // A set holds the bytes before, too; the redo of one that is so much larger than the log can't be small enough.
     const bool may_fit = logged && bytes / 8 <= log_->capacity();
-    change::RedoWriter writer(redo_);
+    change::RedoWriter writer(record_.redo());
     std::uint64_t pages = 0;
+    bool needs_heap = false;
     for (const Segment& segment : segments_) {
         const bool calls = !segment.call.empty();
-        record_needs_heap_ = record_needs_heap_ || calls;
+        needs_heap = needs_heap || calls;
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
-            record_needs_heap_ = record_needs_heap_ || txn::needs_heap(entry.kind);
+            needs_heap = needs_heap || txn::needs_heap(entry.kind);
             pages += changed_pages_.add(entry.where, entry.length);
             if (may_fit && !calls) writer.add(entry);
         });
         if (may_fit && calls) segment.call.for_each(Direction::forward, [&](const Entry& entry) { writer.add(entry); });
     }
+    record_.set_needs_heap(needs_heap);
     changed_bytes_.store(changed_bytes_.load(std::memory_order_relaxed) + pages * page_bytes, std::memory_order_relaxed);
     return may_fit;
 }
 
 bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
-    const bool has_annex = !annex_.empty();
-    layout::AnnexPart annex{};
-    if (!log_->fits(redo_.size() + (has_annex ? sizeof annex + annex_redo_.size() : 0))) return false;
-    layout::RecordHead head{};
-    head.serial = serial.value;
-    head.extent = extent;
-    head.flags = (record_needs_heap_ ? layout::record_needs_heap : 0) | (has_annex ? layout::record_has_annex : 0);
-    head.redo_bytes = static_cast<std::uint32_t>(redo_.size() - sizeof head);
-    std::memcpy(redo_.data(), &head, sizeof head);
-    const std::span<const std::byte> record = redo_.bytes();
-    if (has_annex) {
-        annex = {file()->annex_head(), annex_redo_.size()};
-        const std::array<std::span<const std::byte>, 4> pieces{record.first(sizeof head), std::as_bytes(std::span(&annex, 1)),
-                                                               record.subspan(sizeof head), annex_redo_.bytes()};
-        if (!snapshots_->append(serial, pieces)) return false;
-    } else if (!snapshots_->append(serial, std::span(&record, 1))) {
-        return false;
-    }
-    if (record_needs_heap_) needs_heap_.store(serial.value, std::memory_order_release);
+    if (!log_->fits(record_.bytes())) return false;
+    const store::AnnexHead annex = record_.has_annex() ? file()->annex_head() : store::AnnexHead{};
+    if (!snapshots_->append(serial, record_.finish(serial, extent, annex))) return false;
+    if (record_.needs_heap()) needs_heap_.store(serial.value, std::memory_order_release);
     return true;
 }
 
@@ -354,13 +334,12 @@ void TransactionService::end(bool kept) noexcept {
     if (purpose_ == Purpose::history) held.reload();
     if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->ended(kept);
     annex_.clear();
-    if (annex_redo_.size() > kept_bytes) annex_redo_ = change::ByteBuffer();
+    record_.shrink(kept_bytes);
     if (!segments_.empty()) {
         swap(spare_, segments_.front().changes);
         if (spare_.size() > kept_bytes) spare_ = ChangeSet();
         segments_.clear();
     }
-    if (redo_.size() > kept_bytes) redo_ = change::ByteBuffer();
     recorder_->end_scope();
     file()->set_scope_serial(0);
     depth_ = 0;

@@ -23,7 +23,6 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/store/options.hpp>
 
-#include "change/byte_buffer.hpp"
 #include "change/edits.hpp"
 #include "change/procedure_calls.hpp"
 #include "change/recorder.hpp"
@@ -32,6 +31,7 @@
 #include "txn/biased_lock.hpp"
 #include "txn/changed_pages.hpp"
 #include "txn/heap_loans.hpp"
+#include "txn/record_writer.hpp"
 
 namespace taiyen::txn {
 
@@ -136,8 +136,8 @@ private:
     void cut_segment();
     void refuse_foreign_pointers() const;
     void settle_loans(store::HeapFile& file);
-    /// Counts what changed; `logged`: the redo of all segments into `redo_`, behind room for the record's head; false: it would be larger than the log can take. Throws: std::bad_alloc.
-    bool make_redo(bool logged);
+    /// Counts what changed; `logged`: all segments into `record_`; false: it would be larger than the log can take. Throws: std::bad_alloc.
+    bool make_record(bool logged);
     Serial commit_outermost(store::HeapFile& file);
     /// False: it doesn't fit, or the room can't be made meanwhile.
     bool keep_in_log(Serial serial, ByteCount extent);
@@ -187,14 +187,12 @@ private:
     std::vector<Segment> segments_;
     std::uint64_t asked_at_ = 0;  ///< `changed_bytes_` when that was last a reason for a snapshot
     change::ChangeSet spare_;     ///< its memory is used again
-    change::ByteBuffer redo_;
-    bool record_needs_heap_ = false;
+    RecordWriter record_;         ///< of the transaction that commits
     Purpose purpose_ = Purpose::edit;
     std::uint32_t number_ = 0;                  ///< of the open transaction, among the loans
     std::vector<change::ChangeSetView> parts_;  ///< its memory is used again
     change::ChangeSet annex_;                   ///< what the open transaction changes in the annex
-    change::ByteBuffer annex_redo_;
-    bool annex_fits_ = false;  ///< whether there is an annex in use, and nothing was committed beside it
+    bool annex_fits_ = false;                   ///< whether there is an annex in use, and nothing was committed beside it
     mutable std::mutex keeper_mutex_;
     std::shared_ptr<change::StepKeeper> keeper_;
     std::atomic<change::StepKeeper*> keeper_now_{nullptr};
