@@ -9,6 +9,7 @@
 #include <map>
 #include <random>
 
+#include "containers/declared_shapes.hpp"
 #include "heap/held_blocks.hpp"
 #include "seed.hpp"
 #include "store/heap_access.hpp"
@@ -19,16 +20,10 @@
 
 namespace taiyen::transfer::test {
 
-/// An array by hand, whose end is a plain pointer.
-struct PlainSlice {
-    std::uint64_t* first = nullptr;
-    std::uint64_t* last = nullptr;
-};
-/// The same, which says that it is the end.
-struct RangeSlice {
-    std::uint64_t* first = nullptr;
-    std::uint64_t* last = nullptr;
-};
+using taiyen::test::Wide;
+using PlainSlice = taiyen::test::PlainSlice<std::uint64_t>;
+using RangeSlice = taiyen::test::RangeSlice<std::uint64_t>;
+
 struct Counted {
     std::uint64_t number = 0;
 };
@@ -36,10 +31,6 @@ struct Counted {
 struct Opaque {
     unsigned char* bytes = nullptr;
     Counted* known = nullptr;
-};
-struct alignas(64) WideJoint {
-    std::uint64_t number = 0;
-    WideJoint* next = nullptr;
 };
 /// A part of a web in which everything may lead anywhere.
 struct Joint {
@@ -51,25 +42,11 @@ struct Joint {
     unsigned char* blob = nullptr;  ///< with the address of a Joint in it, at a place that nobody declares
     taiyen::string text;
     taiyen::deque<std::uint16_t> queue;
-    WideJoint* wide = nullptr;
+    Wide* wide = nullptr;
 };
 
 }  // namespace taiyen::transfer::test
 
-template <>
-struct taiyen::pointers_of<taiyen::transfer::test::PlainSlice> {
-    template <class Visit>
-    static void describe(taiyen::transfer::test::PlainSlice& slice, Visit visit) {
-        visit(slice.first, slice.last);
-    }
-};
-template <>
-struct taiyen::pointers_of<taiyen::transfer::test::RangeSlice> {
-    template <class Visit>
-    static void describe(taiyen::transfer::test::RangeSlice& slice, Visit visit) {
-        visit(taiyen::range(slice.first, slice.last));
-    }
-};
 template <>
 struct taiyen::pointers_of<taiyen::transfer::test::Counted> : taiyen::no_pointers {};
 template <>
@@ -77,13 +54,6 @@ struct taiyen::pointers_of<taiyen::transfer::test::Opaque> {
     template <class Visit>
     static void describe(taiyen::transfer::test::Opaque& opaque, Visit visit) {
         visit(opaque.bytes, opaque.known);
-    }
-};
-template <>
-struct taiyen::pointers_of<taiyen::transfer::test::WideJoint> {
-    template <class Visit>
-    static void describe(taiyen::transfer::test::WideJoint& wide, Visit visit) {
-        visit(wide.next);
     }
 };
 template <>
@@ -105,15 +75,6 @@ CompactOptions declaring(std::size_t bytes = std::size_t{16} << 20U) {
     options.bytes_max = bytes;
     options.types.add<T...>();
     return options;
-}
-
-void expect_sound(const ArchiveHeap& heap) {
-    for (const Finding& finding : heap.verify().findings) BOOST_ERROR(finding.path << " at " << finding.offset << ": " << finding.what);
-}
-
-std::vector<std::byte> bytes_of(const ArchiveHeap& heap, const std::filesystem::path& path) {
-    const auto* const first = reinterpret_cast<const std::byte*>(read_parameters(path).address);
-    return {first, first + heap.stats().extent_bytes};
 }
 
 struct HardFixture {
@@ -148,7 +109,7 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_block_goes_with_it_although_another_block_move
     BOOST_TEST(now[0].last == now[0].first + page / 8);
     BOOST_TEST(report.relocation(moves + page / 8) == hole + page / 8);
     BOOST_TEST(report.relocation.end(moves + page / 8) == hole + page / 8);
-    expect_sound(heap);
+    expect_verified(heap);
 }
 
 BOOST_AUTO_TEST_CASE(blocks_that_stay_on_both_sides_of_one_that_moves_keep_the_end_and_the_beginning_that_they_share_with_it) {
@@ -206,7 +167,7 @@ BOOST_AUTO_TEST_CASE(an_address_in_bytes_that_nobody_declared_keeps_its_block_al
         BOOST_TEST(found == now[i].known, "the block whose address stands at byte " << i << " has moved");
         BOOST_TEST(now[i].known->number == i);
     }
-    expect_sound(heap);
+    expect_verified(heap);
 }
 
 BOOST_AUTO_TEST_CASE(a_block_to_which_a_pointer_leads_that_can_not_be_rewritten_stays) {
@@ -276,7 +237,7 @@ BOOST_AUTO_TEST_CASE(an_entry_of_a_block_that_nobody_outside_has_goes_when_the_b
     BOOST_TEST(heap.find<taiyen::vector<RangeSlice>>("slices")->front().first == hole);
     BOOST_TEST(engine.roots().size() == 1U);
     BOOST_TEST(compact(heap, declaring<taiyen::vector<RangeSlice>>()).undeclared.empty());
-    expect_sound(heap);
+    expect_verified(heap);
 }
 
 using Numbers = taiyen::map<int, taiyen::string>;
@@ -318,7 +279,7 @@ BOOST_AUTO_TEST_CASE(a_budget_of_nothing_is_a_page_of_blocks_a_step) {
         BOOST_TEST_REQUIRE(++steps < 1000U);
     }
     BOOST_TEST(steps > 3U);
-    expect_sound(heap);
+    expect_verified(heap);
 }
 
 BOOST_AUTO_TEST_CASE(the_pages_in_use_behind_a_step_are_those_before_the_next) {
@@ -347,7 +308,7 @@ BOOST_AUTO_TEST_CASE(the_pages_in_use_behind_a_step_are_those_before_the_next) {
                                    static_cast<std::ptrdiff_t>(blob.size()));
             if (report.moved_blocks == 0) break;
         }
-        expect_sound(heap);
+        expect_verified(heap);
     }
 }
 
@@ -381,7 +342,7 @@ void lack_memory(ArchiveHeap& heap, std::mt19937_64& random, Step&& step) {
                 BOOST_TEST(heap.stats().live_blocks == live);
                 BOOST_TEST_REQUIRE(now.size() == before.size());
                 for (const auto& [number, place] : before) BOOST_TEST_REQUIRE(now.at(number) == (is_thrown ? place : report.relocation(place)));
-                if (k % 16 == 0 || !is_thrown) expect_sound(heap);
+                if (k % 16 == 0 || !is_thrown) expect_verified(heap);
             }
             if (!is_thrown) {
                 if (scarce_memory.failed == 0) {
@@ -435,7 +396,7 @@ BOOST_AUTO_TEST_CASE(without_memory_the_transaction_that_a_step_is_a_part_of_goe
         BOOST_TEST(*heap.find<std::int64_t>("attempts") == k);
         if (!is_thrown) break;
     }
-    expect_sound(heap);
+    expect_verified(heap);
 }
 
 BOOST_AUTO_TEST_CASE(each_byte_of_a_step_is_captured_where_only_declared_bytes_are) {
@@ -473,7 +434,7 @@ BOOST_AUTO_TEST_CASE(each_byte_of_a_step_is_captured_where_only_declared_bytes_a
             std::map<int, std::string> found;
             for (const auto& [number, text] : *heap.find<Numbers>("numbers")) found[number] = text.c_str();
             BOOST_TEST((found == model));
-            expect_sound(heap);
+            expect_verified(heap);
         }
     }
 }
@@ -490,7 +451,7 @@ BOOST_AUTO_TEST_CASE(a_history_can_be_gone_through_across_steps_and_reopening) {
                 const UndoScope scope(heap, "fill");
                 fill_with_holes(heap, random, 200);
             }
-            states.push_back(bytes_of(heap, path));
+            states.push_back(span_of(heap, path));
             const UndoScope outer(heap, "outer");
             {
                 UndoScope inner(heap, "inner");
@@ -507,20 +468,20 @@ BOOST_AUTO_TEST_CASE(a_history_can_be_gone_through_across_steps_and_reopening) {
     }
     SnapshotHeap heap(open_only, path, files);
     heap.attach_undo();
-    const auto last = bytes_of(heap, path);
+    const auto last = span_of(heap, path);
     for (std::size_t i = states.size(); i-- > 0;) {
         BOOST_TEST(heap.undo());
-        auto now = bytes_of(heap, path);
+        auto now = span_of(heap, path);
         now.resize(states[i].size());
         BOOST_TEST((now == states[i]), "behind step " << i << " it was otherwise");
-        expect_sound(heap);
+        expect_verified(heap);
         BOOST_TEST(heap.undo());
-        expect_sound(heap);
+        expect_verified(heap);
     }
     while (heap.redo()) {}
-    BOOST_TEST((bytes_of(heap, path) == last));
+    BOOST_TEST((span_of(heap, path) == last));
     BOOST_TEST(compact(heap, declaring<Numbers>()).live_blocks != 0U);
-    expect_sound(heap);
+    expect_verified(heap);
 }
 
 BOOST_AUTO_TEST_CASE(steps_are_undone_done_again_and_recovered_after_crashes_with_the_models_content) {
@@ -572,7 +533,7 @@ BOOST_AUTO_TEST_CASE(a_heap_without_a_free_page_is_done_and_one_with_a_few_holes
         try {
             for (int i = 0; i < 30; ++i) now.emplace_front(1 + random() % 400, ++count);
         } catch (const HeapFull&) {}
-        expect_sound(heap);
+        expect_verified(heap);
     }
 }
 
@@ -619,7 +580,7 @@ BOOST_AUTO_TEST_CASE(other_threads_see_what_they_should_before_and_behind_each_s
             }
         }
     });
-    expect_sound(heap);
+    expect_verified(heap);
 }
 
 /// The web, and what it should be.
@@ -662,9 +623,9 @@ public:
             BOOST_TEST_REQUIRE(std::string(joint.text.data(), joint.text.size()) == should.text);
             BOOST_TEST_REQUIRE(joint.queue.size() == should.queued);
             for (std::size_t i = 0; i < should.queued; ++i) BOOST_TEST_REQUIRE(joint.queue[i] == static_cast<std::uint16_t>(number + i));
-            BOOST_TEST_REQUIRE(joint.wide->number == number);
+            BOOST_TEST_REQUIRE((joint.wide->number == number));
             BOOST_TEST_REQUIRE(joint.wide->next == index.at(should.peer)->wide);
-            BOOST_TEST_REQUIRE(reinterpret_cast<std::uintptr_t>(joint.wide) % alignof(WideJoint) == 0U);
+            BOOST_TEST_REQUIRE(reinterpret_cast<std::uintptr_t>(joint.wide) % alignof(Wide) == 0U);
         }
     }
     std::size_t spare() const { return spare_.size(); }
@@ -698,8 +659,8 @@ private:
         joint->text = should.text.c_str();
         should.queued = random_() % 600;
         for (std::size_t i = 0; i < should.queued; ++i) joint->queue.push_back(static_cast<std::uint16_t>(number + i));
-        joint->wide = heap.make<WideJoint>();
-        joint->wide->number = number;
+        joint->wide = heap.make<Wide>();
+        joint->wide->number = static_cast<unsigned>(number) & 0x7fff'ffffU;
         index[number] = joint;
         model_[number] = should;
         lead(index, number);
@@ -770,7 +731,7 @@ void live_in_a_web(HardFixture& test, int rounds) {
             web.expect(*heap);
             BOOST_TEST_REQUIRE(++steps < 500);
         } while (!report.done() && test.random() % 8 != 0);
-        expect_sound(*heap);
+        expect_verified(*heap);
         if (test.random() % 5 == 0) {
             if constexpr (!is_transactional) heap->snapshot();
             heap.reset();

@@ -7,16 +7,13 @@
 #include <set>
 
 #include "containers/declared_document.hpp"
+#include "containers/declared_shapes.hpp"
 #include "seed.hpp"
 #include "transfer/transfer_fixture.hpp"
 
 namespace taiyen::transfer::test {
 
-struct Chain {
-    std::uint64_t number = 0;  ///< may look like an address
-    Chain* next = nullptr;
-    taiyen::string text;
-};
+using taiyen::test::Chain;
 
 /// Says less than there is: `hidden` is nobody's.
 struct Reticent {
@@ -25,14 +22,6 @@ struct Reticent {
 };
 
 }  // namespace taiyen::transfer::test
-
-template <>
-struct taiyen::pointers_of<taiyen::transfer::test::Chain> {
-    template <class Visit>
-    static void describe(taiyen::transfer::test::Chain& chain, Visit visit) {
-        visit(chain.next, chain.text);
-    }
-};
 
 namespace taiyen::transfer::test {
 namespace {
@@ -85,27 +74,6 @@ void churn(ArchiveHeap& heap, Model& model, std::mt19937_64& random, int count, 
     for (void* const block : blocks) heap.deallocate(block);
 }
 
-void check_sound(const ArchiveHeap& heap) {
-    for (const Finding& finding : heap.verify().findings) BOOST_ERROR(finding.path << " at " << finding.offset << ": " << finding.what);
-}
-
-/// How much of what is free in the capacity can be used for blocks of that size.
-double available(const ArchiveHeap& heap, std::size_t bytes) {
-    const HeapStats stats = heap.stats();
-    double fitting = 0;
-    for (const Availability& one : map_of(heap).availability) {
-        if (one.bytes == bytes) fitting = one.share * static_cast<double>(stats.free_bytes);
-    }
-    const auto untouched = static_cast<double>(stats.capacity_bytes - stats.extent_bytes);
-    return (fitting + untouched) / (static_cast<double>(stats.free_bytes) + untouched);
-}
-
-/// What lies where, byte for byte.
-std::vector<std::byte> span_of(const ArchiveHeap& heap, const std::filesystem::path& path) {
-    const auto* const first = reinterpret_cast<const std::byte*>(read_parameters(path).address);
-    return {first, first + heap.stats().extent_bytes};
-}
-
 struct CompactFixture {
     ScratchDirectory directory;
     std::filesystem::path path = directory / "heap.tyn";
@@ -145,7 +113,7 @@ void compact_a_document(CompactFixture& test, InStep&& in_step) {
         for (;; ++steps) {
             const CompactReport report = compact(heap, options);
             BOOST_REQUIRE(content_of(heap) == describe(model));
-            check_sound(heap);
+            expect_verified(heap);
             BOOST_TEST(report.moved_bytes <= options.bytes_max);
             BOOST_TEST(report.undeclared_blocks + report.suspected_blocks == 0U);
             if (steps == 0) pages = report.pages_before;
@@ -164,7 +132,7 @@ void compact_a_document(CompactFixture& test, InStep&& in_step) {
     BOOST_TEST(content_of(heap) == describe(model));
     in_step(heap, [&] { edit(heap, model, 999, 2); });
     BOOST_TEST(content_of(heap) == describe(model));
-    check_sound(heap);
+    expect_verified(heap);
     heap.close();
 }
 
@@ -186,7 +154,7 @@ BOOST_AUTO_TEST_CASE(that_were_full_of_holes_end_without_any) {
     ArchiveHeap heap(create_only, path, small_heap());
     churn(heap, model, random, 5000, 500);
     const std::size_t live = heap.stats().live_bytes;
-    BOOST_TEST(available(heap, 65'536) < 0.97);
+    BOOST_TEST(availability(heap, 65'536) < 0.97);
     std::uint64_t before = 0;
     CompactReport report;
     for (int steps = 0; steps < 100; ++steps) {
@@ -197,13 +165,14 @@ BOOST_AUTO_TEST_CASE(that_were_full_of_holes_end_without_any) {
     }
     BOOST_TEST(report.done());
     BOOST_TEST((content(*heap.find<Texts>("texts")) == model));
-    check_sound(heap);
+    expect_verified(heap);
     BOOST_TEST(heap.stats().live_bytes == live);
     BOOST_TEST(report.pages_after * 4096 < live + live / 10 + (std::size_t{16} << 10U));
     BOOST_TEST(before > report.pages_after * 5);
     BOOST_TEST(report.segments_after <= report.pages_after / 16 + 3);
-    for (const std::size_t bytes : {64U, 4096U}) BOOST_TEST(available(heap, bytes) >= 0.98, "of " << bytes << " bytes: " << available(heap, bytes));
-    BOOST_TEST(available(heap, 65'536) > 0.95);  // some fifty places in all: one is two per cent
+    for (const std::size_t bytes : {64U, 4096U})
+        BOOST_TEST(availability(heap, bytes) >= 0.98, "of " << bytes << " bytes: " << availability(heap, bytes));
+    BOOST_TEST(availability(heap, 65'536) > 0.95);  // some fifty places in all: one is two per cent
 }
 
 BOOST_AUTO_TEST_CASE(tell_the_program_where_everything_lies) {
@@ -245,7 +214,7 @@ BOOST_AUTO_TEST_CASE(keep_their_sets_of_ids) {
     auto& now = *heap.find<object_id_set<>>("set");
     for (const std::int64_t id : ids) now.erase(id);
     BOOST_TEST(now.empty());
-    check_sound(heap);
+    expect_verified(heap);
 }
 
 BOOST_AUTO_TEST_CASE(lie_where_they_lay_if_the_transaction_is_rolled_back_and_are_durable_if_not) {
@@ -273,7 +242,7 @@ BOOST_AUTO_TEST_CASE(lie_where_they_lay_if_the_transaction_is_rolled_back_and_ar
     }  // not saved: what the log has is what counts
     TransactionalHeap heap(open_only, path, small_heap());
     BOOST_TEST((content(*heap.find<Texts>("texts")) == model));
-    check_sound(heap);
+    expect_verified(heap);
     for (int i = 0; i < 20 && !compact(heap, knowing<Texts>()).done(); ++i) {}
     const Serial before = ReadLock(heap).serial();
     BOOST_TEST(compact(heap, knowing<Texts>()).done());
@@ -328,7 +297,7 @@ BOOST_AUTO_TEST_CASE(can_be_undone_and_done_again) {
     BOOST_TEST(again.redo());
     model[1'000'000] = "another";
     BOOST_TEST((content(*again.find<Texts>("texts")) == model));
-    check_sound(again);
+    expect_verified(again);
 }
 
 BOOST_AUTO_TEST_CASE(of_which_nobody_knows_a_part_keep_that_part_and_what_it_leads_to) {
@@ -371,7 +340,7 @@ BOOST_AUTO_TEST_CASE(of_which_nobody_knows_a_part_keep_that_part_and_what_it_lea
     BOOST_TEST(std::string_view(hidden->text) == "a text that is longer than a small buffer");
     BOOST_TEST(hidden->next != only_seen);
     BOOST_TEST(hidden->next->number == reinterpret_cast<std::uintptr_t>(only_seen));  // a number stays what it is
-    check_sound(heap);
+    expect_verified(heap);
 }
 
 BOOST_AUTO_TEST_CASE(keep_what_containers_find_by_its_address) {
@@ -401,7 +370,7 @@ BOOST_AUTO_TEST_CASE(keep_what_containers_find_by_its_address) {
         BOOST_TEST((i % 2 == 0 ? known_now.count(chain) == 1 : ordered_now.at(chain) == i));
         BOOST_TEST(std::string_view(chain->text) == "a text that is longer than a small buffer");
     }
-    check_sound(heap);
+    expect_verified(heap);
 }
 
 BOOST_AUTO_TEST_CASE(keep_ends_apart_from_the_beginnings_that_follow_them) {
@@ -434,7 +403,7 @@ BOOST_AUTO_TEST_CASE(keep_ends_apart_from_the_beginnings_that_follow_them) {
                 BOOST_REQUIRE(other[i].size() == (i % 7 == 0 ? 4U : 0U));
                 if (i % 7 == 0) BOOST_REQUIRE(other[i][3] == i);
             }
-            check_sound(heap);
+            expect_verified(heap);
             if (report.done()) break;
         }
         if (only_one) heap.destroy<std::array<Vectors*, 1>>("witness");
@@ -463,8 +432,8 @@ BOOST_AUTO_TEST_CASE(move_large_blocks_within_their_budget_only) {
         BOOST_TEST(now[i].size() == (std::size_t{64} << 10U << i) + 48 * i);
         BOOST_TEST(static_cast<std::size_t>(std::count(now[i].begin(), now[i].end(), i + 1)) == now[i].size());
     }
-    check_sound(heap);
-    BOOST_TEST(available(heap, 65'536) >= 0.98);
+    expect_verified(heap);
+    BOOST_TEST(availability(heap, 65'536) >= 0.98);
 }
 
 BOOST_AUTO_TEST_CASE(stop_in_time) {
@@ -496,7 +465,7 @@ BOOST_AUTO_TEST_CASE(keep_what_objects_outside_have_taken_along) {
     BOOST_TEST(std::string_view(mine) == "a line that is longer than a small buffer");
     BOOST_TEST(std::string_view((*heap.find<taiyen::vector<taiyen::string>>("lines"))[1]) == "another line that is longer than a small buffer");
     transaction.commit();
-    check_sound(heap);
+    expect_verified(heap);
 }
 
 BOOST_AUTO_TEST_CASE(are_refused_where_nothing_may_change) {
@@ -555,14 +524,14 @@ void random_program(CompactFixture& test, Capture capture, int rounds) {
         const CompactReport report = compact(*heap, options);
         BOOST_TEST(report.undeclared_blocks == blocks.size());  // nobody leads to them
         BOOST_REQUIRE(content_of(*heap) == describe(model));
-        if (round % 8 == 0) check_sound(*heap);
+        if (round % 8 == 0) expect_verified(*heap);
         if (test.random() % 10 == 0) {
             if constexpr (!is_transactional) heap->snapshot();
             heap.reset();
             heap = std::make_unique<Heap>(open_only, test.path, files);
         }
     }
-    check_sound(*heap);
+    expect_verified(*heap);
     heap.reset();
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "containers/declared_document.hpp"
+#include "containers/declared_shapes.hpp"
 #include "heap/engine.hpp"
 #include "seed.hpp"
 #include "store/heap_access.hpp"
@@ -15,6 +16,8 @@
 #include "vm/address_space.hpp"
 
 namespace taiyen::transfer::test {
+
+using taiyen::test::Wide;
 
 /// Leads on by an array of one: a ring or a long list of them must not nest.
 struct ByArray {
@@ -41,23 +44,12 @@ struct Row {
 struct Tagged {
     std::uintptr_t link = 0;
 };
-struct alignas(64) Wide {
-    Wide* next = nullptr;
-    unsigned flag : 1 = 1;
-    unsigned number : 31 = 0;
-    taiyen::string text;
-};
 #pragma pack(push, 1)
 struct Packed {
     char c = 'p';
     int* pointer = nullptr;
 };
 #pragma pack(pop)
-struct Between {
-    taiyen::string* first = nullptr;
-    taiyen::string* last = nullptr;
-};
-
 }  // namespace taiyen::transfer::test
 
 template <>
@@ -95,20 +87,6 @@ struct taiyen::pointers_of<taiyen::transfer::test::Tagged> {
     static void describe(taiyen::transfer::test::Tagged& object, Visit visit) {
         auto* copy = reinterpret_cast<int*>(object.link & ~std::uintptr_t{1});
         visit(copy);
-    }
-};
-template <>
-struct taiyen::pointers_of<taiyen::transfer::test::Wide> {
-    template <class Visit>
-    static void describe(taiyen::transfer::test::Wide& wide, Visit visit) {
-        visit(wide.next, wide.text);
-    }
-};
-template <>
-struct taiyen::pointers_of<taiyen::transfer::test::Between> {
-    template <class Visit>
-    static void describe(taiyen::transfer::test::Between& between, Visit visit) {
-        visit(range(between.first, between.last));
     }
 };
 
@@ -271,17 +249,18 @@ BOOST_AUTO_TEST_CASE(an_unaligned_pointer_stays_and_is_told) {
 }
 
 BOOST_AUTO_TEST_CASE(ranges_that_end_before_they_begin_are_refused) {
+    using Texts = taiyen::test::RangeSlice<taiyen::string>;
     make([&](ArchiveHeap& heap) {
-        auto& between = heap.construct<Between>("between");
+        auto& between = heap.construct<Texts>("between");
         auto* const texts = static_cast<taiyen::string*>(heap.allocate(4 * sizeof(taiyen::string)));
         between = {texts + 3, texts};
     });
-    BOOST_TEST(holds(refusal<Between>(), "in 'between', a range of pointers"));
+    BOOST_TEST(holds(refusal<Texts>(), "in 'between', a range of pointers"));
     make([&](ArchiveHeap& heap) {
         auto* const texts = static_cast<taiyen::string*>(heap.allocate(4 * sizeof(taiyen::string)));
-        heap.construct<Between>("between") = {texts, texts + 100'000};
+        heap.construct<Texts>("between") = {texts, texts + 100'000};
     });
-    BOOST_TEST(holds(refusal<Between>(), "an array of 100000 elements"));
+    BOOST_TEST(holds(refusal<Texts>(), "an array of 100000 elements"));
 }
 
 BOOST_AUTO_TEST_CASE(aligned_types_with_bit_fields_keep_their_alignment) {
