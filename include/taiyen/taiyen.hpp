@@ -9,6 +9,7 @@
 #include <taiyen/base/page_size.hpp>
 #include <taiyen/base/progress.hpp>
 #include <taiyen/base/report.hpp>
+#include <taiyen/base/system_error.hpp>
 #include <taiyen/base/units.hpp>
 #include <taiyen/change/procedure.hpp>
 #include <taiyen/change/read_from.hpp>

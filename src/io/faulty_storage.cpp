@@ -6,7 +6,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/aligned_buffer.hpp"
-#include "io/system_error.hpp"
+#include "base/system_error.hpp"
 #include "io/unsynced.hpp"
 
 namespace taiyen::io {

@@ -19,8 +19,8 @@
 
 #include <taiyen/base/check.hpp>
 
+#include "base/system_error.hpp"
 #include "base/uuid.hpp"
-#include "io/system_error.hpp"
 
 namespace taiyen::io {
 namespace {

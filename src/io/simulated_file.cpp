@@ -11,7 +11,7 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
-#include "io/system_error.hpp"
+#include "base/system_error.hpp"
 
 namespace taiyen::io {
 

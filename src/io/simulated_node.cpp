@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "io/system_error.hpp"
+#include "base/system_error.hpp"
 
 namespace taiyen::io {
 

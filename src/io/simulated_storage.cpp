@@ -7,8 +7,8 @@
 
 #include <taiyen/base/check.hpp>
 
+#include "base/system_error.hpp"
 #include "io/simulated_file.hpp"
-#include "io/system_error.hpp"
 
 namespace taiyen::io {
 

@@ -1,3 +1,4 @@
+#include <taiyen/base/system_error.hpp>
 #include <taiyen/inspect/heap_map.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
@@ -6,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 
 #include "tool/command.hpp"
@@ -41,7 +41,7 @@ Exit run_map(const Given& given) {
         std::ofstream out(*svg, std::ios::binary);
         out << map_svg(map);
         out.close();
-        if (!out) throw Error(errc::io_error, *svg, std::string("the picture can't be written: ") + std::strerror(errno));
+        if (!out) throw error_of_errno(errno, *svg, "writing the picture");
         if (!given.has("json")) print("the picture is in " + visible(*svg) + "\n");
     }
     if (given.has("json")) print(map_json(map));

@@ -2,11 +2,11 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <system_error>
 
 #include <taiyen/base/error.hpp>
+#include <taiyen/base/system_error.hpp>
 
 namespace taiyen::tool {
 namespace {
@@ -19,27 +19,13 @@ bool is_ignored(int signal) {
     return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-errc code_of(int error) {
-    switch (error) {
-        case EACCES:
-        case EPERM: return errc::permission;
-        case EROFS: return errc::read_only;
-        case ENOSPC:
-        case EDQUOT: return errc::no_space;
-        default: return errc::io_error;
-    }
-}
-
 /// A new folder within `parent`. Its name follows mkdtemp(3).
 std::filesystem::path make_folder(const std::filesystem::path& parent) {
     std::error_code failure;
     if (!std::filesystem::is_directory(parent, failure))
         throw Error(errc::not_found, parent, "there is no such folder; name one on the disk to be measured");
     std::string name = (parent / "taiyen-bench-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-        const int error = errno;
-        throw Error(code_of(error), parent, std::string("no folder can be made in it: ") + std::strerror(error) + "; name another one");
-    }
+    if (::mkdtemp(name.data()) == nullptr) throw error_of_errno(errno, parent, "making a folder in it");
     return name;
 }
 

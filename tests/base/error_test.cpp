@@ -1,4 +1,8 @@
 #include <taiyen/base/error.hpp>
+#include <taiyen/base/system_error.hpp>
+
+#include <cerrno>
+#include <string>
 
 #include <boost/test/unit_test.hpp>
 
@@ -18,6 +22,20 @@ BOOST_AUTO_TEST_CASE(heap_full_is_a_bad_alloc_with_figures) {
     BOOST_TEST(std::string(base.what()).find("wanted 100 bytes, largest free block 50") != std::string::npos);
     BOOST_TEST(full.wanted() == 100U);
     BOOST_TEST(full.largest_free() == 50U);
+}
+
+BOOST_AUTO_TEST_CASE(what_the_system_says_becomes_an_error_that_says_what_was_tried_and_what_to_do) {
+    const taiyen::Error full = taiyen::error_of_errno(ENOSPC, "drawing.tyn", "writing 4096 bytes", 8192);
+    BOOST_TEST((full.code() == taiyen::errc::no_space));
+    BOOST_TEST(full.path() == "drawing.tyn");
+    BOOST_TEST(full.offset() == 8192U);
+    const std::string text = full.what();
+    BOOST_TEST(text.find("drawing.tyn: at byte 8192: writing 4096 bytes: " + std::generic_category().message(ENOSPC)) == 0U);
+    BOOST_TEST(text.find("free disk space") != std::string::npos);
+    const taiyen::Error folder = taiyen::error_of_errno(EACCES, "folder", "making a folder in it");
+    BOOST_TEST((folder.code() == taiyen::errc::permission));
+    BOOST_TEST(folder.offset() == taiyen::Error::no_offset);
+    BOOST_TEST((taiyen::error_of_errno(ESRCH, {}, "something else").code() == taiyen::errc::io_error));
 }
 
 BOOST_AUTO_TEST_CASE(codes_keep_their_numbers) {

@@ -1,10 +1,10 @@
-#include "io/system_error.hpp"
+#include "base/system_error.hpp"
 
 #include <cerrno>
 #include <string>
 #include <system_error>
 
-namespace taiyen::io {
+namespace taiyen {
 
 errc code_of_errno(int error) noexcept {
     switch (error) {
@@ -57,19 +57,23 @@ std::string_view remedy_of(errc code) {
 
 }  // namespace
 
-void throw_errno(int error, const std::filesystem::path& path, std::uint64_t offset, std::string_view attempt) {
+Error error_of_errno(int error, const std::filesystem::path& path, std::string_view attempt, std::uint64_t offset) {
     const errc code = code_of_errno(error);
     std::string what(attempt);
     what += ": ";
     what += std::generic_category().message(error);
     what += remedy_of(code);
-    throw Error(code, path, offset, what);
+    return {code, path, offset, what};
 }
 
-void throw_errno(int error, const std::filesystem::path& path, std::string_view attempt) { throw_errno(error, path, Error::no_offset, attempt); }
+void throw_errno(int error, const std::filesystem::path& path, std::uint64_t offset, std::string_view attempt) {
+    throw error_of_errno(error, path, attempt, offset);
+}
+
+void throw_errno(int error, const std::filesystem::path& path, std::string_view attempt) { throw error_of_errno(error, path, attempt); }
 
 void throw_not_regular(const std::filesystem::path& path) {
     throw Error(errc::not_a_regular_file, path, std::string("is not a regular file") + std::string(remedy_of(errc::not_a_regular_file)));
 }
 
-}  // namespace taiyen::io
+}  // namespace taiyen
