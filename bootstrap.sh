@@ -123,20 +123,22 @@ build() {
     phase "Building $preset$hint" "${wrap[@]}" cmake --build "build/$preset" --parallel "$jobs" "$@"
 }
 
-# run_tests PRESET ctest-options...: ctest's own closing line goes under the progress line.
+# run_tests PRESET ctest-options...: ctest's own closing line goes under the progress line. of=TEXT is what the lines call it instead of PRESET.
 closing_lines=()
 run_tests() {
     local preset=$1 line
+    local of=${of:-$preset}
     shift
-    phase "Testing $preset" "${wrap[@]}" ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" --no-tests=error -LE campaign "$@"
+    phase "Testing $of" "${wrap[@]}" ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" --no-tests=error -LE campaign "$@"
     line=$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)
     printf '    %s\n' "$line"
-    closing_lines+=("$(printf '%-12s %s' "$preset" "$line")")
-    awk '/^The following tests did not run:/ { skip = 1 } skip && NF { print "    " $0 } /^$/ { skip = 0 }' <(sed -n "/== Testing $preset/,\$p" "$log")
+    closing_lines+=("$(printf '%-18s %s' "$of" "$line")")
+    awk '/^The following tests did not run:/ { skip = 1 } skip && NF { print "    " $0 } /^$/ { skip = 0 }' <(sed -n "/== Testing $of:/,\$p" "$log")
 }
 
-# Whether there is a Clang 19 with libFuzzer; it is installed if it can be.
+# Whether there is a Clang 19 with libFuzzer; it is installed if it can be. FUZZ_SECONDS=0 asks for none.
 has_fuzzer() {
+    [ "$fuzz_seconds" != 0 ] || return 1
     local probe=$root/build/log/fuzzer_probe
     if command -v dpkg-query >/dev/null && [ -n "$(missing_packages "${packages_fuzz[@]}")" ]; then
         local run=()
@@ -147,17 +149,27 @@ has_fuzzer() {
     clang++-19 -fsanitize=fuzzer,address,undefined "$probe.cpp" -o "$probe" >>"$log" 2>&1
 }
 
+# The tests under the address and undefined-behaviour sanitizers: those of Clang, which compiles them in half the time and with the fuzz targets, else GCC's.
+address_and_undefined() {
+    local sanitizers=asan-ubsan
+    ! has_fuzzer || sanitizers=fuzz
+    configure "$sanitizers"
+    build "$sanitizers"
+    # A hundredth of the crash states: what they would find here is bad memory, not a bad order.
+    of="address+undefined" TAIYEN_CRASH_BUDGET=0.01 run_tests "$sanitizers" -L '^(unit|crash)$'
+}
+
 # Each fuzz target for FUZZ_SECONDS, as many at a time as there are jobs. An input that crashes, hangs or takes too much memory fails the run and is kept.
 fuzz_lines=()
 fuzz() {
-    if [ "$fuzz_seconds" = 0 ] || ! has_fuzzer; then
+    if ! has_fuzzer; then
         local why="FUZZ_SECONDS is 0"
         [ "$fuzz_seconds" = 0 ] || why="there is no clang++-19 with libFuzzer (packages ${packages_fuzz[*]})"
         fuzz_lines=("" "NOT FUZZED: $why. Of the fuzz targets only the corpora were run.")
         printf '%s\n' "${fuzz_lines[@]}"
         return
     fi
-    configure fuzz -DTAIYEN_FUZZ_SECONDS="$fuzz_seconds" -DTAIYEN_BUILD_TOOL=OFF -DTAIYEN_BUILD_MALLOC=OFF
+    configure fuzz -DTAIYEN_FUZZ_SECONDS="$fuzz_seconds"
     build fuzz --target taiyen_fuzzers
     run_tests fuzz -L '^fuzz$'
     local source name count total=0
@@ -245,12 +257,9 @@ case $command in
         ensure_packages "${packages[@]}"
         configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON
         build release
-        # Two thirds of the crash states and faults, more than a million and 23,000, catch every planted bug.
-        TAIYEN_CRASH_BUDGET=${TAIYEN_CRASH_BUDGET:-0.65} run_tests release
-        configure asan-ubsan
-        build asan-ubsan
-        # A hundredth of the crash states: what they would find here is bad memory, not a bad order.
-        TAIYEN_CRASH_BUDGET=0.01 run_tests asan-ubsan -L '^(unit|crash)$'
+        # Not quite half of the crash states and faults, two million and 20,000, catch every planted bug.
+        TAIYEN_CRASH_BUDGET=${TAIYEN_CRASH_BUDGET:-0.45} run_tests release
+        address_and_undefined
         if grep -rq --include='*.cpp' 'label("threads")' tests; then
             thread_sanitizer_wrap
             configure tsan

@@ -97,6 +97,17 @@ std::vector<bool> pages_that_decide(const HeapView& heap, const PointerPlaces& p
     return decide;
 }
 
+/// What reads the heap before anything moves. Words that make no sense to it may be rot: then the page is named, and how to heal it.
+template <class Read>
+auto look(store::HeapFile& file, Read&& read) {
+    try {
+        return read();
+    } catch (const Error&) {
+        file.prove_unwritten(std::vector<bool>(file.engine().capacity() / page_bytes, true));
+        throw;
+    }
+}
+
 /// What moves, moves. False: nothing does.
 bool move_blocks(BlockMover& mover, CompactionStep& step, const PointerPlaces& places, const CompactOptions& options,
                  std::chrono::steady_clock::time_point began, CompactReport& report) {
@@ -138,13 +149,15 @@ CompactReport compact_file(store::HeapFile& file, const CompactOptions& options)
     CompactionStep step(file);
     const HeapView heap = view_of_open(file);
     PointerPlaces places(heap);
-    RebaseReport walk;
-    PointerWalk::State walked(heap, places, walk, 0);
     PointerWalk::State::Coverage known(heap.engine.extent());
-    walked.coverage = &known;
-    walk_named(heap, options.types, walk, walked, {}, &report.undeclared);
-    const PinnedBlocks pinned(heap, known, file.held().is_idle() ? std::vector<HeapOffset>() : file.held_blocks(), report);
-    const CompactionPlan plan(heap, pinned.offsets(), options.bytes_max);
+    const PinnedBlocks pinned = look(file, [&] {
+        RebaseReport walk;
+        PointerWalk::State walked(heap, places, walk, 0);
+        walked.coverage = &known;
+        walk_named(heap, options.types, walk, walked, {}, &report.undeclared);
+        return PinnedBlocks(heap, known, file.held().is_idle() ? std::vector<HeapOffset>() : file.held_blocks(), report);
+    });
+    const CompactionPlan plan = look(file, [&] { return CompactionPlan(heap, pinned.offsets(), options.bytes_max); });
     report.large_blocks = plan.large_blocks();
     report.pages_before = report.pages_after = plan.pages_in_use();
     report.segments_before = report.segments_after = plan.segments_in_use();

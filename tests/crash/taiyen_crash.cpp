@@ -26,7 +26,7 @@ constexpr const char* usage = R"(usage: taiyen_crash COMMAND [OPTIONS]
   shrink ID            the same state with as few units as possible that make it fail
 
   --only TEXT          names that contain TEXT
-  --budget NUMBER      1: what continuous integration does; more looks longer (TAIYEN_CRASH_BUDGET)
+  --budget NUMBER      1: some minutes of two processors; more looks longer (TAIYEN_CRASH_BUDGET)
   --seed NUMBER        other samples (TAIYEN_SEED)
   --workers NUMBER     processes at a time (default: processors)
   --minutes NUMBER     how long new rounds begin

@@ -211,6 +211,7 @@ struct Links<std::vector<T, persistent_allocator<T>>> {
         const std::size_t room = proof.distance(first, word_of<const T*>(elements, 3));
         proof.that(proof.distance(first, word_of<const T*>(elements, 2)) <= room && elements.capacity() == room);
         if (first == nullptr && room == 0) return;
+        proof.that(first != nullptr);
         walk.pointer(known_word(elements, 1, first, proof));
         walk.end(known_word(elements, 2, first + elements.size(), proof), first);
         walk.end(known_word(elements, 3, first + elements.capacity(), proof), first);
@@ -228,6 +229,7 @@ struct Links<std::vector<bool, persistent_allocator<bool>>> {
         const std::size_t room = proof.distance(first, word_of<const std::_Bit_type*>(bits, 5));
         proof.that(proof.distance(first, static_cast<const std::_Bit_type*>(bits.end()._M_p)) <= room && bits.capacity() == room * word_bits);
         if (first == nullptr && room == 0) return;
+        proof.that(first != nullptr);
         walk.pointer(known_word(bits, 1, first, proof));
         walk.end(known_word(bits, 3, bits.end()._M_p, proof), first);
         walk.end(known_word(bits, 5, first + room, proof), first);
@@ -249,7 +251,7 @@ struct Links<std::deque<T, persistent_allocator<T>>> {
         proof.that(first_place <= proof.distance(map, last._M_node) && proof.distance(map, last._M_node) < places);
         walk.pointer(known_word(elements, 1, map, proof));
         const auto ends = [&](std::size_t index, const auto& at) {
-            proof.that(*at._M_node == at._M_first && at._M_last == at._M_first + at._S_buffer_size());
+            proof.that(*at._M_node == at._M_first && proof.distance(at._M_first, at._M_last) == at._S_buffer_size());
             proof.that(proof.distance(at._M_first, at._M_cur) < at._S_buffer_size());
             walk.pointer(known_word(elements, index, at._M_cur, proof));
             walk.pointer(known_word(elements, index + 1, at._M_first, proof));
