@@ -50,6 +50,7 @@ enum class Bug {
     stage_keeps_address,           ///< recovery of a staged save that moves the heap installs its pages and keeps the address
     copy_keeps_address,            ///< recovery of a save that moves the heap copies its pages from the data file and keeps the address
     annex_ends_after_record,       ///< an annex that nobody opened is ended by a record of its own
+    lost_data_leaves_tail,         ///< a heap that goes on without its data file keeps what lies behind its extents
     refill_keeps_tail,             ///< a refilled data file keeps what lies behind its extents
     skip_hot_page,                 ///< pages mode: a page that was open before the scope is not compared
     skip_page_end,                 ///< pages mode: the last line of a page is not compared

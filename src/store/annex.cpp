@@ -95,6 +95,9 @@ void Annex::extend(ByteCount bytes) {
     try {
         lay_out(before.with_annex(wanted, heap_.mapped_));
         heap_.grow(wanted - used_, [&] {
+            if (wanted > mapped_) {
+                heap_.clear_fresh({annex_start.value + mapped_}, wanted - mapped_);
+            }
             heap_.allocate_blocks({annex_start.value + used_}, wanted - used_);
             if (wanted > mapped_) {
                 heap_.map({annex_start.value + mapped_}, wanted - mapped_, io::Protection::read_write);

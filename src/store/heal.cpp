@@ -35,6 +35,10 @@ public:
                 heal_table(*heap_.data_, index);
             }
         });
+        heal_behind(*heap_.backing_, extents);
+        if (heap_.data_) {
+            heal_behind(*heap_.data_, extents);
+        }
         heap_.healed_ += healed_;
         if (first_lost_) {
             throw Error(*first_lost_);
@@ -124,6 +128,36 @@ private:
             });
             ++healed_;
         }
+    }
+
+    /// What lies behind the extents, up to the file's end, is zero: it is the memory that the heap grows by. It needs no second copy.
+    void heal_behind(PageFile& file, const Extents& extents) {
+        if (clear_behind(file, extents) == 0) {
+            return;
+        }
+        heap_.durable_step("healing", [&] {
+            file.sync();
+            if (clear_behind(file, extents) != 0) {
+                throw Error(errc::corrupt, file.path(),
+                            "what lies behind the heap's end reads back damaged after it was made zero: the disk is failing");
+            }
+        });
+    }
+
+    std::uint64_t clear_behind(PageFile& file, const Extents& extents) {
+        std::uint64_t cleared = 0;
+        const std::uint64_t size = file.file().info().size_bytes;
+        for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
+            std::uint64_t end = 0;  // of the last chunk that begins in the file
+            for (std::size_t k = 0; file.layout.has(sequence, k) && file.layout.table_of(sequence, k) < size; ++k) {
+                end = chunk_shapes[k].first + chunk_shapes[k].bytes;
+            }
+            if (const ByteCount extent = extents.of(sequence); extent < end) {
+                cleared += file.clear_fresh({start_of(sequence).value + extent}, end - extent);
+            }
+        }
+        healed_ += cleared;
+        return cleared;
     }
 
     /// A table page that had to be rebuilt may differ from the one that the headers stand for.

@@ -267,6 +267,7 @@ void HeapFile::extend(ByteCount extent_bytes) {
         dirty_checked_ = extent_bytes;
     }
     grow(extent_bytes - mapped_, [&] {
+        clear_fresh({mapped_}, extent_bytes - mapped_);
         allocate_blocks({mapped_}, extent_bytes - mapped_);
         map({mapped_}, extent_bytes - mapped_, io::Protection::read_write);
     });
@@ -280,6 +281,19 @@ void HeapFile::allocate_blocks(HeapOffset offset, ByteCount length) {
     backing_->allocate(offset, length);
     if (data_) {
         data_->allocate(offset, length);
+    }
+}
+
+void HeapFile::clear_fresh(HeapOffset offset, ByteCount length) {
+    try {
+        for (PageFile* file : {&*backing_, data_ ? &*data_ : nullptr}) {
+            if (file != nullptr && file->clear_fresh(offset, length) != 0) {
+                // Else a save that speaks of these pages without writing them could bring it back.
+                durable_step("clearing what lay behind the heap's end", [&] { file->sync(); });
+            }
+        }
+    } catch (const std::bad_alloc&) {
+        throw HeapFull(length, 0, HeapFull::Cause::address_space);  // who grows knows no other lack of memory
     }
 }
 

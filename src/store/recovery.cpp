@@ -565,6 +565,11 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         files.stage = files.ring;
         return files;
     }
+    if ((missing || lost_data_header != nullptr || data_short) && !planted(Bug::lost_data_leaves_tail)) {
+        // Pages of a large save that only the data file knew of may have come this far: the heap is about to grow there.
+        b.clear_behind(b.header.extents());
+        b.sync();
+    }
     if (missing && !planted(Bug::detach_in_memory_only)) {
         // The commit point. First of all: from here on the lost file, should it come back, is nobody's.
         b.header.data = {};

@@ -8,6 +8,9 @@
 
 #include "base/checksum.hpp"
 #include "crash/disk_sums.hpp"
+#include "crash/piece_of_life.hpp"
+#include "store/geometry.hpp"
+#include "store/header.hpp"
 #include "store/heap_access.hpp"
 #include "transfer/relocation_words.hpp"
 
@@ -400,6 +403,15 @@ void change_something(HeapLife& life, std::mt19937_64& random) {
 
 // ---------------------------------------------------------------------------------------------- the subject
 
+void leave_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::path& heap) {
+    const auto node = disk.node(heap);
+    const std::unique_ptr<io::File> file = disk.open(heap, io::Access::read_only);
+    const store::Slots slots = store::read_slots(*file);
+    const std::vector<std::byte> pages(3 * page_bytes, std::byte{0x5a});
+    node->write(pages, store::FileLayout(slots.newest()->annex.places).file_offset({slots.newest()->extent}));
+    node->write(pages, node->size_bytes());
+}
+
 std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state) {
     if (!disk.find(heap_path)) {
         return check_missing(disk, state);
@@ -498,7 +510,7 @@ bool HeapSubject::misses_data(io::SimulatedStorage& disk, std::uint64_t state) c
     if (!lost_ || disk.find(data)) {
         return false;
     }
-    if (mix(state, 0x6261'636b) % 4 == 0) {
+    if (!lost_->bytes.empty() && mix(state, 0x6261'636b) % 4 == 0) {
         const auto node = disk.make_node(device_of(io::directory_of(data)));
         node->write(lost_->bytes, 0);
         disk.put(data, node);

@@ -122,6 +122,27 @@ void with_annex(HeapLife& life) {
     life.close();
 }
 
+/// The same, and a save that is still to be brought into the files.
+void with_annex_unclosed(HeapLife& life) {
+    life.create();
+    life.put("some", 5000, 17);
+    life.write_annex(0, 9000, 18);
+    life.save();
+    life.checkpoint();
+    life.touch("some", 19);
+    life.save();
+}
+
+/// Over what lay behind the end, by saves that speak of fresh pages without writing them.
+void grow_without_data(HeapLife& life) {
+    life.open();
+    life.put_sparse("sparse", 100'000);
+    life.save();
+    life.touch("some", 20);
+    life.save();
+    life.close();
+}
+
 /// Both sequences begin their second chunks in one small save, and go on.
 void grow_span_and_annex(HeapLife& life) {
     life.open();
@@ -245,6 +266,7 @@ std::vector<Scenario> scenarios() {
         life.close();
     };
     const HeapSetup without{.kind = HeapKind::archive, .detach_data_file = true};
+    const HeapSetup annex_without{.kind = HeapKind::archive, .annex = true, .detach_data_file = true};
     const HeapSetup log_without{.kind = HeapKind::transactional, .detach_data_file = true};
     const auto elsewhere = [](HeapSetup setup) {
         setup.elsewhere = true;
@@ -365,6 +387,14 @@ std::vector<Scenario> scenarios() {
          .crashed_before = true,
          .kind_before = HeapKind::snapshot,
          .lose_data = true},
+        {.name = "detach-cut-save",
+         .setup = annex_without,
+         .before = with_annex_unclosed,
+         .life = grow_without_data,
+         .crashed_before = true,
+         .kind_before = HeapKind::snapshot,
+         .lose_data = true,
+         .leftover = true},
         {.name = "detach-log", .setup = log_without, .before = create_and_save, .life = open_save_close, .lose_data = true},
         {.name = "recover-detach-log", .setup = log_without, .before = unclosed, .life = recover, .crashed_before = true, .lose_data = true},
         {.name = "move-archive", .setup = archive, .before = create_and_save, .life = move_away},

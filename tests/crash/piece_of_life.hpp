@@ -17,6 +17,9 @@
 
 namespace taiyen::crash {
 
+/// Pages where the heap has none yet, behind the end of its span, in the file or at its end, as a large save leaves them that was cut short before it wrote anything else there.
+void leave_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::path& heap);
+
 template <class Life, class Setup, class States, class Judge>
 struct PieceOfLife {
     const char* name;
@@ -27,6 +30,8 @@ struct PieceOfLife {
     std::optional<HeapKind> kind_before = std::nullopt;
     bool damage_headers = false;  ///< both header slots of the heap's own file are lost in between
     bool lose_data = false;       ///< the data file is lost in between
+    bool leftover =
+        false;  ///< the crash was within a large save that only the data file knew of: pages of it lie behind the end of the heap's own file
 
     /// What went before: the states, and the data file if it was lost.
     struct Past {
@@ -55,10 +60,12 @@ struct PieceOfLife {
                 disk.node(setup.path())->write(std::vector<std::byte>(io::sector_bytes, std::byte{0x5a}), slot + io::sector_bytes);
             }
         }
+        if (leftover) leave_behind_the_end(disk, setup.path());
         if (lose_data) {
             const std::filesystem::path path = earlier.data_path();
             const auto node = disk.node(path);
             past.lost = LostFile{{node->data(), node->data() + node->size_bytes()}, past.states.size() - 1};
+            if (leftover) past.lost->bytes.clear();  // this one is older than the save that was cut short: it can't come back
             disk.take_away(path);
         }
         return past;

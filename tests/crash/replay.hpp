@@ -35,8 +35,8 @@ void add_directories(io::SimulatedStorage& disk);
 
 /// A file that a heap lost.
 struct LostFile {
-    std::vector<std::byte> bytes;
-    std::uint64_t number = 0;  ///< the newest save, or state, that it may know of
+    std::vector<std::byte> bytes;  ///< empty: it never comes back
+    std::uint64_t number = 0;      ///< the newest save, or state, that it may know of
 };
 
 Image image_of(const io::SimulatedStorage& disk);

@@ -231,6 +231,58 @@ BOOST_AUTO_TEST_CASE(a_second_copy_that_is_damaged_is_whole_again_behind_steps_a
     damage_the_second_copy<TransactionalHeap>(*this, HeapKind::transactional);
 }
 
+BOOST_AUTO_TEST_CASE(a_history_of_steps_is_gone_through_behind_damage_of_one_copy_that_was_healed) {
+    for (const char* const damaged : {"", ".data"}) {
+        std::filesystem::remove_all(directory.path());
+        std::filesystem::create_directories(directory.path());
+        model.clear();
+        std::vector<std::map<int, std::string>> states;
+        {
+            SnapshotHeap heap(create_only, path, small_heap());
+            heap.attach_undo();
+            {
+                const UndoScope scope(heap, "fill");
+                fill(heap);
+            }
+            states.push_back(model);
+            std::uint64_t moved = 0;
+            for (int i = 0; i < 12; ++i) {
+                if (i % 3 == 2) {
+                    const std::uint64_t before = moved;
+                    moved += compact(heap, damaged_step(20'000)).moved_blocks;
+                    if (moved == before) continue;  // no step
+                } else {
+                    const UndoScope scope(heap, "edit");
+                    auto& texts = *heap.find<DamagedTexts>("texts");
+                    for (int n = 0; n < 40; ++n) {
+                        const int number = static_cast<int>(random() % 300);
+                        model[number] = std::string(random() % 120, static_cast<char>('a' + random() % 26));
+                        texts[number] = model[number].c_str();
+                    }
+                }
+                states.push_back(model);
+                if (random() % 3 == 0) heap.snapshot();
+            }
+            BOOST_TEST(moved != 0U);
+            heap.snapshot();
+            heap.close();
+        }
+        const std::uint64_t pages = std::filesystem::file_size(path) / page_bytes;
+        for (int i = 0; i < 30; ++i) probe::flip_bit(path.string() + damaged, (2 + random() % (pages - 2)) * page_bytes + random() % page_bytes);
+        SnapshotHeap heap(open_only, path, small_heap());
+        BOOST_TEST(heap.heal() != 0U);
+        heap.attach_undo();
+        const auto go = [&](bool back, std::size_t to) {
+            BOOST_TEST_REQUIRE((back ? heap.undo() : heap.redo()));
+            model = states[to];
+            expect_content(heap);
+        };
+        for (std::size_t i = states.size() - 1; i-- > 0;) go(true, i);
+        for (std::size_t i = 1; i < states.size(); ++i) go(false, i);
+        save_and_look_again(heap, HeapKind::snapshot);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
