@@ -315,6 +315,9 @@ private:
     std::unordered_set<std::uint64_t> pages_with_live_base() const;
     [[noreturn]] void throw_changed_meanwhile(PageNumber page) const;
     [[noreturn]] void throw_damaged_page(PageNumber page) const;
+    /// Compares the pages of the span, as the program sees them, with their checksums, where `is_asked(number)`. Requires: saves are held.
+    template <class F>
+    void prove_pages(F&& is_asked) const;
     void set_saved(Generation generation, const LargeSave& save);
     void tell_saved();
     void write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback);

@@ -175,6 +175,12 @@ bool HeapFile::check_base(PageNumber page) {
         backing_->throw_corrupt_page(page, "its checksum differs, so the change on top of it can't be saved");
     }
     const std::span<std::byte> live = live_page(page);
+    if (is_zero(base) && is_zero(live)) {
+        // Nothing of the page was left, and only zeros were stored: the old bytes may be gone on purpose, and they may be missing.
+        poison("saving", "a page had become zero on disk before it was changed, and nothing but zeros was stored there");
+        backing_->throw_corrupt_page(
+            page, "it had become zero, and zeros stored there can't be told from that; heal() restores what was saved once the heap is opened again");
+    }
     if (participant_ && sequence_of(page) == Sequence::span) {
         participant_->about_to_repair(page);
     }
@@ -773,14 +779,19 @@ std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std
     return count;
 }
 
-void HeapFile::prove_span() const {
-    check_usable(true);
-    const auto lock = hold_saves();
+template <class F>
+void HeapFile::prove_pages(F&& is_asked) const {
     for (std::uint64_t page = 0; page < saved_extent_ / page_bytes; ++page) {
-        if (page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
+        if (is_asked(page) && page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
             throw_damaged_page({page});
         }
     }
+}
+
+void HeapFile::prove_span() const {
+    check_usable(true);
+    const auto lock = hold_saves();
+    prove_pages([](std::uint64_t) { return true; });
 }
 
 void HeapFile::prove_unwritten(const std::vector<bool>& pages) {
@@ -790,17 +801,12 @@ void HeapFile::prove_unwritten(const std::vector<bool>& pages) {
     }
     const auto lock = hold_saves();
     std::vector<bool> asked = pages;
-    asked.resize(saved_extent_ / page_bytes);
     for (const vm::PageRun& run : written_span_runs()) {
         for (std::uint64_t page = run.first; page < run.first + run.count && page < asked.size(); ++page) {
             asked[page] = false;
         }
     }
-    for (std::uint64_t page = 0; page < asked.size(); ++page) {
-        if (asked[page] && page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
-            throw_damaged_page({page});
-        }
-    }
+    prove_pages([&](std::uint64_t page) { return page < asked.size() && asked[page]; });
 }
 
 void HeapFile::prove_saved(HeapOffset offset, ByteCount length) {

@@ -314,27 +314,61 @@ BOOST_AUTO_TEST_CASE(a_damaged_data_file_is_healed_also_where_the_program_has_un
     BOOST_TEST(heap.heal() == 0U);
 }
 
+namespace {
+/// A closed heap whose block "x" has a page that is zero in the backing file although `one_byte` of it, or all of it, was saved with something else; and where that page begins.
+std::uint64_t make_page_that_became_zero(const std::filesystem::path& path, bool one_byte) {
+    SnapshotHeap heap(create_only, path, small_heap());
+    char* block = static_cast<char*>(heap.allocate(2 * page_bytes));
+    std::memset(block, 0, 2 * page_bytes);
+    heap::add_named(*heap.core(), "x", {block, 2 * page_bytes, 1, "bytes"});
+    const std::uint64_t at = round_up(reinterpret_cast<std::uint64_t>(block), page_bytes) - heap.core()->ranges().durable;
+    auto* const page = reinterpret_cast<char*>(heap.core()->ranges().durable + at);
+    one_byte ? void(page[100] = 16) : void(std::memset(page, 16, page_bytes));
+    heap.snapshot();
+    heap.close();
+    const auto file = io::posix_storage().open(path, io::Access::read_write);
+    file->write(std::vector<std::byte>(page_bytes), store::FileLayout().file_offset({at}));
+    file->sync();
+    return at;
+}
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(a_page_that_became_zero_by_rot_is_not_saved_as_zero) {
-    ScratchDirectory dir;
-    std::uint64_t at = 0;
-    {
-        SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
-        char* block = static_cast<char*>(heap.allocate(2 * page_bytes));
-        std::memset(block, 0, 2 * page_bytes);
-        heap::add_named(*heap.core(), "x", {block, 2 * page_bytes, 1, "bytes"});
-        at = round_up(reinterpret_cast<std::uint64_t>(block), page_bytes) - heap.core()->ranges().durable;
-        reinterpret_cast<char*>(heap.core()->ranges().durable + at)[100] = 16;
-        heap.snapshot();
-    }
-    flip_bit(dir / "a.tyn", store::FileLayout().file_offset({at + 100}));
-    {
+    for (const bool one_byte : {true, false}) {
+        ScratchDirectory dir;
+        const std::uint64_t at = make_page_that_became_zero(dir / "a.tyn", one_byte);
+        {
+            SnapshotHeap heap(open_only, dir / "a.tyn");
+            reinterpret_cast<char*>(heap.core()->ranges().durable + at)[200] = 5;
+            heap.snapshot();
+        }
         SnapshotHeap heap(open_only, dir / "a.tyn");
-        reinterpret_cast<char*>(heap.core()->ranges().durable + at)[200] = 0;
-        heap.snapshot();
+        BOOST_TEST(reinterpret_cast<char*>(heap.core()->ranges().durable + at)[100] == 16);
+        BOOST_TEST(reinterpret_cast<char*>(heap.core()->ranges().durable + at)[200] == 5);
+        BOOST_TEST(heap.heal() == 0U);
     }
-    SnapshotHeap heap(open_only, dir / "a.tyn");
-    BOOST_TEST(reinterpret_cast<char*>(heap.core()->ranges().durable + at)[100] == 16);
-    BOOST_TEST(heap.heal() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(zeros_stored_in_a_page_that_became_zero_by_rot_give_neither_the_old_bytes_nor_zeros_but_an_error) {
+    for (const bool large : {false, true}) {
+        for (const std::size_t stored : {std::size_t{1}, page_bytes}) {
+            ScratchDirectory dir;
+            const std::uint64_t at = make_page_that_became_zero(dir / "a.tyn", stored == 1);
+            {
+                SnapshotHeap heap(open_only, dir / "a.tyn");
+                std::memset(reinterpret_cast<char*>(heap.core()->ranges().durable + at) + (stored == 1 ? 200 : 0), 0, stored);
+                if (large) {
+                    put(heap, "large", std::string(2'000'000, 'x'));
+                }
+                BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::corrupt));
+                BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::poisoned));
+            }
+            SnapshotHeap heap(open_only, dir / "a.tyn");
+            BOOST_TEST(heap.heal() == 1U);
+            BOOST_TEST(reinterpret_cast<char*>(heap.core()->ranges().durable + at)[100] == 16);
+            BOOST_TEST((find(heap, "large") == nullptr));
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(damaged_metadata_does_not_make_closing_punch_live_pages) {
