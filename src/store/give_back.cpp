@@ -98,7 +98,15 @@ void GiveBack::run() {
         punch(runs);
     }
     if (!changed.empty() || ended_annex != 0) {  // else they are said to be holes already
-        heap_.save_changed(changed, true);
+        try {
+            heap_.save_changed(changed, true);
+        } catch (const Error& error) {
+            if (error.code() != errc::no_space || heap_.is_poisoned() || takes_all_) {
+                throw;
+            }
+            heap_.annex_.reset(heap_.saved_annex_);
+            return;  // no disk blocks for the stage of such a save: a later close gives them back, and this one still is clean
+        }
         heap_.checkpoint();
     }
     heap_.durable_step("giving free pages back", [&] { punch(runs); });
