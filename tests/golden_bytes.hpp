@@ -4,19 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
 
+#include "file_bytes.hpp"
+
 namespace taiyen::test {
 
 inline std::vector<std::byte> read_golden(const std::filesystem::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    BOOST_REQUIRE_MESSAGE(in, path << " can't be opened");
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    BOOST_REQUIRE_MESSAGE(std::filesystem::exists(path), path << " isn't there");
+    const std::string text = file_bytes(path);
     const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
     return {bytes, bytes + text.size()};
 }

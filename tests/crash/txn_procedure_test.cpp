@@ -2,8 +2,6 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include <sys/wait.h>
@@ -15,6 +13,7 @@
 #include <taiyen/txn/transaction.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
+#include "file_bytes.hpp"
 #include "store/heap_access.hpp"
 
 namespace taiyen::crash {
@@ -55,10 +54,7 @@ void commit_a_call(const fs::path& path) {
 
 std::map<std::string, std::string> files_in(const fs::path& directory) {
     std::map<std::string, std::string> files;
-    for (const auto& entry : fs::directory_iterator(directory)) {
-        std::ifstream in(entry.path(), std::ios::binary);
-        files[entry.path().filename().string()] = {std::istreambuf_iterator<char>(in), {}};
-    }
+    for (const auto& entry : fs::directory_iterator(directory)) files[entry.path().filename().string()] = taiyen::test::file_bytes(entry.path());
     return files;
 }
 

@@ -7,12 +7,12 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "file_bytes.hpp"
 #include "io/storage.hpp"
 #include "scratch_directory.hpp"
 #include "store/heap_access.hpp"
@@ -20,6 +20,7 @@
 namespace probe {
 
 using namespace taiyen;
+using taiyen::test::file_bytes;
 
 /// Options for small test heaps.
 inline PersistentOptions small_heap(std::size_t capacity = 8U << 20U) {
@@ -58,8 +59,8 @@ std::optional<errc> code_of(F&& action) {
 }
 
 inline std::vector<char> bytes_of(const std::filesystem::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    const std::string bytes = file_bytes(path);
+    return {bytes.begin(), bytes.end()};
 }
 
 inline void flip_bit(const std::filesystem::path& path, std::uint64_t offset) {

@@ -69,7 +69,7 @@ void make_heaps(const ScratchDirectory& dir) {
 std::string shell(const ScratchDirectory& dir, const std::string& command) {
     const std::string line = "cd '" + dir.path().string() + "' && PATH=.:$PATH && { " + command + "; } >stdout 2>&1";
     BOOST_TEST(std::system(line.c_str()) != -1);
-    return text_of(dir / "stdout");
+    return file_bytes(dir / "stdout");
 }
 
 /// Runs the commands of a document's console blocks, and returns the document with what they print.
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(the_outputs_on_the_page_about_the_command_are_what_it_print
     make_heaps(dir);
     std::filesystem::create_symlink(TAIYEN_TOOL, dir / "taiyen");
     const std::filesystem::path page = std::filesystem::path(TAIYEN_ROOT) / "doc" / "tool.md";
-    const std::string written = text_of(page);
+    const std::string written = file_bytes(page);
     const std::string now = with_outputs(dir, written);
     if (std::getenv("TAIYEN_WRITE_DOCUMENTS") != nullptr) {
         std::ofstream(page, std::ios::binary) << now;

@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(a_history_that_contradicts_itself_is_damaged_and_the_steps_
         heap.snapshot();
         heap.close();
     }
-    const std::string bytes = text_of(dir / "s.tyn");
+    const std::string bytes = file_bytes(dir / "s.tyn");
     const std::size_t place = bytes.find("second revision");
     BOOST_TEST_REQUIRE(place != std::string::npos);
     flip(dir / "s.tyn", place);
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(no_header_that_a_history_may_have_kills_the_command) {
         heap.close();
     }
     using taiyen::undo::layout::HistoryHeader;
-    std::string bytes = text_of(dir / "s.tyn");
+    std::string bytes = file_bytes(dir / "s.tyn");
     const std::size_t place = bytes.find("TITSTEP1");
     BOOST_TEST_REQUIRE(place != std::string::npos);
     HistoryHeader right{};

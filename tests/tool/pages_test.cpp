@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_CASE(the_manual_page_tells_of_each_command) {
         std::ofstream(dir / "taiyen.1") << ran.out;
         const std::string line = "groff -man -Tutf8 -ww '" + (dir / "taiyen.1").string() + "' >/dev/null 2>'" + (dir / "warnings").string() + "'";
         BOOST_TEST(std::system(line.c_str()) == 0);
-        BOOST_TEST(text_of(dir / "warnings") == "");
+        BOOST_TEST(file_bytes(dir / "warnings") == "");
     }
 }
 
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(bash_completes_commands_and_options) {
                                         << "\n_taiyen\necho \"${COMPREPLY[@]}\"\n";
         const std::string line = "bash '" + (dir / "ask.bash").string() + "' >'" + (dir / "said").string() + "'";
         BOOST_TEST(std::system(line.c_str()) == 0);
-        return text_of(dir / "said");
+        return file_bytes(dir / "said");
     };
     BOOST_TEST(complete("taiyen ver", 1) == "verify\n");
     BOOST_TEST(complete("taiyen s", 1) == "stats snapshot scrub\n");
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(fish_completes_commands_options_and_files) {
         const std::string command =
             "cd '" + dir.path().string() + "' && HOME=. XDG_CONFIG_HOME=. XDG_DATA_HOME=. fish --no-config ask.fish >said 2>&1";
         BOOST_TEST(std::system(command.c_str()) == 0);
-        std::istringstream lines(text_of(dir / "said"));
+        std::istringstream lines(file_bytes(dir / "said"));
         std::vector<std::string> words;  // without their descriptions
         for (std::string said; std::getline(lines, said);) words.push_back(said.substr(0, said.find('\t')));
         return words;
@@ -104,7 +104,7 @@ zpty -d asked
         std::string command = "cd '" + dir.path().string() + "' && LC_ALL=C TERM=vt100 HOME=. zsh -f ask.zsh '" + loaded + "'";
         for (const std::string& line : lines) command += " '" + line + "'";
         BOOST_TEST(std::system((command + " >/dev/null").c_str()) == 0);
-        return text_of(dir / "said");
+        return file_bytes(dir / "said");
     };
     const std::vector<std::string> lines{"taiyen ver",         "taiyen map --sv",   "taiyen completion z",
                                          "taiyen verify --th", "taiyen verify dra", "taiyen diff drawing.tyn dra"};

@@ -14,9 +14,12 @@
 
 #include <taiyen/taiyen.hpp>
 
+#include "file_bytes.hpp"
 #include "scratch_directory.hpp"
 
 namespace tool_test {
+
+using taiyen::test::file_bytes;
 
 struct Part {
     taiyen::string name;
@@ -38,18 +41,13 @@ struct Ran {
     }
 };
 
-inline std::string text_of(const std::filesystem::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 /// `taiyen` with these words, quoted by the caller where they need it. Standard output and error are files, so nothing is a terminal.
 inline Ran run_tool(const ScratchDirectory& dir, const std::string& words) {
     const std::string out = (dir / "stdout").string();
     const std::string err = (dir / "stderr").string();
     const std::string line = "cd '" + dir.path().string() + "' && '" TAIYEN_TOOL "' " + words + " >'" + out + "' 2>'" + err + "'";
     const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_of(out), text_of(err)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), file_bytes(out), file_bytes(err)};
 }
 
 /// All files of the folder with what is in them, the tool's own outputs left out.
@@ -57,7 +55,7 @@ inline std::map<std::string, std::string> contents(const ScratchDirectory& dir) 
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
         const std::string name = entry.path().filename().string();
-        if (name != "stdout" && name != "stderr") files[name] = text_of(entry.path());
+        if (name != "stdout" && name != "stderr") files[name] = file_bytes(entry.path());
     }
     return files;
 }

@@ -14,6 +14,7 @@
 #include <taiyen/taiyen.hpp>
 
 #include "containers/document.hpp"
+#include "file_bytes.hpp"
 #include "scratch_directory.hpp"
 #include "seed.hpp"
 #include "store/heap_access.hpp"
@@ -22,6 +23,7 @@
 namespace taiyen::transfer::test {
 
 using taiyen::test::Document;
+using taiyen::test::file_bytes;
 using taiyen::test::InHeap;
 using taiyen::test::InMemory;
 
@@ -38,15 +40,10 @@ PersistentOptions small() {
     return options;
 }
 
-std::string content_of(const std::filesystem::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::map<std::string, std::string> files_of(const ScratchDirectory& directory) {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
-        if (entry.is_regular_file()) files[entry.path().filename().string()] = content_of(entry.path());
+        if (entry.is_regular_file()) files[entry.path().filename().string()] = file_bytes(entry.path());
     }
     return files;
 }
@@ -262,12 +259,12 @@ BOOST_AUTO_TEST_CASE(ambiguous_words_can_be_refused_and_then_the_heap_stays) {
     const Planted planted(path);
     RebaseOptions options;
     options.refuse_ambiguous = true;
-    const auto pages = content_of(path).substr(8192);
+    const auto pages = file_bytes(path).substr(8192);
     BOOST_TEST((code_of([&] { rebase(path, anywhere, options); }) == errc::foreign_pointer));
     options.dry_run = true;
     BOOST_TEST((code_of([&] { rebase(path, anywhere, options); }) == errc::foreign_pointer));
     BOOST_TEST(address_of(path) == planted.base);
-    BOOST_TEST((content_of(path).substr(8192) == pages));
+    BOOST_TEST((file_bytes(path).substr(8192) == pages));
     options.listed_max = 0;
     options.refuse_ambiguous = false;
     BOOST_TEST(rebase(path, anywhere, options).ambiguous_words == 4U);

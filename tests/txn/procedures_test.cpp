@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include <boost/test/unit_test.hpp>
 
 #include "change/procedures.hpp"
+#include "file_bytes.hpp"
 #include "txn/txn_fixture.hpp"
 
 namespace {
@@ -265,16 +264,12 @@ BOOST_AUTO_TEST_CASE(a_log_that_calls_an_unknown_procedure_stops_recovery_and_to
     int status = -1;
     BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
     BOOST_REQUIRE(status == 0);
-    const auto bytes_of = [](const std::filesystem::path& file) {
-        std::ifstream in(file, std::ios::binary);
-        return std::string(std::istreambuf_iterator<char>(in), {});
-    };
-    const std::string backing = bytes_of(path);
-    const std::string log = bytes_of(path.string() + ".log");
+    const std::string backing = taiyen::test::file_bytes(path);
+    const std::string log = taiyen::test::file_bytes(path.string() + ".log");
     BOOST_TEST(throws(errc::missing_procedure, [&] { TransactionalHeap refused(open_only, path, small_heap()); }));
     BOOST_TEST(throws(errc::missing_procedure, [&] { ArchiveHeap refused(open_only, path, small_heap()); }));
-    BOOST_TEST((bytes_of(path) == backing));
-    BOOST_TEST((bytes_of(path.string() + ".log") == log));
+    BOOST_TEST((taiyen::test::file_bytes(path) == backing));
+    BOOST_TEST((taiyen::test::file_bytes(path.string() + ".log") == log));
 }
 
 }  // namespace
