@@ -257,7 +257,7 @@ case $command in
         ensure_packages "${packages[@]}"
         configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON
         build release
-        # Not quite half of the crash states and faults, two million and 20,000, catch every planted bug.
+        # Not quite half of the crash states and faults, 1.8 million and 20,000, catch every planted bug.
         TAIYEN_CRASH_BUDGET=${TAIYEN_CRASH_BUDGET:-0.45} run_tests release
         address_and_undefined
         if grep -rq --include='*.cpp' 'label("threads")' tests; then
