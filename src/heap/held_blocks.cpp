@@ -38,7 +38,7 @@ void HeldBlocks::lend_by_distances(std::uintptr_t home, std::uintptr_t borrower)
         const std::uintptr_t source = home + distance;
         if (source - base() >= extent || base() + extent - source < sizeof source) return;
         const std::uintptr_t block = target_at(source);
-        if (block != source && block - base() < extent && block - home >= object_bytes) note({block, source, borrower});
+        if (block != source && block - base() < extent && block - home >= object_bytes && is_live(block)) note({block, source, borrower});
     }
 }
 
@@ -53,8 +53,10 @@ void HeldBlocks::lend(std::uintptr_t home, std::uintptr_t borrower) noexcept {
         const std::uintptr_t source = home + distance;
         if (source - base() > extent || behind - source < sizeof source) continue;
         const std::uintptr_t block = word_at(source);
-        if (distance == end_word && is_end_of_vector(home, block)) continue;
-        if (block % 8 == 0 && block - base() < extent && block != home + distance + 2 * sizeof block) note({block, source, borrower});
+        if (distance == end_word && !is_root_of_tree(home, block) && (is_end_of_vector(home, block) || is_string_within(home))) continue;
+        if (block % 8 == 0 && block - base() < extent && block != home + distance + 2 * sizeof block && is_live(block)) {
+            note({block, source, borrower});
+        }
     }
 }
 
@@ -64,6 +66,18 @@ bool HeldBlocks::is_end_of_vector(std::uintptr_t home, std::uintptr_t end) const
     const std::uintptr_t middle = word_at(home + middle_word);
     return begin - base() < core_.durable_extent() && begin <= end && (middle == 0 || (begin <= middle && middle <= end));
 }
+
+/// A string that lies within its object, whose bytes behind the text are whatever was there before.
+bool HeldBlocks::is_string_within(std::uintptr_t home) const noexcept { return word_at(home + head_words[0]) == home + end_word; }
+
+/// It knows its tree, which may look like anything else: before its nodes a tree has a comparison, most often without any bytes that somebody writes.
+bool HeldBlocks::is_root_of_tree(std::uintptr_t home, std::uintptr_t block) const noexcept {
+    const std::uintptr_t parent = block + sizeof block;
+    return block % 8 == 0 && parent - base() <= core_.durable_extent() - sizeof parent && word_at(parent) == home + middle_word;
+}
+
+/// A deque that is being destroyed copies its allocator to free its map, when its nodes are free already: the next owner of their place has lent nothing. So it is with pointers that a constructor has not written yet.
+bool HeldBlocks::is_live(std::uintptr_t block) const noexcept { return core_.engine().usable_size(reinterpret_cast<const void*>(block)) != 0; }
 
 void HeldBlocks::lend_block(const void* block, std::uintptr_t borrower) noexcept {
     if (owned_count_.load(std::memory_order_relaxed) == 0) return;

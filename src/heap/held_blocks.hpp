@@ -154,6 +154,9 @@ private:
     bool source_still_refers(const Lent& lent) const noexcept;
     bool object_still_refers(const Lent& lent) const noexcept;
     bool is_end_of_vector(std::uintptr_t home, std::uintptr_t end) const noexcept;
+    bool is_string_within(std::uintptr_t home) const noexcept;
+    bool is_root_of_tree(std::uintptr_t home, std::uintptr_t block) const noexcept;
+    bool is_live(std::uintptr_t block) const noexcept;
     void load();
     void release_leftovers();
     std::uintptr_t base() const noexcept { return core_.ranges().durable; }

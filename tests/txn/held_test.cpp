@@ -363,6 +363,71 @@ BOOST_AUTO_TEST_CASE(the_block_behind_a_vector_is_not_the_vectors) {
     BOOST_TEST(held() == 0U);
 }
 
+// A deque copies its allocator to free its map, when its nodes are free already.
+BOOST_AUTO_TEST_CASE(who_gets_the_place_of_a_node_of_a_deque_that_is_gone_has_lent_nothing) {
+    using Deque = taiyen::deque<int>;
+    void* block = nullptr;
+    transact(*heap, [&] {
+        Deque& deque = heap->construct<Deque>("deque");
+        deque.push_back(1);
+        const void* const node = &deque.front();
+        const auto words = reinterpret_cast<std::uintptr_t*>(&deque);
+        heap->destroy<Deque>("deque");
+        std::fill_n(words, sizeof deque / sizeof *words, 0U);  // as the next owner does
+        std::vector<void*> others;
+        while ((block = heap->allocate(512)) != node && others.size() < 1000) others.push_back(block);
+        BOOST_TEST_REQUIRE(block == node);
+        for (void* const other : others) heap->deallocate(other);
+    });
+    BOOST_TEST(held() == 0U);
+    transact(*heap, [&] { heap->deallocate(block); });
+    heap->close();
+}
+
+BOOST_AUTO_TEST_CASE(what_was_in_memory_before_a_string_was_made_there_is_none_of_its_pointers) {
+    void* page = nullptr;
+    volatile std::uintptr_t* words = nullptr;  // what was there before isn't the compiler's to forget
+    taiyen::string* string = nullptr;
+    transact(*heap, [&] {
+        page = heap->allocate(page_bytes);  // an address that ends with the zero of an empty string
+        auto* const memory = heap->allocate(sizeof(taiyen::string));
+        words = static_cast<volatile std::uintptr_t*>(memory);
+        words[3] = reinterpret_cast<std::uintptr_t>(page);
+        string = ::new (memory) taiyen::string;
+        BOOST_TEST(words[3] == reinterpret_cast<std::uintptr_t>(page));
+        almost_lends(*string);
+        *string = text;
+    });
+    BOOST_TEST(held() == 0U);
+    transact(*heap, [&] {
+        heap->destroy_object(string);
+        heap->deallocate(page);
+    });
+    heap->close();
+}
+
+BOOST_AUTO_TEST_CASE(a_map_in_memory_where_a_string_was_is_held_when_it_moves_out) {
+    using Map = taiyen::map<int, int>;
+    const std::uint64_t before = blocks();
+    std::optional<Map> outside;
+    transact(*heap, [&] {
+        auto* const memory = heap->allocate(sizeof(Map));
+        auto* const words = static_cast<volatile std::uintptr_t*>(memory);
+        words[1] = reinterpret_cast<std::uintptr_t>(words + 3);  // as a string's, where a map has its comparison
+        Map& map = *::new (memory) Map;
+        BOOST_TEST_REQUIRE(words[1] == reinterpret_cast<std::uintptr_t>(words + 3));
+        map[1] = 2;
+        outside.emplace(std::move(map));
+        heap->destroy_object(&map);
+    });
+    BOOST_TEST(held() == 1U);
+    BOOST_TEST(outside->at(1) == 2);
+    outside.reset();
+    nothing();
+    BOOST_TEST(held() == 0U);
+    BOOST_TEST(blocks() == before);
+}
+
 BOOST_AUTO_TEST_CASE(a_heap_closes_if_what_seems_to_be_held_is_its_own) {
     transact(*heap, [&] {
         auto*& owner = heap->construct<taiyen::string*>("owner");
