@@ -32,7 +32,8 @@ usage: ./bootstrap.sh COMMAND [--full]
 Needs Debian 12 (or a system with the same packages installed). Installing needs root or sudo; where everything is installed already neither
 they nor the network are needed. Everything is built below build/; a second run only does what has changed.
 
-environment: JOBS (parallel jobs, default: processors), FUZZ_SECONDS (for each fuzz target, default: 60; 0: the fuzzers are not built)
+environment: JOBS (parallel jobs, default: processors), FUZZ_SECONDS (for each fuzz target, default: 60; 0: the fuzzers are not built),
+TAIYEN_RUN_SEED (what random tests begin with; default: a checksum of the sources, so that a run can be repeated)
 TEXT
 }
 
@@ -123,13 +124,21 @@ build() {
     phase "Building $preset$hint" "${wrap[@]}" cmake --build "build/$preset" --parallel "$jobs" "$@"
 }
 
+# What the random tests of a run begin with: other sources, other programs; the same sources, the same ones.
+seed_of_sources() {
+    local folders=(include src tests)
+    [ ! -e examples ] || folders+=(examples)
+    find "${folders[@]}" -name '*.[ch]pp' -print0 | LC_ALL=C sort -z | xargs -0 cat | cksum | cut -d ' ' -f 1
+}
+run_seed=${TAIYEN_RUN_SEED:-$(seed_of_sources)}
+
 # run_tests PRESET ctest-options...: ctest's own closing line goes under the progress line. of=TEXT is what the lines call it instead of PRESET.
 closing_lines=()
 run_tests() {
     local preset=$1 line
     local of=${of:-$preset}
     shift
-    phase "Testing $of" "${wrap[@]}" ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" --no-tests=error -LE campaign "$@"
+    TAIYEN_RUN_SEED=$run_seed.$preset phase "Testing $of" "${wrap[@]}" ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" --no-tests=error -LE campaign "$@"
     line=$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)
     printf '    %s\n' "$line"
     closing_lines+=("$(printf '%-18s %s' "$of" "$line")")
@@ -255,6 +264,7 @@ case $command in
             packages+=("${packages_demo[@]}")
         fi
         ensure_packages "${packages[@]}"
+        printf 'Random tests begin with TAIYEN_RUN_SEED=%s%s.\n' "$run_seed" "${TAIYEN_RUN_SEED:+, as told}"
         configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON
         build release
         # Not quite half of the crash states and faults, 1.8 million and 20,000, catch every planted bug.

@@ -52,7 +52,7 @@ Page random_page(std::mt19937_64& random) {
 BOOST_AUTO_TEST_SUITE(changed_ranges)
 
 BOOST_AUTO_TEST_CASE(equal_pages_give_no_entry) {
-    std::mt19937_64 random(heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     const Page page = random_page(random);
     const Page same = page;
     ChangeSet set;
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(equal_pages_give_no_entry) {
 }
 
 BOOST_AUTO_TEST_CASE(each_single_byte_of_a_page_is_found) {
-    std::mt19937_64 random(heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     const Page before = random_page(random);
     for (std::uint64_t i = 0; i < page_bytes; ++i) {
         Page after = before;
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(ranges_closer_than_the_gap_are_one_entry_and_others_are_two
 }
 
 BOOST_AUTO_TEST_CASE(random_pages_give_what_the_rule_says_whole_and_in_pieces) {
-    std::mt19937_64 random(heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int round = 0; round < 3000; ++round) {
         const Page before = random_page(random);
         Page after = before;

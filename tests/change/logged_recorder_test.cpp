@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(a_range_of_many_megabytes_is_taken_back_whole) {
 }
 
 BOOST_AUTO_TEST_CASE(random_writes_and_allocations_give_the_set_that_comparing_all_pages_gives) {
-    std::mt19937_64 random(heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     CapturedCore core(2U << 20U);
     Recorder& recorder = core.capture(Capture::declared, Audit::scope);
     std::vector<std::byte*> blocks;

@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(every_byte_of_a_range_counts_whatever_its_place_and_length)
 }
 
 BOOST_AUTO_TEST_CASE(random_programs_give_the_set_that_comparing_all_pages_gives) {
-    std::mt19937_64 random(heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     CapturedCore core(2U << 20U);
     Recorder& recorder = core.capture(Capture::pages, Audit::scope);
     std::vector<std::byte*> blocks;
@@ -363,7 +363,7 @@ BOOST_AUTO_TEST_CASE(scattered_stores_stay_within_the_budget_of_mappings) {
     CapturedCore core(512U << 20U);
     Recorder& recorder = core.capture(Capture::pages);
     recorder.begin_scope();
-    std::mt19937_64 random(heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     std::vector<std::uint64_t> pages(120'000);
     for (std::uint64_t i = 0; i < pages.size(); ++i) pages[i] = i;
     std::ranges::shuffle(pages, random);

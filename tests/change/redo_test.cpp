@@ -1,4 +1,5 @@
 #include "change/redo.hpp"
+#include "seed.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,13 +19,6 @@ using namespace taiyen;
 using namespace taiyen::change;
 
 using Bytes = std::vector<std::byte>;
-
-std::uint64_t test_seed() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << value);
-    return value;
-}
 
 Bytes bytes_of(std::string_view text) {
     const auto* const first = reinterpret_cast<const std::byte*>(text.data());
@@ -158,7 +152,7 @@ BOOST_AUTO_TEST_CASE(an_empty_set_has_no_bytes) {
 }
 
 BOOST_AUTO_TEST_CASE(random_sets_do_forward_what_their_redo_does) {
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int round = 0; round < 2'000; ++round) {
         Bytes memory((1 + random() % 16) * page_bytes);
         scribble(memory, random);
@@ -249,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_short_range_that_was_zero_comes_back_with_the_zeros_insid
 
 BOOST_AUTO_TEST_CASE(a_redo_is_never_much_longer_than_what_changed) {
     // The worst case of cutting at equal runs: each cut must save at least what it costs.
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int round = 0; round < 500; ++round) {
         Bytes before(1 + random() % 3000);
         scribble(before, random);
@@ -295,7 +289,7 @@ BOOST_AUTO_TEST_CASE(every_prefix_that_ends_inside_an_entry_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(hostile_bytes_are_refused_or_stay_inside) {
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     std::size_t accepted = 0;
     for (int round = 0; round < 20'000; ++round) {
         Bytes redo;

@@ -14,7 +14,7 @@ namespace {
 BOOST_AUTO_TEST_SUITE(twin_pool)
 
 BOOST_AUTO_TEST_CASE(the_lowest_free_slot_is_taken_and_no_slot_twice) {
-    std::mt19937_64 random(heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     TwinPool pool(2000);
     pool.grow(2000);
     std::set<TwinPool::Slot> taken;

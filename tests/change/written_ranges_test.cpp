@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(ranges_that_touch_or_overlap_are_one) {
 }
 
 BOOST_AUTO_TEST_CASE(they_hold_what_was_added_and_nothing_else) {
-    std::mt19937_64 random(heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     WrittenRanges ranges;
     std::set<std::uint64_t> expected;
     for (int i = 0; i < 5000; ++i) {

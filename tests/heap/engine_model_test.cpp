@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "campaign_factor.hpp"
 #include "test_span.hpp"
 
 namespace {
@@ -295,7 +296,7 @@ private:
 BOOST_AUTO_TEST_SUITE(engine_model)
 
 BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_the_smallest_heap) {
-    std::mt19937_64 seeds(test_seed());
+    std::mt19937_64 seeds(taiyen::test::seed_of_run());
     for (unsigned i = 0; i < 6; ++i) {
         Model model(256 * 1024, seeds());
         model.run(4000);
@@ -305,13 +306,13 @@ BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_the_smallest_heap) 
 }
 
 BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_heaps_of_odd_capacity) {
-    std::mt19937_64 seeds(test_seed() + 1);
+    std::mt19937_64 seeds(taiyen::test::seed_of_run() + 1);
     for (const ByteCount pages : {65U, 67U, 300U, 513U, 2049U}) Model(pages * 4096, seeds()).run(4000);
 }
 
 BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_a_large_capacity) {
-    std::mt19937_64 seeds(test_seed() + 2);
-    for (unsigned i = 0; i < 2; ++i) Model(64 * 1024 * 1024, seeds()).run(6000);
+    std::mt19937_64 seeds(taiyen::test::seed_of_run() + 2);
+    for (int i = 0; i < taiyen::test::rounds(2); ++i) Model(64 * 1024 * 1024, seeds()).run(6000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(alignments_are_kept_up_to_two_mebibytes) {
 
 BOOST_AUTO_TEST_CASE(a_block_touches_no_more_cache_lines_than_its_size_needs) {
     Heap heap(16_MiB);
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     std::vector<void*> blocks;
     for (unsigned i = 0; i < 20'000; ++i) {
         const ByteCount bytes = 1 + random() % 600;
@@ -366,7 +366,7 @@ BOOST_AUTO_TEST_CASE(a_refused_resize_leaves_the_block_as_it_was) {
 // Exactly there.
 
 BOOST_AUTO_TEST_CASE(an_allocation_can_be_replayed_at_its_place_in_another_heap) {
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     Heap source(8_MiB);
     Heap replica(8_MiB);
     std::vector<void*> blocks;
@@ -422,7 +422,7 @@ BOOST_AUTO_TEST_CASE(find_block_answers_for_each_byte_of_a_block) {
 }
 
 BOOST_AUTO_TEST_CASE(the_bytes_of_the_span_do_not_depend_on_its_address) {
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     Heap here(8_MiB);
     Heap there(8_MiB);
     for (unsigned round = 0; round < 20; ++round) {
@@ -524,7 +524,7 @@ BOOST_AUTO_TEST_CASE(released_pages_get_their_disk_blocks_back_before_they_are_u
 // Forgetting.
 
 BOOST_AUTO_TEST_CASE(after_older_bytes_came_back_the_engine_behaves_as_the_older_one) {
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     Heap heap(4_MiB);
     std::set<void*> live;
     const auto work = [&](unsigned steps) {

@@ -13,16 +13,9 @@
 #include <taiyen/base/error.hpp>
 
 #include "heap/engine.hpp"
+#include "seed.hpp"
 
 namespace taiyen::heap::test {
-
-/// TAIYEN_SEED if set, else random; told to the log.
-inline std::uint64_t test_seed() {
-    const char* given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
-    return seed;
-}
 
 /// Zero memory of `capacity` bytes at a multiple of 2 MiB.
 class SpanMemory {

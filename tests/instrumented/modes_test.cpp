@@ -107,13 +107,13 @@ Course declared_course(Capture mode, std::uintptr_t address, std::uint64_t seed)
 BOOST_AUTO_TEST_SUITE(modes)
 
 BOOST_AUTO_TEST_CASE(a_document_of_all_containers_gives_the_same_sets_by_stores_and_by_pages) {
-    const auto seed = static_cast<unsigned>(taiyen::heap::test::test_seed());
+    const auto seed = static_cast<unsigned>(taiyen::test::seed_of_run());
     const Course stores = document_course(Capture::stores, 0, seed, 25);
     same_sets(stores, document_course(Capture::pages, stores.address, seed, 25));
 }
 
 BOOST_AUTO_TEST_CASE(a_program_that_declares_its_writes_gives_the_same_sets_in_all_modes) {
-    const std::uint64_t seed = taiyen::heap::test::test_seed();
+    const std::uint64_t seed = taiyen::test::seed_of_run();
     const Course declared = declared_course(Capture::declared, 0, seed);
     same_sets(declared, declared_course(Capture::stores, declared.address, seed));
     same_sets(declared, declared_course(Capture::pages, declared.address, seed));

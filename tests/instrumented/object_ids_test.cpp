@@ -5,6 +5,7 @@
 
 #include "instrumented/captured_scopes.hpp"
 #include "object/interval_model.hpp"
+#include "seed.hpp"
 
 namespace {
 
@@ -16,7 +17,7 @@ using Ids = object_id_set<>;
 BOOST_AUTO_TEST_SUITE(instrumented_object_ids)
 
 BOOST_AUTO_TEST_CASE(every_store_into_a_set_of_ids_is_seen_and_can_be_taken_back) {
-    std::mt19937_64 random(seed_or(std::random_device()()));
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int program = 0; program < 3; ++program) {
         Stage stage(ByteCount{4} << 20U);
         const CurrentHeap current(stage.core());
@@ -42,7 +43,7 @@ BOOST_AUTO_TEST_CASE(every_store_into_a_set_of_ids_is_seen_and_can_be_taken_back
 }
 
 BOOST_AUTO_TEST_CASE(nodes_that_split_and_merge_are_seen) {
-    std::mt19937_64 random(seed_or(std::random_device()()));
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     Stage stage(ByteCount{4} << 20U);
     Ids* const ids = stl::make<Ids>(stage.core());
     std::vector<Id> some(6000);

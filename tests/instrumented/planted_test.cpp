@@ -57,21 +57,21 @@ bool audit_complains(std::uint64_t seed) {
 
 BOOST_AUTO_TEST_SUITE(planted_bugs)
 
-BOOST_AUTO_TEST_CASE(without_a_bug_the_audit_is_content) { BOOST_TEST(!audit_complains(heap::test::test_seed())); }
+BOOST_AUTO_TEST_CASE(without_a_bug_the_audit_is_content) { BOOST_TEST(!audit_complains(taiyen::test::seed_of_run())); }
 
 BOOST_AUTO_TEST_CASE(a_hook_that_misses_a_last_byte_is_noticed) {
     const Planted bug(Bug::hook_misses_last_byte);
-    BOOST_TEST(audit_complains(heap::test::test_seed()));
+    BOOST_TEST(audit_complains(taiyen::test::seed_of_run()));
 }
 
 BOOST_AUTO_TEST_CASE(lines_that_are_not_kept_again_after_a_cut_are_noticed) {
     const Planted bug(Bug::lines_stay_kept);
-    BOOST_TEST(audit_complains(heap::test::test_seed()));
+    BOOST_TEST(audit_complains(taiyen::test::seed_of_run()));
 }
 
 BOOST_AUTO_TEST_CASE(engine_writes_that_nobody_hears_are_noticed) {
     const Planted bug(Bug::engine_writes_unheard);
-    BOOST_TEST(audit_complains(heap::test::test_seed()));
+    BOOST_TEST(audit_complains(taiyen::test::seed_of_run()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

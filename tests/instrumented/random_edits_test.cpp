@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "scratch_directory.hpp"
+#include "seed.hpp"
 #include "undo/random_edits.hpp"
 
 namespace {
@@ -12,18 +13,11 @@ namespace {
 using namespace taiyen;
 using namespace taiyen::undo::test;
 
-std::uint32_t seed() {
-    const char* const text = std::getenv("TAIYEN_SEED");
-    const std::uint32_t seed = text != nullptr ? static_cast<std::uint32_t>(std::stoul(text)) : std::random_device()();
-    std::cout << "seed " << seed << std::endl;
-    return seed;
-}
-
 void run(RandomEditsOptions options, int steps) {
     options.heap.capture = Capture::stores;
     options.heap.capacity = std::size_t{32} << 20U;
     options.history.bytes = std::size_t{256} << 20U;
-    options.seed = seed();
+    options.seed = static_cast<std::uint32_t>(taiyen::test::seed_of_run());
     for (int i = 0; i < taiyen::test::campaign_factor(); ++i, options.seed += 7919) {
         const ScratchDirectory directory;
         RandomEdits program(directory / "heap.tyn", options);

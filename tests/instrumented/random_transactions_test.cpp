@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "seed.hpp"
 #include "txn/txn_fixture.hpp"
 
 namespace {
@@ -16,8 +17,7 @@ RandomTransactionsOptions options_for_stores() {
     RandomTransactionsOptions options;
     options.heap = small_heap();
     options.heap.capture = Capture::stores;
-    options.seed = seed_or(std::random_device()());
-    std::cout << "seed " << options.seed << std::endl;
+    options.seed = static_cast<std::uint32_t>(taiyen::test::seed_of_run());
     return options;
 }
 

@@ -26,7 +26,7 @@ struct Wide {
 BOOST_AUTO_TEST_SUITE(trees)
 
 BOOST_AUTO_TEST_CASE(every_insertion_and_removal_of_a_set_is_seen_whole) {
-    std::mt19937_64 random(taiyen::heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     Stage stage(taiyen::ByteCount{1} << 20U);
     auto& set = *taiyen::stl::make<taiyen::set<Wide>>(stage.core());
     std::vector<int> keys;
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(every_insertion_and_removal_of_a_set_is_seen_whole) {
 }
 
 BOOST_AUTO_TEST_CASE(links_of_lists_are_seen_whole) {
-    std::mt19937_64 random(taiyen::heap::test::test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     Stage stage(taiyen::ByteCount{1} << 20U);
     auto& a = *taiyen::stl::make<taiyen::list<Wide>>(stage.core());
     auto& b = *taiyen::stl::make<taiyen::list<Wide>>(stage.core());

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "io/unsynced.hpp"
+#include "seed.hpp"
 
 namespace taiyen::io::test {
 namespace {
@@ -22,13 +23,6 @@ void make_durable_file(SimulatedDisk& disk, const char* name, int value) {
     file->write(repeated(32_KiB, value), 0);
     file->sync();
     disk.storage().sync_directory(disk.directory());
-}
-
-std::uint64_t seed_of_this_run() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t seed = given != nullptr ? std::stoull(given) : std::random_device{}();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
-    return seed;
 }
 
 BOOST_AUTO_TEST_SUITE(the_simulated_disk)
@@ -101,7 +95,7 @@ BOOST_AUTO_TEST_CASE(a_name_that_comes_through_carries_no_content) {
 BOOST_AUTO_TEST_CASE(a_random_power_cut_tears_at_sectors_and_never_invents_bytes) {
     SimulatedDisk disk;
     make_durable_file(disk, "a", 1);
-    std::mt19937_64 random(seed_of_this_run());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     bool some_lost = false;
     bool some_kept = false;
     for (int round = 0; round < 20; ++round) {
@@ -150,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_failed_sync_keeps_the_cache_and_loses_the_disk_until_writ
 BOOST_AUTO_TEST_CASE(a_rollback_brings_back_the_marked_disk) {
     SimulatedStorage storage;
     storage.add_directory("/disk");
-    std::mt19937_64 random(seed_of_this_run());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     {
         const auto a = storage.create("/disk/a");
         a->write(repeated(50'000, 1), 0);

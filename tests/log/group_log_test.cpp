@@ -11,6 +11,7 @@
 
 #include "counted_memory.hpp"
 #include "group_log_fixture.hpp"
+#include "seed.hpp"
 #include "threads.hpp"
 
 using namespace taiyen;
@@ -64,7 +65,7 @@ BOOST_AUTO_TEST_CASE(the_durable_point_is_where_the_next_group_begins) {
 
 BOOST_AUTO_TEST_CASE(records_of_every_size_come_back) {
     GroupLogFixture fixture(8_MiB, {.group_bytes_max = 16_KiB});
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int i = 0; i < 300; ++i) {
         const Serial serial = fixture.append(random() % 8 == 0 ? random() % 20'000 : random() % 600);
         if (random() % 3 == 0) fixture.log->wait_durable(serial);
@@ -76,7 +77,7 @@ BOOST_AUTO_TEST_CASE(records_of_every_size_come_back) {
 
 BOOST_AUTO_TEST_CASE(groups_go_round_the_ring) {
     GroupLogFixture fixture(32_KiB);
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     RingStart start = fixture.start;
     std::uint64_t first = 1;
     while (fixture.log->durable_point().next.position < 40 * 32_KiB) {
@@ -177,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_failed_write_poisons) {
 }
 
 BOOST_AUTO_TEST_CASE(hostile_groups_are_refused_or_stay_inside) {
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     Record sound{record_transactions, 1, 1, 0, {}};
     const auto put = [&](std::uint32_t number) {
         for (unsigned i = 0; i < 4; ++i) sound.payload.push_back(static_cast<std::byte>(number >> (8 * i)));
@@ -454,7 +455,7 @@ void commit_at_once(const GroupLog::Options& options, bool wait_always) {
             lock.lock();
         }
     });
-    const std::uint64_t seed = test_seed();
+    const std::uint64_t seed = taiyen::test::seed_of_run();
     at_once(4, [&](unsigned thread) {
         std::mt19937_64 random(seed + thread);
         for (int i = 0; i < 300; ++i) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "ring_fixture.hpp"
+#include "seed.hpp"
 
 using namespace taiyen;
 using namespace taiyen::log;
@@ -137,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_whole_lap_of_stale_records_is_never_accepted) {
 }
 
 BOOST_AUTO_TEST_CASE(random_lives_of_appends_releases_and_power_cuts_keep_exactly_what_was_acknowledged) {
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     int cuts = 0;
     for (int ring = 0; ring < 30; ++ring) {
         RingFixture fixture((4 + random() % 13) * 4_KiB, random() % 100 * 4_KiB);

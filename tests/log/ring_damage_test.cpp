@@ -9,6 +9,7 @@
 #include "log/ring_layout.hpp"
 #include "ring_fixture.hpp"
 #include "ring_forgery.hpp"
+#include "seed.hpp"
 
 using namespace taiyen;
 using namespace taiyen::log;
@@ -206,7 +207,7 @@ BOOST_AUTO_TEST_CASE(forged_places_sequences_heaps_and_epochs_are_refused) {
 
 BOOST_AUTO_TEST_CASE(random_bytes_instead_of_records_are_never_accepted) {
     RingFixture fixture = three_records();
-    const std::vector<std::byte> garbage = payload_of(32_KiB, test_seed());
+    const std::vector<std::byte> garbage = payload_of(32_KiB, taiyen::test::seed_of_run());
     std::copy(garbage.begin(), garbage.end(), fixture.at(0));
     BOOST_TEST(fixture.scan().records.empty());
     RingFixture behind = three_records();

@@ -28,13 +28,6 @@ inline Uuid uuid_of(std::uint8_t first) {
     return uuid;
 }
 
-inline std::uint64_t test_seed() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << value);
-    return value;
-}
-
 /// Bytes that tell where they come from.
 inline std::vector<std::byte> payload_of(std::size_t size, std::uint64_t seed) {
     std::vector<std::byte> bytes(size);

@@ -328,13 +328,6 @@ struct Pair {
     }
 };
 
-inline std::uint64_t seed_or(std::uint64_t otherwise) {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : otherwise;
-    std::cout << "TAIYEN_SEED=" << seed << std::endl;
-    return seed;
-}
-
 /// What goes wrong when the program runs on fresh sets, or nothing.
 template <class Set>
 std::string outcome(const Program& program) {

@@ -9,6 +9,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "object/interval_model.hpp"
+#include "seed.hpp"
 #include "txn/txn_fixture.hpp"
 
 namespace object_id_set_heaps_test {
@@ -63,7 +64,7 @@ BOOST_AUTO_TEST_SUITE(object_id_set_heaps)
 
 BOOST_AUTO_TEST_CASE(an_archive_heap_has_the_set_that_was_saved) {
     const ScratchDirectory directory;
-    std::mt19937_64 random(seed_or(std::random_device()()));
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     InHeap in;
     InHeap saved;
     {
@@ -87,7 +88,7 @@ BOOST_AUTO_TEST_CASE(an_archive_heap_has_the_set_that_was_saved) {
 
 BOOST_AUTO_TEST_CASE(undo_and_redo_give_the_sets_of_before_and_after) {
     const ScratchDirectory directory;
-    std::mt19937_64 random(seed_or(std::random_device()()));
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     SnapshotHeap heap(create_only, directory / "heap.tyn", options(Capture::pages, Audit::scope));
     heap.construct<Ids>("ids");
     heap.construct<Ids>("other");
@@ -124,7 +125,7 @@ BOOST_AUTO_TEST_CASE(undo_and_redo_give_the_sets_of_before_and_after) {
 void transactions(Capture capture) {
     txn::test::TransactionFixture fixture;
     fixture.replace(options(capture));
-    std::mt19937_64 random(seed_or(std::random_device()()));
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     InHeap in;
     {
         Transaction transaction(*fixture.heap);

@@ -11,6 +11,7 @@
 #include "campaign_factor.hpp"
 #include "object/allocators.hpp"
 #include "object/interval_model.hpp"
+#include "seed.hpp"
 
 BOOST_AUTO_TEST_SUITE(object_id_set_model)
 
@@ -24,8 +25,8 @@ using OffsetSet = object_id_set<OffsetPointerAllocator<Id>>;
 
 template <class S>
 void run_programs(int programs, std::size_t steps, Spread spread) {
-    const std::uint64_t seed = seed_or(std::random_device()());
-    for (int i = 0; i < programs * taiyen::test::campaign_factor(); ++i) {
+    const std::uint64_t seed = taiyen::test::seed_of_run();
+    for (int i = 0; i < taiyen::test::rounds(programs); ++i) {
         const std::string found = report<S>(random_program(seed + static_cast<std::uint64_t>(i), steps, spread));
         BOOST_REQUIRE_MESSAGE(found.empty(), "seed " << seed << " + " << i << ": " << found);
     }
@@ -52,7 +53,7 @@ BOOST_AUTO_TEST_CASE(programs_with_offset_pointers_give_what_a_map_of_intervals_
 }
 
 BOOST_AUTO_TEST_CASE(single_ids_of_each_kind_give_what_std_set_gives) {
-    std::mt19937_64 random(seed_or(std::random_device()()));
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int kind = 0; kind < 5; ++kind) {
         Set set;
         std::set<Id> model;
@@ -79,7 +80,7 @@ BOOST_AUTO_TEST_CASE(single_ids_of_each_kind_give_what_std_set_gives) {
 }
 
 BOOST_AUTO_TEST_CASE(a_set_that_is_filled_in_any_order_and_emptied_in_any_order_ends_with_no_memory) {
-    std::mt19937_64 random(seed_or(std::random_device()()));
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     Ledger ledger;
     object_id_set<CountingAllocator<Id>> set{CountingAllocator<Id>(ledger)};
     std::vector<Id> ids;
@@ -104,7 +105,7 @@ BOOST_AUTO_TEST_CASE(a_set_that_is_filled_in_any_order_and_emptied_in_any_order_
 }
 
 BOOST_AUTO_TEST_CASE(an_insertion_or_erasure_that_runs_out_of_memory_changes_nothing) {
-    const std::uint64_t seed = seed_or(std::random_device()());
+    const std::uint64_t seed = taiyen::test::seed_of_run();
     std::mt19937_64 random(seed);
     Ledger ledger;
     {

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "campaign_factor.hpp"
 #include "seed.hpp"
 #include "store/page_file.hpp"
 #include "store/page_table.hpp"
@@ -81,7 +82,7 @@ BOOST_AUTO_TEST_CASE(a_file_grows_with_use_and_not_with_capacity) {
 
 BOOST_AUTO_TEST_CASE(span_and_annex_grow_in_any_order_without_moving_anything) {
     std::mt19937_64 random(taiyen::test::seed_of_run());
-    for (int life = 0; life < 15; ++life) {
+    for (int life = 0; life < taiyen::test::rounds(15); ++life) {
         FileLayout layout;
         Extents extents{64_KiB, 0};
         std::map<std::uint64_t, std::uint64_t> before;

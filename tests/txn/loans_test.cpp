@@ -1,6 +1,7 @@
 // Loans against a model that remembers the fate of each number by itself.
 
 #include "txn/loans.hpp"
+#include "seed.hpp"
 
 #include <cstdlib>
 #include <map>
@@ -14,13 +15,6 @@ namespace {
 using taiyen::txn::Loans;
 using Fate = Loans::Fate;
 
-std::uint64_t test_seed() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << seed);
-    return seed;
-}
-
 /// Begins as the library does.
 std::uint32_t begin(Loans& loans) {
     const std::uint32_t number = loans.try_begin();
@@ -33,7 +27,7 @@ void end(Loans& loans, bool kept) {
 BOOST_AUTO_TEST_SUITE(loans)
 
 BOOST_AUTO_TEST_CASE(the_fate_of_a_number_is_that_of_its_transaction) {
-    std::mt19937_64 random(test_seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int round = 0; round < 20; ++round) {
         Loans loans;
         std::map<std::uint32_t, bool> kept;                           // by number

@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "seed.hpp"
 #include "store/heap_access.hpp"
 #include "txn/txn_fixture.hpp"
 
@@ -14,11 +15,10 @@ namespace {
 using namespace taiyen;
 using namespace taiyen::txn::test;
 
-RandomTransactionsOptions options_for(std::uint32_t seed) {
+RandomTransactionsOptions options_for(std::uint64_t seed) {
     RandomTransactionsOptions options;
     options.heap = small_heap();
-    options.seed = seed_or(seed);
-    std::cout << "seed " << options.seed << '\n';
+    options.seed = static_cast<std::uint32_t>(seed);
     return options;
 }
 
@@ -29,10 +29,10 @@ void run(const RandomTransactionsOptions& options, int steps) {
     BOOST_CHECK_GT(program.run(steps), static_cast<std::uint64_t>(steps) / 2);
 }
 
-BOOST_AUTO_TEST_CASE(what_was_committed_rolled_back_or_replayed_has_the_models_content) { run(options_for(std::random_device()()), 250); }
+BOOST_AUTO_TEST_CASE(what_was_committed_rolled_back_or_replayed_has_the_models_content) { run(options_for(taiyen::test::seed_of_run()), 250); }
 
 BOOST_AUTO_TEST_CASE(so_it_has_with_a_second_copy) {
-    RandomTransactionsOptions options = options_for(std::random_device()());
+    RandomTransactionsOptions options = options_for(taiyen::test::seed_of_run());
     const ScratchDirectory directory;
     options.heap.data_file = directory / "heap.tyn.data";
     RandomTransactions program(directory.path(), options);
@@ -40,27 +40,27 @@ BOOST_AUTO_TEST_CASE(so_it_has_with_a_second_copy) {
 }
 
 BOOST_AUTO_TEST_CASE(so_it_has_when_the_log_is_small_and_goes_round_often) {
-    RandomTransactionsOptions options = options_for(std::random_device()());
+    RandomTransactionsOptions options = options_for(taiyen::test::seed_of_run());
     options.heap.log_capacity = std::size_t{64} << 10U;
     run(options, 200);
 }
 
 BOOST_AUTO_TEST_CASE(so_it_has_when_it_may_keep_little_in_memory) {
-    RandomTransactionsOptions options = options_for(std::random_device()());
+    RandomTransactionsOptions options = options_for(taiyen::test::seed_of_run());
     options.heap.log_capacity = std::size_t{64} << 10U;
     options.heap.dirty_limit = std::size_t{64} << 10U;
     run(options, 200);
 }
 
 BOOST_AUTO_TEST_CASE(so_it_has_when_commits_do_not_wait_for_the_disk) {
-    RandomTransactionsOptions options = options_for(std::random_device()());
+    RandomTransactionsOptions options = options_for(taiyen::test::seed_of_run());
     options.heap.durability = Durability::async;
     options.heap.log_capacity = std::size_t{256} << 10U;
     run(options, 250);
 }
 
 BOOST_AUTO_TEST_CASE(so_it_has_when_every_range_is_declared) {
-    RandomTransactionsOptions options = options_for(std::random_device()());
+    RandomTransactionsOptions options = options_for(taiyen::test::seed_of_run());
     options.heap.capture = Capture::declared;
     options.large_bytes = 30'000;
     // The whole heap, with room to grow: what the containers of a document change can't be told in advance.
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(so_it_has_when_every_range_is_declared) {
 }
 
 BOOST_AUTO_TEST_CASE(the_audit_of_each_transaction_finds_nothing_uncaptured) {
-    RandomTransactionsOptions options = options_for(std::random_device()());
+    RandomTransactionsOptions options = options_for(taiyen::test::seed_of_run());
     options.heap.audit = Audit::scope;
     run(options, 60);
 }

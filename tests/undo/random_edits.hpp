@@ -275,10 +275,4 @@ private:
     std::uint64_t compared_ = 0;
 };
 
-/// The seed to start with: TAIYEN_SEED, else the given one.
-inline std::uint32_t seed_or(std::uint32_t otherwise) {
-    const char* const text = std::getenv("TAIYEN_SEED");
-    return text != nullptr ? static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10)) : otherwise;
-}
-
 }  // namespace taiyen::undo::test

@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "scratch_directory.hpp"
+#include "seed.hpp"
 #include "undo/random_edits.hpp"
 #include "undo/undo_fixture.hpp"
 
@@ -15,12 +16,11 @@ namespace {
 using namespace taiyen;
 using namespace taiyen::undo::test;
 
-RandomEditsOptions options_for(std::uint32_t seed) {
+RandomEditsOptions options_for(std::uint64_t seed) {
     RandomEditsOptions options;
     options.heap.capacity = std::size_t{32} << 20U;
     options.history.bytes = std::size_t{256} << 20U;
-    options.seed = seed;
-    std::cout << "seed " << seed << std::endl;  // known even if the process dies
+    options.seed = static_cast<std::uint32_t>(seed);
     return options;
 }
 
@@ -38,24 +38,24 @@ void run(RandomEditsOptions options, int steps) {
 BOOST_AUTO_TEST_SUITE(random_edits)
 
 BOOST_AUTO_TEST_CASE(what_was_undone_redone_cancelled_or_thrown_has_the_models_content) {
-    for (std::uint32_t i = 0; i < 2; ++i) run(options_for(seed_or(std::random_device()()) + i), 2500);
+    for (std::uint32_t i = 0; i < 2; ++i) run(options_for(taiyen::test::seed_of_run() + i), 2500);
 }
 
 BOOST_AUTO_TEST_CASE(a_small_circular_history_undoes_what_it_still_has) {
-    RandomEditsOptions options = options_for(seed_or(std::random_device()()));
+    RandomEditsOptions options = options_for(taiyen::test::seed_of_run());
     options.history.bytes = std::size_t{256} << 10U;
     options.keeps_all = false;
     run(options, 2500);
 }
 
 BOOST_AUTO_TEST_CASE(the_audit_of_each_scope_finds_nothing_uncaptured) {
-    RandomEditsOptions options = options_for(seed_or(std::random_device()()));
+    RandomEditsOptions options = options_for(taiyen::test::seed_of_run());
     options.heap.audit = Audit::scope;
     run(options, 400);
 }
 
 BOOST_AUTO_TEST_CASE(a_history_in_memory_does_the_same) {
-    RandomEditsOptions options = options_for(seed_or(std::random_device()()));
+    RandomEditsOptions options = options_for(taiyen::test::seed_of_run());
     options.history.persistent = false;
     options.reopens = false;
     run(options, 1500);
@@ -63,8 +63,7 @@ BOOST_AUTO_TEST_CASE(a_history_in_memory_does_the_same) {
 
 /// Plain data that the program announces, range by range, in nested scopes: the model is the block's bytes after each step.
 BOOST_AUTO_TEST_CASE(ranges_that_were_declared_are_undone_redone_and_cancelled) {
-    const std::uint32_t seed = seed_or(std::random_device()());
-    std::cout << "seed " << seed << '\n';
+    const std::uint64_t seed = taiyen::test::seed_of_run();
     std::mt19937_64 random(seed);
     const ScratchDirectory directory;
     PersistentOptions options = small_heap();

@@ -23,6 +23,7 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "seed.hpp"
 #include "vm/address_space.hpp"
 
 using namespace taiyen;
@@ -125,13 +126,6 @@ std::vector<PageRun> runs_of(const std::set<std::uint64_t>& pages) {
         }
     }
     return runs;
-}
-
-std::uint64_t seed() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << value);
-    return value;
 }
 
 /// Sets or unsets TAIYEN_PAGE_TRACKER for a scope.
@@ -305,7 +299,7 @@ BOOST_DATA_TEST_CASE(the_tracker_outlives_the_thread_that_made_it, both, kind) {
 BOOST_AUTO_TEST_CASE(both_ways_find_exactly_the_random_pages_that_were_written) {
     const auto scan = tracker_of(TrackerKind::scan);
     const auto pagemap = tracker_of(TrackerKind::pagemap);
-    std::mt19937_64 random(seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     for (const Backing backing : {Backing::disk_file, Backing::memory_file, Backing::anonymous}) {
         const std::size_t pages = 3'000;
         const Span span(backing, pages);

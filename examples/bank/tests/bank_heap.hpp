@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "seed.hpp"
 #include "server.hpp"
 
 namespace bank::test {
@@ -145,14 +146,6 @@ inline std::string difference(const Ledger& ledger, const Model& model) {
         }
     }
     return {};
-}
-
-/// From TAIYEN_SEED or fresh; told in the log.
-inline std::uint64_t seed() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << value);
-    return value;
 }
 
 }  // namespace bank::test

@@ -53,7 +53,8 @@ BOOST_AUTO_TEST_CASE(a_bank_runs_and_goes_on_where_it_stopped) {
 BOOST_AUTO_TEST_CASE(nothing_acknowledged_is_lost_in_a_storm) {
     const TemporaryFolder folder;
     const std::string file = (folder.path() / "bank.tyn").string();
-    prints("storm " + file + " --accounts 200 --log 1 --kills 6 --threads 4 --longest-life 300 --seed " + std::to_string(seed()), "6 kills: ");
+    prints("storm " + file + " --accounts 200 --log 1 --kills 6 --threads 4 --longest-life 300 --seed " + std::to_string(taiyen::test::seed_of_run()),
+           "6 kills: ");
 }
 
 BOOST_AUTO_TEST_CASE(a_wrong_command_line_ends_with_2_a_missing_bank_with_1_and_help_with_0) {

@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(a_statement_lists_the_newest_first_and_no_more_than_wanted)
 }
 
 BOOST_AUTO_TEST_CASE(random_changes_do_what_a_simple_bank_does_committed_or_rolled_back) {
-    const std::uint64_t start = seed();
+    const std::uint64_t start = taiyen::test::seed_of_run();
     BankInHeap bank(20);
     Model model(20);
     Load load(start, 20);

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_SUITE(server)
 
 BOOST_AUTO_TEST_CASE(every_answer_is_that_of_a_simple_bank_in_the_order_of_serials) {
     BankInHeap bank(20);
-    std::vector<Answer> answers = answers_to(bank, seed(), 4, 2000);
+    std::vector<Answer> answers = answers_to(bank, taiyen::test::seed_of_run(), 4, 2000);
     sort_by_serial(answers);
     Model model(20);
     taiyen::Serial last;
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(every_answer_is_that_of_a_simple_bank_in_the_order_of_seria
 
 BOOST_AUTO_TEST_CASE(what_was_answered_is_there_when_the_bank_opens_again) {
     BankInHeap bank(20);
-    const std::vector<Answer> answers = answers_to(bank, seed(), 3, 300);
+    const std::vector<Answer> answers = answers_to(bank, taiyen::test::seed_of_run(), 3, 300);
     const auto newest = std::ranges::max(answers, {}, &Answer::serial).serial;
     BOOST_TEST((bank.heap.last_durable() >= newest));
     const std::size_t postings = bank.ledger.journal.size();

@@ -11,6 +11,7 @@
 
 #include "document.hpp"
 #include "dxf_import.hpp"
+#include "seed.hpp"
 
 namespace cad::test {
 
@@ -48,14 +49,6 @@ inline boost::test_tools::assertion_result library_is_installed(boost::unit_test
     boost::test_tools::assertion_result result(fs::is_directory(library_folder));
     result.message() << "librecad-data is not installed";
     return result;
-}
-
-/// From TAIYEN_SEED or fresh; told in the log.
-inline std::uint64_t seed() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << value);
-    return value;
 }
 
 }  // namespace cad::test

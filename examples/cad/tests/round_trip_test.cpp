@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(another_process_finds_the_document_that_was_saved, *boost::
         taiyen::CurrentHeap use(heap);
         Document& document = heap.construct<Document>("document");
         import_dxf(document, "plan/vegetation/v21", library + "/v21.dxf");
-        fill(document, seed(), 200);
+        fill(document, taiyen::test::seed_of_run(), 200);
         heap.snapshot();
         saved = checksum(document);
         apply(document, next_edit(document, 1));  // not saved
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(another_process_finds_the_document_that_was_saved, *boost::
 
 BOOST_AUTO_TEST_CASE(edits_keep_pointers_index_and_extents) {
     DocumentInHeap in_heap;
-    fill(in_heap.document, seed(), 500);
+    fill(in_heap.document, taiyen::test::seed_of_run(), 500);
     BOOST_TEST(broken_invariant(in_heap.document) == "");
     BOOST_TEST(in_heap.document.revision == 500U);
     in_heap.heap.snapshot();
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(edits_keep_pointers_index_and_extents) {
 }
 
 BOOST_AUTO_TEST_CASE(the_same_seed_makes_the_same_document) {
-    const std::uint64_t value = seed();
+    const std::uint64_t value = taiyen::test::seed_of_run();
     DocumentInHeap one;
     fill(one.document, value, 120);
     DocumentInHeap two;

@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(queries_on_random_lines_equal_brute_force_also_after_change
     DocumentInHeap in_heap;
     Drawing& drawing = in_heap.document.drawings.try_emplace("drawing").first->second;
     NamedLayer* const layer = &*drawing.layers.try_emplace("0").first;
-    Random random(seed());
+    Random random(taiyen::test::seed_of_run());
     const Box world{{-100, -100}, {100, 100}};
     for (int round = 0; round < 6; ++round) {
         for (int i = 0; i < 60; ++i) {
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(queries_on_random_lines_equal_brute_force_also_after_change
 
 BOOST_AUTO_TEST_CASE(queries_on_the_library_equal_brute_force, *boost::unit_test::precondition(library_is_installed)) {
     DocumentInHeap in_heap;
-    Random random(seed());
+    Random random(taiyen::test::seed_of_run());
     const fs::path library = library_folder;
     for (const std::string name : {"plan/vegetation/v21", "plan/architect/Complete-Lib-V", "sheets/A3H", "misc/a3"}) {
         const Drawing& drawing = import_dxf(in_heap.document, name, library / (name + ".dxf"));

@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(a_command_that_fails_leaves_no_step_and_keeps_what_can_be_r
 
 BOOST_AUTO_TEST_CASE(a_random_session_of_edits_undo_redo_and_reopening_agrees_with_the_model) {
     CheckedSession session;
-    Dice dice(seed());
+    Dice dice(taiyen::test::seed_of_run());
     session.edit("drawing new sheet");
     constexpr int rounds = 600;
     for (int round = 0; round < rounds; ++round) {

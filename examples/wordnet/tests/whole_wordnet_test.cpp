@@ -10,6 +10,7 @@
 
 #include "excerpt.hpp"
 #include "queries.hpp"
+#include "seed.hpp"
 
 namespace {
 
@@ -103,13 +104,6 @@ std::multiset<std::string> ways_up_in_heap(const NamedSynset& synset) {
     return ways;
 }
 
-std::uint64_t seed() {
-    const char* const given = std::getenv("TAIYEN_SEED");
-    const std::uint64_t value = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-    BOOST_TEST_MESSAGE("TAIYEN_SEED=" << value);
-    return value;
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(whole_wordnet, *boost::unit_test::precondition(wordnet_is_installed))
@@ -155,7 +149,7 @@ BOOST_AUTO_TEST_CASE(a_dog_is_an_entity_in_two_ways) {
 
 BOOST_AUTO_TEST_CASE(ways_up_are_those_that_the_files_tell) {
     const Lexicon& lexicon = WholeWordnet::lexicon();
-    std::mt19937_64 random(seed());
+    std::mt19937_64 random(taiyen::test::seed_of_run());
     TextWalker nouns("data.noun");
     TextWalker verbs("data.verb");
     constexpr int samples = 400;
