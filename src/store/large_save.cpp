@@ -1,0 +1,405 @@
+// Large saves: pages that one ring record has no room for, by the second copy or, without one, by a stage behind the ring. The order of steps is the protocol: FORMAT.md.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <taiyen/base/check.hpp>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+#include "store/heap_file.hpp"
+#include "store/save_record.hpp"
+
+namespace taiyen::store {
+namespace {
+
+/// Bytes written at once by large saves.
+constexpr ByteCount piece_bytes = ByteCount{1} << 20U;
+/// What is cut off a stage at once.
+constexpr ByteCount stage_piece_bytes = 16_MiB;
+
+}  // namespace
+
+void HeapFile::throw_changed_meanwhile(PageNumber page) const {
+    throw Error(errc::invalid_argument, paths_.backing, offset_of(page).value,
+                "a page was changed by another thread during the save; stop all stores while saving");
+}
+
+void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
+    const AlignedBuffer batch(piece_bytes);
+    std::size_t i = 0;
+    while (i < changed.size()) {
+        // A run of consecutive pages, up to a batch, goes out as one write; what is written is what the checksum was taken of.
+        std::size_t count = 0;
+        while (i + count < changed.size() && count < piece_bytes / page_bytes && changed[i + count].page.value == changed[i].page.value + count) {
+            ++count;
+        }
+        if (is_mapped(changed[i].page)) {
+            std::memcpy(batch.data(), live_page(changed[i].page).data(), count * page_bytes);
+        }
+        for (std::size_t k = 0; k < count; ++k) {
+            const auto page = batch.span().subspan(k * page_bytes, page_bytes);
+            if (changed[i + k].checksum == 0) {
+                std::memset(page.data(), 0, page_bytes);
+            } else if (page_checksum(page, changed[i + k].page, table_.heap()) != changed[i + k].checksum) {
+                if (fallback == nullptr) {
+                    throw_changed_meanwhile(changed[i + k].page);
+                }
+                fallback->read_pages(changed[i + k].page, page, Via::device);
+            }
+        }
+        file.write_pages(changed[i].page, batch.first(count * page_bytes));
+        file.start_writing(changed[i].page, count);
+        i += count;
+    }
+}
+
+HeapFile::LargeSave HeapFile::live_save(std::vector<ChangedPage> changed) const {
+    return {{serial_, log_start_, mapped_}, annex_.head(), std::move(changed), nullptr, false, 0};
+}
+
+void HeapFile::save_large(LargeSave& save) {
+    saved_anything_ = true;
+    if (save.changed.empty()) {
+        save_headers(save);
+    } else if (data_) {
+        save_large_with_data(save);
+    } else {
+        save_large_with_stage(save);
+    }
+}
+
+void HeapFile::set_saved(Generation generation, const LargeSave& save) {
+    const std::lock_guard lock(point_mutex_);
+    generation_ = generation;
+    serial_ = save.point.serial;
+    log_start_ = save.point.log_start;
+    saved_extent_ = std::max(saved_extent_, save.point.extent);
+    saved_annex_ = save.annex;
+    if (save.base != 0) {
+        backing_->header.base = save.base;
+        if (data_) {
+            data_->header.base = save.base;
+        }
+    }
+}
+
+/// The commit point is passed: whoever asks may be told.
+void HeapFile::tell_saved() {
+    const std::lock_guard lock(point_mutex_);
+    durable_serial_ = serial_;
+}
+
+/// A save that changes no page: the transactions undid each other.
+void HeapFile::save_headers(const LargeSave& save) {
+    durable_step("saving", [&] {
+        // The heap may have grown.
+        backing_->sync();
+        if (data_) {
+            data_->sync();
+        }
+        set_saved(generation_, save);
+        write_headers();
+        tell_saved();
+    });
+}
+
+/// `visit(batch, images)`, the images as they are to be saved.
+template <class F>
+void HeapFile::for_each_batch(LargeSave& save, F&& visit) {
+    const ByteCount bytes = std::min(save.images_once ? tuning_.batch_bytes : piece_bytes, save.changed.size() * page_bytes);
+    const AlignedBuffer buffer(bytes);
+    for (std::size_t i = 0; i < save.changed.size();) {
+        const std::span<ChangedPage> batch = std::span(save.changed).subspan(i, std::min(save.changed.size() - i, bytes / page_bytes));
+        const std::span<std::byte> images = buffer.first(batch.size() * page_bytes);
+        if (save.images) {
+            save.images(batch, images);
+        } else {
+            for (std::size_t k = 0; k < batch.size(); ++k) {
+                const auto image = images.subspan(k * page_bytes, page_bytes);
+                if (batch[k].checksum == 0) {
+                    std::memset(image.data(), 0, page_bytes);
+                    continue;
+                }
+                std::memcpy(image.data(), live_page(batch[k].page).data(), page_bytes);
+                if (page_checksum(image, batch[k].page, table_.heap()) != batch[k].checksum) {
+                    throw_changed_meanwhile(batch[k].page);
+                }
+            }
+        }
+        visit(std::span<const ChangedPage>(batch), images);
+        i += batch.size();
+    }
+}
+
+/// Writes batches of pages, ascending: runs of consecutive pages by one write. The device is asked to begin with each piece, and one piece more is all that waits in its queue: who commits
+/// meanwhile waits behind that.
+class HeapFile::PageWriter {
+public:
+    explicit PageWriter(PageFile& file) : file_(file) {}
+    void write(std::span<const ChangedPage> batch, std::span<const std::byte> images) {
+        for (std::size_t i = 0; i < batch.size();) {
+            const std::size_t first = i;
+            while (i < batch.size() && i - first < piece_bytes / page_bytes && sequence_of(batch[i].page) == sequence_of(batch[first].page)) {
+                std::size_t count = 1;
+                while (i + count < batch.size() && i + count - first < piece_bytes / page_bytes &&
+                       batch[i + count].page.value == batch[i].page.value + count) {
+                    ++count;
+                }
+                file_.write_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes));
+                i += count;
+            }
+            const std::uint64_t count = batch[i - 1].page.value - batch[first].page.value + 1;
+            file_.start_writing(batch[first].page, count);
+            if (count_ != 0) {
+                file_.wait_for_writing(first_, count_);
+            }
+            first_ = batch[first].page;
+            count_ = count;
+        }
+    }
+
+private:
+    PageFile& file_;
+    PageNumber first_{};  ///< of the piece before
+    std::uint64_t count_ = 0;
+};
+
+void HeapFile::write_all_images(PageFile& file, LargeSave& save) {
+    PageWriter writer(file);
+    for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { writer.write(batch, images); });
+}
+
+void HeapFile::save_large_with_data(LargeSave& save) {
+    const Generation next{generation_.value + 1};
+    durable_step("saving", [&] {
+        data_->header.state = FileState::filling;
+        data_->header.filling_generation = next;
+        data_->write_header();
+        if (planted(Bug::backing_before_data_commit)) {
+            write_all_images(*backing_, save);
+        }
+        if (save.images) {
+            write_all_images(*data_, save);
+        } else {
+            write_changed_pages(*data_, save.changed, nullptr);
+        }
+        for (const ChangedPage& page : save.changed) {
+            table_.set(page.page, page.checksum);
+        }
+        std::vector<TablePage> tables;
+        table_.write_changed(next, [&](const TablePage& page) {
+            data_->write_table_page(page);
+            tables.push_back(page);
+        });
+        set_saved(next, save);
+        if (planted(Bug::whole_before_data_sync)) {
+            fill_header(*data_, false);
+            data_->write_header();
+        }
+        if (!planted(Bug::skip_data_sync)) {
+            data_->sync();
+        }
+        fill_header(*data_, false);
+        data_->write_header();  // the commit point
+        tell_saved();
+
+        if (save.images) {
+            if (save.images_once) {
+                save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) { read_saved(*data_, batch, images); };
+            }
+            write_all_images(*backing_, save);
+        } else {
+            write_changed_pages(*backing_, save.changed, &*data_);
+        }
+        for (const TablePage& page : tables) {
+            backing_->write_table_page(page);
+        }
+        if (!planted(Bug::skip_backing_sync)) {
+            backing_->sync();
+        }
+        fill_header(*backing_, false);
+        backing_->write_header();
+    });
+}
+
+void HeapFile::save_large_with_stage(LargeSave& save) {
+    io::File& stage = *ring_file_;
+    StagedSave staged;
+    SaveHead& head = staged.head;
+    head.generation = generation_.value + 1;
+    head.serial = save.point.serial.value;
+    head.extent = std::max(saved_extent_, save.point.extent);
+    head.page_count = save.changed.size();
+    head.stage_offset = log::Ring::header_bytes + ring_identity_.capacity_bytes;
+    head.flags = save.annex.extent != 0 ? save_has_annex : 0;
+    staged.annex = save.annex;
+    staged.base = save.base;
+    staged.ring_start = uses_log() ? save.point.log_start : ring_->next();
+    const ByteCount entries_bytes = stage_entries_bytes(head.page_count);
+    const std::uint64_t images_at = head.stage_offset + entries_bytes;
+    const auto zero_pages = static_cast<std::uint64_t>(
+        save.images ? 0 : std::count_if(save.changed.begin(), save.changed.end(), [](const ChangedPage& page) { return page.checksum == 0; }));
+    try {
+        stage.allocate(head.stage_offset, entries_bytes + (head.page_count - zero_pages) * page_bytes);
+    } catch (...) {
+        stage.resize(head.stage_offset);  // nothing happened: the heap goes on, the save can be tried again
+        throw;
+    }
+    durable_step("saving", [&] {
+        // Past the page cache: nobody reads the stage before it is cut off, unless there is a crash or it is a background save.
+        for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<std::byte> images) {
+            std::size_t kept = 0;
+            for (std::size_t k = 0; k < batch.size(); ++k) {
+                if (batch[k].checksum != 0) {
+                    std::memmove(images.data() + kept * page_bytes, images.data() + k * page_bytes, kept == k ? 0 : page_bytes);
+                    ++kept;
+                }
+            }
+            if (kept != 0) {
+                stage.write_direct(images.first(kept * page_bytes), images_at + head.image_count * page_bytes);
+            }
+            head.image_count += kept;
+        });
+        std::vector<SavedPage> entries;
+        entries.reserve(save.changed.size());
+        for (const ChangedPage& page : save.changed) {
+            entries.push_back({page.page.value, page.checksum});
+        }
+        const AlignedBuffer listed(entries_bytes);
+        std::memset(listed.data(), 0, listed.size());
+        std::memcpy(listed.data(), entries.data(), entries.size() * sizeof(SavedPage));
+        stage.write_direct(listed.span(), head.stage_offset);
+        head.stage_digest = stage_digest(entries, table_.heap());
+        std::uint64_t image = 0;
+        const auto install = [&] {
+            if (!save.images) {
+                write_changed_pages(*backing_, save.changed, nullptr);
+                return;
+            }
+            if (save.images_once) {
+                save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
+                    image += read_staged(stage, images_at + image * page_bytes, batch, images);
+                };
+            }
+            write_all_images(*backing_, save);
+        };
+        if (planted(Bug::install_before_staged_header)) {
+            install();
+            image = 0;
+        }
+        if (!planted(Bug::stage_without_sync)) {
+            stage.sync();
+        }
+        backing_->header.state = FileState::staged;
+        backing_->header.staged = staged;
+        backing_->write_header();  // the commit point
+        if (planted(Bug::truncate_stage_early)) {
+            stage.resize(head.stage_offset);
+        }
+        for (const ChangedPage& page : save.changed) {
+            table_.set(page.page, page.checksum);
+        }
+        set_saved({head.generation}, save);
+        tell_saved();
+        install();
+        write_tables(generation_);
+        if (!planted(Bug::skip_backing_sync)) {
+            backing_->sync();
+        }
+        write_headers();
+        // By pieces: the file system gives the blocks back with the file locked, 170 ms for a gigabyte, and the log that commits wait for may lie in front of the stage.
+        for (std::uint64_t end = images_at + head.image_count * page_bytes; end > head.stage_offset;) {
+            end = end - head.stage_offset > stage_piece_bytes ? end - stage_piece_bytes : head.stage_offset;
+            stage.resize(end);
+        }
+    });
+}
+
+/// The pages of a batch from the file that has them already.
+void HeapFile::read_saved(const PageFile& file, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
+    for (std::size_t i = 0; i < batch.size();) {
+        std::size_t count = 1;
+        while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) {
+            ++count;
+        }
+        file.read_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes), Via::cache);
+        for (std::size_t k = i; k < i + count; ++k) {
+            if (page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap()) != batch[k].checksum) {
+                file.throw_corrupt_page(batch[k].page, "it reads back damaged right after it was written: the disk is failing");
+            }
+        }
+        i += count;
+    }
+}
+
+/// The pages of a batch from the stage, images from `at` on; returns how many images those are.
+std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
+    std::uint64_t count = 0;
+    for (const ChangedPage& page : batch) {
+        count += page.checksum != 0 ? 1 : 0;
+    }
+    if (count != 0) {
+        if (const ByteCount got = stage.read_direct(images.first(count * page_bytes), at); got != count * page_bytes) {
+            throw Error(errc::corrupt, stage.path(), at + got,
+                        "the staged pages of a save end early right after they were written: the disk is failing");
+        }
+    }
+    // From behind: each image moves to its place, over what has moved already or is zero.
+    std::uint64_t from = count;
+    for (std::size_t k = batch.size(); k-- > 0;) {
+        std::byte* const place = images.data() + k * page_bytes;
+        if (batch[k].checksum == 0) {
+            std::memset(place, 0, page_bytes);
+            continue;
+        }
+        --from;
+        std::memmove(place, images.data() + from * page_bytes, page_bytes);
+        if (page_checksum({place, page_bytes}, batch[k].page, table_.heap()) != batch[k].checksum) {
+            throw Error(errc::corrupt, stage.path(), at + from * page_bytes,
+                        "a staged page reads back damaged right after it was written: the disk is failing");
+        }
+    }
+    return count;
+}
+
+void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages, const FillPages& patch) {
+    check_usable(false);
+    const auto lock = hold_saves();
+    TAIYEN_CHECK(!uses_log() && is_base(base, backing_->header.capacity) && !participant_);
+    checkpoint();
+    LargeSave save = live_save({});
+    save.images_once = true;
+    save.base = base;
+    save.changed.reserve(pages.size() + 2);
+    for (const PageNumber page : pages) {
+        TAIYEN_CHECK((save.changed.empty() || save.changed.back().page < page) && sequence_of(page) == Sequence::span);
+        save.changed.push_back({page, 0});
+    }
+    if (save.changed.empty()) {
+        save.changed.push_back({{0}, 0});  // a save of nothing would have no commit point for both files
+    }
+    if (annex_.is_saved()) {
+        save.changed.push_back({annex_first_page, 0});  // what lies there speaks of the old address
+    }
+    save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
+        read_bases(batch, images);
+        std::vector<PageNumber> numbers;
+        for (const ChangedPage& page : batch) {
+            if (sequence_of(page.page) == Sequence::span) {
+                numbers.push_back(page.page);
+            }
+        }
+        patch(numbers, images.first(numbers.size() * page_bytes));
+        if (numbers.size() != batch.size()) {
+            std::memset(images.data() + numbers.size() * page_bytes, 0, page_bytes);
+        }
+        for (std::size_t k = 0; k < batch.size(); ++k) {
+            batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap());
+        }
+    };
+    save_large(save);
+}
+
+}  // namespace taiyen::store
