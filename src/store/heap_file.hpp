@@ -6,7 +6,7 @@
 /// (I2) `save` is durable on return; a crash anywhere leaves the save before or the save after, whole.
 /// (I3) A failed write or sync poisons the heap: nothing more is written, later calls say so, reopening recovers.
 /// (I4) Nothing is saved by closing.
-/// The order of all durable steps: FORMAT.md. Opening: creation.cpp, replay.cpp; saving: save.cpp, transactional_file.cpp; heal.cpp, copy.cpp. Parts of it: Annex, GiveBack, HeldPages.
+/// The order of all durable steps: FORMAT.md. Opening: creation.cpp, replay.cpp; saving: save.cpp, large_save.cpp, transactional_file.cpp; proofs.cpp, heal.cpp, copy.cpp. Parts of it: Annex, GiveBack, HeldPages.
 /// Thread rule: external lock.
 
 #include <atomic>

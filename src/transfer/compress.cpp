@@ -180,7 +180,8 @@ void expect_stores(std::byte* memory, std::size_t bytes) {
 
 std::vector<std::byte> into_memory(const CompressOptions& options, const CompressInto& compress) {
     std::vector<std::byte> stream;
-    // Memory that grows by doubling is written three times; how far the heap is tells what the rest may take. At most four times as much: what lies behind may be holes.
+    // Memory that grows by doubling is written three times; how far the heap is tells what the rest may take. What lies behind may be holes, so it is a moderate amount, or four times as much.
+    constexpr double moderate_bytes = 256.0 * (1U << 20U);
     std::uint64_t seen = 0;
     std::uint64_t all = 0;
     CompressOptions told = options;
@@ -193,7 +194,8 @@ std::vector<std::byte> into_memory(const CompressOptions& options, const Compres
         const std::size_t needed = stream.size() + bytes.size();
         if (needed > stream.capacity()) {
             const double rest = seen != 0 ? 1.05 * static_cast<double>(all) / static_cast<double>(seen) : 1;
-            stream.reserve(static_cast<std::size_t>(static_cast<double>(needed) * std::clamp(rest, 1.5, 4.0)));
+            const double most = std::max(4.0, moderate_bytes / static_cast<double>(needed));
+            stream.reserve(static_cast<std::size_t>(static_cast<double>(needed) * std::clamp(rest, 1.5, most)));
             // The first store to each page of it is made here, one after another, while the codec's threads wait.
             expect_stores(stream.data() + stream.size(), stream.capacity() - stream.size());
         }
