@@ -125,12 +125,12 @@ build() {
 }
 
 # What the random tests of a run begin with: other sources, other programs; the same sources, the same ones.
+run_seed=${TAIYEN_RUN_SEED:-}
 seed_of_sources() {
     local folders=(include src tests)
     [ ! -e examples ] || folders+=(examples)
     find "${folders[@]}" -name '*.[ch]pp' -print0 | LC_ALL=C sort -z | xargs -0 cat | cksum | cut -d ' ' -f 1
 }
-run_seed=${TAIYEN_RUN_SEED:-$(seed_of_sources)}
 
 # run_tests PRESET ctest-options...: ctest's own closing line goes under the progress line. of=TEXT is what the lines call it instead of PRESET.
 closing_lines=()
@@ -138,6 +138,7 @@ run_tests() {
     local preset=$1 line
     local of=${of:-$preset}
     shift
+    run_seed=${run_seed:-$(seed_of_sources)}
     TAIYEN_RUN_SEED=$run_seed.$preset phase "Testing $of" "${wrap[@]}" ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" --no-tests=error -LE campaign "$@"
     line=$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)
     printf '    %s\n' "$line"
@@ -264,7 +265,8 @@ case $command in
             packages+=("${packages_demo[@]}")
         fi
         ensure_packages "${packages[@]}"
-        printf 'Random tests begin with TAIYEN_RUN_SEED=%s%s.\n' "$run_seed" "${TAIYEN_RUN_SEED:+, as told}"
+        run_seed=${run_seed:-$(seed_of_sources)}
+        printf 'Random tests begin with TAIYEN_RUN_SEED=%s.PRESET%s.\n' "$run_seed" "${TAIYEN_RUN_SEED:+, as told}"
         configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON
         build release
         # Not quite half of the crash states and faults, 1.8 million and 20,000, catch every planted bug.

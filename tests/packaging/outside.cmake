@@ -44,8 +44,12 @@ if("${step}" STREQUAL "install")
   foreach(package Boost fmt TBB PkgConfig)
     list(APPEND without -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
   endforeach()
+  set(optimisation "")
+  if(shared)
+    set(optimisation "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG")
+  endif()
   set(build ${work}/${flavour}/build)
-  configure(${source} ${build} -DBUILD_SHARED_LIBS=${shared} -DTAIYEN_UNITY=${shared} -DTAIYEN_UNITY_PROGRAMS=${shared} "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"
+  configure(${source} ${build} -DBUILD_SHARED_LIBS=${shared} -DTAIYEN_UNITY=${shared} -DTAIYEN_UNITY_PROGRAMS=${shared} ${optimisation}
     -DTAIYEN_BUILD_TESTS=OFF -DTAIYEN_BUILD_BENCHMARKS=OFF -DTAIYEN_BUILD_EXAMPLES=OFF
     -DCMAKE_INSTALL_LIBDIR=lib ${without})
   if(NOT shared AND built_static)
