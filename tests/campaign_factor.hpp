@@ -25,6 +25,6 @@ inline constexpr bool under_sanitizer = false;
 #endif
 
 /// Of random programs that are compared with a model. What a sanitizer adds is seen in a quarter of them; there each takes ten times as long.
-inline int rounds(int usual) { return std::max(1, (under_sanitizer ? usual / 4 : usual) * campaign_factor()); }
+inline int rounds(int usual) { return (under_sanitizer ? std::max(1, usual / 4) : usual) * campaign_factor(); }
 
 }  // namespace taiyen::test

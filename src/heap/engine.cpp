@@ -318,6 +318,15 @@ void Engine::State::visit(const std::function<bool(const Found&)>& visit) const 
 
 ByteCount Engine::usable_size(const void* block) const noexcept { return state_->usable_at(state_->span.offset_of(block)); }
 
+bool Engine::is_block(const void* address) const noexcept {
+    const State& s = *state_;
+    const std::uint64_t offset = s.span.offset_of(address);
+    const Page page = static_cast<Page>(offset / page_bytes);
+    if (offset % page_bytes == 0 && offset < s.capacity && s.pages.is_user(page) && s.pages.state(page) == PageState::run_head)
+        return static_cast<layout::RunKind>(s.pages.run_line(page).kind) == layout::RunKind::user;
+    return s.usable_at(offset) != 0;
+}
+
 bool Engine::contains(const void* address) const noexcept { return state_->span.offset_of(address) < state_->capacity; }
 
 std::optional<Block> Engine::find_block(const void* address) const noexcept {

@@ -128,6 +128,8 @@ public:
     void* resize(void* block, ByteCount bytes);
     /// Usable bytes of a live block, 0 if `block` is not the start of one.
     ByteCount usable_size(const void* block) const noexcept;
+    /// Whether a live block of the program begins there. Complexity: O(1), where usable_size reads the states of all pages of a large block.
+    bool is_block(const void* address) const noexcept;
     /// Whether the address lies in the span.
     bool contains(const void* address) const noexcept;
     /// The live block that contains the address (its start or its interior).

@@ -49,11 +49,13 @@ void HeldBlocks::lend(std::uintptr_t home, std::uintptr_t borrower) noexcept {
     }
     const ByteCount extent = core_.durable_extent();
     const std::uintptr_t behind = base() + extent;
+    const bool is_tree = home + end_word + 3 * sizeof home <= behind && is_tree_at(home);
     for (const std::uintptr_t distance : head_words) {
         const std::uintptr_t source = home + distance;
         if (source - base() > extent || behind - source < sizeof source) continue;
         const std::uintptr_t block = word_at(source);
-        if (distance == end_word && !is_root_of_tree(home, block) && (is_end_of_vector(home, block) || is_string_within(home))) continue;
+        if (distance != end_word && is_tree) continue;
+        if (distance == end_word && !is_tree && (is_end_of_vector(home, block) || is_string_within(home))) continue;
         if (block % 8 == 0 && block - base() < extent && block != home + distance + 2 * sizeof block && is_live(block)) {
             note({block, source, borrower});
         }
@@ -70,14 +72,20 @@ bool HeldBlocks::is_end_of_vector(std::uintptr_t home, std::uintptr_t end) const
 /// A string that lies within its object, whose bytes behind the text are whatever was there before.
 bool HeldBlocks::is_string_within(std::uintptr_t home) const noexcept { return word_at(home + head_words[0]) == home + end_word; }
 
-/// It knows its tree, which may look like anything else: before its nodes a tree has a comparison, most often without any bytes that somebody writes.
-bool HeldBlocks::is_root_of_tree(std::uintptr_t home, std::uintptr_t block) const noexcept {
-    const std::uintptr_t parent = block + sizeof block;
-    return block % 8 == 0 && parent - base() <= core_.durable_extent() - sizeof parent && word_at(parent) == home + middle_word;
+/// Before its nodes a tree has a comparison, most often without any bytes that somebody writes: what lies there is no pointer, and may look like anything. The header is red, the root black and knows the header;
+/// without nodes the header leads to itself.
+bool HeldBlocks::is_tree_at(std::uintptr_t home) const noexcept {
+    const std::uintptr_t header = home + middle_word;
+    const std::uintptr_t root = word_at(home + end_word);
+    if (root == 0) return word_at(header + 16) == header && word_at(header + 24) == header;
+    const auto colour_at = [](std::uintptr_t node) { return static_cast<std::uint32_t>(word_at(node)); };
+    const std::uintptr_t parent = root + sizeof root;
+    if (root % 8 != 0 || parent - base() > core_.durable_extent() - sizeof parent) return false;
+    return colour_at(header) == 0 && colour_at(root) == 1 && word_at(parent) == header;
 }
 
 /// A deque that is being destroyed copies its allocator to free its map, when its nodes are free already: the next owner of their place has lent nothing. So it is with pointers that a constructor has not written yet.
-bool HeldBlocks::is_live(std::uintptr_t block) const noexcept { return core_.engine().usable_size(reinterpret_cast<const void*>(block)) != 0; }
+bool HeldBlocks::is_live(std::uintptr_t block) const noexcept { return core_.engine().is_block(reinterpret_cast<const void*>(block)); }
 
 void HeldBlocks::lend_block(const void* block, std::uintptr_t borrower) noexcept {
     if (owned_count_.load(std::memory_order_relaxed) == 0) return;

@@ -195,13 +195,18 @@ std::vector<std::byte> into_memory(const CompressOptions& options, const Compres
         if (needed > stream.capacity()) {
             const double rest = seen != 0 ? 1.05 * static_cast<double>(all) / static_cast<double>(seen) : 1;
             const double most = std::max(4.0, moderate_bytes / static_cast<double>(needed));
-            stream.reserve(static_cast<std::size_t>(static_cast<double>(needed) * std::clamp(rest, 1.5, most)));
+            try {
+                stream.reserve(static_cast<std::size_t>(static_cast<double>(needed) * std::clamp(rest, 1.5, most)));
+            } catch (const std::bad_alloc&) {
+                stream.reserve(needed + needed / 2);  // where address space is scarce
+            }
             // The first store to each page of it is made here, one after another, while the codec's threads wait.
             expect_stores(stream.data() + stream.size(), stream.capacity() - stream.size());
         }
         stream.insert(stream.end(), bytes.begin(), bytes.end());
     };
     compress(ByteSink(sink), told);
+    if (stream.size() < stream.capacity() / 4) stream.shrink_to_fit();
     return stream;
 }
 

@@ -406,6 +406,28 @@ BOOST_AUTO_TEST_CASE(what_was_in_memory_before_a_string_was_made_there_is_none_o
     heap->close();
 }
 
+BOOST_AUTO_TEST_CASE(what_lies_where_a_map_has_its_comparison_is_none_of_its_pointers) {
+    using Map = taiyen::map<int, int>;
+    void* page = nullptr;
+    transact(*heap, [&] {
+        page = heap->allocate(page_bytes);
+        auto* const memory = heap->allocate(sizeof(Map));
+        auto* const words = static_cast<volatile std::uintptr_t*>(memory);
+        for (const bool is_empty : {false, true}) {
+            words[1] = reinterpret_cast<std::uintptr_t>(page);
+            Map& map = *::new (memory) Map;
+            if (!is_empty) map[1] = 2;
+            almost_lends(map);
+            std::destroy_at(&map);
+            for (std::size_t i = 0; i < sizeof(Map) / sizeof *words; ++i) words[i] = 0;
+        }
+        heap->deallocate(memory);
+    });
+    BOOST_TEST(held() == 0U);
+    transact(*heap, [&] { heap->deallocate(page); });
+    heap->close();
+}
+
 BOOST_AUTO_TEST_CASE(a_map_in_memory_where_a_string_was_is_held_when_it_moves_out) {
     using Map = taiyen::map<int, int>;
     const std::uint64_t before = blocks();
