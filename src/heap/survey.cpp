@@ -45,6 +45,13 @@ PagesInUse Survey::from(Page page) const {
     return user != page ? PagesInUse{page, std::min(user, extent()) - page, PageUse::metadata, 0, 0, 0, 0} : at(page);
 }
 
+Page Survey::free_from(Page page) const {
+    if (!pages_.is_user(page)) return 0;
+    const PageState state = pages_.state(page);
+    const bool is_free = state == PageState::available || state == PageState::released || state == PageState::growth;
+    return is_free ? std::max<Page>(1, pages_.count_equal(page, extent() - page, state)) : 0;
+}
+
 PagesInUse Survey::at(Page page) const {
     const Page limit = extent() - page;
     PagesInUse found{page, 1, PageUse::metadata, 0, 0, 0, 0};

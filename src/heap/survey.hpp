@@ -46,6 +46,8 @@ public:
     void visit(const std::function<bool(const PagesInUse&)>& visit) const;
     /// What `visit` would tell next if it stood at that page of the extent: from there on.
     PagesInUse from(Page page) const;
+    /// How many pages nobody has, from that one of the extent on; 0: it is metadata's or a block's.
+    Page free_from(Page page) const;
     /// Calls `range(begin, end)`, ascending, for the bytes of the page that metadata or live blocks have; those of neighbours come as one.
     template <class F>
     void for_each_live_range(Page page, F&& range) const;

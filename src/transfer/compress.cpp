@@ -68,11 +68,15 @@ void check_cancelled(const std::stop_token& cancel) {
     }
 }
 
-/// How many chunks may be on their way: each takes 2.2 MiB, and zstd keeps up to 1.3 MiB for it at level 3, 4 at 6, 13 at 9, 25 at 12, 34 at 19.
+/// LZ4 looks back over 64 KiB only, and is so fast that it matters whether a chunk and what becomes of it lie in the processor's second cache; zstd gains from every byte that it has seen.
+std::size_t chunk_pages_for(Codec codec) { return codec == Codec::lz4 ? layout::chunk_pages_max / 4 : layout::chunk_pages_max; }
+
+/// How many chunks may be on their way: each takes 2.2 MiB, by LZ4 .6, and zstd keeps up to 1.3 MiB for it at level 3, 4 at 6, 13 at 9, 25 at 12, 34 at 19.
+/// Two for each thread: they leave in order, and while the next one to leave is with a thread that the system has stopped, the others need something to do.
 std::size_t slots_for(const CompressOptions& options, unsigned threads) {
     const int level = options.codec == Codec::zstd ? options.level : 0;
     const unsigned most = level <= 3 ? 8 : level <= 6 ? 6 : level <= 9 ? 3 : level <= 12 ? 2 : 1;
-    return threads == 1 ? 1 : std::min(threads + 1, most);
+    return threads == 1 ? 1 : std::min(2 * threads, most);
 }
 
 bool is_compressed_heap(const io::File& file) {
@@ -106,7 +110,7 @@ Compressed compress_pages(PageSource& source, const layout::StreamHead& head, co
     const std::size_t count = slots_for(options, threads);
     slots.reserve(count);
     for (std::size_t i = 0; i < count; ++i) slots.emplace_back(options.codec, options.level);
-    LivePages live(source);
+    LivePages live(source, chunk_pages_for(options.codec));
     std::uint64_t planned = 0;
     run_pipeline(
         slots, threads,

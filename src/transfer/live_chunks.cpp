@@ -10,14 +10,10 @@ bool LivePages::next(ChunkPages& chunk) {
     chunk.pages.clear();
     chunk.checksums.clear();
     const heap::Survey& survey = source_.survey();
-    while (at_ < survey.extent() && chunk.pages.size() < layout::chunk_pages_max) {
-        if (at_ >= live_end_) {
-            const heap::PagesInUse found = survey.from(static_cast<heap::Page>(at_));
-            if (found.use == heap::PageUse::available || found.use == heap::PageUse::released || found.use == heap::PageUse::growth) {
-                at_ += found.count;
-                continue;
-            }
-            live_end_ = at_ + found.count;
+    while (at_ < survey.extent() && chunk.pages.size() < chunk_pages_) {
+        if (const heap::Page free = survey.free_from(static_cast<heap::Page>(at_)); free != 0) {
+            at_ += free;
+            continue;
         }
         if (!chunk.pages.empty() && at_ - chunk.pages.front() >= layout::chunk_reach_max) break;
         if (const std::uint64_t checksum = source_.checksum_of({at_}); checksum != 0) {

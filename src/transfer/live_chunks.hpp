@@ -21,7 +21,7 @@ struct ChunkPages {
 /// Thread rule: one thread.
 class LivePages {
 public:
-    explicit LivePages(PageSource& source) : source_(source) {}
+    explicit LivePages(PageSource& source, std::size_t chunk_pages = layout::chunk_pages_max) : source_(source), chunk_pages_(chunk_pages) {}
     /// The next ones; false: there are no more.
     bool next(ChunkPages& chunk);
     /// How far it is.
@@ -29,8 +29,8 @@ public:
 
 private:
     PageSource& source_;
+    std::size_t chunk_pages_;  ///< at most so many in one
     std::uint64_t at_ = 0;
-    std::uint64_t live_end_ = 0;  ///< pages before it are live
 };
 
 /// (I1) Pages are read to where their bytes go, and these move towards the front only behind a gap that is left out: what is full of live bytes is never copied.

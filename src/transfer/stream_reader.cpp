@@ -170,7 +170,7 @@ void StreamReader::read(PageTarget& target, const RewritePages& rewrite) {
 
 void StreamReader::read_chunks(PageTarget& target, const RewritePages& rewrite) {
     const unsigned threads = threads_for(options_.threads);
-    std::vector<UnpackedSlot> slots(threads == 1 ? 1 : std::min(threads + 1, 8U));
+    std::vector<UnpackedSlot> slots(threads == 1 ? 1 : std::min(2 * threads, 8U));
     std::uint64_t before = head_.checksum;
     std::uint64_t next_page = 0;
     layout::StreamEnd counted{};

@@ -59,6 +59,26 @@ BOOST_FIXTURE_TEST_CASE(expanding_never_replaces, Fixture) {
     BOOST_TEST(!std::filesystem::exists(directory / "d.tyn"));
 }
 
+BOOST_AUTO_TEST_CASE(a_chunk_is_a_mebibyte_and_a_quarter_of_one_by_lz4) {
+    constexpr ByteCount bytes = 4U << 20U;
+    const ScratchDirectory directory;
+    ArchiveHeap heap(create_only, directory / "a.tyn");
+    auto* const block = static_cast<unsigned char*>(heap.allocate(bytes));
+    for (ByteCount i = 0; i < bytes; ++i) block[i] = static_cast<unsigned char>(i * i >> 8U);
+    heap.snapshot();
+    const auto chunks = [&](Codec codec) {
+        CompressOptions how;
+        how.codec = codec;
+        return compress(heap, [](std::span<const std::byte>) {}, how).chunks;
+    };
+    // The metadata begins the first chunk, and shifts the others.
+    BOOST_TEST(chunks(Codec::lz4) == 17U);
+    BOOST_TEST(chunks(Codec::zstd) == 5U);
+    BOOST_TEST(chunks(Codec::none) == 5U);
+    heap.deallocate(block);
+    heap.close();
+}
+
 BOOST_FIXTURE_TEST_CASE(cancelling_ends_both_ways_with_nothing_left, Fixture) {
     std::stop_source stop;
     CompressOptions how;
