@@ -1,13 +1,10 @@
 // Saving: what has changed, small saves as one ring record, checkpoints. The order of steps is the protocol: FORMAT.md. Large saves: large_save.cpp.
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
 #include <unordered_set>
 #include <utility>
-
-#include <taiyen/base/check.hpp>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
