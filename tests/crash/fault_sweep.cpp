@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <new>
+#include <span>
 
 #include <taiyen/base/error.hpp>
 
@@ -21,6 +22,8 @@ constexpr io::Call that_need_space = io::Call::write | io::Call::write_durable |
 /// No scenario makes more calls or allocations; ends a sweep that fails every time.
 constexpr std::uint64_t k_max = 60'000;
 constexpr std::size_t told_max = 8;
+/// A sample strikes one of so many first calls or allocations.
+constexpr std::uint64_t sampled_k_max = 24;
 
 void attempt(const std::function<void()>& what) {
     try {
@@ -166,6 +169,53 @@ std::vector<FaultScenario> fault_scenarios(const std::vector<Piece>& pieces, uns
     return all;
 }
 
+/// Misfortunes of one kind that strike a scenario one by one, and what came of them.
+class Strikes {
+public:
+    Strikes(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t seed, Bug bug)
+        : name_(scenario.name + " " + kind.name), seed_(seed), bug_(bug) {
+        repeatable_random = seed | 1U;
+        live_ = scenario.prepare(seed);
+    }
+
+    /// Whether it struck: there was a k-th one.
+    bool one(const Misfortune& misfortune) {
+        const std::string id = name_ + words(misfortune);
+        bool struck = true;
+        note_current_state(id);
+        ::alarm(hang_seconds);
+        repeatable_random = mix(seed_, misfortune.k) | 1U;
+        try {
+            struck = live_(misfortune, bug_);
+        } catch (const std::exception& error) {
+            planted_bug = Bug::none;
+            scarce_memory.armed = false;
+            if (found_.what.size() < told_max) found_.what.push_back(id + ": " + error.what());
+            ++found_.wrong;
+        }
+        ::alarm(0);
+        found_.faults += struck ? 1 : 0;
+        return struck;
+    }
+    const Found& found() const { return found_; }
+
+private:
+    static std::string words(const Misfortune& misfortune) {
+        const std::uint64_t aftermath = misfortune.variant / 2 % 3;
+        return (misfortune.sticky ? " from " : " at ") + std::to_string(misfortune.k) + (misfortune.variant % 2 == 0 ? ", closed" : "") +
+               (aftermath == 0   ? ", the process dies"
+                : aftermath == 1 ? ", power fails"
+                                 : ", power fails and part of the cache survives");
+    }
+
+    const SilentReports silent_;
+    std::string name_;
+    std::uint64_t seed_;
+    Bug bug_;
+    std::function<bool(const Misfortune&, Bug)> live_;
+    Found found_;
+};
+
 }  // namespace
 
 const std::vector<FaultKind>& fault_kinds() {
@@ -197,42 +247,34 @@ std::vector<FaultScenario> heap_fault_scenarios() { return fault_scenarios(scena
 std::vector<FaultScenario> txn_fault_scenarios() { return fault_scenarios(txn_scenarios(), 1); }
 
 Found sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t step, std::uint64_t seed, Bug bug) {
-    const SilentReports silent;
-    Found found;
-    repeatable_random = seed | 1U;
-    const auto live = scenario.prepare(seed);
+    Strikes strikes(scenario, kind, seed, bug);
+    const unsigned variants = kind.what == FaultKind::What::memory ? 1 : scenario.variants;
     for (const bool sticky : {false, true}) {
         if (sticky && kind.what == FaultKind::What::space) break;
-        for (std::uint64_t k = 1 + seed % step; k < k_max; k += step) {
-            bool struck = false;
-            const unsigned variants = kind.what == FaultKind::What::memory ? 1 : scenario.variants;
+        bool struck = true;
+        for (std::uint64_t k = 1 + seed % step; struck && k < k_max; k += step) {
+            struck = false;
             for (unsigned v = 0; v < variants; ++v) {
-                const std::uint64_t variant = mix(seed, k) / 6 * 6 + (2 * v + k / step) % 6;
-                const std::string id = scenario.name + " " + kind.name + (sticky ? " from " : " at ") + std::to_string(k) +
-                                       (variant % 2 == 0 ? ", closed" : "") +
-                                       (variant / 2 % 3 == 0   ? ", the process dies"
-                                        : variant / 2 % 3 == 1 ? ", power fails"
-                                                               : ", power fails and part of the cache survives");
-                note_current_state(id);
-                ::alarm(hang_seconds);
-                repeatable_random = mix(seed, k) | 1U;
-                try {
-                    struck = live({.kind = &kind, .k = k, .sticky = sticky, .variant = variant}, bug) || struck;
-                } catch (const std::exception& error) {
-                    planted_bug = Bug::none;
-                    scarce_memory.armed = false;
-                    if (found.what.size() < told_max) found.what.push_back(id + ": " + error.what());
-                    ++found.wrong;
-                    if (bug != Bug::none) return found;
-                    struck = true;
-                }
-                ::alarm(0);
-                found.faults += struck ? 1 : 0;
+                struck = strikes.one({.kind = &kind, .k = k, .sticky = sticky, .variant = mix(seed, k) / 6 * 6 + (2 * v + k / step) % 6}) || struck;
+                if (bug != Bug::none && strikes.found().wrong != 0) return strikes.found();
             }
-            if (!struck) break;
         }
     }
-    return found;
+    return strikes.found();
+}
+
+Found sample(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t seed) {
+    Strikes strikes(scenario, kind, seed, Bug::none);
+    const std::string names = scenario.name + kind.name;
+    std::uint64_t drawn = mix(seed, checksum(std::as_bytes(std::span(names)), 0));
+    for (const bool sticky : {false, true}) {
+        if (sticky && kind.what == FaultKind::What::space) break;
+        drawn = mix(drawn, 1);
+        // Where there are fewer calls than that, an earlier one.
+        for (std::uint64_t k = 1 + drawn % sampled_k_max;
+             k != 0 && !strikes.one({.kind = &kind, .k = k, .sticky = sticky, .variant = drawn / sampled_k_max}); k /= 2) {}
+    }
+    return strikes.found();
 }
 
 }  // namespace taiyen::crash

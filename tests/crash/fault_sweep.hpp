@@ -48,6 +48,9 @@ struct Found {
 /// All k of one kind, once and sticky. `step` > 1 looks at every n-th only. Ends at the first wrong one if a bug is planted.
 Found sweep(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t step, std::uint64_t seed, Bug bug = Bug::none);
 
+/// Two faults of the kind, one that strikes once and one for good: which call or allocation fails, and what the world does after, is drawn from the seed and the names.
+Found sample(const FaultScenario& scenario, const FaultKind& kind, std::uint64_t seed);
+
 /// While it lives, the thread's misfortune with memory is in force (kind `memory`).
 class ScarceMemoryHere {
 public:

@@ -56,13 +56,17 @@ Recording record(const CrashScenario& scenario, std::uint64_t seed, Bug bug) {
     return recording;
 }
 
-/// Of a thin run's disks each so-manieth is looked at: what each cut gets whatever the budget says is more than a hundredth.
-constexpr std::uint64_t thin_share = 8;
+/// Of a thin run's disks each so-manieth is looked at, and each so-manieth cut of a recovery: what each cut gets whatever the budget says is more than a hundredth.
+constexpr std::uint64_t thin_share = 16;
+constexpr std::uint64_t thin_nested_cuts = 2;
+/// A thin run lets each scenario meet one in so many kinds of faults, and each kind one in so many scenarios.
+constexpr std::size_t thin_fault_share = 3;
 
-Effort effort_of(const CrashScenario& scenario, double budget, std::uint64_t seed) {
-    return {.states_per_cut = static_cast<std::uint64_t>(static_cast<double>(scenario.states_per_cut) * budget) + 4,
+Effort effort_of(const CrashScenario& scenario, const RunOptions& options, std::uint64_t seed) {
+    return {.states_per_cut = static_cast<std::uint64_t>(static_cast<double>(scenario.states_per_cut) * options.budget) + 4,
             .nested_one_in = scenario.nested_one_in,
             .nested_states_per_cut = scenario.nested_states_per_cut,
+            .nested_cut_one_in = is_thin(options) ? thin_nested_cuts : 1,
             .seed = seed};
 }
 
@@ -331,7 +335,7 @@ StatesReport explore_all(const RunOptions& options) {
             const std::uint64_t first = thin ? (options.seed + round + i) % shards : 0;
             const std::uint64_t end = thin ? first + 1 : shards;
             for (std::uint64_t shard = first; shard < end; ++shard) {
-                Effort effort = effort_of(*chosen[i], options.budget, options.seed + round);
+                Effort effort = effort_of(*chosen[i], options, options.seed + round);
                 effort.shard = shard;
                 effort.shards = shards;
                 effort.counts_cuts = shard == first;
@@ -496,10 +500,15 @@ FaultsReport sweep_all(const RunOptions& options) {
     std::vector<Job> jobs;
     const std::vector<FaultScenario> heaps = heap_fault_scenarios();
     const std::vector<FaultScenario> transactional = txn_fault_scenarios();
+    const bool thin = is_thin(options);
+    std::size_t turn = options.seed;
     const auto add_jobs = [&](const std::vector<FaultScenario>& scenarios, double usual_step, double memory_step) {
         for (const FaultScenario& scenario : scenarios) {
+            ++turn;
             if (!wanted(options, scenario.name)) continue;
-            for (const FaultKind& kind : fault_kinds()) {
+            for (std::size_t i = 0; i < fault_kinds().size(); ++i) {
+                if (thin && (turn + i) % thin_fault_share != 0) continue;
+                const FaultKind& kind = fault_kinds()[i];
                 const double step = (kind.what == FaultKind::What::memory ? memory_step : usual_step) / options.budget;
                 jobs.push_back({&scenario, &kind, static_cast<std::uint64_t>(std::max(1.0, step))});
                 report.results.push_back({.scenario = scenario.name, .kind = kind.name});
@@ -511,7 +520,8 @@ FaultsReport sweep_all(const RunOptions& options) {
     run_jobs(
         jobs.size(), workers_of(options),
         [&](std::size_t job) {
-            const Found found = sweep(*jobs[job].scenario, *jobs[job].kind, jobs[job].step, options.seed);
+            const Found found = thin ? sample(*jobs[job].scenario, *jobs[job].kind, options.seed)
+                                     : sweep(*jobs[job].scenario, *jobs[job].kind, jobs[job].step, options.seed);
             Packet packet;
             packet.put(found.faults);
             packet.put(found.wrong);
@@ -534,8 +544,9 @@ FaultsReport sweep_all(const RunOptions& options) {
                 if (result.wrong != 0 || end.answer.empty()) {
                     for (const std::string& what : result.what) std::printf("%s\n", what.c_str());
                 }
-                std::printf("%-22s %-12s every %llu: %8llu faults\n", result.scenario.c_str(), result.kind.c_str(),
-                            static_cast<unsigned long long>(jobs[job].step), static_cast<unsigned long long>(result.faults));
+                const std::string which = thin ? "a sample" : "every " + std::to_string(jobs[job].step);
+                std::printf("%-22s %-12s %s: %8llu faults\n", result.scenario.c_str(), result.kind.c_str(), which.c_str(),
+                            static_cast<unsigned long long>(result.faults));
                 std::fflush(stdout);
             }
         });
