@@ -26,6 +26,15 @@ using Word = std::uint64_t;
 template <class T, std::size_t Max>
 class Few {
 public:
+    Few() = default;
+    Few(const Few& other) : count_(other.count_) { std::copy(other.begin(), other.end(), items_.data()); }
+    Few& operator=(const Few& other) {
+        count_ = other.count_;
+        std::copy(other.begin(), other.end(), items_.data());
+        return *this;
+    }
+    ~Few() = default;
+
     const T* begin() const { return items_.data(); }
     const T* end() const { return items_.data() + count_; }
     std::size_t size() const { return count_; }
@@ -65,12 +74,13 @@ struct State {
 
     /// Two states with the same one are taken for the same.
     std::array<Word, 2> key() const {
-        std::array<Word, 2> sums{0x9e37'79b9'7f4a'7c15U, 0xc2b2'ae3d'27d4'eb4fU};
+        Word one = 0x9e37'79b9'7f4a'7c15U;
+        Word other = 0xc2b2'ae3d'27d4'eb4fU;
         const auto add = [&](Word word) {
-            sums[0] = (sums[0] ^ word) * 0xff51'afd7'ed55'8ccdU;
-            sums[0] ^= sums[0] >> 29U;
-            sums[1] = (sums[1] + word) * 0xc4ce'b9fe'1a85'ec53U;
-            sums[1] ^= sums[1] >> 32U;
+            one = (one ^ word) * 0xff51'afd7'ed55'8ccdU;
+            one ^= one >> 29U;
+            other = (other + word) * 0xc4ce'b9fe'1a85'ec53U;
+            other ^= other >> 32U;
         };
         for (const Word word : memory) add(word);
         add(readers << 32U | shared << 2U | (writer ? 2U : 0U) | (writes ? 1U : 0U));
@@ -83,7 +93,7 @@ struct State {
             }
             for (const Word result : thread.results) add(result);
         }
-        return sums;
+        return {one, other};
     }
 };
 
@@ -136,8 +146,15 @@ public:
                 if (known.insert(to.key()).second) left.push_back(std::move(to));
             };
             for (std::size_t thread = 0; thread < programs_.size() && wrong_.empty(); ++thread) {
-                if (State to = from; step(to, thread)) reach(std::move(to));
-                if (State to = from; drain_one(to, thread)) reach(std::move(to));
+                const SimulatedThread& here = from.threads[thread];
+                if (!here.finished && here.asleep_on == 0) {
+                    if (State to = from; step(to, thread)) reach(std::move(to));
+                }
+                if (here.buffer.size() != 0) {
+                    State to = from;
+                    drain_one(to, thread);
+                    reach(std::move(to));
+                }
             }
             if (!wrong_.empty() || moves) continue;
             for (const SimulatedThread& thread : from.threads) {
@@ -177,8 +194,8 @@ public:
     }
 
 private:
+    /// Requires: the thread has not finished, and is awake. Whether it could do an operation.
     bool step(State& state, std::size_t thread) {
-        if (state.threads[thread].finished || state.threads[thread].asleep_on != 0) return false;
         state_ = &state;
         self_ = thread;
         at_ = 0;
@@ -192,12 +209,11 @@ private:
         }
         return true;
     }
-    static bool drain_one(State& state, std::size_t thread) {
+    /// Requires: a store is on its way.
+    static void drain_one(State& state, std::size_t thread) {
         auto& buffer = state.threads[thread].buffer;
-        if (buffer.size() == 0) return false;
         state.memory[buffer[0].cell] = buffer[0].value;
         buffer.pop_front();
-        return true;
     }
 
     static inline Simulation* now_ = nullptr;
