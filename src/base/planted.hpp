@@ -52,6 +52,8 @@ enum class Bug {
     annex_ends_after_record,       ///< an annex that nobody opened is ended by a record of its own
     lost_data_leaves_tail,         ///< a heap that goes on without its data file keeps what lies behind its extents
     refill_keeps_tail,             ///< a refilled data file keeps what lies behind its extents
+    install_keeps_tail,            ///< recovery of saves that grew the heap, from a ring or from the other file, keeps what lay behind its extents
+    replay_keeps_tail,             ///< recovery of transactions that grew the heap keeps what lay behind its extents
     skip_hot_page,                 ///< pages mode: a page that was open before the scope is not compared
     skip_page_end,                 ///< pages mode: the last line of a page is not compared
     stale_twin,                    ///< pages mode: a cut doesn't bring twins up to date

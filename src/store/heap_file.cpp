@@ -66,6 +66,9 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
       table_(
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {
+              if (!(read_only_ ? backing_->header.extents() : saved_extents()).hold(cover_of(index).first)) {
+                  return;  // the heap has grown there, and nothing was written yet
+              }
               if (load_table_page(
                       *backing_, data(), index, saved_extents(), [this](PageNumber covered) { return recovering_pages_.contains(covered.value); },
                       Via::cache, page)) {
@@ -298,14 +301,14 @@ void HeapFile::clear_fresh(HeapOffset offset, ByteCount length) {
 }
 
 void HeapFile::map_at(std::byte* address, HeapOffset offset, ByteCount length, io::Protection protection) const {
-    // A crash may have cost the file its growth: where saves come from the journal, there is nothing behind its end to copy on write.
-    const ByteCount file_bytes = read_only_ ? round_up(view().file().info().size_bytes, page_bytes) : ~ByteCount{0};
+    // What a reader gets from journal or log may go beyond the extents that the file's header knows. There, the file has nothing to copy on write, not even zeros.
+    const Extents extents = read_only_ ? view().header.extents() : Extents{sequence_bytes_max, sequence_bytes_max};
     for_each_piece(offset, length, [&](HeapOffset at, ByteCount part) {
         std::byte* const to = address + (at.value - offset.value);
-        const std::uint64_t from = view().layout.file_offset(at);
-        const ByteCount there = file_bytes > from ? std::min<ByteCount>(part, file_bytes - from) : 0;
+        const ByteCount before = at.value - start_of(sequence_of(at)).value;
+        const ByteCount there = std::min(part, extents.of(sequence_of(at)) - std::min(before, extents.of(sequence_of(at))));
         if (there != 0) {
-            view().file().map_private(to, there, from, protection);
+            view().file().map_private(to, there, view().layout.file_offset(at), protection);
         }
         if (there < part) {
             vm::map_anonymous(to + there, part - there);

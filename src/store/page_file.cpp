@@ -123,17 +123,20 @@ void PageFile::allocate(HeapOffset from, ByteCount length) {
     for_each_piece(from, length, [&](HeapOffset offset, ByteCount part) { file_->allocate(layout.file_offset(offset), part); });
 }
 
-std::uint64_t PageFile::clear_fresh(HeapOffset from, ByteCount length) {
+std::uint64_t PageFile::clear_fresh(HeapOffset from, ByteCount length, const std::function<bool(PageNumber)>& is_due) {
     static constexpr std::array<std::byte, page_bytes> zeros{};
     alignas(page_bytes) std::array<std::byte, page_bytes> page;  // no memory is asked for where there is nothing: growing must not fail for that
     const std::uint64_t size = file_->info().size_bytes;
     std::uint64_t cleared = 0;
-    const auto clear = [&](std::uint64_t first, std::uint64_t end) {
+    const auto clear = [&](std::uint64_t first, std::uint64_t end, auto&& leaves_alone) {
         if (first >= std::min(end, size)) {
             return;
         }
         for (const io::File::Extent& data : file_->data_extents(first, std::min(end, size) - first)) {
             for (std::uint64_t at = data.offset / page_bytes * page_bytes; at < data.offset + data.length; at += page_bytes) {
+                if (leaves_alone(at)) {
+                    continue;
+                }
                 ByteCount got = 0;
                 if (refusal_of([&] { got = file_->read_direct(page, at); }) || !is_zero(std::span(page).first(got))) {
                     file_->write(zeros, at);
@@ -146,9 +149,10 @@ std::uint64_t PageFile::clear_fresh(HeapOffset from, ByteCount length) {
         std::uint64_t index = place_of(page_of(offset)).table_page;
         index += cover_of(index).first < page_of(offset) ? 1 : 0;
         if (const std::uint64_t last = place_of(page_of({offset.value + part - page_bytes})).table_page; index <= last) {
-            clear(layout.table_offset(index), layout.table_offset(last) + page_bytes);
+            clear(layout.table_offset(index), layout.table_offset(last) + page_bytes, [](std::uint64_t) { return false; });
         }
-        clear(layout.file_offset(offset), layout.file_offset(offset) + part);
+        const std::uint64_t first = layout.file_offset(offset);
+        clear(first, first + part, [&](std::uint64_t at) { return is_due && is_due(page_of({offset.value + (at - first)})); });
     });
     return cleared;
 }

@@ -3,6 +3,7 @@
 ///
 /// It knows where things lie and nothing of when they are durable. Thread rule: external lock.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -55,8 +56,8 @@ public:
     /// Disk blocks for the pages and table pages of [from, from + length). Throws: Error{no_space}.
     void allocate(HeapOffset from, ByteCount length);
     /// Makes zero what lies there although nothing of it is in use yet: those pages, and the table pages that cover no page in front of `from`. Returns how many were not. Complexity: looks at what
-    /// the file has there that is no hole; none where the file ends at `from`. Durability: with the next sync.
-    std::uint64_t clear_fresh(HeapOffset from, ByteCount length);
+    /// the file has there that is no hole; none where the file ends at `from`. Durability: with the next sync. `is_due`: pages that are about to be written anyway, which are left alone.
+    std::uint64_t clear_fresh(HeapOffset from, ByteCount length, const std::function<bool(PageNumber)>& is_due = {});
     /// Cuts off, and makes zero, what lies behind the extents: what an interrupted save left there.
     void clear_behind(const Extents& extents);
     void sync() { file_->sync(); }

@@ -107,6 +107,15 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
     return saves;
 }
 
+/// What the saves that the file is about to get have made room for is zero where they write nothing.
+void clear_growth(PageFile& file, const Extents& before, const Extents& after, const std::function<bool(PageNumber)>& is_written) {
+    for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
+        if (after.of(sequence) > before.of(sequence)) {
+            file.clear_fresh({start_of(sequence).value + before.of(sequence)}, after.of(sequence) - before.of(sequence), is_written);
+        }
+    }
+}
+
 /// Writes the saves' pages into the backing file and (not null) the data file, unconditionally, then tables, sync, headers; with a new epoch, or the ring going on from
 /// where it has been read.
 void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& saves, const log::RingStart& ring_start, bool new_epoch) {
@@ -134,6 +143,9 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
     into_both([&](PageFile& file) {
         const Extents before = file.header.extents();
         file.layout = planted(Bug::annex_guessed_place) ? file.layout.with_annex(after.annex.extent, before.span) : FileLayout(after.annex.places);
+        if (!planted(Bug::install_keeps_tail)) {
+            clear_growth(file, before, extents, is_covered);
+        }
         file.allocate({before.span}, extents.span - std::min(before.span, extents.span));
         const ByteCount used = std::min(file.header.annex.used, after.annex.used);
         file.allocate({annex_start.value + used}, after.annex.used - used);
@@ -249,7 +261,14 @@ void rebuild_table_page(const PageFile& backing, const PageFile* data, std::uint
         const PageNumber number{cover.first.value + i};
         const auto image = buffer.span().subspan(i * page_bytes, page_bytes);
         const auto matches = [&] { return page_checksum(image, number, heap) == page.entries[i]; };
-        if (!extents.hold(number) || is_covered(number) || matches()) {
+        if (is_covered(number)) {
+            continue;
+        }
+        if (!extents.hold(number)) {
+            page.entries[i] = 0;
+            continue;
+        }
+        if (matches()) {
             continue;
         }
         const std::optional<Error> refusal = backing.try_read_pages(number, image, Via::device);
@@ -315,6 +334,7 @@ std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via vi
 
 void copy_newer(const PageFile& from, PageFile& to, Generation since, bool everything) {
     const Extents extents = from.header.extents();
+    const Extents before = to.header.extents();
     const Uuid& heap = from.header.heap;
     to.layout = FileLayout(from.header.annex.places);
     to.allocate({0}, extents.span);
@@ -332,15 +352,21 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
             throw Error(errc::corrupt, from.path(), from.layout.table_offset(index),
                         "a page of the checksum table is damaged; restore the file from a copy");
         }
+        const TableCover cover = cover_of(index);
+        const Sequence sequence = sequence_of(cover.first);
+        const std::uint64_t count = std::min(cover.count, page_of(start_of(sequence)).value + extents.of(sequence) / page_bytes - cover.first.value);
         if (!everything && table.generation <= since.value) {
+            // Nothing was written there, but the heap may have grown over it.
+            const std::uint64_t held = page_of({start_of(sequence).value + before.of(sequence)}).value;
+            const PageNumber grown{std::max(cover.first.value, held)};
+            if (grown.value < cover.first.value + count && !planted(Bug::install_keeps_tail)) {
+                to.clear_fresh(offset_of(grown), (cover.first.value + count - grown.value) * page_bytes);
+            }
             return;
         }
         // What is about to be overwritten need not be readable.
         TablePage old;
         const bool old_is_refused = to.try_read_table_page(index, old, Via::device).has_value();
-        const TableCover cover = cover_of(index);
-        const Sequence sequence = sequence_of(cover.first);
-        const std::uint64_t count = std::min(cover.count, page_of(start_of(sequence)).value + extents.of(sequence) / page_bytes - cover.first.value);
         const bool some_are_refused = to.try_read_pages(cover.first, pages.first(count * page_bytes), Via::device).has_value();
         for (std::uint64_t i = 0; i < count; ++i) {
             const PageNumber number{cover.first.value + i};

@@ -60,8 +60,10 @@ void HeapFile::replay_log(const LogTail& tail) {
         backing_->sync();
     }
     grow(mapped_ - in_file, [&] {
-        clear_fresh({in_file}, mapped_ - in_file);
-        clear_fresh({annex_start.value + saved_annex_.extent}, annex_.mapped() - saved_annex_.extent);
+        if (!planted(Bug::replay_keeps_tail)) {
+            clear_fresh({in_file}, mapped_ - in_file);
+            clear_fresh({annex_start.value + saved_annex_.extent}, annex_.mapped() - saved_annex_.extent);
+        }
         allocate_blocks({in_file}, mapped_ - in_file);
         for (const heap::FreeRun& run : owed_blocks_) {
             allocate_blocks(run.offset, run.length);

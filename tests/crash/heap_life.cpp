@@ -12,6 +12,7 @@
 #include "store/geometry.hpp"
 #include "store/header.hpp"
 #include "store/heap_access.hpp"
+#include "store/rot_behind.hpp"
 #include "transfer/relocation_words.hpp"
 
 namespace taiyen::crash {
@@ -376,6 +377,7 @@ void HeapLife::prove() const {
     for (const heap::Damage& damage : heap_->engine().check(1)) {
         throw std::runtime_error("engine: " + damage.what);
     }
+    if (setup_.rots) heap_->heal();  // what lies behind the new end is as it was
     const Report report = owner_->verify();
     for (const Finding& finding : report.findings) {
         const bool of_history = finding.what.starts_with("the undo history ");  // what fills the annex here is none
@@ -412,9 +414,17 @@ void leave_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::pat
     node->write(pages, node->size_bytes());
 }
 
+void rot_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::path& heap, const std::filesystem::path& data) {
+    store::test::rot_behind(disk, heap, 1);
+    store::test::rot_behind(disk, data, 2);
+}
+
 std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state) {
     if (!disk.find(heap_path)) {
         return check_missing(disk, state);
+    }
+    if (setup_.rots) {
+        rot_behind_the_end(disk, heap_path, setup_.data_path());
     }
     const std::uint64_t choice = mix(state, 0x7761'7973);
     HeapSetup setup = setup_;

@@ -143,6 +143,29 @@ void grow_without_data(HeapLife& life) {
     life.close();
 }
 
+/// A heap whose newest save has made room that it hardly writes.
+void grown_unclosed(HeapLife& life) {
+    life.create();
+    life.put("some", 5000, 17);
+    life.save();
+    life.touch("some", 18);
+    life.save();  // with a log: the files follow
+    life.checkpoint();
+    life.put_sparse("sparse", 300'000);
+    life.save();
+}
+
+/// Saves, small and large, that make room of which they hardly write anything.
+void grow_sparsely(HeapLife& life) {
+    life.open();
+    life.put_sparse("sparse", 100'000);
+    life.save();
+    life.put("large", 40'000, 51);
+    life.put_sparse("wide", 150'000);
+    life.save();
+    life.close();
+}
+
 /// Both sequences begin their second chunks in one small save, and go on.
 void grow_span_and_annex(HeapLife& life) {
     life.open();
@@ -272,6 +295,10 @@ std::vector<Scenario> scenarios() {
         setup.elsewhere = true;
         return setup;
     };
+    const auto rotting = [](HeapSetup setup) {
+        setup.rots = true;
+        return setup;
+    };
     const auto apart = [](HeapSetup setup) {
         setup.apart = true;
         return setup;
@@ -395,6 +422,10 @@ std::vector<Scenario> scenarios() {
          .kind_before = HeapKind::snapshot,
          .lose_data = true,
          .leftover = true},
+        {.name = "rot-archive", .setup = rotting(archive), .before = create_and_save, .life = grow_sparsely},
+        {.name = "rot-snapshot", .setup = rotting(snapshot), .before = create_and_save, .life = grow_sparsely},
+        {.name = "rot-log-data", .setup = rotting(doubled), .before = create_and_save, .life = grow_sparsely},
+        {.name = "rot-recover-log", .setup = rotting(transactional), .before = grown_unclosed, .life = recover, .crashed_before = true},
         {.name = "detach-log", .setup = log_without, .before = create_and_save, .life = open_save_close, .lose_data = true},
         {.name = "recover-detach-log", .setup = log_without, .before = unclosed, .life = recover, .crashed_before = true, .lose_data = true},
         {.name = "move-archive", .setup = archive, .before = create_and_save, .life = move_away},

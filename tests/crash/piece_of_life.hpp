@@ -20,6 +20,9 @@ namespace taiyen::crash {
 /// Pages where the heap has none yet, behind the end of its span, in the file or at its end, as a large save leaves them that was cut short before it wrote anything else there.
 void leave_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::path& heap);
 
+/// Noise there, and in the data file, up to the end of each.
+void rot_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::path& heap, const std::filesystem::path& data);
+
 template <class Life, class Setup, class States, class Judge>
 struct PieceOfLife {
     const char* name;
@@ -61,6 +64,9 @@ struct PieceOfLife {
             }
         }
         if (leftover) leave_behind_the_end(disk, setup.path());
+        if constexpr (requires { setup.rots; }) {
+            if (setup.rots) rot_behind_the_end(disk, setup.path(), earlier.data_path());
+        }
         if (lose_data) {
             const std::filesystem::path path = earlier.data_path();
             const auto node = disk.node(path);

@@ -147,4 +147,26 @@ BOOST_AUTO_TEST_CASE(growing_shows_nothing_of_it) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(a_table_page_that_is_rebuilt_has_no_checksum_of_a_page_that_is_not_there_yet) {
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+        HalfChunks closed(kind, Sequence::span);
+        const store::TablePlace place = store::place_of(page_of(HeapOffset{closed.extent + 2 * page_bytes}));
+        BOOST_TEST_REQUIRE(place.table_page == store::place_of(page_of(HeapOffset{closed.extent - page_bytes})).table_page);
+        {
+            ArchiveHeap heap = closed.open(OpenMode::open_only);
+            const std::uint64_t entry =
+                HeapAccess::file(heap).backing().layout.table_offset(place.table_page) + offsetof(store::TablePage, entries) + place.entry * 8;
+            heap.close();
+            for (const auto& file : closed.files) flip_bit(file, entry);
+        }
+        ArchiveHeap heap = closed.open(OpenMode::open_only);
+        BOOST_TEST(heap.heal() == closed.files.size());
+        while (HeapAccess::file(heap).mapped_bytes() < closed.extent + 8 * page_bytes) {
+            BOOST_TEST_REQUIRE(HalfChunks::all_zero(static_cast<const std::byte*>(heap.allocate(200'000)), 200'000));
+        }
+        heap.snapshot();
+        BOOST_TEST(heap.heal() == 0U);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
