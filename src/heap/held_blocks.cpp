@@ -32,13 +32,44 @@ std::uintptr_t HeldBlocks::target_at(std::uintptr_t word) const noexcept {
     return core_.links() == Links::distances ? distance_target(word, word_at(word)) : word_at(word);
 }
 
+/// Boost.Container has behind an allocator, sizes being no pointers, though some would lead to a block:
+///
+///   vectors, flat sets and maps     begin, size, room                   (of a small vector begin may be the place behind these words)
+///   string                          twice the size, room, begin
+///   list, slist, trees              size, up to three links
+///   deque                           map, its size, iterators            (behind its second allocator; the first has that one in front of these, a word of zeros)
+///
+/// A container that looks like another one costs what (H2) says.
 void HeldBlocks::lend_by_distances(std::uintptr_t home, std::uintptr_t borrower) noexcept {
+    constexpr std::uint64_t nowhere = 1;
     const ByteCount extent = core_.durable_extent();
-    for (const std::uintptr_t distance : distance_head_words) {
-        const std::uintptr_t source = home + distance;
-        if (source - base() >= extent || base() + extent - source < sizeof source) return;
-        const std::uintptr_t block = target_at(source);
-        if (block != source && block - base() < extent && block - home >= object_bytes && is_live(block)) note({block, source, borrower});
+    std::array<std::uint64_t, distance_head_words.size()> words;
+    std::array<std::uintptr_t, distance_head_words.size()> blocks{};  // 0: the word leads to no begin of a block
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::uintptr_t place = home + distance_head_words[i];
+        const bool is_there = place - base() < extent && base() + extent - place >= sizeof place;
+        words[i] = is_there ? word_at(place) : nowhere;
+        const std::uintptr_t block = distance_target(place, words[i]);
+        if (block != place && block != home && block - base() < extent && is_live(block)) blocks[i] = block;
+    }
+    const auto has_room = [&](std::size_t i, std::uint64_t count, std::uint64_t bytes_each) {
+        return blocks[i] != 0 && count <= core_.engine().usable_size(reinterpret_cast<const void*>(blocks[i])) / bytes_each;
+    };
+    const std::uint64_t first = words[0];
+    const std::uint64_t second = words[1];
+    const std::uint64_t third = words[2];
+    const auto pointers = [&]() -> std::array<bool, distance_head_words.size()> {
+        const bool is_within = distance_target(home + distance_head_words[0], first) == home + distance_head_words[3] && second <= third;
+        if (is_within && (blocks[1] == 0 || blocks[2] == 0)) return {};
+        if (second <= third && has_room(0, third, 1)) return {true, false, false, false};
+        if (first % 2 == 0 && first / 2 <= second && has_room(2, second, 1)) return {false, false, true, false};
+        if (second != 0 && has_room(0, second, sizeof home) && blocks[3] != 0) return {true, false, true, true};
+        if (first == 0 && third != 0 && has_room(1, third, sizeof home)) return {false, true, false, true};
+        return {false, true, true, true};
+    }
+    ();
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (pointers[i] && blocks[i] != 0) note({blocks[i], home + distance_head_words[i], borrower});
     }
 }
 
@@ -115,7 +146,7 @@ bool HeldBlocks::object_still_refers(const Lent& lent) const noexcept {
     const std::uintptr_t from = std::max(base(), lent.source - end_word);
     const std::uintptr_t to = std::min(base() + core_.durable_extent() / sizeof from * sizeof from, lent.source + object_bytes);
     for (std::uintptr_t word = from; word < to; word += sizeof word) {
-        if (target_at(word) == lent.block) return true;
+        if (word != lent.block && target_at(word) == lent.block) return true;
     }
     return false;
 }
