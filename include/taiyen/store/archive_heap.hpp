@@ -3,7 +3,8 @@
 ///
 /// Containers are allocated in it and found again by name; `snapshot()` saves them: when it returns, what it saved survives power cuts, and a crash at any
 /// moment leaves either the old or the new snapshot, whole. `close()` and destructors never save. Format and protocol: src/store/FORMAT.md.
-/// Thread rule: external lock; concurrent reads are fine. No stores by other threads during `snapshot()`.
+/// Thread rule: external lock; concurrent reads are fine. Copying a container out of the heap is a read: it needs the lock where another thread allocates or stores meanwhile. No stores by
+/// other threads during `snapshot()`.
 
 #include <cstddef>
 #include <cstdint>
