@@ -195,6 +195,37 @@ BOOST_AUTO_TEST_CASE(arrays_that_many_share_are_walked_once) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(arrays_that_lead_to_themselves_by_other_lengths_end_and_a_longer_one_is_walked_behind_a_shorter_one) {
+    make([&](ArchiveHeap& heap) {
+        auto* const ring = static_cast<Branch*>(heap.allocate(3 * sizeof(Branch)));
+        ring[0] = Branch{ring, 1, heap.make<int>(0)};
+        ring[1] = Branch{ring, 3, heap.make<int>(1)};
+        ring[2] = Branch{ring, 2, heap.make<int>(2)};
+        auto& roots = heap.construct<std::array<Branch, 3>>("roots");
+        roots[0] = Branch{ring, 1, nullptr};
+        roots[1] = Branch{ring, 3, nullptr};
+        roots[2] = Branch{ring, 2, nullptr};
+    });
+    move_in_all_ways<std::array<Branch, 3>>([&](ArchiveHeap& heap, const RebaseReport& report) {
+        BOOST_TEST(report.unreached_blocks == 0U);
+        for (const Branch& root : *heap.find<std::array<Branch, 3>>("roots")) {
+            for (int i = 0; i < 3; ++i) {
+                BOOST_TEST_REQUIRE(root.children[i].children == root.children);
+                BOOST_TEST(*root.children[i].leaf == i);
+            }
+        }
+    });
+}
+
+BOOST_AUTO_TEST_CASE(arrays_that_begin_within_a_block_and_end_behind_it_are_refused) {
+    make([&](ArchiveHeap& heap) {
+        auto* const four = static_cast<Branch*>(heap.allocate(4 * sizeof(Branch)));
+        for (int i = 0; i < 4; ++i) four[i] = Branch{};
+        heap.construct<Branch>("root", Branch{four + 2, 4, nullptr});
+    });
+    BOOST_TEST(holds(refusal<Branch>(), "leads to an array of 4 elements where no live block has room for it"));
+}
+
 BOOST_AUTO_TEST_CASE(containers_nested_deeper_than_the_stack_are_walked) {
     constexpr int depth = 200'000;
     make([&](ArchiveHeap& heap) {
@@ -241,6 +272,22 @@ BOOST_AUTO_TEST_CASE(an_unaligned_pointer_stays_and_is_told) {
     RebaseOptions options;
     options.types.add(stl::fingerprint<Packed>(),
                       {[](void* packed, PointerWalk& walk) { walk.pointer(static_cast<std::byte*>(packed) + 1); }, sizeof(Packed)});
+    options.dry_run = true;
+    const RebaseReport report = rebase(path, anywhere, options);
+    BOOST_TEST(report.pointers == 0U);
+    BOOST_TEST_REQUIRE(report.ambiguous.size() == 1U);
+    BOOST_CHECK(report.ambiguous[0].target == AmbiguousTarget::unaligned);
+}
+
+BOOST_AUTO_TEST_CASE(a_pointer_at_a_multiple_of_four_is_unaligned_too) {
+    using Words = std::array<std::uint32_t, 4>;
+    make([&](ArchiveHeap& heap) {
+        const int* const seven = heap.make<int>(7);
+        std::memcpy(heap.construct<Words>("words").data() + 1, &seven, sizeof seven);
+    });
+    RebaseOptions options;
+    options.types.add(stl::fingerprint<Words>(),
+                      {[](void* words, PointerWalk& walk) { walk.pointer(static_cast<std::byte*>(words) + 4); }, sizeof(Words)});
     options.dry_run = true;
     const RebaseReport report = rebase(path, anywhere, options);
     BOOST_TEST(report.pointers == 0U);
