@@ -11,6 +11,7 @@
 
 #include "containers/declared_shapes.hpp"
 #include "heap/held_blocks.hpp"
+#include "io/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/heap_access.hpp"
 #include "store/scarce_memory.hpp"
@@ -18,6 +19,7 @@
 #include "transfer/joint_web.hpp"
 #include "transfer/random_moves.hpp"
 #include "transfer/transfer_fixture.hpp"
+#include "txn/transaction_service.hpp"
 
 namespace taiyen::transfer::test {
 
@@ -491,6 +493,55 @@ BOOST_AUTO_TEST_CASE(a_step_that_moves_nothing_leaves_what_can_be_redone) {
     for (int steps = 0; steps < 3; ++steps) BOOST_TEST(compact(heap, declaring<std::int64_t>()).done());
     BOOST_TEST(heap.redo());
     BOOST_TEST(*heap.find<std::int64_t>("number") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_ends_a_step_that_needs_blocks_of_it_and_leaves_what_its_transaction_did) {
+    using Blobs = taiyen::vector<taiyen::vector<std::uint64_t>>;
+    constexpr std::size_t words = 20 * page / sizeof(std::uint64_t);
+    const std::filesystem::path file_path = "/disk/heap.tyn";
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    const auto open = [&](store::OpenMode mode, HeapKind kind) {
+        auto file = store::HeapFile::open(disk, file_path, mode, kind, small_heap());
+        if (kind == HeapKind::transactional) txn::TransactionService::join(*file, small_heap());
+        return file;
+    };
+    {
+        const auto file = open(store::OpenMode::create_only, HeapKind::archive);
+        auto heap = HeapAccess::make<ArchiveHeap>(file);
+        heap.construct<std::uint64_t>("done", 1U);
+        void* const hole = heap.allocate(2 * sizeof(std::uint64_t) * words);
+        heap.construct<Blobs>("blobs", 1U)[0].assign(words, 17);
+        heap.deallocate(hole);
+        while (compact(heap, declaring<Blobs, std::uint64_t>(4 * page)).moved_blocks != 0) {}  // all but the blob are where they belong
+        file->give_all_back_at_close();
+        heap.snapshot();
+        heap.close();
+    }
+    open(store::OpenMode::open_only, HeapKind::transactional)->close();  // it has its log now
+    const auto compacted = [&](std::uint64_t now) {
+        auto heap = HeapAccess::make<TransactionalHeap>(open(store::OpenMode::open_only, HeapKind::transactional));
+        CompactReport report;
+        {
+            Transaction transaction(heap);
+            *heap.find<std::uint64_t>("done") = now;
+            report = compact(heap, declaring<Blobs, std::uint64_t>());
+            transaction.commit();
+        }
+        BOOST_TEST(*heap.find<std::uint64_t>("done") == now);
+        const auto& blob = heap.find<Blobs>("blobs")->front();
+        BOOST_TEST((blob.size() == words && std::count(blob.begin(), blob.end(), 17U) == static_cast<std::ptrdiff_t>(words)));
+        BOOST_TEST(heap.stats().live_blocks == report.live_blocks);
+        expect_verified(heap);
+        heap.close();
+        return report;
+    };
+    disk.set_space(disk.used_bytes() + 10 * page);  // for what closing writes, not for the blob
+    const CompactReport refused = compacted(2);
+    BOOST_TEST(refused.moved_blocks == 0U);
+    BOOST_TEST(refused.left_blocks != 0U);
+    disk.set_space(~ByteCount{0});
+    BOOST_TEST(compacted(3).moved_blocks != 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_heap_without_a_free_page_is_done_and_one_with_a_few_holes_too) {

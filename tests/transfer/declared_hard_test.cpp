@@ -196,25 +196,25 @@ BOOST_AUTO_TEST_CASE(arrays_that_many_share_are_walked_once) {
 }
 
 BOOST_AUTO_TEST_CASE(arrays_that_lead_to_themselves_by_other_lengths_end_and_a_longer_one_is_walked_behind_a_shorter_one) {
-    make([&](ArchiveHeap& heap) {
-        auto* const ring = static_cast<Branch*>(heap.allocate(3 * sizeof(Branch)));
-        ring[0] = Branch{ring, 1, heap.make<int>(0)};
-        ring[1] = Branch{ring, 3, heap.make<int>(1)};
-        ring[2] = Branch{ring, 2, heap.make<int>(2)};
-        auto& roots = heap.construct<std::array<Branch, 3>>("roots");
-        roots[0] = Branch{ring, 1, nullptr};
-        roots[1] = Branch{ring, 3, nullptr};
-        roots[2] = Branch{ring, 2, nullptr};
-    });
-    move_in_all_ways<std::array<Branch, 3>>([&](ArchiveHeap& heap, const RebaseReport& report) {
-        BOOST_TEST(report.unreached_blocks == 0U);
-        for (const Branch& root : *heap.find<std::array<Branch, 3>>("roots")) {
-            for (int i = 0; i < 3; ++i) {
-                BOOST_TEST_REQUIRE(root.children[i].children == root.children);
-                BOOST_TEST(*root.children[i].leaf == i);
+    // In both orders of lengths; a walk that forgets the longest goes round for ever.
+    for (const std::array<std::uint32_t, 3>& lengths : {std::array<std::uint32_t, 3>{2, 4, 3}, std::array<std::uint32_t, 3>{4, 2, 4}}) {
+        using Roots = std::array<Branch, 3>;
+        make([&](ArchiveHeap& heap) {
+            auto* const ring = static_cast<Branch*>(heap.allocate(4 * sizeof(Branch)));
+            for (std::size_t i = 0; i < 4; ++i) ring[i] = Branch{ring, lengths[i % 3], heap.make<int>(static_cast<int>(i))};
+            auto& roots = heap.construct<Roots>("roots");
+            for (std::size_t i = 0; i < 3; ++i) roots[i] = Branch{ring, lengths[i], nullptr};
+        });
+        move_in_all_ways<Roots>([&](ArchiveHeap& heap, const RebaseReport& report) {
+            BOOST_TEST(report.unreached_blocks == 0U);
+            for (const Branch& root : *heap.find<Roots>("roots")) {
+                for (int i = 0; i < 4; ++i) {
+                    BOOST_TEST_REQUIRE(root.children[i].children == root.children);
+                    BOOST_TEST(*root.children[i].leaf == i);
+                }
             }
-        }
-    });
+        });
+    }
 }
 
 BOOST_AUTO_TEST_CASE(arrays_that_begin_within_a_block_and_end_behind_it_are_refused) {
