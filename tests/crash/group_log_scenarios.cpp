@@ -115,6 +115,7 @@ std::vector<CrashScenario> group_log_crash_scenarios() {
                        .states_per_cut = 200,
                        .nested_one_in = 100,
                        .nested_states_per_cut = 40,
+                       .seeds = 16,
                        .record = [lap](std::uint64_t seed, Bug bug) { return record_group_lap(lap, seed, bug); }});
     }
     return all;

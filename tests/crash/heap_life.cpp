@@ -91,7 +91,7 @@ void HeapLife::acknowledge(std::uint64_t save) {
 void HeapLife::create() {
     issue(1);
     model_ = {};
-    history_.resize(1);
+    history_.cut(1);
     history_.push_back(model_);
     open_as(store::OpenMode::create_only, setup_.kind);
     acknowledge(1);
@@ -530,7 +530,8 @@ bool HeapSubject::misses_data(io::SimulatedStorage& disk, std::uint64_t state) c
 }
 
 std::unique_ptr<Subject> HeapSubject::live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t state) {
-    History history(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(save + 1));
+    History history = history_;
+    history.cut(save + 1);
     std::mt19937_64 random(state);
     HeapLife life(disk, &disk, setup_, history);
     if (save == 0) {

@@ -16,6 +16,7 @@
 #include <taiyen/store/archive_heap.hpp>
 
 #include "crash/explorer.hpp"
+#include "crash/shared_states.hpp"
 #include "store/byte_log.hpp"
 #include "store/heap_file.hpp"
 #include "vm/address_space.hpp"
@@ -36,7 +37,7 @@ struct Model {
 };
 
 /// By save number; entry 0 stands for no heap.
-using History = std::vector<Model>;
+using History = SharedStates<Model>;
 
 struct HeapSetup {
     HeapKind kind = HeapKind::archive;
@@ -62,7 +63,7 @@ inline const std::filesystem::path heap_path = "/disk/x.tyn";
 
 class HeapLife {
 public:
-    HeapLife(io::Storage& disk, io::RecordingStorage* marks, const HeapSetup& setup, History history = {Model{}});
+    HeapLife(io::Storage& disk, io::RecordingStorage* marks, const HeapSetup& setup, History history = {});
     HeapLife(const HeapLife&) = delete;
     HeapLife& operator=(const HeapLife&) = delete;
 

@@ -151,7 +151,7 @@ void grown_unclosed(HeapLife& life) {
     life.touch("some", 18);
     life.save();  // with a log: the files follow
     life.checkpoint();
-    life.put_sparse("sparse", 300'000);
+    life.put_sparse("sparse", 60'000);
     life.save();
 }
 

@@ -38,7 +38,7 @@ struct PieceOfLife {
 
     /// What went before: the states, and the data file if it was lost.
     struct Past {
-        States states = States(1);  ///< by number; entry 0 stands for no heap
+        States states;  ///< by number; entry 0 stands for no heap
         std::optional<LostFile> lost = std::nullopt;
     };
 

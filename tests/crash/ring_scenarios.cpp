@@ -128,6 +128,7 @@ std::vector<CrashScenario> ring_crash_scenarios() {
                        .states_per_cut = 200,
                        .nested_one_in = 100,
                        .nested_states_per_cut = 40,
+                       .seeds = 16,
                        .record = [lap](std::uint64_t seed, Bug bug) { return record_ring_lap(lap, seed, bug); }});
     }
     return all;

@@ -59,6 +59,8 @@ Recording record(const CrashScenario& scenario, std::uint64_t seed, Bug bug) {
 /// Of a thin run's disks each so-manieth is looked at, and each so-manieth cut of a recovery: what each cut gets whatever the budget says is more than a hundredth.
 constexpr std::uint64_t thin_share = 16;
 constexpr std::uint64_t thin_nested_cuts = 2;
+/// Between the seeds of a scenario's lives in one round; rounds count from the first of them.
+constexpr std::uint64_t seeds_apart = 1'000'000;
 /// A thin run lets each scenario meet one in so many kinds of faults, and each kind one in so many scenarios.
 constexpr std::size_t thin_fault_share = 3;
 
@@ -335,11 +337,13 @@ StatesReport explore_all(const RunOptions& options) {
             const std::uint64_t first = thin ? (options.seed + round + i) % shards : 0;
             const std::uint64_t end = thin ? first + 1 : shards;
             for (std::uint64_t shard = first; shard < end; ++shard) {
-                Effort effort = effort_of(*chosen[i], options, options.seed + round);
-                effort.shard = shard;
-                effort.shards = shards;
-                effort.counts_cuts = shard == first;
-                jobs.push_back({i, effort});
+                for (std::uint64_t life = 0; life < (thin ? 1 : chosen[i]->seeds); ++life) {
+                    Effort effort = effort_of(*chosen[i], options, options.seed + round + life * seeds_apart);
+                    effort.shard = shard;
+                    effort.shards = shards;
+                    effort.counts_cuts = shard == first && life == 0;
+                    jobs.push_back({i, effort});
+                }
             }
         }
         run_jobs(

@@ -27,6 +27,7 @@ struct CrashScenario {
     std::uint64_t states_per_cut = 400;  ///< at budget 1
     std::uint64_t nested_one_in = 200;
     std::uint64_t nested_states_per_cut = 8;
+    std::uint64_t seeds = 1;  ///< so many lives in each round, where they are cheap
     /// Lives it. `bug` is switched on from the recorded piece on, and stays on. Throws std::exception: wrong before any crash. Repeatable by `repeatable_random` and the seed.
     std::function<Recording(std::uint64_t seed, Bug bug)> record;
 };

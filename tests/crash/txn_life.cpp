@@ -101,7 +101,7 @@ void TxnLife::open_file(store::OpenMode mode, HeapKind kind) {
 void TxnLife::create() {
     issue(1);
     now_ = {};
-    history_.resize(1);
+    history_.cut(1);
     history_.push_back(now_);
     open_file(store::OpenMode::create_only, setup_.kind);
     opened_ = 1;
@@ -288,7 +288,7 @@ void TxnLife::library_transaction(const std::function<void(TxnState&)>& model, c
 /// Unless nobody can know: a heap that isn't poisoned has rolled it back.
 void TxnLife::never_happened(std::uint64_t number, TxnState& before) {
     if (file_ == nullptr || file_->is_poisoned()) return;
-    history_.resize(number);
+    history_.cut(number);
     std::swap(now_, before);
 }
 

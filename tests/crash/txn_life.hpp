@@ -21,6 +21,7 @@
 #include <taiyen/txn/transactional_heap.hpp>
 
 #include "crash/explorer.hpp"
+#include "crash/shared_states.hpp"
 #include "crash/txn_objects.hpp"
 #include "crash/txn_stepped_storage.hpp"
 #include "crash/txn_steps.hpp"
@@ -36,7 +37,7 @@ struct TxnState {
     TxnSteps steps;            ///< of the undo history
 };
 /// By number; entry 0 stands for no heap.
-using TxnHistory = std::vector<TxnState>;
+using TxnHistory = SharedStates<TxnState>;
 
 struct TxnSetup {
     HeapKind kind = HeapKind::transactional;  ///< of the recorded life
@@ -63,7 +64,7 @@ inline const std::filesystem::path txn_path = "/disk/t.tyn";
 class TxnLife {
 public:
     /// `marks`: where states are begun and told durable; may be null.
-    TxnLife(io::Storage& disk, io::RecordingStorage* marks, const TxnSetup& setup, TxnHistory history = {TxnState{}});
+    TxnLife(io::Storage& disk, io::RecordingStorage* marks, const TxnSetup& setup, TxnHistory history = {});
     TxnLife(const TxnLife&) = delete;
     TxnLife& operator=(const TxnLife&) = delete;
     ~TxnLife();

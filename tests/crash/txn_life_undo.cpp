@@ -80,8 +80,7 @@ void TxnLife::step(const std::string& name, std::uint64_t seed, ByteCount size) 
 void TxnLife::note_lost_steps(std::uint64_t number) {
     if (!setup_.scarce || !attached_ || within_) return;
     match_steps();
-    TxnState now = now_;
-    std::swap(history_[number], now);
+    history_.replace(number, now_);
 }
 
 void TxnLife::require_steps(bool there) {

@@ -116,7 +116,9 @@ bool TxnSubject::misses_data(io::SimulatedStorage& disk, std::uint64_t state) co
 std::unique_ptr<Subject> TxnSubject::live_on(io::RecordingStorage& disk, std::uint64_t number, std::uint64_t state) {
     TxnSetup setup = setup_;
     setup.kind = HeapKind::transactional;
-    TxnLife life(disk, &disk, setup, TxnHistory(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(number + 1)));
+    TxnHistory history = history_;
+    history.cut(number + 1);
+    TxnLife life(disk, &disk, setup, std::move(history));
     std::mt19937_64 random(state);
     number == 0 ? life.create() : life.open(HeapKind::transactional);
     if (setup_.history && random() % 4 != 0) life.resume();
