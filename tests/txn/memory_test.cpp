@@ -146,9 +146,9 @@ BOOST_AUTO_TEST_CASE(a_long_run_that_changes_many_times_its_limit_stays_near_it)
     // What was changed is 18 times the limit. Beside it: what is looked at once more only when a sixteenth of the limit has come, and pages of the engine.
     BOOST_TEST(most <= limit + limit / 8);
     BOOST_TEST(most >= limit / 4);
-    // Buffers of the log and of snapshots are anonymous, too: they are there after the first round, and then it is as much as it was.
+    // Buffers of the log and of snapshots are anonymous, too: they are there after the first round, and then it is about as much as it was, whether a snapshot is under way or not. What was changed since is 12 times the limit.
 #if !defined(TAIYEN_ADDRESS_SANITIZER)  // which keeps what was freed, up to 256 MiB
-    BOOST_TEST(most_anonymous <= anonymous_at_first + 2 * limit);
+    BOOST_TEST(most_anonymous <= anonymous_at_first + 6 * limit);
 #endif
     heap->wait_durable(ReadLock(*heap).serial());
     crash();
