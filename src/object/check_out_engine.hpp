@@ -260,7 +260,7 @@ private:
                     }
                 } else {
                     if (!may_wait) return Outcome::refused;
-                    if (stand_in_queue(request, *item.entry)) return Outcome::waits;
+                    if (queues_.stand(request, *item.entry)) return Outcome::waits;
                     refuse_if_stopped();
                     item.entry = table_.find(item.id);
                 }
@@ -299,19 +299,6 @@ private:
 
     // A request's way
 
-    /// False: it need not wait any more, or not there: try again.
-    bool stand_in_queue(Request& request, Entry& entry) noexcept {
-        waits_.start(request);
-        return queues_.stand(request, entry);
-    }
-    bool stand_at_gate(Request& request) noexcept {
-        waits_.start(request);
-        return gate_.stand(request);
-    }
-    bool ask_to_go_first(Request& request) noexcept {
-        waits_.start(request);
-        return precedence_.ask(request);
-    }
     /// A request's turn after a pause, taken for it so that it comes before those behind it.
     void let_through(Request& request) noexcept {
         while (request.known && !gate_.stopped()) {
@@ -322,7 +309,7 @@ private:
                 request.granted = true;
                 break;
             }
-            if (result == Attempt::taken && stand_in_queue(request, *taken)) return;
+            if (result == Attempt::taken && queues_.stand(request, *taken)) return;
         }
         WokenRequests::wake(request);
     }
@@ -357,7 +344,7 @@ private:
             if (result == Attempt::paused) {
                 if (!may_wait) return Outcome::refused;
                 precedence_.stand_back(request);
-                if (stand_at_gate(request)) return Outcome::waits;
+                if (gate_.stand(request)) return Outcome::waits;
                 continue;
             }
             if (!may_wait) return Outcome::refused;
@@ -365,10 +352,10 @@ private:
             if (!request.since && gets_free(request, *taken)) continue;
             if (!request.first && wants_to_go_first(request)) {
                 if (woken_for != nullptr) pass_on(request);
-                if (ask_to_go_first(request)) return Outcome::waits;
+                if (precedence_.ask(request)) return Outcome::waits;
                 continue;
             }
-            if (stand_in_queue(request, *taken)) return Outcome::waits;
+            if (queues_.stand(request, *taken)) return Outcome::waits;
         }
     }
 
@@ -484,10 +471,10 @@ private:
 
     const Options options_;
     ObjectTable table_;
-    Gate<Seam> gate_;
-    EntryQueues<Seam> queues_{gate_};
-    Precedence<Seam> precedence_{gate_, queues_};
     WaitTimes waits_;
+    Gate<Seam> gate_{waits_};
+    EntryQueues<Seam> queues_{gate_, waits_};
+    Precedence<Seam> precedence_{gate_, queues_, waits_};
     std::atomic<std::uint64_t> loaded_{0};
 };
 

@@ -19,6 +19,7 @@
 #include "object/gate.hpp"
 #include "object/object_table.hpp"
 #include "object/request.hpp"
+#include "object/wait_times.hpp"
 #include "object/woken_requests.hpp"
 
 namespace taiyen::object {
@@ -27,7 +28,7 @@ template <class Seam>
 class EntryQueues {
 public:
     /// Who stands here when `gate` is stopped is woken by `wake_all`; who comes later stays out.
-    explicit EntryQueues(const Gate<Seam>& gate) : gate_(gate) {}
+    EntryQueues(const Gate<Seam>& gate, WaitTimes& waits) : gate_(gate), waits_(waits) {}
 
     /// False: it is free by now, or dead, or serves another id (which makes the request forget what it knows), or the manager was stopped: try again.
     bool stand(Request& request, Entry& entry) noexcept {
@@ -48,6 +49,7 @@ public:
                 return false;
             }
         }
+        waits_.start(request);
         request.woken_for = nullptr;
         request.signal.clear();
         request.entry = &entry;
@@ -162,6 +164,7 @@ private:
     }
 
     const Gate<Seam>& gate_;
+    WaitTimes& waits_;
     std::array<Lot, lot_count> lots_;
 };
 

@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "object/request.hpp"
+#include "object/wait_times.hpp"
 #include "object/woken_requests.hpp"
 
 namespace taiyen::object {
@@ -21,6 +22,8 @@ namespace taiyen::object {
 template <class Seam>
 class Gate {
 public:
+    explicit Gate(WaitTimes& waits) : waits_(waits) {}
+
     /// Which of the counters this thread's requests use.
     static std::uint32_t stripe_of_thread() noexcept {
         static std::atomic<std::uint32_t> threads{0};
@@ -89,6 +92,7 @@ public:
         const std::lock_guard lock(mutex_);
         const std::uint32_t now = word_.load(std::memory_order_seq_cst);
         if ((now & paused) == 0 || (now & stopped_for_ever) != 0) return false;
+        waits_.start(request);
         request.signal.clear();
         request.place.store(Place::gate, std::memory_order_relaxed);
         queue_.push_by_age(request);
@@ -130,6 +134,7 @@ private:
         }
     }
 
+    WaitTimes& waits_;
     std::atomic<std::uint32_t> word_{0};
     std::array<Stripe, stripe_count> stripes_;
     std::mutex mutex_;

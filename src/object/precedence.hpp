@@ -12,6 +12,7 @@
 #include "object/entry_queues.hpp"
 #include "object/gate.hpp"
 #include "object/request.hpp"
+#include "object/wait_times.hpp"
 #include "object/woken_requests.hpp"
 
 namespace taiyen::object {
@@ -19,7 +20,7 @@ namespace taiyen::object {
 template <class Seam>
 class Precedence {
 public:
-    Precedence(const Gate<Seam>& gate, EntryQueues<Seam>& queues) : gate_(gate), queues_(queues) {}
+    Precedence(const Gate<Seam>& gate, EntryQueues<Seam>& queues, WaitTimes& waits) : gate_(gate), queues_(queues), waits_(waits) {}
 
     /// True: it stands in the queue. False: it is first already now, or the manager was stopped.
     bool ask(Request& request) noexcept {
@@ -29,6 +30,7 @@ public:
             make_first(request);
             return false;
         }
+        waits_.start(request);
         request.signal.clear();
         request.place.store(Place::wants_first, std::memory_order_relaxed);
         queue_.push(request);
@@ -89,6 +91,7 @@ private:
 
     const Gate<Seam>& gate_;
     EntryQueues<Seam>& queues_;
+    WaitTimes& waits_;
     std::mutex mutex_;
     Request* first_ = nullptr;
     RequestQueue queue_;

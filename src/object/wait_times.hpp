@@ -1,5 +1,6 @@
 #pragma once
 /// WaitTimes: how many requests had to wait, and for how long.
+/// (W1) A queue starts a request's wait under its mutex, once it is sure that the request will stand there: so who sees it counted and then wakes the queue wakes it, too.
 /// Thread rule: safe.
 
 #include <atomic>

@@ -188,6 +188,31 @@ BOOST_AUTO_TEST_CASE(what_is_given_back_just_before_somebody_would_sleep_for_it_
     BOOST_TEST(noticed);
 }
 
+BOOST_AUTO_TEST_CASE(who_is_counted_as_waiting_stands_where_it_will_be_woken) {
+    Thing thing;
+    auto manager = make_manager<Thing>();
+    manager->add(1, thing);
+    Checkout<Thing> held = manager->checkout(1);
+    int steps = 0;
+    int counted_on_its_way = 0;
+    std::function<void()> step = [&] {
+        ++steps;
+        if (manager->statistics().waiting != 0) ++counted_on_its_way;
+        TestSeam::at_next_step = step;
+    };
+    TestSeam::at_next_step = step;
+    const std::vector<Id> ids{1};
+    bool granted = false;
+    manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
+    TestSeam::at_next_step = nullptr;
+    BOOST_TEST(steps >= 2);
+    BOOST_TEST(counted_on_its_way == 0);
+    BOOST_TEST(manager->statistics().waiting == 1U);
+    held.release();
+    BOOST_TEST(granted);
+    BOOST_TEST(manager->statistics().waiting == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(requests_that_overlap_in_opposite_orders_never_lock_each_other_up, *boost::unit_test::label("threads")) {
     // A second by default, a minute in the campaign.
     const char* const seconds = std::getenv("TAIYEN_CHECKOUT_SECONDS");
@@ -269,7 +294,7 @@ BOOST_AUTO_TEST_CASE(an_absent_object_is_loaded_by_one_of_all_who_ask, *boost::u
 
 BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_it_failed, *boost::unit_test::label("threads")) {
     const auto all_learn = [](Duty left_out) {
-        const Seamed seam(left_out);
+        const Seamed seam(left_out, 6);
         std::atomic<int> loads{0};
         ObjectManager<Thing>* asked = nullptr;
         Thing thing;
@@ -295,20 +320,21 @@ BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_it_failed, *boos
 }
 
 BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_there_is_nothing, *boost::unit_test::label("threads")) {
+    const Seamed seam(Duty::none, 6);
     std::atomic<int> loads{0};
     ObjectManager<Thing>* asked = nullptr;
-    ObjectManager<Thing> manager({.load = [&](Id) -> Thing* {
+    auto manager = make_manager<Thing>(patient([&](Id) -> void* {
         ++loads;
         require(comes_true([&] { return asked->statistics().waiting == 3; }), "three others wait");
         return nullptr;
-    }});
-    asked = &manager;
+    }));
+    asked = manager.get();
     at_once(4, [&](unsigned) {
-        const Checkout<Thing> held = manager.checkout(7);
+        const Checkout<Thing> held = manager->checkout(7);
         require(!held && held.missing() == std::vector<Id>{7}, "it is missing");
     });
     BOOST_TEST(loads == 1);
-    BOOST_TEST(manager.statistics().objects == 0U);
+    BOOST_TEST(manager->statistics().objects == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(nobody_writes_during_a_pause, *boost::unit_test::label("threads")) {
@@ -404,42 +430,54 @@ BOOST_AUTO_TEST_CASE(a_pause_that_begins_while_another_one_ends_sees_nobody_let_
 BOOST_AUTO_TEST_CASE(a_load_that_fails_is_no_failure_of_who_waits_for_another_id, *boost::unit_test::label("threads")) {
     Id same_bucket = 2;
     while (ObjectTable::first_bucket_of(same_bucket) != ObjectTable::first_bucket_of(1)) ++same_bucket;
-    std::atomic<bool> loading{false};
-    std::atomic<bool> fails{false};
-    auto manager = make_manager<Thing>(patient([&](Id id) -> void* {
-        if (id == 1) return nullptr;
-        loading = true;
-        while (!fails) std::this_thread::yield();
-        throw std::runtime_error("the other one");
-    }));
-    Thing thing;
-    manager->add(1, thing);
-    Checkout<Thing> held = manager->checkout(1);
-    std::thread loader;
-    // When the request has found that it has to wait, and doesn't stand in the queue yet, its entry begins to serve another id.
-    std::function<void()> step = [&] {
-        if (manager->statistics().waiting == 0) {
-            TestSeam::at_next_step = step;
-            return;
+    /// False: the request had fewer steps.
+    const auto serves_another_at_step = [&](int number) {
+        std::atomic<bool> loading{false};
+        std::atomic<bool> fails{false};
+        auto manager = make_manager<Thing>(patient([&](Id id) -> void* {
+            if (id == 1) return nullptr;
+            loading = true;
+            while (!fails) std::this_thread::yield();
+            throw std::runtime_error("the other one");
+        }));
+        Thing thing;
+        manager->add(1, thing);
+        Checkout<Thing> held = manager->checkout(1);
+        std::thread loader;
+        int steps = 0;
+        std::function<void()> step = [&] {
+            if (++steps < number) {
+                TestSeam::at_next_step = step;
+                return;
+            }
+            held.release();
+            manager->remove(1);
+            loader = std::thread([&] { BOOST_CHECK_THROW((void)manager->checkout(same_bucket), std::runtime_error); });
+            while (!loading) std::this_thread::yield();
+        };
+        TestSeam::at_next_step = step;
+        bool failed = true;
+        std::vector<Id> missing;
+        const std::vector<Id> ids{1};
+        manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing> checkout, std::exception_ptr error) {
+            failed = error != nullptr;
+            missing = checkout.missing();
+        });
+        TestSeam::at_next_step = nullptr;
+        fails = true;
+        if (!loader.joinable()) {
+            held.release();
+            return false;
         }
-        held.release();
-        manager->remove(1);
-        loader = std::thread([&] { BOOST_CHECK_THROW((void)manager->checkout(same_bucket), std::runtime_error); });
-        while (!loading) std::this_thread::yield();
+        loader.join();
+        BOOST_TEST(!failed);
+        BOOST_TEST(missing == ids, boost::test_tools::per_element());
+        return true;
     };
-    TestSeam::at_next_step = step;
-    bool failed = true;
-    std::vector<Id> missing;
-    const std::vector<Id> ids{1};
-    manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing> checkout, std::exception_ptr error) {
-        failed = error != nullptr;
-        missing = checkout.missing();
-    });
-    TestSeam::at_next_step = nullptr;
-    fails = true;
-    loader.join();
-    BOOST_TEST(!failed);
-    BOOST_TEST(missing == ids, boost::test_tools::per_element());
+    // Wherever on the request's way its entry begins to serve another id; most of all where it has found that it has to wait, and doesn't stand in the queue yet.
+    int number = 1;
+    while (serves_another_at_step(number)) ++number;
+    BOOST_TEST(number > 3);
 }
 
 BOOST_AUTO_TEST_CASE(an_object_is_removed_when_nobody_has_it_any_more, *boost::unit_test::label("threads")) {
