@@ -112,7 +112,7 @@ bool HeldBlocks::is_tree_at(std::uintptr_t home) const noexcept {
     const auto colour_at = [](std::uintptr_t node) { return static_cast<std::uint32_t>(word_at(node)); };
     const std::uintptr_t parent = root + sizeof root;
     if (root % 8 != 0 || parent - base() > core_.durable_extent() - sizeof parent) return false;
-    return colour_at(header) == 0 && colour_at(root) == 1 && word_at(parent) == header;
+    return word_at(parent) == header && colour_at(header) == 0 && colour_at(root) == 1;  // the parent first: it shows that the root lies in the heap
 }
 
 /// A deque that is being destroyed copies its allocator to free its map, when its nodes are free already: the next owner of their place has lent nothing. So it is with pointers that a constructor has not written yet.

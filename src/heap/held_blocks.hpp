@@ -10,7 +10,7 @@
 ///      So a loan or a return that was missed here costs a leak, never somebody's data. Before `close()` says that the heap is in use, `owned_outside` looks through it likewise.
 /// (H3) Freeing a block removes its entry.
 /// What is lent is noticed by the allocator: a copy of an allocator that lies in the heap, made for an object outside, is followed by the pointers that it may take along (`head_words`).
-/// Thread rule: `lend`: beside others that read the heap; it looks at the engine. `lend_block`, `let_go`: safe. Everything else: of who changes the heap.
+/// Thread rule: `lend`: a read of the heap; not beside whoever allocates or frees. `lend_block`, `let_go`: safe. Everything else: of who changes the heap.
 
 #include <array>
 #include <atomic>

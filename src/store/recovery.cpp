@@ -107,13 +107,15 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
     return saves;
 }
 
-/// What the saves that the file is about to get have made room for is zero where they write nothing.
-void clear_growth(PageFile& file, const Extents& before, const Extents& after, const std::function<bool(PageNumber)>& is_written) {
+/// What the saves that the file is about to get have made room for is zero where they write nothing. Returns how many pages were not.
+std::uint64_t clear_growth(PageFile& file, const Extents& before, const Extents& after, const std::function<bool(PageNumber)>& is_written) {
+    std::uint64_t cleared = 0;
     for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
         if (after.of(sequence) > before.of(sequence)) {
-            file.clear_fresh({start_of(sequence).value + before.of(sequence)}, after.of(sequence) - before.of(sequence), is_written);
+            cleared += file.clear_fresh({start_of(sequence).value + before.of(sequence)}, after.of(sequence) - before.of(sequence), is_written);
         }
     }
+    return cleared;
 }
 
 /// Writes the saves' pages into the backing file and (not null) the data file, unconditionally, then tables, sync, headers; with a new epoch, or the ring going on from
@@ -140,11 +142,12 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
             write(*data);
         }
     };
+    std::uint64_t cleared = 0;
     into_both([&](PageFile& file) {
         const Extents before = file.header.extents();
         file.layout = planted(Bug::annex_guessed_place) ? file.layout.with_annex(after.annex.extent, before.span) : FileLayout(after.annex.places);
         if (!planted(Bug::install_keeps_tail)) {
-            clear_growth(file, before, extents, is_covered);
+            cleared += clear_growth(file, before, extents, is_covered);
         }
         file.allocate({before.span}, extents.span - std::min(before.span, extents.span));
         const ByteCount used = std::min(file.header.annex.used, after.annex.used);
@@ -187,6 +190,9 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         backing.header.extent = after.extent;
         backing.header.annex = after.annex;
         backing.header.table_root = table_root_of(backing, extents, Via::cache, data);
+    }
+    if (saves.empty() && cleared != 0) {
+        into_both([](PageFile& file) { file.sync(); });  // before a header speaks of these pages
     }
     backing.header.state = FileState::whole;
     backing.header.staged = {};
@@ -574,7 +580,8 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
     }
     const auto headers_differ = [&] {
         return d != nullptr && !refill &&
-               (d->header.ring_start != b.header.ring_start || d->header.clean != b.header.clean || d->header.ring != b.header.ring);
+               (d->header.ring_start != b.header.ring_start || d->header.clean != b.header.clean || d->header.ring != b.header.ring ||
+                d->header.extents() != b.header.extents());
     };
     const bool log_comes_last =
         missing || data_newer || refill || !saves.empty() || headers_differ() || (d != nullptr && d->header.generation != b.header.generation);

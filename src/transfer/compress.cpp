@@ -72,7 +72,7 @@ void check_cancelled(const std::stop_token& cancel) {
 std::size_t chunk_pages_for(Codec codec) { return codec == Codec::lz4 ? layout::chunk_pages_max / 4 : layout::chunk_pages_max; }
 
 /// How many chunks may be on their way: each takes 2.2 MiB, by LZ4 .6, and zstd keeps up to 1.3 MiB for it at level 3, 4 at 6, 13 at 9, 25 at 12, 34 at 19.
-/// Two for each thread: they leave in order, and while the next one to leave is with a thread that the system has stopped, the others need something to do.
+/// Two for each thread, as long as memory stays within its bounds: they leave in order, and while the next one to leave is with a thread that the system has stopped, the others need something to do.
 std::size_t slots_for(const CompressOptions& options, unsigned threads) {
     const int level = options.codec == Codec::zstd ? options.level : 0;
     const unsigned most = level <= 3 ? 8 : level <= 6 ? 6 : level <= 9 ? 3 : level <= 12 ? 2 : 1;

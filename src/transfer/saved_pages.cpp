@@ -119,6 +119,8 @@ void SavedPages::prove_metadata() {
 }
 
 bool SavedPages::is_private(PageNumber page) const {
+    // What a reader got from journal or log beyond the extents of the file's header: the file has nothing of it.
+    if (!header().extents().hold(page)) return true;
     const auto behind = std::upper_bound(private_.begin(), private_.end(), page.value,
                                          [](std::uint64_t number, const vm::PageRun& run) { return number < run.first; });
     return behind != private_.begin() && page.value < std::prev(behind)->first + std::prev(behind)->count;

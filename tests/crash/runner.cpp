@@ -358,6 +358,7 @@ StatesReport explore_all(const RunOptions& options) {
                 } else {
                     Packet packet(end.answer);
                     failure = failure_from(packet);
+                    if (failure) failure->what += " (TAIYEN_SEED=" + std::to_string(jobs[job].effort.seed) + ")";
                     tally = tally_from(packet);
                     add(result.coverage, coverage_from(packet));
                     for (std::uint64_t& row : result.rows) row += packet.number();

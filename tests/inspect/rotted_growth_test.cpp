@@ -66,11 +66,15 @@ void crash_and_look(bool data_file, bool history, std::size_t rounds, std::size_
         crash_copy(dir / "a.tyn", path);
     }
     for (const char* suffix : {"", ".data"}) store::test::rot_behind(io::posix_storage(), path.string() + suffix, seed);
+    std::vector<std::byte> compressed;
     {
-        const ArchiveHeap reader(open_read_only, path);
+        ArchiveHeap reader(open_read_only, path);
         BOOST_TEST(is_grown(reader, rounds));
         BOOST_TEST(!has_damage(reader.verify()));
+        compressed = compress(reader);
     }
+    expand(compressed, dir / "expanded.tyn");
+    BOOST_TEST(is_grown(ArchiveHeap(open_read_only, dir / "expanded.tyn"), rounds));
     if (data_file) options.data_file = path.string() + ".data";
     Heap heap(open_only, path, options);
     BOOST_TEST(is_grown(heap, rounds));
