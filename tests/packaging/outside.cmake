@@ -2,13 +2,12 @@
 cmake_minimum_required(VERSION 3.22)
 
 set(prefix ${work}/${flavour}/installed)
-# The shared library is compiled room by room, in a third of the time, and with little optimisation: it is linked to and run once. File by file and as users have it the static one is.
 set(shared OFF)
-set(quick "")
 if("${flavour}" STREQUAL "shared")
   set(shared ON)
-  set(quick -DTAIYEN_UNITY=ON -DTAIYEN_UNITY_PROGRAMS=ON "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG")
 endif()
+# How the library is compiled, see CMakeLists.txt.
+set(as_here ${as_here_${flavour}})
 
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -46,8 +45,8 @@ if("${step}" STREQUAL "install")
   foreach(package Boost fmt TBB PkgConfig)
     list(APPEND without -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
   endforeach()
-  set(build ${work}/${flavour}/build)
-  configure(${source} ${build} -DBUILD_SHARED_LIBS=${shared} ${quick} -DTAIYEN_BUILD_TESTS=OFF -DTAIYEN_BUILD_BENCHMARKS=OFF -DTAIYEN_BUILD_EXAMPLES=OFF
+  set(build ${beside}_${flavour})
+  configure(${source} ${build} -DBUILD_SHARED_LIBS=${shared} ${as_here} -DTAIYEN_BUILD_TESTS=OFF -DTAIYEN_BUILD_BENCHMARKS=OFF -DTAIYEN_BUILD_EXAMPLES=OFF
     -DCMAKE_INSTALL_LIBDIR=lib ${without})
   if(NOT shared AND built_static)
     set(build ${built_static})
@@ -65,13 +64,9 @@ elseif("${step}" STREQUAL "find_package")
   run_program(${build}/program)
   run_program(${build}/instrumented)
 elseif("${step}" STREQUAL "add_subdirectory")
-  set(build ${work}/${flavour}/add_subdirectory)
-  if(NOT shared)
-    # The compilations of the build that runs this: ccache has them, if the relative paths to the sources are the same.
-    set(build ${beside}_as_subdirectory)
-  endif()
+  set(build ${beside}_${flavour}_as_subdirectory)
   configure_and_build(${source}/tests/packaging/program ${build} -DWAY=add_subdirectory -DTAIYEN_SOURCE_DIR=${source}
-    -DBUILD_SHARED_LIBS=${shared} -DTAIYEN_CCACHE=ON -DTAIYEN_WARNINGS_AS_ERRORS=ON ${quick})
+    -DBUILD_SHARED_LIBS=${shared} -DTAIYEN_CCACHE=ON -DTAIYEN_WARNINGS_AS_ERRORS=ON ${as_here})
   run_program(${build}/program)
   run_program(${build}/instrumented)
   if(EXISTS ${build}/taiyen/tests)
