@@ -54,6 +54,7 @@ enum class Bug {
     refill_keeps_tail,             ///< a refilled data file keeps what lies behind its extents
     install_keeps_tail,            ///< recovery of saves that grew the heap, from a ring or from the other file, keeps what lay behind its extents
     replay_keeps_tail,             ///< recovery of transactions that grew the heap keeps what lay behind its extents
+    cleared_without_sync,          ///< what recovery cleared behind the data file's extents isn't synced before a header holds it
     skip_hot_page,                 ///< pages mode: a page that was open before the scope is not compared
     skip_page_end,                 ///< pages mode: the last line of a page is not compared
     stale_twin,                    ///< pages mode: a cut doesn't bring twins up to date

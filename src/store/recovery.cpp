@@ -191,8 +191,8 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         backing.header.annex = after.annex;
         backing.header.table_root = table_root_of(backing, extents, Via::cache, data);
     }
-    if (saves.empty() && cleared != 0) {
-        into_both([](PageFile& file) { file.sync(); });  // before a header speaks of these pages
+    if (saves.empty() && cleared != 0 && !planted(Bug::cleared_without_sync)) {
+        data->sync();  // which a save that only made room had not reached; now its header is about to speak of these pages
     }
     backing.header.state = FileState::whole;
     backing.header.staged = {};

@@ -477,6 +477,7 @@ std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::S
                                      : only_.size() > level.depth + 1;
         if (goes_deeper) {
             replay.mount(selection);
+            subject.rot(disk);
             const Image image = image_of(disk);
             disk.rollback();
             if (auto failure = visit_nested(level, name, image, subject, save, state)) {

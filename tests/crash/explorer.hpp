@@ -39,6 +39,8 @@ public:
     /// Recovers the disk and goes on with more saves, which it issues and acknowledges. Returns the subject that knows them. Null: this subject has no second
     /// life.
     virtual std::unique_ptr<Subject> live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t state) = 0;
+    /// What else becomes of the disk between a crash and the recovery: check() sees to it by itself, before live_on() it is done for it, unrecorded.
+    virtual void rot(io::SimulatedStorage&) const {}
 };
 
 enum class Select : std::uint8_t {

@@ -201,6 +201,20 @@ void HeapLife::put_sparse(const std::string& name, ByteCount size) {
     std::memcpy(own_block(name, size), expected.data(), size);
 }
 
+void HeapLife::make_room(ByteCount bytes) {
+    heap_->extend(heap_->mapped_bytes() + bytes);
+    log_->save_quiesced();
+}
+
+void HeapLife::make_room_cut_short(ByteCount bytes) {
+    const std::unique_ptr<io::File> data = disk_.open(setup_.data_path(), io::Access::read_write);
+    std::vector<std::byte> headers(store::chunks_offset);
+    TAIYEN_CHECK(data->read(headers, 0) == headers.size());
+    make_room(bytes);
+    data->write(headers, 0);
+    data->sync();
+}
+
 void HeapLife::write_annex(ByteCount at, ByteCount size, std::uint64_t seed) {
     std::byte* const annex = heap_->open_annex(annex_room);
     heap_->extend_annex(at + size);
@@ -419,13 +433,15 @@ void rot_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::path&
     store::test::rot_behind(disk, data, 2);
 }
 
+void HeapSubject::rot(io::SimulatedStorage& disk) const {
+    if (setup_.rots) rot_behind_the_end(disk, heap_path, setup_.data_path());
+}
+
 std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state) {
     if (!disk.find(heap_path)) {
         return check_missing(disk, state);
     }
-    if (setup_.rots) {
-        rot_behind_the_end(disk, heap_path, setup_.data_path());
-    }
+    rot(disk);
     const std::uint64_t choice = mix(state, 0x7761'7973);
     HeapSetup setup = setup_;
     setup.detach_data_file = misses_data(disk, state);

@@ -90,6 +90,10 @@ public:
     void remove(const std::string& name);
     /// Puts `size` zeros and one byte under a new name: the heap grows, and few pages of it change.
     void put_sparse(const std::string& name, ByteCount size);
+    /// Of a transactional heap: a save that brings nothing but room for so many more bytes.
+    void make_room(ByteCount bytes);
+    /// The same as a crash leaves it between the headers of the heap's own file and of its data file.
+    void make_room_cut_short(ByteCount bytes);
     /// Writes into the annex, which grows for it. Its first bytes are the number of the save.
     void write_annex(ByteCount at, ByteCount size, std::uint64_t seed);
     bool has_annex() const { return !model_.annex.empty(); }
@@ -146,6 +150,7 @@ public:
 
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t state) override;
     std::unique_ptr<Subject> live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t state) override;
+    void rot(io::SimulatedStorage& disk) const override;
 
 private:
     std::uint64_t check_missing(io::SimulatedStorage& disk, std::uint64_t state) const;

@@ -155,6 +155,20 @@ void grown_unclosed(HeapLife& life) {
     life.save();
 }
 
+/// The last save made room only, and told the heap's own file alone.
+void make_room_in_one_file(HeapLife& life) {
+    life.create();
+    small_saves(life, 2, 1);
+    life.make_room_cut_short(4 * page_bytes);
+}
+
+void make_more_room(HeapLife& life) {
+    life.open();
+    life.make_room(3 * page_bytes);
+    small_saves(life, 2, 52);
+    life.close();
+}
+
 /// Saves, small and large, that make room of which they hardly write anything.
 void grow_sparsely(HeapLife& life) {
     life.open();
@@ -425,6 +439,7 @@ std::vector<Scenario> scenarios() {
         {.name = "rot-archive", .setup = rotting(archive), .before = create_and_save, .life = grow_sparsely},
         {.name = "rot-snapshot", .setup = rotting(snapshot), .before = create_and_save, .life = grow_sparsely},
         {.name = "rot-log-data", .setup = rotting(doubled), .before = create_and_save, .life = grow_sparsely},
+        {.name = "rot-room-log-data", .setup = rotting(doubled), .before = make_room_in_one_file, .life = make_more_room, .crashed_before = true},
         {.name = "rot-recover-log", .setup = rotting(transactional), .before = grown_unclosed, .life = recover, .crashed_before = true},
         {.name = "detach-log", .setup = log_without, .before = create_and_save, .life = open_save_close, .lose_data = true},
         {.name = "recover-detach-log", .setup = log_without, .before = unclosed, .life = recover, .crashed_before = true, .lose_data = true},
