@@ -52,7 +52,8 @@ enum class Bug {
     annex_ends_after_record,       ///< an annex that nobody opened is ended by a record of its own
     lost_data_leaves_tail,         ///< a heap that goes on without its data file keeps what lies behind its extents
     refill_keeps_tail,             ///< a refilled data file keeps what lies behind its extents
-    install_keeps_tail,            ///< recovery of saves that grew the heap, from a ring or from the other file, keeps what lay behind its extents
+    install_keeps_tail,            ///< recovery of saves that grew the heap keeps what lay behind its extents
+    copy_keeps_tail,               ///< recovery from the other file keeps what lies behind the extents where that file has nothing new
     replay_keeps_tail,             ///< recovery of transactions that grew the heap keeps what lay behind its extents
     cleared_without_sync,          ///< what recovery cleared behind the data file's extents isn't synced before a header holds it
     skip_hot_page,                 ///< pages mode: a page that was open before the scope is not compared

@@ -365,7 +365,7 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
             // Nothing was written there, but the heap may have grown over it.
             const std::uint64_t held = page_of({start_of(sequence).value + before.of(sequence)}).value;
             const PageNumber grown{std::max(cover.first.value, held)};
-            if (grown.value < cover.first.value + count && !planted(Bug::install_keeps_tail)) {
+            if (grown.value < cover.first.value + count && !planted(Bug::copy_keeps_tail)) {
                 to.clear_fresh(offset_of(grown), (cover.first.value + count - grown.value) * page_bytes);
             }
             return;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <taiyen/inspect/report.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
 #include "crash/explorer.hpp"
@@ -124,6 +125,9 @@ private:
     /// Of a position-independent heap: its place is taken while it is opened.
     std::optional<vm::Reservation> take_its_place() const;
     void compare_distances() const;
+    /// Throws std::runtime_error if verify() finds damage; what lies behind the extents may be `rotten`.
+    void judge_files(bool rotten) const;
+    bool lies_behind(const Finding& finding) const;
     std::byte* own_block(const std::string& name, ByteCount size);
     void issue(std::uint64_t save);
     void acknowledge(std::uint64_t save);

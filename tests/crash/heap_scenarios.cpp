@@ -169,6 +169,27 @@ void make_more_room(HeapLife& life) {
     life.close();
 }
 
+/// Nearly as large as the first chunk of its files, of which it has hardly written anything.
+void nearly_fill_a_chunk(HeapLife& life) {
+    life.create();
+    life.put("large", 40'000, 53);
+    life.heap().extend(1_MiB - 64_KiB);
+    life.save();
+    life.close();
+}
+
+/// Into the second chunk, of which no page is written and no page of the table, by a large save and by a small one.
+void grow_into_the_next_chunk(HeapLife& life) {
+    life.open();
+    life.heap().extend(1_MiB + 64_KiB);
+    life.put("large", 40'000, 54);
+    life.save();
+    life.heap().extend(1_MiB + 128_KiB);
+    life.touch("large", 55);
+    life.save();
+    life.close();
+}
+
 /// Saves, small and large, that make room of which they hardly write anything.
 void grow_sparsely(HeapLife& life) {
     life.open();
@@ -439,6 +460,7 @@ std::vector<Scenario> scenarios() {
         {.name = "rot-archive", .setup = rotting(archive), .before = create_and_save, .life = grow_sparsely},
         {.name = "rot-snapshot", .setup = rotting(snapshot), .before = create_and_save, .life = grow_sparsely},
         {.name = "rot-log-data", .setup = rotting(doubled), .before = create_and_save, .life = grow_sparsely},
+        {.name = "rot-chunk-snapshot", .setup = rotting(snapshot), .before = nearly_fill_a_chunk, .life = grow_into_the_next_chunk},
         {.name = "rot-room-log-data", .setup = rotting(doubled), .before = make_room_in_one_file, .life = make_more_room, .crashed_before = true},
         {.name = "rot-recover-log", .setup = rotting(transactional), .before = grown_unclosed, .life = recover, .crashed_before = true},
         {.name = "detach-log", .setup = log_without, .before = create_and_save, .life = open_save_close, .lose_data = true},

@@ -64,6 +64,7 @@ const std::vector<PlantedBug>& planted_bugs() {
          "files are made unpublished, the heap's own name last"},
         {Bug::lost_data_leaves_tail, "lost_data_leaves_tail", {"detach-cut-save"}, "fresh memory is zero"},
         {Bug::install_keeps_tail, "install_keeps_tail", {"rot-archive"}, "fresh memory is zero"},
+        {Bug::copy_keeps_tail, "copy_keeps_tail", {"rot-chunk-snapshot"}, "fresh memory is zero"},
         {Bug::cleared_without_sync, "cleared_without_sync", {"rot-room-log-data"}, "fresh memory is zero"},
         {Bug::replay_keeps_tail, "replay_keeps_tail", {"rot-log-data"}, "fresh memory is zero"},
         {Bug::detach_in_memory_only, "detach_in_memory_only", {"detach"}, "attached files are named durably"},
