@@ -96,7 +96,7 @@ void Annex::extend(ByteCount bytes) {
         lay_out(before.with_annex(wanted, heap_.mapped_));
         heap_.grow(wanted - used_, [&] {
             if (wanted > mapped_) {
-                heap_.clear_fresh({annex_start.value + mapped_}, wanted - mapped_);
+                heap_.clear_growth({0, mapped_}, {0, wanted});
             }
             heap_.allocate_blocks({annex_start.value + used_}, wanted - used_);
             if (wanted > mapped_) {

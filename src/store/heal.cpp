@@ -145,17 +145,16 @@ private:
     }
 
     std::uint64_t clear_behind(PageFile& file, const Extents& extents) {
-        std::uint64_t cleared = 0;
         const std::uint64_t size = file.file().info().size_bytes;
-        for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
-            std::uint64_t end = 0;  // of the last chunk that begins in the file
+        // Of the last chunk that begins in the file.
+        const auto end_of = [&](Sequence sequence) {
+            std::uint64_t end = 0;
             for (std::size_t k = 0; file.layout.has(sequence, k) && file.layout.table_of(sequence, k) < size; ++k) {
                 end = chunk_shapes[k].first + chunk_shapes[k].bytes;
             }
-            if (const ByteCount extent = extents.of(sequence); extent < end) {
-                cleared += file.clear_fresh({start_of(sequence).value + extent}, end - extent);
-            }
-        }
+            return end;
+        };
+        const std::uint64_t cleared = file.clear_growth(extents, {end_of(Sequence::span), end_of(Sequence::annex)});
         healed_ += cleared;
         return cleared;
     }

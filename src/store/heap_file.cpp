@@ -270,7 +270,7 @@ void HeapFile::extend(ByteCount extent_bytes) {
         dirty_checked_ = extent_bytes;
     }
     grow(extent_bytes - mapped_, [&] {
-        clear_fresh({mapped_}, extent_bytes - mapped_);
+        clear_growth({mapped_, 0}, {extent_bytes, 0});
         allocate_blocks({mapped_}, extent_bytes - mapped_);
         map({mapped_}, extent_bytes - mapped_, io::Protection::read_write);
     });
@@ -287,16 +287,17 @@ void HeapFile::allocate_blocks(HeapOffset offset, ByteCount length) {
     }
 }
 
-void HeapFile::clear_fresh(HeapOffset offset, ByteCount length) {
+void HeapFile::clear_growth(const Extents& before, const Extents& after) {
     try {
         for (PageFile* file : {&*backing_, data_ ? &*data_ : nullptr}) {
-            if (file != nullptr && file->clear_fresh(offset, length) != 0) {
+            if (file != nullptr && file->clear_growth(before, after) != 0) {
                 // Else a save that speaks of these pages without writing them could bring it back.
                 durable_step("clearing what lay behind the heap's end", [&] { file->sync(); });
             }
         }
     } catch (const std::bad_alloc&) {
-        throw HeapFull(length, 0, HeapFull::Cause::address_space);  // who grows knows no other lack of memory
+        throw HeapFull(after.span - before.span + after.annex - before.annex, 0,
+                       HeapFull::Cause::address_space);  // who grows knows no other lack of memory
     }
 }
 

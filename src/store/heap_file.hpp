@@ -238,8 +238,8 @@ private:
         set_durable_extent(bytes);
     }
     void allocate_blocks(HeapOffset offset, ByteCount length);
-    /// What the heap is about to grow by, from behind all that was ever in use, becomes zero in the files, whatever lies there. Poisons if it fails.
-    void clear_fresh(HeapOffset offset, ByteCount length);
+    /// What the heap is about to grow by, from behind all that was ever in use, becomes zero in the files. Poisons if it fails.
+    void clear_growth(const Extents& before, const Extents& after);
     /// Growth that the system refuses is a full heap.
     static void grow(ByteCount by, const std::function<void()>& action);
     /// `in_view_only`: nothing may be written yet.

@@ -123,7 +123,17 @@ void PageFile::allocate(HeapOffset from, ByteCount length) {
     for_each_piece(from, length, [&](HeapOffset offset, ByteCount part) { file_->allocate(layout.file_offset(offset), part); });
 }
 
-std::uint64_t PageFile::clear_fresh(HeapOffset from, ByteCount length, const std::function<bool(PageNumber)>& is_due) {
+std::uint64_t PageFile::clear_growth(const Extents& before, const Extents& after, const std::function<bool(PageNumber)>& is_written) {
+    std::uint64_t cleared = 0;
+    for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
+        if (after.of(sequence) > before.of(sequence)) {
+            cleared += clear_fresh({start_of(sequence).value + before.of(sequence)}, after.of(sequence) - before.of(sequence), is_written);
+        }
+    }
+    return cleared;
+}
+
+std::uint64_t PageFile::clear_fresh(HeapOffset from, ByteCount length, const std::function<bool(PageNumber)>& is_written) {
     static constexpr std::array<std::byte, page_bytes> zeros{};
     alignas(page_bytes) std::array<std::byte, page_bytes> page;  // no memory is asked for where there is nothing: growing must not fail for that
     const std::uint64_t size = file_->info().size_bytes;
@@ -152,7 +162,7 @@ std::uint64_t PageFile::clear_fresh(HeapOffset from, ByteCount length, const std
             clear(layout.table_offset(index), layout.table_offset(last) + page_bytes, [](std::uint64_t) { return false; });
         }
         const std::uint64_t first = layout.file_offset(offset);
-        clear(first, first + part, [&](std::uint64_t at) { return is_due && is_due(page_of({offset.value + (at - first)})); });
+        clear(first, first + part, [&](std::uint64_t at) { return is_written && is_written(page_of({offset.value + (at - first)})); });
     });
     return cleared;
 }

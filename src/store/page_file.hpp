@@ -55,9 +55,10 @@ public:
 
     /// Disk blocks for the pages and table pages of [from, from + length). Throws: Error{no_space}.
     void allocate(HeapOffset from, ByteCount length);
-    /// Makes zero what lies there although nothing of it is in use yet: those pages, and the table pages that cover no page in front of `from`. Returns how many were not. Complexity: looks at what
-    /// the file has there that is no hole; none where the file ends at `from`. Durability: with the next sync. `is_due`: pages that are about to be written anyway, which are left alone.
-    std::uint64_t clear_fresh(HeapOffset from, ByteCount length, const std::function<bool(PageNumber)>& is_due = {});
+    /// What a heap grows by is zero, whatever lies there: whoever gives the file greater extents, an open heap or recovery, calls this before a header speaks of them. Makes zero the pages between
+    /// the two, and the table pages that cover none in front of them. Returns how many were not. `is_written`: pages that are about to be written anyway, which are left alone.
+    /// Complexity: looks at what the file has there that is no hole; none where the file ends at `before`. Durability: with the next sync.
+    std::uint64_t clear_growth(const Extents& before, const Extents& after, const std::function<bool(PageNumber)>& is_written = {});
     /// Cuts off, and makes zero, what lies behind the extents: what an interrupted save left there.
     void clear_behind(const Extents& extents);
     void sync() { file_->sync(); }
@@ -70,6 +71,8 @@ public:
     [[noreturn]] void throw_corrupt_page(PageNumber page, const std::string& why) const;
 
 private:
+    std::uint64_t clear_fresh(HeapOffset from, ByteCount length, const std::function<bool(PageNumber)>& is_written);
+
     std::shared_ptr<io::File> file_;
 };
 

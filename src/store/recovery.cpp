@@ -107,17 +107,6 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
     return saves;
 }
 
-/// What the saves that the file is about to get have made room for is zero where they write nothing. Returns how many pages were not.
-std::uint64_t clear_growth(PageFile& file, const Extents& before, const Extents& after, const std::function<bool(PageNumber)>& is_written) {
-    std::uint64_t cleared = 0;
-    for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
-        if (after.of(sequence) > before.of(sequence)) {
-            cleared += file.clear_fresh({start_of(sequence).value + before.of(sequence)}, after.of(sequence) - before.of(sequence), is_written);
-        }
-    }
-    return cleared;
-}
-
 /// Writes the saves' pages into the backing file and (not null) the data file, unconditionally, then tables, sync, headers; with a new epoch, or the ring going on from
 /// where it has been read.
 void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& saves, const log::RingStart& ring_start, bool new_epoch) {
@@ -147,7 +136,7 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         const Extents before = file.header.extents();
         file.layout = planted(Bug::annex_guessed_place) ? file.layout.with_annex(after.annex.extent, before.span) : FileLayout(after.annex.places);
         if (!planted(Bug::install_keeps_tail)) {
-            cleared += clear_growth(file, before, extents, is_covered);
+            cleared += file.clear_growth(before, extents, is_covered);
         }
         file.allocate({before.span}, extents.span - std::min(before.span, extents.span));
         const ByteCount used = std::min(file.header.annex.used, after.annex.used);
@@ -340,7 +329,6 @@ std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via vi
 
 void copy_newer(const PageFile& from, PageFile& to, Generation since, bool everything) {
     const Extents extents = from.header.extents();
-    const Extents before = to.header.extents();
     const Uuid& heap = from.header.heap;
     to.layout = FileLayout(from.header.annex.places);
     to.allocate({0}, extents.span);
@@ -350,6 +338,17 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
         to.file().resize(end);
     }
     TablePage table;
+    const auto is_newer = [&](const TablePage& page) { return everything || page.generation > since.value; };
+    if (!planted(Bug::copy_keeps_tail)) {
+        std::optional<std::uint64_t> read;
+        to.clear_growth(to.header.extents(), extents, [&](PageNumber page) {
+            if (const std::uint64_t index = place_of(page).table_page; read != index) {
+                from.read_table_page(index, table, Via::device);
+                read = index;
+            }
+            return is_newer(table);
+        });
+    }
     const AlignedBuffer pages(entries_per_table_page * page_bytes);
     const AlignedBuffer source(page_bytes);
     for_each_table_page(extents, [&](std::uint64_t index) {
@@ -361,13 +360,7 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
         const TableCover cover = cover_of(index);
         const Sequence sequence = sequence_of(cover.first);
         const std::uint64_t count = std::min(cover.count, page_of(start_of(sequence)).value + extents.of(sequence) / page_bytes - cover.first.value);
-        if (!everything && table.generation <= since.value) {
-            // Nothing was written there, but the heap may have grown over it.
-            const std::uint64_t held = page_of({start_of(sequence).value + before.of(sequence)}).value;
-            const PageNumber grown{std::max(cover.first.value, held)};
-            if (grown.value < cover.first.value + count && !planted(Bug::copy_keeps_tail)) {
-                to.clear_fresh(offset_of(grown), (cover.first.value + count - grown.value) * page_bytes);
-            }
+        if (!is_newer(table)) {
             return;
         }
         // What is about to be overwritten need not be readable.

@@ -79,9 +79,9 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
 /// What the end of the journal or the log at `path` means. Throws: Error{corrupt}.
 void judge_end(const log::ScanResult& result, ByteCount capacity, const std::filesystem::path& path, Restoration& restoration);
 
-/// A file of the heap, opened and locked. Throws: Error{busy | …}.
 /// How long a lock may take to go after its owner was killed: his mappings hold the file, and whoever looks at a process when it dies (ps, a debugger) holds those a moment longer.
 inline std::atomic<std::chrono::milliseconds> lock_goes_within{std::chrono::milliseconds(250)};
+/// A file of the heap, opened and locked. Throws: Error{busy | …}.
 std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only);
 
 /// Gives the sound table page, from the backing file, else from the data file, else rebuilt: entries of pages that `is_covered` are left as found

@@ -61,8 +61,7 @@ void HeapFile::replay_log(const LogTail& tail) {
     }
     grow(mapped_ - in_file, [&] {
         if (!planted(Bug::replay_keeps_tail)) {
-            clear_fresh({in_file}, mapped_ - in_file);
-            clear_fresh({annex_start.value + saved_annex_.extent}, annex_.mapped() - saved_annex_.extent);
+            clear_growth({in_file, saved_annex_.extent}, mapped_extents());
         }
         allocate_blocks({in_file}, mapped_ - in_file);
         for (const heap::FreeRun& run : owed_blocks_) {
