@@ -267,8 +267,8 @@ case $command in
         ensure_packages "${packages[@]}"
         run_seed=${run_seed:-$(seed_of_sources)}
         printf 'Random tests begin with TAIYEN_RUN_SEED=%s.PRESET%s.\n' "$run_seed" "${TAIYEN_RUN_SEED:+, as told}"
-        # Position-independent, so that the packaging tests find their shared library in ccache.
-        configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+        # The library position-independent, so that the packaging tests find their shared one in ccache.
+        configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON -DTAIYEN_POSITION_INDEPENDENT=ON
         build release
         # A fifth of a whole run: 3.2 million crash states, of which 1.09 million different disks (half of them of recoveries) are recovered and checked; 20,000 faults.
         TAIYEN_CRASH_BUDGET=${TAIYEN_CRASH_BUDGET:-0.2} run_tests release
