@@ -280,6 +280,25 @@ public:
         }
     }
 
+    void reserve(std::uint64_t offset, ByteCount length) noexcept override {
+        // Not by posix_fallocate(3), which would write to each block where the file system can't do it.
+        if (!forked_ && features_.allocate && features_.punch) {
+            (void)::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length));
+        }
+    }
+
+    void unreserve(std::uint64_t offset, ByteCount length) noexcept override {
+        struct stat status{};
+        if (forked_ || !features_.allocate || !features_.punch || ::fstat(descriptor_.get(), &status) != 0) {
+            return;
+        }
+        (void)::fallocate(descriptor_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length));
+        // Behind a file's end there is nothing to punch, but truncating it to the size that it has frees what lies there.
+        if (offset + length > static_cast<std::uint64_t>(status.st_size)) {
+            (void)!::ftruncate(descriptor_.get(), status.st_size);
+        }
+    }
+
     void punch(std::uint64_t offset, ByteCount length) override {
         if (length == 0) {
             return;

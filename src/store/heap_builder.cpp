@@ -12,9 +12,6 @@
 namespace taiyen::store {
 namespace {
 
-/// The device is asked to write by so many pages, so that the sync at the end finds little left.
-constexpr std::uint64_t write_ahead_pages = 4_MiB / page_bytes;
-
 class FixedSpan final : public heap::SpanHost {
 public:
     void extend(ByteCount) override {}
@@ -37,11 +34,14 @@ Header header_of(const HeapBuilder::Shape& shape) {
 }  // namespace
 
 HeapBuilder::HeapBuilder(io::Storage& storage, std::filesystem::path path, const Shape& shape)
-    : storage_(storage), path_(std::move(path)), file_(storage.create_unnamed(io::directory_of(path_)), header_of(shape)) {}
+    : storage_(storage), path_(std::move(path)), file_(storage.create_unnamed(io::directory_of(path_)), header_of(shape)), writer_(file_.file()) {}
 
 void HeapBuilder::write(PageNumber first, std::span<const std::byte> pages, std::span<const std::uint64_t> checksums) {
     TAIYEN_CHECK(first >= next_ && pages.size() == checksums.size() * page_bytes && offset_of(first).value + pages.size() <= file_.header.extent);
-    file_.write_pages(first, pages);
+    const HeapOffset start = offset_of(first);
+    for_each_piece(start, pages.size(), [&](HeapOffset offset, ByteCount length) {
+        writer_.write(pages.subspan(offset.value - start.value, length), file_.layout.file_offset(offset));
+    });
     for (std::size_t i = 0; i < checksums.size(); ++i) {
         const TablePlace place = place_of({first.value + i});
         if (place.table_page != table_index_) {
@@ -51,10 +51,6 @@ void HeapBuilder::write(PageNumber first, std::span<const std::byte> pages, std:
         table_.entries[place.entry] = checksums[i];
     }
     next_ = {first.value + checksums.size()};
-    if (next_.value - started_.value >= write_ahead_pages) {
-        file_.start_writing(started_, next_.value - started_.value);
-        started_ = next_;
-    }
 }
 
 void HeapBuilder::write_table() {
@@ -112,6 +108,7 @@ void HeapBuilder::check_blocks_and_allocate() {
 
 void HeapBuilder::publish() {
     write_table();
+    writer_.finish();
     check_blocks_and_allocate();
     write_first_headers(file_.file(), file_.header);
     const auto name = [&] { storage_.publish(file_.file(), path_); };

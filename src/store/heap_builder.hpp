@@ -6,6 +6,7 @@
 /// (I2) What gets a name is a heap: its blocks were checked.
 /// (I3) Memory doesn't grow with the heap. Thread rule: one thread.
 
+#include "io/sequential_writer.hpp"
 #include "store/page_file.hpp"
 #include "store/page_table.hpp"
 
@@ -41,10 +42,10 @@ private:
     io::Storage& storage_;
     std::filesystem::path path_;
     PageFile file_;
+    io::SequentialWriter writer_;  ///< of the pages
     TablePage table_{};
     std::uint64_t table_index_ = 0;
     PageNumber next_{};
-    PageNumber started_{};  ///< the device was asked to begin with what lies before
 };
 
 }  // namespace taiyen::store

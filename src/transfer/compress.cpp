@@ -27,9 +27,12 @@ std::span<const std::byte> bytes_of(const Mark& mark) {
     return std::as_bytes(std::span(&mark, 1));
 }
 
+/// A codec makes nearly nothing of zeros, and a body of one run is expanded to where it belongs.
+std::uint64_t gap_bytes_for(Codec codec) { return codec == Codec::none ? layout::gap_bytes_min : layout::packed_gap_bytes_min; }
+
 /// A chunk on its way, with memory that is used again.
 struct PackedSlot {
-    PackedSlot(Codec codec, int level) : packer(codec, level), packed(Packer::bound(codec, ChunkBody::body_bytes_max)) {}
+    PackedSlot(Codec codec, int level) : body(gap_bytes_for(codec)), packer(codec, level), packed(Packer::bound(codec, ChunkBody::body_bytes_max)) {}
 
     ChunkPages pages;
     ChunkBody body;

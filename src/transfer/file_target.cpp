@@ -6,12 +6,6 @@
 #include "base/uuid.hpp"
 
 namespace taiyen::transfer {
-namespace {
-
-/// The device is asked to write by so much, so that the sync at the end finds little left.
-constexpr ByteCount write_ahead_bytes = 4_MiB;
-
-}  // namespace
 
 void FileTarget::look(const std::function<bool(const io::File&)>& may_replace) {
     if (const auto found = storage_.find(path_)) {
@@ -24,19 +18,14 @@ void FileTarget::look(const std::function<bool(const io::File&)>& may_replace) {
         replaces_ = true;
     }
     file_ = storage_.create_unnamed(io::directory_of(path_));
+    writer_.emplace(*file_);
 }
 
-void FileTarget::write(std::span<const std::byte> bytes) {
-    file_->write(bytes, at_);
-    at_ += bytes.size();
-    if (at_ - started_ >= write_ahead_bytes) {
-        file_->start_writing(started_, at_ - started_);
-        started_ = at_;
-    }
-}
+void FileTarget::write(std::span<const std::byte> bytes) { writer_->append(bytes); }
 
 void FileTarget::publish() {
     const std::filesystem::path directory = io::directory_of(path_);
+    writer_->finish();
     if (!planted(Bug::transfer_named_before_sync)) {
         file_->sync();
     }

@@ -4,8 +4,9 @@
 /// (I1) Nothing has the name before its content is durable; what had it before goes on having it until then. Thread rule: one thread.
 
 #include <functional>
+#include <optional>
 
-#include "io/storage.hpp"
+#include "io/background_writer.hpp"
 
 namespace taiyen::transfer {
 
@@ -27,8 +28,7 @@ private:
     io::Storage& storage_;
     std::filesystem::path path_;
     std::unique_ptr<io::File> file_;
-    std::uint64_t at_ = 0;
-    std::uint64_t started_ = 0;  ///< the device was asked to begin with what lies before
+    std::optional<io::BackgroundWriter> writer_;
     bool replaces_ = false;
 };
 

@@ -25,7 +25,7 @@ bool LivePages::next(ChunkPages& chunk) {
     return !chunk.pages.empty();
 }
 
-ChunkBody::ChunkBody() : body_(body_bytes_max) { runs_.reserve(layout::chunk_runs_max); }
+ChunkBody::ChunkBody(std::uint64_t gap_bytes) : gap_bytes_(gap_bytes), body_(body_bytes_max) { runs_.reserve(layout::chunk_runs_max); }
 
 void ChunkBody::gather(const PageSource& source, const ChunkPages& chunk) {
     runs_.clear();
@@ -53,7 +53,8 @@ void ChunkBody::gather(const PageSource& source, const ChunkPages& chunk) {
 
 void ChunkBody::add(std::uint64_t begin, std::uint64_t end, std::byte* bytes) {
     std::uint64_t gap = begin - end_;
-    if (runs_.empty() || gap >= layout::gap_bytes_min) {
+    if (runs_.empty() && gap < gap_bytes_) runs_.push_back({0, 0});  // with its page: whoever expands it need not move it then
+    if (runs_.empty() || gap >= gap_bytes_) {
         close_up();
         runs_.push_back({static_cast<std::uint32_t>(gap / layout::unit_bytes), 0});
         gap = 0;

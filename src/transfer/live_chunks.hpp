@@ -37,7 +37,8 @@ private:
 /// Thread rule: one thread.
 class ChunkBody {
 public:
-    ChunkBody();
+    /// A gap of less than `gap_bytes` is not worth a run.
+    explicit ChunkBody(std::uint64_t gap_bytes = layout::gap_bytes_min);
     /// Reads the pages and gathers. Throws: as PageSource::read.
     void gather(const PageSource& source, const ChunkPages& chunk);
     std::uint32_t runs() const { return static_cast<std::uint32_t>(runs_.size()); }
@@ -57,6 +58,7 @@ private:
 
     static constexpr std::size_t near_pages = 16;  ///< they are gathered while they lie in the processor's cache
 
+    std::uint64_t gap_bytes_;
     AlignedBuffer body_;  ///< content from `content_at` on, runs right before it
     std::vector<layout::Run> runs_;
     ByteCount content_ = 0;

@@ -34,8 +34,9 @@ inline constexpr std::uint64_t content_bytes_max = chunk_pages_max * page_bytes;
 inline constexpr std::uint64_t chunk_reach_max = std::uint64_t{1} << 22U;
 /// Runs begin and end at multiples of this.
 inline constexpr std::uint64_t unit_bytes = 8;
-/// A shorter gap between live bytes travels as zeros.
+/// A shorter gap between live bytes travels as zeros: always, and in a body that is packed.
 inline constexpr std::uint64_t gap_bytes_min = 128;
+inline constexpr std::uint64_t packed_gap_bytes_min = 1024;
 inline constexpr std::uint32_t chunk_runs_max = 8192;
 
 struct StreamHead {

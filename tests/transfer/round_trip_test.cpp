@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "io/posix_storage.hpp"
 #include "seed.hpp"
 #include "transfer/transfer_fixture.hpp"
 
@@ -99,7 +100,12 @@ BOOST_AUTO_TEST_CASE(of_a_heap_full_of_holes_cost_what_is_live) {
     heap.snapshot();
     CompressOptions plain;
     plain.codec = Codec::none;
-    const Compressed full = compress(heap, [](std::span<const std::byte>) {}, plain);
+    const Compressed full = compress(heap, directory / "full.tyz", plain);
+    expand_file(directory / "full.tyz", directory / "full.tyn");
+    for (const char* const file : {"full.tyz", "full.tyn"}) {  // what was set aside while they were written is given back
+        const auto on_disk = taiyen::io::posix_storage().find(directory / file);
+        BOOST_TEST(on_disk->allocated_bytes <= on_disk->size_bytes + 128'000);
+    }
     for (void* const block : blocks) heap.deallocate(block);
     for (std::size_t i = 0; i < small.size(); ++i)
         if (i % 20 != 0) heap.deallocate(small[i]);

@@ -1,0 +1,97 @@
+#include "io/background_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace taiyen::io {
+
+BackgroundWriter::~BackgroundWriter() {
+    {
+        const std::lock_guard lock(mutex_);
+        full_.clear();
+    }
+    stop();
+}
+
+void BackgroundWriter::append(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        if (filling_.size() == 0) filling_ = AlignedBuffer(piece_bytes);
+        const ByteCount part = std::min(bytes.size(), piece_bytes - filled_);
+        std::memcpy(filling_.data() + filled_, bytes.data(), part);
+        filled_ += part;
+        bytes = bytes.subspan(part);
+        if (filled_ == piece_bytes) pass_on();
+    }
+}
+
+/// False: there is none, nor will be.
+bool BackgroundWriter::has_thread() {
+    if (thread_.joinable() || !with_thread_) return with_thread_;
+    free_.reserve(pieces);
+    while (free_.size() + 1 < pieces) free_.emplace_back(piece_bytes);
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error&) {
+        with_thread_ = false;
+    }
+    return with_thread_;
+}
+
+void BackgroundWriter::pass_on() {
+    if (has_thread()) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return !free_.empty(); });
+        if (failure_) std::rethrow_exception(failure_);
+        full_.push_back(std::move(filling_));
+        filling_ = std::move(free_.back());
+        free_.pop_back();
+        changed_.notify_all();
+    } else {
+        writer_.write(filling_.span(), writer_.end());
+    }
+    filled_ = 0;
+    passed_on_ += piece_bytes;
+}
+
+void BackgroundWriter::run() noexcept {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        changed_.wait(lock, [this] { return !full_.empty() || stopping_; });
+        if (full_.empty()) return;
+        AlignedBuffer piece = std::move(full_.front());
+        full_.pop_front();
+        lock.unlock();
+        std::exception_ptr failure;
+        try {
+            if (!failure_) writer_.write(piece.span(), writer_.end());
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        lock.lock();
+        free_.push_back(std::move(piece));  // it has room for all of them
+        if (failure) failure_ = failure;
+        changed_.notify_all();
+    }
+}
+
+void BackgroundWriter::stop() noexcept {
+    if (!thread_.joinable()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+        changed_.notify_all();
+    }
+    thread_.join();
+}
+
+void BackgroundWriter::finish() {
+    stop();
+    if (failure_) std::rethrow_exception(failure_);
+    writer_.finish();  // before the rest is written: where that goes was set aside, too
+    if (filled_ != 0) file_.write(filling_.first(filled_), passed_on_);
+    filled_ = 0;
+}
+
+}  // namespace taiyen::io
