@@ -34,10 +34,9 @@ bool is_grown(const ArchiveHeap& heap, std::size_t rounds) {
     if (blocks->size() != rounds) return false;
     for (std::size_t round = 1; round <= rounds; ++round) {
         const Bytes& block = (*blocks)[round - 1];
-        if (block.size() != 100'000 * round + 1) return false;
-        for (std::size_t at = 0; at < block.size(); ++at) {
-            if (block[at] != (at % 90'000 == 0 ? static_cast<char>(round) : '\0')) return false;
-        }
+        std::string expected(100'000 * round + 1, '\0');
+        for (std::size_t at = 0; at < expected.size(); at += 90'000) expected[at] = static_cast<char>(round);
+        if (std::string_view(block.data(), block.size()) != expected) return false;
     }
     return true;
 }

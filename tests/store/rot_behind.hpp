@@ -42,13 +42,18 @@ inline std::uint64_t rot_behind(io::Storage& disk, const std::filesystem::path& 
     const auto file = disk.open(path, io::Access::read_write);
     const Slots slots = read_slots(*file);
     if (slots.newest() == nullptr) return 0;
+    // Repeated where there is more to fill: it is no multiple of a page long, so that no two pages of a part get the same.
     std::mt19937_64 random(seed);
+    std::vector<std::uint64_t> noise(8191);
+    std::generate(noise.begin(), noise.end(), random);
     std::uint64_t rotted = 0;
-    for (const auto& [first, end] : parts_behind(*slots.newest(), file->info().size_bytes)) {
-        std::vector<std::uint64_t> noise((end - first) / sizeof(std::uint64_t));
-        std::generate(noise.begin(), noise.end(), random);
-        file->write(std::as_bytes(std::span(noise)), first);
+    for (auto [first, end] : parts_behind(*slots.newest(), file->info().size_bytes)) {
         rotted += end - first;
+        while (first < end) {
+            const auto part = std::as_bytes(std::span(noise)).first(std::min<std::uint64_t>(end - first, noise.size() * sizeof(std::uint64_t)));
+            file->write(part, first);
+            first += part.size();
+        }
     }
     file->sync();
     return rotted;
