@@ -1,8 +1,9 @@
 // How fast does a heap travel, beside the bare codec library?
 //
 // The heap: a map of texts and lists of measured points, half of the live bytes each, with every fifth text erased again. compress() and expand() against the codec alone, which gets the same live bytes (the stream
-// that Codec::none makes, in memory), in pieces of a megabyte (taiyen's own are a quarter of that with LZ4), on as many threads, each with a state of its own; it writes to the same kind of place, and a file is synced, too. Its files hold
-// nothing that tells where bytes belong, and no checksums. Ratios of processor time (of all threads, the kernel's share included) say what it costs where others use the machine, too.
+// that Codec::none makes, in memory), in pieces of a megabyte (taiyen's own are a quarter of that with LZ4), on as many threads, each with a state of its own; it writes to the same kind of place, and a file is synced, too, of
+// which the device may begin with each 4 MiB, as in taiyen. How taiyen writes otherwise is its own: a compressed heap's file past the page cache, a heap's file into blocks that are set aside ahead.
+// The codec's files hold nothing that tells where bytes belong, and no checksums. Ratios of processor time (of all threads, the kernel's share included) say what it costs where others use the machine, too.
 // Other parts: the memory that both take at their peak, and how long a writer waits while its heap is compressed.
 
 #include <fcntl.h>
@@ -209,7 +210,7 @@ void unpack_alone(taiyen::Codec codec, unsigned threads, const Places& places, s
     });
 }
 
-/// A file that is written with the hint that taiyen gives, too: the device may begin with each 4 MiB.
+/// A file that the device may begin to write with each 4 MiB.
 class PlainFile {
 public:
     explicit PlainFile(const std::filesystem::path& path) : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
