@@ -165,6 +165,12 @@ private:
 
     // ---- changes
 
+    /// An edit may store what was there: then the save behind it may find nothing to save, and a history goes on.
+    static bool differ(const Content& one, const Content& other) {
+        return !std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                           [](const auto& left, const auto& right) { return left.first == right.first && *left.second == *right.second; });
+    }
+
     template <class Scope>
     void edit(Scope* scope, Content& content) {
         const auto touch = [&](void* at, ByteCount bytes) {
@@ -292,8 +298,8 @@ private:
                 lost_ = !equals(now_.content);
                 throw;
             }
+            changed_ = changed_ || differ(now_.content, content);
             now_.content = content;
-            changed_ = true;
         }
     }
 
