@@ -15,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <taiyen/base/check.hpp>
@@ -281,9 +282,14 @@ public:
     }
 
     void reserve(std::uint64_t offset, ByteCount length) noexcept override {
+        struct statvfs disk{};
+        if (forked_ || !features_.allocate || !features_.punch || ::fstatvfs(descriptor_.get(), &disk) != 0 ||
+            std::uint64_t{disk.f_bavail} * disk.f_frsize < length + features_.room_left_alone) {
+            return;
+        }
         // Not by posix_fallocate(3), which would write to each block where the file system can't do it.
-        if (!forked_ && features_.allocate && features_.punch) {
-            (void)::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length));
+        if (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
+            unreserve(offset, length);  // ext4 keeps what it had got when the room ended
         }
     }
 

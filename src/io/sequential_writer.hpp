@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <span>
 
+#include <taiyen/base/check.hpp>
+
 #include "io/storage.hpp"
 
 namespace taiyen::io {
@@ -40,21 +42,21 @@ public:
     }
     /// Behind the newest byte.
     std::uint64_t end() const { return end_; }
-    /// Nothing more will be written.
-    void finish() noexcept { give_back(reserved_); }
+    /// Gives back what is set aside: nothing more will be written, or somebody else needs the room.
+    void finish() noexcept {
+        if (end_ < reserved_) file_.unreserve(end_, reserved_ - end_);
+        reserved_ = end_;
+    }
 
 private:
     static constexpr ByteCount write_ahead = 4_MiB;
     static constexpr ByteCount reserve_behind = 1_MiB;  ///< of bytes without a gap: it will not pay for fragments
     static constexpr ByteCount ahead_max = 8_MiB;
 
-    void skip_to(std::uint64_t offset) noexcept {
-        give_back(std::min(offset, reserved_));
-        reserved_ = std::max(offset, reserved_);
-        end_ = run_ = offset;
-    }
-    void give_back(std::uint64_t to) noexcept {
-        if (end_ < to) file_.unreserve(end_, to - end_);
+    void skip_to(std::uint64_t offset) {
+        TAIYEN_CHECK(offset > end_);  // else what is given back might be what was written
+        finish();
+        reserved_ = end_ = run_ = offset;
     }
 
     File& file_;

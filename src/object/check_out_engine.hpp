@@ -260,7 +260,7 @@ private:
                     }
                 } else {
                     if (!may_wait) return Outcome::refused;
-                    if (queues_.stand(request, *item.entry)) return Outcome::waits;
+                    if (stand_in_queue(request, *item.entry)) return Outcome::waits;
                     refuse_if_stopped();
                     item.entry = table_.find(item.id);
                 }
@@ -299,6 +299,19 @@ private:
 
     // A request's way
 
+    /// False: it need not wait any more, or not there: try again.
+    bool stand_in_queue(Request& request, Entry& entry) noexcept {
+        WaitTimes::begin(request);
+        return queues_.stand(request, entry);
+    }
+    bool stand_at_gate(Request& request) noexcept {
+        WaitTimes::begin(request);
+        return gate_.stand(request);
+    }
+    bool ask_to_go_first(Request& request) noexcept {
+        WaitTimes::begin(request);
+        return precedence_.ask(request);
+    }
     /// A request's turn after a pause, taken for it so that it comes before those behind it.
     void let_through(Request& request) noexcept {
         while (request.known && !gate_.stopped()) {
@@ -309,7 +322,7 @@ private:
                 request.granted = true;
                 break;
             }
-            if (result == Attempt::taken && queues_.stand(request, *taken)) return;
+            if (result == Attempt::taken && stand_in_queue(request, *taken)) return;
         }
         WokenRequests::wake(request);
     }
@@ -344,7 +357,7 @@ private:
             if (result == Attempt::paused) {
                 if (!may_wait) return Outcome::refused;
                 precedence_.stand_back(request);
-                if (gate_.stand(request)) return Outcome::waits;
+                if (stand_at_gate(request)) return Outcome::waits;
                 continue;
             }
             if (!may_wait) return Outcome::refused;
@@ -352,10 +365,10 @@ private:
             if (!request.since && gets_free(request, *taken)) continue;
             if (!request.first && wants_to_go_first(request)) {
                 if (woken_for != nullptr) pass_on(request);
-                if (precedence_.ask(request)) return Outcome::waits;
+                if (ask_to_go_first(request)) return Outcome::waits;
                 continue;
             }
-            if (queues_.stand(request, *taken)) return Outcome::waits;
+            if (stand_in_queue(request, *taken)) return Outcome::waits;
         }
     }
 

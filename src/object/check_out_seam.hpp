@@ -17,6 +17,7 @@ enum class Duty : std::uint8_t {
     tell_failure,                 ///< who waits for a load learns that it failed
     wait_to_remove,               ///< until nobody has it
     compare_ids,                  ///< an entry that serves another id now
+    stand_for_own_id,             ///< who stands in a queue asks for the id that its entry serves
     wake_at_stop,                 ///< who waits
     keep_order,                   ///< among those whom a pause held up
     stop_readers_behind_writers,  ///< that wait

@@ -43,8 +43,8 @@ public:
             do {
                 if ((now & word::dead) != 0 || !is_taken<Seam>(now, request.want.access(), rights_of(request), &entry)) return false;
             } while (!entry.word.compare_exchange_weak(now, now | word::waiters, std::memory_order_acquire, std::memory_order_relaxed));
-            // The queue of another id would tell it what became of that one. If the id changes later, `take_all` comes in between.
-            if (!asks_for(request, entry)) {
+            // The queue of another id would tell it what became of that one. If the id changes later, `wake_all` comes in between.
+            if (!asks_for(request, entry) && !Seam::skips(Duty::stand_for_own_id)) {
                 request.known = false;
                 return false;
             }

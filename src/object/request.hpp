@@ -38,10 +38,11 @@ struct Request {
     Request(Holding& holding, bool load) : want(holding), may_load(load) {}
     Holding& want;
     const bool may_load;
-    bool known = false;              ///< every item has an entry
+    std::atomic<bool> known{false};  ///< every item has an entry; set by whoever lets it through, while its thread may be about to sleep
     std::atomic<bool> first{false};  ///< it goes first; set by whoever lets it, while its thread may be about to sleep
     bool reserves = false;           ///< its words are reserved for it
     bool granted = false;            ///< by who let it through
+    bool waited = false;             ///< it stood in a queue
     unsigned attempts = 0;           ///< woken in vain
     Entry* woken_for = nullptr;
     Entry* entry = nullptr;  ///< whose queue it stands in

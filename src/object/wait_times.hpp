@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 #include "object/request.hpp"
 
@@ -13,16 +14,19 @@ namespace taiyen::object {
 
 class WaitTimes {
 public:
-    /// It waits from now on, unless it did before.
+    /// It wants to wait, as of now, unless it did before: its patience begins.
+    static void begin(Request& request) noexcept {
+        if (!request.since) request.since = CheckOuts::Clock::now();
+    }
+    /// It waits, as of now, unless it did before. Requires: `begin`.
     void start(Request& request) noexcept {
-        if (request.since) return;
-        request.since = CheckOuts::Clock::now();
+        if (std::exchange(request.waited, true)) return;
         waited_.fetch_add(1, std::memory_order_relaxed);
         waiting_.fetch_add(1, std::memory_order_relaxed);
     }
     /// It has ended.
     void stop(const Request& request) noexcept {
-        if (!request.since) return;
+        if (!request.waited) return;
         waiting_.fetch_sub(1, std::memory_order_relaxed);
         const auto wait = static_cast<std::uint64_t>(std::chrono::nanoseconds(CheckOuts::Clock::now() - *request.since).count());
         std::uint64_t longest = longest_.load(std::memory_order_relaxed);

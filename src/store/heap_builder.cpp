@@ -63,6 +63,11 @@ void HeapBuilder::write_table() {
     table_ = {};
 }
 
+void HeapBuilder::complete() {
+    writer_.finish();
+    write_table();
+}
+
 void HeapBuilder::map(std::byte* view) const {
     const ByteCount extent = file_.header.extent;
     file_.file().resize(file_.layout.file_bytes_for(file_.header.extents()));  // behind the end a touch would be a signal
@@ -107,8 +112,7 @@ void HeapBuilder::check_blocks_and_allocate() {
 }
 
 void HeapBuilder::publish() {
-    write_table();
-    writer_.finish();
+    complete();
     check_blocks_and_allocate();
     write_first_headers(file_.file(), file_.header);
     const auto name = [&] { storage_.publish(file_.file(), path_); };

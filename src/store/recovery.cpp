@@ -131,12 +131,11 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
             write(*data);
         }
     };
-    std::uint64_t cleared = 0;
     into_both([&](PageFile& file) {
         const Extents before = file.header.extents();
         file.layout = planted(Bug::annex_guessed_place) ? file.layout.with_annex(after.annex.extent, before.span) : FileLayout(after.annex.places);
         if (!planted(Bug::install_keeps_tail)) {
-            cleared += file.clear_growth(before, extents, is_covered);
+            file.clear_growth(before, extents, is_covered);
         }
         file.allocate({before.span}, extents.span - std::min(before.span, extents.span));
         const ByteCount used = std::min(file.header.annex.used, after.annex.used);
@@ -180,8 +179,9 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         backing.header.annex = after.annex;
         backing.header.table_root = table_root_of(backing, extents, Via::cache, data);
     }
-    if (saves.empty() && cleared != 0 && !planted(Bug::cleared_without_sync)) {
-        data->sync();  // which a save that only made room had not reached; now its header is about to speak of these pages
+    if (saves.empty() && data != nullptr && data->header.extents() != extents && !planted(Bug::cleared_without_sync)) {
+        // A save that only made room had not reached it; now its header is about to speak of these pages, which this recovery has cleared, or one that was killed behind that.
+        data->sync();
     }
     backing.header.state = FileState::whole;
     backing.header.staged = {};

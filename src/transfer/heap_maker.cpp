@@ -137,6 +137,7 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::pa
         report.capacity_bytes = heap.capacity;
     } else {
         fill(target, {});
+        first.complete();
         report = rewrite(storage, heap, first, plan, path, options);
     }
     if (kind != HeapKind::archive) {

@@ -76,6 +76,13 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_file_with_gaps_has_what_was_written_and_holes, D
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_disk_with_little_room_is_left_alone) {
+    PosixDisk disk({.room_left_alone = ByteCount{1} << 60U});
+    const auto file = disk.storage().create(disk.path("a"));
+    file->reserve(0, 4_MiB);
+    BOOST_TEST(file->info().allocated_bytes <= slack);
+}
+
 BOOST_AUTO_TEST_CASE(blocks_are_set_aside_while_much_is_written) {
     PosixDisk disk;
     if (!reserves(disk.storage(), disk.directory())) {
