@@ -167,7 +167,8 @@ BOOST_AUTO_TEST_CASE(that_were_full_of_holes_end_without_any) {
     BOOST_TEST((content(*heap.find<Texts>("texts")) == model));
     expect_verified(heap);
     BOOST_TEST(heap.stats().live_bytes == live);
-    BOOST_TEST(report.pages_after * 4096 < live + live / 10 + (std::size_t{16} << 10U));
+    // Beside what is live: of each size class a page that is not full; of 150 random heaps the most was 15 KB.
+    BOOST_TEST(report.pages_after * 4096 < live + live / 10 + (std::size_t{24} << 10U));
     BOOST_TEST(before > report.pages_after * 5);
     BOOST_TEST(report.segments_after <= report.pages_after / 16 + 3);
     for (const std::size_t bytes : {64U, 4096U})
