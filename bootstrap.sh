@@ -20,7 +20,7 @@ usage: ./bootstrap.sh COMMAND [--full]
 
   demo    installs what is missing, builds the examples and runs them: a real drawing library kept in a heap file, a bank that is killed, WordNet
   test    installs what is missing, builds and runs every test: Release, address+undefined sanitizers, thread sanitizer; runs each fuzz target for a minute; then the
-          branch coverage of recovery, log, saves and formats. The first time about 50 minutes on two processors
+          branch coverage of recovery, log, saves and formats. The first time about 45 minutes on two processors
   fuzz    only the fuzz targets, each for FUZZ_SECONDS
   bench   installs what is missing (other allocators and stores, too), builds the benchmarks and runs a selection of about ten minutes: the allocator suite, and short
           runs of the others; with --full all of them at their full length. Tables and plots of the suite: build/bench/allocators
