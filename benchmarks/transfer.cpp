@@ -2,7 +2,7 @@
 //
 // The heap: a map of texts and lists of measured points, half of the live bytes each, with every fifth text erased again. compress() and expand() against the codec alone, which gets the same live bytes (the stream
 // that Codec::none makes, in memory), in pieces of a megabyte (taiyen's own are a quarter of that with LZ4), on as many threads, each with a state of its own; it writes to the same kind of place, and a file is synced, too, of
-// which the device may begin with each 4 MiB, as in taiyen. How taiyen writes otherwise is its own: a compressed heap's file past the page cache, a heap's file into blocks that are set aside ahead.
+// which the device may begin with each MiB, as in taiyen. How taiyen writes otherwise is its own: a compressed heap's file goes past the page cache.
 // The codec's files hold nothing that tells where bytes belong, and no checksums. Ratios of processor time (of all threads, the kernel's share included) say what it costs where others use the machine, too.
 // Other parts: the memory that both take at their peak, and how long a writer waits while its heap is compressed.
 
@@ -210,7 +210,7 @@ void unpack_alone(taiyen::Codec codec, unsigned threads, const Places& places, s
     });
 }
 
-/// A file that the device may begin to write with each 4 MiB.
+/// A file that the device may begin to write with each MiB.
 class PlainFile {
 public:
     explicit PlainFile(const std::filesystem::path& path) : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
@@ -222,7 +222,7 @@ public:
     void write(std::size_t offset, std::span<const std::byte> bytes) const {
         check(::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes.size()),
               "a file can't be written");
-        constexpr std::size_t ahead = 4 * mib;
+        constexpr std::size_t ahead = mib;
         if (const std::size_t end = (offset + bytes.size()) / ahead * ahead; end > offset)
             ::sync_file_range(file_, static_cast<off_t>(end - ahead), ahead, SYNC_FILE_RANGE_WRITE);
     }

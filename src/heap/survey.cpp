@@ -40,6 +40,18 @@ void Survey::visit(const std::function<bool(const PagesInUse&)>& visit) const {
     }
 }
 
+void Survey::visit_released(const std::function<void(PageRun)>& visit) const {
+    for (Page page = pages_.next_user(0); page < extent(); page = pages_.next_user(page)) {
+        if (pages_.state(page) != PageState::released) {
+            ++page;
+            continue;
+        }
+        const Page count = std::max<Page>(1, pages_.count_equal(page, extent() - page, PageState::released));
+        visit({page, count});
+        page += count;
+    }
+}
+
 PagesInUse Survey::from(Page page) const {
     const Page user = pages_.next_user(page);
     return user != page ? PagesInUse{page, std::min(user, extent()) - page, PageUse::metadata, 0, 0, 0, 0} : at(page);

@@ -44,6 +44,8 @@ public:
     Page extent() const { return pages_.extent(); }
     /// From the first page of the extent to the last, metadata included; `visit` returns false to stop.
     void visit(const std::function<bool(const PagesInUse&)>& visit) const;
+    /// Free pages without memory, run by run, ascending; without a look at what other pages hold.
+    void visit_released(const std::function<void(PageRun)>& visit) const;
     /// What `visit` would tell next if it stood at that page of the extent: from there on.
     PagesInUse from(Page page) const;
     /// How many pages nobody has, from that one of the extent on; 0: it is metadata's or a block's.

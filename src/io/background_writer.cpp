@@ -49,10 +49,15 @@ void BackgroundWriter::pass_on() {
         free_.pop_back();
         changed_.notify_all();
     } else {
-        writer_.write(filling_.span(), writer_.end());
+        write(filling_);
     }
     filled_ = 0;
-    passed_on_ += piece_bytes;
+}
+
+void BackgroundWriter::write(const AlignedBuffer& piece) {
+    file_.write_direct(piece.span(), written_);
+    file_.start_writing(written_, piece_bytes);  // where the file system knows no direct writes
+    written_ += piece_bytes;
 }
 
 void BackgroundWriter::run() noexcept {
@@ -65,7 +70,7 @@ void BackgroundWriter::run() noexcept {
         lock.unlock();
         std::exception_ptr failure;
         try {
-            if (!failure_) writer_.write(piece.span(), writer_.end());
+            if (!failure_) write(piece);
         } catch (...) {
             failure = std::current_exception();
         }
@@ -89,8 +94,7 @@ void BackgroundWriter::stop() noexcept {
 void BackgroundWriter::finish() {
     stop();
     if (failure_) std::rethrow_exception(failure_);
-    writer_.finish();  // before the rest is written: where that goes was set aside, too
-    if (filled_ != 0) file_.write(filling_.first(filled_), passed_on_);
+    if (filled_ != 0) file_.write(filling_.first(filled_), written_);
     filled_ = 0;
 }
 

@@ -16,15 +16,14 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
-#include "io/sequential_writer.hpp"
+#include "io/storage.hpp"
 
 namespace taiyen::io {
 
 class BackgroundWriter {
 public:
     /// `with_thread`: false: everything is written where it is appended, as where the system has no thread to give.
-    explicit BackgroundWriter(File& file, bool with_thread = true)
-        : file_(file), writer_(file, SequentialWriter::Via::device), with_thread_(with_thread) {}
+    explicit BackgroundWriter(File& file, bool with_thread = true) : file_(file), with_thread_(with_thread) {}
     BackgroundWriter(const BackgroundWriter&) = delete;
     BackgroundWriter& operator=(const BackgroundWriter&) = delete;
     /// Waits for what is being written; the rest is dropped.
@@ -40,16 +39,16 @@ private:
     static constexpr std::size_t pieces = 3;
 
     void pass_on();
+    void write(const AlignedBuffer& piece);
     bool has_thread();
     void run() noexcept;
     void stop() noexcept;
 
     File& file_;
-    SequentialWriter writer_;  ///< the thread's, as long as there is one
+    std::uint64_t written_ = 0;  ///< bytes; the thread's, as long as there is one
     bool with_thread_;
     AlignedBuffer filling_;
     ByteCount filled_ = 0;
-    std::uint64_t passed_on_ = 0;  ///< bytes
 
     std::mutex mutex_;
     std::condition_variable changed_;

@@ -50,6 +50,10 @@ public:
         }
         inner_->write_durable(bytes, offset);
     }
+    void start_writing(std::uint64_t offset, ByteCount length) noexcept override {
+        storage_.begun_bytes_ += length;
+        inner_->start_writing(offset, length);
+    }
     void wait_for_writing(std::uint64_t offset, ByteCount length) override {
         if (storage_.strikes(Call::sync)) {
             lose_unsynced();

@@ -8,6 +8,7 @@
 /// EINTR and zero-length transfers lie below the seam: a back end never lets them surface, so they are not injected here.
 /// Thread rule: as `Storage`; `arm` and `disarm` need an external lock.
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -59,6 +60,8 @@ public:
     /// Matching calls since `arm`, and how many of them failed.
     std::uint64_t calls() const { return calls_; }
     std::uint64_t fired() const { return fired_; }
+    /// Bytes that `start_writing` was asked for since `arm`: a hint, which never fails.
+    ByteCount begun_bytes() const { return begun_bytes_; }
 
     std::optional<FileInfo> find(const std::filesystem::path& path) override;
     std::unique_ptr<File> open(const std::filesystem::path& path, Access access) override;
@@ -81,6 +84,7 @@ private:
     Fault fault_;
     std::uint64_t calls_ = 0;
     std::uint64_t fired_ = 0;
+    std::atomic<ByteCount> begun_bytes_ = 0;
     std::mutex mutex_;
 };
 

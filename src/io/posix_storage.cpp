@@ -15,7 +15,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <taiyen/base/check.hpp>
@@ -278,30 +277,6 @@ public:
         }
         if (error != 0) {
             throw_errno(error, path_, offset, "allocating " + std::to_string(length) + " bytes");
-        }
-    }
-
-    void reserve(std::uint64_t offset, ByteCount length) noexcept override {
-        struct statvfs disk{};
-        if (forked_ || !features_.allocate || !features_.punch || ::fstatvfs(descriptor_.get(), &disk) != 0 ||
-            std::uint64_t{disk.f_bavail} * disk.f_frsize < length + features_.room_left_alone) {
-            return;
-        }
-        // Not by posix_fallocate(3), which would write to each block where the file system can't do it.
-        if (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length)) != 0) {
-            unreserve(offset, length);  // ext4 keeps what it had got when the room ended
-        }
-    }
-
-    void unreserve(std::uint64_t offset, ByteCount length) noexcept override {
-        struct stat status{};
-        if (forked_ || !features_.allocate || !features_.punch || ::fstat(descriptor_.get(), &status) != 0) {
-            return;
-        }
-        (void)::fallocate(descriptor_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length));
-        // Behind a file's end there is nothing to punch, but truncating it to the size that it has frees what lies there.
-        if (offset + length > static_cast<std::uint64_t>(status.st_size)) {
-            (void)!::ftruncate(descriptor_.get(), status.st_size);
         }
     }
 

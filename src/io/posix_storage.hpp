@@ -14,12 +14,11 @@ namespace taiyen::io {
 
 /// What is asked of the system; a test turns them off one by one to run the ways that other file systems need.
 struct PosixFeatures {
-    bool direct = true;                   ///< O_DIRECT
-    bool unnamed = true;                  ///< O_TMPFILE
-    bool allocate = true;                 ///< fallocate(2)
-    bool punch = true;                    ///< FALLOC_FL_PUNCH_HOLE
-    bool seek_data = true;                ///< SEEK_DATA, SEEK_HOLE
-    ByteCount room_left_alone = 512_MiB;  ///< of a disk, by `reserve`
+    bool direct = true;     ///< O_DIRECT
+    bool unnamed = true;    ///< O_TMPFILE
+    bool allocate = true;   ///< fallocate(2)
+    bool punch = true;      ///< FALLOC_FL_PUNCH_HOLE
+    bool seek_data = true;  ///< SEEK_DATA, SEEK_HOLE
 };
 
 class PosixStorage final : public Storage {

@@ -91,11 +91,6 @@ public:
     /// Makes sure that [offset, offset + length) has disk blocks; grows the file if the range lies beyond its end.
     /// Existing bytes keep their values, new ones are zero. Throws: Error{no_space}: nothing changed that matters.
     virtual void allocate(std::uint64_t offset, ByteCount length) = 0;
-    /// Hint: the range will be written soon, front to back; blocks for it are set aside at once, which costs less than one by one. Never fails; changes neither bytes nor size; does nothing where the
-    /// disk has little room, which others may need. What is not written after all keeps its blocks until `unreserve`.
-    virtual void reserve(std::uint64_t, ByteCount) noexcept {}
-    /// Hint: gives back the blocks that `reserve` set aside. Requires: nothing was written there. Never fails.
-    virtual void unreserve(std::uint64_t, ByteCount) noexcept {}
     /// Turns the range into a hole (reads as zeros), keeping the size. Falls back to writing zeros where holes are not supported.
     virtual void punch(std::uint64_t offset, ByteCount length) = 0;
     /// The data (non-hole) runs within [offset, offset+length), as {offset, length}, ascending; where the file system can't tell, one run.

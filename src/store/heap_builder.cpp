@@ -38,10 +38,7 @@ HeapBuilder::HeapBuilder(io::Storage& storage, std::filesystem::path path, const
 
 void HeapBuilder::write(PageNumber first, std::span<const std::byte> pages, std::span<const std::uint64_t> checksums) {
     TAIYEN_CHECK(first >= next_ && pages.size() == checksums.size() * page_bytes && offset_of(first).value + pages.size() <= file_.header.extent);
-    const HeapOffset start = offset_of(first);
-    for_each_piece(start, pages.size(), [&](HeapOffset offset, ByteCount length) {
-        writer_.write(pages.subspan(offset.value - start.value, length), file_.layout.file_offset(offset));
-    });
+    file_.for_each_part(first, pages, [&](std::span<const std::byte> part, std::uint64_t offset) { writer_.write(part, offset); });
     for (std::size_t i = 0; i < checksums.size(); ++i) {
         const TablePlace place = place_of({first.value + i});
         if (place.table_page != table_index_) {
@@ -98,17 +95,12 @@ void HeapBuilder::check_blocks_and_allocate() {
     // As after a save: what the engine may hand out has disk blocks.
     const heap::Survey survey(view.data(), file_.header.capacity);
     std::uint64_t from = 0;
-    std::uint64_t to = 0;
-    const auto allocate = [&] { file_.allocate(offset_of(PageNumber{from}), (to - from) * page_bytes); };
-    survey.visit([&](const heap::PagesInUse& pages) {
-        if (pages.use == heap::PageUse::released) {
-            allocate();
-            from = pages.first + pages.count;
-        }
-        to = pages.first + pages.count;
-        return true;
+    const auto allocate_to = [&](std::uint64_t end) { file_.allocate(offset_of(PageNumber{from}), (end - from) * page_bytes); };
+    survey.visit_released([&](heap::PageRun run) {
+        allocate_to(run.first);
+        from = run.first + run.count;
     });
-    allocate();
+    allocate_to(extent / page_bytes);
 }
 
 void HeapBuilder::publish() {

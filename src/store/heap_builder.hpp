@@ -30,7 +30,7 @@ public:
     void write(PageNumber first, std::span<const std::byte> pages, std::span<const std::uint64_t> checksums);
     /// The first page that may be written now.
     PageNumber next() const { return next_; }
-    /// No page comes any more: what was set aside for more is given back. Throws: Error{no_space | io_error}.
+    /// No page comes any more. Throws: Error{no_space | io_error}.
     void complete();
     /// Maps the extent's pages, as written so far, over reserved memory; stores there never reach the file. Throws: Error{out_of_address_space | io_error}.
     void map(std::byte* view) const;

@@ -30,11 +30,8 @@ std::string text_of(PageNumber page) {
 }
 
 void PageFile::read_pages(PageNumber first, std::span<std::byte> pages, Via via) const {
-    const HeapOffset start = offset_of(first);
-    for_each_piece(start, pages.size(), [&](HeapOffset offset, ByteCount length) {
-        const auto part = pages.subspan(offset.value - start.value, length);
-        const ByteCount got =
-            via == Via::device ? file_->read_direct(part, layout.file_offset(offset)) : file_->read(part, layout.file_offset(offset));
+    for_each_part(first, pages, [&](std::span<std::byte> part, std::uint64_t offset) {
+        const ByteCount got = via == Via::device ? file_->read_direct(part, offset) : file_->read(part, offset);
         std::memset(part.data() + got, 0, part.size() - got);
     });
 }
@@ -55,10 +52,7 @@ std::optional<Error> PageFile::try_read_pages(PageNumber first, std::span<std::b
 }
 
 void PageFile::write_pages(PageNumber first, std::span<const std::byte> pages) {
-    const HeapOffset start = offset_of(first);
-    for_each_piece(start, pages.size(), [&](HeapOffset offset, ByteCount length) {
-        file_->write(pages.subspan(offset.value - start.value, length), layout.file_offset(offset));
-    });
+    for_each_part(first, pages, [&](std::span<const std::byte> part, std::uint64_t offset) { file_->write(part, offset); });
 }
 
 void PageFile::start_writing(PageNumber first, std::uint64_t count) {
@@ -116,11 +110,23 @@ void PageFile::allocate(HeapOffset from, ByteCount length) {
     if (length == 0) {
         return;
     }
-    const std::uint64_t last = place_of(page_of({from.value + length - page_bytes})).table_page;
-    for (std::uint64_t index = place_of(page_of(from)).table_page; index <= last; ++index) {
-        file_->allocate(layout.table_offset(index), page_bytes);
-    }
-    for_each_piece(from, length, [&](HeapOffset offset, ByteCount part) { file_->allocate(layout.file_offset(offset), part); });
+    // Neighbours come as one: a call for what has blocks already costs as much as one for what hasn't.
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    const auto add = [&](std::uint64_t first, ByteCount bytes) {
+        if (first != end) {
+            if (begin != end) file_->allocate(begin, end - begin);
+            begin = first;
+        }
+        end = first + bytes;
+    };
+    for_each_piece(from, length, [&](HeapOffset offset, ByteCount part) {
+        const std::uint64_t table = place_of(page_of(offset)).table_page;
+        const std::uint64_t tables = place_of(page_of({offset.value + part - page_bytes})).table_page + 1 - table;
+        add(layout.table_offset(table), tables * page_bytes);
+        add(layout.file_offset(offset), part);
+    });
+    file_->allocate(begin, end - begin);
 }
 
 std::uint64_t PageFile::clear_growth(const Extents& before, const Extents& after, const std::function<bool(PageNumber)>& is_written) {

@@ -35,6 +35,14 @@ public:
     const std::shared_ptr<io::File>& handle() const { return file_; }
     const std::filesystem::path& path() const { return file_->path(); }
 
+    /// Calls `part(bytes, offset)` for the parts of these pages that lie in one piece in the file, and where.
+    template <class Byte, class F>
+    void for_each_part(PageNumber first, std::span<Byte> pages, F&& part) const {
+        const HeapOffset start = offset_of(first);
+        for_each_piece(start, pages.size(), [&](HeapOffset offset, ByteCount length) {
+            part(pages.subspan(offset.value - start.value, length), layout.file_offset(offset));
+        });
+    }
     /// Pages from `first` on; what lies behind the file's end reads as zeros. Requires for Via::device: 4 KiB-aligned memory.
     void read_pages(PageNumber first, std::span<std::byte> pages, Via via) const;
     /// The same where the device may refuse some of them: those are zeros then, which their checksums tell from what they should be. Returns the first refusal.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heap/engine_layout.hpp"
+#include "heap/survey.hpp"
 #include "test_span.hpp"
 
 BOOST_AUTO_TEST_SUITE(engine)
@@ -519,6 +520,29 @@ BOOST_AUTO_TEST_CASE(released_pages_get_their_disk_blocks_back_before_they_are_u
         heap.host.restored.clear();
     }
     BOOST_TEST(damage_text(*heap.engine) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_survey_tells_released_pages_alone_as_it_tells_them_among_all) {
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    Heap heap(16_MiB);
+    std::vector<void*> blocks;
+    for (int round = 0; round < 8; ++round) {
+        while (blocks.size() < 400) blocks.push_back(heap.engine->allocate(1 + random() % (random() % 8 == 0 ? 200'000 : 3000)));
+        std::shuffle(blocks.begin(), blocks.end(), random);
+        for (; blocks.size() > 50 + random() % 200; blocks.pop_back()) heap.engine->deallocate(blocks.back());
+        heap.engine->release_free_pages((1 + random() % 8) * 4096);
+        using Pages = std::vector<std::pair<Page, Page>>;
+        const Survey survey(heap.base(), heap.capacity);
+        Pages among_all;
+        survey.visit([&](const PagesInUse& pages) {
+            if (pages.use == PageUse::released) among_all.emplace_back(pages.first, pages.count);
+            return true;
+        });
+        Pages alone;
+        survey.visit_released([&](PageRun run) { alone.emplace_back(run.first, run.count); });
+        BOOST_TEST(!alone.empty());
+        BOOST_TEST((alone == among_all));
+    }
 }
 
 // Forgetting.

@@ -1,4 +1,4 @@
-// What is written from front to back takes no more of the disk than what was written, and says what became of it.
+// What is written from front to back goes to the device while there is more to come, and says what became of it.
 
 #include "io/disks.hpp"
 
@@ -16,33 +16,6 @@ namespace {
 BOOST_AUTO_TEST_SUITE(the_writers)
 
 constexpr ByteCount slack = 128_KiB;  // of the file system's own
-
-/// False: this file system does not set blocks aside.
-bool reserves(Storage& storage, const fs::path& directory) {
-    const auto file = storage.create_unnamed(directory);
-    file->reserve(0, 4_MiB);
-    return file->info().allocated_bytes >= 4_MiB;
-}
-
-BOOST_AUTO_TEST_CASE(what_is_reserved_changes_neither_bytes_nor_size_and_can_be_given_back) {
-    PosixDisk disk;
-    const auto file = disk.storage().create(disk.path("a"));
-    file->write(repeated(1_MiB, 1), 0);
-    file->resize(16_MiB);
-    file->sync();
-    const ByteCount before = file->info().allocated_bytes;
-    for (const std::uint64_t from : {std::uint64_t{2_MiB}, std::uint64_t{14_MiB}, std::uint64_t{20_MiB}}) {  // within, across the end, behind it
-        file->reserve(from, 4_MiB);
-        BOOST_TEST(file->info().size_bytes == 16_MiB);
-        if (reserves(disk.storage(), disk.directory())) BOOST_TEST(file->info().allocated_bytes >= before + 4_MiB);
-        file->unreserve(from, 4_MiB);
-        BOOST_TEST(file->info().allocated_bytes <= before + slack);
-        BOOST_TEST(file->info().size_bytes == 16_MiB);
-    }
-    std::vector<std::byte> expected = repeated(16_MiB, 0);
-    std::fill_n(expected.begin(), 1_MiB, std::byte{1});
-    BOOST_TEST((content(*file) == expected));
-}
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_file_with_gaps_has_what_was_written_and_holes, Disk, Disks) {
     std::mt19937_64 random(taiyen::test::seed_of_run());
@@ -71,31 +44,25 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_file_with_gaps_has_what_was_written_and_holes, D
     }
     file->sync();
     BOOST_TEST((content(*file) == expected));
-    if constexpr (std::is_same_v<Disk, PosixDisk>) {
-        if (reserves(disk.storage(), disk.directory())) BOOST_TEST(file->info().allocated_bytes <= written + slack);
-    }
+    if constexpr (std::is_same_v<Disk, PosixDisk>) BOOST_TEST(file->info().allocated_bytes <= written + slack);
 }
 
-BOOST_AUTO_TEST_CASE(a_disk_with_little_room_is_left_alone) {
-    PosixDisk disk({.room_left_alone = ByteCount{1} << 60U});
-    const auto file = disk.storage().create(disk.path("a"));
-    file->reserve(0, 4_MiB);
-    BOOST_TEST(file->info().allocated_bytes <= slack);
-}
-
-BOOST_AUTO_TEST_CASE(blocks_are_set_aside_while_much_is_written) {
-    PosixDisk disk;
-    if (!reserves(disk.storage(), disk.directory())) {
-        BOOST_TEST_MESSAGE("skipped: this file system does not set blocks aside");
-        return;
-    }
-    const auto file = disk.storage().create(disk.path("a"));
+BOOST_AUTO_TEST_CASE(the_device_begins_with_each_mebibyte_and_with_the_rest_at_the_end) {
+    SimulatedDisk disk;
+    FaultyStorage storage(disk.storage());
+    storage.arm({.at = 1000});
+    const auto file = storage.create(disk.path("a"));
     SequentialWriter writer(*file);
-    for (int i = 0; i < 40; ++i) writer.write(repeated(64_KiB, 1), writer.end());
-    BOOST_TEST(file->info().allocated_bytes > 2560_KiB + 512_KiB);
+    for (ByteCount written = 64_KiB; written <= 3_MiB + 512_KiB; written += 64_KiB) {
+        writer.write(repeated(64_KiB, 1), writer.end());
+        BOOST_TEST(storage.begun_bytes() == written / 1_MiB * 1_MiB);
+    }
+    writer.write(repeated(64_KiB, 1), 8_MiB);
+    BOOST_TEST(storage.begun_bytes() == 8_MiB + 64_KiB);
+    writer.write(repeated(64_KiB, 1), writer.end());
     writer.finish();
-    file->sync();
-    BOOST_TEST(file->info().allocated_bytes <= 2560_KiB + slack);
+    writer.finish();
+    BOOST_TEST(storage.begun_bytes() == writer.end());
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(what_is_appended_is_in_the_file_in_order, Disk, Disks) {

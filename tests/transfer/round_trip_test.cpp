@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(of_a_heap_full_of_holes_cost_what_is_live) {
     plain.codec = Codec::none;
     const Compressed full = compress(heap, directory / "full.tyz", plain);
     expand_file(directory / "full.tyz", directory / "full.tyn");
-    for (const char* const file : {"full.tyz", "full.tyn"}) {  // what was set aside while they were written is given back
+    for (const char* const file : {"full.tyz", "full.tyn"}) {
         const auto on_disk = taiyen::io::posix_storage().find(directory / file);
         BOOST_TEST(on_disk->allocated_bytes <= on_disk->size_bytes + 128'000);
     }
