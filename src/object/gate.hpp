@@ -89,6 +89,7 @@ public:
     }
     /// False: there is no pause any more.
     bool stand(Request& request) noexcept {
+        Seam::step();
         const std::lock_guard lock(mutex_);
         const std::uint32_t now = word_.load(std::memory_order_seq_cst);
         if ((now & paused) == 0 || (now & stopped_for_ever) != 0) return false;

@@ -189,28 +189,37 @@ BOOST_AUTO_TEST_CASE(what_is_given_back_just_before_somebody_would_sleep_for_it_
 }
 
 BOOST_AUTO_TEST_CASE(who_is_counted_as_waiting_stands_where_it_will_be_woken) {
-    Thing thing;
-    auto manager = make_manager<Thing>();
-    manager->add(1, thing);
-    Checkout<Thing> held = manager->checkout(1);
-    int steps = 0;
-    int counted_on_its_way = 0;
-    std::function<void()> step = [&] {
-        ++steps;
-        if (manager->statistics().waiting != 0) ++counted_on_its_way;
+    for (const bool at_the_gate : {false, true}) {
+        Thing thing;
+        auto manager = make_manager<Thing>();
+        manager->add(1, thing);
+        Checkout<Thing> held;
+        std::optional<ObjectManager<Thing>::Pause> paused;
+        if (at_the_gate) {
+            paused.emplace(manager->pause());
+        } else {
+            held = manager->checkout(1);
+        }
+        int steps = 0;
+        int counted_on_its_way = 0;
+        std::function<void()> step = [&] {
+            ++steps;
+            if (manager->statistics().waiting != 0) ++counted_on_its_way;
+            TestSeam::at_next_step = step;
+        };
         TestSeam::at_next_step = step;
-    };
-    TestSeam::at_next_step = step;
-    const std::vector<Id> ids{1};
-    bool granted = false;
-    manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
-    TestSeam::at_next_step = nullptr;
-    BOOST_TEST(steps >= 2);
-    BOOST_TEST(counted_on_its_way == 0);
-    BOOST_TEST(manager->statistics().waiting == 1U);
-    held.release();
-    BOOST_TEST(granted);
-    BOOST_TEST(manager->statistics().waiting == 0U);
+        const std::vector<Id> ids{1};
+        bool granted = false;
+        manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
+        TestSeam::at_next_step = nullptr;
+        BOOST_TEST(steps >= 2);
+        BOOST_TEST(counted_on_its_way == 0);
+        BOOST_TEST(manager->statistics().waiting == 1U);
+        paused.reset();
+        held.release();
+        BOOST_TEST(granted);
+        BOOST_TEST(manager->statistics().waiting == 0U);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(requests_that_overlap_in_opposite_orders_never_lock_each_other_up, *boost::unit_test::label("threads")) {
