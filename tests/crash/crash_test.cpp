@@ -7,6 +7,7 @@
 
 #include "crash/budget.hpp"
 #include "crash/runner.hpp"
+#include "crash/state_note.hpp"
 
 namespace taiyen::crash {
 namespace {

@@ -1,19 +1,15 @@
 #include "crash/explorer.hpp"
 
 #include <algorithm>
-#include <array>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <random>
-#include <stdexcept>
 
-#include <malloc.h>
 #include <unistd.h>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "crash/failure_words.hpp"
+#include "crash/state_note.hpp"
 
 namespace taiyen::crash {
 namespace {
@@ -22,73 +18,11 @@ constexpr std::size_t exhaustive_units_max = 12;
 constexpr std::size_t few_exhaustive_units_max = 6;  ///< of recoveries, and where little effort was asked for
 constexpr std::uint64_t thorough_states_per_cut = 40;
 
-constexpr std::array<const char*, select_count> select_names{
-    "none",        "all",       "first",           "missing",   "alone",           "two-missing", "some-operations",
-    "some-units",  "torn-head", "torn-head-alone", "torn-tail", "torn-tail-alone", "torn-part",   "torn-part-alone",
-    "torn-zeroed", "size-only", "size-only-alone", "data-only", "data-only-alone", "mask",        "only",
-    "without"};
-
-/// The state being checked, for the signal handlers.
-std::array<char, current_state_bytes> own_current_state{};
-char* current_state = own_current_state.data();
-
-void died(int signal) {
-    const char* const what = signal == SIGALRM ? "\nhang in crash state " : "\nfatal signal in crash state ";
-    (void)!::write(STDERR_FILENO, what, std::strlen(what));
-    (void)!::write(STDERR_FILENO, current_state, ::strnlen(current_state, current_state_bytes));
-    (void)!::write(STDERR_FILENO, "\n", 1);
-    ::signal(signal, SIG_DFL);
-    ::raise(signal);
+bool changes_something(io::Operation::Kind kind) {
+    return kind != io::Operation::Kind::issued && kind != io::Operation::Kind::acknowledged && kind != io::Operation::Kind::opened;
 }
 
 }  // namespace
-
-void note_current_state(const std::string& id) {
-    const std::size_t count = std::min(id.size(), current_state_bytes - 1);
-    std::memcpy(current_state, id.data(), count);
-    current_state[count] = 0;
-}
-
-void keep_current_state_in(char* place) { current_state = place; }
-
-std::string_view name_of(Select select) { return select_names[static_cast<std::size_t>(select)]; }
-
-void watch_for_crashes() {
-    // Memory that was freed is kept: page faults of fresh memory would cost more than recovering a small heap.
-    ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM}) {
-        std::signal(signal, died);
-    }
-}
-
-std::string text_of(const StateId& id) {
-    const bool by_units = id.select == Select::only || id.select == Select::without;
-    return std::to_string(id.cut) + "." + select_names[static_cast<std::size_t>(id.select)] + "." + (by_units ? id.units : std::to_string(id.a)) +
-           "." + std::to_string(id.b);
-}
-
-StateId state_id(const std::string& text) {
-    std::vector<std::string> parts{""};
-    for (const char c : text) {
-        if (c == '.') {
-            parts.emplace_back();
-        } else {
-            parts.back() += c;
-        }
-    }
-    if (parts.size() == 4) {
-        for (std::size_t i = 0; i < select_names.size(); ++i) {
-            if (parts[1] == select_names[i] && (static_cast<Select>(i) == Select::only || static_cast<Select>(i) == Select::without)) {
-                return {std::stoul(parts[0]), static_cast<Select>(i), 0, std::stoull(parts[3]), parts[2]};
-            }
-            if (parts[1] == select_names[i]) {
-                return {std::stoul(parts[0]), static_cast<Select>(i), std::stoull(parts[2]), std::stoull(parts[3]), {}};
-            }
-        }
-    }
-    throw std::invalid_argument("not a crash state: " + text);
-}
 
 void Tally::add(const Tally& other) {
     states += other.states;
@@ -99,160 +33,6 @@ void Tally::add(const Tally& other) {
     for (const auto& [select, count] : other.by_selection) {
         by_selection[select] += count;
     }
-}
-
-namespace {
-
-/// "3-5,9,12z": those units, each with 1, or 2 where a z stands.
-void for_each_unit(const std::string& units, const std::function<void(std::size_t unit, bool zeroed)>& f) {
-    for (std::size_t at = 0; at < units.size();) {
-        std::size_t end = units.find(',', at);
-        end = end == std::string::npos ? units.size() : end;
-        const std::string range = units.substr(at, end - at);
-        const std::size_t dash = range.find('-');
-        const std::size_t first = std::stoul(range);
-        const std::size_t last = dash == std::string::npos ? first : std::stoul(range.substr(dash + 1));
-        for (std::size_t unit = first; unit <= last; ++unit) {
-            f(unit, range.back() == 'z');
-        }
-        at = end + 1;
-    }
-}
-
-Replay::Selection selection_of_units(const StateId& id, Replay::Selection selection) {
-    const bool only = id.select == Select::only;
-    std::fill(selection.begin(), selection.end(), only ? std::uint8_t{0} : std::uint8_t{1});
-    bool fits = true;
-    for_each_unit(id.units, [&](std::size_t unit, bool zeroed) {
-        if (unit < selection.size()) {
-            selection[unit] = zeroed ? 2 : only ? 1 : 0;
-        } else {
-            fits = false;
-        }
-    });
-    return fits ? selection : Replay::Selection{};
-}
-
-/// The shorter of the two ways to say it.
-StateId id_of(std::size_t cut, const Replay::Selection& selection) {
-    const auto surviving = std::count_if(selection.begin(), selection.end(), [](std::uint8_t unit) { return unit != 0; });
-    const bool only = 2 * static_cast<std::size_t>(surviving) <= selection.size();
-    StateId id{cut, only ? Select::only : Select::without, 0, 0, {}};
-    const std::uint8_t unnamed = only ? 0 : 1;
-    for (std::size_t u = 0; u < selection.size();) {
-        if (selection[u] == unnamed) {
-            ++u;
-            continue;
-        }
-        std::size_t last = u;
-        while (last + 1 < selection.size() && selection[last + 1] == selection[u]) {
-            ++last;
-        }
-        if (!id.units.empty()) {
-            id.units += ',';
-        }
-        id.units += std::to_string(u);
-        if (last > u) {
-            id.units += '-';
-            id.units += std::to_string(last);
-        }
-        if (selection[u] == 2) {
-            id.units += 'z';
-        }
-        u = last + 1;
-    }
-    return id;
-}
-
-bool changes_something(io::Operation::Kind kind) {
-    return kind != io::Operation::Kind::issued && kind != io::Operation::Kind::acknowledged && kind != io::Operation::Kind::opened;
-}
-
-}  // namespace
-
-Replay::Selection selection_of(const StateId& id, const Replay& replay) {
-    const auto& pending = replay.pending();
-    const std::size_t count = pending.size();
-    Replay::Selection selection(replay.unit_count(), 0);
-    const auto set_all = [&](std::uint8_t value) { std::fill(selection.begin(), selection.end(), value); };
-    const auto set = [&](std::uint64_t operation, std::uint8_t value) {
-        std::fill_n(selection.begin() + static_cast<std::ptrdiff_t>(pending[operation].first_unit), pending[operation].units, value);
-    };
-    const auto needs_operation = [&](std::uint64_t operation) { return operation < count; };
-    switch (id.select) {
-        case Select::none: return selection;
-        case Select::all: set_all(1); return selection;
-        case Select::first:
-            for (std::size_t i = 0; i < std::min<std::size_t>(id.a, count); ++i) {
-                set(i, 1);
-            }
-            return selection;
-        case Select::missing:
-        case Select::two_missing:
-            if (!needs_operation(id.a) || (id.select == Select::two_missing && !needs_operation(id.b))) {
-                return {};
-            }
-            set_all(1);
-            set(id.a, 0);
-            if (id.select == Select::two_missing) {
-                set(id.b, 0);
-            }
-            return selection;
-        case Select::alone:
-            if (!needs_operation(id.a)) {
-                return {};
-            }
-            set(id.a, 1);
-            return selection;
-        case Select::some_operations: {
-            std::mt19937_64 random(id.a);
-            for (std::size_t i = 0; i < count; ++i) {
-                set(i, (random() & 1U) != 0 ? 1 : 0);
-            }
-            return selection;
-        }
-        case Select::some_units: {
-            std::mt19937_64 random(id.a);
-            // Thin, even and thick choices: b of 8 units come through.
-            for (auto& unit : selection) {
-                unit = random() % 8 < id.b ? 1 : 0;
-            }
-            return selection;
-        }
-        case Select::only:
-        case Select::without: return selection_of_units(id, selection);
-        case Select::mask:
-            for (std::size_t u = 0; u < selection.size() && u < 64; ++u) {
-                selection[u] = (id.a >> u & 1U) != 0 ? 1 : 0;
-            }
-            return selection;
-        default: break;
-    }
-    if (!needs_operation(id.a)) {
-        return {};
-    }
-    const Replay::Pending& torn = pending[id.a];
-    const bool alone = id.select == Select::torn_head_alone || id.select == Select::torn_tail_alone || id.select == Select::torn_part_alone ||
-                       id.select == Select::size_only_alone || id.select == Select::data_only_alone;
-    set_all(alone ? 0 : 1);
-    std::mt19937_64 random(id.b);
-    for (std::size_t u = 0; u < torn.units; ++u) {
-        const bool is_size = torn.has_size && u == 0;
-        std::uint8_t& unit = selection[torn.first_unit + u];
-        switch (id.select) {
-            case Select::torn_head:
-            case Select::torn_head_alone: unit = u < id.b ? 1 : 0; break;
-            case Select::torn_tail:
-            case Select::torn_tail_alone: unit = u >= id.b ? 1 : 0; break;
-            case Select::torn_part:
-            case Select::torn_part_alone: unit = (random() & 1U) != 0 ? 1 : 0; break;
-            case Select::torn_zeroed: unit = u < id.b ? 1 : 2; break;
-            case Select::size_only:
-            case Select::size_only_alone: unit = is_size ? 1 : 0; break;
-            default: unit = is_size ? 0 : 1; break;
-        }
-    }
-    return selection;
 }
 
 struct Explorer::Level {
@@ -547,47 +327,6 @@ Replay::Selection turned(Replay::Selection selection, std::uint8_t value, const 
     return selection;
 }
 
-const char* name_of(io::Operation::Kind kind) {
-    switch (kind) {
-        case io::Operation::Kind::opened: return "opening";
-        case io::Operation::Kind::created: return "creating";
-        case io::Operation::Kind::created_unnamed: return "creating unnamed";
-        case io::Operation::Kind::published: return "naming";
-        case io::Operation::Kind::renamed: return "renaming";
-        case io::Operation::Kind::removed: return "removing";
-        case io::Operation::Kind::directory_synced: return "sync of the directory";
-        case io::Operation::Kind::written: return "write to";
-        case io::Operation::Kind::durably_written: return "durable write to";
-        case io::Operation::Kind::synced: return "sync of";
-        case io::Operation::Kind::allocated: return "allocating in";
-        case io::Operation::Kind::punched: return "punching";
-        case io::Operation::Kind::resized: return "resizing";
-        case io::Operation::Kind::issued: return "begin of save";
-        case io::Operation::Kind::acknowledged: return "end of save";
-    }
-    return "?";
-}
-
-std::string words_of(const io::Operation& operation, const io::Trace& trace, std::size_t number) {
-    std::string words = std::string(name_of(operation.kind)) + " ";
-    if (operation.kind == io::Operation::Kind::issued || operation.kind == io::Operation::Kind::acknowledged) {
-        return words + std::to_string(operation.number);
-    }
-    std::filesystem::path path = operation.path;
-    for (std::size_t i = std::min(number + 1, trace.size()); i-- > 0 && path.empty();) {
-        if (trace[i].file == operation.file) {
-            path = trace[i].path;
-        }
-    }
-    words += path.filename().string();
-    if (!operation.bytes.empty()) {
-        words += " at " + std::to_string(operation.offset) + ", " + std::to_string(operation.bytes.size()) + " bytes";
-    } else if (operation.length != 0) {
-        words += " (" + std::to_string(operation.offset) + ", " + std::to_string(operation.length) + ")";
-    }
-    return words;
-}
-
 }  // namespace
 
 std::optional<Shrunk> Explorer::shrink(const std::string& id, const Image& base, const io::Trace& trace, Subject& subject,
@@ -645,30 +384,7 @@ void Explorer::shrink_at(const Level& level, Replay& replay, io::SimulatedStorag
     best.tried = 0;
     (void)fails(chosen);
     best.id = level.prefix + text_of(id_of(id.cut, chosen));
-    best.words = id.cut < trace.size() ? "during the " + words_of(trace[id.cut], trace, id.cut) : std::string("after the last operation");
-    const bool names_surviving = 2 * surviving <= static_cast<std::ptrdiff_t>(chosen.size()) && &chosen == &least;
-    best.words += names_surviving ? "; reached the disk:" : "; missing:";
-    bool any = false;
-    for (const Replay::Pending& pending : replay.pending()) {
-        std::size_t count = 0;
-        std::size_t zeroed = 0;
-        std::size_t first = pending.units;
-        for (std::size_t u = 0; u < pending.units; ++u) {
-            const std::uint8_t unit = chosen[pending.first_unit + u];
-            zeroed += unit == 2 ? 1 : 0;
-            if ((unit == 1) == names_surviving) {
-                first = std::min(first, u);
-                ++count;
-            }
-        }
-        if (count != 0) {
-            best.words += std::string(any ? "; " : " ") + std::to_string(count) + " of " + std::to_string(pending.units) +
-                          (pending.units == 1 ? " unit" : " units") + " of the " + words_of(trace[pending.number], trace, pending.number) +
-                          (count < pending.units ? " from unit " + std::to_string(first) : "") + (zeroed != 0 ? ", zeroed" : "");
-            any = true;
-        }
-    }
-    best.words += any ? "" : " nothing";
+    best.words = words_of(replay, chosen, trace, id.cut, 2 * surviving <= static_cast<std::ptrdiff_t>(chosen.size()) && &chosen == &least);
     shrunk_ = best;
 }
 

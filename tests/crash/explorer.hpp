@@ -6,8 +6,7 @@
 /// random ones, random sectors; each write torn at a sector (its beginning, its end, a random part, what is missing zeroed while the write is in
 /// flight); sizes without data and data without sizes; every combination if at most twelve units are pending.
 /// A state that equals one seen before is not recovered again: the save it held is remembered and held against the bounds of this cut.
-/// Every state has an id that builds it again: `cut.selection.a.b`, nested ones joined by '/'. A failing state shrinks to one that says which units matter: `cut.only.3-5.0`
-/// (of all pending units these reached the disk) or `cut.without.9.0` (all but these did; `9z`: it reached the disk as zeros).
+/// A failing state shrinks to one that says which units matter.
 
 #include <cstdint>
 #include <map>
@@ -19,11 +18,9 @@
 #include <vector>
 
 #include "crash/replay.hpp"
+#include "crash/state_id.hpp"
 
 namespace taiyen::crash {
-
-/// What takes longer than that for one state or one fault hangs; the machine may be busy.
-inline constexpr unsigned hang_seconds = 120;
 
 /// What lies on the disk: a heap, a ring, … together with the model of what it must hold.
 class Subject {
@@ -42,44 +39,6 @@ public:
     /// What else becomes of the disk between a crash and the recovery: check() sees to it by itself, before live_on() it is done for it, unrecorded.
     virtual void rot(io::SimulatedStorage&) const {}
 };
-
-enum class Select : std::uint8_t {
-    none,
-    all,
-    first,
-    missing,
-    alone,
-    two_missing,
-    some_operations,
-    some_units,
-    torn_head,
-    torn_head_alone,
-    torn_tail,
-    torn_tail_alone,
-    torn_part,
-    torn_part_alone,
-    torn_zeroed,
-    size_only,
-    size_only_alone,
-    data_only,
-    data_only_alone,
-    mask,
-    only,
-    without
-};
-inline constexpr std::size_t select_count = static_cast<std::size_t>(Select::without) + 1;
-std::string_view name_of(Select select);
-
-struct StateId {
-    std::size_t cut = 0;
-    Select select = Select::none;
-    std::uint64_t a = 0;
-    std::uint64_t b = 0;
-    std::string units = {};  ///< of `only` and `without`: "3-5,9,12z"
-};
-std::string text_of(const StateId& id);
-/// Throws: std::invalid_argument.
-StateId state_id(const std::string& text);
 
 struct Failure {
     std::string id;
@@ -167,15 +126,5 @@ private:
     bool shrinks_ = false;
     std::optional<Shrunk> shrunk_;
 };
-
-/// The selection of pending units that the id means. Empty: the id does not fit.
-Replay::Selection selection_of(const StateId& id, const Replay& replay);
-
-/// What was being done is written to standard error if the program is killed by a signal or hangs.
-void watch_for_crashes();
-void note_current_state(const std::string& id);
-/// Where the note is kept from now on: memory that another process sees. Requires: at least `current_state_bytes`.
-void keep_current_state_in(char* place);
-inline constexpr std::size_t current_state_bytes = 512;
 
 }  // namespace taiyen::crash

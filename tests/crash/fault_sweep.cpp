@@ -10,6 +10,7 @@
 
 #include "base/checksum.hpp"
 #include "crash/heap_scenarios.hpp"
+#include "crash/state_note.hpp"
 #include "crash/txn_scenarios.hpp"
 #include "store/scarce_memory.hpp"
 

@@ -13,6 +13,7 @@
 #include "base/checksum.hpp"
 #include "crash/fault_sweep.hpp"
 #include "crash/heap_scenarios.hpp"
+#include "crash/state_note.hpp"
 #include "crash/workers.hpp"
 
 namespace taiyen::crash {

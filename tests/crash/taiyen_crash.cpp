@@ -11,6 +11,7 @@
 #include "crash/budget.hpp"
 #include "crash/fault_sweep.hpp"
 #include "crash/runner.hpp"
+#include "crash/state_note.hpp"
 
 namespace taiyen::crash {
 namespace {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "crash/explorer.hpp"
+#include "crash/state_note.hpp"
 
 namespace taiyen::crash {
 namespace {
