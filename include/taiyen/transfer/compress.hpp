@@ -42,7 +42,7 @@ struct CompressOptions {
 
 /// What was written.
 struct Compressed {
-    std::uint64_t content_bytes = 0;  ///< live ones and what says where they are
+    std::uint64_t content_bytes = 0;  ///< live ones, what says where they are, and short gaps between them, which travel as zeros
     std::uint64_t stream_bytes = 0;
     std::uint64_t chunks = 0;
     Serial serial;  ///< of a transactional heap: the newest transaction in it
