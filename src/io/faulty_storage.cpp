@@ -125,6 +125,7 @@ void FaultyStorage::arm(const Fault& fault) {
     armed_ = true;
     calls_ = 0;
     fired_ = 0;
+    begun_bytes_ = 0;
 }
 
 void FaultyStorage::disarm() {

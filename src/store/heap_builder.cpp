@@ -33,12 +33,15 @@ Header header_of(const HeapBuilder::Shape& shape) {
 
 }  // namespace
 
-HeapBuilder::HeapBuilder(io::Storage& storage, std::filesystem::path path, const Shape& shape)
-    : storage_(storage), path_(std::move(path)), file_(storage.create_unnamed(io::directory_of(path_)), header_of(shape)), writer_(file_.file()) {}
+HeapBuilder::HeapBuilder(io::Storage& storage, std::filesystem::path path, const Shape& shape, Purpose purpose)
+    : storage_(storage), path_(std::move(path)), purpose_(purpose), file_(storage.create_unnamed(io::directory_of(path_)), header_of(shape)),
+      writer_(file_.file()) {}
 
 void HeapBuilder::write(PageNumber first, std::span<const std::byte> pages, std::span<const std::uint64_t> checksums) {
     TAIYEN_CHECK(first >= next_ && pages.size() == checksums.size() * page_bytes && offset_of(first).value + pages.size() <= file_.header.extent);
-    file_.for_each_part(first, pages, [&](std::span<const std::byte> part, std::uint64_t offset) { writer_.write(part, offset); });
+    file_.for_each_part(first, pages, [&](std::span<const std::byte> part, std::uint64_t offset) {
+        purpose_ == Purpose::draft ? file_.file().write(part, offset) : writer_.write(part, offset);
+    });
     for (std::size_t i = 0; i < checksums.size(); ++i) {
         const TablePlace place = place_of({first.value + i});
         if (place.table_page != table_index_) {
@@ -58,11 +61,6 @@ void HeapBuilder::write_table() {
         file_.write_table_page(table_);
     }
     table_ = {};
-}
-
-void HeapBuilder::complete() {
-    writer_.finish();
-    write_table();
 }
 
 void HeapBuilder::map(std::byte* view) const {
@@ -104,7 +102,9 @@ void HeapBuilder::check_blocks_and_allocate() {
 }
 
 void HeapBuilder::publish() {
-    complete();
+    TAIYEN_CHECK(purpose_ == Purpose::heap);
+    writer_.finish();
+    write_table();
     check_blocks_and_allocate();
     write_first_headers(file_.file(), file_.header);
     const auto name = [&] { storage_.publish(file_.file(), path_); };

@@ -22,19 +22,19 @@ public:
         ByteCount extent = 0;
         Serial serial;
     };
+    /// A draft never gets a name, so nothing of it has to reach the device.
+    enum class Purpose { heap, draft };
     /// Requires: bounds as a header's. Throws: Error{not_found | permission | no_space | …}.
-    HeapBuilder(io::Storage& storage, std::filesystem::path path, const Shape& shape);
+    HeapBuilder(io::Storage& storage, std::filesystem::path path, const Shape& shape, Purpose purpose = Purpose::heap);
 
     const Uuid& heap() const { return file_.header.heap; }
     /// Pages from `first` on, behind all that were written before; `checksums`: of each by page_checksum. What is never written is zero. Throws: Error{no_space | io_error}.
     void write(PageNumber first, std::span<const std::byte> pages, std::span<const std::uint64_t> checksums);
     /// The first page that may be written now.
     PageNumber next() const { return next_; }
-    /// No page comes any more. Throws: Error{no_space | io_error}.
-    void complete();
     /// Maps the extent's pages, as written so far, over reserved memory; stores there never reach the file. Throws: Error{out_of_address_space | io_error}.
     void map(std::byte* view) const;
-    /// Durability: the heap is durable under its name on return. Throws: Error{corrupt (the pages are no sound heap) | already_exists | no_space | io_error}: there is nothing of that name then.
+    /// Requires: no draft. Durability: the heap is durable under its name on return. Throws: Error{corrupt (the pages are no sound heap) | already_exists | no_space | io_error}: there is nothing of that name then.
     void publish();
 
 private:
@@ -43,6 +43,7 @@ private:
 
     io::Storage& storage_;
     std::filesystem::path path_;
+    Purpose purpose_;
     PageFile file_;
     io::SequentialWriter writer_;  ///< of the pages
     TablePage table_{};

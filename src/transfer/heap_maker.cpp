@@ -121,7 +121,8 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::pa
     const MovePlan plan = plan_for(storage, heap, paths, kind, options);
     store::HeapBuilder first(storage, path,
                              {random_uuid(), plan.in_one_go ? plan.base : heap.base, heap.position_independent,
-                              plan.in_one_go ? plan.capacity : heap.capacity, heap.extent, heap.serial});
+                              plan.in_one_go ? plan.capacity : heap.capacity, heap.extent, heap.serial},
+                             plan.in_one_go ? store::HeapBuilder::Purpose::heap : store::HeapBuilder::Purpose::draft);
     FilePages target(first);
     RebaseReport report;
     if (plan.in_one_go) {
@@ -137,7 +138,6 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::pa
         report.capacity_bytes = heap.capacity;
     } else {
         fill(target, {});
-        first.complete();
         report = rewrite(storage, heap, first, plan, path, options);
     }
     if (kind != HeapKind::archive) {

@@ -371,6 +371,13 @@ BOOST_FIXTURE_TEST_CASE(the_device_writes_a_heap_while_more_of_it_comes_and_is_a
     const auto made = io::posix_storage().find(directory / "b.tyn");
     BOOST_TEST(storage.begun_bytes() >= made->allocated_bytes - 1_MiB);
     expect_sound(directory / "b.tyn");
+
+    storage.arm({.at = 1000});
+    options.base = anywhere;
+    expand_to(storage, source_of(stream), {}, true, directory / "c.tyn", options);
+    const auto moved = io::posix_storage().find(directory / "c.tyn");
+    BOOST_TEST(storage.begun_bytes() <= moved->size_bytes);  // nothing of the draft
+    BOOST_TEST(storage.begun_bytes() >= 4_MiB);
 }
 
 /// What one is compressed into or expanded to, on a disk where the k-th call fails.
