@@ -42,12 +42,9 @@ void Survey::visit(const std::function<bool(const PagesInUse&)>& visit) const {
 
 void Survey::visit_released(const std::function<void(PageRun)>& visit) const {
     for (Page page = pages_.next_user(0); page < extent(); page = pages_.next_user(page)) {
-        if (pages_.state(page) != PageState::released) {
-            ++page;
-            continue;
-        }
-        const Page count = std::max<Page>(1, pages_.count_equal(page, extent() - page, PageState::released));
-        visit({page, count});
+        const PageState state = pages_.state(page);
+        const Page count = std::max<Page>(1, pages_.count_equal(page, extent() - page, state));
+        if (state == PageState::released) visit({page, count});
         page += count;
     }
 }

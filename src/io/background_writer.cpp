@@ -39,7 +39,18 @@ bool BackgroundWriter::has_thread() {
     return with_thread_;
 }
 
+template <class Write>
+void BackgroundWriter::remembering_failure(Write&& write) {
+    try {
+        write();
+    } catch (...) {
+        failure_ = std::current_exception();
+        throw;
+    }
+}
+
 void BackgroundWriter::pass_on() {
+    if (!thread_.joinable() && failure_) std::rethrow_exception(failure_);
     if (has_thread()) {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return !free_.empty(); });
@@ -49,7 +60,7 @@ void BackgroundWriter::pass_on() {
         free_.pop_back();
         changed_.notify_all();
     } else {
-        write(filling_);
+        remembering_failure([&] { write(filling_); });
     }
     filled_ = 0;
 }
@@ -94,7 +105,7 @@ void BackgroundWriter::stop() noexcept {
 void BackgroundWriter::finish() {
     stop();
     if (failure_) std::rethrow_exception(failure_);
-    if (filled_ != 0) file_.write(filling_.first(filled_), written_);
+    if (filled_ != 0) remembering_failure([&] { file_.write(filling_.first(filled_), written_); });
     filled_ = 0;
 }
 

@@ -3,7 +3,7 @@
 /// wait for the device.
 ///
 /// (I1) Bytes go to the file in order, by pieces of a megabyte; what is less than a piece is written by `finish`, on the caller's thread: little needs no thread at all.
-/// (I2) What a write threw, the next `append` or `finish` throws; nothing is written after it.
+/// (I2) What a write threw, the next piece of an `append` throws, and `finish`; nothing is written after it.
 /// Durability: none before the file's `sync`, behind `finish`. Memory: three pieces. Thread rule: one thread.
 
 #include <condition_variable>
@@ -40,6 +40,9 @@ private:
 
     void pass_on();
     void write(const AlignedBuffer& piece);
+    /// Without a thread: of this one.
+    template <class Write>
+    void remembering_failure(Write&& write);
     bool has_thread();
     void run() noexcept;
     void stop() noexcept;

@@ -74,7 +74,12 @@ public:
         }
     }
     void allocate(std::uint64_t offset, ByteCount length) override {
-        may_strike(Call::allocate, offset);
+        if (storage_.strikes(Call::allocate)) {
+            if (storage_.fault_.short_bytes != 0) {
+                inner_->allocate(offset, std::min(length, page_bytes));
+            }
+            throw_errno(storage_.fault_.error, path(), offset, injected);
+        }
         inner_->allocate(offset, length);
     }
     void punch(std::uint64_t offset, ByteCount length) override {

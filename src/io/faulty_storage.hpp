@@ -47,7 +47,7 @@ struct Fault {
     int error = 5;         ///< an errno value; 5: EIO
     bool sticky = false;   ///< all matching calls after it fail, too
     Call calls = Call::any;
-    ByteCount short_bytes = 0;  ///< of a failing write this much comes through
+    ByteCount short_bytes = 0;  ///< of a failing write this much comes through, of a failing allocation then the first page
 };
 
 class FaultyStorage final : public Storage {

@@ -25,7 +25,8 @@ public:
         TAIYEN_CHECK(offset >= end_);
         file_.write(bytes, offset);
         end_ = offset + bytes.size();
-        if (end_ - started_ >= step) finish();
+        written_ += bytes.size();
+        if (written_ >= step) finish();
     }
     /// Behind the newest byte.
     std::uint64_t end() const { return end_; }
@@ -33,6 +34,7 @@ public:
     void finish() noexcept {
         if (end_ != started_) file_.start_writing(started_, end_ - started_);
         started_ = end_;
+        written_ = 0;
     }
 
 private:
@@ -41,6 +43,7 @@ private:
     File& file_;
     std::uint64_t end_ = 0;
     std::uint64_t started_ = 0;  ///< the device was asked to begin with what lies before
+    ByteCount written_ = 0;      ///< since then
 };
 
 }  // namespace taiyen::io

@@ -226,10 +226,17 @@ void Replay::begin(const Operation& operation, std::size_t number) {
             const int node = node_of(operation.file);
             FileState& file = files_[static_cast<std::size_t>(node)];
             const std::uint64_t end = operation.offset + operation.length;
-            if (end > file.live.size()) {
+            const std::uint64_t before = file.live.size();
+            if (end > before) {
                 file.live.resize(end);
-                add_pending({.number = number, .kind = operation.kind, .node = node, .has_size = true},
-                            {{.kind = UnitKind::size, .sector = end, .sum = 0, .bytes = nullptr}});
+                // It isn't done at once, and its size may have come any part of the way: a page, half, all.
+                std::vector<Unit> sizes;
+                for (const std::uint64_t size : {before / page_bytes * page_bytes + page_bytes, round_up((before + end) / 2, page_bytes), end}) {
+                    if (size <= end && (sizes.empty() || size > sizes.back().sector)) {
+                        sizes.push_back({.kind = UnitKind::size, .sector = size, .sum = 0, .bytes = nullptr});
+                    }
+                }
+                add_pending({.number = number, .kind = operation.kind, .node = node, .has_size = true}, std::move(sizes));
             }
             break;
         }

@@ -54,7 +54,7 @@ public:
         int node = -1;
         std::size_t first_unit = 0;  ///< among all pending units
         std::size_t units = 0;
-        bool has_size = false;  ///< the first unit is the change of size
+        bool has_size = false;  ///< the first unit is a change of size; of an allocation all are, ascending
         bool orphaned = false;  ///< its sync failed: no later one covers it
         bool covered = false;   ///< an operation that is durable when it returns, and has not returned yet
     };

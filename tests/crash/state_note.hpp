@@ -9,7 +9,7 @@ namespace taiyen::crash {
 /// What takes longer than that for one state or one fault hangs; the machine may be busy.
 inline constexpr unsigned hang_seconds = 120;
 
-/// Whoever is killed by a signal from now on, SIGALRM included, says so.
+/// Whoever is killed by a signal from now on, SIGALRM included, says so. Memory that is freed from now on is kept by the process, which saves page faults.
 void watch_for_crashes();
 void note_current_state(const std::string& id);
 /// Where the note is kept from now on: memory that another process sees. Requires: at least `current_state_bytes`.

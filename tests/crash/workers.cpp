@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "crash/explorer.hpp"
 #include "crash/state_note.hpp"
 
 namespace taiyen::crash {

@@ -366,10 +366,12 @@ BOOST_FIXTURE_TEST_CASE(the_device_writes_a_heap_while_more_of_it_comes_and_is_a
     ExpandOptions options;
     options.threads = 1;
     expand_to(storage, source, {}, false, directory / "b.tyn", options);
+    BOOST_TEST(storage.calls() >= 1U);
     BOOST_TEST(storage.calls() <= 2U);  // the table of the newest chunk is not used to its end
     BOOST_TEST(begun_before_the_end >= 4_MiB);
+    BOOST_TEST(storage.begun_bytes() >= 700'000 * sizeof(std::uint64_t));
     const auto made = io::posix_storage().find(directory / "b.tyn");
-    BOOST_TEST(storage.begun_bytes() >= made->allocated_bytes - 1_MiB);
+    BOOST_TEST(made->allocated_bytes >= made->size_bytes - 64_KiB);
     expect_sound(directory / "b.tyn");
 
     storage.arm({.at = 1000});
