@@ -35,7 +35,10 @@ Header header_of(const HeapBuilder::Shape& shape) {
 
 HeapBuilder::HeapBuilder(io::Storage& storage, std::filesystem::path path, const Shape& shape, Purpose purpose)
     : storage_(storage), path_(std::move(path)), purpose_(purpose), file_(storage.create_unnamed(io::directory_of(path_)), header_of(shape)),
-      writer_(file_.file()) {}
+      writer_(file_.file()) {
+    // Behind the end a touch of `map` would be a signal; and a file that only grows by what is appended keeps blocks behind its end on XFS (speculative preallocation, which fallocate makes permanent).
+    file_.file().resize(file_.layout.file_bytes_for(file_.header.extents()));
+}
 
 void HeapBuilder::write(PageNumber first, std::span<const std::byte> pages, std::span<const std::uint64_t> checksums) {
     TAIYEN_CHECK(first >= next_ && pages.size() == checksums.size() * page_bytes && offset_of(first).value + pages.size() <= file_.header.extent);
@@ -65,7 +68,6 @@ void HeapBuilder::write_table() {
 
 void HeapBuilder::map(std::byte* view) const {
     const ByteCount extent = file_.header.extent;
-    file_.file().resize(file_.layout.file_bytes_for(file_.header.extents()));  // behind the end a touch would be a signal
     for_each_piece({0}, extent, [&](HeapOffset offset, ByteCount length) {
         file_.file().map_private(view + offset.value, length, file_.layout.file_offset(offset), io::Protection::read);
     });
