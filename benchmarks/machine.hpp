@@ -17,6 +17,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "harness.hpp"
 
@@ -114,6 +115,14 @@ inline void forget_cached(const std::filesystem::path& path) {
         ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
         ::close(file);
     }
+}
+
+/// Reads all of a file, so that the page cache has it.
+inline void read_into_cache(const std::filesystem::path& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    std::vector<std::byte> piece(std::size_t{1} << 20U);
+    while (file >= 0 && ::read(file, piece.data(), piece.size()) > 0) {}
+    if (file >= 0) ::close(file);
 }
 
 /// A file for bare direct synchronous writes: the yardstick of small saves. Its blocks are written before.

@@ -2,13 +2,16 @@
 //
 // The heap: nodes of a map with a text each, and blocks of 64 KiB, half of the live bytes each. Before each run its files are thrown out of the page cache; verify() reads past it anyway.
 // The yardstick reads the same files with direct reads of a megabyte, by as many threads, and computes nothing.
+// What it costs never to read rot: a program opens the heap, looks 1,000 keys up or sums all blocks, by each PersistentOptions::verify, with the file in the page cache and without.
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "harness.hpp"
@@ -68,6 +71,76 @@ void read_directly(const std::filesystem::path& path, unsigned threads) {
     }
     for (std::thread& reader : readers) reader.join();
     if (failed) throw std::runtime_error(path.string() + ": direct reads fail here; name another folder with --folder");
+}
+
+/// What was read counts as used.
+volatile std::uint64_t used;
+
+struct Reading {
+    const char* name;
+    void (*read)(const taiyen::ArchiveHeap& heap);
+};
+
+constexpr Reading readings[] = {{"nothing", [](const taiyen::ArchiveHeap&) {}},
+                                {"1,000 keys",
+                                 [](const taiyen::ArchiveHeap& heap) {
+                                     const auto& texts = *heap.find<Texts>("texts");
+                                     bench::Random random(1);
+                                     std::size_t found = 0;
+                                     for (int i = 0; i < 1000; ++i) {
+                                         const auto text = texts.lower_bound(random.next());
+                                         found += text != texts.end() ? text->second.size() : 0;
+                                     }
+                                     used = found;
+                                 }},
+                                {"all blocks", [](const taiyen::ArchiveHeap& heap) {
+                                     std::uint64_t sum = 0;
+                                     for (const std::byte* const block : *heap.find<taiyen::vector<std::byte*>>("blocks")) {
+                                         for (std::size_t at = 0; at < bench::Document::block_bytes; at += sizeof sum) {
+                                             std::uint64_t word = 0;
+                                             std::memcpy(&word, block + at, sizeof word);
+                                             sum += word;
+                                         }
+                                     }
+                                     used = sum;
+                                 }}};
+
+/// What a program waits that opens the heap and reads so much of it.
+void compare_proofs(const bench::Options& options, const std::filesystem::path& path) {
+    constexpr std::pair<const char*, taiyen::Verify> choices[] = {
+        {"changes", taiyen::Verify::changes}, {"at_first_touch", taiyen::Verify::at_first_touch}, {"at_opening", taiyen::Verify::at_opening}};
+    std::vector<bench::Contender> contenders;
+    for (const bool cached : {true, false}) {
+        for (const Reading& reading : readings) {
+            for (const auto& [name, verify] : choices) {
+                const std::string what = std::string(reading.name) + (cached ? ", file cached, " : ", file on disk, ") + name;
+                contenders.push_back({what, [&path, &reading, cached, verify = verify] {
+                                          taiyen::PersistentOptions proven;
+                                          proven.verify = verify;
+                                          if (cached) {
+                                              bench::read_into_cache(path);
+                                          } else {
+                                              bench::forget_cached(path);
+                                          }
+                                          return bench::microseconds_of([&] {
+                                                     const taiyen::ArchiveHeap heap(taiyen::open_read_only, path, proven);
+                                                     reading.read(heap);
+                                                 }) /
+                                                 1e3;
+                                      }});
+            }
+        }
+    }
+    const auto samples = bench::interleave(options.rounds(), contenders);
+    bench::Table table({"read after opening, by Verify::", "milliseconds", "times changes"});
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+        bench::Samples ratio;
+        for (std::size_t round = 0; round < samples[i].size(); ++round) {
+            ratio.add(samples[i][round] / samples[i / 3 * 3][round]);
+        }
+        table.row({contenders[i].name, bench::spread(samples[i], 2), bench::spread(ratio, 2)});
+    }
+    table.print();
 }
 
 int run(const bench::Options& options) {
@@ -134,6 +207,8 @@ int run(const bench::Options& options) {
         table.row({contenders[i].name, bench::spread(samples[i], 2), bench::spread(rate, 2)});
     }
     table.print();
+    std::printf("\n");
+    compare_proofs(options, path);
     return 0;
 }
 

@@ -49,6 +49,7 @@ const char* text_of(errc code) {
         case errc::invalid_argument: return "invalid argument";
         case errc::out_of_address_space: return "out of address space";
         case errc::raw_pointer: return "raw pointers in a heap that may be mapped anywhere";
+        case errc::too_many_threads: return "too many threads";
     }
     return "unknown taiyen error";
 }

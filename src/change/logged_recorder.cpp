@@ -88,7 +88,9 @@ inline void LoggedRecorder::record(std::uint64_t where, ByteCount length) noexce
 }
 
 void LoggedRecorder::open(std::uint64_t page, std::uint64_t lines) noexcept {
-    opened_.as<std::uint64_t>()[page] |= lines;
+    std::uint64_t& opened = opened_.as<std::uint64_t>()[page];
+    if (opened == 0) core_.about_to_change({page * page_bytes}, page_bytes);
+    opened |= lines;
     while (lines != 0) {
         const auto first = static_cast<unsigned>(std::countr_zero(lines));
         const auto count = static_cast<unsigned>(std::countr_one(lines >> first));

@@ -36,6 +36,9 @@ public:
     void end_scope() noexcept override { leave_scope(); }
     void touch(HeapOffset where, ByteCount length) override;
     void cut(ChangeSet& out) override;
+    bool keeps_open(PageNumber page) const noexcept override {
+        return offset_of(page).value < mapped_ && opened_.as<std::uint64_t>()[page.value] != 0;
+    }
     bool certainly_unchanged() const override { return run_count_ == 0; }
     void restore() noexcept override;
     void apply(const ChangeSetView& changes, Direction direction) noexcept override;

@@ -16,7 +16,7 @@
 #include "base/planted.hpp"
 #include "base/sanitizers.hpp"
 #include "change/changed_ranges.hpp"
-#include "change/fault_handler.hpp"
+#include "heap/fault_handler.hpp"
 
 namespace taiyen::change {
 namespace {
@@ -103,14 +103,14 @@ void PageRecorder::grow_to(ByteCount mapped) {
 
 void PageRecorder::start() {
     TAIYEN_CHECK(!active_);
-    ensure_fault_handler();
+    heap::ensure_fault_handler();
     if (audit_ != Audit::off) shadow_.emplace(core_, mapped_);
     core_.set_listener(this);
     active_ = true;
     if (mapped_ == 0) return;
     try {
         make_joinable();
-        vm::protect(span(), mapped_, false);
+        if (!core_.protect({0}, mapped_, false)) throw HeapFull(mapped_, 0, HeapFull::Cause::address_space);
     } catch (...) {
         stop();
         throw;
@@ -123,8 +123,11 @@ void PageRecorder::make_joinable() {
     const auto first = core_.ranges().durable;
     for (const vm::Mapping& mapping : vm::mappings()) {
         if (mapping.end <= first || mapping.begin >= first + mapped_) continue;
-        volatile std::byte* const place = span() + (std::max(mapping.begin, first) - first);
-        *place = *place;
+        const HeapOffset where{std::max(mapping.begin, first) - first};
+        volatile std::byte* const place = span() + where.value;
+        const std::byte value = *place;
+        if (!core_.protect(offset_of(page_of(where)), page_bytes, true)) throw HeapFull(page_bytes, 0, HeapFull::Cause::address_space);
+        *place = value;
     }
 }
 
@@ -138,7 +141,7 @@ void PageRecorder::stop() noexcept {
     runs_ = 0;
     if (core_.in_forked_child()) return;
     open_.for_each_run([this](Page first, Page end) { forget_twins({first, end}); });
-    if (mapped_ != 0 && !vm::try_protect(span(), mapped_, true)) {
+    if (mapped_ != 0 && !core_.protect({0}, mapped_, true)) {
         // Most often the heap is on its way out, and nobody stores into it any more.
         report({errc::out_of_address_space, span(),
                 "the system refuses to make the pages of a heap writable that is not captured any more (mprotect(2)); a store into it would fault: "
@@ -148,7 +151,7 @@ void PageRecorder::stop() noexcept {
 }
 
 void PageRecorder::begin_scope() {
-    ensure_fault_handler();
+    heap::ensure_fault_handler();
     enter_scope();
 }
 
@@ -181,6 +184,7 @@ void PageRecorder::copy_twins(Range range) noexcept {
         if (at < member) {
             const bool joins_before = at > 0 && open_.contains(at - 1);
             const bool joins_after = open_.contains(member);
+            core_.about_to_change({at * page_bytes}, (member - at) * page_bytes);
             take_twins({at, member});
             open_.add(at, member);
             const std::uint64_t joined = std::uint64_t{joins_before} + std::uint64_t{joins_after};  // one run more, minus what it joins
@@ -250,7 +254,7 @@ bool PageRecorder::open(Range range) noexcept {
     const Range wanted = range;
     range = within_budget(range);
     copy_twins(range);
-    if (vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, true)) {
+    if (protect(range, true)) {
         // Most of it is about to be written: one call of the system instead of a fault for each page.
         if (!all_open && wanted.end - wanted.first >= window_max) vm::populate(page_at(wanted.first), (wanted.end - wanted.first) * page_bytes);
         return true;
@@ -262,7 +266,7 @@ bool PageRecorder::open(Range range) noexcept {
     for (std::uint64_t width = 8; width != 0 && width / 8 < mapped_pages(); width *= 8) {
         const Range wider{range.first / width * width, std::min<Page>(mapped_pages(), round_up(range.end, width))};
         copy_twins(wider);
-        if (vm::try_protect(page_at(wider.first), (wider.end - wider.first) * page_bytes, true)) return true;
+        if (protect(wider, true)) return true;
     }
     return false;
 }
@@ -296,8 +300,7 @@ bool PageRecorder::on_fault(void* address) noexcept {
         ++counters_.faults;
         mark_used(page);
         // Open already: another thread was quicker.
-        opened = (open_.contains(page) && vm::try_protect(page_at(page), page_bytes, true)) ||
-                 open(open_.contains(page) ? Range{page, page + 1} : window_for(page));
+        opened = (open_.contains(page) && protect({page, page + 1}, true)) || open(open_.contains(page) ? Range{page, page + 1} : window_for(page));
     }
     if (!opened) {
         report({errc::out_of_address_space, address,
@@ -527,7 +530,7 @@ void PageRecorder::apply(const ChangeSetView& changes, Direction direction) noex
 
 void PageRecorder::close_range(Range range) noexcept {
     // Between its ends nothing is to stay open: one call, which doesn't touch what is read-only already.
-    if (!vm::try_protect(page_at(range.first), (range.end - range.first) * page_bytes, false)) {
+    if (!protect(range, false)) {
         // They stay open, so their twins must be right; pages that a cut wanted to close have old ones.
         was_refused_ = true;
         for (auto page = open_.next(range.first); page && *page < range.end; page = open_.next(*page + 1))
@@ -615,7 +618,7 @@ void PageRecorder::close_unused() noexcept {
 void PageRecorder::extended(ByteCount from, ByteCount to) {
     TAIYEN_CHECK(from == mapped_ && to >= from && to <= capacity_ && to % page_bytes == 0);
     const Guard guard(*this);
-    if (active_ && to > from) vm::protect(span() + from, to - from, false);
+    if (active_ && to > from && !core_.protect({from}, to - from, false)) throw HeapFull(to - from, 0, HeapFull::Cause::address_space);
     grow_to(to);
 }
 

@@ -54,6 +54,7 @@ public:
     void touch(HeapOffset where, ByteCount length) override;
     void cut(ChangeSet& out) override;
     void accept() override;
+    bool keeps_open(PageNumber page) const noexcept override { return open_.contains(page.value); }
     /// True only if no page is open.
     bool certainly_unchanged() const override { return open_.count() == 0; }
     void restore() noexcept override;
@@ -91,6 +92,9 @@ private:
     bool has_expired(std::uint32_t use) const noexcept;
     Page mapped_pages() const { return mapped_ / page_bytes; }
 
+    bool protect(Range range, bool writable) noexcept {
+        return core_.protect({range.first * page_bytes}, (range.end - range.first) * page_bytes, writable);
+    }
     void grow_to(ByteCount mapped);
     void make_joinable();
     Range window_for(Page page) const noexcept;

@@ -1,7 +1,5 @@
 #include "change/recorder.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -128,11 +126,9 @@ Recorder* Recorder::of(const heap::HeapCore& core) noexcept {
     return found == list.all.end() ? nullptr : *found;
 }
 
-void Recorder::enter_scope() noexcept { scope_thread_.store(static_cast<std::uintptr_t>(pthread_self()), std::memory_order_relaxed); }
+void Recorder::enter_scope() noexcept { scope_thread_.store(this_thread(), std::memory_order_relaxed); }
 
-bool Recorder::is_stray() const noexcept {
-    return outside_ == Outside::stray && scope_thread_.load(std::memory_order_relaxed) != static_cast<std::uintptr_t>(pthread_self());
-}
+bool Recorder::is_stray() const noexcept { return outside_ == Outside::stray && scope_thread_.load(std::memory_order_relaxed) != this_thread(); }
 
 void Recorder::report_stray(const void* address) const noexcept {
     Line text;

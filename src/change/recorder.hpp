@@ -19,6 +19,7 @@
 #include <taiyen/base/capture.hpp>
 #include <taiyen/base/units.hpp>
 
+#include "base/thread_number.hpp"
 #include "change/change_set.hpp"
 #include "change/written_ranges.hpp"
 #include "heap/core.hpp"
@@ -74,6 +75,8 @@ public:
         ChangeSet unwanted;
         cut(unwanted);
     }
+    /// Whether a part of that page can be changed without HeapCore::about_to_change.
+    virtual bool keeps_open(PageNumber page) const noexcept = 0;
     /// Whether a cut would certainly be empty; cheap, may say false for an empty one.
     virtual bool certainly_unchanged() const = 0;
     /// All that was written since the last `written().clear()`, as far as a cut has seen it, and perhaps more: a word that was stored again with the value that it had before is no change, but here it is.
@@ -127,7 +130,7 @@ protected:
 private:
     const Outside outside_;
     WrittenRanges written_;
-    std::atomic<std::uintptr_t> scope_thread_{0};  ///< 0: no scope is open
+    std::atomic<ThreadNumber> scope_thread_{0};  ///< 0: no scope is open
 };
 
 }  // namespace taiyen::change

@@ -1,7 +1,6 @@
 #include "heap/core.hpp"
 
 #include <cxxabi.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <array>
@@ -15,12 +14,12 @@
 #include <taiyen/base/report.hpp>
 
 #include "base/sanitizers.hpp"
+#include "vm/address_space.hpp"
 
 namespace taiyen::heap {
 
 // Zero pages until a heap opens.
 constinit std::array<std::atomic<HeapCore*>, slot_count> slot_table{};
-constinit std::atomic<std::uint32_t> forks_before_this{0};
 
 namespace {
 
@@ -44,13 +43,6 @@ struct Current {
 thread_local constinit Current current;
 /// The heap that was made current here last: the next one is nearly always the same, and is found to be open without the list.
 thread_local constinit Current recent;
-
-void count_forks_once() {
-    static const bool registered = [] {
-        return pthread_atfork(nullptr, nullptr, +[] { forks_before_this.fetch_add(1, std::memory_order_relaxed); }) == 0;
-    }();
-    TAIYEN_CHECK(registered);
-}
 
 HeapCore* at_slot(std::uint64_t slot) noexcept { return slot < slot_count ? slot_table[slot].load(std::memory_order_acquire) : nullptr; }
 
@@ -96,7 +88,7 @@ struct HeapCore::Scratch final : SpanHost {
     /// Memory is mapped in steps of this size, so that a growing scratch range costs few system calls.
     static constexpr ByteCount step = ByteCount{1} << 20U;
 
-    explicit Scratch(const CoreRanges& r) : ranges(r), life(forks_before_this.load(std::memory_order_relaxed)) {}
+    explicit Scratch(const CoreRanges& r) : ranges(r) {}
 
     void extend(ByteCount extent_bytes) override {
         const ByteCount wanted = std::min<ByteCount>(round_up(extent_bytes, step), ranges.scratch_bytes);
@@ -116,10 +108,10 @@ struct HeapCore::Scratch final : SpanHost {
         engine = std::make_unique<Engine>(span, ranges.scratch_bytes, *this);
         return *engine;
     }
-    bool in_child() const noexcept { return forks_before_this.load(std::memory_order_relaxed) != life; }
+    bool in_child() const noexcept { return this_process() != process; }
 
     const CoreRanges ranges;
-    const std::uint32_t life;  ///< number of forks when the heap was opened
+    const ProcessNumber process = this_process();  ///< the one that opened the heap
     mutable std::mutex mutex;
     std::unique_ptr<Engine> engine;
     bool given_up = false;  ///< the heap is closed
@@ -132,9 +124,7 @@ CoreRanges CoreRanges::at(std::uintptr_t base, ByteCount capacity) {
     return {base, capacity, base + round_up(capacity, slot_bytes), scratch_bytes_for(capacity)};
 }
 
-HeapCore::HeapCore(const CoreRanges& ranges)
-    : ranges_(ranges), life_(forks_before_this.load(std::memory_order_relaxed)), durable_extent_(ranges.durable_bytes) {
-    count_forks_once();
+HeapCore::HeapCore(const CoreRanges& ranges) : ranges_(ranges), durable_extent_(ranges.durable_bytes) {
     scratch_ = std::make_unique<Scratch>(ranges);
     TAIYEN_CHECK(ranges.durable % slot_bytes == 0 && ranges.scratch % slot_bytes == 0 && ranges.durable_bytes != 0);
     TAIYEN_CHECK(ranges.durable + ranges.durable_bytes <= ranges.scratch);
@@ -169,6 +159,10 @@ void HeapCore::unregister() noexcept {
     const std::lock_guard lock(scratch_->mutex);
     scratch_->given_up = true;
     scratch_->engine.reset();  // before the owner of the reservation unmaps the span under it
+}
+
+bool HeapCore::protect(HeapOffset offset, ByteCount length, bool writable) noexcept {
+    return vm::try_protect(reinterpret_cast<std::byte*>(ranges_.durable) + offset.value, length, writable);
 }
 
 void* HeapCore::allocate_durable(ByteCount bytes, ByteCount alignment) {

@@ -20,6 +20,7 @@
 #include <taiyen/base/export.hpp>
 #include <taiyen/heap/access.hpp>
 
+#include "base/process.hpp"
 #include "heap/engine.hpp"
 #include "heap/links.hpp"
 #include "vm/address_space.hpp"
@@ -41,9 +42,6 @@ struct CoreRanges {
     static ByteCount total_bytes(ByteCount capacity);
     static CoreRanges at(std::uintptr_t base, ByteCount capacity);
 };
-
-/// Counts the forks between the process that started and this one: a core that remembers another number belongs to a parent.
-extern constinit std::atomic<std::uint32_t> forks_before_this;
 
 /// Wants to know about stores into a heap's durable span (room change).
 class StoreListener {
@@ -91,6 +89,12 @@ public:
     virtual void lend(std::uintptr_t /*home*/, std::uintptr_t /*borrower*/) noexcept {}
     /// The object outside with the allocator at `borrower`, which has durable memory on loan, has got this block, too.
     virtual void lend_block(const void* /*block*/, std::uintptr_t /*borrower*/) noexcept {}
+    /// Capture is about to keep the bytes before of a part of the durable span that it has not kept yet. Whoever can puts right what rotted there. Also called in signal handlers.
+    virtual void about_to_change(HeapOffset /*offset*/, ByteCount /*length*/) noexcept {}
+    /// An access to a protected page of the durable span. True: it may be repeated, nothing is in its way any more. Called in signal handlers.
+    virtual bool on_touch(void* /*address*/, bool /*writes*/) noexcept { return false; }
+    /// mprotect(2) of a part of the durable span, as capture wants it; pages that nobody may see yet stay hidden. False: the system refuses. For signal handlers, too.
+    [[nodiscard]] virtual bool protect(HeapOffset offset, ByteCount length, bool writable) noexcept;
     /// Whether somebody has to know what was written, changed or not: who holds blocks on loan.
     virtual bool wants_written() const noexcept { return false; }
     /// Serial of the open scope, 0: none. What is moved out of the heap meanwhile is lent by that scope.
@@ -102,7 +106,7 @@ public:
     /// Whether the heap's own constructor has ended: from then on its path can be asked for by other threads.
     bool is_complete() const noexcept { return complete_.load(std::memory_order_acquire); }
     /// Whether this process is a forked child of the one that opened the heap.
-    bool in_forked_child() const noexcept { return forks_before_this.load(std::memory_order_relaxed) != life_; }
+    bool in_forked_child() const noexcept { return this_process() != process_; }
     /// Live scratch blocks; close() with some of them keeps the range mapped (Error{still_in_use}).
     std::uint64_t scratch_live() const noexcept { return scratch_live_.load(); }
     /// Whether a live scratch block starts at the address. Thread-safe; takes the scratch lock.
@@ -127,7 +131,7 @@ private:
     struct Scratch;
     CoreRanges ranges_;
     Links links_ = Links::addresses;
-    const std::uint32_t life_;  ///< number of forks when the heap was opened
+    const ProcessNumber process_ = this_process();  ///< the one that opened the heap
     std::unique_ptr<Scratch> scratch_;
     std::atomic<std::uint64_t> scratch_live_{0};
     std::atomic<ByteCount> durable_extent_;

@@ -74,6 +74,28 @@ void Engine::State::require_writable() const {
     if (read_only) throw Error(errc::read_only, "the heap was opened for reading only");
 }
 
+void Engine::State::prove_block(Page page) {
+    if (!pages.is_user(page)) return;
+    MetadataProofs& proofs = supply.proofs();
+    proofs.lines(page);
+    // A run's tail lies on the page behind it.
+    if (pages.state(page) == PageState::run_head) {
+        const std::uint64_t behind = page + pages.run_line(page).bytes / page_bytes;
+        if (behind < pages.extent()) proofs.lines(static_cast<Page>(behind));
+    }
+}
+
+void Engine::State::prove_directory(bool reading) {
+    if (!reading) supply.proofs().states();
+    const std::uint64_t offset = pages.super().directory;
+    std::atomic<std::uint64_t>& proven = reading ? readable_directory : proven_directory;
+    if (offset == 0 || offset == proven.load(std::memory_order_relaxed) || offset >= capacity) return;
+    const Page page = static_cast<Page>(offset / page_bytes);
+    if (!reading) prove_block(page);
+    if (const auto run = pages.is_user(page) ? runs.find(page) : std::nullopt) supply.proofs().bytes({offset}, run->bytes);
+    proven.store(offset, std::memory_order_relaxed);
+}
+
 void* Engine::allocate(ByteCount bytes, ByteCount alignment) {
     State& s = *state_;
     if (bytes < s.class_bytes_end && alignment <= granule_bytes) [[likely]] {
@@ -126,6 +148,7 @@ bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment) {
     const Region& region = s.geometry.region(Geometry::region_of(page));
     if (page < region.first_user || end > region.end) return false;
     if (end > s.pages.extent() && !s.supply.extend_to(static_cast<Page>(end))) s.supply.throw_full(bytes, HeapFull::Cause::disk);
+    s.supply.proofs().lines(page, static_cast<Page>(end - page));
     if (!small) return s.runs.allocate_at(page, granules * granule_bytes);
     if (s.pages.state(page) == PageState::growth) s.supply.surrender_growth();
     if (s.pages.is_packed(page) ? !slot || packed_class_of(s.pages.packed_line(page)) != packed_class : slot)
@@ -141,6 +164,8 @@ FreeResult Engine::deallocate(void* block) noexcept {
     if (offset < s.pages.free_end() && offset % packed_alignment == 0) [[likely]] {
         const Page page = static_cast<Page>(offset / page_bytes);
         const PageMap::Hot& hot = s.pages.hot(page);
+        if (!s.supply.proofs().try_lines(page)) [[unlikely]]
+            return FreeResult::freed;  // it stays allocated: a leak, where a damaged line might have freed something else
         if (hot.is_small(page) && offset % granule_bytes == 0) [[likely]]
             return s.span.observed() ? s.free_observed(offset) : s.small.free<false>(hot, offset / granule_bytes);
         if (page >= hot.first_user && s.pages.is_packed(page)) return s.free_packed(offset);
@@ -156,6 +181,9 @@ FreeResult Engine::State::deallocate_slowly(std::uint64_t offset) noexcept {
     if (offset >= capacity) return FreeResult::foreign;
     const Page page = static_cast<Page>(offset / page_bytes);
     if (offset % page_bytes != 0 || !pages.is_user(page) || read_only) return FreeResult::not_a_block;
+    if (pages.state(page) == PageState::run_head &&
+        !supply.proofs().try_lines(static_cast<Page>(std::min<std::uint64_t>(page + pages.run_line(page).bytes / page_bytes, pages.extent() - 1))))
+        return FreeResult::freed;  // the tail's line: as above
     const auto run = runs.find(page);
     if (!run || run->kind != layout::RunKind::user) return FreeResult::not_a_block;
     runs.free(*run);
@@ -168,6 +196,7 @@ void* Engine::resize(void* block, ByteCount bytes) {
     if (block == nullptr) return allocate(bytes);
     const std::uint64_t offset = s.span.offset_of(block);
     if (offset >= s.capacity) throw Error(errc::foreign_pointer, "resize: the block belongs to another heap or to none");
+    s.prove_block(static_cast<Page>(offset / page_bytes));
     const ByteCount usable = s.usable_at(offset);
     if (usable == 0) throw Error(errc::double_free, {}, offset, "resize: no live block starts there");
     if (bytes > s.capacity) s.supply.throw_full(bytes, HeapFull::Cause::capacity);
@@ -327,6 +356,11 @@ bool Engine::is_block(const void* address) const noexcept {
     return s.usable_at(offset) != 0;
 }
 
+bool Engine::is_metadata(HeapOffset offset) const noexcept {
+    const Page page = static_cast<Page>(offset.value / page_bytes);
+    return offset.value < state_->capacity && page < state_->geometry.page_end() && page < state_->pages.hot(page).first_user;
+}
+
 bool Engine::contains(const void* address) const noexcept { return state_->span.offset_of(address) < state_->capacity; }
 
 std::optional<Block> Engine::find_block(const void* address) const noexcept {
@@ -338,10 +372,14 @@ void Engine::for_each_block(const std::function<bool(const Block&)>& visit) cons
     state_->visit([&](const State::Found& found) { return found.internal || visit(found.block); });
 }
 
-std::optional<Root> Engine::find_root(std::string_view name) const { return state_->directory.find(name); }
+std::optional<Root> Engine::find_root(std::string_view name) const {
+    state_->prove_directory(true);
+    return state_->directory.find(name);
+}
 
 void Engine::add_root(const Root& root) {
     state_->require_writable();
+    state_->prove_directory();
     state_->directory.add(root);
 }
 
@@ -352,11 +390,13 @@ void Engine::add_first_roots(const std::vector<Root>& roots) {
 
 bool Engine::remove_root(std::string_view name) {
     state_->require_writable();
+    state_->prove_directory();
     return state_->directory.remove(name);
 }
 
 bool Engine::move_root(std::string_view name, HeapOffset object) {
     state_->require_writable();
+    state_->prove_directory();
     return state_->directory.move(name, object);
 }
 
@@ -393,12 +433,14 @@ void Engine::forget(HeapOffset offset, ByteCount length) {
 
 void Engine::release_empty_pages() {
     state_->require_writable();
+    state_->supply.proofs().states();
     state_->small.release_empty_pages();
 }
 
 std::vector<FreeRun> Engine::release_free_pages(ByteCount minimum, ByteCount kept) {
     State& s = *state_;
     s.require_writable();
+    s.supply.proofs().states();
     s.small.release_empty_pages();
     std::vector<FreeRun> released;
     const Page least = static_cast<Page>(std::max<ByteCount>(1, std::min<ByteCount>(minimum, s.capacity) / page_bytes));

@@ -7,6 +7,7 @@
 /// (I3) Every metadata write is announced to the `WriteObserver` before it happens.
 /// (I4) A bad free (double, dangling, interior, foreign) is detected always, changes nothing and is told to the caller.
 /// (I5) The bytes of the span do not depend on its address: the same span works mapped elsewhere (root objects are offsets).
+/// (I6) Nothing is changed by metadata that the host has not proven (SpanHost::prove). Calls that only look believe what they see.
 /// Format: FORMAT.md, `engine_layout.hpp`. Thread rule: external lock.
 
 #include <cstddef>
@@ -31,6 +32,10 @@ public:
     virtual void extend(ByteCount extent_bytes) = 0;
     /// Gives disk blocks back to pages that `release_free_pages` reported as released before. Throws: HeapFull.
     virtual void restore_blocks(HeapOffset offset, ByteCount length) = 0;
+    /// Whether bytes of the span may be other than what was stored there, until they are proven.
+    virtual bool proves() const noexcept { return false; }
+    /// Afterwards these bytes are what was stored there last. Throws: Error{corrupt | io_error}: they aren't, and nobody has them.
+    virtual void prove(HeapOffset /*offset*/, ByteCount /*length*/) {}
     /// Whether pages may be moved by their mappings: never those of a file.
     virtual bool moves_pages() const { return false; }
     struct MovedBytes {
@@ -130,6 +135,8 @@ public:
     ByteCount usable_size(const void* block) const noexcept;
     /// Whether a live block of the program begins there. Complexity: O(1), where usable_size reads the states of all pages of a large block.
     bool is_block(const void* address) const noexcept;
+    /// Whether the page that holds the offset is the engine's own, and never a block's.
+    bool is_metadata(HeapOffset offset) const noexcept;
     /// Whether the address lies in the span.
     bool contains(const void* address) const noexcept;
     /// The live block that contains the address (its start or its interior).

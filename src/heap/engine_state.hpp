@@ -1,6 +1,8 @@
 #pragma once
 /// The parts of an engine, wired: span → page map → supply ↔ small and packed blocks → runs → roots.
 
+#include <atomic>
+
 #include "heap/packed_blocks.hpp"
 #include "heap/root_directory.hpp"
 
@@ -8,9 +10,10 @@ namespace taiyen::heap {
 
 struct Engine::State {
     State(std::byte* base, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool is_read_only)
-        : span(base, observer), geometry(capacity_bytes), pages(span, geometry, is_read_only), bins(geometry.page_end()), supply(span, pages, host),
-          packed(span, pages, bins, supply), small(span, pages, bins, supply, packed), runs(span, pages, supply, small), directory(span, pages, runs),
-          capacity(capacity_bytes), read_only(is_read_only), moving_host(observer == nullptr && host.moves_pages() ? &host : nullptr) {
+        : span(base, observer), geometry(capacity_bytes), pages(span, geometry, is_read_only), bins(geometry.page_end()),
+          supply(span, pages, host, is_read_only), packed(span, pages, bins, supply), small(span, pages, bins, supply, packed),
+          runs(span, pages, supply, small), directory(span, pages, runs), capacity(capacity_bytes), read_only(is_read_only),
+          moving_host(observer == nullptr && host.moves_pages() ? &host : nullptr) {
         supply.connect(small);
         if (moving_host != nullptr) pages.set_memory_comes_with_use();
         class_bytes_end = read_only ? 0 : class_granules_max * layout::granule_bytes + 1;
@@ -28,6 +31,10 @@ struct Engine::State {
     /// Visits blocks of pages in the extent, ascending; stops when `visit` returns false.
     void visit(const std::function<bool(const Found&)>& visit) const;
     void require_writable() const;
+    /// What a change of the block that begins on the page relies on is proven. Throws: Error{corrupt | io_error}.
+    void prove_block(Page page);
+    /// The same of the root directory; `reading`: of what lookups rely on.
+    void prove_directory(bool reading = false);
     /// Brings the content to a block's new place; which of the old one's bytes went without a copy.
     SpanHost::MovedBytes relocate(const Runs::Place& to, const std::byte* block, ByteCount bytes);
     void copy(std::byte* target, const std::byte* block, ByteCount bytes);
@@ -52,6 +59,9 @@ struct Engine::State {
     ByteCount class_bytes_end = 0;  ///< smaller requests have a class; 0 in a heap opened for reading
     bool read_only;
     SpanHost* moving_host;  ///< null: blocks move by copying
+    // Where it lay when it was proven, and when it was proven for lookups: several threads may look names up at once.
+    std::atomic<std::uint64_t> proven_directory = 0;
+    std::atomic<std::uint64_t> readable_directory = 0;
 };
 
 }  // namespace taiyen::heap

@@ -15,6 +15,7 @@ constexpr Page warm_pages_min = 16;
 }  // namespace
 
 Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
+    proofs_.states();
     std::optional<HeapFull::Cause> refused;
     auto found = alignment <= 1 ? pages_.take_hint(count) : std::nullopt;
     if (!found) found = pages_.find_aligned(count, alignment);
@@ -25,6 +26,8 @@ Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     if (found && pages_.memory_comes_with_use() && count >= warm_pages_min && pages_.any_released({*found, count}))
         if (const auto warm = pages_.find_with_memory(*found, count, alignment)) found = warm;
     if (!found) throw_full(wanted, refused.value_or(HeapFull::Cause::capacity));
+    proofs_.lines(*found);
+    proofs_.lines(*found + count - 1);  // where a run's tail lies
     back_with_blocks({*found, count});
     return *found;
 }

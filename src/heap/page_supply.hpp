@@ -3,6 +3,7 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "heap/metadata_proofs.hpp"
 #include "heap/page_map.hpp"
 
 namespace taiyen::heap {
@@ -11,7 +12,8 @@ class SmallBlocks;
 
 class PageSupply {
 public:
-    PageSupply(const Span& span, PageMap& pages, SpanHost& host) : span_(span), pages_(pages), host_(host) {}
+    PageSupply(const Span& span, PageMap& pages, SpanHost& host, bool read_only)
+        : span_(span), pages_(pages), host_(host), proofs_(pages, host, read_only) {}
     void connect(SmallBlocks& small) { small_ = &small; }
 
     /// First page of `count` available pages with disk blocks, a multiple of `alignment`; they stay available until the caller writes their states.
@@ -28,6 +30,7 @@ public:
     /// Bytes of the largest block that could be had now; `growing`: with growth of the extent.
     ByteCount largest_block(bool growing) const;
     [[noreturn]] void throw_full(ByteCount wanted, HeapFull::Cause cause) const;
+    MetadataProofs& proofs() { return proofs_; }
 
 private:
     /// True: a run of `count` pages has come into being.
@@ -36,6 +39,7 @@ private:
     const Span span_;
     PageMap& pages_;
     SpanHost& host_;
+    MetadataProofs proofs_;
     SmallBlocks* small_ = nullptr;
 };
 

@@ -412,6 +412,8 @@ bool SmallBlocks::release_empty_pages() {
 bool SmallBlocks::know_some(unsigned segments) {
     bool any = false;
     if (all_known_) return any;
+    MetadataProofs& proofs = supply_.proofs();
+    proofs.states();
     const Geometry& geometry = pages_.geometry();
     for (unsigned index = 0; index < geometry.count() && pages_.opened(index); ++index) {
         while (const auto segment = pages_.find_roomy_segment(index, unknown_from_[index])) {
@@ -425,6 +427,7 @@ bool SmallBlocks::know_some(unsigned segments) {
                 if ((state != PageState::small_room && state != PageState::packed_room) ||
                     (entry != nullptr && (entry->bin != 0 || entry->cursors != 0)))
                     continue;
+                proofs.lines(page);
                 if (state == PageState::small_room)
                     file(page);
                 else

@@ -49,8 +49,10 @@ ScrubReport scrub(ArchiveHeap& heap, const Progress& progress) {
     return report;
 }
 
-RepairReport repair(const std::filesystem::path& path, const PersistentOptions& options, const Progress& progress) {
+RepairReport repair(const std::filesystem::path& path, const PersistentOptions& given, const Progress& progress) {
     RepairReport report;
+    PersistentOptions options = given;
+    options.verify = Verify::changes;  // all that is healed is healed here, and told
     report.before = look_into_files(path, options, progress);
     report.after = report.before;
     if (report.before.findings.empty()) return report;

@@ -253,10 +253,11 @@ private:
         pages.unreadable = pages.unreadable || unreadable;
     }
 
-    /// Whether what is mapped of the sequence can be looked at: a page that the device can't read would end the program there.
+    /// Whether what is mapped of the sequence can be looked at: a page that the device can't read, or that Verify::at_first_touch hides, would end the program there.
     bool can_look_at(store::Sequence sequence, const char* what) {
         for (const File& found : files_) {
-            if (&found.file == &heap_.view() && found.pages[static_cast<std::size_t>(sequence)].unreadable) {
+            const Pages& pages = found.pages[static_cast<std::size_t>(sequence)];
+            if (&found.file == &heap_.view() && (pages.unreadable || (pages.lost && heap_.hides_unproven()))) {
                 add(Severity::note, found.file.path(), 0, std::string(what) + " not looked at, because pages can't be read");
                 return false;
             }

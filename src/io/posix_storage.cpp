@@ -8,17 +8,21 @@
 #include <cstdio>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <taiyen/base/check.hpp>
 
+#include "base/descriptor.hpp"
+#include "base/process.hpp"
 #include "base/system_error.hpp"
 #include "base/uuid.hpp"
 
@@ -38,34 +42,6 @@ auto uninterrupted(Call call) {
     }
     return result;
 }
-
-/// A descriptor and nothing else.
-class Descriptor {
-public:
-    Descriptor() = default;
-    explicit Descriptor(int number) : number_(number) {}
-    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        if (this != &other) {
-            reset();
-            number_ = std::exchange(other.number_, -1);
-        }
-        return *this;
-    }
-    ~Descriptor() { reset(); }
-
-    int get() const { return number_; }
-    bool is_open() const { return number_ >= 0; }
-    void reset() noexcept {
-        if (number_ >= 0) {
-            // Not repeated after EINTR: Linux has closed the descriptor then, and the number may already be somebody else's.
-            ::close(std::exchange(number_, -1));
-        }
-    }
-
-private:
-    int number_ = -1;
-};
 
 FileInfo info_of(const struct stat& status) {
     FileInfo info;
@@ -88,14 +64,12 @@ FileInfo info_of(const struct stat& status) {
 
 class PosixFile;
 
-/// The files whose copies a forked child must not keep. Its mutex is held across fork(2), so that the child finds the list whole.
+/// The files of this process whose copies a forked child must not keep. Its mutex is held across fork(3), so that the child finds the list whole. A child that no handler
+/// sees may find it in any state, and leaves it alone: it has a list of its own.
 class ForkGuard {
 public:
-    static ForkGuard& instance() {
-        // Never destroyed: files in other static objects may outlive any order of destruction.
-        static ForkGuard* const guard = new ForkGuard;  // NOLINT(cppcoreguidelines-owning-memory)
-        return *guard;
-    }
+    /// That of this process.
+    static ForkGuard& instance();
     void add(PosixFile& file) {
         const std::scoped_lock lock(mutex_);
         files_.push_back(&file);
@@ -104,11 +78,14 @@ public:
     void remove(PosixFile& file) noexcept;
 
 private:
-    ForkGuard() {
-        ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, [] { instance().abandon_all_in_child(); });
-    }
+    explicit ForkGuard(ProcessNumber process) : process_(process) {}
     void abandon_all_in_child() noexcept;
 
+    static inline constinit std::atomic<ForkGuard*> latest{nullptr};
+    /// The one whose mutex a fork holds, which protects this pointer, too.
+    static inline constinit ForkGuard* held = nullptr;
+
+    const ProcessNumber process_;
     std::mutex mutex_;
     std::vector<PosixFile*> files_;
 };
@@ -121,23 +98,24 @@ public:
     PosixFile& operator=(const PosixFile&) = delete;
 
     ~PosixFile() override {
-        if (locked_ && !forked_) {
+        if (forked()) {
+            // The lock is the parent's, and so is the list.
+            return;
+        }
+        if (locked_) {
             // Said aloud, because a child that is just being forked may still hold its copy of the descriptor when ours is closed.
             ::flock(descriptor_.get(), LOCK_UN);
         }
         if (guarded_) {
             ForkGuard::instance().remove(*this);
         }
-        if (!hidden_path_.empty() && !forked_) {
+        if (!hidden_path_.empty()) {
             ::unlink(hidden_path_.c_str());
         }
     }
 
-    /// Called in a forked child only, by the one thread that exists there.
-    void abandon_in_child() noexcept {
-        forked_ = true;
-        close_descriptors();
-    }
+    /// Whether this is a child's copy of a file of its parent.
+    bool forked() const noexcept { return guarded_ && this_process() != process_; }
     void close_descriptors() noexcept {
         descriptor_.reset();
         direct_read_.descriptor.reset();
@@ -157,7 +135,7 @@ public:
     }
 
     int number() const {
-        if (forked_) {
+        if (forked()) {
             throw Error(errc::forked, path_, "belongs to the parent process; open it again in the child after the parent has closed it");
         }
         return descriptor_.get();
@@ -191,10 +169,14 @@ public:
         return read_all(number(), bytes, offset);
     }
 
-    void write(std::span<const std::byte> bytes, std::uint64_t offset) override { write_all(writable_number(), bytes, offset); }
+    void write(std::span<const std::byte> bytes, std::uint64_t offset) override {
+        require_within_limit(offset, bytes.size());
+        write_all(writable_number(), bytes, offset);
+    }
 
     void write_direct(std::span<const std::byte> bytes, std::uint64_t offset) override {
         check_direct(bytes.data(), bytes.size(), offset);
+        require_within_limit(offset, bytes.size());
         const int buffered = writable_number();
         const int direct = direct_number(direct_write_, O_RDWR | O_DIRECT);
         in_pieces(bytes, [&](std::span<const std::byte> piece, ByteCount at) {
@@ -217,7 +199,7 @@ public:
     }
 
     void start_writing(std::uint64_t offset, ByteCount length) noexcept override {
-        if (!forked_) {
+        if (!forked()) {
             ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WRITE);
         }
     }
@@ -234,8 +216,9 @@ public:
 
     void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) override {
         check_direct(bytes.data(), bytes.size(), offset);
+        require_within_limit(offset, bytes.size());
         const int buffered = writable_number();
-        const int direct = direct_number(direct_durable_, O_RDWR | O_DIRECT | O_DSYNC);
+        const int direct = durable_number();
         if (direct >= 0) {
             write_all(direct, bytes, offset);
             return;
@@ -243,6 +226,8 @@ public:
         write_all(buffered, bytes, offset);
         sync();
     }
+
+    void prepare_durable() override { (void)durable_number(); }
 
     void sync() override {
         // After a failure the kernel reports success and drops the pages: asking again would turn loss into a lie (I2). EINTR has written nothing.
@@ -252,7 +237,7 @@ public:
     }
 
     void will_read(std::uint64_t offset, ByteCount length) const noexcept override {
-        if (!forked_) {
+        if (!forked()) {
             ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
         }
     }
@@ -261,6 +246,7 @@ public:
         if (length == 0) {
             return;
         }
+        require_growth_within_limit(offset + length, "allocating disk blocks");
         const auto first = static_cast<off_t>(offset);
         const auto count = static_cast<off_t>(length);
         if (features_.allocate) {
@@ -332,6 +318,7 @@ public:
     }
 
     void resize(ByteCount size_bytes) override {
+        require_growth_within_limit(size_bytes, "changing its size");
         if (uninterrupted([&] { return ::ftruncate(writable_number(), static_cast<off_t>(size_bytes)); }) != 0) {
             throw_errno(errno, path_, size_bytes, "changing its size");
         }
@@ -370,6 +357,26 @@ private:
         Descriptor descriptor;
     };
 
+    /// Beyond the process's limit of file sizes the kernel sends SIGXFSZ, which ends the process, before a call fails; also where the file has its bytes already. To ask for the limit, or
+    /// to block the signal, takes half as long as a small write: it is asked for when the file is opened and when it grows. Who lowers the limit meanwhile meets the signal.
+    void require_within_limit(std::uint64_t offset, ByteCount length) const {
+        const std::uint64_t limit = size_limit_.load(std::memory_order_relaxed);
+        if (length > limit || offset > limit - length) {
+            throw_errno(EFBIG, path_, offset, "writing " + std::to_string(length) + " bytes");
+        }
+    }
+    /// A file that is larger than the limit may keep its size, and blocks within it.
+    void require_growth_within_limit(std::uint64_t size, std::string_view attempt) {
+        size_limit_.store(limit_of_sizes(), std::memory_order_relaxed);
+        if (size > size_limit_.load(std::memory_order_relaxed) && size > info().size_bytes) {
+            throw_errno(EFBIG, path_, size, attempt);
+        }
+    }
+    static std::uint64_t limit_of_sizes() noexcept {
+        rlimit limit{};
+        return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+    }
+
     static void check_direct(const void* memory, ByteCount length, std::uint64_t offset) {
         TAIYEN_CHECK(reinterpret_cast<std::uintptr_t>(memory) % direct_alignment == 0);
         TAIYEN_CHECK(length % direct_alignment == 0);
@@ -396,6 +403,8 @@ private:
         (void)number();  // a forked child has no descriptors
         return direct.descriptor.get();
     }
+
+    int durable_number() const { return direct_number(direct_durable_, O_RDWR | O_DIRECT | O_DSYNC); }
 
     ByteCount read_all(int from, std::span<std::byte> bytes, std::uint64_t offset) const {
         ByteCount done = 0;
@@ -451,6 +460,7 @@ private:
 
     void guard_against_fork() {
         if (!guarded_) {
+            process_ = this_process();
             ForkGuard::instance().add(*this);
             guarded_ = true;
         }
@@ -462,13 +472,34 @@ private:
     Access access_;
     PosixFeatures features_;
     bool guarded_ = false;
+    ProcessNumber process_ = 0;  ///< of a guarded file: the one that it belongs to
     bool locked_ = false;
-    bool forked_ = false;
+    std::atomic<std::uint64_t> size_limit_{limit_of_sizes()};  ///< of the process
     mutable std::mutex direct_mutex_;
     mutable DirectDescriptor direct_read_;
     mutable DirectDescriptor direct_write_;
     mutable DirectDescriptor direct_durable_;
 };
+
+ForkGuard& ForkGuard::instance() {
+    [[maybe_unused]] static const int registered = ::pthread_atfork(
+        [] {
+            ForkGuard& guard = instance();
+            guard.mutex_.lock();
+            held = &guard;
+        },
+        [] { held->mutex_.unlock(); },
+        // The child's only thread, whose process has a number of its own already.
+        [] { held->abandon_all_in_child(); });
+    // Never destroyed: files in other static objects may outlive any order of destruction.
+    const ProcessNumber process = this_process();
+    ForkGuard* found = latest.load();
+    while (found == nullptr || found->process_ != process) {
+        auto made = std::unique_ptr<ForkGuard>(new ForkGuard(process));
+        if (latest.compare_exchange_strong(found, made.get())) found = made.release();
+    }
+    return *found;
+}
 
 void ForkGuard::remove(PosixFile& file) noexcept {
     const std::scoped_lock lock(mutex_);
@@ -478,7 +509,7 @@ void ForkGuard::remove(PosixFile& file) noexcept {
 
 void ForkGuard::abandon_all_in_child() noexcept {
     for (PosixFile* const file : files_) {
-        file->abandon_in_child();
+        file->close_descriptors();
     }
     mutex_.unlock();
 }
@@ -492,8 +523,15 @@ void set_owner_only(int descriptor, const fs::path& path) {
 }
 
 Descriptor create_exclusively(const fs::path& path) {
-    return Descriptor(
-        uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, owner_only); }));
+    const int number =
+        uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, owner_only); });
+    Descriptor descriptor(number);
+    if (number >= 0 && !descriptor.is_open()) {
+        const int error = errno;
+        ::unlink(path.c_str());
+        errno = error;
+    }
+    return descriptor;
 }
 
 fs::path hidden_name_in(const fs::path& directory) {

@@ -1,11 +1,12 @@
 #pragma once
 /// The real file system behind the storage seam.
 ///
-/// (P1) Every descriptor is O_CLOEXEC; opening never blocks (O_NONBLOCK), follows no link in the last component (O_NOFOLLOW) and yields regular files only.
+/// (P1) Every descriptor is O_CLOEXEC and none a standard one (`Descriptor`); opening never blocks (O_NONBLOCK), follows no link in the last component (O_NOFOLLOW) and yields regular files only.
 /// (P2) Direct transfers use descriptors of their own (O_DIRECT, O_DIRECT|O_DSYNC), opened when first needed. Where the file system refuses O_DIRECT (tmpfs), a
 ///      durable write is a buffered one plus fdatasync(2), and a direct read first asks the page cache to forget the range.
-/// (P3) A forked child closes its copy of each locked file at once: locks die with their owner, not with its last child. Calls on such a file throw
-///      Error{forked}.
+/// (P3) A forked child closes its copy of each locked file at once: locks die with their owner, not with its last child. One that no handler of pthread_atfork(3) sees
+///      (_Fork(3), clone(2)) closes it with the object. Either neither unlocks nor removes anything, and calls on such a file throw Error{forked}.
+/// (P4) No call meets SIGXFSZ: beyond the limit of file sizes (RLIMIT_FSIZE), as it was when the file was opened or grew last, it throws Error{no_space}.
 /// Thread rule: the storage is safe; files as `File` says.
 
 #include "io/storage.hpp"

@@ -59,7 +59,7 @@ constexpr ByteCount smallest_window = ByteCount{16} << 20U;
 
 Node::Node(SimulatedStorage& storage, std::uint64_t device, std::uint64_t inode)
     : storage_(storage), device_(device), inode_(inode), descriptor_(::memfd_create("taiyen-simulated", MFD_CLOEXEC)) {
-    if (descriptor_ < 0) {
+    if (!descriptor_.is_open()) {
         throw_errno(errno, {}, "making a memory file for the simulated disk");
     }
     storage_.nodes_.insert(this);
@@ -71,7 +71,6 @@ Node::~Node() {
     if (data_ != nullptr) {
         ::munmap(data_, mapped_bytes_);
     }
-    ::close(descriptor_);
 }
 
 FileInfo Node::info() const {
@@ -132,7 +131,7 @@ void Node::set_size(ByteCount size_bytes) {
     const ByteCount new_length = round_up(size_bytes, page_bytes);
     if (new_length > mapped_bytes_) {
         const ByteCount window = std::max<ByteCount>(smallest_window, round_up(new_length * 2, page_bytes));
-        void* const mapped = data_ == nullptr ? ::mmap(nullptr, window, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0)
+        void* const mapped = data_ == nullptr ? ::mmap(nullptr, window, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_.get(), 0)
                                               : ::mremap(data_, mapped_bytes_, window, MREMAP_MAYMOVE);
         if (mapped == MAP_FAILED) {
             throw_errno(errno, {}, "mapping a file of the simulated disk");
@@ -143,7 +142,7 @@ void Node::set_size(ByteCount size_bytes) {
     if (size_bytes < size_bytes_ && size_bytes % page_bytes != 0) {
         std::memset(data_ + size_bytes, 0, std::min<ByteCount>(round_up(size_bytes, page_bytes), old_length) - size_bytes);
     }
-    if (new_length != old_length && ::ftruncate(descriptor_, static_cast<off_t>(new_length)) != 0) {
+    if (new_length != old_length && ::ftruncate(descriptor_.get(), static_cast<off_t>(new_length)) != 0) {
         throw_errno(errno, {}, "changing the size of a file of the simulated disk");
     }
     size_bytes_ = size_bytes;

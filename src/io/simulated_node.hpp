@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "io/simulated_storage.hpp"
 
 namespace taiyen::io {
@@ -29,7 +30,7 @@ public:
     ByteCount size_bytes() const { return size_bytes_; }
     /// The content, `size_bytes` long, until it grows.
     const std::byte* data() const { return data_; }
-    int descriptor() const { return descriptor_; }
+    int descriptor() const { return descriptor_.get(); }
     PageState page_state(std::uint64_t page) const { return page < states_.size() ? states_[page] : PageState::hole; }
 
     void write(std::span<const std::byte> bytes, std::uint64_t offset);
@@ -80,7 +81,7 @@ private:
     SimulatedStorage& storage_;
     std::uint64_t device_;
     std::uint64_t inode_;
-    int descriptor_ = -1;
+    Descriptor descriptor_;
     std::byte* data_ = nullptr;
     ByteCount mapped_bytes_ = 0;
     ByteCount size_bytes_ = 0;

@@ -82,6 +82,8 @@ public:
     /// Requires: direct_alignment. Durability: these bytes are durable on return (the file must already have its size and blocks
     /// from an earlier `sync`).
     virtual void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) = 0;
+    /// Takes what `write_durable` needs of the system, which else its first call does. Throws: Error{too_many_files}.
+    virtual void prepare_durable() {}
     /// fdatasync(2). Throws: Error{io_error | no_space}; the caller must then regard all unsynced writes as lost.
     virtual void sync() = 0;
 

@@ -132,6 +132,14 @@ struct Ring::State {
     /// Header, padding and stamps around a payload; returns the record's checksum.
     std::uint64_t complete(std::uint32_t kind, std::uint64_t number, std::byte* sectors, ByteCount payload_bytes, ByteCount bytes) const;
     void write(const std::byte* sectors, ByteCount bytes);
+    /// A write behind the end of a file that somebody has cut would be durable, and yet never be found.
+    void require_whole() const {
+        if (const ByteCount size = file->info().size_bytes; size < header_bytes + identity.capacity_bytes) {
+            throw Error(
+                errc::truncated, file->path(), size,
+                "the file was cut while the heap was open, so nothing more is acknowledged; close the heap and restore its files from a copy");
+        }
+    }
     void require_sound() const {
         if (failed) {
             throw Error(errc::poisoned, file->path(), "an earlier write to this ring failed; reopen the heap");
@@ -233,7 +241,9 @@ std::uint64_t Ring::append(std::uint32_t kind, std::uint64_t number, RecordBuffe
     const ByteCount bytes = record_bytes(record.payload_bytes());
     const std::uint64_t sum = state.complete(kind, number, record.sectors_.data(), record.payload_bytes(), bytes);
     state.failed = true;  // unless the write returns
+    state.require_whole();
     state.write(record.sectors_.data(), bytes);
+    state.require_whole();  // it may have been cut meanwhile
     state.failed = false;
     const std::uint64_t position = state.next.position;
     state.next.position += bytes;

@@ -13,6 +13,7 @@
 
 #include <taiyen/base/report.hpp>
 
+#include "base/descriptor.hpp"
 #include "malloc/inner_memory.hpp"
 
 namespace taiyen::process {
@@ -83,10 +84,11 @@ heap::VolatileCore* opened() noexcept {
             std::snprintf(line, sizeof line, "taiyen-malloc: pid %ld, %llu blocks, %zu live bytes, %zu free, %zu dirty, extent %zu, threads %zu\n",
                           static_cast<long>(::getpid()), static_cast<unsigned long long>(stats.live_blocks), stats.live_bytes, stats.free_bytes,
                           stats.dirty_bytes, stats.extent_bytes, stats.threads);
-        const int file = std::strcmp(wish, "1") == 0 ? STDERR_FILENO : ::open(wish, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        const bool to_stderr = std::strcmp(wish, "1") == 0;
+        const Descriptor opened(to_stderr ? -1 : ::open(wish, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+        const int file = to_stderr ? STDERR_FILENO : opened.get();
         if (file < 0 || length <= 0) return;
         [[maybe_unused]] const ssize_t written = ::write(file, line, static_cast<std::size_t>(length));
-        if (file != STDERR_FILENO) ::close(file);
     } catch (...) {}
 }
 

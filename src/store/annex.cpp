@@ -35,6 +35,7 @@ std::byte* Annex::open(ByteCount capacity) {
         heap_.grow(wanted, [&] {
             heap_.map(annex_start, mapped_, heap_.read_only_ && overlay_.empty() ? io::Protection::read : io::Protection::read_write);
         });
+        heap_.prove_annex();
     } catch (...) {
         place_ = {};
         throw;

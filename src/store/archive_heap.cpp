@@ -19,11 +19,12 @@ std::filesystem::path made_absolute(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::shared_ptr<store::HeapFile> HeapAccess::open(const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options) {
+std::shared_ptr<store::HeapFile> HeapAccess::open(const std::filesystem::path& path, OpenMode mode, HeapKind kind, const PersistentOptions& options,
+                                                  const store::Tuning& tuning) {
     PersistentOptions found = options;
     found.data_file = made_absolute(options.data_file);
     found.log_file = made_absolute(options.log_file);
-    return store::HeapFile::open(io::posix_storage(), made_absolute(path), mode, kind, found);
+    return store::HeapFile::open(io::posix_storage(), made_absolute(path), mode, kind, found, tuning);
 }
 
 std::string_view name_of(HeapKind kind) noexcept {

@@ -74,23 +74,41 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount capacity, con
                 "no room for " + std::to_string(total) + " bytes in the address zone for heaps; close other heaps or ask for less capacity");
 }
 
+/// Asked while nobody else can publish a heap with the file in question: throws if there is one.
+using RefuseHeap = std::function<void()>;
+
+/// Opens what stands there and locks it; null: nothing does. Throws: Error{busy}.
+std::unique_ptr<io::File> open_possible_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place) {
+    while (const auto found = storage.find(path)) {
+        if (found->kind != io::FileKind::regular) {
+            throw Error(errc::not_a_regular_file, path, std::string("something stands where ") + place + " must go; move it away");
+        }
+        try {
+            auto file = storage.open(path, io::Access::read_only);
+            if (!file->try_lock(io::Lock::exclusive)) {
+                throw Error(errc::busy, path, "a heap of this name is being created or used by somebody else; try again when that is done");
+            }
+            if (is_still_at(storage, *file, path)) {
+                return file;
+            }
+        } catch (const Error& error) {
+            if (error.code() != errc::not_found) {  // else it has gone meanwhile
+                throw;
+            }
+        }
+    }
+    return nullptr;
+}
+
 /// Removes a file that a killed creation left, if `is_orphan` says that it is one. Files get their names complete and synced: what can't be read is no orphan.
-/// Throws: Error{busy} if its creation is still under way, Error{mismatch} if it is anything else.
+/// Throws: Error{busy} if its creation is still under way, Error{mismatch} if it is anything else; what `refuse_heap` throws.
 template <class IsOrphan>
-void clear_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place, IsOrphan&& is_orphan) {
-    const auto found = storage.find(path);
-    if (!found) {
+void clear_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place, const RefuseHeap& refuse_heap, IsOrphan&& is_orphan) {
+    const std::unique_ptr<io::File> file = open_possible_orphan(storage, path, place);
+    if (!file) {
         return;
     }
-    if (found->kind != io::FileKind::regular) {
-        throw Error(errc::not_a_regular_file, path, std::string("something stands where ") + place + " must go; move it away");
-    }
-    const auto file = storage.open(path, io::Access::read_only);
-    const bool locked = file->try_lock(io::Lock::exclusive);
-    const auto still = storage.find(path);
-    if (!locked || !still || still->inode != file->info().inode || still->device != file->info().device) {
-        throw Error(errc::busy, path, "a heap of this name is being created or used by somebody else; try again when that is done");
-    }
+    refuse_heap();
     if (!is_orphan(*file)) {
         throw Error(errc::mismatch, path, std::string("a file stands where ") + place + " must go, and it belongs to something else; move it away");
     }
@@ -98,8 +116,8 @@ void clear_orphan(io::Storage& storage, const std::filesystem::path& path, const
     count_row(Row::orphan_removed);
 }
 
-void clear_orphan_data(io::Storage& storage, const std::filesystem::path& path) {
-    clear_orphan(storage, path, "the heap's data file", [](const io::File& file) {
+void clear_orphan_data(io::Storage& storage, const std::filesystem::path& path, const RefuseHeap& refuse_heap) {
+    clear_orphan(storage, path, "the heap's data file", refuse_heap, [](const io::File& file) {
         const Slots slots = read_slots(file);
         const Header* header = slots.newest();
         return header != nullptr && header->is_new && header->role == FileRole::data;
@@ -107,8 +125,8 @@ void clear_orphan_data(io::Storage& storage, const std::filesystem::path& path) 
 }
 
 /// `heap`: a leftover of an earlier opening of this heap is removed too; its header says that nothing in it counts.
-void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& path, const char* place, const Uuid& heap) {
-    clear_orphan(storage, path, place, [&](const io::File& file) {
+void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& path, const char* place, const RefuseHeap& refuse_heap, const Uuid& heap) {
+    clear_orphan(storage, path, place, refuse_heap, [&](const io::File& file) {
         try {
             const log::RingIdentity identity = log::Ring::read_identity(file);
             return identity.is_new || identity.heap == heap;
@@ -121,11 +139,26 @@ void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& path, 
     });
 }
 
-void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) {
-    clear_orphan_ring(storage, path, "the heap's journal", heap);
+void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const RefuseHeap& refuse_heap, const Uuid& heap) {
+    clear_orphan_ring(storage, path, "the heap's journal", refuse_heap, heap);
 }
-void clear_orphan_log(io::Storage& storage, const std::filesystem::path& path, const Uuid& heap) {
-    clear_orphan_ring(storage, path, "the heap's transaction log", heap);
+void clear_orphan_log(io::Storage& storage, const std::filesystem::path& path, const RefuseHeap& refuse_heap, const Uuid& heap) {
+    clear_orphan_ring(storage, path, "the heap's transaction log", refuse_heap, heap);
+}
+
+/// For who has the heap locked.
+void heap_is_ours() {}
+
+/// Publishes a part of a heap that is there. Throws: Error{busy}: somebody creates a heap of this name, not having seen ours.
+void publish_part(io::Storage& storage, io::File& file, const std::filesystem::path& path) {
+    try {
+        storage.publish(file, path);
+    } catch (const Error& error) {
+        if (error.code() != errc::already_exists) {
+            throw;
+        }
+        throw Error(errc::busy, path, "a heap of this name is being created by somebody else; try again when that is done");
+    }
 }
 
 log::RingStart fresh_start() { return {{random_u64()}, 0, 1, random_u64()}; }
@@ -216,14 +249,18 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     if (with_log) {
         check_log_capacity(options.log_capacity, paths.log);
     }
-    if (const auto there = storage.find(paths.backing)) {
-        throw Error(there->kind == io::FileKind::regular ? errc::already_exists : errc::not_a_regular_file, paths.backing,
-                    "something of that name exists; open it, or choose another name");
-    }
-    clear_orphan_data(storage, paths.data);
-    clear_orphan_journal(storage, paths.journal, {});
+    // Asked again with each part locked that stands there: without it no other creation can have published its heap later, and with a heap the part is its own.
+    const auto refuse_heap = [&] {
+        if (const auto there = storage.find(paths.backing)) {
+            throw Error(there->kind == io::FileKind::regular ? errc::already_exists : errc::not_a_regular_file, paths.backing,
+                        "something of that name exists; open it, or choose another name");
+        }
+    };
+    refuse_heap();
+    clear_orphan_data(storage, paths.data, refuse_heap);
+    clear_orphan_journal(storage, paths.journal, refuse_heap, {});
     if (with_log) {
-        clear_orphan_log(storage, paths.log, {});
+        clear_orphan_log(storage, paths.log, refuse_heap, {});
     }
 
     Header header;
@@ -265,6 +302,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
             file.write_table_page(page);
         }
         write_first_headers(file.file(), file.header);
+        file.file().prepare_durable();  // a limit of open files is met before anybody can see the file
         file.sync();
         return file;
     };
@@ -288,6 +326,9 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     // The heap is open before anybody can see its files: what fails later undoes names only, while the locks are still held.
     const heap::CoreRanges ranges = heap::CoreRanges::at(header.base, header.capacity);
     std::shared_ptr<HeapFile> heap(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), false));
+    if (tuning.join) {
+        tuning.join(*heap);
+    }
     const auto set_new = [&](bool is_new) {
         if (with_data) {
             heap->data_->header.is_new = is_new;
@@ -298,6 +339,8 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     };
     bool new_cleared = false;
     Undo undo(storage, [&] {
+        // Nobody asks it any more, and where the limit of open files is reached, its descriptor is the one that the directories need.
+        { const vm::PageTracker last = std::move(heap->tracker_); }
         if (new_cleared) {
             set_new(true);
         }
@@ -358,8 +401,12 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     if (tail) {
         heap->replay_log(*tail);
     }
+    heap->verify_at_opening(options.verify);
     if (!read_only) {
         heap->begin_writing();
+    }
+    if (tuning.join) {
+        tuning.join(*heap);
     }
     return heap;
 }
@@ -374,20 +421,29 @@ std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesy
         case OpenMode::read_only: return open_existing(storage, paths, kind, options, tuning, true);
         case OpenMode::open_or_create: break;
     }
-    if (!storage.find(path)) {
+    // Others may create it, or give up creating it, at the same time: who finds it otherwise than it was a moment ago looks again.
+    constexpr int looks_max = 100;
+    for (int looks = 1;; ++looks) {
+        const bool there = storage.find(path).has_value();
         try {
-            return create(storage, paths, kind, options, tuning);
+            return there ? open_existing(storage, paths, kind, options, tuning, false) : create(storage, paths, kind, options, tuning);
         } catch (const Error& error) {
-            if (error.code() != errc::already_exists) {
+            if (error.code() != (there ? errc::not_found : errc::already_exists)) {
                 throw;
+            }
+            if (looks == looks_max) {
+                throw Error(errc::busy, path, "the heap comes and goes while it is being opened; try again when others don't create it");
             }
         }
     }
-    return open_existing(storage, paths, kind, options, tuning, false);
 }
 
 void HeapFile::begin_writing() {
     durable_step("opening for writing", [&] {
+        backing_->file().prepare_durable();
+        if (data_) {
+            data_->file().prepare_durable();
+        }
         if (wants_data_ && !data_) {
             attach_data();
         }
@@ -405,12 +461,12 @@ void HeapFile::begin_writing() {
 }
 
 void HeapFile::attach_journal() {
-    clear_orphan_journal(storage_, paths_.journal, backing_->header.heap);
+    clear_orphan_journal(storage_, paths_.journal, heap_is_ours, backing_->header.heap);
     const log::RingIdentity identity{random_uuid(), backing_->header.heap, tuning_.journal_bytes, false};
     std::shared_ptr<io::File> file = storage_.create_unnamed(io::directory_of(paths_.journal));
     lock_new(*file);
     log::Ring::format(*file, identity);
-    storage_.publish(*file, paths_.journal);
+    publish_part(storage_, *file, paths_.journal);
     storage_.sync_directory(io::directory_of(paths_.journal));
     ring_ = std::make_unique<log::Ring>(file, identity, fresh_start(), 0);
     ring_file_ = file;
@@ -455,25 +511,25 @@ void HeapFile::attach_log() {
         name();
         return;
     }
-    clear_orphan_log(storage_, paths_.log, backing_->header.heap);
+    clear_orphan_log(storage_, paths_.log, heap_is_ours, backing_->header.heap);
     check_log_capacity(log_capacity_, paths_.log);
     identity = {random_uuid(), backing_->header.heap, log_capacity_, false};
     file = storage_.create_unnamed(io::directory_of(paths_.log));
     lock_new(*file);
     if (planted(Bug::log_named_before_complete)) {
-        storage_.publish(*file, paths_.log);
+        publish_part(storage_, *file, paths_.log);
         name();
     }
     log::Ring::format(*file, identity);
     if (!planted(Bug::log_named_before_complete)) {
-        storage_.publish(*file, paths_.log);
+        publish_part(storage_, *file, paths_.log);
         sync_directory_of(storage_, paths_.log, paths_.backing);
         name();
     }
 }
 
 void HeapFile::attach_data() {
-    clear_orphan_data(storage_, paths_.data);
+    clear_orphan_data(storage_, paths_.data, heap_is_ours);
     Header header = backing_->header;
     header.role = FileRole::data;
     header.file = random_uuid();
@@ -487,7 +543,7 @@ void HeapFile::attach_data() {
     data.file().allocate(0, chunks_offset);
     write_first_headers(data.file(), data.header);
     copy_newer(*backing_, data, {}, true);
-    storage_.publish(data.file(), paths_.data);
+    publish_part(storage_, data.file(), paths_.data);
     sync_directory_of(storage_, paths_.data, paths_.backing);
     backing_->header.data = header.file;
     backing_->write_header();  // from here on it is attached

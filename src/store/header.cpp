@@ -15,9 +15,6 @@
 namespace taiyen::store {
 namespace {
 
-/// Numbers that only grow stay below this: none ever wraps around.
-constexpr std::uint64_t count_end = std::uint64_t{1} << 62U;
-
 Uuid uuid_from(const std::uint8_t (&bytes)[16]) {
     Uuid uuid;
     std::memcpy(uuid.bytes.data(), bytes, 16);
@@ -61,7 +58,9 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
                             block.annex_used <= block.annex_extent && block.annex_used % page_bytes == 0 &&
                             are_places(block.annex_places, {block.extent, block.annex_extent});
     const bool base_fits = capacity_fits && is_base(block.base, block.capacity);
-    const bool counts_fit = std::max({block.sequence, block.generation, block.serial}) < count_end;
+    const bool counts_fit =
+        std::max({block.sequence, block.generation, block.filling_generation, block.serial, block.ring_sequence, block.ring_position,
+                  block.stage.generation, block.stage.serial, block.stage_ring_sequence, block.stage_ring_position}) < count_end;
     const bool ring_fits = block.ring_kind <= RingKind::log && block.ring_capacity % page_bytes == 0 &&
                            block.ring_capacity < (std::uint64_t{1} << 40U) && block.ring_position % page_bytes == 0 &&
                            (block.ring_kind == RingKind::none) == (block.ring_capacity == 0);
@@ -119,6 +118,10 @@ std::span<const std::byte> bytes_of(const HeaderBlock& block) { return {reinterp
 
 bool is_base(std::uintptr_t base, ByteCount capacity) {
     return base % heap::slot_bytes == 0 && base != 0 && base < address_end && heap::CoreRanges::total_bytes(capacity) <= address_end - base;
+}
+
+bool Header::may_count_on() const {
+    return std::max({sequence, generation.value, serial.value, ring_start.sequence, ring_start.position}) < count_end - counts_of_an_opening;
 }
 
 void Header::take_content(const Header& from) {
@@ -278,6 +281,11 @@ Slots read_slots(const io::File& file) {
 }
 
 void write_header(io::File& file, Header& header) {
+    Header last = header;
+    last.sequence += 2;
+    if (const auto problem = problem_of(encode(last), last.sequence % 2)) {
+        throw Error(problem->code, file.path(), 0, problem->what + "; nothing was written to it; copy the heap's objects to a new heap");
+    }
     alignas(page_bytes) std::array<std::byte, header_slot_bytes>
         slot{};  // not from the heap: memory that runs out here would leave nobody knowing what the file holds
     for (int copy = 0; copy < 2; ++copy) {

@@ -3,7 +3,8 @@
 ///
 /// (I1) A header is written to both slots, one durable write after the other, the older one first: a torn write never costs both, and once the call has returned,
 ///      the loss of either slot costs nothing.
-/// (I2) A header is valid only as a whole: magic, version, byte order, page size, checksum bound to the slot, and fields within their bounds.
+/// (I2) A header is valid only as a whole: magic, version, byte order, page size, checksum bound to the slot, and fields within their bounds. One that would be refused
+///      is not written.
 /// Thread rule: external lock.
 
 #include <array>
@@ -26,6 +27,11 @@ struct StagedSave {
     log::RingStart ring_start;  ///< where the ring's records behind it begin
     std::uintptr_t base = 0;    ///< the heap's address as of it; 0: it stays
 };
+
+/// Numbers that only grow, positions in rings among them, stay below this: none ever wraps around.
+inline constexpr std::uint64_t count_end = std::uint64_t{1} << 62U;
+/// More than any of them grows by while a heap is open; with less left it is opened for reading only, since what it wrote could not be read.
+inline constexpr std::uint64_t counts_of_an_opening = std::uint64_t{1} << 56U;
 
 struct Header {
     Uuid heap;
@@ -58,6 +64,8 @@ struct Header {
     Extents extents() const { return {extent, annex.extent}; }
     /// What the header says once the staged save is in the file. Requires: staged.
     Header after_stage() const;
+    /// Whether the heap may be opened for writing.
+    bool may_count_on() const;
     /// Takes over what the other copy's header says of the save that both hold now.
     void take_content(const Header& from);
 };
@@ -86,6 +94,7 @@ HeaderBlock encode(const Header& header);
 /// Reads both slots directly; one that the device refuses has the problem io_error. Throws: Error{too_many_files | …}.
 Slots read_slots(const io::File& file);
 /// Writes `header` durably to both slots, its sequence counted up with each; the first write is the commit point.
+/// Throws: Error{corrupt}, and nothing is written: the numbers that are to be counted up are at their end.
 void write_header(io::File& file, Header& header);
 /// Writes both slots of a new file through the page cache, to be synced by the caller.
 void write_first_headers(io::File& file, Header& header);

@@ -190,12 +190,13 @@ private:
     bool tables_lost_ = false;
 };
 
-/// Pages whose base in the backing file is part of what the program sees. (A transactional heap saves what stands in its log on top of the file's own bytes.)
+/// Pages whose base in the backing file, proven by nobody, is part of what the program sees. (A transactional heap saves what stands in its log on top of the file's own bytes.)
 std::unordered_set<std::uint64_t> HeapFile::pages_with_live_base() const {
     std::unordered_set<std::uint64_t> live;
+    const std::lock_guard lock(proof_mutex_);
     for (const vm::PageRun& run : uses_log() ? std::vector<vm::PageRun>() : written_runs()) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            if (!saved_copies_.contains(page)) {
+            if (!saved_copies_.contains(page) && !proven_.contains({page})) {
                 live.insert(page);
             }
         }
@@ -230,6 +231,7 @@ void HeapFile::heal_first_page(bool in_view_only) {
         vm::protect(live_page(first).data(), page_bytes, false);
     }
     owes_first_page_ = in_view_only && !read_only_;
+    proven_.add(first);
     ++healed_;
 }
 

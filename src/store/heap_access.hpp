@@ -14,7 +14,7 @@ struct HeapAccess {
     }
     /// Over the files of this machine, as the constructors of the public classes do.
     static std::shared_ptr<store::HeapFile> open(const std::filesystem::path& path, store::OpenMode mode, HeapKind kind,
-                                                 const PersistentOptions& options);
+                                                 const PersistentOptions& options, const store::Tuning& tuning = {});
     /// Requires: open. Throws: Error{closed}.
     static store::HeapFile& file(const ArchiveHeap& heap) {
         if (!heap.file_) {

@@ -1,15 +1,13 @@
 #include "store/heap_file.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
 
 #include "base/planted.hpp"
+#include "vm/memory_limit.hpp"
 
 namespace taiyen::store {
 namespace {
@@ -21,23 +19,6 @@ vm::TrackerKind tracker_kind(PageTrackerChoice choice) {
         case PageTrackerChoice::automatic: break;
     }
     return vm::TrackerKind::automatic;
-}
-
-/// Half of the smaller of memory and the limit of our memory cgroup (cgroup v2, Documentation/admin-guide/cgroup-v2.rst).
-ByteCount automatic_dirty_limit() {
-    const auto memory = static_cast<ByteCount>(::sysconf(_SC_PHYS_PAGES)) * static_cast<ByteCount>(::sysconf(_SC_PAGESIZE));
-    ByteCount limit = memory;
-    std::ifstream group("/proc/self/cgroup");
-    for (std::string line; std::getline(group, line);) {
-        if (line.starts_with("0::")) {
-            std::ifstream max("/sys/fs/cgroup" + line.substr(3) + "/memory.max");
-            ByteCount bytes = 0;
-            if (max >> bytes) {
-                limit = std::min(limit, bytes);
-            }
-        }
-    }
-    return limit / 2;
 }
 
 }  // namespace
@@ -60,23 +41,25 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
                    vm::Reservation reservation, const heap::CoreRanges& ranges, OpenFiles files, bool read_only)
     : HeapCore(ranges), storage_(storage), paths_(paths), kind_(kind), tuning_(tuning), log_capacity_(round_up(options.log_capacity, page_bytes)),
       wants_data_(kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty())),
-      dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : automatic_dirty_limit()), read_only_(read_only), capture_(options.capture),
+      dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : vm::usable_memory() / 2), read_only_(read_only), capture_(options.capture),
       audit_(options.audit), reservation_(std::move(reservation)), backing_(std::move(files.backing)), data_(std::move(files.data)),
       tracker_(tracker_kind(options.tracker)),
       table_(
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {
-              if (!(read_only_ ? backing_->header.extents() : saved_extents()).hold(cover_of(index).first)) {
+              if (!file_extents().hold(cover_of(index).first)) {
                   return;  // the heap has grown there, and nothing was written yet
               }
+              // A reader's data file that is ahead has table pages of its own save; those of the backing file are sound, but older.
               if (load_table_page(
-                      *backing_, data(), index, saved_extents(), [this](PageNumber covered) { return recovering_pages_.contains(covered.value); },
-                      Via::cache, page)) {
+                      view(), maps_data_ ? nullptr : data(), index, file_extents(),
+                      [this](PageNumber covered) { return recovering_pages_.contains(covered.value); }, Via::cache, page)) {
                   ++healed_;
               }
           },
           files.map_data ? data_->header.table_root : backing_->header.table_root),
       restoration_(files.restoration) {
+    tuning_.join = nullptr;  // called by who opens us
     set_links(backing_->header.position_independent ? heap::Links::distances : heap::Links::addresses);
     maps_data_ = files.map_data;
     generation_ = view().header.generation;
@@ -149,7 +132,7 @@ void HeapFile::leave() noexcept {
     if (const std::shared_ptr<SnapshotParticipant> leaving = std::move(participant_)) {
         participant_.reset();
         leaving->left();
-        if (in_forked_child()) {
+        if (in_forked_child() || (!open_ && poisoned_)) {
             return;
         }
         try {
@@ -247,6 +230,21 @@ void HeapFile::durable_step(const char* what, const std::function<void()>& step)
     }
 }
 
+void HeapFile::require_whole_files() const {
+    const Extents extents = saved_extents();
+    for (const PageFile* file : {&*backing_, data()}) {
+        if (file == nullptr) {
+            continue;
+        }
+        const ByteCount size = file->file().info().size_bytes;
+        if (const ByteCount least = file->layout.file_bytes_for(extents); size < least) {
+            throw Error(errc::truncated, file->path(), size,
+                        "the file was cut while the heap was open: it had at least " + std::to_string(least) +
+                            " bytes. Nothing more is written; close the heap, and open it again or restore its files from a copy");
+        }
+    }
+}
+
 void HeapFile::extend(ByteCount extent_bytes) {
     if (extent_bytes <= mapped_) {
         return;
@@ -269,11 +267,17 @@ void HeapFile::extend(ByteCount extent_bytes) {
         }
         dirty_checked_ = extent_bytes;
     }
+    if (mapped_ != 0) {
+        open_hidden({mapped_ / page_bytes - 1});  // capture protects what is new, and the rest of the granule with it
+    }
     grow(extent_bytes - mapped_, [&] {
         clear_growth({mapped_, 0}, {extent_bytes, 0});
         allocate_blocks({mapped_}, extent_bytes - mapped_);
         map({mapped_}, extent_bytes - mapped_, io::Protection::read_write);
     });
+    if (first_touch_) {
+        first_touch_->extended(extent_bytes);
+    }
     if (participant_) {
         participant_->extended(mapped_, extent_bytes);
     }
@@ -281,6 +285,7 @@ void HeapFile::extend(ByteCount extent_bytes) {
 }
 
 void HeapFile::allocate_blocks(HeapOffset offset, ByteCount length) {
+    durable_step("growing", [&] { require_whole_files(); });
     backing_->allocate(offset, length);
     if (data_) {
         data_->allocate(offset, length);
@@ -377,13 +382,12 @@ void HeapFile::drop_unsaved() {
     vm::drop(reservation_.data(), mapped_);
     annex_.reset(saved_annex_);
     saved_copies_.clear();
+    forget_proofs();
     set_mapped(saved_extent_);
 }
 
 void HeapFile::remove_ours(const io::File& file, const std::filesystem::path& path) {
-    const auto found = storage_.find(path);
-    const io::FileInfo ours = file.info();
-    if (found && found->inode == ours.inode && found->device == ours.device) {  // else somebody moved our files while the heap was open
+    if (is_still_at(storage_, file, path)) {  // else somebody moved our files while the heap was open
         storage_.remove(path);
     }
 }
@@ -402,12 +406,25 @@ void HeapFile::abandon() {
     if (participant_ && !in_forked_child()) {
         participant_->before_abandon();
     }
+    std::optional<Error> failure;
     if (!in_forked_child() && !read_only_) {
-        held_pages_ = copy_held_pages();
+        try {
+            if (!poisoned_) {
+                durable_step("closing", [&] { require_whole_files(); });
+            }
+        } catch (const Error& error) {
+            failure = error;
+        }
+        if (!failure || failure->code() != errc::truncated) {  // else there may be nothing to read
+            held_pages_ = copy_held_pages();
+        }
     }
     open_ = false;
     leave();
     close_files();
+    if (failure) {
+        throw Error(*failure);
+    }
 }
 
 std::vector<HeapOffset> HeapFile::held_blocks() {

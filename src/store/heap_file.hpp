@@ -29,9 +29,11 @@
 #include "heap/held_blocks.hpp"
 #include "log/ring.hpp"
 #include "store/annex.hpp"
+#include "store/first_touch.hpp"
 #include "store/give_back.hpp"
 #include "store/held_pages.hpp"
 #include "store/log_replay.hpp"
+#include "store/proven_pages.hpp"
 #include "store/recovery.hpp"
 #include "store/snapshot_participant.hpp"
 #include "vm/page_tracker.hpp"
@@ -49,10 +51,13 @@ struct SavePoint {
 enum class OpenMode { create_only, open_only, open_or_create, read_only };
 
 /// What tests set beside the public options.
+class HeapFile;
+
 struct Tuning {
     ByteCount journal_bytes = ByteCount{1} << 20U;  ///< of the ring, a multiple of 4 KiB, at least 32 KiB
     ByteCount batch_bytes = ByteCount{64} << 20U;   ///< of page images that a background save holds in memory; a multiple of 4 KiB
     LogReplayMaker log_replay = make_log_replay;
+    std::function<void(HeapFile&)> join = nullptr;  ///< of who takes part in the heap's life; if it throws, nothing was created. Empty: nobody, yet
 };
 
 class HeapFile final : public heap::HeapCore, public heap::SpanHost {
@@ -102,6 +107,18 @@ public:
     /// What the newest save has of that part of the span, written since or not: who copies from there copies what the file gave. Throws: Error{corrupt} naming a page of the backing file that isn't as it
     /// was saved. Complexity: reads these pages.
     void prove_saved(HeapOffset offset, ByteCount length);
+    // heap::SpanHost: what the program sees there is as the newest save left it, or stored on top of that. A page that rotted comes from the second copy, in memory: the file keeps what it has until it is
+    // saved or healed. Each page once, until it is dropped. Requires: nobody else changes or proves pages meanwhile. Complexity: reads these pages of the file.
+    bool proves() const noexcept override { return true; }
+    /// Throws: Error{corrupt | io_error}: nobody has the page whole, or it was changed already and nobody can tell what was stored from what rotted.
+    void prove(HeapOffset offset, ByteCount length) override;
+    /// heap::HeapCore, for capture. What can't be proven poisons the heap.
+    void about_to_change(HeapOffset offset, ByteCount length) noexcept override;
+    // Verify::at_first_touch.
+    bool on_touch(void* address, bool writes) noexcept override;
+    bool protect(HeapOffset offset, ByteCount length, bool writable) noexcept override;
+    /// Whether the program sees proven pages only.
+    bool hides_unproven() const noexcept { return first_touch_ != nullptr; }
     /// The pages of the span that were written since the last save.
     std::vector<WrittenRange> written_ranges() const;
     /// Whether a byte of the span is not as the newest save has it. Complexity: reads the pages that were written since the last save.
@@ -133,7 +150,7 @@ public:
     std::span<std::byte> replay_annex_page(PageNumber page) { return annex_.replay_page(page); }
     /// The private copies of pages that a file holds too. Thread-safe.
     std::vector<vm::PageRun> private_pages() const;
-    /// Drops private copies that are byte for byte what the backing file holds: from then on they are its pages. Takes pages off the end of `todo` for about as long as `time`, and returns
+    /// Drops private copies that are byte for byte what the backing file holds, and that capture doesn't keep open: from then on they are its pages. Takes pages off the end of `todo` for about as long as `time`, and returns
     /// how many it dropped. Who reads the span meanwhile sees no difference. `buffer`: at least a page; aligned.
     /// Requires: nobody stores, no save runs, and the next save is of no serial before the newest one in the span. Throws: Error{io_error}; nothing is lost.
     std::uint64_t drop_saved(std::vector<vm::PageRun>& todo, std::span<std::byte> buffer, std::chrono::microseconds time);
@@ -263,9 +280,12 @@ private:
     void replay_log(const LogTail& tail);
     /// Whether the files contain everything that is in the log.
     bool contains_log() const;
+    /// Throws: Error{truncated}: a file is shorter than the newest save is. Who writes into it then would make it long enough again, and hide what is lost.
+    void require_whole_files() const;
     void close_files();
     void make_engine();
 
+    static constexpr std::uint64_t no_page = ~std::uint64_t{0};
     /// A page whose bytes differ from the newest save.
     struct ChangedPage {
         PageNumber page;
@@ -281,8 +301,32 @@ private:
     /// `scan`: refuses changed pages with a pointer that leads out of the heap; null: none is looked for.
     std::vector<ChangedPage> changed_pages(const std::vector<vm::PageRun>& runs, const heap::ForeignPointerScan* scan);
     bool has_base(PageNumber page);
-    bool check_base(PageNumber page);
-    void check_bases(std::span<ChangedPage> changed, bool punches);
+    /// Whether the page of the backing file is what the newest save left, or nobody needs to know.
+    bool is_proven(PageNumber page);
+    /// What memory held of these pages is dropped: the file's bytes count again.
+    void forget_proofs(PageNumber first, std::uint64_t count) noexcept;
+    void forget_proofs() noexcept;
+    /// The same of many, without saying which: what is sound is remembered.
+    void find_proven(PageNumber first, std::uint64_t count);
+    void prove_page(PageNumber page);
+    /// Of a page of the span that rotted; what it holds is replaced in memory.
+    void restore_in_memory(PageNumber page);
+    /// Of one that rotted before it was changed: whether what was stored there hides all of it. `good`: as the newest save left it.
+    bool hides_rot(PageNumber page, std::span<const std::byte> rotten, std::span<const std::byte> good) const;
+    void restore_in_file(PageNumber page, std::span<const std::byte> good);
+    void verify_at_opening(Verify verify);
+    void hide_until_touched();
+    /// Of pages that nobody has seen yet. Throws: Error{corrupt | io_error}.
+    void prove_hidden(PageNumber first, std::uint64_t count);
+    void replace_hidden(PageNumber page);
+    /// What a page opens as: capture wants to hear of the first store.
+    bool opens_writable() const noexcept { return !read_only_ && (capture_ != Capture::pages || listener() == nullptr); }
+    /// Throws: as prove_hidden.
+    void open_hidden(PageNumber page) const;
+    /// Of an annex that somebody opens. Throws: as prove_hidden.
+    void prove_annex();
+    void check_base(PageNumber page);
+    void check_bases(std::span<const ChangedPage> changed, bool punches);
     void save_changed(std::vector<ChangedPage>& changed, bool punches);
     void save_small(std::vector<ChangedPage>& changed, bool punches);
     /// Much at once, with the data file or the stage.
@@ -325,10 +369,18 @@ private:
     void write_headers();
     void fill_header(PageFile& file, bool clean);
     void note_saved(const std::vector<vm::PageRun>& runs) noexcept;
+    std::uint64_t count_idle(const std::vector<vm::PageRun>& runs, const std::vector<ChangedPage>& changed) const noexcept;
+    bool is_kept_open(PageNumber page) const noexcept;
+    void drop_copies(PageNumber first, std::uint64_t count);
     void drop_written(const std::vector<vm::PageRun>& runs);
     /// Span and annex are what the newest save says. The engine still knows what it knew.
     void drop_unsaved();
-    Extents saved_extents() const { return {saved_extent_, saved_annex_.extent}; }
+    Extents saved_extents() const {
+        const std::lock_guard lock(point_mutex_);
+        return {saved_extent_, saved_annex_.extent};
+    }
+    /// What is mapped from the file as it was saved. What a reader has from a journal or a log may go beyond: there its memory is its own.
+    Extents file_extents() const { return read_only_ ? view().header.extents() : saved_extents(); }
     /// Runs the step; if it throws, the heap is poisoned.
     void durable_step(const char* what, const std::function<void()>& step);
     std::span<std::byte> live_page(PageNumber page) const;
@@ -355,7 +407,12 @@ private:
     std::unique_ptr<log::Ring> ring_;
     log::RingIdentity ring_identity_;
     vm::PageTracker tracker_;
-    mutable PageTable table_;  ///< loads on use
+    mutable PageTable table_;                         ///< loads on use
+    mutable std::mutex proof_mutex_;                  ///< guards the next two: by readers who look for names, one after the other
+    ProvenPages proven_;                              ///< whose base is known to be right
+    AlignedBuffer proof_{page_bytes};                 ///< of a signal handler, too, which has little stack
+    std::atomic<std::uint64_t> restoring_ = no_page;  ///< its rot is known: who is told that it changes may put it right
+    std::unique_ptr<FirstTouch> first_touch_;         ///< null: nothing is hidden
     std::unique_ptr<heap::Engine> engine_;
     heap::HeldBlocks held_{*this};
     HeldPages held_pages_;  ///< once the heap is closed

@@ -35,6 +35,7 @@ bool is_sound(const TablePage& page, std::uint64_t index, const Uuid& heap) noex
 }
 
 bool PageTable::is_loaded(std::uint64_t index) const {
+    const std::lock_guard lock(mutex_);
     const auto& pages = pages_[static_cast<std::size_t>(sequence_of_table(index))];
     const std::uint64_t at = index % annex_first_table_page;
     return at < pages.size() && pages[at] != nullptr;
@@ -57,11 +58,13 @@ PageTable::Loaded& PageTable::load(std::uint64_t index) {
 
 std::uint64_t PageTable::entry(PageNumber page) {
     const TablePlace place = place_of(page);
+    const std::lock_guard lock(mutex_);
     return load(place.table_page).page.entries[place.entry];
 }
 
 void PageTable::set(PageNumber page, std::uint64_t checksum) {
     const TablePlace place = place_of(page);
+    const std::lock_guard lock(mutex_);
     Loaded& loaded = load(place.table_page);
     if (loaded.page.entries[place.entry] == checksum) {
         return;
@@ -71,13 +74,17 @@ void PageTable::set(PageNumber page, std::uint64_t checksum) {
 }
 
 void PageTable::reserve(PageNumber page, std::size_t changes) {
+    const std::lock_guard lock(mutex_);
     load(place_of(page).table_page);
     if (const std::size_t wanted = changed_.size() + changes; wanted > changed_.capacity()) {
         changed_.reserve(std::max(wanted, 2 * changed_.capacity()));
     }
 }
 
-void PageTable::touch(std::uint64_t index) { mark_changed(load(index), index); }
+void PageTable::touch(std::uint64_t index) {
+    const std::lock_guard lock(mutex_);
+    mark_changed(load(index), index);
+}
 
 void PageTable::mark_changed(Loaded& loaded, std::uint64_t index) {
     if (!loaded.changed) {
@@ -89,7 +96,10 @@ void PageTable::mark_changed(Loaded& loaded, std::uint64_t index) {
 void PageTable::write_changed(Generation generation, const std::function<void(const TablePage&)>& write) {
     std::sort(changed_.begin(), changed_.end());
     for (const std::uint64_t index : changed_) {
-        Loaded& loaded = load(index);
+        Loaded& loaded = [&]() -> Loaded& {
+            const std::lock_guard lock(mutex_);
+            return load(index);
+        }();
         TablePage& page = loaded.page;
         if (page.checksum != 0) {
             root_ -= mix(index, page.checksum);

@@ -3,11 +3,12 @@
 ///
 /// (I1) An entry is the checksum of the page as the newest save left it (also while that save stands in the ring only).
 /// (I2) `root` is the sum over the non-zero table pages, as they were last written out, of mix(index, checksum).
-/// Thread rule: external lock.
+/// Thread rule: external lock; but `entry` may be called beside everything else.
 
 #include <array>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -36,7 +37,10 @@ public:
     void reserve(PageNumber page, std::size_t changes);
     /// The table page counts as changed, whatever its entries.
     void touch(std::uint64_t index);
-    const TablePage& page(std::uint64_t index) { return load(index).page; }
+    const TablePage& page(std::uint64_t index) {
+        const std::lock_guard lock(mutex_);
+        return load(index).page;
+    }
     bool is_loaded(std::uint64_t index) const;
 
     /// Seals each changed table page (generation, checksum, root) and gives it to `write`; afterwards none is changed.
@@ -56,6 +60,7 @@ private:
     Uuid heap_;
     Loader loader_;
     std::uint64_t root_;
+    mutable std::mutex mutex_;                                   ///< guards which pages are loaded, and their entries
     std::array<std::vector<std::unique_ptr<Loaded>>, 2> pages_;  ///< of the span, of the annex
     std::vector<std::uint64_t> changed_;
 };

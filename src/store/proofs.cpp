@@ -4,9 +4,13 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <utility>
+
+#include <taiyen/base/report.hpp>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "heap/fault_handler.hpp"
 #include "store/heap_file.hpp"
 
 namespace taiyen::store {
@@ -14,6 +18,10 @@ namespace {
 
 /// Read at once where many bases are checked: stays in the processor's cache.
 constexpr ByteCount base_batch_bytes = ByteCount{256} << 10U;
+/// Read at once where all is proven.
+constexpr ByteCount verified_batch_bytes = ByteCount{1} << 20U;
+/// Verify::automatic: so much is proven within a millisecond.
+constexpr ByteCount verified_bytes_automatic = 4_MiB;
 
 }  // namespace
 
@@ -22,47 +30,292 @@ bool HeapFile::has_base(PageNumber page) {
     return is_mapped(page) && !saved_copies_.contains(page.value) && (table_.entry(page) != 0 || saved_extents().hold(page));
 }
 
-/// Returns whether the live page had to be repaired.
-bool HeapFile::check_base(PageNumber page) {
-    if (!has_base(page) || planted(Bug::rot_laundered)) {
-        return false;
+bool HeapFile::is_proven(PageNumber page) {
+    const std::lock_guard lock(proof_mutex_);
+    if (proven_.contains(page)) {
+        return true;
     }
-    const std::uint64_t expected = table_.entry(page);
-    alignas(page_bytes) std::array<std::byte, page_bytes> base;
-    backing_->read_pages(page, base, Via::cache);
-    if (page_checksum(base, page, table_.heap()) == expected) {
-        return false;
-    }
-    // The page rotted before the program changed it: its own changes go on top of the good copy.
-    const AlignedBuffer good(page_bytes);
-    if (data_) {
-        data_->read_pages(page, good.span(), Via::device);
-    }
-    if (!data_ || page_checksum(good.span(), page, table_.heap()) != expected) {
-        poison("saving", "a page was damaged on disk before it was changed, and there is no good second copy");
-        backing_->throw_corrupt_page(page, "its checksum differs, so the change on top of it can't be saved");
-    }
-    const std::span<std::byte> live = live_page(page);
-    if (is_zero(base) && is_zero(live)) {
-        // Nothing of the page was left, and only zeros were stored: the old bytes may be gone on purpose, and they may be missing.
-        poison("saving", "a page had become zero on disk before it was changed, and nothing but zeros was stored there");
-        backing_->throw_corrupt_page(
-            page, "it had become zero, and zeros stored there can't be told from that; heal() restores what was saved once the heap is opened again");
-    }
-    if (participant_ && sequence_of(page) == Sequence::span) {
-        participant_->about_to_repair(page);
-    }
-    for (std::size_t i = 0; i < page_bytes; ++i) {
-        if (live[i] == base[i]) {
-            live[i] = good.data()[i];
+    if (!saved_copies_.contains(page.value) && file_extents().hold(page) && !recovering_pages_.contains(page.value)) {
+        const auto refusal = view().try_read_pages(page, proof_.span(), Via::cache);
+        if (refusal || page_checksum(proof_.span(), page, table_.heap()) != table_.entry(page)) {
+            return false;
         }
     }
-    ++healed_;
+    proven_.add(page);
     return true;
 }
 
+void HeapFile::forget_proofs(PageNumber first, std::uint64_t count) noexcept {
+    const std::lock_guard lock(proof_mutex_);
+    proven_.remove(first, count);
+}
+void HeapFile::forget_proofs() noexcept {
+    const std::lock_guard lock(proof_mutex_);
+    proven_.clear();
+}
+
+void HeapFile::prove(HeapOffset offset, ByteCount length) {
+    if (length == 0) {
+        return;
+    }
+    const PageNumber last = page_of({offset.value + length - 1});
+    for (PageNumber page = page_of(offset); page <= last; ++page.value) {
+        prove_page(page);
+    }
+}
+
+void HeapFile::prove_page(PageNumber page) {
+    if (is_proven(page)) {
+        return;
+    }
+    open_hidden(page);
+    if (is_proven(page)) {
+        return;
+    }
+    if (participant_) {
+        // Capture opens the page, and is told of no change: it has the page restored before it keeps the bytes before.
+        restoring_ = page.value;
+        try {
+            participant_->about_to_restore(page);
+        } catch (...) {
+            restoring_ = no_page;
+            throw;
+        }
+        restoring_ = no_page;
+    }
+    restore_in_memory(page);
+}
+
+void HeapFile::about_to_change(HeapOffset offset, ByteCount length) noexcept {
+    if (replaying_ || planted(Bug::change_unproven)) {
+        return;
+    }
+    for (PageNumber page = page_of(offset); offset_of(page).value < offset.value + length; ++page.value) {
+        try {
+            if (is_proven(page)) {
+                continue;
+            }
+            open_hidden(page);
+            if (is_proven(page)) {
+                continue;
+            }
+            if (restoring_ != page.value && engine_->is_metadata(offset_of(page))) {
+                // By what stood there the engine has decided already.
+                throw_damaged_page(page);
+            }
+            restore_in_memory(page);
+        } catch (const std::exception& error) {
+            poison("a store into a page that is damaged on disk", error.what());
+        }
+    }
+}
+
+void HeapFile::restore_in_memory(PageNumber page) {
+    const std::lock_guard lock(proof_mutex_);
+    if (proven_.contains(page)) {
+        return;
+    }
+    AlignedBuffer good(page_bytes);
+    read_whole(page, good.span(), data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
+    // What the device doesn't give can't be looked at in memory either, nor replaced there.
+    view().read_pages(page, proof_.span(), Via::cache);
+    const std::span<std::byte> live = live_page(page);
+    if (std::memcmp(live.data(), proof_.data(), page_bytes) == 0) {
+        vm::protect(live.data(), page_bytes, true);
+        std::memcpy(live.data(), good.data(), page_bytes);
+        if (read_only_ && !replaying_) {
+            vm::protect(live.data(), page_bytes, false);
+        }
+    } else if (!hides_rot(page, proof_.span(), good.span())) {
+        backing_->throw_corrupt_page(page, "it was changed before that was noticed, and what was stored can't be told from what is damaged");
+    }
+    proven_.add(page);
+    ++healed_;
+}
+
+bool HeapFile::hides_rot(PageNumber page, std::span<const std::byte> rotten, std::span<const std::byte> good) const {
+    if (sequence_of(page) != Sequence::span || engine_->is_metadata(offset_of(page))) {
+        return false;  // what is stored there follows from what stood there
+    }
+    const std::span<const std::byte> live = live_page(page);
+    for (std::size_t i = 0; i < page_bytes; ++i) {
+        if (rotten[i] != good[i] && live[i] == rotten[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void HeapFile::restore_in_file(PageNumber page, std::span<const std::byte> good) {
+    durable_step("healing", [&] {
+        backing_->write_pages(page, good);
+        backing_->sync();
+    });
+    ++healed_;
+}
+
+void HeapFile::find_proven(PageNumber first, std::uint64_t count) {
+    const std::lock_guard lock(proof_mutex_);
+    const std::uint64_t saved_end = start_of(sequence_of(first)).value / page_bytes + file_extents().of(sequence_of(first)) / page_bytes;
+    const std::uint64_t end = std::min(first.value + count, saved_end);
+    if (first.value >= end) {
+        return;
+    }
+    const AlignedBuffer batch(std::min(verified_batch_bytes, (end - first.value) * page_bytes));
+    for (PageNumber at = first; at.value < end;) {
+        const std::uint64_t pages = std::min<std::uint64_t>(batch.size() / page_bytes, end - at.value);
+        const bool refused = view().try_read_pages(at, batch.first(pages * page_bytes), Via::cache).has_value();
+        for (std::uint64_t i = 0; i < pages && !refused; ++i, ++at.value) {
+            if (!recovering_pages_.contains(at.value) &&
+                page_checksum(batch.span().subspan(i * page_bytes, page_bytes), at, table_.heap()) == table_.entry(at)) {
+                proven_.add(at);
+            }
+        }
+        at.value += refused ? pages : 0;
+    }
+}
+
+void HeapFile::verify_at_opening(Verify verify) {
+    if (verify == Verify::at_first_touch) {
+        return hide_until_touched();
+    }
+    const bool all = verify == Verify::at_opening;
+    if (!all && (verify != Verify::automatic || read_only_ || !data_ || mapped_ + annex_.used() > verified_bytes_automatic)) {
+        return;
+    }
+    const AlignedBuffer good(page_bytes);
+    const auto restore = [&](PageNumber page) {
+        read_whole(page, good.span(), data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
+        if (read_only_ && sequence_of(page) == Sequence::annex) {
+            backing_->throw_corrupt_page(page, "its checksum differs; open the heap for writing, which restores it from the second copy");
+        } else if (read_only_) {
+            restore_in_memory(page);
+        } else {
+            restore_in_file(page, good.span());  // nobody has changed it yet, so that is what the program sees
+        }
+    };
+    for (const auto& [first, bytes] : {std::pair{PageNumber{0}, mapped_}, std::pair{annex_first_page, annex_.used()}}) {
+        find_proven(first, bytes / page_bytes);
+        for (PageNumber page = first; page.value < first.value + bytes / page_bytes; ++page.value) {
+            try {
+                if (!is_proven(page)) {
+                    restore(page);
+                }
+            } catch (const Error& error) {
+                if (all || (error.code() != errc::corrupt && error.code() != errc::io_error)) {
+                    throw;
+                }
+                // What nobody has whole is told when it is used.
+            }
+        }
+    }
+}
+
+void HeapFile::hide_until_touched() {
+    heap::ensure_fault_handler();
+    first_touch_ =
+        std::make_unique<FirstTouch>(reservation_.data(), mapped_, [this](PageNumber first, std::uint64_t count) { prove_hidden(first, count); });
+}
+
+bool HeapFile::on_touch(void* address, bool writes) noexcept {
+    if (!first_touch_ || in_forked_child()) {
+        return false;
+    }
+    const bool writable = opens_writable();
+    try {
+        const HeapOffset where{reinterpret_cast<std::uintptr_t>(address) - ranges().durable};
+        const auto touch = first_touch_->touch(page_of(where), writable);
+        // Open meanwhile, by another thread: then only a store that isn't allowed may still be in question.
+        return touch == FirstTouch::Touch::opened || (touch == FirstTouch::Touch::was_open && (!writes || writable));
+    } catch (const std::exception& error) {
+        report({errc::corrupt, address, error.what()});
+        return false;
+    }
+}
+
+bool HeapFile::protect(HeapOffset offset, ByteCount length, bool writable) noexcept {
+    return first_touch_ ? first_touch_->protect(page_of(offset), length / page_bytes, writable) : HeapCore::protect(offset, length, writable);
+}
+
+void HeapFile::open_hidden(PageNumber page) const {
+    if (first_touch_ && sequence_of(page) == Sequence::span) {
+        (void)first_touch_->touch(page, opens_writable());
+    }
+}
+
+void HeapFile::prove_annex() {
+    if (!first_touch_) {
+        return;
+    }
+    const std::uint64_t count = annex_.used() / page_bytes;
+    find_proven(annex_first_page, count);
+    for (PageNumber page = annex_first_page; page.value < annex_first_page.value + count; ++page.value) {
+        if (!is_proven(page)) {
+            restore_in_memory(page);
+        }
+    }
+}
+
+void HeapFile::prove_hidden(PageNumber first, std::uint64_t count) {
+    find_proven(first, count);
+    for (PageNumber page = first; page.value < first.value + count; ++page.value) {
+        if (!is_proven(page)) {
+            replace_hidden(page);
+        }
+    }
+}
+
+/// The page that is mapped there gives way to a private copy of it that is whole, in one step: other threads may be about to touch it.
+void HeapFile::replace_hidden(PageNumber page) {
+    const AlignedBuffer good(page_bytes);
+    const AlignedBuffer found(page_bytes);
+    read_whole(page, good.span(), data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
+    if (const auto refusal = view().try_read_pages(page, found.span(), Via::cache)) {
+        if (read_only_) {
+            throw Error(*refusal);
+        }
+        restore_in_file(page, good.span());  // what the device doesn't give can't be mapped
+    } else {
+        vm::Reservation place = vm::Reservation::anywhere(page_bytes);
+        map_at(place.data(), offset_of(page), page_bytes, io::Protection::read_write);
+        std::memcpy(place.data(), good.data(), page_bytes);
+        vm::hide(place.data(), page_bytes);
+        vm::replace_mapping(place.data(), live_page(page).data(), page_bytes);
+        place.leak();  // nothing is mapped there any more
+        ++healed_;
+    }
+    const std::lock_guard lock(proof_mutex_);
+    proven_.add(page);
+}
+
+/// What was changed lies on what the newest save left. Throws: Error{corrupt}: the heap is poisoned, but its files have the page whole again if one of them had.
+void HeapFile::check_base(PageNumber page) {
+    if (planted(Bug::rot_laundered) || !has_base(page) || is_proven(page)) {
+        return;
+    }
+    const AlignedBuffer rotten(page_bytes);
+    const AlignedBuffer good(page_bytes);
+    backing_->read_pages(page, rotten.span(), Via::cache);  // what the device refuses may be given another time: nothing has happened
+    try {
+        read_whole(page, good.span(), "its checksum differs, so the change on top of it can't be saved");
+    } catch (const Error&) {
+        poison("saving", "a page was damaged on disk before it was changed, and there is no good second copy");
+        throw;
+    }
+    restore_in_file(page, good.span());
+    if (hides_rot(page, rotten.span(), good.span())) {
+        return;
+    }
+    poison("saving", "a page was damaged on disk before it was changed, and what was stored there can't be told from what was damaged");
+    throw Error(errc::corrupt, backing_->path(), backing_->layout.file_offset(offset_of(page)),
+                text_of(page) +
+                    " of the heap was damaged before it was changed, and what was stored there can't be told from what was damaged: nothing "
+                    "is saved. The file has the page again as the newest save left it; close the heap and open it again. Verify::at_opening "
+                    "restores such pages before they are changed");
+}
+
 /// The same for many pages, read by runs.
-void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
+void HeapFile::check_bases(std::span<const ChangedPage> changed, bool punches) {
     const AlignedBuffer bases(base_batch_bytes);
     while (!changed.empty()) {
         std::size_t count = 1;
@@ -74,8 +327,8 @@ void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
             const PageNumber page = changed[i].page;
             const auto base = bases.span().subspan(i * page_bytes, page_bytes);
             const bool becomes_hole = punches && changed[i].checksum == 0;
-            if (!becomes_hole && has_base(page) && page_checksum(base, page, table_.heap()) != table_.entry(page) && check_base(page)) {
-                changed[i].checksum = page_checksum(live_page(page), page, table_.heap());
+            if (!becomes_hole && has_base(page) && page_checksum(base, page, table_.heap()) != table_.entry(page)) {
+                check_base(page);
             }
         }
         changed = changed.subspan(count);
@@ -85,7 +338,11 @@ void HeapFile::check_bases(std::span<ChangedPage> changed, bool punches) {
 template <class F>
 void HeapFile::prove_pages(F&& is_asked) const {
     for (std::uint64_t page = 0; page < saved_extent_ / page_bytes; ++page) {
-        if (is_asked(page) && page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
+        if (!is_asked(page)) {
+            continue;
+        }
+        open_hidden({page});
+        if (page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {
             throw_damaged_page({page});
         }
     }

@@ -230,14 +230,22 @@ void judge_end(const log::ScanResult& result, ByteCount capacity, const std::fil
     }
 }
 
+bool is_still_at(io::Storage& storage, const io::File& file, const std::filesystem::path& path) {
+    const auto found = storage.find(path);
+    const io::FileInfo info = file.info();
+    return found && found->inode == info.inode && found->device == info.device;
+}
+
 std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only) {
-    std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
     const auto until = std::chrono::steady_clock::now() + lock_goes_within.load();
-    while (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
-        if (std::chrono::steady_clock::now() >= until) throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    for (;;) {
+        std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
+        while (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
+            if (std::chrono::steady_clock::now() >= until) throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        if (is_still_at(storage, *file, path)) return file;
     }
-    return file;
 }
 
 std::uint64_t rows_taken(Row row) noexcept { return row_counts[static_cast<std::size_t>(row)].load(std::memory_order_relaxed); }
@@ -542,6 +550,15 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
     files.header_behind = files.header_behind || slots.damaged();
     files.restoration.clean = newest.clean && !data_newer && !refill;
 
+    for (const PageFile* const file : {&b, d}) {
+        if (!read_only && file != nullptr && !file->header.may_count_on()) {
+            throw Error(
+                errc::corrupt, file->file().path(), 0,
+                "the header's counters have come close to their end, as no use of the heap brings them; restore the file from a copy, or open it for "
+                "reading and make another heap of it");
+        }
+    }
+
     // 2. Stage and ring: the saves, or the transactions, that the files do not have yet.
     std::vector<SaveRecord> saves;
     if (newest.ring_kind != RingKind::none) {
@@ -620,7 +637,9 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
         count_row(Row::backing_to_data);
         copy_newer(b, *d, d->header.generation, false);
     }
-    b.header.base = newest.base;  // a staged save may have moved the heap
+    if (!planted(Bug::copy_keeps_address)) {
+        b.header.base = newest.base;  // a staged save may have moved the heap
+    }
     if (files.tail ? !saves.empty() || headers_differ() : newest.ring_kind != RingKind::none || headers_differ()) {
         install(files, refill ? nullptr : d, saves, newest.ring_start, newest.ring_kind != RingKind::none && !files.tail);
     } else if (!files.tail) {

@@ -81,7 +81,9 @@ void judge_end(const log::ScanResult& result, ByteCount capacity, const std::fil
 
 /// How long a lock may take to go after its owner was killed: his mappings hold the file, and whoever looks at a process when it dies (ps, a debugger) holds those a moment longer.
 inline std::atomic<std::chrono::milliseconds> lock_goes_within{std::chrono::milliseconds(250)};
-/// A file of the heap, opened and locked. Throws: Error{busy | …}.
+/// Whether the file has still this name: it may have been removed, or replaced, before it was locked.
+bool is_still_at(io::Storage& storage, const io::File& file, const std::filesystem::path& path);
+/// The file of the heap that has this name, opened and locked. Throws: Error{busy | …}.
 std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only);
 
 /// Gives the sound table page, from the backing file, else from the data file, else rebuilt: entries of pages that `is_covered` are left as found

@@ -14,8 +14,8 @@
 namespace taiyen::store {
 namespace {
 
-/// Private copies with saved content that may stay before a save drops them: each costs a checksum at every later save.
-constexpr std::uint64_t unchanged_pages_max = 1024;
+/// Private copies that nobody changes any more may be so many before a save drops them: each costs a checksum at every later save.
+constexpr std::uint64_t idle_copies_max = 1024;
 
 }  // namespace
 
@@ -45,6 +45,7 @@ void HeapFile::save() {
         return;
     }
     const auto lock = hold_saves();
+    durable_step("saving", [&] { require_whole_files(); });  // what was stored where the file ends now is gone, and nobody would know
     if (participant_) {
         participant_->before_save();
     }
@@ -69,18 +70,30 @@ void HeapFile::save() {
         note_saved(runs);
         return;
     }
-    std::uint64_t written = 0;
-    for (const vm::PageRun& run : runs) {
-        written += run.count;
-    }
     const bool ring_half_full = ring_->free_bytes() < ring_->capacity() / 2;
     const bool was_large = pending_.empty();
-    if (ring_half_full || was_large || written - changed.size() > unchanged_pages_max) {
+    if (ring_half_full || was_large || count_idle(runs, changed) > idle_copies_max) {
         checkpoint();
         drop_written(runs);
     } else {
         note_saved(runs);
     }
+}
+
+/// Private copies with saved content that a save could drop. `changed`: ascending.
+std::uint64_t HeapFile::count_idle(const std::vector<vm::PageRun>& runs, const std::vector<ChangedPage>& changed) const noexcept {
+    std::uint64_t idle = 0;
+    auto next = changed.begin();
+    for (const vm::PageRun& run : runs) {
+        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
+            while (next != changed.end() && next->page.value < page) {
+                ++next;
+            }
+            const bool is_changed = next != changed.end() && next->page.value == page;
+            idle += !is_changed && !is_kept_open({page}) ? 1 : 0;
+        }
+    }
+    return idle;
 }
 
 /// What was written and is as saved all the same (changed back, undone) is not dirty, and needs no look at its base: its checksum has just been proven.
@@ -149,19 +162,17 @@ void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
     };
     saved_anything_ = true;
     if (!uses_log() && is_small()) {
-        for (ChangedPage& page : changed) {
+        for (const ChangedPage& page : changed) {
             const bool becomes_hole = punches && page.checksum == 0;
-            if (!becomes_hole && check_base(page.page)) {
-                page.checksum = page_checksum(live_page(page.page), page.page, table_.heap());
+            if (!becomes_hole) {
+                check_base(page.page);
             }
         }
-        if (is_small()) {  // a page that rot had made zero may have got its image back
-            if (ring_->free_bytes() < ring_->capacity() / 2) {
-                checkpoint();  // the one behind the save before did not come about
-            }
-            save_small(changed, punches);
-            return;
+        if (ring_->free_bytes() < ring_->capacity() / 2) {
+            checkpoint();  // the one behind the save before did not come about
         }
+        save_small(changed, punches);
+        return;
     }
     checkpoint();
     check_bases(changed, punches);
@@ -305,6 +316,7 @@ void HeapFile::checkpoint() {
         return;
     }
     durable_step("bringing the files up to date", [&] {
+        require_whole_files();
         const auto install = [&](PageFile& file, bool late) {
             PageNumber first_hole{};
             std::uint64_t holes = 0;
@@ -353,11 +365,38 @@ void HeapFile::checkpoint() {
     pending_.clear();
 }
 
+/// Whether capture would not announce the next store into the page: then its proof must last, and so must the private copy that it is about.
+bool HeapFile::is_kept_open(PageNumber page) const noexcept {
+    return participant_ && sequence_of(page) == Sequence::span && participant_->keeps_open(page);
+}
+
+void HeapFile::drop_copies(PageNumber first, std::uint64_t count) {
+    vm::drop(live_page(first).data(), count * page_bytes);
+    forget_proofs(first, count);
+}
+
 void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) {
-    for (const vm::PageRun& run : runs) {
-        vm::drop(live_page({run.first}).data(), run.count * page_bytes);
-    }
     saved_copies_.clear();
+    std::vector<vm::PageRun> kept;
+    for (const vm::PageRun& run : runs) {
+        const std::uint64_t end = run.first + run.count;
+        for (std::uint64_t first = run.first; first < end;) {
+            std::uint64_t last = first;
+            const bool stays = is_kept_open({first});
+            while (last < end && is_kept_open({last}) == stays) {
+                ++last;
+            }
+            if (stays) {
+                kept.push_back({first, last - first});
+            } else {
+                drop_copies({first}, last - first);
+            }
+            first = last;
+        }
+    }
+    if (!uses_log()) {
+        note_saved(kept);
+    }
 }
 
 }  // namespace taiyen::store

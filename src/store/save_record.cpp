@@ -1,5 +1,6 @@
 #include "store/save_record.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/checksum.hpp"
@@ -26,7 +27,7 @@ bool is_bounded(const SaveRecord& save, ByteCount capacity) {
     const AnnexHead& annex = save.annex;
     const bool annex_bounded =
         annex.extent <= sequence_bytes_max && annex.extent % page_bytes == 0 && annex.used <= annex.extent && annex.used % page_bytes == 0;
-    return head.extent <= capacity && head.extent % page_bytes == 0 && annex_bounded &&
+    return std::max(head.generation, head.serial) < count_end && head.extent <= capacity && head.extent % page_bytes == 0 && annex_bounded &&
            head.page_count <= (head.extent + annex.extent) / page_bytes && head.image_count <= head.page_count && head.reserved == 0 &&
            are_places(annex.places, save.extents());
 }

@@ -37,8 +37,10 @@ public:
     virtual void saved() noexcept = 0;
     /// The span grew: [from, to) is mapped, writable and zero. Throws: HeapFull; then the heap does not grow.
     virtual void extended(ByteCount from, ByteCount to) = 0;
-    /// Store is about to put good bytes of a damaged page under the program's changes of it.
-    virtual void about_to_repair(PageNumber page) = 0;
+    /// Store is about to restore a damaged page of the span in memory: capture opens it (HeapCore::about_to_change), and sees no change.
+    virtual void about_to_restore(PageNumber page) = 0;
+    /// Whether capture keeps that page of the span open: what is stored there next it doesn't announce. Such a page's private copy stays.
+    virtual bool keeps_open(PageNumber page) const noexcept = 0;
     /// The program asks to close. Throws: Error{scope_open}: the heap stays open. A destructor doesn't ask: `left` comes at once.
     virtual void before_close() = 0;
     /// The heap ends without having been asked to close: the last moment at which the participant can save. Transactions that are open are over.

@@ -133,12 +133,16 @@ std::uint64_t HeapFile::drop_saved(std::vector<vm::PageRun>& todo, std::span<std
         backing_->read_pages(first, buffer.first(count * page_bytes), Via::cache);
         for (std::uint64_t i = 0; i < count;) {
             std::uint64_t same = 0;
-            while (i + same < count && (planted(Bug::drop_without_look) || std::memcmp(live_page({first.value + i + same}).data(),
-                                                                                       buffer.data() + (i + same) * page_bytes, page_bytes) == 0)) {
+            const auto may_go = [&](std::uint64_t k) {
+                const PageNumber page{first.value + k};
+                return planted(Bug::drop_without_look) ||
+                       (!is_kept_open(page) && std::memcmp(live_page(page).data(), buffer.data() + k * page_bytes, page_bytes) == 0);
+            };
+            while (i + same < count && may_go(i + same)) {
                 ++same;
             }
             if (same != 0) {
-                vm::drop(live_page({first.value + i}).data(), same * page_bytes);
+                drop_copies({first.value + i}, same);
             }
             dropped += same;
             i += same + 1;
@@ -157,6 +161,7 @@ void HeapFile::drop_private() {
     check_usable(false);
     vm::drop(reservation_.data(), mapped_);
     saved_copies_.clear();
+    forget_proofs();
     make_engine();
 }
 

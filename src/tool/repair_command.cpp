@@ -12,7 +12,9 @@ Exit run_scrub(const Given& given) {
     ScrubReport report;
     Restoration restoration;
     {
-        ArchiveHeap heap(open_only, given.files[0], given.heap_options());
+        PersistentOptions options = given.heap_options();
+        options.verify = Verify::changes;  // all that is healed is healed by scrub(), and told
+        ArchiveHeap heap(open_only, given.files[0], options);
         restoration = heap.restoration();
         ProgressLine line("scrubbing");
         report = scrub(heap, line.progress());

@@ -8,6 +8,7 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "base/planted.hpp"
 #include "change/audit_shadow.hpp"
 #include "change/procedure_calls.hpp"
 #include "store/heap_file.hpp"
@@ -43,6 +44,7 @@ public:
                 } else if (entry.where >= store::annex_start) {
                     write_annex(entry, heap);
                 } else {
+                    if (!planted(Bug::replay_unproven)) heap.prove(entry.where, entry.length);
                     change::write_entry(span, entry, change::Direction::forward);
                     forgotten_ = false;
                 }
@@ -70,7 +72,8 @@ private:
     }
 
     void call(const change::Entry& entry, store::HeapFile& heap) {
-        if (!std::exchange(forgotten_, true)) heap.engine().forget({0}, capacity_);  // what it has built from the bytes before
+        if (!std::exchange(forgotten_, true)) heap.engine().forget({0}, capacity_);   // what it has built from the bytes before
+        if (!std::exchange(all_proven_, true)) heap.prove({0}, heap.mapped_bytes());  // nobody knows what it reads
         try {
             change::ProcedureCalls(heap).replay(heap.mapped_bytes(), change::stored_call(entry, capacity_, walk_.log()));
         } catch (const Error& error) {
@@ -83,6 +86,7 @@ private:
     LogWalk walk_;
     ByteCount capacity_;
     bool forgotten_ = false;
+    bool all_proven_ = false;
 };
 
 }  // namespace

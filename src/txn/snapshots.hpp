@@ -5,7 +5,7 @@
 /// (S2) A save that fails without poisoning the heap (a full disk) is tried again when somebody asks, or needs room; whoever waits for it gets the error; if nobody does, the first of
 ///      successive failures is reported.
 /// (S3) Private copies of pages that the files hold too are given back when they take more than half of what they may (`dirty_limit`): after a save, under the writer lock, in pieces of
-///      `trim_time`, those that are byte for byte what the backing file holds. From then on the program sees that file's pages, so no save may bring an older state of them into it:
+///      `trim_time`, those that are byte for byte what the backing file holds and that capture doesn't keep open. From then on the program sees that file's pages, so no save may bring an older state of them into it:
 ///      a save's point is never older than what was committed when it began, and so never older than what was given back.
 /// (S4) The pages that were changed since the newest save began take about half of `dirty_limit` at most: then transactions wait before they begin, until a save has ended and (S3) has run. So
 ///      private copies take about `dirty_limit`, whatever is changed, and how fast. A save that fails stops nobody: then the log's room is the bound; but for what is loaded relaxed there is none, so

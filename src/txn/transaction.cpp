@@ -44,6 +44,8 @@ txn::TransactionService& Transaction::open_service() const {
     if (!service_) throw Error(errc::invalid_argument, "the transaction has ended already");
     if (service_->file() == nullptr) throw Error(errc::closed, "the transaction's heap was closed, and what the transaction did was rolled back");
     service_->file()->require_usable(true);  // Error{forked | poisoned}
+    if (innermost == this && service_->depth() == 0)
+        throw Error(errc::transaction_doomed, service_->file()->path(), "the transaction was rolled back when its thread ended; end it before");
     if (innermost != this || service_->depth() != depth_)
         throw Error(errc::scope_open, service_->file()->path(), "an inner transaction is open; end it first");
     return *service_;

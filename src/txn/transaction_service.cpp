@@ -22,12 +22,6 @@ using change::Entry;
 
 namespace {
 
-/// An address that is this thread's own.
-const void* this_thread() noexcept {
-    thread_local constinit char token = 0;
-    return &token;
-}
-
 /// Where nothing limits the changed pages; the log is full long before, unless transactions change very little on very many pages.
 constexpr ByteCount changed_bytes_default = ByteCount{1} << 30U;
 
@@ -38,6 +32,11 @@ log::GroupLog::Options log_options(const PersistentOptions& options) {
     found.pressure = options.snapshot_log_fill;
     return found;
 }
+
+/// The services that this thread has a transaction of.
+thread_local constinit TransactionService* open_here = nullptr;
+/// What the thread's destructors begin comes too late to be taken back.
+thread_local constinit bool thread_has_ended = false;
 
 }  // namespace
 
@@ -60,18 +59,60 @@ TransactionService::~TransactionService() = default;
 
 void TransactionService::join(store::HeapFile& file, const PersistentOptions& options) {
     if (file.read_only()) return;
-    std::shared_ptr<TransactionService> made(new TransactionService(file, options));
-    file.join(made);
     try {
-        made->recorder_->start();
-        made->snapshots_->start();
-    } catch (...) {
-        file.leave();
+        std::shared_ptr<TransactionService> made(new TransactionService(file, options));
+        file.join(made);
+        try {
+            made->recorder_->start();
+            made->snapshots_->start();
+        } catch (...) {
+            file.leave();
+            throw;
+        }
+    } catch (const Error&) {
         throw;
+    } catch (const std::system_error& error) {  // of std::thread
+        throw Error(errc::too_many_threads, file.path(),
+                    std::string("no thread can be made for the heap: ") + error.what() +
+                        "; raise the limit of threads (ulimit -u, pids.max of the control group), then open the heap again");
     }
 }
 
 bool TransactionService::is_mine() const noexcept { return owner_.load(std::memory_order_relaxed) == this_thread(); }
+
+void TransactionService::watch_thread() noexcept {
+    if (thread_has_ended) return;
+    struct AtEnd {
+        ~AtEnd() {
+            thread_has_ended = true;
+            while (open_here != nullptr) open_here->thread_ends();
+        }
+    };
+    static thread_local const AtEnd at_end;
+    (void)at_end;
+    next_here_ = std::exchange(open_here, this);
+}
+
+void TransactionService::unwatch_thread() noexcept {
+    for (TransactionService** link = &open_here; *link != nullptr; link = &(*link)->next_here_) {
+        if (*link == this) {
+            *link = next_here_;
+            return;
+        }
+    }
+}
+
+void TransactionService::thread_ends() noexcept {
+    const std::shared_ptr<TransactionService> alive = shared_from_this();
+    const store::HeapFile* const file = this->file();
+    if (file == nullptr || file->in_forked_child()) return unwatch_thread();
+    depth_ = 1;
+    rollback();
+    report({errc::transaction_doomed, nullptr,
+            "a thread has ended with a transaction open, which was rolled back; end transactions on the thread that began them"});
+}
+
+bool TransactionService::was_taken_back() const noexcept { return thread_has_ended && !is_mine(); }
 
 store::HeapFile& TransactionService::open_file() const {
     store::HeapFile* const found = file();
@@ -121,6 +162,7 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     purpose_ = purpose;
     number_ = number;
     owner_.store(this_thread(), std::memory_order_relaxed);
+    watch_thread();
     file.set_scope_serial(number);
     if (purpose != Purpose::edit) return;
     file.held().begin(false);
@@ -133,6 +175,7 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
 Serial TransactionService::commit(Wait wait) {
     store::HeapFile& file = open_file();
     if (file.in_forked_child()) file.check_usable(true);
+    if (was_taken_back()) throw Error(errc::transaction_doomed, file.path(), "the transaction was rolled back when its thread ended; end it before");
     TAIYEN_CHECK(is_mine());
     if (depth_ > 1) {
         --depth_;
@@ -304,7 +347,7 @@ bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
 
 void TransactionService::rollback() noexcept {
     store::HeapFile* const file = this->file();
-    if (file == nullptr || file->in_forked_child()) return;
+    if (file == nullptr || file->in_forked_child() || was_taken_back()) return;
     TAIYEN_CHECK(is_mine());
     if (depth_ > 1) {
         --depth_;
@@ -344,7 +387,8 @@ void TransactionService::end(bool kept) noexcept {
     file()->set_scope_serial(0);
     depth_ = 0;
     doomed_ = false;
-    owner_.store(nullptr, std::memory_order_relaxed);
+    unwatch_thread();
+    owner_.store(0, std::memory_order_relaxed);
     lock_.unlock();
 }
 
@@ -522,24 +566,7 @@ void TransactionService::rebuild() {
 
 // The heap's life
 
-/// Forgets what the recorder has seen since the last cut. Requires: nobody has a transaction open.
-void TransactionService::drop_cut() noexcept {
-    try {
-        spare_.clear();
-        recorder_->cut(spare_);
-    } catch (const std::exception&) {
-        // More than is true gets into the next transaction, but nothing is lost.
-    }
-}
-
-void TransactionService::about_to_repair(PageNumber page) {
-    recorder_->touch(offset_of(page), page_bytes);
-    repaired_ = true;
-}
-
-void TransactionService::saved() noexcept {
-    if (std::exchange(repaired_, false)) drop_cut();
-}
+void TransactionService::about_to_restore(PageNumber page) { recorder_->touch(offset_of(page), page_bytes); }
 
 /// Everything committed gets into the files. The caller holds the writer lock, and nobody has a transaction open.
 void TransactionService::save_everything(store::HeapFile& file) {

@@ -9,6 +9,7 @@
 /// (I5) Who waits for room in the log never holds what the snapshot needs that makes the room: it saves itself where the snapshot would need the writer lock.
 /// (I6) What is committed while loading is relaxed stands in no log: `last_committed()` is ahead of it then, and nothing is appended before a save under the writer lock has brought the files up to
 ///      there. So the log never holds a transaction whose predecessors are neither in it nor in the files.
+/// (I7) A thread that ends takes back what it has left open: nobody waits for a transaction that can't end, and nobody is taken for its owner.
 /// Lock order: README.md. Thread rule: safe; begin, commit and rollback of one transaction belong to one thread.
 
 #include <atomic>
@@ -23,6 +24,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/store/options.hpp>
 
+#include "base/thread_number.hpp"
 #include "change/edits.hpp"
 #include "change/procedure_calls.hpp"
 #include "change/recorder.hpp"
@@ -42,7 +44,7 @@ class TransactionService final : public store::SnapshotParticipant,
                                  public change::Edits,
                                  public std::enable_shared_from_this<TransactionService> {
 public:
-    /// Joins a heap that was opened as transactional: capture begins, the log is taken over. A reader's heap gets none. Throws: Error{not_instrumented | …}, std::bad_alloc, HeapFull.
+    /// Joins a heap that was opened as transactional: capture begins, the log is taken over. A reader's heap gets none. Throws: Error{not_instrumented | too_many_threads | …}, std::bad_alloc, HeapFull.
     static void join(store::HeapFile& file, const PersistentOptions& options);
     /// Null: a reader's heap, or a closed one. Requires: the heap was opened as transactional.
     static TransactionService* of(const store::HeapFile& file) noexcept {
@@ -99,12 +101,13 @@ public:
     void check_change() const override;
     void before_save() override {}
     bool settles_loans() const noexcept override { return true; }
-    void saved() noexcept override;
+    void saved() noexcept override {}
     void extended(ByteCount from, ByteCount to) override {
         changed_pages_.extended(to);
         recorder_->extended(from, to);
     }
-    void about_to_repair(PageNumber page) override;
+    void about_to_restore(PageNumber page) override;
+    bool keeps_open(PageNumber page) const noexcept override { return recorder_->keeps_open(page); }
     void before_close() override;
     void before_abandon() noexcept override;
     void left() noexcept override;
@@ -129,6 +132,12 @@ private:
     };
 
     bool is_mine() const noexcept;
+    /// The thread that begins a transaction takes it back if it ends before.
+    void watch_thread() noexcept;
+    void unwatch_thread() noexcept;
+    void thread_ends() noexcept;
+    /// Whether the transaction of an object that outlives its thread's end was taken back then.
+    bool was_taken_back() const noexcept;
     store::HeapFile& open_file() const;
     void start_transaction(store::HeapFile& file, Purpose purpose);
     /// Who keeps steps does it, and what of the annex changes with the transaction is in `annex_`.
@@ -143,7 +152,6 @@ private:
     bool keep_in_log(Serial serial, ByteCount extent);
     void take_back() noexcept;
     void end(bool kept) noexcept;
-    void drop_cut() noexcept;
     void save_everything(store::HeapFile& file);
     void stop_saving() noexcept;
     /// Whether a transaction may begin; else what was changed has to be saved first, and its memory given back.
@@ -170,9 +178,9 @@ private:
     std::optional<change::ProcedureCalls> calls_;
 
     BiasedLock lock_;
-    std::atomic<const void*> owner_{nullptr};  ///< this_thread() of the thread that holds the writer lock for a transaction
-    std::atomic<std::uint64_t> last_;          ///< newest committed serial
-    ChangedPages changed_pages_;               ///< since the newest save began
+    std::atomic<ThreadNumber> owner_{0};  ///< of the thread that holds the writer lock for a transaction
+    std::atomic<std::uint64_t> last_;     ///< newest committed serial
+    ChangedPages changed_pages_;          ///< since the newest save began
     /// Of pages, ever; a page counts once between two saves. Changes under the writer lock only.
     std::atomic<std::uint64_t> changed_bytes_{0};
     std::atomic<std::uint64_t> changed_bytes_allowed_;  ///< until more was saved
@@ -180,9 +188,9 @@ private:
     std::atomic<std::uint64_t> needs_heap_{0};          ///< newest serial whose record can't be patched into pages
 
     // Of the thread that holds the writer lock:
+    TransactionService* next_here_ = nullptr;  ///< another one that the thread has a transaction of
     std::size_t depth_ = 0;
     bool doomed_ = false;
-    bool repaired_ = false;
     bool closing_ = false;
     std::vector<Segment> segments_;
     std::uint64_t asked_at_ = 0;  ///< `changed_bytes_` when that was last a reason for a snapshot

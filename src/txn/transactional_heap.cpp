@@ -9,9 +9,9 @@ namespace {
 using store::OpenMode;
 
 std::shared_ptr<store::HeapFile> open(const std::filesystem::path& path, OpenMode mode, const PersistentOptions& options) {
-    auto file = HeapAccess::open(path, mode, HeapKind::transactional, options);
-    txn::TransactionService::join(*file, options);
-    return file;
+    store::Tuning tuning;
+    tuning.join = [&](store::HeapFile& file) { txn::TransactionService::join(file, options); };
+    return HeapAccess::open(path, mode, HeapKind::transactional, options, tuning);
 }
 
 txn::TransactionService* service_of(store::HeapFile& file) {

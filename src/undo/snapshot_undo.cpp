@@ -60,7 +60,7 @@ void SnapshotUndo::begin(std::string_view name) {
     }
     levels_.reserve(levels_.size() + 1);
     if (!levels_.empty()) {
-        if (owner_ != std::this_thread::get_id()) {
+        if (owner_ != this_thread()) {
             throw Error(errc::scope_open, file.path(), "another thread has a scope open on this heap; end it first");
         }
         cut_segment();
@@ -71,7 +71,7 @@ void SnapshotUndo::begin(std::string_view name) {
         const std::uint32_t serial = lent_.begin(1);
         recorder_->begin_scope();
         name_.swap(kept_name);
-        owner_ = std::this_thread::get_id();
+        owner_ = this_thread();
         levels_.push_back({0, serial});
         if (history_) file.held().begin(false);
         apply_queued_frees();
@@ -207,23 +207,12 @@ void SnapshotUndo::before_save() {
     }
 }
 
-void SnapshotUndo::about_to_repair(PageNumber page) {
-    // The program changes nothing during a save: what is found afterwards is the repair, and no step of anybody.
-    recorder_->touch(offset_of(page), page_bytes);
-    repaired_ = true;
-}
+void SnapshotUndo::about_to_restore(PageNumber page) { recorder_->touch(offset_of(page), page_bytes); }
 
 void SnapshotUndo::saved() noexcept {
     if (planted(Bug::cursor_outside_record) && history_) {
         saved_cursor_ = cursor_;
         history_->put_back(cursor_);
-    }
-    if (std::exchange(repaired_, false)) {
-        try {
-            drop_uncaptured();
-        } catch (const std::exception&) {
-            // Becomes an implicit step: more than is true, but nothing is lost.
-        }
     }
 }
 

@@ -10,11 +10,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <taiyen/base/error.hpp>
 
+#include "base/thread_number.hpp"
 #include "change/lent_blocks.hpp"
 #include "change/procedure_calls.hpp"
 #include "change/recorder.hpp"
@@ -61,7 +61,8 @@ public:
     void before_save() override;
     void saved() noexcept override;
     void extended(ByteCount from, ByteCount to) override { recorder_->extended(from, to); }
-    void about_to_repair(PageNumber page) override;
+    void about_to_restore(PageNumber page) override;
+    bool keeps_open(PageNumber page) const noexcept override { return recorder_->keeps_open(page); }
     void before_close() override;
     void left() noexcept override;
     bool settles_loans() const noexcept override { return history_.has_value(); }
@@ -115,9 +116,8 @@ private:
     std::vector<Level> levels_;
     std::vector<Segment> segments_;
     std::string name_;
-    std::thread::id owner_;
-    change::ChangeSet cut_;  ///< its memory is used again
-    bool repaired_ = false;
+    ThreadNumber owner_ = 0;
+    change::ChangeSet cut_;         ///< its memory is used again
     UndoHistory::Cursor cursor_{};  ///< for a planted bug only
     UndoHistory::Cursor saved_cursor_{};
 

@@ -13,8 +13,8 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
+#include "base/descriptor.hpp"
 #include "base/sanitizers.hpp"
-#include "vm/descriptor.hpp"
 
 namespace taiyen::vm {
 namespace {
@@ -87,7 +87,7 @@ void leave_out_of_dumps(void* address, ByteCount length) noexcept {
 std::string read_maps() {
     // Not /proc/self: that is the main thread, which may have ended before the others.
     const Descriptor maps{::open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
-    if (maps.value < 0) {
+    if (!maps.is_open()) {
         const int error = errno;
         throw Error(error == EMFILE || error == ENFILE ? errc::too_many_files : errc::io_error, "/proc/thread-self/maps",
                     std::string("can't be opened: ") + std::strerror(error));
@@ -96,7 +96,7 @@ std::string read_maps() {
     std::size_t used = 0;
     for (;;) {
         text.resize(std::max<std::size_t>(2 * used, 64_KiB));
-        const ssize_t got = ::read(maps.value, text.data() + used, text.size() - used);
+        const ssize_t got = ::read(maps.get(), text.data() + used, text.size() - used);
         if (got < 0 && errno == EINTR) {
             continue;
         }
@@ -266,6 +266,12 @@ bool try_protect(void* address, ByteCount length, bool writable) noexcept {
     return done;
 }
 
+void hide(void* address, ByteCount length) {
+    if (::mprotect(address, length, PROT_NONE) != 0) {
+        throw_refused("mprotect(2)", length);
+    }
+}
+
 void make_usable(void* address, ByteCount length) {
     protect(address, length, true);
     const int before = errno;
@@ -286,6 +292,12 @@ bool move_mapping(void* from, void* to, ByteCount length) noexcept {
     return done;
 }
 
+void replace_mapping(void* from, void* to, ByteCount length) {
+    if (::mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED) {
+        throw_refused("mremap(2)", length);
+    }
+}
+
 void unmap_to_reservation(void* address, ByteCount length) {
     if (::mmap(address, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
         throw_refused("mmap(2)", length);
@@ -297,7 +309,7 @@ std::uint64_t mappings_max() noexcept {
     constexpr std::uint64_t usual = 65530;
     const Descriptor limit{::open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC)};
     char digits[32];
-    const ssize_t got = limit.value < 0 ? -1 : ::read(limit.value, digits, sizeof digits);
+    const ssize_t got = !limit.is_open() ? -1 : ::read(limit.get(), digits, sizeof digits);
     std::uint64_t value = 0;
     if (got <= 0 || std::from_chars(digits, digits + got, value).ec != std::errc{}) {
         return usual;

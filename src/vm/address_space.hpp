@@ -65,6 +65,8 @@ Zone default_zone();
 void protect(void* address, ByteCount length, bool writable);
 /// The same for signal handlers and destructors: false instead of an exception, errno untouched.
 bool try_protect(void* address, ByteCount length, bool writable) noexcept;
+/// PROT_NONE over what is mapped there; its pages stay. Throws: HeapFull{address_space}.
+void hide(void* address, ByteCount length);
 /// Reserved memory becomes zero pages, readable and writable, where it is: no new mapping. Throws: HeapFull{address_space}; then nothing changed.
 void make_usable(void* address, ByteCount length);
 /// Private anonymous zero pages over a reserved range (MAP_NORESERVE), readable and writable. Throws: HeapFull{address_space}.
@@ -72,6 +74,8 @@ void map_anonymous(void* address, ByteCount length);
 /// Moves private anonymous pages of one mapping to another place of ours by their page tables; what lay there is gone. The source stays mapped and is empty afterwards.
 /// False: nothing was moved (they belong to several mappings, the system is too old, or has no room for another mapping).
 bool move_mapping(void* from, void* to, ByteCount length) noexcept;
+/// A mapping of ours takes the place of another one in one step; where it lay nothing is mapped then. Throws: HeapFull{address_space}; then nothing was moved.
+void replace_mapping(void* from, void* to, ByteCount length);
 /// Back to PROT_NONE, giving the memory up.
 void unmap_to_reservation(void* address, ByteCount length);
 /// How many mappings a process may have (vm.max_map_count). Never throws: the usual number where the system doesn't tell.

@@ -15,8 +15,6 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
-#include "vm/descriptor.hpp"
-
 namespace taiyen::vm {
 namespace {
 
@@ -176,40 +174,26 @@ PageTracker::PageTracker(TrackerKind kind) : kind_(wanted_kind(kind)) {
         throw Error(errc::unsupported_page_size, "this machine's memory pages are not 4 KiB: written pages can't be told apart");
     }
     Descriptor pagemap{::open(pagemap_path, O_RDONLY | O_CLOEXEC)};
-    if (pagemap.value < 0) {
+    if (!pagemap.is_open()) {
         const int error = errno;
         throw Error(error == EMFILE || error == ENFILE ? errc::too_many_files : errc::io_error, pagemap_path,
                     std::string("can't be opened: ") + std::strerror(error));
     }
-    const bool scan_works = kind_ != TrackerKind::pagemap && works(TrackerKind::scan, pagemap.value);
+    const bool scan_works = kind_ != TrackerKind::pagemap && works(TrackerKind::scan, pagemap.get());
     if (kind_ == TrackerKind::automatic) {
         kind_ = scan_works ? TrackerKind::scan : TrackerKind::pagemap;
     }
-    if (!scan_works && (kind_ == TrackerKind::scan || !works(TrackerKind::pagemap, pagemap.value))) {
+    if (!scan_works && (kind_ == TrackerKind::scan || !works(TrackerKind::pagemap, pagemap.get()))) {
         throw Error(errc::io_error, pagemap_path, std::string("this kernel doesn't report written pages by ") + name_of(kind_));
     }
-    descriptor_ = std::exchange(pagemap.value, -1);
-}
-
-PageTracker::PageTracker(PageTracker&& other) noexcept : kind_(other.kind_), descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-PageTracker& PageTracker::operator=(PageTracker&& other) noexcept {
-    std::swap(kind_, other.kind_);
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-}
-
-PageTracker::~PageTracker() {
-    if (descriptor_ >= 0) {
-        ::close(descriptor_);
-    }
+    descriptor_ = std::move(pagemap);
 }
 
 void PageTracker::written_pages(const void* address, ByteCount length, std::vector<PageRun>& runs) const {
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     TAIYEN_CHECK(begin % page_bytes == 0 && length % page_bytes == 0 && begin <= UINTPTR_MAX - length);
     RunBuilder builder(begin / page_bytes, runs);
-    if (const int error = collect(kind_, descriptor_, begin, begin + length, builder); error != 0) {
+    if (const int error = collect(kind_, descriptor_.get(), begin, begin + length, builder); error != 0) {
         throw Error(errc::io_error, pagemap_path, std::string("reading written pages by ") + name_of(kind_) + " failed: " + std::strerror(error));
     }
 }

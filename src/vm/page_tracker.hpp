@@ -14,6 +14,8 @@
 
 #include <taiyen/base/units.hpp>
 
+#include "base/descriptor.hpp"
+
 namespace taiyen::vm {
 
 enum class TrackerKind { automatic, scan, pagemap };
@@ -29,9 +31,6 @@ class PageTracker {
 public:
     /// Throws: Error{io_error} if the kernel offers neither way (or not the forced one).
     explicit PageTracker(TrackerKind kind = TrackerKind::automatic);
-    PageTracker(PageTracker&&) noexcept;
-    PageTracker& operator=(PageTracker&&) noexcept;
-    ~PageTracker();
 
     /// The written pages of [address, address + length), ascending, maximal runs, appended to `runs` (page numbers relative to `address`).
     /// Complexity: by populated page table entries, about 20 ns each. Throws: Error{io_error}.
@@ -42,7 +41,7 @@ public:
 
 private:
     TrackerKind kind_;
-    int descriptor_ = -1;
+    Descriptor descriptor_;
 };
 
 }  // namespace taiyen::vm

@@ -15,7 +15,7 @@
 
 #include "base/sanitizers.hpp"
 #include "change/captured_core.hpp"
-#include "change/fault_handler.hpp"
+#include "heap/fault_handler.hpp"
 
 namespace taiyen::change {
 BOOST_AUTO_TEST_SUITE(fault_handler)
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(a_forked_child_does_nothing_to_the_heap_and_its_stores_cras
     BOOST_TEST((WIFEXITED(quiet) && WEXITSTATUS(quiet) == 0));
     const int storing = status_of([&] {
         reset_handlers();
-        ensure_fault_handler();
+        heap::ensure_fault_handler();
         core.base()[user] = std::byte{2};
     });
     BOOST_TEST(died_of_fault(storing));

@@ -18,7 +18,7 @@
 #include "change/change_sets.hpp"
 #include "change/page_recorder.hpp"
 #include "heap/test_span.hpp"
-#include "refused_mprotect.hpp"
+#include "refused_calls.hpp"
 
 namespace taiyen::change {
 BOOST_AUTO_TEST_SUITE(page_recorder)

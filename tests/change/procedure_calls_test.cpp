@@ -35,7 +35,7 @@ struct Procedures {
             },
             [](ProcedureHeap&, std::byte*) {});
     }
-    static inline int calls = 0;
+    static inline int calls = 1;
 };
 
 struct CallsFixture {

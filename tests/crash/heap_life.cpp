@@ -116,7 +116,9 @@ void HeapLife::open_without_annex(HeapKind kind) {
 
 void HeapLife::open_as(store::OpenMode mode, HeapKind kind) {
     const std::optional<vm::Reservation> other = mode == store::OpenMode::create_only ? std::nullopt : take_its_place();
-    heap_ = store::HeapFile::open(disk_, heap_path, mode, kind, options(kind), tuning());
+    PersistentOptions with = options(kind);
+    if (mode == store::OpenMode::read_only) with.verify = Verify::at_first_touch;  // what recovery shows must be what the checksums say
+    heap_ = store::HeapFile::open(disk_, heap_path, mode, kind, with, tuning());
     if (setup_.elsewhere && (heap_->links() != heap::Links::distances || (other && heap_->ranges().durable == other->address()))) {
         throw std::runtime_error("the heap was not opened elsewhere");
     }

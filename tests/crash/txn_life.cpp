@@ -85,6 +85,7 @@ void TxnLife::open_file(store::OpenMode mode, HeapKind kind) {
                                         : setup_.apart || setup_.data_file) {
         options.data_file = setup_.data_path();
     }
+    if (mode == store::OpenMode::read_only) options.verify = Verify::at_first_touch;  // what recovery shows must be what the checksums say
     store::Tuning tuning;
     tuning.journal_bytes = 32_KiB;
     tuning.batch_bytes = setup_.batch_bytes;

@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_page_of_it_is_found_and_healed_from_the_other_cop
         for (const char* suffix : {"", ".data"}) {
             WithAnnex<SnapshotHeap> closed;
             flip_bit(closed.path.string() + suffix, annex_offset(closed.path, 7 * page_bytes + 9));
-            SnapshotHeap heap(open_only, closed.path);
+            SnapshotHeap heap(open_only, closed.path, unverified());
             if (opened) {
                 annex_of(heap);
             }

@@ -230,7 +230,9 @@ BOOST_AUTO_TEST_CASE(where_the_other_copy_has_the_page_whole_nothing_is_lost) {
     BOOST_TEST(!report.ok());
     for (const Finding& finding : report.findings) BOOST_TEST((finding.severity == Severity::healable), finding.what);
     {
-        ArchiveHeap heap(open_only, path);
+        PersistentOptions options;
+        options.verify = Verify::changes;
+        ArchiveHeap heap(open_only, path, options);
         BOOST_TEST(heap.heal() == 1U);
         heap.close();
     }

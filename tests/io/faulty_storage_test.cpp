@@ -99,6 +99,17 @@ BOOST_AUTO_TEST_CASE(a_short_write_brings_its_prefix_through) {
     BOOST_TEST((content(*file) == expected));
 }
 
+BOOST_AUTO_TEST_CASE(a_name_is_durable_behind_a_storage_without_faults_too) {
+    SimulatedDisk disk;
+    FaultyStorage storage(disk.storage());
+    storage.create(disk.path("a"));
+    storage.sync_directory(disk.directory());
+    storage.create(disk.path("b"));
+    disk.storage().power_cut();
+    BOOST_TEST(storage.find(disk.path("a")).has_value());
+    BOOST_TEST(!storage.find(disk.path("b")).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_failed_sync_is_told_once_and_has_lost_the_writes) {
     SimulatedDisk disk;
     FaultyStorage storage(disk.storage());

@@ -11,10 +11,10 @@
 namespace taiyen::io::test {
 namespace {
 
-/// Runs `work` in a forked child; its result is the child's exit status.
+/// Runs `work` in a forked child; its result is the child's exit status. With `_Fork`, no handler of pthread_atfork(3) runs there.
 template <class Work>
-int in_child(Work work) {
-    const pid_t child = ::fork();
+int in_child(Work work, pid_t (*make)() = ::fork) {
+    const pid_t child = make();
     if (child == 0) {
         ::_exit(work());
     }
@@ -93,6 +93,109 @@ BOOST_AUTO_TEST_CASE(too_many_open_files_has_its_own_code) {
     BOOST_TEST(code == static_cast<int>(errc::too_many_files));
 }
 
+BOOST_AUTO_TEST_CASE(a_program_without_standard_descriptors_gets_none_of_them_from_the_storage) {
+    for (const bool plain : {false, true}) {
+        PosixDisk rich;
+        PlainPosixDisk poor;
+        PosixDisk& disk = plain ? poor : rich;
+        const int code = in_child([&] {
+            for (const int standard : {0, 1, 2}) ::close(standard);
+            const auto none_is_open = [] { return ::fcntl(0, F_GETFD) < 0 && ::fcntl(1, F_GETFD) < 0 && ::fcntl(2, F_GETFD) < 0; };
+            const auto created = disk.storage().create(disk.path("a"));
+            if (!none_is_open()) return 1;
+            created->allocate(0, 8_KiB);
+            AlignedBuffer buffer = filled(4096, 1);
+            created->write_durable(buffer.span(), 0);
+            created->write_direct(buffer.span(), 4096);
+            created->read_direct(buffer.span(), 0);
+            if (!none_is_open()) return 2;
+            const auto unnamed = disk.storage().create_unnamed(disk.directory());
+            if (!none_is_open()) return 3;
+            disk.storage().publish(*unnamed, disk.path("b"));
+            const auto opened = disk.storage().open(disk.path("a"), Access::read_write);
+            if (!opened->try_lock(Lock::exclusive)) return 4;
+            disk.storage().sync_directory(disk.directory());
+            if (!none_is_open()) return 5;
+            for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+                const int flags = ::fcntl(std::stoi(entry.path().filename().string()), F_GETFD);
+                std::error_code error;
+                if (fs::read_symlink(entry.path(), error) == disk.path("a") && (flags & FD_CLOEXEC) == 0) return 6;
+            }
+            return 0;
+        });
+        BOOST_TEST(code == 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(where_only_standard_descriptors_are_left_there_are_too_many_open_files) {
+    PosixDisk disk;
+    disk.storage().create(disk.path("a"));
+    const int code = in_child([&] {
+        for (int number = 3; ::fcntl(number, F_GETFD) >= 0 || ::dup2(2, number) >= 0; ++number) {
+            if (number > 60) break;
+        }
+        ::close(0);
+        const rlimit limit{.rlim_cur = 60, .rlim_max = 60};
+        ::setrlimit(RLIMIT_NOFILE, &limit);
+        for (const Access access : {Access::read_only, Access::read_write}) {
+            try {
+                disk.storage().open(disk.path("a"), access);
+                return 1;
+            } catch (const Error& error) {
+                if (error.code() != errc::too_many_files) return 2;
+            }
+        }
+        try {
+            disk.storage().create(disk.path("b"));
+            return 3;
+        } catch (const Error& error) {
+            if (error.code() != errc::too_many_files) return 4;
+        }
+        return disk.storage().find(disk.path("b")) ? 5 : 0;
+    });
+    BOOST_TEST(code == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_of_file_sizes_is_an_error_and_no_signal) {
+    for (const bool plain : {false, true}) {
+        PosixDisk rich;
+        PlainPosixDisk poor;
+        PosixDisk& disk = plain ? poor : rich;
+        const auto large = disk.storage().create(disk.path("large"));
+        large->allocate(0, 256_KiB);
+        const int code = in_child([&] {
+            ::signal(SIGXFSZ, SIG_DFL);
+            const auto file = disk.storage().create(disk.path("a"));
+            const rlimit limit{.rlim_cur = 64_KiB, .rlim_max = 64_KiB};
+            ::setrlimit(RLIMIT_FSIZE, &limit);
+            const AlignedBuffer page = filled(4096, 1);
+            file->allocate(0, 64_KiB);
+            file->write(page.span(), 60_KiB);
+            file->write_durable(page.span(), 60_KiB);
+            large->allocate(0, 256_KiB);  // nothing grows
+            large->resize(128_KiB);
+            int number = 0;
+            for (const auto& call :
+                 {std::function<void()>([&] { file->write(page.span(), 60_KiB + 1); }),
+                  std::function<void()>([&] { file->write(page.span(), 64_KiB); }),
+                  std::function<void()>([&] { file->write_direct(page.span(), 64_KiB); }),
+                  std::function<void()>([&] { file->write_durable(page.span(), 64_KiB); }),
+                  std::function<void()>([&] { file->allocate(32_KiB, 33_KiB); }), std::function<void()>([&] { file->resize(64_KiB + 1); }),
+                  std::function<void()>([&] { large->write(page.span(), 100_KiB); }), std::function<void()>([&] { large->resize(129_KiB); })}) {
+                ++number;
+                try {
+                    call();
+                    return number;
+                } catch (const Error& error) {
+                    if (error.code() != errc::no_space) return 100 + number;
+                }
+            }
+            return 0;
+        });
+        BOOST_TEST(code == 0);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_lock_excludes_another_process) {
     PosixDisk disk;
     auto file = disk.storage().create(disk.path("a"));
@@ -148,6 +251,17 @@ BOOST_AUTO_TEST_CASE(a_locked_file_is_unusable_in_a_forked_child) {
     });
     BOOST_TEST(code == 4);
     BOOST_TEST((content(*file) == repeated(4096, 1)));
+    file->read_direct(AlignedBuffer(4096).span(), 0);
+    file->write_direct(filled(4096, 1).span(), 0);
+    const int kept = in_child([&] {
+        int found = 0;
+        for (int number = 0; number < 256; ++number) {
+            std::error_code error;
+            found += fs::read_symlink("/proc/self/fd/" + std::to_string(number), error) == disk.path("a") ? 1 : 0;
+        }
+        return found;
+    });
+    BOOST_TEST(kept == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_child_does_not_remove_the_hidden_name_of_its_parents_file) {
@@ -159,6 +273,56 @@ BOOST_AUTO_TEST_CASE(a_child_does_not_remove_the_hidden_name_of_its_parents_file
     });
     disk.storage().publish(*file, disk.path("a"));
     BOOST_TEST(disk.storage().find(disk.path("a")).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_child_made_without_handlers_of_fork_leaves_its_parents_files_alone) {
+    PlainPosixDisk disk;
+    auto locked = disk.storage().create(disk.path("a"));
+    locked->write(repeated(100, 1), 0);
+    BOOST_REQUIRE(locked->try_lock(Lock::exclusive));
+    auto unnamed = disk.storage().create_unnamed(disk.directory());
+    const int code = in_child(
+        [&] {
+            ::alarm(30);
+            int wrong = 0;
+            for (const auto& call :
+                 {std::function<void()>([&] { locked->write(repeated(1, 2), 0); }), std::function<void()>([&] { locked->resize(1); }),
+                  std::function<void()>([&] { locked->punch(0, 10); }), std::function<void()>([&] { (void)locked->try_lock(Lock::shared); }),
+                  std::function<void()>([&] { locked->sync(); })}) {
+                try {
+                    call();
+                    ++wrong;
+                } catch (const Error& error) {
+                    if (error.code() != errc::forked) wrong += 10;
+                }
+            }
+            locked.reset();
+            unnamed.reset();
+            // The child's own files are its own, and are closed in its children.
+            auto own = disk.storage().create(disk.path("b"));
+            if (!own->try_lock(Lock::exclusive)) wrong += 100;
+            if (const pid_t grandchild = ::fork(); grandchild == 0) {
+                int refused = 1;
+                try {
+                    (void)own->info();
+                } catch (const Error& error) {
+                    refused = error.code() == errc::forked ? 0 : 2;
+                }
+                ::_exit(refused);
+            } else {
+                int status = 0;
+                ::waitpid(grandchild, &status, 0);
+                if (status != 0) wrong += 100;
+            }
+            own->write(repeated(1, 1), 0);
+            return wrong;
+        },
+        ::_Fork);
+    BOOST_TEST(code == 0);
+    BOOST_TEST(!disk.storage().open(disk.path("a"), Access::read_write)->try_lock(Lock::exclusive));
+    BOOST_TEST((content(*locked) == repeated(100, 1)));
+    disk.storage().publish(*unnamed, disk.path("c"));
+    BOOST_TEST(disk.storage().find(disk.path("c")).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(holes_take_no_disk_space) {

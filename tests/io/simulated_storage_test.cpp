@@ -1,5 +1,6 @@
 #include "io/disks.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include <fcntl.h>
@@ -139,6 +140,87 @@ BOOST_AUTO_TEST_CASE(a_failed_sync_keeps_the_cache_and_loses_the_disk_until_writ
     auto expected = repeated(32_KiB, 1);
     std::fill_n(expected.begin() + 4096, 4096, std::byte{2});
     BOOST_TEST((bytes_of(disk, "a") == expected));
+}
+
+BOOST_AUTO_TEST_CASE(a_direct_read_finds_each_lost_page_of_its_range_whatever_was_written_again) {
+    SimulatedDisk disk;
+    const auto file = disk.storage().create(disk.path("a"));
+    for (int page = 0; page < 6; ++page) {
+        file->write(repeated(page_bytes, page + 1), static_cast<std::uint64_t>(page) * page_bytes);
+    }
+    file->sync();
+    file->write(repeated(6 * page_bytes, 99), 0);
+    dynamic_cast<LosesUnsynced&>(*file).lose_unsynced();
+    const auto value_of = [&](std::uint64_t page) {
+        const AlignedBuffer buffer = filled(8 * page_bytes, 77);
+        BOOST_TEST(file->read_direct(buffer.first(page_bytes), page * page_bytes) == page_bytes);
+        BOOST_TEST(std::all_of(buffer.data() + page_bytes, buffer.data() + buffer.size(), [](std::byte byte) { return byte == std::byte{77}; }));
+        return std::to_integer<std::uint64_t>(buffer.data()[0]);
+    };
+    for (const std::uint64_t written : {std::uint64_t{0}, std::uint64_t{2}}) {
+        file->write(repeated(10, 98), written * page_bytes);
+        BOOST_TEST(value_of(written) == 98U);
+        for (std::uint64_t page = written + 1; page < 6; ++page) {
+            BOOST_TEST(value_of(page) == page + 1);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_pages_that_wait_for_a_sync_durable_writes_take_out_their_own) {
+    SimulatedDisk disk;
+    make_durable_file(disk, "a", 1);
+    const auto file = disk.storage().open(disk.path("a"), Access::read_write);
+    file->write(repeated(3 * page_bytes, 2), 0);
+    file->write_durable(filled(page_bytes, 3).span(), 0);
+    file->write_durable(filled(page_bytes, 3).span(), 2 * page_bytes);
+    disk.storage().power_cut();
+    auto expected = repeated(32_KiB, 3);
+    std::fill_n(expected.begin() + page_bytes, page_bytes, std::byte{1});
+    std::fill(expected.begin() + 3 * page_bytes, expected.end(), std::byte{1});
+    BOOST_TEST((bytes_of(disk, "a") == expected));
+}
+
+BOOST_AUTO_TEST_CASE(a_hole_whose_first_write_is_lost_is_a_hole_again) {
+    SimulatedDisk disk;
+    make_durable_file(disk, "a", 1);
+    auto file = disk.storage().open(disk.path("a"), Access::read_write);
+    file->resize(64_KiB);
+    file->sync();
+    file->write(repeated(page_bytes, 2), 40_KiB);
+    disk.storage().power_cut();
+    file = disk.storage().open(disk.path("a"), Access::read_only);
+    BOOST_TEST(file->info().allocated_bytes == 32_KiB);
+    BOOST_TEST(disk.storage().used_bytes() == 32_KiB);
+    const auto extents = file->data_extents(0, 64_KiB);
+    BOOST_TEST_REQUIRE(extents.size() == 1U);
+    BOOST_TEST(extents[0].length == 32_KiB);
+}
+
+BOOST_AUTO_TEST_CASE(a_rollback_undoes_a_power_cut_too) {
+    SimulatedDisk disk;
+    const auto make = [&](const char* name, std::uint64_t pages) {
+        auto file = disk.storage().create(disk.path(name));
+        file->write(repeated(page_bytes, 1), (pages - 1) * page_bytes);  // the last one first
+        file->write(repeated((pages - 1) * page_bytes, 1), 0);
+        return file;
+    };
+    make("a", 24)->sync();
+    disk.storage().sync_directory(disk.directory());
+    make("b", 8);  // neither name nor bytes are durable
+    disk.storage().open(disk.path("a"), Access::read_write)->write(repeated(page_bytes, 2), 0);
+    const auto a = bytes_of(disk, "a");
+    const auto b = bytes_of(disk, "b");
+    const ByteCount used = disk.storage().used_bytes();
+    disk.storage().mark();
+    disk.storage().power_cut();
+    BOOST_TEST((disk.storage().node(disk.path("b")) == nullptr));
+    disk.storage().rollback();
+    for (const bool again : {false, true}) {  // what a rollback leaves is durable
+        if (again) disk.storage().power_cut();
+        BOOST_TEST((bytes_of(disk, "a") == a));
+        BOOST_TEST((bytes_of(disk, "b") == b));
+        BOOST_TEST(disk.storage().used_bytes() == used);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_rollback_brings_back_the_marked_disk) {

@@ -25,6 +25,16 @@ public:
         held_ = false;
         changed_.notify_all();
     }
+    /// Lets the write go that waits, or else the next one; those behind it are held as before.
+    void let_one_go() {
+        const std::lock_guard lock(mutex_);
+        ++passes_;
+        changed_.notify_all();
+    }
+    bool holds_a_write() const {
+        const std::lock_guard lock(mutex_);
+        return waiting_ > 0;
+    }
     /// Returns when a write waits.
     void wait_for_a_write() {
         std::unique_lock lock(mutex_);
@@ -46,7 +56,8 @@ public:
         ++writes_;
         ++waiting_;
         changed_.notify_all();
-        changed_.wait(lock, [this] { return !held_; });
+        changed_.wait(lock, [this] { return !held_ || passes_ > 0; });
+        passes_ -= held_ ? 1 : 0;
         --waiting_;
         if (failing_) throw Error(errc::io_error, path(), offset, "made to fail");
         ForwardingFile::write_durable(bytes, offset);
@@ -57,6 +68,7 @@ private:
     std::condition_variable changed_;
     bool held_ = false;
     bool failing_ = false;
+    unsigned passes_ = 0;
     unsigned waiting_ = 0;
     std::uint64_t writes_ = 0;
 };

@@ -10,6 +10,8 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "forwarding_file.hpp"
+#include "memory_file.hpp"
 #include "ring_fixture.hpp"
 
 using namespace taiyen;
@@ -80,6 +82,45 @@ BOOST_AUTO_TEST_CASE(errors_name_the_file_on_the_disk) {
     BOOST_CHECK_EXCEPTION(Ring::read_identity(*file), Error, [&](const Error& error) {
         return error.code() == errc::not_a_heap && error.path() == path && std::string(error.what()).find("notes.txt") != std::string::npos;
     });
+}
+
+namespace {
+
+/// A file that somebody cuts to nothing while it is being written.
+struct CutWhileWritten final : ForwardingFile {
+    using ForwardingFile::ForwardingFile;
+    void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) override {
+        ForwardingFile::write_durable(bytes, offset);
+        if (cuts) resize(0);
+    }
+    bool cuts = false;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(nothing_is_acknowledged_in_a_file_that_was_cut_before_or_is_cut_meanwhile) {
+    for (const bool meanwhile : {false, true}) {
+        const auto memory = std::make_shared<MemoryFile>();
+        const RingIdentity identity{random_uuid(), random_uuid(), 64_KiB, false};
+        Ring::format(*memory, identity);
+        const auto file = std::make_shared<CutWhileWritten>(memory);
+        const RingStart start{Epoch{random_u64()}, 0, 1, random_u64()};
+        Ring ring(file, identity, start, 0);
+        const std::vector<std::byte> payload = payload_of(1000, 1);
+        const std::span<const std::byte> piece(payload);
+        ring.append(1, 1, {&piece, 1});
+        if (meanwhile) {
+            file->cuts = true;
+        } else {
+            memory->resize(memory->info().size_bytes - 1);
+        }
+        const auto has_code = [](errc code) { return [code](const Error& error) { return error.code() == code; }; };
+        const ByteCount before = memory->info().size_bytes;
+        BOOST_CHECK_EXCEPTION(ring.append(1, 2, {&piece, 1}), Error, has_code(errc::truncated));
+        if (!meanwhile) BOOST_TEST(memory->info().size_bytes == before);  // nothing was written
+        BOOST_CHECK_EXCEPTION(ring.append(1, 2, {&piece, 1}), Error, has_code(errc::poisoned));
+        BOOST_TEST(ring.next().sequence == 2U);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -14,7 +14,9 @@
 #include <taiyen/store/parameters.hpp>
 
 #include "heap_probe.hpp"
+#include "store/heap_file.hpp"
 #include "store/recovery.hpp"
+#include "store/save_record.hpp"
 
 namespace {
 using namespace probe;
@@ -166,6 +168,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_sees_the_newest_save_and_writes_nothing, 
         BOOST_TEST(get(heap, "second") == "2");
         BOOST_TEST((code_of([&] { const_cast<Heap&>(heap).snapshot(); }) == errc::read_only));
         BOOST_TEST((code_of([&] { const_cast<Heap&>(heap).allocate(10); }) == errc::read_only));
+        BOOST_TEST((code_of([&] { const_cast<Heap&>(heap).resize(nullptr, 10); }) == errc::read_only));
         BOOST_TEST(heap.dirty_bytes() == 0U);
     }
     BOOST_TEST((bytes_of(dir / "b.tyn") == before));
@@ -337,6 +340,35 @@ BOOST_AUTO_TEST_CASE(a_forked_child_cannot_use_the_heap_and_does_no_harm) {
     BOOST_TEST(get(again, "x") == "y");
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_child_made_without_handlers_of_fork_does_no_harm_to_the_heap, Heap, Kinds) {
+    ScratchDirectory dir;
+    auto heap = std::make_unique<Heap>(create_only, dir / "a.tyn", small_heap());
+    put(*heap, "first", "1");
+    heap->snapshot();
+    put(*heap, "second", "2");
+    const pid_t child = ::_Fork();
+    if (child == 0) {
+        ::alarm(30);
+        const bool refused = code_of([&] { heap->allocate(10); }) == errc::forked && code_of([&] { heap->snapshot(); }) == errc::forked;
+        heap.reset();
+        ::_exit(refused ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    BOOST_TEST((code_of([&] { Heap(open_only, dir / "a.tyn"); }) == errc::busy));
+    put(*heap, "third", "3");
+    heap->snapshot();
+    // What a process that was killed now would leave behind.
+    ScratchDirectory left;
+    for (const auto& file : std::filesystem::directory_iterator(dir.path())) std::filesystem::copy_file(file.path(), left / file.path().filename());
+    heap.reset();
+    Heap again(open_only, left / "a.tyn");
+    BOOST_TEST(get(again, "first") == "1");
+    BOOST_TEST(get(again, "second") == "2");
+    BOOST_TEST(get(again, "third") == "3");
+}
+
 BOOST_AUTO_TEST_CASE(an_archive_opened_as_a_snapshot_heap_gets_a_data_file_and_keeps_it) {
     ScratchDirectory dir;
     {
@@ -379,6 +411,7 @@ BOOST_AUTO_TEST_CASE(a_closed_heap_says_so) {
     BOOST_TEST(!heap.is_open());
     BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::closed));
     BOOST_TEST((code_of([&] { heap.allocate(1); }) == errc::closed));
+    BOOST_TEST((code_of([&] { heap.resize(nullptr, 1); }) == errc::closed));
     ArchiveHeap moved_from(create_only, dir / "b.tyn", small_heap());
     ArchiveHeap moved_to(std::move(moved_from));
     BOOST_TEST((code_of([&] { moved_from.snapshot(); }) == errc::closed));
@@ -450,8 +483,14 @@ BOOST_AUTO_TEST_CASE(space_of_each_free_page_goes_back_to_the_disk_on_request) {
         const auto close_giving_all_back = [&] {
             ByteCount told = 0;
             SnapshotHeap heap = open();
-            HeapAccess::file(heap).give_all_back_at_close([&](std::uint64_t done, std::uint64_t) { told = done; });
+            ByteCount all = 0;
+            HeapAccess::file(heap).give_all_back_at_close([&](std::uint64_t done, std::uint64_t total) {
+                BOOST_TEST((done > told && done <= total && (all == 0 || all == total)));
+                told = done;
+                all = total;
+            });
             heap.close();
+            BOOST_TEST(told == all);
             return told;
         };
         {
@@ -503,6 +542,80 @@ BOOST_AUTO_TEST_CASE(space_of_each_free_page_goes_back_to_the_disk_on_request) {
         heap.snapshot();
         BOOST_TEST(find(heap, "again")[13 * block_bytes - 1] == 'r');
     }
+}
+
+BOOST_AUTO_TEST_CASE(pages_that_were_given_back_are_zero_in_the_files_although_the_last_step_of_that_was_interrupted) {
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+        ScratchDirectory dir;
+        const auto open = [&](store::OpenMode mode) {
+            return HeapAccess::make<ArchiveHeap>(store::HeapFile::open(io::posix_storage(), dir / "a.tyn", mode, kind, small_heap()));
+        };
+        {
+            ArchiveHeap heap = open(store::OpenMode::create_only);
+            for (char name = 'a'; name <= 'p'; ++name) fill_pages(heap, std::string(1, name), page_bytes, name);
+            heap.snapshot();
+            for (char name = 'a'; name <= 'o'; name = static_cast<char>(name + 2)) {
+                char* const block = find(heap, std::string(1, name));
+                heap::remove_named(*heap.core(), std::string(1, name));
+                heap.deallocate(block);
+            }
+            heap.snapshot();
+            HeapAccess::file(heap).give_all_back_at_close([](std::uint64_t, std::uint64_t) { throw std::runtime_error("the test interrupts it"); });
+            BOOST_CHECK_THROW(heap.close(), Error);
+        }
+        ArchiveHeap heap = open(store::OpenMode::open_only);
+        BOOST_TEST(heap.heal() == 0U);
+        for (char name = 'b'; name <= 'p'; name = static_cast<char>(name + 2)) BOOST_TEST(find(heap, std::string(1, name))[page_bytes - 1] == name);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_save_is_one_record_of_the_journal_up_to_half_of_that_and_goes_past_it_from_there_on) {
+    constexpr ByteCount journal_bytes = 128_KiB;
+    ScratchDirectory dir;
+    ArchiveHeap heap = HeapAccess::make<ArchiveHeap>(store::HeapFile::open(io::posix_storage(), dir / "a.tyn", store::OpenMode::create_only,
+                                                                           HeapKind::archive, small_heap(), store::Tuning{journal_bytes}));
+    fill_pages(heap, "block", 20 * page_bytes, 'a');
+    heap.snapshot();
+    char* const block = find(heap, "block");
+    std::size_t into_files = 0;
+    for (std::size_t pages = 8; pages <= 20; ++pages) {
+        HeapAccess::file(heap).checkpoint();
+        const auto before = bytes_of(dir / "a.tyn");
+        for (std::size_t page = 0; page < pages; ++page) ++block[page * page_bytes];
+        heap.snapshot();
+        const bool is_small = log::Ring::record_bytes(store::save_payload_bytes(false, pages, pages)) <= journal_bytes / 2;
+        BOOST_TEST((bytes_of(dir / "a.tyn") == before) == is_small, "a save of " << pages << " pages");
+        into_files += is_small ? 0 : 1;
+    }
+    BOOST_TEST(into_files > 0U);
+    BOOST_TEST(into_files < 13U);
+}
+
+BOOST_AUTO_TEST_CASE(copies_that_nobody_changes_any_more_are_dropped_by_the_save_that_finds_more_than_1024) {
+    ScratchDirectory dir;
+    ArchiveHeap heap = HeapAccess::make<ArchiveHeap>(store::HeapFile::open(io::posix_storage(), dir / "a.tyn", store::OpenMode::create_only,
+                                                                           HeapKind::archive, small_heap(64U << 20U), store::Tuning{16_MiB}));
+    fill_pages(heap, "block", 2100 * page_bytes, 'a');
+    heap.snapshot();
+    HeapAccess::file(heap).checkpoint();
+    char* const block = find(heap, "block");
+    const auto change = [&](std::size_t nth) { ++block[nth * 2 * page_bytes]; };  // no two beside each other
+    const auto copies = [&] {
+        std::uint64_t count = 0;
+        for (const vm::PageRun& run : HeapAccess::file(heap).private_pages()) count += run.count;
+        return count;
+    };
+    BOOST_TEST(copies() == 0U);
+    for (std::size_t nth = 0; nth < 1025; ++nth) change(nth);
+    heap.snapshot();
+    BOOST_TEST(copies() == 1025U);
+    change(0);
+    heap.snapshot();
+    BOOST_TEST(copies() == 1025U);
+    change(1025);
+    heap.snapshot();
+    BOOST_TEST(copies() == 0U);
+    BOOST_TEST(block[0] == 'c');
 }
 
 BOOST_AUTO_TEST_CASE(the_file_grows_with_use_and_not_with_capacity) {

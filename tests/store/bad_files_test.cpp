@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_in_any_page_is_healed_from_the_other_copy) {
         const std::string victim = closed.path.string() + (round % 2 == 0 ? "" : ".data");
         const std::uint64_t offset = page_bytes + random() % (parameters.extent_bytes - page_bytes);  // the first page is healed by opening
         flip_bit(victim, store::FileLayout().file_offset({offset}));
-        SnapshotHeap heap(open_only, closed.path);
+        SnapshotHeap heap(open_only, closed.path, unverified());
         BOOST_TEST_REQUIRE(heap.heal() == 1U);
         BOOST_TEST_REQUIRE(heap.heal() == 0U);
         BOOST_TEST_REQUIRE(heap.restoration().pages_healed >= 1U);
@@ -301,6 +301,23 @@ BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_without_a_second_copy_poisons) {
     BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::corrupt));
     BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::poisoned));
     BOOST_TEST((code_of([&] { heap.allocate(1); }) == errc::poisoned));
+}
+
+BOOST_AUTO_TEST_CASE(rot_under_a_page_beside_one_that_was_just_saved_is_not_laundered) {
+    ScratchDirectory dir;
+    {
+        ArchiveHeap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "text", std::string(8 * page_bytes, 'a'));
+        heap.snapshot();
+    }
+    ArchiveHeap heap(open_only, dir / "a.tyn", unverified());
+    char* const span = reinterpret_cast<char*>(heap.core()->ranges().durable);
+    const ByteCount page = round_up(static_cast<ByteCount>(find(heap, "text") - span), page_bytes) + page_bytes;
+    span[page] = 'b';
+    heap.snapshot();
+    flip_bit(dir / "a.tyn", store::FileLayout().file_offset({page + page_bytes}) + 100);
+    span[page + page_bytes] = 'b';
+    BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::corrupt));
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_table_page_is_rebuilt) {

@@ -5,6 +5,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/base/report.hpp>
+
+#include "io/simulated_storage.hpp"
 #include "store/heap_file.hpp"
 #include "store/heap_probe.hpp"
 #include "store/refusing_storage.hpp"
@@ -145,6 +148,37 @@ BOOST_AUTO_TEST_CASE(growing_shows_nothing_of_it) {
         heap.heal();  // behind the new end there is more of it
         BOOST_TEST(heap.heal() == 0U);
     });
+}
+
+BOOST_AUTO_TEST_CASE(what_growing_has_cleared_stays_cleared_when_the_power_fails) {
+    const ReportHandler handler = set_report_handler([](const Incident&) noexcept {});  // of the closes that fail
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+        io::SimulatedStorage disk({~ByteCount{0}, true});
+        disk.add_directory("/disk");
+        const auto open = [&](OpenMode mode) { return HeapFile::open(disk, "/disk/a.tyn", mode, kind, small_heap()); };
+        open(OpenMode::create_only)->close();
+        const ByteCount extent = open(OpenMode::read_only)->mapped_bytes();
+        const std::uint64_t place = FileLayout().file_offset({extent});
+        std::vector<std::filesystem::path> files{"/disk/a.tyn"};
+        if (kind == HeapKind::snapshot) files.emplace_back("/disk/a.tyn.data");
+        for (const auto& path : files) {
+            const auto file = disk.open(path, io::Access::read_write);
+            file->resize(std::max<std::uint64_t>(file->info().size_bytes, place + page_bytes));
+            file->write(std::vector(page_bytes, std::byte{9}), place);
+            file->sync();
+        }
+        {
+            const auto file = open(OpenMode::open_only);
+            file->extend(extent + 4 * page_bytes);
+            disk.power_cut();
+        }
+        for (const auto& path : files) {
+            std::vector<std::byte> page(page_bytes);
+            disk.open(path, io::Access::read_only)->read(page, place);
+            BOOST_TEST(HalfChunks::all_zero(page.data(), page_bytes), path.string());
+        }
+    }
+    set_report_handler(handler);
 }
 
 BOOST_AUTO_TEST_CASE(a_table_page_that_is_rebuilt_has_no_checksum_of_a_page_that_is_not_there_yet) {

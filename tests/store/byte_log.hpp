@@ -154,7 +154,8 @@ public:
     void before_save() override {}
     void saved() noexcept override {}
     void extended(ByteCount, ByteCount) override {}
-    void about_to_repair(PageNumber) override {}
+    void about_to_restore(PageNumber) override {}
+    bool keeps_open(PageNumber) const noexcept override { return false; }
     void before_close() override {
         if (snapshot_at_close) {
             snapshot();

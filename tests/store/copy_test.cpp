@@ -57,6 +57,7 @@ BOOST_AUTO_TEST_CASE(a_copy_is_the_newest_save_and_zeros_take_no_room_in_it) {
             total = bytes_total;
         });
         BOOST_TEST(done == total);
+        BOOST_TEST(total > text_bytes);
         BOOST_TEST(io::posix_storage().open(closed.copy, io::Access::read_only)->info().allocated_bytes < (2U << 20U));
         heap.close();
         BOOST_TEST((closed.text_of_copy() == before));

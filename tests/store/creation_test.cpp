@@ -4,6 +4,8 @@
 
 #include "heap_probe.hpp"
 #include "store/header.hpp"
+#include "store/heap_file.hpp"
+#include "vm/address_space.hpp"
 
 // What making and closing a heap does to files that are not its own.
 
@@ -137,6 +139,13 @@ BOOST_AUTO_TEST_CASE(the_files_of_a_creation_under_way_are_no_orphans) {
     ArchiveHeap heap(create_only, dir / "b.tyn", small_heap());
     const auto other = io::posix_storage().open(dir / "b.tyn.journal", io::Access::read_only);
     BOOST_TEST(!other->try_lock(io::Lock::exclusive));  // the journal of an open heap says so itself
+}
+
+BOOST_AUTO_TEST_CASE(more_than_all_the_address_space_for_heaps_is_refused_before_a_place_is_looked_for) {
+    const vm::Zone zone = vm::default_zone();
+    BOOST_CHECK_EXCEPTION(store::HeapFile::find_place(zone.last - zone.first), Error, [](const Error& error) {
+        return error.code() == errc::out_of_address_space && std::string(error.what()).find("does not fit") != std::string::npos;
+    });
 }
 
 BOOST_AUTO_TEST_CASE(a_data_file_that_is_the_heap_or_its_journal_is_refused) {

@@ -4,8 +4,13 @@
 
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <utility>
 
+#include <taiyen/store/archive_heap.hpp>
+
+#include "file_bytes.hpp"
 #include "heap/core.hpp"
 #include "scratch_directory.hpp"
 
@@ -153,7 +158,7 @@ BOOST_AUTO_TEST_CASE(a_header_that_contradicts_itself_about_stage_or_log_is_corr
     const auto refused = [](const std::function<void(Header&)>& change) {
         HeaderFile f;
         change(f.header);
-        write_header(*f.file, f.header);
+        write_first_headers(*f.file, f.header);
         const Slots slots = read_slots(*f.file);
         return slots.newest() == nullptr && slots.verdict().code == errc::corrupt;
     };
@@ -173,6 +178,19 @@ BOOST_AUTO_TEST_CASE(a_header_that_contradicts_itself_about_stage_or_log_is_corr
     BOOST_TEST(refused([&](Header& header) { header.log = random_uuid(); }));
     BOOST_TEST(refused([&](Header& header) { header.log_capacity = 4096; }));
     BOOST_TEST(refused([&](Header& header) { header.log = random_uuid(), header.log_capacity = 100; }));
+}
+
+BOOST_AUTO_TEST_CASE(a_header_that_would_be_refused_is_not_written) {
+    const std::function<void(Header&)> ends[] = {[](Header& h) { h.generation = {count_end}; }, [](Header& h) { h.serial = {count_end}; },
+                                                 [](Header& h) { h.sequence = count_end - 1; }, [](Header& h) { h.sequence = count_end - 2; }};
+    for (const auto& end : ends) {
+        HeaderFile f;
+        Header header = f.header;
+        end(header);
+        BOOST_CHECK_EXCEPTION(write_header(*f.file, header), Error, [](const Error& error) { return error.code() == errc::corrupt; });
+        const Slots slots = read_slots(*f.file);
+        BOOST_TEST((!slots.damaged() && slots.newest()->sequence == f.header.sequence));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(any_flipped_bit_costs_its_slot_only) {
@@ -215,14 +233,32 @@ BOOST_AUTO_TEST_CASE(each_kind_of_stranger_has_its_own_code) {
     BOOST_TEST((code_after([](HeaderFile& f) { f.file->resize(100); }) == errc::truncated));
 }
 
+BOOST_AUTO_TEST_CASE(of_two_slots_that_tell_nothing_usable_the_more_telling_one_counts_wherever_it_stands) {
+    const auto spoil = [](HeaderFile& f, std::uint64_t slot, errc how) {
+        const auto [offset, value] = how == errc::unsupported_version ? std::pair{8U, 2U}
+                                     : how == errc::not_a_heap        ? std::pair{0U, 0U}
+                                                                      : std::pair{128U, 1U};
+        f.file->write(std::as_bytes(std::span(&value, 1)), slot * header_slot_bytes + offset);
+    };
+    const errc from_the_most_telling[] = {errc::unsupported_version, errc::corrupt, errc::not_a_heap};
+    for (std::size_t more = 0; more < 3; ++more) {
+        for (std::size_t less = more; less < 3; ++less) {
+            for (const std::uint64_t slot : {0U, 1U}) {
+                HeaderFile f;
+                spoil(f, slot, from_the_most_telling[more]);
+                spoil(f, 1 - slot, from_the_most_telling[less]);
+                BOOST_TEST((read_slots(*f.file).verdict().code == from_the_most_telling[more]));
+            }
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(fields_out_of_bounds_are_refused_even_with_a_right_checksum) {
     const auto refused = [](auto&& change) {
         HeaderFile f;
         Header header = f.header;
         change(header);
-        for (int i = 0; i < 2; ++i) {
-            write_header(*f.file, header);
-        }
+        write_first_headers(*f.file, header);
         return read_slots(*f.file).newest() == nullptr;
     };
     BOOST_TEST(refused([](Header& h) { h.capacity = 4096; }));
@@ -234,7 +270,6 @@ BOOST_AUTO_TEST_CASE(fields_out_of_bounds_are_refused_even_with_a_right_checksum
     BOOST_TEST(!refused([](Header&) {}));
     BOOST_TEST(!refused([](Header& h) { h.position_independent = true; }));
     // Each field by itself.
-    constexpr std::uint64_t count_end = std::uint64_t{1} << 62U;
     BOOST_TEST(refused([](Header& h) { h.role = static_cast<FileRole>(0); }));
     BOOST_TEST(refused([](Header& h) { h.state = static_cast<FileState>(0); }));
     BOOST_TEST(refused([](Header& h) { h.state = static_cast<FileState>(99); }));
@@ -245,6 +280,9 @@ BOOST_AUTO_TEST_CASE(fields_out_of_bounds_are_refused_even_with_a_right_checksum
     BOOST_TEST(refused([](Header& h) { h.base = (std::uintptr_t{1} << 47U) - heap::slot_bytes; }));
     BOOST_TEST(refused([](Header& h) { h.generation = {count_end * 2}; }));
     BOOST_TEST(refused([](Header& h) { h.serial = {count_end * 2}; }));
+    BOOST_TEST(refused([](Header& h) { h.filling_generation = {count_end}; }));
+    BOOST_TEST(refused([](Header& h) { h.ring_start.sequence = count_end; }));
+    BOOST_TEST(refused([](Header& h) { h.ring_start.position = count_end; }));
     BOOST_TEST(refused([](Header& h) { h.ring_kind = static_cast<RingKind>(9); }));
     BOOST_TEST(refused([](Header& h) { h.ring_capacity = 0; }));
     BOOST_TEST(refused([](Header& h) { h.ring_capacity += 512; }));
@@ -281,6 +319,47 @@ BOOST_AUTO_TEST_CASE(fields_out_of_bounds_are_refused_even_with_a_right_checksum
     BOOST_TEST(refused([&](Header& h) { staged(h), h.staged.head.generation = h.generation.value; }));
     BOOST_TEST(refused([&](Header& h) { staged(h), h.staged.ring_start.position = 17; }));
     BOOST_TEST(refused([&](Header& h) { staged(h), h.ring_kind = RingKind::none, h.ring_capacity = 0; }));
+    BOOST_TEST(refused([&](Header& h) { staged(h), h.staged.ring_start.position = count_end; }));
+    BOOST_TEST(refused([&](Header& h) { staged(h), h.staged.ring_start.sequence = count_end; }));
+    BOOST_TEST(refused([&](Header& h) { staged(h), h.staged.head.serial = count_end; }));
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_that_could_count_past_the_bound_while_it_is_open_is_opened_for_reading_only) {
+    const ScratchDirectory dir;
+    const auto path = dir / "a.tyn";
+    PersistentOptions options;
+    options.capacity = 1U << 20U;
+    ArchiveHeap(create_only, path, options).close();
+    const std::string whole = taiyen::test::file_bytes(path);
+    const auto opens = [&](auto how, const std::function<void(Header&)>& change) {
+        std::ofstream(path, std::ios::binary) << whole;
+        {
+            const auto file = io::posix_storage().open(path, io::Access::read_write);
+            Header header = *read_slots(*file).newest();
+            change(header);
+            write_header(*file, header);
+        }
+        const std::string before = taiyen::test::file_bytes(path);
+        try {
+            const ArchiveHeap heap(how, path);
+        } catch (const Error& error) {
+            BOOST_TEST((error.code() == errc::corrupt), error.what());
+            BOOST_TEST(error.path() == path);
+            BOOST_TEST((taiyen::test::file_bytes(path) == before));
+            return false;
+        }
+        return read_slots(*io::posix_storage().open(path, io::Access::read_only)).newest() != nullptr;  // what it has written is read again
+    };
+    constexpr std::uint64_t last = count_end - counts_of_an_opening - 1;
+    for (const std::uint64_t value : {count_end - 1, last + 1}) {
+        for (const auto& change : {std::function<void(Header&)>([&](Header& h) { h.serial = {value}; }),
+                                   std::function<void(Header&)>([&](Header& h) { h.generation = {value}; }),
+                                   std::function<void(Header&)>([&](Header& h) { h.sequence = value - 2; })}) {
+            BOOST_TEST(!opens(open_only, change));
+            BOOST_TEST(opens(open_read_only, change));
+        }
+    }
+    BOOST_TEST(opens(open_only, [&](Header& h) { h.serial = {last}, h.generation = {last}; }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,6 +2,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/base/report.hpp>
+
+#include "io/simulated_storage.hpp"
+#include "store/heap_file.hpp"
 #include "store/large_heap.hpp"
 
 namespace {
@@ -47,6 +51,36 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_is_restored_from_the_other_c
     }
     BOOST_TEST(heap.restoration().pages_healed == 6U);
     BOOST_TEST((get(heap, "text") == std::string(3U << 20U, 'x')));
+}
+
+BOOST_AUTO_TEST_CASE(a_first_page_that_opening_has_healed_is_whole_after_a_power_cut) {
+    const std::filesystem::path path = "/disk/a.tyn";
+    io::SimulatedStorage disk({.power_cuts = true});
+    disk.add_directory("/disk");
+    const auto open = [&](store::OpenMode mode) {
+        return HeapAccess::make<ArchiveHeap>(store::HeapFile::open(disk, path, mode, HeapKind::snapshot, unverified()));
+    };
+    open(store::OpenMode::create_only).close();
+    const auto first_page = [&] {
+        std::vector<std::byte> page(page_bytes);
+        disk.open(path, io::Access::read_only)->read(page, store::FileLayout().file_offset({0}));
+        return page;
+    };
+    const auto whole = first_page();
+    auto damaged = whole;
+    damaged[2000] ^= std::byte{1};
+    {
+        const auto file = disk.open(path, io::Access::read_write);
+        file->write(damaged, store::FileLayout().file_offset({0}));
+        file->sync();
+    }
+    const ReportHandler handler = set_report_handler([](const Incident&) noexcept {});  // of the close without a disk
+    {
+        const ArchiveHeap heap = open(store::OpenMode::open_only);
+        disk.power_cut();
+    }
+    set_report_handler(handler);
+    BOOST_TEST((first_page() == whole));
 }
 
 BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_in_both_copies_is_lost_and_told_once) {

@@ -29,6 +29,13 @@ inline PersistentOptions small_heap(std::size_t capacity = 8U << 20U) {
     return options;
 }
 
+/// For opening a heap whose damage is to be met later.
+inline PersistentOptions unverified() {
+    PersistentOptions options;
+    options.verify = Verify::changes;
+    return options;
+}
+
 /// Stores `text` in a fresh block under `name`.
 inline char* put(ArchiveHeap& heap, const std::string& name, const std::string& text) {
     auto* block = static_cast<char*>(heap.allocate(text.size() + 1));

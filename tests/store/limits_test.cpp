@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <tuple>
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -17,6 +18,8 @@
 
 namespace {
 using namespace probe;
+
+using Kinds = std::tuple<ArchiveHeap, SnapshotHeap>;
 
 constexpr std::size_t block_bytes = 1U << 20U;
 
@@ -85,6 +88,13 @@ private:
     rlimit before_{};
 };
 
+void limit_descriptors_to(int more) {
+    const int lowest = ::dup(0);  // the descriptors below are in use
+    ::close(lowest);
+    const rlimit limit{.rlim_cur = static_cast<rlim_t>(lowest + more), .rlim_max = 1024};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 #if defined(TAIYEN_ADDRESS_SANITIZER)
 constexpr bool sanitized = true;  // its shadow memory leaves no room for limits
 #else
@@ -119,6 +129,78 @@ BOOST_AUTO_TEST_CASE(a_limit_of_address_space_is_named_at_opening_and_leaves_not
         }
         if (bytes_of(path) != before) return "a refused opening changed the file";
         return get(ArchiveHeap(open_only, path), "text") == "saved" ? "" : "the heap is not whole";
+    }));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_creation_that_runs_out_of_descriptors_leaves_nothing_behind, Heap, Kinds) {
+    const ScratchDirectory dir;
+    expect_well(in_child([&]() -> std::string {
+        for (int more = 0;; ++more) {
+            limit_descriptors_to(more);
+            const auto failure = code_of([&] {
+                Heap heap(create_only, dir / "a.tyn", small_heap());
+                put(heap, "x", "y");
+                heap.snapshot();
+                heap.close();
+            });
+            limit_descriptors_to(100);
+            const bool there = !std::filesystem::is_empty(dir.path());
+            if (!failure) return more > 3 ? "" : "the limit had no effect";
+            if (failure != errc::too_many_files) return std::to_string(more) + ": another error, " + std::to_string(static_cast<int>(*failure));
+            if (there) return std::to_string(more) + ": something is left behind";
+        }
+    }));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(an_opening_that_runs_out_of_descriptors_can_be_repeated, Heap, Kinds) {
+    const ScratchDirectory dir;
+    {
+        Heap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "x", "y");
+        heap.snapshot();
+    }
+    expect_well(in_child([&]() -> std::string {
+        for (int more = 0;; ++more) {
+            limit_descriptors_to(more);
+            const auto failure = code_of([&] { Heap(open_only, dir / "a.tyn").close(); });
+            limit_descriptors_to(100);
+            if (!failure) return more > 3 ? "" : "the limit had no effect";
+            if (failure != errc::too_many_files) return std::to_string(more) + ": another error, " + std::to_string(static_cast<int>(*failure));
+            Heap heap(open_only, dir / "a.tyn");
+            if (get(heap, "x") != "y" || heap.heal() != 0) return std::to_string(more) + ": something is lost";
+        }
+    }));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_limit_of_file_sizes_makes_the_heap_full_and_ends_no_process, Heap, Kinds) {
+    const ScratchDirectory dir;
+    expect_well(in_child([&]() -> std::string {
+        std::signal(SIGXFSZ, SIG_DFL);
+        const auto limit_to = [](rlim_t bytes) {
+            const rlimit limit{.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+            ::setrlimit(RLIMIT_FSIZE, &limit);
+        };
+        limit_to(64U << 10U);
+        if (code_of([&] { Heap(create_only, dir / "a.tyn", small_heap()); }) != errc::no_space) return "creation was not refused as it should be";
+        if (!std::filesystem::is_empty(dir.path())) return "a refused creation left files";
+        limit_to(4U << 20U);
+        Heap heap(create_only, dir / "a.tyn", small_heap(32U << 20U));
+        put(heap, "text", "saved");
+        heap.snapshot();
+        bool full = false;
+        try {
+            for (int i = 0; i < 20; ++i) std::memset(heap.allocate(block_bytes), 1, block_bytes);
+        } catch (const HeapFull& error) {
+            full = error.cause() == HeapFull::Cause::disk;
+        }
+        if (!full) return "the heap grew beyond the limit";
+        heap.snapshot();
+        limit_to(RLIM_INFINITY);
+        heap.allocate(8 * block_bytes);
+        heap.snapshot();
+        heap.close();
+        const Heap again(open_only, dir / "a.tyn");
+        return get(again, "text") == "saved" ? "" : "the heap is not whole";
     }));
 }
 

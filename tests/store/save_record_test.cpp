@@ -67,6 +67,8 @@ BOOST_AUTO_TEST_CASE(a_field_that_can_not_be_refuses_the_save) {
         [](Parts& p) { p.head.image_count = 4; },
         [](Parts& p) { p.head.image_count = 1, p.missing = page_bytes; },
         [](Parts& p) { p.head.reserved = 1; },
+        [](Parts& p) { p.number = p.head.generation = count_end; },
+        [](Parts& p) { p.head.serial = count_end; },
         [](Parts& p) { p.head.stage_offset = 8192; },
         [](Parts& p) { p.head.flags = 0; },
         [](Parts& p) { p.annex.extent = sequence_bytes_max + page_bytes; },
@@ -107,6 +109,10 @@ BOOST_AUTO_TEST_CASE(a_staged_save_lies_behind_a_ring_and_on_a_page) {
     BOOST_REQUIRE(save);
     BOOST_TEST(save->staged());
     BOOST_TEST(!decode_staged(staged, 4 * page_bytes).has_value());
+    staged.head.serial = count_end - 1;
+    BOOST_TEST(decode_staged(staged, capacity).has_value());
+    staged.head.serial = count_end;
+    BOOST_TEST(!decode_staged(staged, capacity).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

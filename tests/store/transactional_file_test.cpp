@@ -1,5 +1,8 @@
 #include <boost/test/unit_test.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <fstream>
@@ -13,6 +16,7 @@
 #include "store/byte_log.hpp"
 #include "store/header.hpp"
 #include "store/page_file.hpp"
+#include "store/refusing_storage.hpp"
 
 // The store's side of a transactional heap, without the rooms above: a log that replays onto the files, in the background, quiesced and after a crash.
 
@@ -79,6 +83,16 @@ std::vector<std::vector<char>> all_bytes(const std::filesystem::path& path) {
 
 bool is_sound(ArchiveHeap& heap) { return heap.heal() == 0 && HeapAccess::file(heap).engine().check(1).empty(); }
 
+/// Whether there is memory; the system looks, so that nothing is touched.
+bool is_readable(const char* place) {
+    int ends[2];
+    BOOST_REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    const bool readable = ::write(ends[1], place, 1) == 1;
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return readable;
+}
+
 /// A crashed heap with transactions 1 … 20 in its log, the first ten in its files too.
 void make_crashed(const ScratchDirectory& dir, const PersistentOptions& options, const std::filesystem::path& copy) {
     const std::filesystem::path path = dir / "made.tyn";
@@ -101,6 +115,28 @@ void make_crashed(const ScratchDirectory& dir, const PersistentOptions& options,
     }
 }
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(an_annex_that_gets_a_new_place_in_the_files_waits_for_the_save_that_looks_up_places, *boost::unit_test::label("threads")) {
+    const ScratchDirectory dir;
+    Opened opened(dir / "a.tyn", OpenMode::create_only, HeapKind::transactional);
+    opened.file->open_annex(4_MiB);
+    opened.file->extend_annex(64_KiB);
+    auto save = std::optional(opened.file->hold_saves());
+    opened.file->extend_annex(1_MiB);  // the same place: nobody waits
+    std::atomic<bool> is_over{false};
+    std::atomic<bool> too_early{false};
+    std::thread thread([&] {
+        opened.file->extend_annex(2_MiB);
+        too_early = !is_over;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // time for a wrong one to return
+    is_over = true;
+    save.reset();
+    thread.join();
+    BOOST_TEST(!too_early);
+    BOOST_TEST(opened.file->annex_bytes() == 2_MiB);
+    opened.heap.close();
+}
 
 BOOST_AUTO_TEST_CASE(what_was_committed_survives_a_crash_whatever_kind_opens_the_heap_then) {
     for (const HeapKind kind : {HeapKind::transactional, HeapKind::archive, HeapKind::snapshot}) {
@@ -488,7 +524,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_stage_is_told_and_leaves_the_files_untouched) {
         header.staged.head = {header.generation.value + 1, 20, header.extent, 2, 2, 0, log::Ring::header_bytes + log_bytes, 77, 0};
         header.staged.annex = header.annex;
         header.staged.ring_start = header.ring_start;
-        store::write_header(*file, header);
+        store::write_first_headers(*file, header);
     }
     const auto before = all_bytes(path);
     for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
@@ -508,6 +544,101 @@ BOOST_AUTO_TEST_CASE(what_was_dropped_is_as_the_files_have_it) {
     BOOST_TEST(get(opened.heap, "a") == "1");
     BOOST_TEST(get(opened.heap, "b") == "(none)");
     BOOST_TEST(opened.heap.dirty_bytes() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(copies_of_what_the_files_have_are_dropped_in_pieces_and_others_stay) {
+    ScratchDirectory dir;
+    Opened opened(dir / "a.tyn", OpenMode::create_only, HeapKind::transactional);
+    opened.commit("wide", std::string(20 * page_bytes, 'w'));
+    opened.log->snapshot();
+    char* const changed = find(opened.heap, "wide") + 5 * page_bytes;
+    *changed = 'x';  // not committed
+    const auto count = [](const std::vector<vm::PageRun>& runs) {
+        std::uint64_t pages = 0;
+        for (const vm::PageRun& run : runs) pages += run.count;
+        return pages;
+    };
+    std::vector<vm::PageRun> todo = opened.file->private_pages();
+    const std::uint64_t all = count(todo);
+    const AlignedBuffer buffer(3 * page_bytes);
+    BOOST_TEST(opened.file->drop_saved(todo, buffer.span(), std::chrono::seconds(10)) == all - 1);
+    BOOST_TEST(todo.empty());
+    BOOST_TEST(count(opened.file->private_pages()) == 1U);
+    BOOST_TEST(*changed == 'x');
+    BOOST_TEST(changed[page_bytes] == 'w');
+}
+
+BOOST_AUTO_TEST_CASE(what_a_heap_has_grown_by_begins_with_zeros_in_its_files_whatever_lies_there) {
+    for (const bool data : {false, true}) {
+        ScratchDirectory dir;
+        const auto path = dir / "a.tyn";
+        const PersistentOptions options = data ? with_data(path) : small_heap();
+        constexpr std::size_t wide = 60 * page_bytes;
+        {
+            Opened opened(path, OpenMode::create_only, HeapKind::transactional, options);
+            opened.commit("a", "1");
+            opened.log->snapshot();
+            const ByteCount before = opened.file->mapped_bytes();
+            auto* const block = static_cast<char*>(opened.heap.allocate(wide));
+            heap::add_named(*opened.heap.core(), "block", {block, wide, 1, "bytes"});
+            for (std::size_t at = 0; at < wide; at += page_bytes) block[at] = 'b';
+            opened.log->commit();
+            crash_copy(path, dir / "b.tyn");
+            const auto first = static_cast<ByteCount>(block - reinterpret_cast<char*>(opened.heap.core()->ranges().durable));
+            BOOST_TEST_REQUIRE(first + wide >= before + 16 * page_bytes);
+            const auto file = io::posix_storage().open(path, io::Access::read_write);
+            for (ByteCount at = std::max<ByteCount>(before, round_up(first, page_bytes)); at + page_bytes <= first + wide; at += page_bytes) {
+                file->write(std::vector(page_bytes, std::byte{9}), opened.file->backing().layout.file_offset({at}));
+            }
+            opened.log->snapshot();
+            opened.heap.close();
+        }
+        {
+            const Opened reader(dir / "b.tyn", OpenMode::read_only, HeapKind::transactional);
+            const char* const span = reinterpret_cast<const char*>(reader.heap.core()->ranges().durable);
+            BOOST_TEST(find(reader.heap, "block")[wide - page_bytes] == 'b');
+            BOOST_TEST(is_readable(span + reader.file->mapped_bytes() - 1));
+            BOOST_TEST(!is_readable(span + reader.file->mapped_bytes()));
+        }
+        Opened again(path, OpenMode::open_only, HeapKind::transactional);
+        const char* const block = find(again.heap, "block");
+        for (std::size_t at = 0; at < wide; ++at) {
+            BOOST_TEST_REQUIRE(block[at] == (at % page_bytes == 0 ? 'b' : 0));
+        }
+        BOOST_TEST(is_sound(again.heap));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_a_save_left_behind_the_log_is_cut_off_by_the_next_opening) {
+    ScratchDirectory dir;
+    const auto path = dir / "a.tyn";
+    const std::filesystem::path log = path.string() + ".log";
+    Opened(path, OpenMode::create_only, HeapKind::transactional).heap.close();
+    const auto size = std::filesystem::file_size(log);
+    std::filesystem::resize_file(log, size + 1_MiB);
+    Opened again(path, OpenMode::open_only, HeapKind::transactional);
+    BOOST_TEST(std::filesystem::file_size(log) == size);
+    again.commit("a", "1");
+    again.heap.close();
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_whose_log_can_not_be_read_at_close_is_not_called_clean) {
+    ScratchDirectory dir;
+    const auto path = dir / "a.tyn";
+    Opened(path, OpenMode::create_only, HeapKind::transactional).heap.close();
+    {
+        store::test::RefusingStorage disk(io::posix_storage());
+        Opened opened(disk, path, OpenMode::open_only, HeapKind::transactional);
+        opened.commit("a", "1");
+        for (std::uint64_t at = 0; at < log_bytes; at += page_bytes) {
+            disk.refuse({path.string() + ".log", log::Ring::header_bytes + at, false});
+        }
+        opened.log->snapshot_at_close = false;
+        opened.heap.close();
+    }
+    BOOST_TEST(!read_parameters(path).clean);
+    Opened again(path, OpenMode::open_only, HeapKind::transactional);
+    BOOST_TEST(get(again.heap, "a") == "1");
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_refuses_the_snapshot_and_the_heap_goes_on) {

@@ -1,5 +1,7 @@
 // A device that refuses to read: what one of two copies refuses comes from the other one, as what it has wrong does; where nobody has it the error is the device's own.
 
+#include <fstream>
+
 #include <boost/test/unit_test.hpp>
 
 #include "base/aligned_buffer.hpp"
@@ -105,6 +107,18 @@ BOOST_AUTO_TEST_CASE(a_header_that_the_device_refuses_altogether_is_an_error_and
         for (const std::uint64_t slot : {0U, 1U}) closed.disk.refuse({closed.path.string() + suffix, slot * header_slot_bytes});
         BOOST_TEST((code_of([&] { closed.open(); }) == errc::io_error));
         BOOST_TEST((closed.all_bytes() == before));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_heap_as_far_as_the_device_reads_it_is_the_devices_error) {
+    ScratchDirectory dir;
+    std::ofstream(dir / "a.tyn") << std::string(3 * header_slot_bytes, 'x');
+    for (const std::uint64_t slot : {0U, 1U}) {
+        store::test::RefusingStorage disk(io::posix_storage());
+        disk.refuse({dir / "a.tyn", slot * header_slot_bytes});
+        BOOST_TEST((code_of([&] { HeapFile::open(disk, dir / "a.tyn", OpenMode::open_only, HeapKind::archive, small_heap()); }) == errc::io_error));
+        disk.forgive();
+        BOOST_TEST((code_of([&] { HeapFile::open(disk, dir / "a.tyn", OpenMode::open_only, HeapKind::archive, small_heap()); }) == errc::not_a_heap));
     }
 }
 

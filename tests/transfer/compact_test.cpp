@@ -450,23 +450,27 @@ BOOST_AUTO_TEST_CASE(stop_in_time) {
 }
 
 BOOST_AUTO_TEST_CASE(keep_what_objects_outside_have_taken_along) {
-    TransactionalHeap heap(create_only, path, small_heap());
-    Transaction transaction(heap);
-    churn(heap, model, random, 600, 100);
-    auto& lines = heap.construct<taiyen::vector<taiyen::string>>("lines");
-    lines.emplace_back("a line that is longer than a small buffer");
-    lines.emplace_back("another line that is longer than a small buffer");
-    const taiyen::string mine = std::move(lines.front());
-    const char* const place = mine.data();
-    CompactReport report;
-    for (int i = 0; i < 50 && !(report = compact(heap, knowing<Texts, taiyen::vector<taiyen::string>>())).done(); ++i) {}
-    BOOST_TEST(report.held_blocks == 1U);
-    BOOST_TEST(report.undeclared_blocks == 0U);
-    BOOST_TEST(mine.data() == place);
-    BOOST_TEST(std::string_view(mine) == "a line that is longer than a small buffer");
-    BOOST_TEST(std::string_view((*heap.find<taiyen::vector<taiyen::string>>("lines"))[1]) == "another line that is longer than a small buffer");
-    transaction.commit();
-    expect_verified(heap);
+    for (const bool churned : {false, true}) {
+        TransactionalHeap heap(create_only, directory / (churned ? "churned.tyn" : "plain.tyn"), small_heap());
+        Transaction transaction(heap);
+        if (churned) churn(heap, model, random, 600, 100);
+        auto& lines = heap.construct<taiyen::vector<taiyen::string>>("lines");
+        lines.reserve(2);
+        lines.emplace_back("a line that is longer than a small buffer");
+        lines.emplace_back("another line that is longer than a small buffer");
+        const taiyen::string mine = std::move(lines.front());
+        const char* const place = mine.data();
+        CompactReport report;
+        for (int i = 0; i < 50 && !(report = compact(heap, knowing<Texts, taiyen::vector<taiyen::string>>())).done(); ++i) {}
+        // A block that was used before may keep a word that refers to the line: then it counts as the heap's own, which nobody declared.
+        BOOST_TEST(report.held_blocks + (churned ? report.undeclared_blocks : 0) == 1U);
+        BOOST_TEST((churned || report.undeclared_blocks == 0U));
+        BOOST_TEST(mine.data() == place);
+        BOOST_TEST(std::string_view(mine) == "a line that is longer than a small buffer");
+        BOOST_TEST(std::string_view((*heap.find<taiyen::vector<taiyen::string>>("lines"))[1]) == "another line that is longer than a small buffer");
+        transaction.commit();
+        expect_verified(heap);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(are_refused_where_nothing_may_change) {

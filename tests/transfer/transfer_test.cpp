@@ -187,6 +187,32 @@ BOOST_FIXTURE_TEST_CASE(damage_is_not_passed_on, Fixture) {
     BOOST_TEST((whole == probe::bytes_of(directory / "a.tyn")));
 }
 
+BOOST_AUTO_TEST_CASE(damage_below_what_a_crashed_heaps_log_changes_is_not_passed_on) {
+    ScratchDirectory directory;
+    std::filesystem::create_directory(directory / "left");
+    constexpr std::size_t changed = 50'000;
+    std::uint64_t place = 0;
+    {
+        TransactionalHeap heap(create_only, directory / "a.tyn", small_heap());
+        taiyen::vector<int>* numbers = nullptr;
+        transact(heap, [&] { numbers = &heap.construct<taiyen::vector<int>>("numbers", 100'000U, 2); });
+        heap.snapshot();
+        transact(heap, [&] { (*numbers)[changed] = 7; });
+        place = reinterpret_cast<std::uintptr_t>(&(*numbers)[changed]) - read_parameters(directory / "a.tyn").address;
+        for (const char* const file : {"a.tyn", "a.tyn.log"}) std::filesystem::copy_file(directory / file, directory / "left" / file);
+    }
+    const std::filesystem::path left = directory / "left" / "a.tyn";
+    const std::uint64_t page = store::FileLayout().file_offset({place / page_bytes * page_bytes});
+    const auto compress_left = [&] { compress_file(left, [](std::span<const std::byte>) {}); };
+    compress_left();
+    for (const std::uint64_t at : {std::uint64_t{0}, place % page_bytes == 0 ? 8 : place % page_bytes - 1, page_bytes - 1}) {
+        probe::flip_bit(left, page + at);
+        BOOST_CHECK_EXCEPTION(compress_left(), Error, has_code(errc::corrupt));
+        probe::flip_bit(left, page + at);
+    }
+    compress_left();
+}
+
 BOOST_AUTO_TEST_CASE(a_page_that_the_second_copy_has_whole_comes_from_there) {
     ScratchDirectory directory;
     Document<InMemory> model;

@@ -91,6 +91,49 @@ BOOST_AUTO_TEST_CASE(what_a_snapshot_has_saved_is_given_back_and_reads_the_same)
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_page_of_which_the_files_lack_a_single_byte_is_not_given_back) {
+    make(4, std::size_t{64} << 20U, Capture::declared);  // which keeps no page open
+    store::HeapFile& file = HeapAccess::file(*heap);
+    const std::uint64_t first = page_of({reinterpret_cast<std::uintptr_t>(words().data()) - file.ranges().durable}).value + 1;
+    const auto span = reinterpret_cast<std::byte*>(file.ranges().durable);
+    const AlignedBuffer buffer(16 * page_bytes);
+    const auto drop = [&](std::uint64_t page, std::uint64_t count) {
+        std::vector<vm::PageRun> todo{{page, count}};
+        return file.drop_saved(todo, buffer.span(), std::chrono::hours(1));
+    };
+    for (const std::size_t at : {std::size_t{4095}, std::size_t{0}, std::size_t{2000}}) {
+        std::byte& byte = span[first * page_bytes + at];
+        {
+            Transaction transaction(*heap);
+            transaction.touch(&byte, 1);
+            byte ^= std::byte{0xff};
+            transaction.commit();
+        }
+        const std::byte newest = byte;
+        BOOST_TEST(drop(first, 1) == 0U);
+        BOOST_TEST(drop(first - 1, 3) < 3U);
+        BOOST_TEST((byte == newest));
+        heap->snapshot();
+        BOOST_TEST(drop(first, 1) == 1U);
+        BOOST_TEST((byte == newest));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_page_that_capture_keeps_open_is_not_given_back) {
+    make(4, std::size_t{64} << 20U);
+    set(page_words, 1);
+    heap->snapshot();
+    store::HeapFile& file = HeapAccess::file(*heap);
+    const auto give_back = [&] {
+        std::vector<vm::PageRun> todo{{page_of({reinterpret_cast<std::uintptr_t>(&words()[page_words]) - file.ranges().durable}).value, 1}};
+        const AlignedBuffer buffer(page_bytes);
+        return file.drop_saved(todo, buffer.span(), std::chrono::hours(1));
+    };
+    BOOST_TEST(give_back() == 0U);
+    for (std::uint64_t i = 0; i < 100; ++i) set(3 * page_words, i);  // capture closes it
+    BOOST_TEST(give_back() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(a_heap_below_its_limit_keeps_its_pages) {
     make(200, std::size_t{64} << 20U);
     for (std::size_t page = 0; page < 200; ++page) set(page * page_words, page);
@@ -98,6 +141,31 @@ BOOST_AUTO_TEST_CASE(a_heap_below_its_limit_keeps_its_pages) {
     set(0, 1);
     heap->snapshot();  // begins when the first one has given back what it could
     BOOST_TEST(private_bytes() >= 200 * page_bytes);
+}
+
+BOOST_AUTO_TEST_CASE(who_asks_for_a_snapshot_while_pages_are_given_back_waits_until_enough_of_them_are_and_not_for_all) {
+    constexpr std::size_t pages = 3000;
+    constexpr std::size_t limit = 2048 * page_bytes;
+    make(pages, limit, Capture::declared);
+    options.snapshot_dirty_bytes = std::size_t{1} << 30U;  // nobody else asks
+    reopen();
+    transact(*heap, [&](Transaction& transaction) {
+        for (std::size_t page = 0; page < pages; ++page) {
+            std::uint64_t& word = words()[page * page_words];
+            transaction.touch(&word, sizeof word);
+            word = page;
+        }
+    });
+    std::optional<ReadLock> reader(std::in_place, *heap);
+    std::thread([&] { heap->snapshot(); }).join();
+    BOOST_TEST(private_bytes() >= pages * page_bytes);  // pages are given back when nobody reads
+    { const RelaxedLoading asks(*heap); }               // when it ends
+    reader.reset();
+    set(0, 0);
+    heap->snapshot();  // begins when the first one has given back what it wanted to
+    BOOST_TEST(private_bytes() <= limit / 2);
+    BOOST_TEST(private_bytes() >= limit / 8);
+    for (std::size_t page = 0; page < pages; ++page) BOOST_REQUIRE(words()[page * page_words] == page);
 }
 
 BOOST_AUTO_TEST_CASE(a_page_that_changes_all_the_time_is_no_reason_for_a_snapshot) {

@@ -1,11 +1,13 @@
 // The disk fails or is full, the process forks: what is lost then, who hears of it, and what goes on.
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
@@ -145,6 +147,26 @@ BOOST_AUTO_TEST_CASE(a_poisoned_heap_is_closed_without_a_save_and_recovers_what_
     reopen();
     BOOST_TEST(!heap->restoration().clean);
     BOOST_TEST((values() == std::vector<int>{1}));
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_for_a_writer_whose_heap_is_poisoned_meanwhile_is_told_so) {
+    const std::function<void()> waits[] = {[&] { const ReadLock lock(*heap); }, [&] { const Transaction another(*heap); }, [&] { heap->rebuild(); }};
+    for (const auto& wait : waits) {
+        push(1);
+        std::optional<Transaction> writer(std::in_place, *heap);
+        std::atomic<pid_t> id{0};
+        std::atomic<bool> told{false};
+        std::thread waiting([&] {
+            id = ::gettid();
+            told = throws(errc::poisoned, wait);
+        });
+        while (!sleeps(id)) std::this_thread::yield();
+        HeapAccess::file(*heap).poison("a test", "it was asked to");
+        writer.reset();
+        waiting.join();
+        BOOST_TEST(told);
+        reopen();
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_during_a_snapshot_is_told_and_the_heap_goes_on) {
@@ -315,6 +337,109 @@ BOOST_AUTO_TEST_CASE(a_child_that_was_forked_within_a_transaction_gets_nowhere_a
     heap->snapshot();
     crash();
     BOOST_TEST((values() == std::vector<int>{0, 1, 2, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(a_child_made_without_handlers_of_fork_gets_nowhere_and_its_parent_goes_on) {
+    push(0);
+    Transaction transaction(*heap);
+    numbers().push_back(1);
+    const pid_t child = ::_Fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        ::alarm(30);
+        int wrong = 0;
+        wrong += throws(errc::forked, [&] { transaction.commit(); }) ? 0 : 1;
+        wrong += throws(errc::forked, [&] { const Transaction another(*heap); }) ? 0 : 2;
+        wrong += throws(errc::forked, [&] { const ReadLock lock(*heap); }) ? 0 : 4;
+        wrong += throws(errc::forked, [&] { heap->snapshot(); }) ? 0 : 8;
+        transaction.rollback();
+        heap.reset();
+        ::_exit(wrong);
+    }
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(WIFEXITED(status));
+    BOOST_TEST(WEXITSTATUS(status) == 0);
+    numbers().push_back(2);
+    transaction.commit();
+    push(3);
+    heap->snapshot();
+    crash();
+    BOOST_TEST((values() == std::vector<int>{0, 1, 2, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_program_without_standard_descriptors_prints_gets_into_no_file_of_the_heap) {
+    push(0);
+    heap->close();
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        for (const int standard : {0, 1, 2}) ::close(standard);
+        int written = 0;
+        const auto print = [&] {
+            const std::string text(6000, 'p');
+            for (const int standard : {0, 1, 2}) written += ::write(standard, text.data(), text.size()) > 0 ? 1 : 0;
+        };
+        heap.reset();
+        heap.emplace(open_only, path, options);
+        print();
+        push(1);
+        print();
+        heap->snapshot();
+        print();
+        ::_exit(written);
+    }
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(WIFEXITED(status));
+    BOOST_TEST(WEXITSTATUS(status) == 0);
+    heap.reset();
+    heap.emplace(open_only, path, options);
+    BOOST_TEST((values() == std::vector<int>{0, 1}));
+    BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_creation_that_runs_out_of_descriptors_leaves_nothing_behind) {
+    const std::filesystem::path folder = directory / "fresh";
+    std::filesystem::create_directory(folder);
+    options.data_file = folder / "b.data";
+    const pid_t child = ::fork();
+    BOOST_REQUIRE(child >= 0);
+    if (child == 0) {
+        const auto limit_to = [](int more) {
+            const int lowest = ::dup(0);  // the descriptors below are in use
+            ::close(lowest);
+            const rlimit limit{.rlim_cur = static_cast<rlim_t>(lowest + more), .rlim_max = 1024};
+            ::setrlimit(RLIMIT_NOFILE, &limit);
+        };
+        int wrong = 0;
+        for (int more = 0; wrong == 0; ++more) {
+            limit_to(more);
+            bool done = false;
+            try {
+                TransactionalHeap fresh(create_only, folder / "b.tyn", options);
+                transact(fresh, [&] { fresh.construct<Numbers>("numbers"); });
+                fresh.snapshot();
+                fresh.close();
+                done = true;
+            } catch (const Error& error) {
+                if (error.code() != errc::too_many_files) wrong = 1;
+            } catch (...) {
+                wrong = 2;
+            }
+            limit_to(100);
+            if (done) {
+                wrong = more > 4 ? 0 : 3;
+                break;
+            }
+            if (!std::filesystem::is_empty(folder)) wrong = 100 + more;
+        }
+        ::_exit(wrong);
+    }
+    int status = 0;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(WIFEXITED(status));
+    BOOST_TEST(WEXITSTATUS(status) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_child_that_was_forked_while_a_guard_lives_and_a_block_is_held_disturbs_nobody) {

@@ -3,6 +3,7 @@
 #include "txn/process_barrier.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
@@ -123,6 +124,29 @@ BOOST_AUTO_TEST_CASE(a_member_that_writes_itself_needs_no_barrier) {
         BOOST_TEST(executed == before);
     }
     BOOST_TEST(lock.fences() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(behind_a_barrier_that_a_writer_took_the_bias_pauses_and_then_it_begins_again) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::nanoseconds pause(BiasedLock::pause_factor * BiasedLock::fence_time_max);
+    static constinit std::atomic<Clock::rep> fenced{0};
+    const PlayedSystem system(true);
+    ProcessBarrier::exchange_call(+[](int command) noexcept {
+        const auto begin = Clock::now();
+        while (Clock::now() - begin <= std::chrono::nanoseconds(BiasedLock::fence_time_max)) {}
+        fenced = Clock::now().time_since_epoch().count();
+        return play(command);
+    });
+    for (bool in_time = false; !in_time;) {  // else something else ran until the pause was over
+        BiasedLock lock;
+        BOOST_TEST(read_many(lock));
+        std::thread([&] { const std::lock_guard writer(lock); }).join();
+        BOOST_TEST_REQUIRE(lock.fences() == 1U);
+        const bool biased = read_many(lock);
+        in_time = Clock::now() < Clock::time_point(Clock::duration(fenced)) + pause;
+        if (in_time) BOOST_TEST(!biased);
+        while (!read_many(lock)) {}
+    }
 }
 
 BOOST_AUTO_TEST_CASE(where_the_barrier_is_refused_later_the_bias_ends_and_never_comes_again) {

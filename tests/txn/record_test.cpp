@@ -10,7 +10,7 @@
 #include <boost/test/unit_test.hpp>
 #include <taiyen/base/error.hpp>
 
-#include "txn/record_layout.hpp"
+#include "txn/log_records.hpp"
 
 BOOST_AUTO_TEST_SUITE(record)
 
@@ -18,6 +18,8 @@ namespace {
 
 using namespace taiyen;
 using namespace taiyen::txn;
+using txn::test::group_of;
+using txn::test::record_of;
 
 constexpr ByteCount capacity = 1_MiB;
 constexpr ByteCount extent = 64_KiB;
@@ -28,29 +30,6 @@ change::ChangeSet bytes_changed(std::uint64_t where) {
     change::ChangeSet set;
     set.add_bytes({where}, before, after);
     return set;
-}
-
-std::vector<std::byte> record_of(const change::ChangeSet& changes, layout::RecordHead head) {
-    change::ByteBuffer redo;
-    change::append_redo(changes, redo);
-    head.redo_bytes = static_cast<std::uint32_t>(redo.bytes().size());
-    std::vector<std::byte> bytes(sizeof head);
-    std::memcpy(bytes.data(), &head, sizeof head);
-    bytes.insert(bytes.end(), redo.bytes().begin(), redo.bytes().end());
-    return bytes;
-}
-
-log::Record group_of(const std::vector<std::byte>& record, std::uint64_t serial) {
-    const log::layout::GroupHead group{1, 0};
-    const log::layout::GroupRecordHead head{static_cast<std::uint32_t>(record.size()), 0};
-    log::Record result;
-    result.kind = log::record_transactions;
-    result.number = serial;
-    result.payload.resize(sizeof group + sizeof head + round_up(record.size(), 8));
-    std::memcpy(result.payload.data(), &group, sizeof group);
-    std::memcpy(result.payload.data() + sizeof group, &head, sizeof head);
-    std::memcpy(result.payload.data() + sizeof group + sizeof head, record.data(), record.size());
-    return result;
 }
 
 errc code_of(LogWalk& walk, const log::Record& group) {

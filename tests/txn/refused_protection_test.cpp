@@ -8,7 +8,7 @@
 
 #include <csignal>
 
-#include "refused_mprotect.hpp"
+#include "refused_calls.hpp"
 #include "txn/txn_fixture.hpp"
 
 namespace taiyen::txn::test {

@@ -1,5 +1,6 @@
 // What one thread sees of transactions: atomic, durable, flat when nested; and what is refused.
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -136,6 +137,30 @@ BOOST_AUTO_TEST_CASE(a_transaction_within_another_is_part_of_it) {
     }
     crash();
     BOOST_TEST(values() == (Ints{1, 2}), each);
+}
+
+BOOST_AUTO_TEST_CASE(a_transaction_waits_for_what_was_opened_within_it_also_on_another_heap_and_also_if_it_is_a_scope) {
+    TransactionalHeap other(create_only, directory / "another.tyn", options);
+    Transaction outer(*heap);
+    numbers().push_back(1);
+    const auto is_held_up = [&] {
+        BOOST_TEST(throws(errc::scope_open, [&] { outer.touch(numbers().data(), sizeof(int)); }));
+        BOOST_TEST(throws(errc::scope_open, [&] { outer.commit(); }));
+        BOOST_TEST(outer.is_open());
+    };
+    {
+        Transaction inner(other);
+        is_held_up();
+        inner.commit();
+    }
+    {
+        UndoScope inner(*heap);
+        is_held_up();
+        inner.commit();
+    }
+    outer.touch(numbers().data(), sizeof(int));
+    outer.commit();
+    BOOST_TEST(values() == Ints{1}, each);
 }
 
 BOOST_AUTO_TEST_CASE(an_inner_rollback_dooms_the_outer_transaction) {
@@ -324,6 +349,54 @@ BOOST_AUTO_TEST_CASE(a_rebuilt_heap_is_as_committed) {
     push(100);
     crash();
     BOOST_TEST(values().size() == 101U);
+}
+
+BOOST_AUTO_TEST_CASE(a_rebuilt_heap_allocates_what_is_free_then_not_what_was_when_a_call_was_repeated) {
+    using Texts = taiyen::vector<taiyen::string>;
+    const auto fill = [](ProcedureHeap& in, unsigned count) {
+        Texts& texts = *in.find<Texts>("texts");
+        texts.assign(count, taiyen::string(60, 'c', texts.get_allocator()));
+        texts.resize(count / 2);  // what is free is known from here on
+    };
+    register_procedure("rebuilt: fill", fill, fill);
+    PersistentOptions with = small_heap();
+    with.log_capacity = std::size_t{16} << 20U;  // nothing is saved before the heap is rebuilt
+    replace(with);
+    {
+        Transaction transaction(*heap);
+        heap->construct<Texts>("texts").reserve(2000);
+        transaction.commit();
+    }
+    heap->snapshot();
+    {
+        Transaction transaction(*heap);
+        transaction.call("rebuilt: fill", 2000U);
+        transaction.commit();
+    }
+    std::vector<std::pair<unsigned char*, std::size_t>> blocks;
+    const auto allocate = [&](std::size_t bytes, int count) {
+        Transaction transaction(*heap);
+        for (int i = 0; i < count; ++i) {
+            blocks.emplace_back(static_cast<unsigned char*>(heap->allocate(bytes)), bytes);
+            std::memset(blocks.back().first, static_cast<int>(blocks.size() % 251), bytes);
+        }
+        transaction.commit();
+    };
+    {
+        Transaction transaction(*heap);
+        heap->find<Texts>("texts")->clear();
+        transaction.commit();
+    }
+    allocate(20'000, 30);  // where texts were
+    allocate(61, 300);
+    heap->rebuild();
+    allocate(61, 1500);
+    allocate(20'000, 10);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const auto [block, bytes] = blocks[i];
+        BOOST_TEST(std::all_of(block, block + bytes, [&](unsigned char byte) { return byte == (i + 1) % 251; }), "block " << i);
+    }
+    BOOST_TEST(heap->verify().ok());
 }
 
 BOOST_AUTO_TEST_CASE(a_reader_of_a_crashed_heap_sees_what_was_committed) {

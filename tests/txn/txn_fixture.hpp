@@ -3,7 +3,10 @@
 
 #include <taiyen/taiyen.hpp>
 
+#include <sys/types.h>
+
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,6 +74,13 @@ struct TransactionFixture {
         heap.emplace(create_only, path, options);
     }
 };
+
+/// Whether the thread of this process waits for something.
+inline bool sleeps(pid_t thread) {
+    std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string all;
+    return std::getline(status, all) && all.find(") S ") != std::string::npos;
+}
 
 /// Keeps reports instead of printing them.
 struct Silence {

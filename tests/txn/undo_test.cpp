@@ -1,9 +1,11 @@
 // Scopes and a history on a transactional heap.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -55,6 +57,75 @@ BOOST_AUTO_TEST_CASE(a_scope_is_a_transaction_that_can_be_taken_back) {
     crash();
     has({1});
     BOOST_TEST(!heap->has_undo());
+}
+
+BOOST_AUTO_TEST_CASE(blocks_that_were_taken_back_are_given_to_nobody_who_then_shares_them) {
+    heap->attach_undo(in_memory());
+    std::vector<void*> small;
+    {
+        UndoScope scope(*heap);
+        for (int i = 0; i < 400; ++i) small.push_back(heap->allocate(static_cast<std::size_t>(i % 2 == 0 ? 48 : 400)));
+        scope.commit();
+    }
+    {
+        UndoScope scope(*heap);
+        for (int i = 0; i < 400; i += 3) heap->deallocate(small[static_cast<std::size_t>(i)]);  // what is free is known from here on
+        scope.commit();
+    }
+    BOOST_TEST(heap->undo());
+    BOOST_TEST(heap->undo());
+    std::vector<std::pair<unsigned char*, std::size_t>> blocks;
+    {
+        UndoScope scope(*heap);
+        for (const std::size_t bytes : {20'000U, 48U, 400U}) {
+            for (int i = 0; i < 60; ++i) {
+                blocks.emplace_back(static_cast<unsigned char*>(heap->allocate(bytes)), bytes);
+                std::memset(blocks.back().first, static_cast<int>(blocks.size()), bytes);
+            }
+        }
+        scope.commit();
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const auto [block, bytes] = blocks[i];
+        BOOST_TEST(std::all_of(block, block + bytes, [&](unsigned char byte) { return byte == i + 1; }), "block " << i);
+    }
+    BOOST_TEST(heap->verify().ok());
+}
+
+/// The log tells only what is not zero already: so pieces of the history's bytes begin and end anywhere in their pages.
+BOOST_AUTO_TEST_CASE(pieces_of_a_step_that_lie_across_the_ends_of_pages_are_done_again_after_a_crash) {
+    PersistentOptions with = small_heap();
+    with.log_capacity = std::size_t{16} << 20U;
+    replace(with);
+    heap->attach_undo();
+    constexpr std::size_t period = 29;  // of 20 bytes and 9 zeros
+    constexpr std::size_t size = period * page_bytes;
+    using Bytes = taiyen::vector<unsigned char>;
+    {
+        UndoScope scope(*heap, "made");
+        heap->construct<Bytes>("bytes", size, static_cast<unsigned char>(0xff));
+        scope.commit();  // durable when it returns
+    }
+    {
+        UndoScope scope(*heap, "changed");
+        Bytes& bytes = *heap->find<Bytes>("bytes");
+        scope.touch(bytes.data(), size);
+        for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<unsigned char>(i % period < 20 ? 1 + i / period % 200 : 0);
+        scope.commit();
+    }
+    const Bytes& live = *heap->find<Bytes>("bytes");
+    const std::vector<unsigned char> changed(live.begin(), live.end());
+    for (int opening = 0; opening < 2; ++opening) {  // from the log; then from what the first one has saved
+        crash();
+        heap->attach_undo();
+        BOOST_TEST(heap->undo_name() == "changed");
+        BOOST_TEST(heap->undo());
+        const Bytes& found = *heap->find<Bytes>("bytes");
+        BOOST_TEST(std::ranges::all_of(found, [](unsigned char byte) { return byte == 0xff; }));
+        BOOST_TEST(heap->redo());
+        BOOST_TEST(std::ranges::equal(found, changed));
+    }
+    BOOST_TEST(heap->verify().ok());
 }
 
 BOOST_AUTO_TEST_CASE(without_a_history_a_scope_can_be_cancelled_and_leaves_no_step) {

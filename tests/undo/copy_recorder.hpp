@@ -30,6 +30,7 @@ public:
         for_each_difference([&](std::size_t at, std::size_t end) { out.add_bytes({at}, {copy_.data() + at, end - at}, {span() + at, end - at}); });
         take();
     }
+    bool keeps_open(PageNumber) const noexcept override { return false; }
     bool certainly_unchanged() const override { return std::memcmp(copy_.data(), span(), mapped_) == 0; }
     void restore() noexcept override {
         for_each_difference([&](std::size_t at, std::size_t end) { std::memcpy(span() + at, copy_.data() + at, end - at); });

@@ -9,6 +9,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "seed.hpp"
+#include "store/heap_layout.hpp"
 
 namespace {
 
@@ -218,6 +219,65 @@ BOOST_AUTO_TEST_CASE(a_step_that_does_not_follow_the_one_that_falls_off_is_corru
                 for (int i = 0; i < 100; ++i) (void)append(history, changes(random, 700), "more");
             },
             Error, is_corrupt);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_header_is_believed_up_to_its_bounds_and_not_beyond_them) {
+    using Header = layout::HistoryHeader;
+    std::mt19937_64 random(6);
+    static constexpr ByteCount capacity = 64 * 1024;
+    const auto make = [] { return UndoHistory::create(std::make_unique<TestMemory>(capacity), capacity, true); };
+    UndoHistory empty = make();
+    UndoHistory filled = make();
+    for (int i = 0; i < 3; ++i) BOOST_REQUIRE(append(filled, changes(random, 100), "step"));
+    filled.step_back(*filled.to_undo());
+    const auto is_believed = [](UndoHistory& history, std::uint64_t Header::* field, std::uint64_t value) {
+        auto memory = std::make_unique<TestMemory>(capacity);
+        memory->extend(history.memory().bytes());
+        std::memcpy(memory->base(), history.memory().base(), capacity);
+        Header header = history.cursor();
+        header.*field = value;
+        std::memcpy(memory->base(), &header, sizeof header);
+        seal_header(memory->base());
+        std::unique_ptr<HistoryMemory> given = std::move(memory);
+        try {
+            return UndoHistory::resume(given).has_value();
+        } catch (const Error& error) {
+            BOOST_TEST(is_corrupt(error));
+            return false;
+        }
+    };
+    struct Bound {
+        std::uint64_t Header::* field;
+        std::uint64_t inside;
+        std::uint64_t outside;
+    };
+    const ByteCount bytes = filled.memory().bytes();
+    const Bound bounds[] = {
+        {&Header::capacity, UndoHistory::capacity_min, UndoHistory::capacity_min - 1},
+        {&Header::capacity, store::sequence_bytes_max, store::sequence_bytes_max + 1},
+        {&Header::next_id, 1, 0},
+        {&Header::base_id, 3, 4},
+        {&Header::undoable, bytes, bytes + 1},
+        {&Header::undoable, 1, 0},
+        {&Header::redoable, bytes, bytes + 1},
+        {&Header::redoable, 1, 0},
+        {&Header::wrap, 0, 4},
+    };
+    for (const Bound& bound : bounds) {
+        BOOST_TEST_CONTEXT("bound " << &bound - bounds) {
+            BOOST_TEST(is_believed(filled, bound.field, bound.inside));
+            BOOST_TEST(!is_believed(filled, bound.field, bound.outside));
+        }
+    }
+    for (const auto field : {&Header::oldest, &Header::newest, &Header::before, &Header::behind, &Header::wrap}) {
+        for (const std::uint64_t inside : {layout::first_step, bytes - 8, bytes}) BOOST_TEST(is_believed(filled, field, inside));
+        for (const std::uint64_t outside : {layout::first_step - 8, layout::first_step + 4, bytes + 8})
+            BOOST_TEST(!is_believed(filled, field, outside));
+        if (field == &Header::wrap) continue;  // which has no count that goes with it
+        BOOST_TEST(!is_believed(filled, field, 0));
+        BOOST_TEST(!is_believed(empty, field, layout::first_step));
+        BOOST_TEST(is_believed(empty, field, 0));
     }
 }
 

@@ -166,6 +166,25 @@ BOOST_AUTO_TEST_CASE(a_loan_made_outside_scopes_comes_back_with_its_implicit_ste
     is_whole();
 }
 
+BOOST_AUTO_TEST_CASE(a_loan_made_between_scopes_has_nothing_to_do_with_the_scope_before_it) {
+    heap->attach_undo();
+    const std::uint64_t before = blocks();
+    const auto move_out = [&] {
+        { UndoScope scope(*heap, "before"); }
+        return taiyen::string(std::move(texts()[0]));
+    };
+    { const taiyen::string outside = move_out(); }
+    BOOST_TEST(blocks() == before - 1);  // at once, as what belongs to the step that is being made
+    heap->undo();
+    BOOST_TEST(blocks() == before);
+    {
+        const taiyen::string outside = move_out();
+        heap->undo();
+    }
+    reuse();
+    is_whole();
+}
+
 BOOST_AUTO_TEST_CASE(a_loan_of_an_inner_scope_that_was_cancelled_comes_back_alone) {
     heap->attach_undo();
     const std::uint64_t before = blocks();

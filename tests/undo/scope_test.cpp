@@ -156,6 +156,42 @@ BOOST_AUTO_TEST_CASE(saving_and_closing_within_a_scope_are_refused) {
     BOOST_TEST(values() == Values{1});
 }
 
+BOOST_AUTO_TEST_CASE(what_does_not_lie_in_durable_memory_can_not_be_touched_and_its_last_byte_can) {
+    push(1);
+    const store::HeapFile& file = HeapAccess::file(*heap);
+    auto* const begin = reinterpret_cast<std::byte*>(file.ranges().durable);
+    std::byte* const end = begin + file.mapped_bytes();
+    UndoScope scope(*heap);
+    for (const auto& [from, bytes] : {std::pair(begin - 1, 1), std::pair(end + 1, 0), std::pair(end, 1), std::pair(end - 8, 9)})
+        BOOST_TEST(throws(errc::invalid_argument, [&] { scope.touch(from, static_cast<std::size_t>(bytes)); }));
+    scope.touch(begin, 1);
+    scope.touch(end - 8, 8);
+    scope.touch(end, 0);
+    numbers().push_back(2);
+    scope.commit();
+    BOOST_TEST(values() == (Values{1, 2}));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_refused_within_a_scope_is_named) {
+    heap->attach_undo();
+    const UndoScope scope(*heap);
+    const auto is_refused_as = [&](const std::string& name, auto&& action) {
+        try {
+            action();
+        } catch (const Error& error) {
+            return error.code() == errc::scope_open && std::string(error.what()).find(name + ": a scope is open") != std::string::npos;
+        }
+        return false;
+    };
+    BOOST_TEST(is_refused_as("undo", [&] { heap->undo(); }));
+    BOOST_TEST(is_refused_as("redo", [&] { heap->redo(); }));
+    BOOST_TEST(is_refused_as("attach_undo", [&] { heap->attach_undo(); }));
+    BOOST_TEST(is_refused_as("end_undo", [&] { heap->end_undo(); }));
+    BOOST_TEST(is_refused_as("squash_undo", [&] { heap->squash_undo(0); }));
+    BOOST_TEST(is_refused_as("squash_undo", [&] { heap->squash_undo(UndoMark()); }));
+    BOOST_TEST(is_refused_as("go_to", [&] { heap->go_to(UndoMark()); }));
+}
+
 BOOST_AUTO_TEST_CASE(a_scope_outlives_its_heap_and_is_dead) {
     push(1);
     heap->snapshot();
@@ -176,6 +212,16 @@ BOOST_AUTO_TEST_CASE(another_threads_scope_is_refused) {
     bool refused = false;
     std::thread([&] { refused = throws(errc::scope_open, [&] { UndoScope other(*heap); }); }).join();
     BOOST_TEST(refused);
+}
+
+BOOST_AUTO_TEST_CASE(a_scope_that_an_ended_thread_left_open_is_not_taken_over_by_the_next_thread) {
+    alignas(UndoScope) static std::byte memory[sizeof(UndoScope)];  // of a scope whose destructor nobody calls
+    std::thread([&] { ::new (memory) UndoScope(*heap); }).join();
+    for (int round = 0; round < 10; ++round) {
+        bool refused = false;
+        std::thread([&] { refused = throws(errc::scope_open, [&] { UndoScope other(*heap); }); }).join();
+        BOOST_TEST(refused);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_scope_makes_its_heap_the_current_one) {

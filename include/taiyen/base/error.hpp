@@ -59,7 +59,8 @@ enum class errc {
     cancelled,
     invalid_argument,
     out_of_address_space,
-    raw_pointer,  ///< of a type, where a heap may be mapped anywhere
+    raw_pointer,       ///< of a type, where a heap may be mapped anywhere
+    too_many_threads,  ///< the system makes no more
 };
 
 /// The category of `errc` codes; its name is "taiyen". Complexity: constant.

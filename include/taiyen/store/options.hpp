@@ -41,6 +41,18 @@ enum class PageTrackerChoice { automatic, scan, pagemap };
 enum class HeapKind { volatile_heap, archive, snapshot, transactional };
 TAIYEN_EXPORT std::string_view name_of(HeapKind kind) noexcept;
 
+/// When pages are compared with their checksums, beyond those that opening reads anyway (headers, the first page, what a journal or log brings). Whichever it is: what is about to be saved is proven, metadata is
+/// before blocks are taken or freed by it, and what an UndoScope or a Transaction changes is before its first change. A page that is damaged comes from the second copy where there is one.
+enum class Verify {
+    automatic,  ///< at opening for writing where that takes a millisecond at most (there is a second copy, and 4 MiB in use or less); what nobody has whole is told when it is used. Otherwise as `changes`
+    changes,  ///< what is only read isn't proven. A page that rotted and is changed outside of scopes and transactions may end the heap at its next save (Error{corrupt}): what was stored can't be told from the rot
+    at_opening,  ///< all of it: the constructor reads the whole heap, and throws Error{corrupt} if a page can't be had. What rots later, in pages that memory doesn't hold, is found as by `changes`
+    /// Each page before the program sees it: its first access faults, and goes on when the page and its neighbours (64 KiB) are proven. A page that nobody has whole stays out of reach: the report handler is told
+    /// (errc::corrupt, the file and the byte), then the access is a real SIGSEGV. Needs the process's SIGSEGV handler, in every thread that touches the heap. A system call doesn't fault: write(2) from a
+    /// part that nobody has touched fails with EFAULT; load a byte of each 64 KiB first. Complexity: a fault and the checksums of 64 KiB, once for each
+    at_first_touch
+};
+
 /// Options matter at creation; at reopening what the file says wins (capacity, address), and the paths say where attached files lie.
 struct PersistentOptions {
     std::size_t capacity = std::size_t{64} << 30U;  ///< bytes of address space; minimum 256 KiB, rounded up to 4 KiB
@@ -60,13 +72,14 @@ struct PersistentOptions {
     double snapshot_log_fill = 0.5;                  ///< so full the log is then, as a fraction of its capacity
     std::chrono::milliseconds snapshot_interval{0};  ///< so long after the last time, if anything was committed since; 0: never for that reason
     std::size_t snapshot_dirty_bytes = 0;            ///< so many bytes of pages were changed since the last time; 0: chosen from `dirty_limit`
-    /// Unsaved bytes before HeapFull (a transactional heap saves in the background instead, and gives saved pages back); 0: half of the smaller of memory and the cgroup's limit.
+    /// Unsaved bytes before HeapFull (a transactional heap saves in the background instead, and gives saved pages back); 0: half of memory, or of the least limit of its cgroup (v1, v2) and those above.
     std::size_t dirty_limit = 0;
     Capture capture = Capture::pages;
     Durability durability = Durability::sync;
     Audit audit = Audit::off;
     PageSize pages = PageSize::automatic;
     PageTrackerChoice tracker = PageTrackerChoice::automatic;
+    Verify verify = Verify::automatic;  ///< of each opening
 };
 
 /// What had to be done to open the heap.

@@ -6,7 +6,7 @@
 /// A transaction opened within another of the same thread and heap is part of it: it lives and dies with the outer one. If it is rolled back, or ends by an exception, the outer one
 /// is doomed: its commit rolls back and throws errc::transaction_doomed.
 /// The innermost transaction's heap is the thread's current heap. A container outside the heap that existed before a transaction and was changed inside it is invalid after a
-/// rollback. A transaction may outlive its heap object: then it is over, and was rolled back.
+/// rollback. A transaction may outlive its heap object: then it is over, and was rolled back. So is one that its thread leaves open when it ends, which is reported (errc::transaction_doomed).
 /// Thread rule: begins and ends on one thread, in reverse order.
 
 #include <cstddef>

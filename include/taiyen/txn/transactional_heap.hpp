@@ -32,10 +32,10 @@ class TransactionService;  ///< the compiled engine behind transactions and the 
 class TAIYEN_EXPORT TransactionalHeap : public SnapshotHeap {
 public:
     /// Creates `path` and its log (prewritten, `log_capacity` bytes), and a data file if `data_file` names one. Durability: the empty heap is durable on return.
-    /// Throws: as ArchiveHeap; Error{not_instrumented} (Capture::stores, and no instrumented code is part of the program).
+    /// Throws: as ArchiveHeap; Error{not_instrumented} (Capture::stores, and no instrumented code is part of the program), Error{too_many_threads}.
     TransactionalHeap(create_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
     /// Opens a heap of any kind; one without a log gets one. After a crash every transaction that was acknowledged is replayed first.
-    /// Throws: as ArchiveHeap; Error{log_missing} (the log of a heap that was not closed is gone), Error{missing_procedure} (the log calls a procedure that this program has not
+    /// Throws: as ArchiveHeap; Error{too_many_threads}, Error{log_missing} (the log of a heap that was not closed is gone), Error{missing_procedure} (the log calls a procedure that this program has not
     /// registered): the files are untouched.
     TransactionalHeap(open_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
     TransactionalHeap(open_or_create_t, const std::filesystem::path& path, const PersistentOptions& options = {});

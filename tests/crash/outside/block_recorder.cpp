@@ -138,10 +138,10 @@ Recording record(const FileSystem& kind, const Options& options, const std::file
                         environment, (folder / "worker.txt").string());
             const bool alive = child.listen(std::chrono::steady_clock::now() + std::chrono::milliseconds(100 + random() % 200), told, stamp);
             child.kill();
-            child.wait(std::chrono::seconds(30));
+            const End end = child.wait(std::chrono::seconds(30));
             child.drain(told);
             stamp();
-            if (!alive) throw std::runtime_error("a worker ended before it was killed; its words are in worker.txt");
+            if (!alive) throw std::runtime_error(std::string(kind.name) + ", mode " + mode + ": " + ended_early(end, folder / "worker.txt"));
         }
         mounted.unmount();
     }

@@ -124,13 +124,22 @@ bool Child::hear(Told& told) {
     return true;
 }
 
+std::string contents(const std::filesystem::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+}
+
+std::string ended_early(const End& end, const std::filesystem::path& errors) {
+    const std::string how = end.signal != 0 ? "signal " + std::to_string(end.signal) : "code " + std::to_string(end.code);
+    return "the worker ended before it was killed, with " + how + ": " + contents(errors);
+}
+
 void run_tool(const std::vector<std::string>& words, const std::string& log) {
     Child tool(words, {}, log);
     const End end = tool.wait(std::chrono::minutes(1));
     if (end.signal != 0 || end.code != 0) {
-        std::ostringstream text;
-        text << std::ifstream(log).rdbuf();
-        throw std::runtime_error(words[0] + " failed: " + text.str());
+        throw std::runtime_error(words[0] + " failed: " + contents(log));
     }
 }
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -51,6 +52,10 @@ private:
     int input_ = -1;
 };
 
+/// How a worker ended that should have lived until it was killed, with what it wrote to the file `errors`.
+std::string ended_early(const End& end, const std::filesystem::path& errors);
+/// What a file holds; nothing if it isn't there.
+std::string contents(const std::filesystem::path& file);
 /// Runs a program to its end. Throws if it fails, with what it printed.
 void run_tool(const std::vector<std::string>& words, const std::string& log);
 /// Whether PATH has such a program.

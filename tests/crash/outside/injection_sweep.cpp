@@ -107,12 +107,6 @@ bool traced(pid_t process) {
     return false;
 }
 
-std::string contents(const std::filesystem::path& file) {
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
-    return text.str();
-}
-
 class Sweep {
 public:
     Sweep(const Options& options, const std::filesystem::path& folder) : options_(options), folder_(folder) {

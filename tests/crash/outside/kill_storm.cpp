@@ -47,8 +47,10 @@ void remove_heap(const std::filesystem::path& file) {
 
 std::string one_life(const Options& options, const Shape& shape, Patient& patient, std::mt19937_64& random, Tally& tally) {
     const char* const mode = patient.modes[random() % patient.modes.size()];
+    const std::filesystem::path words = patient.file.parent_path() / "worker.txt";
     Child child({options.worker.string(), patient.file.string(), "--mode", mode, "--seed", std::to_string(shape.seed), "--life",
-                 std::to_string(random() % 1'000'000), "--threads", random() % 2 == 0 ? "1" : "4", "--control", options.control ? "early" : "none"});
+                 std::to_string(random() % 1'000'000), "--threads", random() % 2 == 0 ? "1" : "4", "--control", options.control ? "early" : "none"},
+                {}, words);
     const auto far = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     Told now;
     const bool early = random() % 2 == 0;
@@ -59,8 +61,7 @@ std::string one_life(const Options& options, const Shape& shape, Patient& patien
     const End end = child.wait(std::chrono::seconds(30));
     child.drain(now);
     if (!alive || end.signal != 9) {
-        return std::string("a worker in mode ") + mode +
-               " ended before it was killed: " + (end.signal != 0 ? "signal " + std::to_string(end.signal) : "code " + std::to_string(end.code));
+        return patient.name + ", mode " + mode + ", after " + std::to_string(tally.kills) + " kills: " + ended_early(end, words);
     }
     ++tally.kills;
     tally.while_opening += now.opened ? 0 : 1;

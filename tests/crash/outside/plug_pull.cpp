@@ -62,7 +62,7 @@ public:
         const End end = child.wait(std::chrono::seconds(20));
         child.drain(now);
         remount();
-        if (!alive) return about(mode, tally) + "the worker ended before";
+        if (!alive) return about(mode, tally) + ended_early(end, folder_ / "worker.txt");
         ++tally.pulls;
         tally.acknowledgements += now.acknowledgements;
         if (std::string wrong = judged(end, left_alone, tally); !wrong.empty()) return about(mode, tally) + wrong;

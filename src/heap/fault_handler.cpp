@@ -1,4 +1,4 @@
-#include "change/fault_handler.hpp"
+#include "heap/fault_handler.hpp"
 
 #include <pthread.h>
 #include <ucontext.h>
@@ -15,7 +15,7 @@
 
 #include "heap/core.hpp"
 
-namespace taiyen::change {
+namespace taiyen::heap {
 namespace {
 
 using Action = struct sigaction;
@@ -75,11 +75,13 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
 void handle(int signal, siginfo_t* info, void* context) noexcept {
     const int error = errno;
     bool taken = false;
-    if (info->si_code == SEGV_ACCERR && is_write(context)) {
-        const heap::Place place = heap::place_of(info->si_addr);
+    if (info->si_code == SEGV_ACCERR) {
+        const Place place = place_of(info->si_addr);
         if (place.durable) {
-            heap::StoreListener* const listener = place.core->listener();
-            taken = listener != nullptr && listener->on_fault(info->si_addr);
+            const bool writes = is_write(context);
+            taken = place.core->on_touch(info->si_addr, writes);
+            StoreListener* const listener = place.core->listener();
+            if (!taken && writes && listener != nullptr) taken = listener->on_fault(info->si_addr);
         }
     }
     if (!taken) {
@@ -141,4 +143,4 @@ void ensure_fault_handler() {
     pthread_sigmask(SIG_UNBLOCK, &fault, nullptr);
 }
 
-}  // namespace taiyen::change
+}  // namespace taiyen::heap
