@@ -46,6 +46,7 @@ void write_changes(std::byte* target, const ChangeSetView& changes, Direction di
 
 AuditShadow::AuditShadow(const heap::HeapCore& core, ByteCount mapped)
     : core_(core), copy_(round_up(core.ranges().durable_bytes, page_bytes)), mapped_(mapped) {
+    core.uncover({0}, mapped);
     copy_.grow(mapped);
     const auto* const span = reinterpret_cast<const std::byte*>(core.ranges().durable);
     for (ByteCount at = 0; at < mapped; at += page_bytes) {

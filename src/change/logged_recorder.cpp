@@ -89,7 +89,7 @@ inline void LoggedRecorder::record(std::uint64_t where, ByteCount length) noexce
 
 void LoggedRecorder::open(std::uint64_t page, std::uint64_t lines) noexcept {
     std::uint64_t& opened = opened_.as<std::uint64_t>()[page];
-    if (opened == 0) core_.about_to_change({page * page_bytes}, page_bytes);
+    if (opened == 0) core_.about_to_change({page * page_bytes}, page_bytes, true);
     opened |= lines;
     while (lines != 0) {
         const auto first = static_cast<unsigned>(std::countr_zero(lines));

@@ -122,7 +122,7 @@ void PageRecorder::make_joinable() {
     // shares it. So one page of each mapping is made a private copy before the first split; otherwise pages that were opened apart would stay mappings apart for ever.
     const auto first = core_.ranges().durable;
     for (const vm::Mapping& mapping : vm::mappings()) {
-        if (mapping.end <= first || mapping.begin >= first + mapped_) continue;
+        if (mapping.end <= first || mapping.begin >= first + mapped_ || !mapping.is_readable) continue;
         const HeapOffset where{std::max(mapping.begin, first) - first};
         volatile std::byte* const place = span() + where.value;
         const std::byte value = *place;
@@ -178,21 +178,33 @@ void PageRecorder::mark_used(Page page) noexcept {
     if (!recently) ++first_uses_;
 }
 
-void PageRecorder::copy_twins(Range range) noexcept {
+template <class F>
+void PageRecorder::for_each_closed(Range range, F&& visit) const {
     for (Page at = range.first; at < range.end;) {
         const Page member = std::min(range.end, open_.next(at).value_or(range.end));
-        if (at < member) {
-            const bool joins_before = at > 0 && open_.contains(at - 1);
-            const bool joins_after = open_.contains(member);
-            core_.about_to_change({at * page_bytes}, (member - at) * page_bytes);
-            take_twins({at, member});
-            open_.add(at, member);
-            const std::uint64_t joined = std::uint64_t{joins_before} + std::uint64_t{joins_after};  // one run more, minus what it joins
-            runs_ = runs_ + 1 - joined;
-            runs_in_process.fetch_add(1 - joined, std::memory_order_relaxed);
-        }
+        if (at < member) visit(Range{at, member});
         at = open_.next_absent(member, range.end);
     }
+}
+
+heap::Proof PageRecorder::prove(Range range, bool asked) noexcept {
+    heap::Proof worst = heap::Proof::sound;
+    for_each_closed(range, [&](Range closed) {
+        worst = std::max(worst, core_.about_to_change({closed.first * page_bytes}, (closed.end - closed.first) * page_bytes, asked));
+    });
+    return worst;
+}
+
+void PageRecorder::copy_twins(Range range) noexcept {
+    for_each_closed(range, [&](Range closed) {
+        const bool joins_before = closed.first > 0 && open_.contains(closed.first - 1);
+        const bool joins_after = open_.contains(closed.end);
+        take_twins(closed);
+        open_.add(closed.first, closed.end);
+        const std::uint64_t joined = std::uint64_t{joins_before} + std::uint64_t{joins_after};  // one run more, minus what it joins
+        runs_ = runs_ + 1 - joined;
+        runs_in_process.fetch_add(1 - joined, std::memory_order_relaxed);
+    });
 }
 
 void PageRecorder::take_twins(Range range) noexcept {
@@ -249,10 +261,14 @@ PageRecorder::Range PageRecorder::within_budget(Range range) const noexcept {
     return wide;
 }
 
-bool PageRecorder::open(Range range) noexcept {
-    const bool all_open = open_.next_absent(range.first, range.end) == range.end;
-    const Range wanted = range;
-    range = within_budget(range);
+bool PageRecorder::open(Range asked, Range window) noexcept {
+    const Range wider = within_budget(window);
+    const bool takes_more = wider.first != asked.first || wider.end != asked.end;
+    const bool is_sound = takes_more && prove(wider, false) == heap::Proof::sound;
+    if (!is_sound && prove(asked, true) == heap::Proof::hidden) return false;
+    const Range wanted = is_sound ? window : asked;
+    const Range range = is_sound ? wider : asked;
+    const bool all_open = open_.next_absent(wanted.first, wanted.end) == wanted.end;
     copy_twins(range);
     if (protect(range, true)) {
         // Most of it is about to be written: one call of the system instead of a fault for each page.
@@ -264,9 +280,10 @@ bool PageRecorder::open(Range range) noexcept {
     was_refused_ = true;
     // No mapping to be had for a page on its own: a wider window joins others.
     for (std::uint64_t width = 8; width != 0 && width / 8 < mapped_pages(); width *= 8) {
-        const Range wider{range.first / width * width, std::min<Page>(mapped_pages(), round_up(range.end, width))};
-        copy_twins(wider);
-        if (protect(wider, true)) return true;
+        const Range joined{range.first / width * width, std::min<Page>(mapped_pages(), round_up(range.end, width))};
+        if (prove(joined, false) != heap::Proof::sound) break;
+        copy_twins(joined);
+        if (protect(joined, true)) return true;
     }
     return false;
 }
@@ -300,7 +317,8 @@ bool PageRecorder::on_fault(void* address) noexcept {
         ++counters_.faults;
         mark_used(page);
         // Open already: another thread was quicker.
-        opened = (open_.contains(page) && protect({page, page + 1}, true)) || open(open_.contains(page) ? Range{page, page + 1} : window_for(page));
+        opened = (open_.contains(page) && protect({page, page + 1}, true)) ||
+                 open({page, page + 1}, open_.contains(page) ? Range{page, page + 1} : window_for(page));
     }
     if (!opened) {
         report({errc::out_of_address_space, address,
@@ -335,7 +353,9 @@ void PageRecorder::touch(HeapOffset where, ByteCount length) {
     const Guard guard(*this);
     const Range range{where.value / page_bytes, (where.value + length - 1) / page_bytes + 1};
     for (Page page = range.first; page < range.end; ++page) mark_used(page);
-    if (!open(range)) throw HeapFull(length, 0, HeapFull::Cause::address_space);
+    if (open(range)) return;
+    core_.check_usable(false);  // one of them is lost
+    throw HeapFull(length, 0, HeapFull::Cause::address_space);
 }
 
 // Cutting

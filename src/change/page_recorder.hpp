@@ -100,8 +100,14 @@ private:
     Range window_for(Page page) const noexcept;
     /// The range, or a wider one when mappings become scarce.
     Range within_budget(Range range) const noexcept;
-    /// Opens all pages of the range, and others when mappings are scarce. False: the system refused.
-    bool open(Range range) noexcept;
+    /// Opens all pages that were asked for, and those of the window and others when mappings are scarce, if they are sound. False: the system refused, or one that was asked for can't be read.
+    bool open(Range asked, Range window) noexcept;
+    bool open(Range asked) noexcept { return open(asked, asked); }
+    /// Calls `visit(Range)` for what isn't open.
+    template <class F>
+    void for_each_closed(Range range, F&& visit) const;
+    /// As HeapCore::about_to_change, of what isn't open.
+    heap::Proof prove(Range range, bool asked) noexcept;
     void copy_twins(Range range) noexcept;
     void take_twins(Range range) noexcept;
     void forget_twins(Range range) noexcept;

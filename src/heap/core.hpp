@@ -53,6 +53,11 @@ public:
     virtual void on_store(void* address, ByteCount length) noexcept = 0;
 };
 
+/// What is known of pages: `damaged` ones can be read, but nobody has them as they were saved; `hidden` ones can't.
+enum class Proof { sound, damaged, hidden };
+/// What became of an access to a protected page: `opened`: it may be repeated; `refused`: it is a real fault.
+enum class Touched { not_taken, opened, refused };
+
 class HeapCore {
 public:
     HeapCore(const HeapCore&) = delete;
@@ -89,10 +94,13 @@ public:
     virtual void lend(std::uintptr_t /*home*/, std::uintptr_t /*borrower*/) noexcept {}
     /// The object outside with the allocator at `borrower`, which has durable memory on loan, has got this block, too.
     virtual void lend_block(const void* /*block*/, std::uintptr_t /*borrower*/) noexcept {}
-    /// Capture is about to keep the bytes before of a part of the durable span that it has not kept yet. Whoever can puts right what rotted there. Also called in signal handlers.
-    virtual void about_to_change(HeapOffset /*offset*/, ByteCount /*length*/) noexcept {}
-    /// An access to a protected page of the durable span. True: it may be repeated, nothing is in its way any more. Called in signal handlers.
-    virtual bool on_touch(void* /*address*/, bool /*writes*/) noexcept { return false; }
+    /// Capture is about to keep the bytes before of a part of the durable span that it has not kept yet. Whoever can puts right what rotted there. `asked`: somebody changes it, so what can't be put
+    /// right makes the heap unusable; else capture may leave it out. Returns the worst that was found. Also called in signal handlers.
+    virtual Proof about_to_change(HeapOffset /*offset*/, ByteCount /*length*/, bool /*asked*/) noexcept { return Proof::sound; }
+    /// An access to a protected page of the durable span. Called in signal handlers.
+    virtual Touched on_touch(void* /*address*/, bool /*writes*/) noexcept { return Touched::not_taken; }
+    /// Makes that part of the durable span readable, if it is hidden until it is proven. Throws: Error{corrupt | io_error}: nobody has a page of it whole; HeapFull{address_space}.
+    virtual void uncover(HeapOffset /*offset*/, ByteCount /*length*/) const {}
     /// mprotect(2) of a part of the durable span, as capture wants it; pages that nobody may see yet stay hidden. False: the system refuses. For signal handlers, too.
     [[nodiscard]] virtual bool protect(HeapOffset offset, ByteCount length, bool writable) noexcept;
     /// Whether somebody has to know what was written, changed or not: who holds blocks on loan.

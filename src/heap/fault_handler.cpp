@@ -79,9 +79,9 @@ void handle(int signal, siginfo_t* info, void* context) noexcept {
         const Place place = place_of(info->si_addr);
         if (place.durable) {
             const bool writes = is_write(context);
-            taken = place.core->on_touch(info->si_addr, writes);
+            const Touched touched = place.core->on_touch(info->si_addr, writes);
             StoreListener* const listener = place.core->listener();
-            if (!taken && writes && listener != nullptr) taken = listener->on_fault(info->si_addr);
+            taken = touched == Touched::opened || (touched == Touched::not_taken && writes && listener != nullptr && listener->on_fault(info->si_addr));
         }
     }
     if (!taken) {

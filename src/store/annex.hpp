@@ -72,6 +72,9 @@ private:
     void overlay(std::byte* annex, bool writable) const;
 
     HeapFile& heap_;
+    /// As the newest save left it, from whichever file has it.
+    void read_reader_base(PageNumber page, std::span<std::byte> image) const;
+
     vm::Reservation place_;  ///< empty: not opened
     ByteCount mapped_ = 0;
     ByteCount used_ = 0;

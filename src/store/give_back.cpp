@@ -21,6 +21,9 @@ bool GiveBack::metadata_is_sound() const {
         const heap::Region& region = geometry.region(index);
         const std::uint64_t end = std::min<std::uint64_t>((region.lines + page_bytes - 1) / page_bytes, heap_.saved_extent_ / page_bytes);
         for (std::uint64_t page = region.first; page < end; ++page) {
+            if (heap_.is_lost({page})) {
+                return false;
+            }
             if (page_checksum(heap_.live_page({page}), {page}, heap_.table_.heap()) != heap_.table_.entry({page})) {
                 return false;
             }

@@ -80,11 +80,12 @@ private:
         if ((is_backing && is_live) || has_whole(file, page, bytes_, expected)) {
             return;
         }
-        if (second == nullptr) {
+        if (expected == 0) {
+            std::memset(other_.data(), 0, other_.size());  // a page of zeros needs no second copy
+        } else if (second == nullptr) {
             lose(file.corrupt_page(page, "its checksum differs and there is no second copy"));
             return;
-        }
-        if (!has_whole(*second, page, other_, expected)) {
+        } else if (!has_whole(*second, page, other_, expected)) {
             if (is_backing || is_live) {  // else it was told already
                 lose(file.corrupt_page(page, "its checksum differs in both copies"));
             }
@@ -243,6 +244,10 @@ AlignedBuffer HeapFile::good_first_page() const {
 
 void HeapFile::read_whole(PageNumber page, std::span<std::byte> image, const char* why) const {
     const std::uint64_t expected = table_.entry(page);
+    if (expected == 0) {
+        std::memset(image.data(), 0, image.size());  // a page of zeros needs no second copy
+        return;
+    }
     std::optional<Error> refusal;
     for (const PageFile* file : {&*backing_, data()}) {
         if (file == nullptr) {

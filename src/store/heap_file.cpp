@@ -267,8 +267,12 @@ void HeapFile::extend(ByteCount extent_bytes) {
         }
         dirty_checked_ = extent_bytes;
     }
-    if (mapped_ != 0) {
-        open_hidden({mapped_ / page_bytes - 1});  // capture protects what is new, and the rest of the granule with it
+    if (mapped_ / page_bytes % FirstTouch::granule_pages != 0) {
+        try {
+            open_hidden({mapped_ / page_bytes - 1});  // what is new belongs to the same granule
+        } catch (const Error&) {
+            // A lost page stays hidden.
+        }
     }
     grow(extent_bytes - mapped_, [&] {
         clear_growth({mapped_, 0}, {extent_bytes, 0});
@@ -334,7 +338,7 @@ void HeapFile::restore_blocks(HeapOffset offset, ByteCount length) {
 std::vector<vm::PageRun> HeapFile::written_span_runs() const {
     std::vector<vm::PageRun> runs;
     tracker_.written_pages(reservation_.data(), mapped_, runs);
-    return runs;
+    return first_touch_ ? first_touch_->visible(runs) : runs;  // nobody has written what is hidden
 }
 
 std::vector<vm::PageRun> HeapFile::written_runs() const {
@@ -379,6 +383,7 @@ bool HeapFile::differs_from_save() {
 }
 
 void HeapFile::drop_unsaved() {
+    require_restored();
     vm::drop(reservation_.data(), mapped_);
     annex_.reset(saved_annex_);
     saved_copies_.clear();
@@ -431,6 +436,9 @@ std::vector<HeapOffset> HeapFile::held_blocks() {
     std::vector<HeapOffset> found = held_.owned();
     const std::vector<HeapOffset> unsettled = unsettled_blocks();
     found.insert(found.end(), unsettled.begin(), unsettled.end());
+    if (!found.empty()) {
+        uncover({0}, mapped_);
+    }
     return heap::owned_outside(*engine_, reinterpret_cast<const std::byte*>(ranges().durable), found, links());
 }
 

@@ -112,10 +112,11 @@ public:
     bool proves() const noexcept override { return true; }
     /// Throws: Error{corrupt | io_error}: nobody has the page whole, or it was changed already and nobody can tell what was stored from what rotted.
     void prove(HeapOffset offset, ByteCount length) override;
-    /// heap::HeapCore, for capture. What can't be proven poisons the heap.
-    void about_to_change(HeapOffset offset, ByteCount length) noexcept override;
+    // heap::HeapCore, for capture.
+    heap::Proof about_to_change(HeapOffset offset, ByteCount length, bool asked) noexcept override;
     // Verify::at_first_touch.
-    bool on_touch(void* address, bool writes) noexcept override;
+    heap::Touched on_touch(void* address, bool writes) noexcept override;
+    void uncover(HeapOffset offset, ByteCount length) const override;
     bool protect(HeapOffset offset, ByteCount length, bool writable) noexcept override;
     /// Whether the program sees proven pages only.
     bool hides_unproven() const noexcept { return first_touch_ != nullptr; }
@@ -316,15 +317,24 @@ private:
     void restore_in_file(PageNumber page, std::span<const std::byte> good);
     void verify_at_opening(Verify verify);
     void hide_until_touched();
-    /// Of pages that nobody has seen yet. Throws: Error{corrupt | io_error}.
-    void prove_hidden(PageNumber first, std::uint64_t count);
+    /// Each mapping of the span gets a private page, before it is split.
+    void make_joinable();
+    /// Of pages that nobody has seen yet. Returns those that nobody has whole.
+    std::vector<FirstTouch::LostPage> prove_hidden(PageNumber first, std::uint64_t count);
     void replace_hidden(PageNumber page);
+    /// Whether nobody has the hidden page whole.
+    bool is_lost(PageNumber page) const;
+    bool is_hidden(PageNumber page) const noexcept { return first_touch_ && sequence_of(page) == Sequence::span && !first_touch_->is_visible(page); }
     /// What a page opens as: capture wants to hear of the first store.
     bool opens_writable() const noexcept { return !read_only_ && (capture_ != Capture::pages || listener() == nullptr); }
-    /// Throws: as prove_hidden.
+    /// Throws: Error{corrupt | io_error}: nobody has the page whole; HeapFull{address_space}.
     void open_hidden(PageNumber page) const;
-    /// Of an annex that somebody opens. Throws: as prove_hidden.
+    /// Of an annex that somebody opens. Throws: Error{corrupt | io_error}.
     void prove_annex();
+    /// The file gets back what it has lost and memory has whole. Returns what it didn't get. Requires: saves are held, nothing waits for a checkpoint.
+    std::unordered_set<std::uint64_t> restore_in_files();
+    /// Before all private copies go. Throws: Error{corrupt}.
+    void require_restored();
     void check_base(PageNumber page);
     void check_bases(std::span<const ChangedPage> changed, bool punches);
     void save_changed(std::vector<ChangedPage>& changed, bool punches);
@@ -408,8 +418,9 @@ private:
     log::RingIdentity ring_identity_;
     vm::PageTracker tracker_;
     mutable PageTable table_;                         ///< loads on use
-    mutable std::mutex proof_mutex_;                  ///< guards the next two: by readers who look for names, one after the other
+    mutable std::mutex proof_mutex_;                  ///< guards the next three: by readers who look for names, one after the other
     ProvenPages proven_;                              ///< whose base is known to be right
+    std::unordered_set<std::uint64_t> restored_;      ///< of these, those that memory has right and the file has not: their private copies stay
     AlignedBuffer proof_{page_bytes};                 ///< of a signal handler, too, which has little stack
     std::atomic<std::uint64_t> restoring_ = no_page;  ///< its rot is known: who is told that it changes may put it right
     std::unique_ptr<FirstTouch> first_touch_;         ///< null: nothing is hidden

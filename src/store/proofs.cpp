@@ -23,6 +23,16 @@ constexpr ByteCount verified_batch_bytes = ByteCount{1} << 20U;
 /// Verify::automatic: so much is proven within a millisecond.
 constexpr ByteCount verified_bytes_automatic = 4_MiB;
 
+/// Whether the same access has faulted so often, one time after the other, that no other thread can be the reason.
+bool comes_back(const void* address) noexcept {
+    constexpr unsigned often = 100;
+    __attribute__((tls_model("initial-exec"))) thread_local constinit const void* last = nullptr;
+    __attribute__((tls_model("initial-exec"))) thread_local constinit unsigned times = 0;
+    times = address == last ? times + 1 : 1;
+    last = address;
+    return times > often;
+}
+
 }  // namespace
 
 /// Whether what the program changed lay in the file before, and may have rotted there.
@@ -48,10 +58,12 @@ bool HeapFile::is_proven(PageNumber page) {
 void HeapFile::forget_proofs(PageNumber first, std::uint64_t count) noexcept {
     const std::lock_guard lock(proof_mutex_);
     proven_.remove(first, count);
+    std::erase_if(restored_, [&](std::uint64_t page) { return page >= first.value && page - first.value < count; });
 }
 void HeapFile::forget_proofs() noexcept {
     const std::lock_guard lock(proof_mutex_);
     proven_.clear();
+    restored_.clear();
 }
 
 void HeapFile::prove(HeapOffset offset, ByteCount length) {
@@ -86,9 +98,10 @@ void HeapFile::prove_page(PageNumber page) {
     restore_in_memory(page);
 }
 
-void HeapFile::about_to_change(HeapOffset offset, ByteCount length) noexcept {
+heap::Proof HeapFile::about_to_change(HeapOffset offset, ByteCount length, bool asked) noexcept {
+    heap::Proof worst = heap::Proof::sound;
     if (replaying_ || planted(Bug::change_unproven)) {
-        return;
+        return worst;
     }
     for (PageNumber page = page_of(offset); offset_of(page).value < offset.value + length; ++page.value) {
         try {
@@ -105,9 +118,13 @@ void HeapFile::about_to_change(HeapOffset offset, ByteCount length) noexcept {
             }
             restore_in_memory(page);
         } catch (const std::exception& error) {
-            poison("a store into a page that is damaged on disk", error.what());
+            if (asked) {
+                poison("a store into a page that is damaged on disk", error.what());
+            }
+            worst = std::max(worst, is_hidden(page) ? heap::Proof::hidden : heap::Proof::damaged);
         }
     }
+    return worst;
 }
 
 void HeapFile::restore_in_memory(PageNumber page) {
@@ -120,6 +137,7 @@ void HeapFile::restore_in_memory(PageNumber page) {
     // What the device doesn't give can't be looked at in memory either, nor replaced there.
     view().read_pages(page, proof_.span(), Via::cache);
     const std::span<std::byte> live = live_page(page);
+    restored_.insert(page.value);
     if (std::memcmp(live.data(), proof_.data(), page_bytes) == 0) {
         vm::protect(live.data(), page_bytes, true);
         std::memcpy(live.data(), good.data(), page_bytes);
@@ -154,6 +172,46 @@ void HeapFile::restore_in_file(PageNumber page, std::span<const std::byte> good)
     ++healed_;
 }
 
+std::unordered_set<std::uint64_t> HeapFile::restore_in_files() {
+    std::unordered_set<std::uint64_t> left;
+    {
+        const std::lock_guard lock(proof_mutex_);
+        left = restored_;
+    }
+    const AlignedBuffer found(page_bytes);
+    const AlignedBuffer good(page_bytes);
+    const auto is_whole = [&](PageNumber page, std::span<const std::byte> image) {
+        return page_checksum(image, page, table_.heap()) == table_.entry(page);
+    };
+    std::erase_if(left, [&](std::uint64_t number) {
+        const PageNumber page{number};
+        if (!is_mapped(page) || (!backing_->try_read_pages(page, found.span(), Via::cache) && is_whole(page, found.span()))) {
+            return true;
+        }
+        try {
+            if (!is_hidden(page)) {
+                std::memcpy(good.data(), live_page(page).data(), page_bytes);
+            }
+            if (!is_whole(page, good.span())) {
+                read_whole(page, good.span(), "its checksum differs in both copies");
+            }
+            restore_in_file(page, good.span());
+        } catch (const Error&) {
+            return false;
+        }
+        return true;
+    });
+    const std::lock_guard lock(proof_mutex_);
+    std::erase_if(restored_, [&](std::uint64_t page) { return !left.contains(page); });
+    return left;
+}
+
+void HeapFile::require_restored() {
+    if (const auto left = restore_in_files(); !left.empty()) {
+        throw_damaged_page({*left.begin()});
+    }
+}
+
 void HeapFile::find_proven(PageNumber first, std::uint64_t count) {
     const std::lock_guard lock(proof_mutex_);
     const std::uint64_t saved_end = start_of(sequence_of(first)).value / page_bytes + file_extents().of(sequence_of(first)) / page_bytes;
@@ -163,6 +221,10 @@ void HeapFile::find_proven(PageNumber first, std::uint64_t count) {
     }
     const AlignedBuffer batch(std::min(verified_batch_bytes, (end - first.value) * page_bytes));
     for (PageNumber at = first; at.value < end;) {
+        if (proven_.contains(at)) {
+            ++at.value;
+            continue;
+        }
         const std::uint64_t pages = std::min<std::uint64_t>(batch.size() / page_bytes, end - at.value);
         const bool refused = view().try_read_pages(at, batch.first(pages * page_bytes), Via::cache).has_value();
         for (std::uint64_t i = 0; i < pages && !refused; ++i, ++at.value) {
@@ -213,23 +275,56 @@ void HeapFile::verify_at_opening(Verify verify) {
 
 void HeapFile::hide_until_touched() {
     heap::ensure_fault_handler();
-    first_touch_ =
-        std::make_unique<FirstTouch>(reservation_.data(), mapped_, [this](PageNumber first, std::uint64_t count) { prove_hidden(first, count); });
+    if (!read_only_) {
+        make_joinable();
+    }
+    first_touch_ = std::make_unique<FirstTouch>(
+        reservation_.data(), mapped_, [this](PageNumber first, std::uint64_t count) { return prove_hidden(first, count); },
+        [this] { return opens_writable(); });
 }
 
-bool HeapFile::on_touch(void* address, bool writes) noexcept {
-    if (!first_touch_ || in_forked_child()) {
-        return false;
+/// As PageRecorder does it, which can't touch what is hidden.
+void HeapFile::make_joinable() {
+    const auto first = reinterpret_cast<std::uintptr_t>(reservation_.data());
+    for (const vm::Mapping& mapping : vm::mappings()) {
+        const std::uintptr_t end = std::min(mapping.end, first + mapped_);
+        for (std::uintptr_t at = std::max(mapping.begin, first); at < end; at += page_bytes) {
+            if (is_proven(page_of({at - first}))) {
+                volatile std::byte* const place = reservation_.data() + (at - first);
+                *place = *place;
+                break;
+            }
+        }
     }
-    const bool writable = opens_writable();
+}
+
+heap::Touched HeapFile::on_touch(void* address, bool writes) noexcept {
+    if (!first_touch_ || in_forked_child()) {
+        return heap::Touched::not_taken;
+    }
     try {
         const HeapOffset where{reinterpret_cast<std::uintptr_t>(address) - ranges().durable};
-        const auto touch = first_touch_->touch(page_of(where), writable);
-        // Open meanwhile, by another thread: then only a store that isn't allowed may still be in question.
-        return touch == FirstTouch::Touch::opened || (touch == FirstTouch::Touch::was_open && (!writes || writable));
+        const auto touch = first_touch_->touch(page_of(where));
+        if (touch == FirstTouch::Touch::opened) {
+            return heap::Touched::opened;
+        }
+        // Visible meanwhile, by another thread: then only a store that isn't allowed may still be in question, or a page that the program itself has protected.
+        const bool is_allowed = touch == FirstTouch::Touch::was_open && (!writes || opens_writable());
+        return is_allowed && !comes_back(address) ? heap::Touched::opened : heap::Touched::not_taken;
+    } catch (const HeapFull&) {
+        report({errc::out_of_address_space, address,
+                "an access to the heap can't go on: the system refuses to make its page readable (mprotect(2)); raise vm.max_map_count"});
+    } catch (const Error& error) {
+        report({static_cast<errc>(error.code().value()), address, error.what()});
     } catch (const std::exception& error) {
-        report({errc::corrupt, address, error.what()});
-        return false;
+        report({errc::io_error, address, error.what()});
+    }
+    return heap::Touched::refused;
+}
+
+void HeapFile::uncover(HeapOffset offset, ByteCount length) const {
+    for (PageNumber page = page_of(offset); first_touch_ && offset_of(page).value < offset.value + length; ++page.value) {
+        open_hidden(page);
     }
 }
 
@@ -239,7 +334,16 @@ bool HeapFile::protect(HeapOffset offset, ByteCount length, bool writable) noexc
 
 void HeapFile::open_hidden(PageNumber page) const {
     if (first_touch_ && sequence_of(page) == Sequence::span) {
-        (void)first_touch_->touch(page, opens_writable());
+        (void)first_touch_->touch(page);
+    }
+}
+
+bool HeapFile::is_lost(PageNumber page) const {
+    try {
+        open_hidden(page);
+        return false;
+    } catch (const Error&) {
+        return true;
     }
 }
 
@@ -248,6 +352,7 @@ void HeapFile::prove_annex() {
         return;
     }
     const std::uint64_t count = annex_.used() / page_bytes;
+    forget_proofs(annex_first_page, count);  // what was whole in memory only went with the mapping before
     find_proven(annex_first_page, count);
     for (PageNumber page = annex_first_page; page.value < annex_first_page.value + count; ++page.value) {
         if (!is_proven(page)) {
@@ -256,13 +361,29 @@ void HeapFile::prove_annex() {
     }
 }
 
-void HeapFile::prove_hidden(PageNumber first, std::uint64_t count) {
-    find_proven(first, count);
-    for (PageNumber page = first; page.value < first.value + count; ++page.value) {
-        if (!is_proven(page)) {
-            replace_hidden(page);
+std::vector<FirstTouch::LostPage> HeapFile::prove_hidden(PageNumber first, std::uint64_t count) {
+    std::vector<FirstTouch::LostPage> lost;
+    const auto may_be_lost = [&](PageNumber page, auto&& prove) {
+        try {
+            prove();
+        } catch (const Error& error) {
+            if (error.code() != errc::corrupt && error.code() != errc::io_error) {
+                throw;
+            }
+            if (page.value != no_page) {
+                lost.push_back({page, error});
+            }
         }
+    };
+    may_be_lost({no_page}, [&] { find_proven(first, count); });  // a part of the table may be lost
+    for (PageNumber page = first; page.value < first.value + count; ++page.value) {
+        may_be_lost(page, [&] {
+            if (!is_proven(page)) {
+                replace_hidden(page);
+            }
+        });
     }
+    return lost;
 }
 
 /// The page that is mapped there gives way to a private copy of it that is whole, in one step: other threads may be about to touch it.
@@ -286,6 +407,7 @@ void HeapFile::replace_hidden(PageNumber page) {
     }
     const std::lock_guard lock(proof_mutex_);
     proven_.add(page);
+    restored_.insert(page.value);
 }
 
 /// What was changed lies on what the newest save left. Throws: Error{corrupt}: the heap is poisoned, but its files have the page whole again if one of them had.

@@ -376,14 +376,16 @@ void HeapFile::drop_copies(PageNumber first, std::uint64_t count) {
 }
 
 void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) {
+    const auto only_here = restore_in_files();
+    const auto must_stay = [&](std::uint64_t page) { return only_here.contains(page) || is_kept_open({page}); };
     saved_copies_.clear();
     std::vector<vm::PageRun> kept;
     for (const vm::PageRun& run : runs) {
         const std::uint64_t end = run.first + run.count;
         for (std::uint64_t first = run.first; first < end;) {
             std::uint64_t last = first;
-            const bool stays = is_kept_open({first});
-            while (last < end && is_kept_open({last}) == stays) {
+            const bool stays = must_stay(first);
+            while (last < end && must_stay(last) == stays) {
                 ++last;
             }
             if (stays) {

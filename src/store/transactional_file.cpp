@@ -118,7 +118,7 @@ std::vector<vm::PageRun> HeapFile::private_pages() const {
     }
     std::vector<vm::PageRun> runs;
     tracker_.written_pages(reservation_.data(), bytes, runs);
-    return runs;
+    return first_touch_ ? first_touch_->visible(runs) : runs;
 }
 
 std::uint64_t HeapFile::drop_saved(std::vector<vm::PageRun>& todo, std::span<std::byte> buffer, std::chrono::microseconds time) {
@@ -159,6 +159,7 @@ void HeapFile::drop_private() {
     check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
     const auto lock = hold_saves();
     check_usable(false);
+    require_restored();
     vm::drop(reservation_.data(), mapped_);
     saved_copies_.clear();
     forget_proofs();

@@ -126,6 +126,7 @@ std::optional<Mapping> parse_line(std::string_view line) {
         return std::nullopt;
     }
     std::string_view rest(end.ptr, static_cast<std::size_t>(last - end.ptr));
+    mapping.is_readable = rest.starts_with(" r");
     for (int field = 0; field < 4; ++field) {
         rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
         rest.remove_prefix(std::min(rest.find(' '), rest.size()));

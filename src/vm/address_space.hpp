@@ -44,6 +44,7 @@ private:
 struct Mapping {
     std::uintptr_t begin;
     std::uintptr_t end;
+    bool is_readable;
     std::string name;  ///< the file, "[stack]", …; empty: anonymous
 };
 std::vector<Mapping> mappings();

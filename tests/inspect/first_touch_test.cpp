@@ -1,5 +1,6 @@
 // Verify::at_first_touch: whatever the program reads is proven before it sees it.
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,7 @@ struct FirstTouchFixture {
 
     void make(bool with_data) {
         options.capacity = 16_MiB;
+        options.log_capacity = 1_MiB;
         options.verify = Verify::at_first_touch;
         if (with_data) options.data_file = path.string() + ".data";
         TransactionalHeap heap(create_only, path, options);
@@ -49,12 +51,24 @@ struct FirstTouchFixture {
         });
         heap.close();
     }
-    /// The sector of a file that holds that number is lost.
-    void lose(int number, bool in_data = false) const {
+    /// The sector of a file that holds that byte of the span is lost.
+    void lose_at(std::uint64_t offset, bool in_data = false, const store::FileLayout& layout = {}) const {
         const auto file = io::posix_storage().open(in_data ? options.data_file : path, io::Access::read_write);
-        const std::array<std::byte, 512> zeros{};
-        file->write(zeros, round_down(store::FileLayout().file_offset({place + static_cast<std::uint64_t>(number) * sizeof(int)}), zeros.size()));
+        std::array<std::byte, 512> bytes{};
+        bytes[0] = std::byte{1};  // so that it is no part of a page of zeros
+        file->write(bytes, round_down(layout.file_offset({offset}), bytes.size()));
         file->sync();
+    }
+    /// The one that holds that number.
+    void lose(int number, bool in_data = false) const { lose_at(place + static_cast<std::uint64_t>(number) * sizeof(int), in_data); }
+    void lose_both(int number) const {
+        lose(number);
+        lose(number, true);
+    }
+    /// A number at the beginning of the page that is so many pages behind the granule of the first number.
+    int number_at(std::uint64_t page) const {
+        constexpr std::uint64_t granule = 64 * 1024;
+        return static_cast<int>((round_down(place, granule) + page * page_bytes - place) / sizeof(int));
     }
     static const Numbers& numbers(const ArchiveHeap& heap) { return *heap.find<Numbers>("numbers"); }
     static bool are_right(const ArchiveHeap& heap) {
@@ -295,6 +309,249 @@ BOOST_AUTO_TEST_CASE(threads_that_touch_the_same_pages_all_see_them_whole, *boos
     }
     BOOST_TEST(right == 4);
     BOOST_TEST(heap.restoration().pages_healed == 23U);
+}
+
+BOOST_AUTO_TEST_CASE(what_only_memory_has_right_gets_into_the_file_before_its_copy_is_dropped) {
+    make(true);
+    const auto change = [&](ArchiveHeap& heap, int by) {
+        auto& all = const_cast<Numbers&>(numbers(heap));
+        for (int i = 0; i < 200'000; ++i) {
+            if (i < 60'000 || i >= 80'000) all[static_cast<std::size_t>(i)] += by;  // more pages than a small save takes
+        }
+    };
+    const auto sum_of_quiet = [&](const ArchiveHeap& heap) { return std::accumulate(&numbers(heap)[65'000], &numbers(heap)[75'000], std::int64_t{0}); };
+    constexpr std::int64_t right = (65'001 + std::int64_t{75'000}) * 10'000 / 2;
+    lose(70'000);
+    {
+        SnapshotHeap heap(open_only, path, options);
+        BOOST_TEST(sum_of_quiet(heap) == right);
+        change(heap, 5);
+        heap.snapshot();
+        BOOST_TEST(sum_of_quiet(heap) == right);
+        BOOST_TEST(heap.verify().ok());
+        heap.close();
+    }
+    lose(70'000);
+    {
+        TransactionalHeap heap(open_only, path, options);
+        BOOST_TEST(sum_of_quiet(heap) == right);
+        heap.rebuild();
+        BOOST_TEST(sum_of_quiet(heap) == right);
+        heap.close();
+    }
+    lose(70'000);
+    {
+        TransactionalHeap heap(open_only, path, options);
+        BOOST_TEST(sum_of_quiet(heap) == right);
+        transact(heap, [&](Transaction& transaction) {
+            transaction.touch(const_cast<Numbers*>(&numbers(heap)), sizeof(Numbers));
+            change(heap, -5);
+        });
+        heap.snapshot();
+        BOOST_TEST(are_right(heap));
+        heap.rebuild();
+        BOOST_TEST(are_right(heap));
+        heap.close();
+    }
+    const ArchiveHeap heap(open_read_only, path, options);
+    BOOST_TEST(heap.verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_page_keeps_its_neighbours_usable) {
+    for (const bool snapshot : {false, true}) {
+        FirstTouchFixture test;
+        test.make(true);
+        const int first = test.number_at(2 * 16);
+        test.lose(first + 1);
+        test.lose_both(first + 8 * 1024);
+        const int left = signal_of([&] {
+            const auto use = [&](auto& heap, auto&& save) {
+                auto& all = const_cast<Numbers&>(numbers(heap));
+                const auto expect = [&] {
+                    for (const int number : {first, first + 1, first + 7 * 1024 + 1023, first + 9 * 1024}) {
+                        if (const_cast<const volatile int&>(all[static_cast<std::size_t>(number)]) != number + 1) ::_exit(2);
+                    }
+                };
+                expect();
+                save();
+                expect();
+            };
+            if (snapshot) {
+                SnapshotHeap heap(open_only, test.path, test.options);
+                use(heap, [&] {
+                    const_cast<Numbers&>(numbers(heap))[0] = 1;
+                    heap.template construct<int>("other", 5);
+                    heap.snapshot();
+                });
+                heap.close();
+            } else {
+                TransactionalHeap heap(open_only, test.path, test.options);
+                use(heap, [&] {
+                    transact(heap, [&] { heap.template construct<int>("other", 5); });
+                    heap.snapshot();
+                });
+                heap.close();
+            }
+        });
+        BOOST_TEST(left == 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(capture_begins_beside_a_lost_page) {
+    make(true);
+    const int first = number_at(2 * 16);
+    lose_both(first);
+    BOOST_TEST(signal_of([&] {
+                   SnapshotHeap heap(open_only, path, options);
+                   auto& all = const_cast<Numbers&>(numbers(heap));
+                   if (const_cast<volatile int&>(all[static_cast<std::size_t>(first) - 1]) != first) ::_exit(2);  // what is hidden begins with the lost page
+                   heap.attach_undo();
+                   {
+                       UndoScope scope(heap);
+                       all[static_cast<std::size_t>(first) - 1] = -1;
+                   }
+                   if (!heap.undo() || all[static_cast<std::size_t>(first) - 1] != first) ::_exit(3);
+                   heap.close();
+               }) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(capture_leaves_a_lost_neighbour_out) {
+    for (const Verify verify : {Verify::changes, Verify::at_first_touch}) {
+        FirstTouchFixture test;
+        test.make(true);
+        const int first = test.number_at(2 * 16);
+        for (const int page : {3, 8, 11}) test.lose_both(first + page * 1024);
+        test.options.verify = verify;
+        BOOST_TEST(signal_of([&] {
+                       TransactionalHeap heap(open_only, test.path, test.options);
+                       auto& all = const_cast<Numbers&>(numbers(heap));
+                       {
+                           // One after the other, so that capture opens more and more at once.
+                           Transaction transaction(heap);
+                           for (const int page : {0, 1, 2, 4, 5, 6, 7, 9, 10, 12}) all[static_cast<std::size_t>(first + page * 1024)] = -page;
+                           transaction.commit();
+                       }
+                       Transaction transaction(heap);
+                       try {
+                           transaction.touch(&all[static_cast<std::size_t>(first + 3 * 1024)], sizeof(int));
+                           ::_exit(2);
+                       } catch (const Error& error) {
+                           if (error.code() != errc::poisoned) ::_exit(3);
+                       }
+                       ::_exit(0);
+                   }) == (verify == Verify::changes ? -2 : 0));
+        test.options.verify = Verify::changes;
+        const ArchiveHeap heap(open_read_only, test.path, test.options);
+        for (const int page : {0, 1, 2, 4, 5, 6, 7, 9, 10, 12}) BOOST_TEST(numbers(heap)[static_cast<std::size_t>(first + page * 1024)] == -page);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_page_that_the_program_protects_is_its_own_affair) {
+    make(true);
+    BOOST_TEST(signal_of([&] {
+                   const ArchiveHeap heap(open_read_only, path, options);
+                   const volatile int& number = numbers(heap)[static_cast<std::size_t>(number_at(2 * 16))];
+                   (void)number;
+                   ::mprotect(const_cast<int*>(&number), page_bytes, PROT_NONE);
+                   (void)number;
+               }) == SIGSEGV);
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_with_its_last_page_lost_grows) {
+    make(true);
+    std::uint64_t last = 0;
+    {
+        TransactionalHeap heap(open_only, path, options);
+        // Until the heap ends inside of a granule, in a page that is in use.
+        for (int i = 0; i < 8 && last == 0; ++i) {
+            // More than the heap grows by in advance.
+            const auto name = "block " + std::to_string(i);
+            const char* behind = nullptr;
+            transact(heap, [&] {
+                auto& block = heap.construct<taiyen::vector<char>>(name.c_str());
+                block.assign(1'000'000, 1);
+                behind = block.data() + block.size();
+            });
+            const std::uint64_t pages = HeapAccess::file(heap).mapped_bytes() / page_bytes;
+            const std::uint64_t end = reinterpret_cast<std::uintptr_t>(behind) - HeapAccess::file(heap).ranges().durable;
+            if (pages % 16 != 0 && (end - 1) / page_bytes / 16 == pages / 16) last = (end - 1) / page_bytes;
+        }
+        heap.close();
+    }
+    BOOST_TEST_REQUIRE(last != 0U);
+    lose_at(last * page_bytes);
+    lose_at(last * page_bytes, true);
+    BOOST_TEST(signal_of([&] {
+                   TransactionalHeap heap(open_only, path, options);
+                   transact(heap, [&] { heap.construct<std::array<char, 2'000'000>>("more").fill(2); });
+                   if (heap.find<std::array<char, 2'000'000>>("more")->back() != 2) ::_exit(2);
+                   heap.close();
+               }) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(an_audit_names_a_lost_page) {
+    make(true);
+    lose_both(100'000);
+    options.audit = Audit::scope;
+    BOOST_CHECK_EXCEPTION(TransactionalHeap(open_only, path, options), Error, [](const Error& error) { return error.code() == errc::corrupt; });
+}
+
+BOOST_AUTO_TEST_CASE(a_page_of_zeros_needs_no_second_copy) {
+    options.capacity = 16_MiB;
+    options.verify = Verify::at_first_touch;
+    const Numbers* zeros = nullptr;
+    {
+        TransactionalHeap heap(create_only, path, options);
+        transact(heap, [&] { zeros = &heap.construct<Numbers>("numbers"); });
+        place = reinterpret_cast<std::uintptr_t>(zeros) - HeapAccess::file(heap).ranges().durable;
+        heap.close();
+    }
+    lose(100'000);
+    {
+        TransactionalHeap heap(open_only, path, options);
+        BOOST_TEST(std::ranges::count(numbers(heap), 0) == 200'000);
+        BOOST_TEST(heap.verify().findings.size() == 1U);
+        BOOST_TEST(heap.heal() == 1U);
+        BOOST_TEST(heap.verify().ok());
+        heap.close();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_replays_a_history_on_pages_that_are_whole) {
+    options.data_file = path.string() + ".data";
+    options.verify = Verify::at_first_touch;
+    const std::filesystem::path left = directory / "left";
+    std::filesystem::create_directory(left);
+    std::uint64_t end = 0;
+    store::FileLayout layout;
+    {
+        TransactionalHeap heap(create_only, path, options);
+        transact(heap, [&] { heap.construct<Numbers>("numbers").fill(1); });
+        heap.attach_undo();
+        const auto step = [&](int value) {
+            transact(heap, [&] { const_cast<Numbers&>(numbers(heap))[static_cast<std::size_t>(value)] = value; });
+        };
+        for (int i = 0; i < 10; ++i) step(i);
+        heap.snapshot();
+        end = HeapAccess::file(heap).annex_bytes();
+        layout = HeapAccess::file(heap).view().layout;
+        for (int i = 10; i < 12; ++i) step(i);
+        for (const char* suffix : {"", ".data", ".log"}) std::filesystem::copy_file(path.string() + suffix, (left / "heap.tyn").string() + suffix);
+    }
+    path = left / "heap.tyn";
+    options.data_file = path.string() + ".data";
+    const auto annex = [&] {
+        const ArchiveHeap heap(open_read_only, path, options);
+        const auto view = HeapAccess::file(heap).view_annex();
+        return std::vector<std::byte>(view.bytes.begin(), view.bytes.end());
+    };
+    const std::vector<std::byte> whole = annex();
+    BOOST_TEST_REQUIRE(whole.size() >= end);
+    for (std::uint64_t page = 0; page < end / page_bytes; ++page) lose_at(store::annex_start.value + page * page_bytes, false, layout);
+    const std::vector<std::byte> now = annex();
+    BOOST_TEST_REQUIRE(now.size() == whole.size());
+    // What the log changes: the last page of the steps, and the first one.
+    BOOST_TEST(std::equal(now.begin(), now.begin() + page_bytes, whole.begin()));
 }
 
 BOOST_AUTO_TEST_CASE(a_system_call_is_refused_what_nobody_has_touched) {
