@@ -52,6 +52,21 @@ start_log() {
     : >"$log"
 }
 
+# The last lines of what the last phase's failed tests printed, of four of them: in ctest's log they stand somewhere in the middle.
+failed_tests_said() {
+    tac "$log" | sed '/^== /q' | tac | awk '
+        function tell(i) {
+            if (is_failed && ++told <= 4) {
+                printf "\n-- %s\n", name
+                for (i = count > 30 ? count - 30 : 0; i < count; ++i) print "    " said[i]
+            }
+            is_failed = count = 0
+        }
+        /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / { tell(); is_failed = /\*\*\*/ && !/Skipped|Not Run/; name = $4; next }
+        /^ +Start +[0-9]+: / || /^[0-9]+% tests passed/ { tell(); next }
+        is_failed && NF { said[count++] = $0 }'
+}
+
 # phase "text" command...: one line with the time it took; everything the command prints goes to the log.
 phase() {
     local text=$1 start=$SECONDS
@@ -63,6 +78,7 @@ phase() {
     else
         printf ' failed after %d s\n\n' $((SECONDS - start))
         tail -n 40 "$log"
+        failed_tests_said
         printf '\nThe whole log: %s\n' "$log"
         exit 1
     fi
