@@ -38,7 +38,7 @@ struct Closed {
 };
 
 /// A page in the middle of the text.
-constexpr std::uint64_t page = 100;
+constexpr std::uint64_t page = 1100;
 std::uint64_t place_of_page() { return FileLayout().file_offset({page * page_bytes}); }
 }  // namespace
 

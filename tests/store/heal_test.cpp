@@ -87,14 +87,14 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_in_both_copies_is_lost_and_t
     LargeHeap closed(HeapKind::snapshot);
     ArchiveHeap heap = closed.open();
     for (const auto& file : {closed.path, closed.data}) {
-        closed.disk.refuse({file, place_of_page(300)});
+        closed.disk.refuse({file, place_of_page(1100)});
     }
-    closed.disk.refuse({closed.data, place_of_page(600)});
+    closed.disk.refuse({closed.data, place_of_page(1200)});
     const Healed healed(heap);
     BOOST_TEST(healed.pages == 1U);
     BOOST_TEST_REQUIRE(healed.lost.size() == 1U);
     BOOST_TEST((healed.lost[0].code() == errc::corrupt));
-    BOOST_TEST(healed.lost[0].offset() == place_of_page(300));
+    BOOST_TEST(healed.lost[0].offset() == place_of_page(1100));
     BOOST_TEST((code_of([&] { heap.heal(); }) == errc::corrupt));  // nobody is told: it throws
     BOOST_TEST(!HeapAccess::file(heap).is_poisoned());
 }
@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_in_both_copies_is_lost_and_t
 BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_is_lost_without_a_second_copy_and_so_are_others_behind_it) {
     LargeHeap closed(HeapKind::archive);
     ArchiveHeap heap = closed.open();
-    closed.disk.refuse({closed.path, place_of_page(100)});
-    closed.disk.refuse({closed.path, place_of_page(600)});
+    closed.disk.refuse({closed.path, place_of_page(1100)});
+    closed.disk.refuse({closed.path, place_of_page(1200)});
     const Healed healed(heap);
     BOOST_TEST(healed.pages == 0U);
     BOOST_TEST(healed.lost.size() == 2U);
@@ -112,14 +112,14 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_is_lost_without_a_second_cop
         BOOST_TEST(false);
     } catch (const Error& error) {
         BOOST_TEST((error.code() == errc::corrupt));
-        BOOST_TEST(error.offset() == place_of_page(100));  // the first of them
+        BOOST_TEST(error.offset() == place_of_page(1100));  // the first of them
     }
 }
 
 BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_again_after_it_was_restored_poisons_the_heap) {
     LargeHeap closed(HeapKind::snapshot);
     ArchiveHeap heap = closed.open();
-    closed.disk.refuse({closed.path, place_of_page(300), false});
+    closed.disk.refuse({closed.path, place_of_page(1100), false});
     BOOST_TEST((code_of([&] { heap.heal(); }) == errc::corrupt));
     BOOST_TEST(HeapAccess::file(heap).is_poisoned());
     closed.disk.forgive();
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(a_table_page_that_the_device_refuses_in_every_copy_is_told_
         closed.disk.refuse({closed.path, FileLayout().table_offset(1)});
         if (has_data) {
             closed.disk.refuse({closed.data, FileLayout().table_offset(1)});
-            closed.disk.refuse({closed.path, place_of_page(600)});
+            closed.disk.refuse({closed.path, place_of_page(1200)});
         }
         const Healed healed(heap);
         BOOST_TEST(healed.pages == (has_data ? 1U : 0U));
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_process_that_can_not_read_for_another_reason_takes_no_pag
     ArchiveHeap heap = closed.open();
     BOOST_TEST(heap.heal() == 0U);
     const auto before = closed.all_bytes();
-    for (const std::uint64_t offset : {place_of_page(300), FileLayout().table_offset(1)}) {
+    for (const std::uint64_t offset : {place_of_page(1100), FileLayout().table_offset(1)}) {
         closed.disk.refuse({closed.path, offset, true, errc::too_many_files});
         BOOST_TEST((code_of([&] { heap.heal(); }) == errc::too_many_files));
         BOOST_TEST(closed.disk.refused() == 1U);
@@ -191,8 +191,8 @@ BOOST_AUTO_TEST_CASE(a_lost_page_of_checksums_is_told_and_keeps_nothing_else_fro
         closed.lose_table_page(1);
         const bool has_data = kind == HeapKind::snapshot;
         if (has_data) {
-            flip_bit(closed.path, place_of_page(100) + 7);
-            flip_bit(closed.data, place_of_page(600) + 7);
+            flip_bit(closed.path, place_of_page(1100) + 7);
+            flip_bit(closed.data, place_of_page(1200) + 7);
         }
         ArchiveHeap heap = closed.open();
         const Healed healed(heap);
