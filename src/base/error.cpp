@@ -37,7 +37,7 @@ const char* text_of(errc code) {
         case errc::still_in_use: return "still in use";
         case errc::foreign_pointer: return "pointer to memory outside the heap";
         case errc::double_free: return "bad free";
-        case errc::stray_write: return "store outside a transaction";
+        case errc::stray_write: return "stray store";
         case errc::uncaptured_store: return "store that was not captured";
         case errc::not_instrumented: return "not instrumented";
         case errc::missing_procedure: return "missing procedure";

@@ -14,6 +14,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "base/sanitizers.hpp"
+#include "base/sentence.hpp"
 #include "vm/address_space.hpp"
 
 namespace taiyen::heap {
@@ -227,6 +228,21 @@ void visit_open_cores(const std::function<bool(const HeapCore&)>& visit) {
     }
 }
 
+std::string who_takes_address(std::uintptr_t base, ByteCount capacity, const Error& refusal) {
+    const ByteCount bytes = CoreRanges::total_bytes(capacity);
+    std::string text = "the heap's address is taken: " + sentence_of(refusal);
+    visit_open_cores([&](const HeapCore& core) {
+        const std::uintptr_t begin = core.ranges().durable;
+        const bool overlaps = begin < base + bytes && base < begin + CoreRanges::total_bytes(core.ranges().durable_bytes);
+        if (overlaps && core.is_complete()) {
+            text = "the heap's address is taken by " + (core.path().empty() ? "a volatile heap" : "the heap " + core.path().string()) +
+                   ", which is open in this process";
+        }
+        return !overlaps;
+    });
+    return text;
+}
+
 std::size_t open_core_count() noexcept { return open_list().count.load(std::memory_order_relaxed); }
 
 Place place_of(const void* address) noexcept {
@@ -334,7 +350,7 @@ bool remove_named(HeapCore& core, std::string_view name) {
 
 void throw_type_mismatch(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked) {
     throw Error(errc::type_mismatch, core.path(),
-                "object '" + std::string(name) + "' is a " + readable_type(stored) + " but was asked for as " + readable_type(asked) +
+                "object '" + std::string(name) + "' was constructed as " + readable_type(stored) + " but is asked for as " + readable_type(asked) +
                     "; use the type it was constructed with, or destroy it with that type first");
 }
 

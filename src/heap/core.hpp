@@ -17,6 +17,7 @@
 #include <mutex>
 #include <utility>
 
+#include <taiyen/base/error.hpp>
 #include <taiyen/base/export.hpp>
 #include <taiyen/heap/access.hpp>
 
@@ -161,6 +162,8 @@ TAIYEN_EXPORT void announce_store(HeapCore& core, std::uintptr_t address, ByteCo
 /// Calls `visit` with each open heap, in no order, until it returns false. No heap opens or closes meanwhile, so `visit` must not do that either.
 /// Nothing virtual may be called on a heap that is not complete yet. Thread-safe.
 void visit_open_cores(const std::function<bool(const HeapCore&)>& visit);
+/// The beginning of a sentence: who has the addresses of a heap with that base and capacity, which could not be reserved. Thread-safe.
+std::string who_takes_address(std::uintptr_t base, ByteCount capacity, const Error& refusal);
 /// How many there are. Thread-safe, without a lock.
 std::size_t open_core_count() noexcept;
 

@@ -108,7 +108,9 @@ void ForeignPointerScan::refuse(const ForeignPointer& found) const {
     std::string remedy = "destroy the containers outside before saving";
     visit_open_cores([&](const HeapCore& heap) {
         if (!in_durable(heap, target)) return true;
-        owner = heap.is_complete() ? "in the heap " + heap.path().string() : std::string("in a heap that is being opened");
+        owner = !heap.is_complete()   ? "in a heap that is being opened"
+                : heap.path().empty() ? "in a volatile heap"
+                                      : "in the heap " + heap.path().string();
         remedy = "close that heap before saving, or move it to another address (`taiyen rebase`)";
         return false;
     });

@@ -125,7 +125,7 @@ VolatileCore::VolatileCore(vm::Reservation reservation, const VolatileOptions& o
       guards_(wants_guards(options) ? new BlockGuards(options, tool_, ranges().durable, ranges().durable_bytes) : nullptr),
       reports_leaks_(options.report_leaks), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
       moved_(reinterpret_cast<std::byte*>(ranges().durable), exchange_begin(ranges()), exchange_bytes(ranges())) {
-    if (options.numa_node >= 1024) throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
+    if (options.numa_node < -1 || options.numa_node >= 1024) throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
     auto* const span = reinterpret_cast<std::byte*>(ranges().durable);
     auto* const metadata = reinterpret_cast<std::byte*>(ranges().scratch);
     const ByteCount capacity = ranges().durable_bytes;

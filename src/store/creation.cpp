@@ -391,7 +391,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
                 return;
             }
             throw Error(static_cast<errc>(error.code().value()), paths.backing,
-                        "the heap's address is taken: " + std::string(error.what()) +
+                        heap::who_takes_address(header.base, header.capacity, error) +
                             "; close what is mapped there, open the heap in a process of its own, or move it: taiyen rebase");
         }
     });

@@ -5,6 +5,7 @@
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "base/sentence.hpp"
 #include "heap/engine.hpp"
 #include "heap/survey.hpp"
 #include "vm/address_space.hpp"
@@ -89,8 +90,7 @@ void HeapBuilder::check_blocks_and_allocate() {
         }
     } catch (const Error& error) {
         if (error.code() != errc::corrupt && error.code() != errc::unsupported_version) throw;
-        throw Error(errc::corrupt, path_, error.offset(),
-                    "what was to become this heap is none: " + std::string(error.what()) + "; get another copy");
+        throw Error(errc::corrupt, path_, error.offset(), "what was to become this heap is none: " + sentence_of(error) + "; get another copy");
     }
     // As after a save: what the engine may hand out has disk blocks.
     const heap::Survey survey(view.data(), file_.header.capacity);

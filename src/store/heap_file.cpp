@@ -7,6 +7,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "base/planted.hpp"
+#include "base/sentence.hpp"
 #include "vm/memory_limit.hpp"
 
 namespace taiyen::store {
@@ -504,7 +505,7 @@ void HeapFile::close_files() {
                 }
             });
         } catch (const Error& error) {
-            failure = error.what();
+            failure = text_of(error);
             failure_code = static_cast<errc>(error.code().value());
         } catch (const std::exception& error) {
             failure = error.what();

@@ -26,14 +26,17 @@ HeapParameters read_parameters(const std::filesystem::path& path) {
     parameters.generation = header->generation.value;
     parameters.serial = header->serial.value;
     parameters.clean = header->clean;
+    // Of a data file with another name nobody can tell whose companion it is.
+    const bool is_data = header->role == store::FileRole::data;
+    const std::filesystem::path backing = is_data ? (path.extension() == ".data" ? std::filesystem::path(path).replace_extension() : "") : path;
     if (!header->data.is_nil()) {
-        parameters.data_file = path.string() + ".data";
+        parameters.data_file = is_data ? path : std::filesystem::path(backing.string() + ".data");
     }
-    if (header->ring_kind == store::RingKind::journal) {
-        parameters.journal_file = path.string() + ".journal";
+    if (header->ring_kind == store::RingKind::journal && !backing.empty()) {
+        parameters.journal_file = backing.string() + ".journal";
     }
-    if (!header->log.is_nil()) {
-        parameters.log_file = path.string() + ".log";
+    if (!header->log.is_nil() && !backing.empty()) {
+        parameters.log_file = backing.string() + ".log";
     }
     parameters.file_bytes = info.size_bytes;
     parameters.allocated_bytes = info.allocated_bytes;

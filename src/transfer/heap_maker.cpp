@@ -58,7 +58,7 @@ void check_address(const MovePlan& plan, const fs::path& path) {
         const vm::Reservation probe(plan.base, heap::CoreRanges::total_bytes(plan.capacity));
     } catch (const Error& error) {
         throw Error(static_cast<errc>(error.code().value()), path,
-                    "the heap's address is taken: " + std::string(error.what()) +
+                    heap::who_takes_address(plan.base, plan.capacity, error) +
                         "; close what is mapped there, or expand it as an archive, which becomes another kind when it is opened as one");
     }
 }

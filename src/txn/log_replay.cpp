@@ -9,6 +9,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/planted.hpp"
+#include "base/sentence.hpp"
 #include "change/audit_shadow.hpp"
 #include "change/procedure_calls.hpp"
 #include "store/heap_file.hpp"
@@ -79,7 +80,7 @@ private:
         } catch (const Error& error) {
             if (error.code() != errc::history_conflict) throw;
             throw Error(errc::mismatch, walk_.log(),
-                        std::string(error.what()) + "; open the heap with the program that made the call, or register the procedure as it was then");
+                        text_of(error) + "; open the heap with the program that made the call, or register the procedure as it was then");
         }
     }
 

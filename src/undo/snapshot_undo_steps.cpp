@@ -8,6 +8,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "base/planted.hpp"
+#include "base/sentence.hpp"
 #include "undo/history_memory.hpp"
 #include "undo/snapshot_undo.hpp"
 
@@ -35,7 +36,7 @@ auto SnapshotUndo::on_history(F&& action) {
             throw;
         }
         const Error told(errc::corrupt, open_file().path(), error.offset(),
-                         std::string(error.what()) + "; the history was given up, the heap itself is not concerned: attach a new history to go on");
+                         sentence_of(error) + "; the history was given up, the heap itself is not concerned: attach a new history to go on");
         end(errc::corrupt, told.what());
         throw told;
     }
@@ -92,7 +93,7 @@ void SnapshotUndo::attach(const UndoOptions& options) {
         UndoHistory::erase(memory ? *memory : history_->memory());  // resuming moves it
         history_.reset();
         throw Error(static_cast<errc>(error.code().value()), file_->path(), error.offset(),
-                    std::string(error.what()) + "; it is given up with the next save, attach again to begin a new one");
+                    sentence_of(error) + "; it is given up with the next save, attach again to begin a new one");
     }
     if (!history_) {
         history_ = UndoHistory::create(std::move(memory), options.bytes, options.circular);
@@ -221,8 +222,7 @@ void SnapshotUndo::keep(const NewStep& step) noexcept {
             end(errc::history_full, full_text(history_->circular()));
         }
     } catch (const Error& error) {
-        end(static_cast<errc>(error.code().value()),
-            std::string("the undo history could not take a step and ended; the heap goes on: ") + error.what());
+        end(static_cast<errc>(error.code().value()), "the undo history could not take a step and ended; the heap goes on: " + sentence_of(error));
     }
 }
 

@@ -9,6 +9,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "base/planted.hpp"
+#include "base/sentence.hpp"
 #include "change/audit_shadow.hpp"
 #include "undo/history_memory.hpp"
 
@@ -97,7 +98,7 @@ void TransactionUndo::keep_step(std::uint32_t number, std::span<const ChangeSetV
     } catch (const Error& error) {
         if (code_of(error) != errc::corrupt) throw;
         give_up(Error(errc::corrupt, open_file().path(), error.offset(),
-                      std::string("the undo history could not take a step and ended; the heap goes on: ") + error.what()));
+                      "the undo history could not take a step and ended; the heap goes on: " + sentence_of(error)));
     }
 }
 
@@ -179,7 +180,7 @@ auto TransactionUndo::manage(const char* what, F&& action) {
     } catch (const Error& error) {
         if (code_of(error) != errc::corrupt || file.is_poisoned()) throw;
         const Error told(errc::corrupt, file.path(), error.offset(),
-                         std::string(error.what()) + "; the history was given up, the heap itself is not concerned: attach a new history to go on");
+                         sentence_of(error) + "; the history was given up, the heap itself is not concerned: attach a new history to go on");
         transact([&] {
             if (history_) give_up(told);
         });
@@ -204,7 +205,7 @@ auto TransactionUndo::look(F&& action) const {
     } catch (const Error& error) {
         if (code_of(error) != errc::corrupt) throw;
         throw Error(errc::corrupt, open_file().path(), error.offset(),
-                    std::string(error.what()) + "; the heap itself is not concerned: end the history and attach a new one to go on");
+                    sentence_of(error) + "; the heap itself is not concerned: end the history and attach a new one to go on");
     }
 }
 
@@ -231,8 +232,7 @@ std::optional<Error> TransactionUndo::begin_history(const UndoOptions& options) 
         } else {
             given_up_ = std::move(memory);
         }
-        return Error(code_of(error), open_file().path(), error.offset(),
-                     std::string(error.what()) + "; it was given up, attach again to begin a new one");
+        return Error(code_of(error), open_file().path(), error.offset(), sentence_of(error) + "; it was given up, attach again to begin a new one");
     }
     begun_ = true;
     if (!history_) history_ = UndoHistory::create(std::move(memory), options.bytes, options.circular);

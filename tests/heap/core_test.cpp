@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(names_lead_to_objects_and_are_taken_once) {
     });
     BOOST_CHECK_EXCEPTION(heap::throw_type_mismatch(core, "index", "i 4", "St4pairIiiE 8"), Error, [](const Error& e) {
         const std::string text = e.what();
-        return has_code(e, errc::type_mismatch) && text.find("is a int (4)") != std::string::npos &&
+        return has_code(e, errc::type_mismatch) && text.find("constructed as int (4)") != std::string::npos &&
                text.find("std::pair<int, int> (8)") != std::string::npos;
     });
     BOOST_TEST(heap::remove_named(core, "index"));

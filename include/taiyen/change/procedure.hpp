@@ -113,19 +113,20 @@ TAIYEN_EXPORT void register_erased(std::string_view name, std::string signature,
 
 template <class F>
 struct Callable : Callable<decltype(&F::operator())> {};
-template <class... A>
-struct Callable<void (*)(ProcedureHeap&, A...)> {
+template <class R, class... A>
+struct Callable<R (*)(ProcedureHeap&, A...)> {
+    static_assert(std::is_void_v<R>, "taiyen: a procedure returns nothing; what it finds out belongs into the heap");
     using arguments = std::tuple<stored_t<std::remove_cvref_t<A>>...>;
     static std::string signature() { return change::signature<stored_t<std::remove_cvref_t<A>>...>(); }
 };
-template <class C, class... A>
-struct Callable<void (C::*)(ProcedureHeap&, A...) const> : Callable<void (*)(ProcedureHeap&, A...)> {};
-template <class C, class... A>
-struct Callable<void (C::*)(ProcedureHeap&, A...)> : Callable<void (*)(ProcedureHeap&, A...)> {};
-template <class... A>
-struct Callable<void (*)(ProcedureHeap&, A...) noexcept> : Callable<void (*)(ProcedureHeap&, A...)> {};
-template <class C, class... A>
-struct Callable<void (C::*)(ProcedureHeap&, A...) const noexcept> : Callable<void (*)(ProcedureHeap&, A...)> {};
+template <class R, class C, class... A>
+struct Callable<R (C::*)(ProcedureHeap&, A...) const> : Callable<R (*)(ProcedureHeap&, A...)> {};
+template <class R, class C, class... A>
+struct Callable<R (C::*)(ProcedureHeap&, A...)> : Callable<R (*)(ProcedureHeap&, A...)> {};
+template <class R, class... A>
+struct Callable<R (*)(ProcedureHeap&, A...) noexcept> : Callable<R (*)(ProcedureHeap&, A...)> {};
+template <class R, class C, class... A>
+struct Callable<R (C::*)(ProcedureHeap&, A...) const noexcept> : Callable<R (*)(ProcedureHeap&, A...)> {};
 
 template <class F, class... T>
 ErasedProcedure erased(F function, std::tuple<T...>* /*types*/) {
