@@ -1,4 +1,20 @@
-// Not one of these may compile, and each must say why. CMakeLists.txt looks for the sentences.
+// Not one of these may compile, and each must say why:
+// says: taiyen: std::string keeps raw pointers and would break in a heap that is mapped elsewhere. use taiyen::offset::string
+// says: taiyen: std::vector<bool> keeps raw pointers and would break in a heap that is mapped elsewhere. use taiyen::offset::vector<bool>
+// says: taiyen: std::list links .* use taiyen::offset::list
+// says: taiyen: std::forward_list links .* use taiyen::offset::slist
+// says: taiyen: std::map links its nodes by raw pointers and would break in a heap that is mapped elsewhere. use taiyen::offset::map
+// says: taiyen: std::multimap links .* use taiyen::offset::multimap
+// says: taiyen: std::set links .* use taiyen::offset::set
+// says: taiyen: std::multiset links .* use taiyen::offset::multiset
+// says: taiyen: std::unordered_map links .* use taiyen::offset::map or taiyen::offset::flat_map
+// says: taiyen: std::unordered_multimap links .* use taiyen::offset::multimap
+// says: taiyen: std::unordered_set links .* use taiyen::offset::set or taiyen::offset::flat_set
+// says: taiyen: std::unordered_multiset links .* use taiyen::offset::multiset
+// says: taiyen: a raw pointer would lead nowhere in a heap that is mapped elsewhere. use taiyen::offset_ptr
+// says: taiyen: a container of persistent_allocator keeps raw pointers, which would lead nowhere in a heap that is mapped elsewhere
+// says: taiyen: a member of the type holds a raw pointer, which would lead nowhere in a heap that is mapped elsewhere
+
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/offset_ptr.hpp>
 

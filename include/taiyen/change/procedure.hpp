@@ -115,7 +115,7 @@ template <class F>
 struct Callable : Callable<decltype(&F::operator())> {};
 template <class R, class... A>
 struct Callable<R (*)(ProcedureHeap&, A...)> {
-    static_assert(std::is_void_v<R>, "taiyen: a procedure returns nothing; what it finds out belongs into the heap");
+    using result = R;
     using arguments = std::tuple<stored_t<std::remove_cvref_t<A>>...>;
     static std::string signature() { return change::signature<stored_t<std::remove_cvref_t<A>>...>(); }
 };
@@ -142,6 +142,8 @@ ErasedProcedure erased(F function, std::tuple<T...>* /*types*/) {
 /// Makes `name` callable by UndoScope::call, in this process. Throws: Error{name_taken | invalid_argument}.
 template <class Forward, class Inverse>
 void register_procedure(std::string_view name, Forward forward, Inverse inverse) {
+    static_assert(std::is_void_v<typename change::Callable<Forward>::result> && std::is_void_v<typename change::Callable<Inverse>::result>,
+                  "taiyen: a procedure returns nothing; what it finds out belongs into the heap");
     using Types = typename change::Callable<Forward>::arguments;
     static_assert(std::is_same_v<Types, typename change::Callable<Inverse>::arguments>,
                   "taiyen: a procedure and its inverse take the same arguments");
