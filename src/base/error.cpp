@@ -86,8 +86,9 @@ Error::~Error() = default;
 
 HeapFull::HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cause cause) noexcept
     : wanted_(wanted_bytes), largest_free_(largest_free_bytes), cause_(cause) {
-    const char* why = cause == Cause::capacity      ? "the heap's capacity is used up; create it with a larger one"
-                      : cause == Cause::disk        ? "the disk is full; free some space"
+    const char* why = cause == Cause::capacity ? "no room of that length is left, and a block takes at most half of the capacity; give the heap a "
+                                                 "larger one (`taiyen convert --capacity`)"
+                      : cause == Cause::disk   ? "the disk is full; free some space"
                       : cause == Cause::dirty_limit ? "the limit of unsaved pages is reached; save first or raise dirty_limit"
                                                     : "the system refuses more memory; raise its limits";
     std::snprintf(text_, sizeof text_, "heap full: wanted %zu bytes, largest free block %zu: %s", wanted_bytes, largest_free_bytes, why);

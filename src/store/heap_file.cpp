@@ -1,6 +1,7 @@
 #include "store/heap_file.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <taiyen/base/check.hpp>
@@ -360,10 +361,18 @@ std::vector<WrittenRange> HeapFile::written_ranges() const {
     if (read_only_) {
         return ranges;
     }
+    const AlignedBuffer saved(page_bytes);
+    const auto is_saved = [&](PageNumber page) {
+        if (uses_log()) {
+            // A save in the background leaves private copies behind, which capture keeps or which are given back later.
+            return !backing_->try_read_pages(page, saved.span(), Via::cache) && std::memcmp(live_page(page).data(), saved.data(), page_bytes) == 0;
+        }
+        // Several threads may look at once: the save that made the copy has loaded its table page, so nothing is loaded here.
+        return saved_copies_.contains(page.value) && page_checksum(live_page(page), page, table_.heap()) == table_.entry(page);
+    };
     for (const vm::PageRun& run : written_span_runs()) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            // Several threads may look at once: the save that made the copy has loaded its table page, so nothing is loaded here.
-            if (saved_copies_.contains(page) && page_checksum(live_page({page}), {page}, table_.heap()) == table_.entry({page})) {
+            if (is_saved({page})) {
                 continue;
             }
             const std::uint64_t offset = offset_of(PageNumber{page}).value;

@@ -465,6 +465,10 @@ OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_onl
                     "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with detach_data_file "
                     "to go on without it");
     }
+    if (detach_data && !missing && !rebuild && !files.backing->header.data.is_nil()) {
+        throw Error(errc::already_exists, paths.data,
+                    "the data file is here, so it can't be done without (detach_data_file): open the heap with it, or move it away first");
+    }
     files.restoration.data_detached = missing;
     if (rebuild || (!files.backing->header.data.is_nil() && !missing)) {
         std::shared_ptr<io::File> data = open_locked(storage, paths.data, read_only);

@@ -385,6 +385,7 @@ private:
             } else {
                 TAIYEN_CHECK(unsure_ || damaged_);
                 now_.timeline.clear();
+                saved_.timeline.clear();  // so it stands in the files
             }
             unsure_ = false;
             if (now_.timeline.empty()) {

@@ -319,7 +319,9 @@ BOOST_AUTO_TEST_CASE(what_only_memory_has_right_gets_into_the_file_before_its_co
             if (i < 60'000 || i >= 80'000) all[static_cast<std::size_t>(i)] += by;  // more pages than a small save takes
         }
     };
-    const auto sum_of_quiet = [&](const ArchiveHeap& heap) { return std::accumulate(&numbers(heap)[65'000], &numbers(heap)[75'000], std::int64_t{0}); };
+    const auto sum_of_quiet = [&](const ArchiveHeap& heap) {
+        return std::accumulate(&numbers(heap)[65'000], &numbers(heap)[75'000], std::int64_t{0});
+    };
     constexpr std::int64_t right = (65'001 + std::int64_t{75'000}) * 10'000 / 2;
     lose(70'000);
     {
@@ -404,7 +406,8 @@ BOOST_AUTO_TEST_CASE(capture_begins_beside_a_lost_page) {
     BOOST_TEST(signal_of([&] {
                    SnapshotHeap heap(open_only, path, options);
                    auto& all = const_cast<Numbers&>(numbers(heap));
-                   if (const_cast<volatile int&>(all[static_cast<std::size_t>(first) - 1]) != first) ::_exit(2);  // what is hidden begins with the lost page
+                   if (const_cast<volatile int&>(all[static_cast<std::size_t>(first) - 1]) != first)
+                       ::_exit(2);  // what is hidden begins with the lost page
                    heap.attach_undo();
                    {
                        UndoScope scope(heap);
@@ -528,9 +531,7 @@ BOOST_AUTO_TEST_CASE(a_reader_replays_a_history_on_pages_that_are_whole) {
         TransactionalHeap heap(create_only, path, options);
         transact(heap, [&] { heap.construct<Numbers>("numbers").fill(1); });
         heap.attach_undo();
-        const auto step = [&](int value) {
-            transact(heap, [&] { const_cast<Numbers&>(numbers(heap))[static_cast<std::size_t>(value)] = value; });
-        };
+        const auto step = [&](int value) { transact(heap, [&] { const_cast<Numbers&>(numbers(heap))[static_cast<std::size_t>(value)] = value; }); };
         for (int i = 0; i < 10; ++i) step(i);
         heap.snapshot();
         end = HeapAccess::file(heap).annex_bytes();

@@ -169,13 +169,13 @@ BOOST_AUTO_TEST_CASE(a_heap_that_is_not_whole_without_its_data_file_keeps_it) {
     BOOST_TEST(heap.heal() == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(a_data_file_that_is_there_stays_attached) {
+BOOST_AUTO_TEST_CASE(a_data_file_that_is_there_can_not_be_detached) {
     LostData lost(true);
     lost.disk.put(data_path, lost.data);
-    {
-        const auto heap = lost.open(OpenMode::open_only, HeapKind::archive, without_data());
-        BOOST_TEST(!heap.restoration().data_detached);
+    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+        BOOST_TEST((code_of([&] { lost.open(mode, HeapKind::archive, without_data()); }) == errc::already_exists));
     }
+    lost.expect_content(lost.open(OpenMode::open_only, HeapKind::archive, small_heap()));
     lost.disk.take_away(data_path);
     BOOST_TEST((code_of([&] { lost.open(OpenMode::open_only, HeapKind::archive, small_heap()); }) == errc::mismatch));
 }

@@ -31,7 +31,8 @@ struct Hidden {
             proven.emplace_back(first.value, count);
             std::vector<FirstTouch::LostPage> found;
             for (const std::uint64_t page : lost) {
-                if (page >= first.value && page < first.value + count) found.push_back({{page}, Error(errc::corrupt, "lost " + std::to_string(page))});
+                if (page >= first.value && page < first.value + count)
+                    found.push_back({{page}, Error(errc::corrupt, "lost " + std::to_string(page))});
             }
             return found;
         };
@@ -69,8 +70,7 @@ public:
         const std::uint64_t pages = 2 * vm::mappings_max() + 16;
         place_ = static_cast<std::byte*>(::mmap(nullptr, pages * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
         bytes_ = pages * page_bytes;
-        for (std::uint64_t page = 1; page < pages && ::mprotect(place_ + page * page_bytes, page_bytes, PROT_READ) == 0; page += 2) {
-        }
+        for (std::uint64_t page = 1; page < pages && ::mprotect(place_ + page * page_bytes, page_bytes, PROT_READ) == 0; page += 2) {}
     }
     ~UsedUpMappings() { give_back(); }
     UsedUpMappings(const UsedUpMappings&) = delete;
@@ -140,7 +140,8 @@ BOOST_AUTO_TEST_CASE(a_lost_page_alone_stays_out_of_reach) {
         BOOST_TEST(is_out_of_reach(number) == is_lost);
         BOOST_TEST(hidden.touch->is_visible({number}) == !is_lost);
     }
-    BOOST_CHECK_EXCEPTION(hidden.touch->touch({page}), Error, [](const Error& error) { return std::string(error.what()).find("lost 101") != std::string::npos; });
+    BOOST_CHECK_EXCEPTION(hidden.touch->touch({page}), Error,
+                          [](const Error& error) { return std::string(error.what()).find("lost 101") != std::string::npos; });
     BOOST_TEST((hidden.proven.back() == std::pair{page, std::uint64_t{1}}));
     hidden.writable = true;
     BOOST_TEST(hidden.touch->protect({0}, 20 * FirstTouch::granule_pages, true));

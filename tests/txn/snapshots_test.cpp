@@ -71,6 +71,22 @@ BOOST_AUTO_TEST_CASE(without_a_reason_none_starts) {
     BOOST_TEST((saved() == heap->last_durable()));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_dirty_falls_to_what_is_not_in_the_files) {
+    for (int i = 0; i < 1000; ++i) push(i);
+    BOOST_TEST(heap->dirty_bytes() > 0U);
+    heap->snapshot();
+    BOOST_TEST(heap->dirty_bytes() == 0U);
+    BOOST_TEST(heap->stats().dirty_bytes == 0U);
+    BOOST_TEST(heap->written_ranges().empty());
+    transact(*heap, [&] { numbers().front() = 77; });
+    BOOST_TEST(heap->dirty_bytes() == page_bytes);
+    const WrittenRange range = heap->written_ranges().at(0);
+    BOOST_TEST(range.offset / page_bytes ==
+               (reinterpret_cast<std::uintptr_t>(&numbers().front()) - HeapAccess::file(*heap).ranges().durable) / page_bytes);
+    heap->snapshot();
+    BOOST_TEST(heap->dirty_bytes() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(a_commit_that_does_not_wait_is_durable_within_its_window) {
     PersistentOptions with = small_heap();
     with.durability = Durability::async;

@@ -112,7 +112,7 @@ private:
     std::size_t wanted_;
     std::size_t largest_free_;
     Cause cause_;
-    char text_[160];
+    char text_[256];
 };
 
 }  // namespace taiyen

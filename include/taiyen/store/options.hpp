@@ -9,7 +9,6 @@
 
 #include <taiyen/base/capture.hpp>
 #include <taiyen/base/export.hpp>
-#include <taiyen/base/page_size.hpp>
 
 namespace taiyen {
 
@@ -61,7 +60,7 @@ struct PersistentOptions {
     /// raw pointers only (`taiyen::offset::map`, …; `position_independent<T>`).
     bool position_independent = false;
     std::filesystem::path data_file;  ///< empty: `x.tyn.data` beside `x.tyn`
-    /// At opening: a data file that is gone is no error (mismatch), the heap goes on without it. Reads the whole heap to prove that it needs no second copy.
+    /// At opening: a data file that is gone is no error (mismatch), the heap goes on without it. Reads the whole heap to prove that it needs no second copy. One that is there is an error: already_exists.
     /// Durability: the heap knows of no data file any more when opening for writing returns; a SnapshotHeap makes a new one.
     bool detach_data_file = false;
     std::filesystem::path log_file;                     ///< empty: `x.tyn.log` (transactional heaps) beside it
@@ -77,7 +76,6 @@ struct PersistentOptions {
     Capture capture = Capture::pages;
     Durability durability = Durability::sync;
     Audit audit = Audit::off;
-    PageSize pages = PageSize::automatic;
     PageTrackerChoice tracker = PageTrackerChoice::automatic;
     Verify verify = Verify::automatic;  ///< of each opening
 };
