@@ -195,6 +195,14 @@ heap::Proof PageRecorder::prove(Range range, bool asked) noexcept {
     return worst;
 }
 
+PageRecorder::Range PageRecorder::sound_part(Range asked, Range window) noexcept {
+    if (prove({window.first, asked.first}, false) == heap::Proof::sound && prove({asked.end, window.end}, false) == heap::Proof::sound) return window;
+    Range found = asked;
+    while (found.first > window.first && prove({found.first - 1, found.first}, false) == heap::Proof::sound) --found.first;
+    while (found.end < window.end && prove({found.end, found.end + 1}, false) == heap::Proof::sound) ++found.end;
+    return found;
+}
+
 void PageRecorder::copy_twins(Range range) noexcept {
     for_each_closed(range, [&](Range closed) {
         const bool joins_before = closed.first > 0 && open_.contains(closed.first - 1);
@@ -262,12 +270,9 @@ PageRecorder::Range PageRecorder::within_budget(Range range) const noexcept {
 }
 
 bool PageRecorder::open(Range asked, Range window) noexcept {
-    const Range wider = within_budget(window);
-    const bool takes_more = wider.first != asked.first || wider.end != asked.end;
-    const bool is_sound = takes_more && prove(wider, false) == heap::Proof::sound;
-    if (!is_sound && prove(asked, true) == heap::Proof::hidden) return false;
-    const Range wanted = is_sound ? window : asked;
-    const Range range = is_sound ? wider : asked;
+    if (prove(asked, true) == heap::Proof::hidden) return false;
+    const Range range = sound_part(asked, within_budget(window));
+    const Range wanted{std::max(window.first, range.first), std::min(window.end, range.end)};
     const bool all_open = open_.next_absent(wanted.first, wanted.end) == wanted.end;
     copy_twins(range);
     if (protect(range, true)) {
@@ -280,8 +285,7 @@ bool PageRecorder::open(Range asked, Range window) noexcept {
     was_refused_ = true;
     // No mapping to be had for a page on its own: a wider window joins others.
     for (std::uint64_t width = 8; width != 0 && width / 8 < mapped_pages(); width *= 8) {
-        const Range joined{range.first / width * width, std::min<Page>(mapped_pages(), round_up(range.end, width))};
-        if (prove(joined, false) != heap::Proof::sound) break;
+        const Range joined = sound_part(asked, {range.first / width * width, std::min<Page>(mapped_pages(), round_up(range.end, width))});
         copy_twins(joined);
         if (protect(joined, true)) return true;
     }

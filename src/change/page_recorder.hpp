@@ -108,6 +108,8 @@ private:
     void for_each_closed(Range range, F&& visit) const;
     /// As HeapCore::about_to_change, of what isn't open.
     heap::Proof prove(Range range, bool asked) noexcept;
+    /// What of the window lies around what was asked for and is sound.
+    Range sound_part(Range asked, Range window) noexcept;
     void copy_twins(Range range) noexcept;
     void take_twins(Range range) noexcept;
     void forget_twins(Range range) noexcept;

@@ -213,8 +213,8 @@ private:
 
     /// `refusal`: what the device said if it can't read the page.
     void report_page(File& found, PageNumber page, std::uint64_t expected, bool within, const std::optional<Error>& refusal) {
-        bool healable = expected == 0;  // who knows that it is zero needs no second copy
-        if (!healable && found.other != nullptr) {
+        bool healable = !within;
+        if (within && found.other != nullptr) {
             const AlignedBuffer bytes(page_bytes);
             const bool is_given = !found.other->try_read_pages(page, bytes.span(), Via::device);
             healable = is_given && store::page_checksum(bytes.span(), page, found.other->header.heap) == expected;
@@ -224,9 +224,9 @@ private:
                                              : " lies behind the heap's end and is not zero";
         add(healable ? Severity::healable : Severity::damage, found.file.path(), found.file.layout.file_offset(offset_of(page)),
             store::text_of(page) + problem +
-                (expected == 0 ? "; heal() makes it zero"
-                 : healable    ? "; the other copy is whole: heal() restores it"
-                               : ""));
+                (!within    ? "; heal() makes it zero"
+                 : healable ? "; the other copy is whole: heal() restores it"
+                            : ""));
         note_pages(found, store::sequence_of(page), healable, refusal.has_value());
     }
 

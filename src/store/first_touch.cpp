@@ -32,18 +32,15 @@ FirstTouch::Touch FirstTouch::touch(PageNumber page) {
     if (page.value >= pages_) {
         return Touch::outside;
     }
-    const std::uint64_t granule = page.value / granule_pages;
     if (sees(page.value)) {
         return Touch::was_open;
     }
+    const std::uint64_t granule = page.value / granule_pages;
     if (is_open(granule)) {
-        open_lost(page);
-        return Touch::opened;
-    }
-    try {
-        open(window_for(granule), page);
-    } catch (const HeapFull&) {
-        open(up_to_next_open(granule), page);
+        open(page.value, page.value + 1, page);
+    } else {
+        const Range window = window_for(granule);
+        open(window.first * granule_pages, std::min(pages_, window.end * granule_pages), page);
     }
     return Touch::opened;
 }
@@ -100,46 +97,45 @@ FirstTouch::Range FirstTouch::window_for(std::uint64_t granule) const noexcept {
     return {granule, end};
 }
 
-bool FirstTouch::show(std::uint64_t first, std::uint64_t end) noexcept {
+bool FirstTouch::show(std::uint64_t first, std::uint64_t end) {
+    // What of these granules isn't shown counts as lost from now on: nothing may throw once it is shown.
+    std::vector<std::uint64_t> lost;
+    lost.reserve(lost_.size() + 2 * granule_pages);
+    const std::uint64_t outer_first = is_open(first / granule_pages) ? first : round_down(first, granule_pages);
+    const std::uint64_t outer_end = is_open((end - 1) / granule_pages) ? end : std::min(pages_, round_up(end, granule_pages));
+    for (const std::uint64_t page : lost_) {
+        if (page < outer_first) lost.push_back(page);
+    }
+    for (std::uint64_t page = outer_first; page < first; ++page) lost.push_back(page);
+    for (std::uint64_t page = end; page < outer_end; ++page) lost.push_back(page);
+    for (const std::uint64_t page : lost_) {
+        if (page >= outer_end) lost.push_back(page);
+    }
     if (!vm::try_protect(span_ + offset_of(PageNumber{first}).value, (end - first) * page_bytes, is_writable_())) {
         return false;
     }
     const std::uint64_t joined = (first > 0 && sees(first - 1) ? 1U : 0U) + (end < pages_ && sees(end) ? 1U : 0U);
     runs_ = runs_ + 1 - joined;
     runs_in_process.fetch_add(1 - joined, std::memory_order_relaxed);
+    for (std::uint64_t granule = first / granule_pages; granule <= (end - 1) / granule_pages; ++granule) {
+        open_[granule] = true;
+    }
+    lost_.swap(lost);
     return true;
 }
 
-void FirstTouch::open(Range hidden, PageNumber touched) {
-    const std::uint64_t first = hidden.first * granule_pages;
-    const std::uint64_t end = std::min(pages_, hidden.end * granule_pages);
+void FirstTouch::open(std::uint64_t first, std::uint64_t end, PageNumber touched) {
     const std::vector<LostPage> lost = prove_({first}, end - first);
-    std::vector<std::uint64_t> stay;
-    if (lost.empty()) {
-        if (!show(first, end)) {
-            throw HeapFull((end - first) * page_bytes, 0, HeapFull::Cause::address_space);
+    std::uint64_t at = first;
+    for (const LostPage& page : lost) {
+        if (at < page.page.value) {
+            (void)show(at, page.page.value);
         }
-    } else {
-        // Nothing may throw once a part of it is shown.
-        stay.reserve(end - first);
-        lost_.reserve(lost_.size() + (end - first));
-        std::uint64_t at = first;
-        const auto show_up_to = [&](std::uint64_t last) {
-            const bool shown = at == last || show(at, last);
-            for (; at < last; ++at) {
-                if (!shown) {
-                    stay.push_back(at);
-                }
-            }
-        };
-        for (const LostPage& page : lost) {
-            show_up_to(page.page.value);
-            stay.push_back(at++);
-        }
-        show_up_to(end);
+        at = page.page.value + 1;
     }
-    std::fill(open_.begin() + static_cast<std::ptrdiff_t>(hidden.first), open_.begin() + static_cast<std::ptrdiff_t>(hidden.end), true);
-    lost_.insert(std::upper_bound(lost_.begin(), lost_.end(), first), stay.begin(), stay.end());
+    if (at < end) {
+        (void)show(at, end);
+    }
     if (sees(touched.value)) {
         return;
     }
@@ -148,17 +144,22 @@ void FirstTouch::open(Range hidden, PageNumber touched) {
             throw Error(page.why);
         }
     }
-    throw HeapFull(page_bytes, 0, HeapFull::Cause::address_space);
-}
-
-void FirstTouch::open_lost(PageNumber page) {
-    if (const std::vector<LostPage> lost = prove_(page, 1); !lost.empty()) {
-        throw Error(lost.front().why);
-    }
-    if (!show(page.value, page.value + 1)) {
+    if (!open_joined(touched.value)) {
         throw HeapFull(page_bytes, 0, HeapFull::Cause::address_space);
     }
-    lost_.erase(std::lower_bound(lost_.begin(), lost_.end(), page.value));
+}
+
+bool FirstTouch::open_joined(std::uint64_t page) {
+    const auto opens = [&](std::uint64_t first, std::uint64_t end) { return prove_({first}, end - first).empty() && show(first, end); };
+    const std::uint64_t end = end_of_run(page, pages_);
+    if (end < pages_ && opens(page, end)) {
+        return true;
+    }
+    std::uint64_t first = page;
+    while (first > 0 && !sees(first - 1)) {
+        --first;
+    }
+    return first > 0 && opens(first, page + 1);
 }
 
 std::vector<vm::PageRun> FirstTouch::visible(const std::vector<vm::PageRun>& runs) {

@@ -62,10 +62,12 @@ private:
     bool sees(std::uint64_t page) const noexcept;
     /// Where the run ends that begins at the page and is all visible or all hidden; `end` at the latest.
     std::uint64_t end_of_run(std::uint64_t page, std::uint64_t end) const noexcept;
-    void open(Range hidden, PageNumber touched);
-    void open_lost(PageNumber page);
+    /// Opens what can be proven of these hidden pages.
+    void open(std::uint64_t first, std::uint64_t end, PageNumber touched);
+    /// Opens the page together with all between it and the next visible one, above or else below, which takes no further mapping. False: that can't be.
+    bool open_joined(std::uint64_t page);
     /// False: the system refuses.
-    bool show(std::uint64_t first, std::uint64_t end) noexcept;
+    bool show(std::uint64_t first, std::uint64_t end);
 
     std::byte* const span_;
     const Prove prove_;
@@ -73,7 +75,7 @@ private:
     const std::uint64_t runs_max_;
     std::mutex mutex_;
     std::vector<bool> open_;           ///< by granule
-    std::vector<std::uint64_t> lost_;  ///< pages of open granules that are hidden all the same; ascending
+    std::vector<std::uint64_t> lost_;  ///< pages of open granules that are hidden all the same: lost, or nobody could be shown them; ascending
     std::uint64_t pages_;
     std::uint64_t runs_ = 0;  ///< of visible pages
 };

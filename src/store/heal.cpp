@@ -80,12 +80,11 @@ private:
         if ((is_backing && is_live) || has_whole(file, page, bytes_, expected)) {
             return;
         }
-        if (expected == 0) {
-            std::memset(other_.data(), 0, other_.size());  // a page of zeros needs no second copy
-        } else if (second == nullptr) {
+        if (second == nullptr) {
             lose(file.corrupt_page(page, "its checksum differs and there is no second copy"));
             return;
-        } else if (!has_whole(*second, page, other_, expected)) {
+        }
+        if (!has_whole(*second, page, other_, expected)) {
             if (is_backing || is_live) {  // else it was told already
                 lose(file.corrupt_page(page, "its checksum differs in both copies"));
             }
@@ -194,8 +193,9 @@ private:
 /// Pages whose base in the backing file, proven by nobody, is part of what the program sees. (A transactional heap saves what stands in its log on top of the file's own bytes.)
 std::unordered_set<std::uint64_t> HeapFile::pages_with_live_base() const {
     std::unordered_set<std::uint64_t> live;
-    const std::lock_guard lock(proof_mutex_);
-    for (const vm::PageRun& run : uses_log() ? std::vector<vm::PageRun>() : written_runs()) {
+    const std::vector<vm::PageRun> runs = uses_log() ? std::vector<vm::PageRun>() : written_runs();
+    const std::lock_guard lock(proof_mutex_);  // not before: who touches a hidden page takes its lock first
+    for (const vm::PageRun& run : runs) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
             if (!saved_copies_.contains(page) && !proven_.contains({page})) {
                 live.insert(page);
@@ -244,10 +244,6 @@ AlignedBuffer HeapFile::good_first_page() const {
 
 void HeapFile::read_whole(PageNumber page, std::span<std::byte> image, const char* why) const {
     const std::uint64_t expected = table_.entry(page);
-    if (expected == 0) {
-        std::memset(image.data(), 0, image.size());  // a page of zeros needs no second copy
-        return;
-    }
     std::optional<Error> refusal;
     for (const PageFile* file : {&*backing_, data()}) {
         if (file == nullptr) {
@@ -270,7 +266,10 @@ std::uint64_t HeapFile::heal(const TellLost& lost, const TellBytes& tell) {
     check_usable(false);
     const auto lock = hold_saves();
     checkpoint();
-    return Healing(*this, lost, tell).run();
+    const std::uint64_t before = healed_;
+    restore_in_files();  // what memory alone has whole
+    const std::uint64_t restored = healed_ - before;
+    return restored + Healing(*this, lost, tell).run();
 }
 
 }  // namespace taiyen::store

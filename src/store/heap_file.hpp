@@ -303,13 +303,14 @@ private:
     std::vector<ChangedPage> changed_pages(const std::vector<vm::PageRun>& runs, const heap::ForeignPointerScan* scan);
     bool has_base(PageNumber page);
     /// Whether the page of the backing file is what the newest save left, or nobody needs to know.
-    bool is_proven(PageNumber page);
+    bool is_proven(PageNumber page, bool hidden = false);
     /// What memory held of these pages is dropped: the file's bytes count again.
     void forget_proofs(PageNumber first, std::uint64_t count) noexcept;
     void forget_proofs() noexcept;
     /// The same of many, without saying which: what is sound is remembered.
     void find_proven(PageNumber first, std::uint64_t count);
     void prove_page(PageNumber page);
+    heap::Proof prove_for_change(PageNumber page, bool asked) noexcept;
     /// Of a page of the span that rotted; what it holds is replaced in memory.
     void restore_in_memory(PageNumber page);
     /// Of one that rotted before it was changed: whether what was stored there hides all of it. `good`: as the newest save left it.

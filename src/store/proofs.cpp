@@ -1,5 +1,7 @@
 // What is on the disk is what was saved: proven before a save builds on it, before somebody decides by it, and for whoever asks.
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -25,11 +27,12 @@ constexpr ByteCount verified_bytes_automatic = 4_MiB;
 
 /// Whether the same access has faulted so often, one time after the other, that no other thread can be the reason.
 bool comes_back(const void* address) noexcept {
-    constexpr unsigned often = 100;
+    constexpr unsigned often = 10'000;
     __attribute__((tls_model("initial-exec"))) thread_local constinit const void* last = nullptr;
     __attribute__((tls_model("initial-exec"))) thread_local constinit unsigned times = 0;
     times = address == last ? times + 1 : 1;
     last = address;
+    sched_yield();
     return times > often;
 }
 
@@ -40,12 +43,13 @@ bool HeapFile::has_base(PageNumber page) {
     return is_mapped(page) && !saved_copies_.contains(page.value) && (table_.entry(page) != 0 || saved_extents().hold(page));
 }
 
-bool HeapFile::is_proven(PageNumber page) {
+bool HeapFile::is_proven(PageNumber page, bool hidden) {
     const std::lock_guard lock(proof_mutex_);
     if (proven_.contains(page)) {
         return true;
     }
-    if (!saved_copies_.contains(page.value) && file_extents().hold(page) && !recovering_pages_.contains(page.value)) {
+    // Nobody has written what is hidden; a save may be at work on the copies of others meanwhile.
+    if ((hidden || !saved_copies_.contains(page.value)) && file_extents().hold(page) && !recovering_pages_.contains(page.value)) {
         const auto refusal = view().try_read_pages(page, proof_.span(), Via::cache);
         if (refusal || page_checksum(proof_.span(), page, table_.heap()) != table_.entry(page)) {
             return false;
@@ -104,27 +108,37 @@ heap::Proof HeapFile::about_to_change(HeapOffset offset, ByteCount length, bool 
         return worst;
     }
     for (PageNumber page = page_of(offset); offset_of(page).value < offset.value + length; ++page.value) {
-        try {
-            if (is_proven(page)) {
-                continue;
-            }
-            open_hidden(page);
-            if (is_proven(page)) {
-                continue;
-            }
-            if (restoring_ != page.value && engine_->is_metadata(offset_of(page))) {
-                // By what stood there the engine has decided already.
-                throw_damaged_page(page);
-            }
-            restore_in_memory(page);
-        } catch (const std::exception& error) {
-            if (asked) {
-                poison("a store into a page that is damaged on disk", error.what());
-            }
-            worst = std::max(worst, is_hidden(page) ? heap::Proof::hidden : heap::Proof::damaged);
-        }
+        const heap::Proof found = prove_for_change(page, asked);
+        worst = std::max(worst, found);
     }
     return worst;
+}
+
+heap::Proof HeapFile::prove_for_change(PageNumber page, bool asked) noexcept {
+    try {
+        open_hidden(page);
+        if (is_proven(page)) {
+            return heap::Proof::sound;
+        }
+        if (restoring_ != page.value && engine_->is_metadata(offset_of(page))) {
+            // By what stood there the engine has decided already.
+            throw_damaged_page(page);
+        }
+        restore_in_memory(page);
+        return heap::Proof::sound;
+    } catch (const HeapFull&) {
+        if (is_hidden(page)) {
+            return heap::Proof::hidden;  // for want of mappings: it is not damaged
+        }
+        if (asked) {
+            poison("a store into a page", "the system refuses memory to prove it");
+        }
+    } catch (const std::exception& error) {
+        if (asked) {
+            poison("a store into a page that is damaged on disk", error.what());
+        }
+    }
+    return is_hidden(page) ? heap::Proof::hidden : heap::Proof::damaged;
 }
 
 void HeapFile::restore_in_memory(PageNumber page) {
@@ -137,7 +151,6 @@ void HeapFile::restore_in_memory(PageNumber page) {
     // What the device doesn't give can't be looked at in memory either, nor replaced there.
     view().read_pages(page, proof_.span(), Via::cache);
     const std::span<std::byte> live = live_page(page);
-    restored_.insert(page.value);
     if (std::memcmp(live.data(), proof_.data(), page_bytes) == 0) {
         vm::protect(live.data(), page_bytes, true);
         std::memcpy(live.data(), good.data(), page_bytes);
@@ -147,6 +160,7 @@ void HeapFile::restore_in_memory(PageNumber page) {
     } else if (!hides_rot(page, proof_.span(), good.span())) {
         backing_->throw_corrupt_page(page, "it was changed before that was noticed, and what was stored can't be told from what is damaged");
     }
+    restored_.insert(page.value);
     proven_.add(page);
     ++healed_;
 }
@@ -362,26 +376,23 @@ void HeapFile::prove_annex() {
 }
 
 std::vector<FirstTouch::LostPage> HeapFile::prove_hidden(PageNumber first, std::uint64_t count) {
+    try {
+        find_proven(first, count);
+    } catch (const Error&) {
+        // A part of the table is lost, perhaps not all that is asked for.
+    }
     std::vector<FirstTouch::LostPage> lost;
-    const auto may_be_lost = [&](PageNumber page, auto&& prove) {
-        try {
-            prove();
-        } catch (const Error& error) {
-            if (error.code() != errc::corrupt && error.code() != errc::io_error) {
-                throw;
-            }
-            if (page.value != no_page) {
-                lost.push_back({page, error});
-            }
-        }
-    };
-    may_be_lost({no_page}, [&] { find_proven(first, count); });  // a part of the table may be lost
     for (PageNumber page = first; page.value < first.value + count; ++page.value) {
-        may_be_lost(page, [&] {
-            if (!is_proven(page)) {
+        try {
+            if (!is_proven(page, true)) {
                 replace_hidden(page);
             }
-        });
+        } catch (const Error& error) {
+            lost.push_back({page, error});  // whatever keeps it from being restored, its neighbours have nothing to do with it
+        } catch (const HeapFull& full) {
+            lost.push_back({page, Error(errc::out_of_address_space, paths_.backing,
+                                        text_of(page) + " of the heap is damaged and can't be restored in memory: " + full.what())});
+        }
     }
     return lost;
 }
@@ -406,8 +417,8 @@ void HeapFile::replace_hidden(PageNumber page) {
         ++healed_;
     }
     const std::lock_guard lock(proof_mutex_);
-    proven_.add(page);
     restored_.insert(page.value);
+    proven_.add(page);
 }
 
 /// What was changed lies on what the newest save left. Throws: Error{corrupt}: the heap is poisoned, but its files have the page whole again if one of them had.

@@ -449,6 +449,66 @@ BOOST_AUTO_TEST_CASE(capture_leaves_a_lost_neighbour_out) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_declared_change_of_a_lost_page_is_refused) {
+    options.capture = Capture::declared;
+    make(true);
+    lose_both(100'000);
+    BOOST_TEST(signal_of([&] {
+                   TransactionalHeap heap(open_only, path, options);
+                   Transaction transaction(heap);
+                   transaction.touch(&numbers(heap)[100'000 - granule_ints], sizeof(int));
+                   try {
+                       transaction.touch(&numbers(heap)[100'000], sizeof(int));
+                   } catch (const Error& error) {
+                       ::_exit(error.code() == errc::poisoned ? 7 : 8);
+                   }
+               }) == -7);
+}
+
+BOOST_AUTO_TEST_CASE(what_memory_alone_has_right_is_healed_from_there) {
+    make(true);
+    lose(100'000);
+    SnapshotHeap heap(open_only, path, options);
+    BOOST_TEST(are_right(heap));
+    lose(100'000, true);
+    BOOST_TEST(heap.heal() == 2U);
+    BOOST_TEST(heap.verify().ok());
+    heap.close();
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_page_of_checksums_makes_zeros_of_nothing) {
+    make(true);
+    const auto layout = store::FileLayout();
+    const auto before = [&] {
+        std::vector<std::byte> bytes(std::filesystem::file_size(path));
+        io::posix_storage().open(path, io::Access::read_only)->read(bytes, 0);
+        return bytes;
+    };
+    const std::array<std::byte, page_bytes> zeros{};
+    io::posix_storage().open(path, io::Access::read_write)->write(zeros, layout.table_offset(store::place_of(page_of({place + 400'000})).table_page));
+    const auto damaged = before();
+    {
+        SnapshotHeap heap(open_only, path, options);
+        BOOST_TEST(throws(errc::corrupt, [&] { heap.heal(); }));
+        heap.close();
+    }
+    const auto after = before();
+    const std::uint64_t at = layout.file_offset({place + 400'000});
+    BOOST_TEST(std::equal(damaged.begin() + static_cast<std::ptrdiff_t>(at), damaged.begin() + static_cast<std::ptrdiff_t>(at + page_bytes),
+                          after.begin() + static_cast<std::ptrdiff_t>(at)));
+}
+
+BOOST_AUTO_TEST_CASE(healing_and_reading_wait_for_each_other_only, *boost::unit_test::label("threads")) {
+    make(true);
+    for (int round = 0; round < 10; ++round) {
+        SnapshotHeap heap(open_only, path, options);
+        const_cast<Numbers&>(numbers(heap))[0] = 1;
+        std::atomic<bool> right = false;
+        const std::jthread reader([&] { right = are_right(heap); });
+        for (int i = 0; i < 3; ++i) BOOST_TEST(heap.heal() == 0U);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_page_that_the_program_protects_is_its_own_affair) {
     make(true);
     BOOST_TEST(signal_of([&] {
@@ -497,27 +557,6 @@ BOOST_AUTO_TEST_CASE(an_audit_names_a_lost_page) {
     lose_both(100'000);
     options.audit = Audit::scope;
     BOOST_CHECK_EXCEPTION(TransactionalHeap(open_only, path, options), Error, [](const Error& error) { return error.code() == errc::corrupt; });
-}
-
-BOOST_AUTO_TEST_CASE(a_page_of_zeros_needs_no_second_copy) {
-    options.capacity = 16_MiB;
-    options.verify = Verify::at_first_touch;
-    const Numbers* zeros = nullptr;
-    {
-        TransactionalHeap heap(create_only, path, options);
-        transact(heap, [&] { zeros = &heap.construct<Numbers>("numbers"); });
-        place = reinterpret_cast<std::uintptr_t>(zeros) - HeapAccess::file(heap).ranges().durable;
-        heap.close();
-    }
-    lose(100'000);
-    {
-        TransactionalHeap heap(open_only, path, options);
-        BOOST_TEST(std::ranges::count(numbers(heap), 0) == 200'000);
-        BOOST_TEST(heap.verify().findings.size() == 1U);
-        BOOST_TEST(heap.heal() == 1U);
-        BOOST_TEST(heap.verify().ok());
-        heap.close();
-    }
 }
 
 BOOST_AUTO_TEST_CASE(a_reader_replays_a_history_on_pages_that_are_whole) {
