@@ -62,6 +62,17 @@ BOOST_AUTO_TEST_CASE(the_identity_that_was_written_is_read) {
     BOOST_TEST((Ring::read_identity(file) == identity));
 }
 
+BOOST_AUTO_TEST_CASE(a_new_ring_takes_its_capacity_and_no_byte_more) {
+    for (const ByteCount capacity : {16_KiB, 1_MiB - 4_KiB, 1_MiB, 1_MiB + 4_KiB, 2_MiB + 512_KiB, 3_MiB}) {
+        MemoryFile file;
+        RingIdentity of_size = identity;
+        of_size.capacity_bytes = capacity;
+        Ring::format(file, of_size);
+        BOOST_TEST(file.bytes.size() == Ring::header_bytes + capacity);
+        BOOST_TEST((Ring::read_identity(file) == of_size));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_torn_identity_write_leaves_the_old_identity_or_the_new_one) {
     for (int round = 0; round < 3; ++round) {
         for (unsigned subset = 0; subset < 256; ++subset) {

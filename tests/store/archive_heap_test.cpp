@@ -634,6 +634,27 @@ BOOST_AUTO_TEST_CASE(the_file_grows_with_use_and_not_with_capacity) {
     BOOST_TEST(read_parameters(dir / "a.tyn").file_bytes < (1U << 20U));
 }
 
+BOOST_AUTO_TEST_CASE(a_heap_that_grows_takes_no_more_of_the_disk_and_of_memory_than_it_has) {
+    ScratchDirectory dir;
+    ArchiveHeap heap(create_only, dir / "a.tyn", small_heap(64U << 20U));
+    const auto first = reinterpret_cast<std::uintptr_t>(HeapAccess::file(heap).ranges().durable);
+    for (int i = 0; i < 20; ++i) {
+        heap.allocate(1U << 20U);
+        const ByteCount extent = HeapAccess::file(heap).mapped_bytes();
+        BOOST_TEST(std::filesystem::file_size(dir / "a.tyn") < extent + (1U << 20U));
+        // Whoever goes too far behind the heap's end is stopped by the processor.
+        std::ifstream maps("/proc/self/maps");
+        std::string access = "none";
+        for (std::string line; std::getline(maps, line);) {
+            std::uintptr_t from = 0;
+            std::uintptr_t to = 0;
+            char mode[5] = "";
+            if (std::sscanf(line.c_str(), "%lx-%lx %4s", &from, &to, mode) == 3 && from <= first + extent && first + extent < to) access = mode;
+        }
+        BOOST_TEST(access == "---p");
+    }
+}
+
 BOOST_AUTO_TEST_CASE(unsaved_pages_are_limited_by_dirty_limit) {
     ScratchDirectory dir;
     PersistentOptions options = small_heap(64U << 20U);
@@ -650,6 +671,19 @@ BOOST_AUTO_TEST_CASE(unsaved_pages_are_limited_by_dirty_limit) {
     BOOST_TEST(full);
     heap.snapshot();
     BOOST_TEST(heap.allocate(1U << 20U) != nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_many_times_its_dirty_limit_grows_while_it_is_saved_often_enough) {
+    ScratchDirectory dir;
+    PersistentOptions options = small_heap(64U << 20U);
+    options.dirty_limit = 8U << 20U;
+    ArchiveHeap heap(create_only, dir / "a.tyn", options);
+    constexpr std::size_t block = 1U << 20U;
+    for (int i = 0; i < 48; ++i) {
+        std::memset(heap.allocate(block), i, block);
+        heap.snapshot();
+    }
+    BOOST_TEST(HeapAccess::file(heap).mapped_bytes() > 4 * options.dirty_limit);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -172,6 +172,25 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_opening_that_runs_out_of_descriptors_can_be_rep
     }));
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_heap_that_was_opened_is_saved_without_another_descriptor, Heap, Kinds) {
+    const ScratchDirectory dir;
+    {
+        Heap heap(create_only, dir / "a.tyn", small_heap());
+        put(heap, "x", "y");
+        heap.snapshot();
+    }
+    expect_well(in_child([&]() -> std::string {
+        Heap heap(open_only, dir / "a.tyn");
+        put(heap, "more", "z");
+        limit_descriptors_to(0);
+        const auto failure = code_of([&] { heap.snapshot(); });
+        limit_descriptors_to(100);
+        if (failure) return "saving failed with " + std::to_string(static_cast<int>(*failure));
+        heap.close();
+        return get(Heap(open_only, dir / "a.tyn"), "more") == "z" ? "" : "something is lost";
+    }));
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_limit_of_file_sizes_makes_the_heap_full_and_ends_no_process, Heap, Kinds) {
     const ScratchDirectory dir;
     expect_well(in_child([&]() -> std::string {

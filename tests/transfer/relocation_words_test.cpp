@@ -190,6 +190,42 @@ BOOST_AUTO_TEST_CASE(a_pointer_between_two_words_is_told_by_its_place_unless_one
     BOOST_TEST(report.ambiguous_words == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(bytes_of_a_pointer_and_of_the_word_beside_it_are_no_address) {
+    const std::uint64_t target = allocate(256, 256);
+    const std::uint64_t holder = allocate(64);
+    const std::uint64_t value = base + target;
+    BOOST_REQUIRE(value % 256 == 0U);
+    const auto expect = [&](std::uint64_t first, std::uint64_t second, std::uint64_t pointers, std::uint64_t doubts) {
+        put(holder + 16, first);
+        put(holder + 24, second);
+        const RebaseReport report = look();
+        BOOST_TEST(report.pointers == pointers);
+        BOOST_TEST(report.ambiguous_words == doubts);
+    };
+    // The address lies from the first word's last byte on, or up to the second one's first byte: both are zeros.
+    expect(17, value >> 8U, 0, 1);
+    expect(value, value >> 8U, 1, 0);
+    expect(value << 8U, 256, 0, 1);
+    expect(value << 8U, value, 1, 0);
+    // Nor do two words make one whose bits lie side by side.
+    expect(0x4000'0000'0000, value - 0x4000'0000'0000, 0, 0);
+}
+
+BOOST_AUTO_TEST_CASE(between_two_words_only_what_leads_to_a_live_block_is_told) {
+    const std::uint64_t holder = allocate(64);
+    const std::uint64_t gone = allocate(5000);
+    engine->deallocate(memory.base() + gone);
+    for (const std::uint64_t target : {std::uint64_t{0}, gone, gone + 64, engine->extent() + 8, capacity}) {
+        for (unsigned shift = 1; shift < 8; ++shift) {
+            std::memset(memory.base() + holder, 0, usable(holder));
+            put(holder + 16 + shift, base + target);
+            const RebaseReport report = look();
+            BOOST_TEST(report.pointers == 0U);
+            BOOST_TEST(report.ambiguous_words == 0U);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_last_word_of_a_block_and_the_first_of_the_next_both_change) {
     const std::uint64_t target = allocate(64);
     const std::uint64_t first = allocate(64);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "heap/geometry.hpp"
 #include "io/simulated_storage.hpp"
 #include "store/heap_probe.hpp"
 #include "transfer/transfer.hpp"
@@ -229,6 +230,59 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_second_copy_has_whole_comes_from_there) {
     expand_file(directory / "a.tyz", directory / "b.tyn");
     ArchiveHeap heap(open_read_only, directory / "b.tyn");
     BOOST_TEST(content_of(heap) == describe(model));
+}
+
+/// Makes each bit of a page of the file another one, and of the same page again what it was.
+void flip_page(const std::filesystem::path& path, std::uint64_t at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    std::vector<char> bytes(page_bytes);
+    file.seekg(static_cast<std::streamoff>(at));
+    file.read(bytes.data(), page_bytes);
+    for (char& byte : bytes) byte = static_cast<char>(~byte);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write(bytes.data(), page_bytes);
+    BOOST_TEST_REQUIRE(file.good());
+}
+
+std::vector<std::uint64_t> places_of_metadata(ByteCount extent) {
+    const heap::Geometry geometry(small_heap().capacity);
+    std::vector<std::uint64_t> places;
+    for (unsigned index = 0; index < geometry.count() && geometry.region(index).first * page_bytes < extent; ++index) {
+        for (heap::Page page = geometry.region(index).first; page < geometry.region(index).first_user; ++page)
+            places.push_back(store::FileLayout().file_offset({page * page_bytes}));
+    }
+    return places;
+}
+
+BOOST_AUTO_TEST_CASE(metadata_that_rotted_below_an_open_heap_come_from_the_second_copy_or_end_it_as_corrupt) {
+    ScratchDirectory directory;
+    Document<InMemory> model;
+    const std::filesystem::path path = directory / "a.tyn";
+    const auto with_each_page_rotted = [&](const ArchiveHeap& heap, const auto& action) {
+        const std::vector<std::uint64_t> places = places_of_metadata(heap.stats().extent_bytes);
+        BOOST_TEST(places.size() > 1U);
+        for (const std::uint64_t at : places) {
+            BOOST_TEST_CONTEXT("at byte " << at) {
+                flip_page(path, at);
+                action();
+                flip_page(path, at);
+            }
+        }
+    };
+    {
+        SnapshotHeap heap(create_only, path, small_heap());
+        edit_and_save(heap, model, 1, 3);
+        const std::vector<std::byte> good = compress(heap);
+        with_each_page_rotted(heap, [&] { BOOST_TEST((compress(heap) == good)); });
+        heap.close();
+    }
+    std::filesystem::remove(path);
+    std::filesystem::remove(path.string() + ".data");
+    ArchiveHeap heap(create_only, path, small_heap());
+    edit_and_save(heap, model, 4, 3);
+    const std::vector<std::byte> good = compress(heap);
+    with_each_page_rotted(heap, [&] { BOOST_CHECK_EXCEPTION(compress(heap), Error, has_code(errc::corrupt)); });
+    BOOST_TEST((compress(heap) == good));
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_is_no_space_and_leaves_nothing) {

@@ -209,6 +209,7 @@ BOOST_AUTO_TEST_CASE(are_converted_without_a_stream_and_go_on) {
                 const Expanded said = convert(*heap, to_path, options);
                 BOOST_CHECK(said.kind == HeapKind::volatile_heap);
                 expect_moved(said.move, lie, base);
+                BOOST_CHECK(read_parameters(to_path).kind == to);
                 BOOST_TEST(volatile_content(*heap) == before);
                 expect_sound(*heap);
                 heap.reset();

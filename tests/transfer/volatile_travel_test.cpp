@@ -15,6 +15,7 @@
 #include "seed.hpp"
 #include "threads.hpp"
 #include "transfer/transfer_fixture.hpp"
+#include "vm/address_space.hpp"
 
 namespace taiyen::transfer::test {
 namespace {
@@ -232,6 +233,45 @@ BOOST_AUTO_TEST_CASE(may_come_to_lie_partly_where_they_lay) {
             BOOST_TEST(taiyen::test::describe(*document) == describe(model));
             expect_no_damage(made.heap);
         }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(have_a_place_that_touches_the_old_one_while_they_are_made) {
+    const ByteCount bytes = heap::CoreRanges::total_bytes(small_heap().capacity);
+    const vm::Zone zone = vm::default_zone();
+    const auto room = vm::find_free(3 * bytes, heap::slot_bytes, vm::Placement::high, zone.first, zone.last);
+    BOOST_TEST_REQUIRE(room.has_value());
+    Document<InMemory> model;
+    {
+        PersistentOptions options = small_heap();
+        options.address = *room + bytes;
+        SnapshotHeap file(create_only, path, options);
+        edit_and_save(file, model, 1, 2);
+        file.close();
+    }
+    for (const std::uintptr_t place : {*room, *room + 2 * bytes}) {
+        VolatileConvertOptions options;
+        options.heap.tell_memory_tools = false;
+        options.heap.capacity = small_heap().capacity;
+        options.base = place;
+        std::atomic<unsigned> looks = 0;
+        std::atomic<unsigned> free = 0;
+        options.progress = [&](std::uint64_t, std::uint64_t) {
+            ++looks;
+            try {
+                const vm::Reservation other(place, bytes);
+                ++free;
+            } catch (const Error& error) {
+                if (error.code() != errc::address_in_use) throw;
+            }
+        };
+        const ExpandedVolatile made = convert_to_volatile(path, options);
+        BOOST_TEST(looks != 0U);
+        BOOST_TEST(free == 0U);
+        BOOST_TEST(made.move.to == place);
+        const auto* const document = made.heap.find<Document<InHeap>>("document");
+        BOOST_TEST_REQUIRE(document != nullptr);
+        BOOST_TEST(taiyen::test::describe(*document) == describe(model));
     }
 }
 
