@@ -447,9 +447,6 @@ void HeapFile::begin_writing() {
         if (wants_data_ && !data_) {
             attach_data();
         }
-        if (ring_file_) {
-            ring_file_->prepare_durable();
-        }
         // A ring that recovery left empty, in a new epoch, goes on if it is the one of this kind of heap.
         const bool wants_log = kind_ == HeapKind::transactional;
         if (active_ != (wants_log ? RingKind::log : RingKind::journal)) {
@@ -460,6 +457,7 @@ void HeapFile::begin_writing() {
         if (uses_log()) {
             trim_log();
         }
+        ring_file_->prepare_durable();
     });
 }
 

@@ -456,9 +456,9 @@ BOOST_AUTO_TEST_CASE(a_declared_change_of_a_lost_page_is_refused) {
     BOOST_TEST(signal_of([&] {
                    TransactionalHeap heap(open_only, path, options);
                    Transaction transaction(heap);
-                   transaction.touch(&numbers(heap)[100'000 - granule_ints], sizeof(int));
+                   transaction.touch(const_cast<int*>(&numbers(heap)[100'000 - granule_ints]), sizeof(int));
                    try {
-                       transaction.touch(&numbers(heap)[100'000], sizeof(int));
+                       transaction.touch(const_cast<int*>(&numbers(heap)[100'000]), sizeof(int));
                    } catch (const Error& error) {
                        ::_exit(error.code() == errc::poisoned ? 7 : 8);
                    }

@@ -399,6 +399,44 @@ BOOST_AUTO_TEST_CASE(what_a_program_without_standard_descriptors_prints_gets_int
     BOOST_TEST(heap->verify().ok());
 }
 
+BOOST_AUTO_TEST_CASE(a_heap_that_was_opened_is_changed_and_saved_with_no_other_descriptor_than_one_to_read_its_log) {
+    for (const bool has_data_file : {false, true}) {
+        PersistentOptions with = small_heap();
+        if (has_data_file) with.data_file = directory / "second.data";
+        replace(with);
+        push(0);
+        heap.reset();
+        const pid_t child = ::fork();
+        BOOST_REQUIRE(child >= 0);
+        if (child == 0) {
+            int wrong = 0;
+            try {
+                heap.emplace(open_only, path, options);
+                const int lowest = ::dup(0);  // the descriptors below are in use
+                ::close(lowest);
+                const rlimit few{.rlim_cur = static_cast<rlim_t>(lowest + 1), .rlim_max = 1024};
+                ::setrlimit(RLIMIT_NOFILE, &few);
+                push(1);
+                heap->snapshot();
+                push(2);
+                const rlimit many{.rlim_cur = static_cast<rlim_t>(lowest + 100), .rlim_max = 1024};
+                ::setrlimit(RLIMIT_NOFILE, &many);
+                heap->close();
+            } catch (const std::exception& error) {
+                std::fprintf(stderr, "in a child: %s\n", error.what());
+                wrong = 1;
+            }
+            ::_exit(wrong);
+        }
+        int status = 0;
+        BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+        BOOST_TEST(WIFEXITED(status));
+        BOOST_TEST(WEXITSTATUS(status) == 0);
+        heap.emplace(open_only, path, options);
+        BOOST_TEST((values() == std::vector<int>{0, 1, 2}));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_creation_that_runs_out_of_descriptors_leaves_nothing_behind) {
     const std::filesystem::path folder = directory / "fresh";
     std::filesystem::create_directory(folder);
