@@ -54,12 +54,13 @@ void LoggedRecorder::touch(HeapOffset where, ByteCount length) {
     if (where.value > mapped_ || length > mapped_ - where.value)
         throw Error(errc::invalid_argument, core_.path(), where.value, "the range to be written does not lie in the heap");
     if (length == 0) return;
-    record(where.value, length);
     for (std::uint64_t page = where.value / page_bytes; listening_ && page <= (where.value + length - 1) / page_bytes; ++page) {
         if (opened_.as<std::uint64_t>()[page] != 0) continue;
+        if (core_.about_to_change({page * page_bytes}, page_bytes, true) != heap::Proof::hidden) continue;
         core_.check_usable(false);  // it is lost
         throw HeapFull(length, 0, HeapFull::Cause::address_space);
     }
+    record(where.value, length);
 }
 
 void LoggedRecorder::about_to_write(HeapOffset offset, ByteCount length) {
@@ -95,7 +96,7 @@ inline void LoggedRecorder::record(std::uint64_t where, ByteCount length) noexce
 
 void LoggedRecorder::open(std::uint64_t page, std::uint64_t lines) noexcept {
     std::uint64_t& opened = opened_.as<std::uint64_t>()[page];
-    if (opened == 0 && core_.about_to_change({page * page_bytes}, page_bytes, true) == heap::Proof::hidden) return;  // who stores there faults
+    if (opened == 0) (void)core_.about_to_change({page * page_bytes}, page_bytes, true);  // what is hidden ends the program below
     opened |= lines;
     while (lines != 0) {
         const auto first = static_cast<unsigned>(std::countr_zero(lines));

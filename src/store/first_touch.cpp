@@ -192,6 +192,14 @@ bool FirstTouch::protect(PageNumber first, std::uint64_t count, bool writable) n
 
 void FirstTouch::extended(ByteCount mapped) {
     const std::lock_guard lock(mutex_);
+    if (const std::uint64_t last = pages_ / granule_pages; pages_ % granule_pages != 0 && !is_open(last)) {
+        // All of it is lost; what is new there is not.
+        lost_.reserve(lost_.size() + granule_pages);
+        for (std::uint64_t page = last * granule_pages; page < pages_; ++page) {
+            lost_.push_back(page);
+        }
+        open_[last] = true;
+    }
     open_.resize((mapped / page_bytes + granule_pages - 1) / granule_pages, true);
     pages_ = mapped / page_bytes;
 }

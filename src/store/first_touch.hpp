@@ -46,7 +46,7 @@ public:
     std::vector<vm::PageRun> visible(const std::vector<vm::PageRun>& runs);
     /// mprotect(2) of what is visible in that range; what is hidden stays so. False: the system refuses.
     [[nodiscard]] bool protect(PageNumber first, std::uint64_t count, bool writable) noexcept;
-    /// The span is that long from now on; what is new is visible. Requires: the granule at the old end is open, or the end lies between two. Throws: std::bad_alloc.
+    /// The span is that long from now on; what is new is visible. Requires: the granule at the old end was touched, or the end lies between two. Throws: std::bad_alloc.
     void extended(ByteCount mapped);
 
 private:

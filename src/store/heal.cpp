@@ -266,9 +266,8 @@ std::uint64_t HeapFile::heal(const TellLost& lost, const TellBytes& tell) {
     check_usable(false);
     const auto lock = hold_saves();
     checkpoint();
-    const std::uint64_t before = healed_;
-    restore_in_files();  // what memory alone has whole
-    const std::uint64_t restored = healed_ - before;
+    std::uint64_t restored = 0;
+    restore_in_files(&restored);  // what memory alone has whole
     return restored + Healing(*this, lost, tell).run();
 }
 

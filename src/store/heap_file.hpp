@@ -332,8 +332,8 @@ private:
     void open_hidden(PageNumber page) const;
     /// Of an annex that somebody opens. Throws: Error{corrupt | io_error}.
     void prove_annex();
-    /// The file gets back what it has lost and memory has whole. Returns what it didn't get. Requires: saves are held, nothing waits for a checkpoint.
-    std::unordered_set<std::uint64_t> restore_in_files();
+    /// The file gets back what it has lost and memory has whole. Returns what it didn't get; counts what it got. Requires: saves are held, nothing waits for a checkpoint.
+    std::unordered_set<std::uint64_t> restore_in_files(std::uint64_t* count = nullptr);
     /// Before all private copies go. Throws: Error{corrupt}.
     void require_restored();
     void check_base(PageNumber page);

@@ -151,16 +151,17 @@ void HeapFile::restore_in_memory(PageNumber page) {
     // What the device doesn't give can't be looked at in memory either, nor replaced there.
     view().read_pages(page, proof_.span(), Via::cache);
     const std::span<std::byte> live = live_page(page);
+    const auto added = restored_.insert(page.value).first;
     if (std::memcmp(live.data(), proof_.data(), page_bytes) == 0) {
         vm::protect(live.data(), page_bytes, true);
         std::memcpy(live.data(), good.data(), page_bytes);
         if (read_only_ && !replaying_) {
             vm::protect(live.data(), page_bytes, false);
         }
-    } else if (!hides_rot(page, proof_.span(), good.span())) {
+    } else if (std::memcmp(live.data(), good.data(), page_bytes) != 0 && !hides_rot(page, proof_.span(), good.span())) {
+        restored_.erase(added);
         backing_->throw_corrupt_page(page, "it was changed before that was noticed, and what was stored can't be told from what is damaged");
     }
-    restored_.insert(page.value);
     proven_.add(page);
     ++healed_;
 }
@@ -186,7 +187,8 @@ void HeapFile::restore_in_file(PageNumber page, std::span<const std::byte> good)
     ++healed_;
 }
 
-std::unordered_set<std::uint64_t> HeapFile::restore_in_files() {
+std::unordered_set<std::uint64_t> HeapFile::restore_in_files(std::uint64_t* count) {
+    std::uint64_t uncounted = 0;
     std::unordered_set<std::uint64_t> left;
     {
         const std::lock_guard lock(proof_mutex_);
@@ -210,6 +212,7 @@ std::unordered_set<std::uint64_t> HeapFile::restore_in_files() {
                 read_whole(page, good.span(), "its checksum differs in both copies");
             }
             restore_in_file(page, good.span());
+            *(count != nullptr ? count : &uncounted) += 1;
         } catch (const Error&) {
             return false;
         }

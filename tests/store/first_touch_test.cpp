@@ -171,6 +171,21 @@ BOOST_AUTO_TEST_CASE(a_granule_with_its_touched_page_lost_opens_all_the_same) {
     BOOST_TEST((hidden.at(3) == Touch::was_open));
 }
 
+BOOST_AUTO_TEST_CASE(what_grows_behind_lost_pages_alone_is_visible) {
+    Hidden hidden(granule_bytes + 2 * page_bytes);
+    hidden.lost = {16, 17};
+    hidden.writable = true;
+    BOOST_CHECK_THROW(hidden.at(1), Error);
+    hidden.touch->extended(3 * granule_bytes);
+    BOOST_TEST(!hidden.touch->is_visible({17}));
+    BOOST_TEST(hidden.touch->is_visible({18}));
+    BOOST_TEST((hidden.touch->visible({{16, 20}}) == std::vector<vm::PageRun>{{18, 18}}));
+    BOOST_CHECK_THROW(hidden.at(1, 1), Error);
+    hidden.lost.clear();
+    BOOST_TEST((hidden.at(1, 1) == Touch::opened));
+    BOOST_TEST((hidden.touch->visible({{16, 20}}) == std::vector<vm::PageRun>{{17, 19}}));
+}
+
 BOOST_AUTO_TEST_CASE(what_could_not_be_proven_at_all_stays_hidden) {
     Hidden hidden(3 * granule_bytes);
     hidden.throws = true;
