@@ -332,7 +332,12 @@ private:
     void open_hidden(PageNumber page) const;
     /// Of an annex that somebody opens. Throws: Error{corrupt | io_error}.
     void prove_annex();
-    /// The file gets back what it has lost and memory has whole. Returns what it didn't get; counts what it got. Requires: saves are held, nothing waits for a checkpoint.
+    bool is_whole_in_memory_only(PageNumber page) const noexcept {
+        const std::lock_guard lock(proof_mutex_);
+        return restored_.contains(page.value);
+    }
+    /// The file gets back what it has lost and memory has whole. Returns what it didn't get; counts what it got. Takes no memory where nothing is to be done. Requires: saves are held, nothing waits
+    /// for a checkpoint.
     std::unordered_set<std::uint64_t> restore_in_files(std::uint64_t* count = nullptr);
     /// Before all private copies go. Throws: Error{corrupt}.
     void require_restored();
@@ -380,10 +385,11 @@ private:
     void write_headers();
     void fill_header(PageFile& file, bool clean);
     void note_saved(const std::vector<vm::PageRun>& runs) noexcept;
+    void note_saved(const vm::PageRun& run) noexcept;
     std::uint64_t count_idle(const std::vector<vm::PageRun>& runs, const std::vector<ChangedPage>& changed) const noexcept;
     bool is_kept_open(PageNumber page) const noexcept;
     void drop_copies(PageNumber first, std::uint64_t count);
-    void drop_written(const std::vector<vm::PageRun>& runs);
+    void drop_written(const std::vector<vm::PageRun>& runs) noexcept;
     /// Span and annex are what the newest save says. The engine still knows what it knew.
     void drop_unsaved();
     Extents saved_extents() const {

@@ -192,6 +192,9 @@ std::unordered_set<std::uint64_t> HeapFile::restore_in_files(std::uint64_t* coun
     std::unordered_set<std::uint64_t> left;
     {
         const std::lock_guard lock(proof_mutex_);
+        if (restored_.empty()) {
+            return left;
+        }
         left = restored_;
     }
     const AlignedBuffer found(page_bytes);

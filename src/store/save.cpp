@@ -97,15 +97,18 @@ std::uint64_t HeapFile::count_idle(const std::vector<vm::PageRun>& runs, const s
 }
 
 /// What was written and is as saved all the same (changed back, undone) is not dirty, and needs no look at its base: its checksum has just been proven.
-void HeapFile::note_saved(const std::vector<vm::PageRun>& runs) noexcept {
+void HeapFile::note_saved(const vm::PageRun& run) noexcept {
     try {
-        for (const vm::PageRun& run : runs) {
-            for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-                saved_copies_.insert(page);
-            }
+        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
+            saved_copies_.insert(page);
         }
     } catch (const std::bad_alloc&) {
         // Then `dirty_bytes` counts pages that are not: the save itself is done.
+    }
+}
+void HeapFile::note_saved(const std::vector<vm::PageRun>& runs) noexcept {
+    for (const vm::PageRun& run : runs) {
+        note_saved(run);
     }
 }
 
@@ -375,11 +378,15 @@ void HeapFile::drop_copies(PageNumber first, std::uint64_t count) {
     forget_proofs(first, count);
 }
 
-void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) {
-    const auto only_here = restore_in_files();
-    const auto must_stay = [&](std::uint64_t page) { return only_here.contains(page) || is_kept_open({page}); };
+/// The save is done: whatever fails here must not look like one that failed.
+void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) noexcept {
+    try {
+        restore_in_files();
+    } catch (const std::exception&) {
+        // What memory alone has whole stays.
+    }
+    const auto must_stay = [&](std::uint64_t page) { return is_whole_in_memory_only({page}) || is_kept_open({page}); };
     saved_copies_.clear();
-    std::vector<vm::PageRun> kept;
     for (const vm::PageRun& run : runs) {
         const std::uint64_t end = run.first + run.count;
         for (std::uint64_t first = run.first; first < end;) {
@@ -388,16 +395,17 @@ void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) {
             while (last < end && must_stay(last) == stays) {
                 ++last;
             }
-            if (stays) {
-                kept.push_back({first, last - first});
-            } else {
-                drop_copies({first}, last - first);
+            if (!stays) {
+                try {
+                    drop_copies({first}, last - first);
+                } catch (const Error&) {
+                    // The system keeps them, as they were saved.
+                }
+            } else if (!uses_log()) {
+                note_saved({first, last - first});
             }
             first = last;
         }
-    }
-    if (!uses_log()) {
-        note_saved(kept);
     }
 }
 
