@@ -266,8 +266,7 @@ std::uint64_t HeapFile::heal(const TellLost& lost, const TellBytes& tell) {
     check_usable(false);
     const auto lock = hold_saves();
     checkpoint();
-    std::uint64_t restored = 0;
-    restore_in_files(&restored);  // what memory alone has whole
+    const std::uint64_t restored = restore_in_files();  // what memory alone has whole
     return restored + Healing(*this, lost, tell).run();
 }
 

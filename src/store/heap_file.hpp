@@ -336,9 +336,9 @@ private:
         const std::lock_guard lock(proof_mutex_);
         return restored_.contains(page.value);
     }
-    /// The file gets back what it has lost and memory has whole. Returns what it didn't get; counts what it got. Takes no memory where nothing is to be done. Requires: saves are held, nothing waits
-    /// for a checkpoint.
-    std::unordered_set<std::uint64_t> restore_in_files(std::uint64_t* count = nullptr);
+    /// The file gets back what it has lost and memory has whole; returns how many pages. What it can't get stays in `restored_`. Takes no memory where nothing is to be done.
+    /// Requires: saves are held, nothing waits for a checkpoint. Throws: std::bad_alloc.
+    std::uint64_t restore_in_files();
     /// Before all private copies go. Throws: Error{corrupt}.
     void require_restored();
     void check_base(PageNumber page);

@@ -108,8 +108,7 @@ heap::Proof HeapFile::about_to_change(HeapOffset offset, ByteCount length, bool 
         return worst;
     }
     for (PageNumber page = page_of(offset); offset_of(page).value < offset.value + length; ++page.value) {
-        const heap::Proof found = prove_for_change(page, asked);
-        worst = std::max(worst, found);
+        worst = std::max(worst, prove_for_change(page, asked));
     }
     return worst;
 }
@@ -187,48 +186,46 @@ void HeapFile::restore_in_file(PageNumber page, std::span<const std::byte> good)
     ++healed_;
 }
 
-std::unordered_set<std::uint64_t> HeapFile::restore_in_files(std::uint64_t* count) {
-    std::uint64_t uncounted = 0;
-    std::unordered_set<std::uint64_t> left;
+std::uint64_t HeapFile::restore_in_files() {
+    std::vector<std::uint64_t> pages;
     {
         const std::lock_guard lock(proof_mutex_);
         if (restored_.empty()) {
-            return left;
+            return 0;
         }
-        left = restored_;
+        pages.assign(restored_.begin(), restored_.end());
     }
-    const AlignedBuffer found(page_bytes);
-    const AlignedBuffer good(page_bytes);
-    const auto is_whole = [&](PageNumber page, std::span<const std::byte> image) {
-        return page_checksum(image, page, table_.heap()) == table_.entry(page);
-    };
-    std::erase_if(left, [&](std::uint64_t number) {
+    const AlignedBuffer image(page_bytes);
+    const auto is_whole = [&](PageNumber page) { return page_checksum(image.span(), page, table_.heap()) == table_.entry(page); };
+    std::uint64_t written = 0;
+    for (const std::uint64_t number : pages) {
         const PageNumber page{number};
-        if (!is_mapped(page) || (!backing_->try_read_pages(page, found.span(), Via::cache) && is_whole(page, found.span()))) {
-            return true;
-        }
         try {
-            if (!is_hidden(page)) {
-                std::memcpy(good.data(), live_page(page).data(), page_bytes);
+            const bool is_needed = is_mapped(page) && (backing_->try_read_pages(page, image.span(), Via::cache) || !is_whole(page));
+            if (is_needed) {
+                if (!is_hidden(page)) {
+                    std::memcpy(image.data(), live_page(page).data(), page_bytes);
+                }
+                if (!is_whole(page)) {
+                    read_whole(page, image.span(), "its checksum differs in both copies");
+                }
+                restore_in_file(page, image.span());
+                ++written;
             }
-            if (!is_whole(page, good.span())) {
-                read_whole(page, good.span(), "its checksum differs in both copies");
-            }
-            restore_in_file(page, good.span());
-            *(count != nullptr ? count : &uncounted) += 1;
         } catch (const Error&) {
-            return false;
+            continue;  // it stays
         }
-        return true;
-    });
-    const std::lock_guard lock(proof_mutex_);
-    std::erase_if(restored_, [&](std::uint64_t page) { return !left.contains(page); });
-    return left;
+        const std::lock_guard lock(proof_mutex_);
+        restored_.erase(number);  // and none that another thread has touched meanwhile
+    }
+    return written;
 }
 
 void HeapFile::require_restored() {
-    if (const auto left = restore_in_files(); !left.empty()) {
-        throw_damaged_page({*left.begin()});
+    restore_in_files();
+    const std::lock_guard lock(proof_mutex_);
+    if (!restored_.empty()) {
+        throw_damaged_page({*restored_.begin()});
     }
 }
 
