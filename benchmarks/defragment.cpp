@@ -21,7 +21,6 @@ using Map = taiyen::map<std::uint64_t, std::uint64_t>;
 
 void make_churned_heap(const std::filesystem::path& path, std::size_t keys) {
     taiyen::ArchiveHeap heap(taiyen::create_only, path);
-    const taiyen::CurrentHeap use(heap);
     auto& map = heap.construct<Map>("map");
     bench::Random random(1);
     std::vector<void*> texts;

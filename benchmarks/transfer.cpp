@@ -76,7 +76,6 @@ private:
 void make_drawing(const std::filesystem::path& path, std::size_t bytes) {
     constexpr std::size_t batch_bytes = 128 * mib;
     taiyen::ArchiveHeap heap(taiyen::create_only, path);
-    const taiyen::CurrentHeap use(heap);
     bench::Random random(bytes);
     Words words(random);
     auto& texts = heap.construct<Texts>("texts");

@@ -29,7 +29,6 @@ void make_mixed_heap(const std::filesystem::path& path, std::size_t bytes) {
     constexpr std::size_t batch_bytes = gib / 4;
     constexpr std::size_t text_bytes = 100;
     taiyen::ArchiveHeap heap(taiyen::create_only, path);
-    const taiyen::CurrentHeap use(heap);
     bench::Random random(bytes);
     auto& texts = heap.construct<Texts>("texts");
     auto& blocks = heap.construct<taiyen::vector<std::byte*>>("blocks");

@@ -31,7 +31,6 @@ const char* text_of(errc code) {
         case errc::address_in_use: return "address in use";
         case errc::name_taken: return "name taken";
         case errc::type_mismatch: return "stored with another type";
-        case errc::no_current_heap: return "no current heap";
         case errc::no_transaction: return "no transaction";
         case errc::scope_open: return "a scope is open";
         case errc::still_in_use: return "still in use";

@@ -54,23 +54,19 @@ std::vector<CallRun> changed_pages(const ChangeSetView& changes) {
 
 }  // namespace
 
-/// A procedure is at work; the heap is the thread's current one.
+/// A procedure is at work.
 class ProcedureCalls::Running {
 public:
-    explicit Running(ProcedureCalls& calls) : calls_(calls), before_(heap::exchange_current_core(&calls.core_)) {
+    explicit Running(ProcedureCalls& calls) : calls_(calls) {
         calls.running_ = true;
         calls.engine_wrote_ = false;
     }
-    ~Running() {
-        calls_.running_ = false;
-        heap::exchange_current_core(before_);
-    }
+    ~Running() { calls_.running_ = false; }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
 private:
     ProcedureCalls& calls_;
-    heap::HeapCore* before_;
 };
 
 void ProcedureCalls::run(const ErasedProcedure& procedure, std::span<const std::byte> arguments) {

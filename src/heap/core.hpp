@@ -1,11 +1,8 @@
 #pragma once
-/// HeapCore: an open heap as the rooms above see it: two spans, two engines, a place in the slot table.
+/// HeapCore: an open heap as the rooms above see it: a span, its engine, a place in the slot table.
 ///
 /// (I1) From construction to destruction the heap's slots in the table point here; nobody else's do.
-/// (I2) Scratch memory is the same engine over anonymous memory with its own lock; it is never durable, and is thread-safe.
-///      In a forked child it can be freed (which does nothing) but not allocated: another thread may have held the lock when the process forked.
-///      Nor is it allocated once the heap left the slot table: by then its addresses may be somebody else's.
-/// (I3) Durable calls pass `check_usable` first, those that change something `check_changeable`: closed, forked, poisoned and read-only heaps refuse with their own
+/// (I2) Durable calls pass `check_usable` first, those that change something `check_changeable`: closed, forked, poisoned and read-only heaps refuse with their own
 ///      code, and so do transactional ones outside transactions.
 /// Thread rule: as access.hpp says.
 
@@ -15,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/export.hpp>
@@ -33,15 +29,16 @@ inline constexpr unsigned slot_shift = 32;
 inline constexpr std::uint32_t slot_count = 1U << 15U;
 static_assert(slot_bytes == ByteCount{1} << slot_shift);
 
-/// Address space of a heap: [base, base + capacity) durable, then, from the next slot boundary, the scratch range.
+/// Address space of a heap: [base, base + capacity) durable, then, from the next slot boundary, what it keeps beside it.
 struct CoreRanges {
     std::uintptr_t durable = 0;
     ByteCount durable_bytes = 0;
-    std::uintptr_t scratch = 0;
-    ByteCount scratch_bytes = 0;
-    /// How much address space a heap of this capacity reserves from its base on, a multiple of slot_bytes (durable + scratch).
-    static ByteCount total_bytes(ByteCount capacity);
-    static CoreRanges at(std::uintptr_t base, ByteCount capacity);
+    std::uintptr_t beside = 0;
+    ByteCount beside_bytes = 0;  ///< of volatile heaps: their metadata
+    /// How much address space a heap file of this capacity reserves from its base on, a multiple of slot_bytes.
+    static ByteCount total_bytes(ByteCount capacity) { return round_up(capacity, slot_bytes); }
+    static CoreRanges at(std::uintptr_t base, ByteCount capacity) { return {base, capacity, base + total_bytes(capacity), 0}; }
+    std::uintptr_t end() const { return beside + beside_bytes; }
 };
 
 /// Wants to know about stores into a heap's durable span (room change).
@@ -70,6 +67,8 @@ public:
     Links links() const noexcept { return links_; }
     /// The file that errors name; empty for volatile heaps.
     virtual const std::filesystem::path& path() const = 0;
+    /// Whether containers outside that were given the heap keep their elements in it.
+    virtual bool is_volatile() const noexcept { return false; }
     /// Throws the reason why the heap can't be changed (or, `for_reading`, not even be read) now: Error{closed | forked | poisoned | read_only}.
     virtual void check_usable(bool for_reading) const = 0;
     /// Throws the reason why no block and no named object may be changed now: what check_usable(false) throws, and Error{no_transaction}.
@@ -85,8 +84,6 @@ public:
     virtual std::unique_lock<std::mutex> lock_engine() const { return {}; }
     /// False: a bad free, which was reported.
     virtual bool deallocate_durable(void* block) noexcept;
-    virtual void* allocate_scratch(ByteCount bytes, ByteCount alignment);
-    virtual bool deallocate_scratch(void* block) noexcept;
     /// A free by an object outside that had the block on loan since the scope of that serial (0: none). False: a bad free, which was reported.
     virtual bool deallocate_lent(void* block, std::uint32_t scope) noexcept;
     /// Whether what that scope lent belongs to the heap again.
@@ -116,33 +113,26 @@ public:
     bool is_complete() const noexcept { return complete_.load(std::memory_order_acquire); }
     /// Whether this process is a forked child of the one that opened the heap.
     bool in_forked_child() const noexcept { return this_process() != process_; }
-    /// Live scratch blocks; close() with some of them keeps the range mapped (Error{still_in_use}).
-    std::uint64_t scratch_live() const noexcept { return scratch_live_.load(); }
-    /// Whether a live scratch block starts at the address. Thread-safe; takes the scratch lock.
-    bool is_scratch_block_start(const void* address) const noexcept;
     /// Bytes of the durable span that can hold blocks now. Thread-safe.
     ByteCount durable_extent() const noexcept { return durable_extent_.load(std::memory_order_relaxed); }
-    /// The part of the scratch range that was ever used: [begin, end) as addresses; empty if none.
-    std::pair<std::uintptr_t, std::uintptr_t> scratch_used() const noexcept;
 
 protected:
-    /// `reserved` covers ranges; the scratch engine is made on first use. Registers the slots.
-    explicit HeapCore(const CoreRanges& ranges);
+    /// Whether containers can have it as their home: it is in the slot table and among the open heaps. Scratch memory is in neither.
+    enum class Listed : bool { no, yes };
+    /// The ranges are reserved.
+    explicit HeapCore(const CoreRanges& ranges, Listed listed = Listed::yes);
     void set_links(Links links) noexcept { links_ = links; }
     /// The last step of each heap's constructor.
     void complete() noexcept { complete_.store(true, std::memory_order_release); }
     /// All of the span until somebody knows better.
     void set_durable_extent(ByteCount bytes) noexcept { durable_extent_.store(bytes, std::memory_order_relaxed); }
-    /// Takes the heap out of the slot table (idempotent); scratch memory then is given up with the reservation: call it before that.
+    /// Takes the heap out of the slot table (idempotent): call it before its range is given up.
     void unregister() noexcept;
 
 private:
-    struct Scratch;
     CoreRanges ranges_;
     Links links_ = Links::addresses;
     const ProcessNumber process_ = this_process();  ///< the one that opened the heap
-    std::unique_ptr<Scratch> scratch_;
-    std::atomic<std::uint64_t> scratch_live_{0};
     std::atomic<ByteCount> durable_extent_;
     std::atomic<StoreListener*> listener_{nullptr};
     std::atomic<std::uint32_t> scope_serial_{0};

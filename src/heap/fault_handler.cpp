@@ -76,11 +76,10 @@ void handle(int signal, siginfo_t* info, void* context) noexcept {
     const int error = errno;
     bool taken = false;
     if (info->si_code == SEGV_ACCERR) {
-        const Place place = place_of(info->si_addr);
-        if (place.durable) {
+        if (HeapCore* const core = core_at(info->si_addr); core != nullptr) {
             const bool writes = is_write(context);
-            const Touched touched = place.core->on_touch(info->si_addr, writes);
-            StoreListener* const listener = place.core->listener();
+            const Touched touched = core->on_touch(info->si_addr, writes);
+            StoreListener* const listener = core->listener();
             taken = touched == Touched::opened || (touched == Touched::not_taken && writes && listener != nullptr && listener->on_fault(info->si_addr));
         }
     }

@@ -6,6 +6,8 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "heap/scratch.hpp"
+
 namespace taiyen::heap {
 namespace {
 
@@ -37,14 +39,10 @@ void ForeignPointerScan::Range::include(std::uintptr_t first, std::uintptr_t las
 
 ForeignPointerScan::ForeignPointerScan(const HeapCore& core) : core_(core) {
     const auto include = [&](std::uintptr_t first, std::uintptr_t last) { (first < core.ranges().durable ? below_ : above_).include(first, last); };
-    if (open_core_count() == 1) {  // this one alone, as in most programs: no lock, no list
-        const auto [first, last] = core.scratch_used();
-        include(first, last);
-        return;
-    }
+    const auto [first, last] = scratch_used();
+    include(first, last);
+    if (open_core_count() == 1) return;  // this one alone, as in most programs: no lock, no list
     visit_open_cores([&](const HeapCore& other) {
-        const auto [first, last] = other.scratch_used();
-        include(first, last);
         if (&other != &core) include(other.ranges().durable, other.ranges().durable + other.durable_extent());
         return true;
     });
@@ -85,15 +83,10 @@ std::optional<ForeignPointer> ForeignPointerScan::find(HeapOffset offset, ByteCo
 
 bool ForeignPointerScan::is_foreign(HeapOffset where, std::uintptr_t value) const {
     const auto* const target = reinterpret_cast<const void*>(value);
-    bool points_out = false;
+    bool points_out = in_scratch(target) && is_scratch_block_start(target);
     visit_open_cores([&](const HeapCore& heap) {
-        if (in_scratch(heap, target)) {
-            points_out = heap.is_scratch_block_start(target);
-        } else if (in_durable(heap, target)) {
-            points_out = &heap != &core_ && value - heap.ranges().durable < heap.durable_extent();
-        } else {
-            return true;
-        }
+        if (!in_durable(heap, target)) return true;
+        points_out = &heap != &core_ && value - heap.ranges().durable < heap.durable_extent();
         return false;
     });
     return points_out && core_.engine().find_block(reinterpret_cast<const void*>(core_.ranges().durable + where.value)).has_value();

@@ -3,7 +3,7 @@
 ///
 /// The allocator keeps such words out wherever the language gives it a say; implicit moves (`optional` and `variant` assignment, node handles, by-value
 /// parameters moved into members) pass it by. A word counts if it lies 8-byte aligned in a live block and
-/// (a) equals the start of a live scratch block of any open heap, this one's too, or
+/// (a) equals the start of a live scratch block, or
 /// (b) lies in the durable span of another open heap, as far as that is in use: not all of its capacity, because a word of random bytes, say of compressed data, lies in a span
 ///     of 64 GiB once in 2^28, and in the 64 MiB that are in use once in 2^38.
 /// Words in free memory and in the engine's metadata don't count. Cost: one range test per word where no other heap is open; exact look-ups on a hit only.

@@ -66,11 +66,11 @@ void bind_to_node(void* address, ByteCount length, int node) {
 
 /// What the metadata's slots have left, for exchanging pages.
 std::byte* exchange_begin(const CoreRanges& ranges) {
-    return reinterpret_cast<std::byte*>(ranges.scratch) +
+    return reinterpret_cast<std::byte*>(ranges.beside) +
            round_up(OwnedMap::bytes_for(ranges.durable_bytes) + records_max * sizeof(ThreadBlocks), huge_bytes);
 }
 ByteCount exchange_bytes(const CoreRanges& ranges) {
-    const std::uintptr_t end = ranges.scratch + ranges.scratch_bytes;
+    const std::uintptr_t end = ranges.end();
     const auto begin = reinterpret_cast<std::uintptr_t>(exchange_begin(ranges));
     return begin < end ? end - begin : 0;
 }
@@ -99,16 +99,19 @@ CoreRanges ranges_at(std::uintptr_t base, ByteCount capacity) {
 }  // namespace
 
 vm::Reservation VolatileCore::reserve(ByteCount capacity, std::uintptr_t address) {
-    const CoreRanges ranges = ranges_at(0, capacity_for(capacity));
-    const ByteCount total = ranges.scratch + ranges.scratch_bytes;
+    const ByteCount total = ranges_at(0, capacity_for(capacity)).end();
     return address == 0 ? reserve_somewhere(total) : vm::Reservation(address, total);
 }
 
-std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options) {
+std::unique_ptr<VolatileCore> VolatileCore::open_empty(const VolatileOptions& options, Listed listed) {
     const ByteCount capacity = capacity_for(options.capacity);
-    return std::unique_ptr<VolatileCore>(
-        new VolatileCore(reserve(capacity, 0), options, [&](std::byte* span, SpanHost& host) { Engine::format(span, capacity, host); }));
+    const FillSpan format = [capacity](std::byte* span, SpanHost& host) { Engine::format(span, capacity, host); };
+    return std::unique_ptr<VolatileCore>(new VolatileCore(reserve(capacity, 0), options, format, listed));
 }
+
+std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options) { return open_empty(options, Listed::yes); }
+
+std::unique_ptr<VolatileCore> VolatileCore::open_scratch(ByteCount capacity) { return open_empty({.capacity = capacity}, Listed::no); }
 
 std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options, vm::Reservation place, Links links, const FillSpan& fill) {
     VolatileOptions unguarded = options;
@@ -119,15 +122,15 @@ std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options,
     return core;
 }
 
-VolatileCore::VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill)
-    : HeapCore(ranges_at(reservation.address(), capacity_for(options.capacity))), serial_(VolatileRegister::of_process().next_serial()),
+VolatileCore::VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill, Listed listed)
+    : HeapCore(ranges_at(reservation.address(), capacity_for(options.capacity)), listed), serial_(VolatileRegister::of_process().next_serial()),
       parked_serial_(wants_guards(options) ? ~std::uint64_t{0} : serial_), tool_(tool_for(options)),
       guards_(wants_guards(options) ? new BlockGuards(options, tool_, ranges().durable, ranges().durable_bytes) : nullptr),
       reports_leaks_(options.report_leaks), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
       moved_(reinterpret_cast<std::byte*>(ranges().durable), exchange_begin(ranges()), exchange_bytes(ranges())) {
     if (options.numa_node < -1 || options.numa_node >= 1024) throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
     auto* const span = reinterpret_cast<std::byte*>(ranges().durable);
-    auto* const metadata = reinterpret_cast<std::byte*>(ranges().scratch);
+    auto* const metadata = reinterpret_cast<std::byte*>(ranges().beside);
     const ByteCount capacity = ranges().durable_bytes;
     vm::map_anonymous(metadata, bytes_beside(capacity));
     map_ = OwnedMap(span, capacity, metadata);

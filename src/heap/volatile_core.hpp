@@ -7,7 +7,7 @@
 /// (V1) Who frees goes by the segment's owner word: the engine's, nobody's, mine, another thread's. No pointer is followed before a bit says that a live block starts there.
 /// (V2) Lock order: the register of heaps, then a heap's lock. A fork takes all of them, so that the child finds no heap in the middle of a change; records of threads
 ///      that don't exist in the child stay as they are: what they parked is lost to it, nothing else.
-/// Address space: [base, base + capacity) the span, from the next slot boundary on owned_segments.hpp's metadata and the thread records.
+/// Address space: [base, base + capacity) the span, from the next slot boundary on, beside it, owned_segments.hpp's metadata and the thread records.
 /// Thread rule: safe; construction and destruction overlap with nothing.
 
 #include <functional>
@@ -39,6 +39,8 @@ public:
     static std::unique_ptr<VolatileCore> open(const VolatileOptions& options, vm::Reservation place, Links links, const FillSpan& fill);
     /// Address space for a heap of that capacity, there, or (0) where there is room. Throws: as open; Error{address_in_use}.
     static vm::Reservation reserve(ByteCount capacity, std::uintptr_t address);
+    /// Memory for containers outside every heap (scratch.hpp). Throws: as open.
+    static std::unique_ptr<VolatileCore> open_scratch(ByteCount capacity);
     static VolatileHeap heap_of(std::unique_ptr<VolatileCore> core) { return VolatileHeap(std::move(core)); }
     static VolatileCore* core_of(const VolatileHeap& heap) { return heap.core_.get(); }
     ~VolatileCore() override;
@@ -60,13 +62,12 @@ public:
     void for_each_block(const std::function<void(const std::byte*, ByteCount)>& visit) const;
 
     const std::filesystem::path& path() const override;
+    bool is_volatile() const noexcept override { return true; }
     void check_usable(bool) const override {}
     Engine& engine() override { return *engine_; }
     void* allocate_durable(ByteCount bytes, ByteCount alignment) override { return allocate(bytes, alignment); }
     bool deallocate_durable(void* block) noexcept override { return deallocate(block); }
     bool deallocate_lent(void* block, std::uint32_t) noexcept override { return deallocate(block); }
-    void* allocate_scratch(ByteCount bytes, ByteCount alignment) override { return allocate(bytes, alignment); }
-    bool deallocate_scratch(void* block) noexcept override { return tell(FreeResult::foreign, block); }
     ByteCount usable_durable(const void* block) const noexcept override { return usable_size(block); }
     /// What is live, ascending. Requires: no other thread is in the heap.
     std::vector<Block> blocks() const;
@@ -108,7 +109,8 @@ public:
     void unlock_after_fork();
 
 private:
-    VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill);
+    static std::unique_ptr<VolatileCore> open_empty(const VolatileOptions& options, Listed listed);
+    VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill, Listed listed = Listed::yes);
     void extend(ByteCount extent_bytes) override;
     void restore_blocks(HeapOffset, ByteCount) override {}
     bool moves_pages() const override { return true; }

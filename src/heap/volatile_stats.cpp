@@ -164,7 +164,7 @@ VolatileStats VolatileCore::stats() const {
         stats.live_blocks = guarded->blocks;
         stats.live_bytes = guarded->bytes;
     }
-    const auto* const metadata = reinterpret_cast<const std::byte*>(ranges().scratch);
+    const auto* const metadata = reinterpret_cast<const std::byte*>(ranges().beside);
     const ByteCount outside =
         resident_bytes(metadata, round_up(OwnedMap::bytes_for(ranges().durable_bytes) + record_count_ * sizeof(ThreadBlocks), page_bytes));
     stats.metadata_bytes = outside + engine.metadata_bytes;

@@ -20,7 +20,6 @@ HeapStats ArchiveHeap::stats() const {
     stats.largest_free_bytes = engine.largest_free_bytes;
     stats.live_blocks = engine.live_blocks;
     stats.dirty_bytes = dirty_bytes();
-    stats.scratch_blocks = file.scratch_live();
     for (const heap::Root& root : file.engine().roots()) stats.held_blocks += heap::HeldBlocks::is_entry(root) ? 1 : 0;
     stats.file_bytes = info.size_bytes;
     stats.allocated_bytes = info.allocated_bytes;

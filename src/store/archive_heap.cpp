@@ -83,9 +83,8 @@ void* ArchiveHeap::resize(void* block, std::size_t bytes) {
 
 std::size_t ArchiveHeap::usable_size(const void* block) const noexcept { return file_ && file_->is_open() ? file_->engine().usable_size(block) : 0; }
 bool ArchiveHeap::owns(const void* address) const noexcept {
-    return file_ && file_->is_open() && (heap::in_durable(*file_, address) || heap::in_scratch(*file_, address));
+    return file_ && file_->is_open() && heap::in_durable(*file_, address);
 }
-bool ArchiveHeap::owns_durable(const void* address) const noexcept { return file_ && file_->is_open() && heap::in_durable(*file_, address); }
 
 void ArchiveHeap::snapshot() { HeapAccess::file(*this).save(); }
 std::uint64_t ArchiveHeap::heal() { return HeapAccess::file(*this).heal(); }

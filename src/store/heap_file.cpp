@@ -522,8 +522,7 @@ void HeapFile::close_files() {
     }
     ring_.reset();
     ring_file_.reset();
-    const std::uint64_t scratch_blocks = scratch_live();
-    if (scratch_blocks != 0 || held_pages_.blocks() != 0) {
+    if (held_pages_.blocks() != 0) {
         vm::unmap_to_reservation(reservation_.data(), ranges().durable_bytes);
         held_pages_.put_back(reservation_.data());
         reservation_.leak();
@@ -536,11 +535,6 @@ void HeapFile::close_files() {
     data_.reset();
     if (!failure.empty()) {
         throw Error(failure_code, paths_.backing, "closing failed: " + failure + "; nothing that was saved is lost: open the heap again to recover");
-    }
-    if (scratch_blocks != 0) {
-        throw Error(
-            errc::still_in_use, paths_.backing,
-            std::to_string(scratch_blocks) + " blocks of containers outside the heap still live in its scratch memory; destroy them before closing");
     }
     if (held_pages_.blocks() != 0) {
         throw Error(errc::still_in_use, paths_.backing,

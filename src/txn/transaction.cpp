@@ -28,13 +28,11 @@ Transaction::Transaction(TransactionalHeap& heap) {
     service_->begin();
     depth_ = service_->depth();
     outer_ = std::exchange(innermost, this);
-    current_before_ = heap::exchange_current_core(&file);
 }
 
 /// The transaction is over, whatever became of it.
 void Transaction::leave() noexcept {
     innermost = outer_;
-    heap::exchange_current_core(current_before_);
     service_.reset();
 }
 

@@ -26,13 +26,11 @@ UndoScope::UndoScope(SnapshotHeap& heap, std::string_view name) : exceptions_(st
     service_->begin(name);
     depth_ = service_->depth();
     outer_ = std::exchange(innermost, this);
-    current_before_ = heap::exchange_current_core(&file);
 }
 
 /// The scope is over, whatever became of it.
 void UndoScope::leave() noexcept {
     innermost = outer_;
-    heap::exchange_current_core(current_before_);
     service_.reset();
 }
 

@@ -100,7 +100,6 @@ public:
                 break;
             }
             case 4: {  // outside scopes
-                const CurrentHeap use(*heap_);
                 change(random());
                 keep();
                 (void)heap_->can_undo();

@@ -25,7 +25,6 @@ int main(int, char** argv) {
 
     taiyen::SnapshotHeap drawing(taiyen::create_only, folder + "/drawing.tyn");
     {
-        taiyen::CurrentHeap use(drawing);
         auto& parts = drawing.construct<taiyen::map<taiyen::string, Part>>("parts");
         parts["bolt"].name = "a hexagon bolt";
         parts["bolt"].sizes = {8, 40};

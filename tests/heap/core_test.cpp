@@ -9,6 +9,7 @@
 
 #include "heap/foreign_pointers.hpp"
 #include "heap/memory_core.hpp"
+#include "heap/scratch.hpp"
 
 using namespace taiyen;
 using heap::test::MemoryCore;
@@ -31,24 +32,17 @@ std::size_t open_count() {
 
 BOOST_AUTO_TEST_SUITE(heap_core)
 
-BOOST_AUTO_TEST_CASE(an_address_finds_its_heap_and_its_range) {
+BOOST_AUTO_TEST_CASE(an_address_finds_its_heap) {
     MemoryCore first;
     MemoryCore second;
     BOOST_TEST(heap::slot_of(first) != heap::slot_of(second));
     for (MemoryCore* core : {&first, &second}) {
         void* const durable = heap::allocate_durable(*core, 100, 16);
-        void* const scratch = heap::allocate_scratch(*core, 100, 64);
         BOOST_TEST(heap::core_at(durable) == core);
-        BOOST_TEST(heap::core_at(scratch) == core);
-        BOOST_TEST((heap::in_durable(*core, durable) && !heap::in_scratch(*core, durable)));
-        BOOST_TEST((heap::in_scratch(*core, scratch) && !heap::in_durable(*core, scratch)));
-        BOOST_TEST(heap::place_of(durable).durable);
-        BOOST_TEST(heap::place_of(scratch).scratch);
-        BOOST_TEST(reinterpret_cast<std::uintptr_t>(scratch) % 64 == 0U);
+        BOOST_TEST(heap::in_durable(*core, durable));
         BOOST_TEST(heap::core_of_slot(heap::slot_of(*core)) == core);
         heap::deallocate(durable);
-        heap::deallocate(scratch);
-        BOOST_TEST(core->scratch_live() == 0U);
+        BOOST_TEST(core->engine().stats().live_blocks == 0U);
     }
     int local = 0;
     BOOST_TEST(heap::core_at(&local) == nullptr);
@@ -57,12 +51,14 @@ BOOST_AUTO_TEST_CASE(an_address_finds_its_heap_and_its_range) {
 }
 
 BOOST_AUTO_TEST_CASE(only_the_first_slot_names_a_heap) {
-    const MemoryCore core;
-    BOOST_TEST(heap::core_of_slot(heap::slot_of(core) + 1) == nullptr);  // its scratch range
+    const MemoryCore core(heap::slot_bytes + heap::slot_bytes / 2);
+    const auto* const inside = reinterpret_cast<const std::byte*>(core.ranges().durable + heap::slot_bytes);
+    BOOST_TEST(heap::core_at(inside) == &core);
+    BOOST_TEST(heap::core_of_slot(heap::slot_of(core) + 1) == nullptr);
     BOOST_TEST(heap::core_of_slot(heap::slot_count + 5) == nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(the_gap_between_the_ranges_is_nobodys) {
+BOOST_AUTO_TEST_CASE(the_rest_of_its_last_slot_is_nobodys) {
     const MemoryCore core(1U << 20U);
     const auto* behind = reinterpret_cast<const std::byte*>(core.ranges().durable + core.ranges().durable_bytes);
     BOOST_TEST(heap::core_at(behind - 1) == &core);
@@ -86,24 +82,20 @@ BOOST_AUTO_TEST_CASE(a_bad_free_is_reported_and_changes_nothing) {
     void* orphan = nullptr;
     {
         MemoryCore closed;
-        orphan = heap::allocate_scratch(closed, 10, 16);
+        orphan = heap::allocate_durable(closed, 10, 16);
     }
     auto* const durable = static_cast<std::byte*>(heap::allocate_durable(core, 100, 16));
-    auto* const scratch = static_cast<std::byte*>(heap::allocate_scratch(core, 100, 16));
     int local = 0;
     heap::deallocate(nullptr);
     BOOST_TEST(Reports::entries().empty());
-    for (void* bad : {static_cast<void*>(durable + 16), static_cast<void*>(scratch + 16), static_cast<void*>(&local), orphan}) heap::deallocate(bad);
+    for (void* bad : {static_cast<void*>(durable + 16), static_cast<void*>(&local), orphan}) heap::deallocate(bad);
     heap::deallocate(durable);
-    heap::deallocate(scratch);
-    BOOST_TEST(Reports::entries().size() == 4U);
+    BOOST_TEST(Reports::entries().size() == 3U);
     heap::deallocate(durable);
-    heap::deallocate(scratch);
     const auto& entries = Reports::entries();
-    BOOST_REQUIRE(entries.size() == 6U);
-    for (const std::size_t doubled : {0U, 1U, 4U, 5U}) BOOST_TEST((entries[doubled].code == errc::double_free));
-    for (const std::size_t foreign : {2U, 3U}) BOOST_TEST((entries[foreign].code == errc::foreign_pointer));
-    BOOST_TEST(core.scratch_live() == 0U);
+    BOOST_REQUIRE(entries.size() == 4U);
+    for (const std::size_t doubled : {0U, 3U}) BOOST_TEST((entries[doubled].code == errc::double_free));
+    for (const std::size_t foreign : {1U, 2U}) BOOST_TEST((entries[foreign].code == errc::foreign_pointer));
     BOOST_TEST(core.engine().stats().live_blocks == 0U);
 }
 
@@ -119,43 +111,9 @@ BOOST_AUTO_TEST_CASE(a_heap_that_refuses_says_why_on_every_durable_call) {
     heap::deallocate(block);
     BOOST_REQUIRE(Reports::entries().size() == 1U);
     BOOST_TEST((Reports::entries()[0].code == errc::poisoned));
-    void* const scratch = heap::allocate_scratch(core, 100, 16);  // volatile memory goes on as well
-    heap::deallocate(scratch);
     core.refuse(errc{});
     heap::deallocate(block);
     BOOST_TEST(core.engine().stats().live_blocks == 0U);
-}
-
-BOOST_AUTO_TEST_CASE(the_current_heap_belongs_to_the_thread_and_ends_with_the_heap) {
-    {
-        MemoryCore core;
-        BOOST_TEST(heap::exchange_current_core(&core) == nullptr);
-        heap::HeapCore* seen = &core;
-        std::thread([&] { seen = heap::current_core(); }).join();
-        BOOST_TEST(seen == nullptr);
-        BOOST_TEST(heap::current_core() == &core);
-    }
-    BOOST_TEST(heap::current_core() == nullptr);
-}
-
-BOOST_AUTO_TEST_CASE(a_heap_that_was_closed_while_another_was_current_does_not_come_back) {
-    heap::HeapCore* before = nullptr;
-    {
-        MemoryCore outer;
-        heap::exchange_current_core(&outer);
-        const MemoryCore inner;
-        before = heap::exchange_current_core(const_cast<MemoryCore*>(&inner));
-        BOOST_TEST(before == &outer);
-    }
-    heap::exchange_current_core(before);  // what the end of the inner scope does
-    BOOST_TEST(heap::current_core() == nullptr);
-}
-
-BOOST_AUTO_TEST_CASE(a_closed_heap_gives_no_scratch_memory) {
-    MemoryCore core;
-    heap::deallocate(heap::allocate_scratch(core, 100, 16));
-    core.close();
-    BOOST_CHECK_EXCEPTION(heap::allocate_scratch(core, 100, 16), Error, [](const Error& e) { return has_code(e, errc::closed); });
 }
 
 BOOST_AUTO_TEST_CASE(names_lead_to_objects_and_are_taken_once) {
@@ -180,28 +138,6 @@ BOOST_AUTO_TEST_CASE(names_lead_to_objects_and_are_taken_once) {
     BOOST_TEST(!heap::remove_named(core, "index"));
 }
 
-BOOST_AUTO_TEST_CASE(a_forked_child_may_free_scratch_memory_but_not_allocate_it) {
-    MemoryCore core;
-    void* const block = heap::allocate_scratch(core, 1000, 16);
-    const pid_t child = fork();
-    BOOST_REQUIRE(child >= 0);
-    if (child == 0) {
-        heap::deallocate(block);
-        int result = 1;
-        try {
-            heap::allocate_scratch(core, 1000, 16);
-        } catch (const Error& error) {
-            result = error.code() == errc::forked ? 0 : 2;
-        }
-        _exit(result);
-    }
-    int status = 0;
-    BOOST_REQUIRE(waitpid(child, &status, 0) == child);
-    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0));
-    heap::deallocate(block);
-    BOOST_TEST(core.scratch_live() == 0U);
-}
-
 BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else) {
     MemoryCore lower;
     MemoryCore core;
@@ -209,7 +145,7 @@ BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else)
     constexpr std::size_t words = 600;
     auto* const block = static_cast<std::uint64_t*>(heap::allocate_durable(core, words * 8, 4096));
     std::fill_n(block, words, 0U);
-    auto* const scratch = static_cast<std::byte*>(heap::allocate_scratch(core, 200, 16));
+    auto* const scratch = static_cast<std::byte*>(heap::allocate_scratch(200, 16));
     const auto number = [](const void* p) { return reinterpret_cast<std::uint64_t>(p); };
     const HeapOffset begin{number(block) - core.ranges().durable};
     const auto find = [&] { return heap::ForeignPointerScan(core).find(begin, words * 8); };
@@ -240,7 +176,7 @@ BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else)
     heap::deallocate(scratch);
     BOOST_TEST(!find().has_value());  // no live block there any more
 
-    void* const other = heap::allocate_scratch(upper, 64, 16);
+    void* const other = heap::allocate_scratch(64, 16);
     block[4] = number(other);
     BOOST_TEST(find().has_value());
     heap::remove_named(core, "table");

@@ -18,68 +18,6 @@ using taiyen::test::require;
 
 BOOST_AUTO_TEST_SUITE(heap_threads)
 
-BOOST_AUTO_TEST_CASE(threads_share_scratch_memory, *boost::unit_test::label("threads")) {
-    MemoryCore core;
-    at_once(4, [&](unsigned seed) {
-        std::vector<unsigned*> blocks;
-        for (unsigned i = 0; i < 3000; ++i) {
-            auto* const block = static_cast<unsigned*>(heap::allocate_scratch(core, 16 + (i * (seed + 1)) % 500, 16));
-            *block = seed;
-            blocks.push_back(block);
-            if (i % 3 == 0) {
-                heap::deallocate(blocks.front());
-                blocks.erase(blocks.begin());
-            }
-        }
-        for (unsigned* block : blocks) {
-            require(*block == seed, "nobody else got the block");
-            heap::deallocate(block);
-        }
-    });
-    BOOST_TEST(core.scratch_live() == 0U);
-}
-
-BOOST_AUTO_TEST_CASE(a_thread_frees_the_scratch_block_of_another, *boost::unit_test::label("threads")) {
-    const Reports reports;
-    MemoryCore core;
-    // Places that blocks are handed over at: who takes one out checks its content and frees it.
-    std::array<std::atomic<std::uint64_t*>, 64> places{};
-    const auto give_up = [](std::uint64_t* block, std::size_t place) {
-        if (block == nullptr) return;
-        require(block[0] == place && block[5] == ~place, "what another thread wrote is there");
-        heap::deallocate(block);
-    };
-    at_once(4, [&](unsigned seed) {
-        std::mt19937 random(seed);
-        for (int i = 0; i < 4000; ++i) {
-            const std::size_t place = random() % places.size();
-            auto* const block = static_cast<std::uint64_t*>(heap::allocate_scratch(core, 48 + random() % 3000, 16));
-            block[0] = place;
-            block[5] = ~place;
-            give_up(places[place].exchange(block, std::memory_order_acq_rel), place);
-        }
-    });
-    for (std::size_t place = 0; place < places.size(); ++place) give_up(places[place].load(), place);
-    BOOST_TEST(core.scratch_live() == 0U);
-    BOOST_TEST(Reports::entries().empty());
-}
-
-BOOST_AUTO_TEST_CASE(of_two_frees_of_one_block_one_is_reported, *boost::unit_test::label("threads")) {
-    static std::atomic<unsigned> reported;
-    reported = 0;
-    const ReportHandler before =
-        set_report_handler([](const Incident& incident) noexcept { reported += incident.code == errc::double_free ? 1U : 0U; });
-    MemoryCore core;
-    std::vector<void*> blocks(500);
-    for (void*& block : blocks) block = heap::allocate_scratch(core, 64, 16);
-    at_once(3, [&](unsigned) {
-        for (void* block : blocks) heap::deallocate(block);
-    });
-    set_report_handler(before);
-    BOOST_TEST(reported == 2 * blocks.size());
-    BOOST_TEST(core.scratch_live() == 0U);
-}
-
 BOOST_AUTO_TEST_CASE(readers_of_one_heap_do_not_disturb_each_other, *boost::unit_test::label("threads")) {
     MemoryCore core;
     std::vector<void*> blocks;
@@ -112,7 +50,7 @@ BOOST_AUTO_TEST_CASE(readers_of_one_heap_do_not_disturb_each_other, *boost::unit
 
 BOOST_AUTO_TEST_CASE(threads_open_and_close_heaps_while_others_look_addresses_up, *boost::unit_test::label("threads")) {
     MemoryCore standing;
-    void* const block = heap::allocate_scratch(standing, 100, 16);
+    void* const block = heap::allocate_durable(standing, 100, 16);
     int local = 0;
     std::atomic<unsigned> opening{2};
     at_once(4, [&](unsigned number) {
@@ -120,8 +58,8 @@ BOOST_AUTO_TEST_CASE(threads_open_and_close_heaps_while_others_look_addresses_up
             for (int i = 0; i < 60; ++i) {
                 MemoryCore core(MemoryCore::default_capacity / 16);
                 require(heap::core_of_slot(heap::slot_of(core)) == &core, "the slot is the heap's");
-                void* const own = heap::allocate_scratch(core, 1000, 16);
-                require(heap::core_at(own) == &core, "its scratch memory, too");
+                void* const own = heap::allocate_durable(core, 1000, 16);
+                require(heap::core_at(own) == &core, "its blocks, too");
                 heap::deallocate(own);
             }
             opening.fetch_sub(1);
@@ -147,12 +85,12 @@ BOOST_AUTO_TEST_CASE(a_heap_may_be_closed_while_another_is_searched_for_pointers
     auto* const block = static_cast<std::uintptr_t*>(heap::allocate_durable(searched, words * 8, 4096));
     std::atomic<bool> done{false};
     const heap::CoreRanges neighbour = MemoryCore().ranges();  // where the heaps below will lie
-    for (std::size_t i = 0; i < words; ++i) block[i] = i % 2 == 0 ? neighbour.scratch + i * 64 : neighbour.durable + i * 64;
+    for (std::size_t i = 0; i < words; ++i) block[i] = neighbour.durable + i * 64;
     at_once(2, [&](unsigned number) {
         if (number == 0) {
             for (int i = 0; i < 100; ++i) {
                 MemoryCore other;
-                heap::deallocate(heap::allocate_scratch(other, 4000, 16));
+                heap::deallocate(heap::allocate_durable(other, 4000, 16));
             }
             done = true;
             return;
@@ -162,39 +100,6 @@ BOOST_AUTO_TEST_CASE(a_heap_may_be_closed_while_another_is_searched_for_pointers
     });
     heap::deallocate(block);
     BOOST_TEST(searched.engine().stats().live_blocks == 0U);
-}
-
-BOOST_AUTO_TEST_CASE(each_thread_has_its_own_current_heap, *boost::unit_test::label("threads")) {
-    MemoryCore first;
-    MemoryCore second;
-    MemoryCore* const cores[] = {&first, &second};
-    at_once(4, [&](unsigned number) {
-        require(heap::current_core() == nullptr, "a thread begins without");
-        for (unsigned i = 0; i < 2000; ++i) {
-            MemoryCore* const mine = cores[(number + i) % 2];
-            require(heap::exchange_current_core(mine) == nullptr, "nobody else's choice is seen");
-            require(heap::current_core() == mine, "the own one is");
-            require(heap::exchange_current_core(nullptr) == mine, "until it ends");
-        }
-    });
-}
-
-BOOST_AUTO_TEST_CASE(a_heap_that_another_thread_closed_is_current_nowhere, *boost::unit_test::label("threads")) {
-    auto core = std::make_unique<MemoryCore>();
-    std::atomic<bool> chosen{false};
-    std::atomic<bool> closed{false};
-    at_once(2, [&](unsigned number) {
-        if (number == 0) {
-            while (!chosen) std::this_thread::yield();
-            core.reset();
-            closed = true;
-            return;
-        }
-        heap::exchange_current_core(core.get());
-        chosen = true;
-        while (!closed) std::this_thread::yield();
-        require(heap::current_core() == nullptr, "a closed heap is no current heap");
-    });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(a_bad_free_is_reported_and_changes_nothing) {
     BOOST_TEST(foreign_frees == 1U);
     heap.deallocate(other.allocate(10));
     BOOST_TEST(foreign_frees == 2U);
-    taiyen::heap::deallocate(reinterpret_cast<void*>(heap.core()->ranges().scratch));
+    taiyen::heap::deallocate(reinterpret_cast<void*>(heap.core()->ranges().beside));
     BOOST_TEST(foreign_frees == 3U);
     BOOST_TEST(other.stats().live_blocks == 1U);
     heap.deallocate(nullptr);

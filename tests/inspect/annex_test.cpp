@@ -5,6 +5,7 @@
 #include <random>
 #include <tuple>
 
+#include <taiyen/heap/scratch.hpp>
 #include <taiyen/inspect/report.hpp>
 
 #include <taiyen/store/parameters.hpp>
@@ -345,12 +346,12 @@ BOOST_AUTO_TEST_CASE(it_counts_neither_as_written_ranges_nor_as_pointers_of_the_
     heap.snapshot();
     const auto before = heap.dirty_bytes();
     std::byte* const annex = annex_of(heap, 1_MiB);
-    void* const scratch = heap.core()->allocate_scratch(100, 16);
+    void* const scratch = heap::allocate_scratch(100, 16);
     const auto pointer = reinterpret_cast<std::uintptr_t>(scratch);
     std::memcpy(annex + 800, &pointer, sizeof pointer);
     BOOST_TEST(heap.dirty_bytes() == before);
     BOOST_CHECK_NO_THROW(heap.snapshot());
-    heap.core()->deallocate_scratch(scratch);
+    heap::deallocate(scratch);
 }
 
 BOOST_AUTO_TEST_CASE(its_capacity_and_the_disk_bound_it) {

@@ -32,7 +32,6 @@ void make_steps(Heap& heap, int from, int count) {
     for (int i = from; i < from + count; ++i) {
         UndoScope scope(heap, "step " + std::to_string(i));
         auto& numbers = heap.template find_or_construct<Numbers>("numbers");
-        const CurrentHeap current(heap);
         for (int k = 0; k < 200; ++k) numbers.push_back(i * 1000 + k);
         scope.commit();
     }

@@ -56,7 +56,6 @@ void edit(Node& node, std::mt19937_64& random) {
 
 /// Objects of all kinds of containers under several names, after so many random edits.
 void fill(ArchiveHeap& heap, std::mt19937_64& random, int edits) {
-    const CurrentHeap current(heap);
     auto& nodes = heap.find_or_construct<taiyen::vector<Node>>("nodes");
     auto& tree = heap.find_or_construct<taiyen::map<taiyen::string, Node>>("tree");
     auto& ids = heap.find_or_construct<taiyen::object_id_set<>>("ids");
@@ -103,7 +102,6 @@ BOOST_AUTO_TEST_CASE(planted_ones_are_all_found_with_size_and_first_bytes) {
     std::mt19937_64 random(taiyen::test::seed_of_run());
     const ScratchDirectory dir;
     ArchiveHeap heap(create_only, dir / "a.tyn", small());
-    const CurrentHeap current(heap);
     // Containers that only grow by nodes: nothing is freed, so no block holds bytes of an earlier one.
     auto& tree = heap.construct<taiyen::map<int, taiyen::list<taiyen::map<int, taiyen::list<double>>>>>("tree");
     std::multiset<std::pair<std::size_t, std::uint64_t>> planted;

@@ -44,7 +44,6 @@ BOOST_AUTO_TEST_CASE(none_is_invented_where_everything_is_held_by_distances) {
         BOOST_TEST_REQUIRE(held == report.live_blocks);
     };
     for (int round = 0; round < 5; ++round) {
-        const CurrentHeap current(heap);
         taiyen::test::change(heap.find_or_construct<Stored>("document"), static_cast<unsigned>(random()));
         taiyen::test::change(heap.find_or_construct<Stored>("another"), static_cast<unsigned>(random()));
         check(heap);
@@ -62,7 +61,6 @@ BOOST_AUTO_TEST_CASE(planted_ones_are_found_wherever_the_heap_is_mapped) {
     std::multiset<std::pair<std::size_t, std::uint64_t>> planted;
     {
         ArchiveHeap heap(create_only, dir / "a.tyn", taiyen::test::position_independent_heap());
-        const CurrentHeap current(heap);
         auto& tree = heap.construct<Tree>("tree");
         for (std::uint64_t i = 0; i < 300; ++i) {
             auto& lists = tree[static_cast<int>(random() % 20)];

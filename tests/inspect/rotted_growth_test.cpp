@@ -22,7 +22,6 @@ using Blocks = taiyen::vector<Bytes>;
 void grow(SnapshotHeap& heap, std::size_t round) {
     UndoScope scope(heap, "step " + std::to_string(round));
     auto& blocks = heap.find_or_construct<Blocks>("blocks");
-    const CurrentHeap current(heap);
     Bytes& block = blocks.emplace_back(100'000 * round + 1, '\0');
     for (std::size_t at = 0; at < block.size(); at += 90'000) block[at] = static_cast<char>(round);
     scope.commit();

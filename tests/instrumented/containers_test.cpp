@@ -21,7 +21,6 @@ void every_operation() {
     using C = typename Suite::Container;
     std::size_t scopes = 0;
     Stage stage(taiyen::ByteCount{1} << 20U);
-    const taiyen::CurrentHeap current(stage.core());
     const Maker make{&stage.core()};
     for (const auto& operation : Suite::operations()) {
         for (const bool other_inside : {true, false}) {

@@ -67,7 +67,6 @@ Course document_course(Capture mode, std::uintptr_t address, unsigned seed, int 
     return course(
         mode, address, scopes, [&](CapturedCore& core) { document = taiyen::stl::make<Document>(core); },
         [&](CapturedCore& core, int number) {
-            const taiyen::CurrentHeap current(core);
             taiyen::test::change(*document, seed + static_cast<unsigned>(number));
         },
         [&](CapturedCore&) { return taiyen::test::describe(*document); });

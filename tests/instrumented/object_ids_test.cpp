@@ -20,7 +20,6 @@ BOOST_AUTO_TEST_CASE(every_store_into_a_set_of_ids_is_seen_and_can_be_taken_back
     std::mt19937_64 random(taiyen::test::seed_of_run());
     for (int program = 0; program < 3; ++program) {
         Stage stage(ByteCount{4} << 20U);
-        const CurrentHeap current(stage.core());
         Ids* const ids = stl::make<Ids>(stage.core());
         Ids* const other = stl::make<Ids>(stage.core());
         Pair<Ids> pair{*ids, *other, {}, {}};

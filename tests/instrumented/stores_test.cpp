@@ -228,12 +228,12 @@ BOOST_AUTO_TEST_CASE(stores_outside_any_heap_and_into_scratch_memory_are_not_rec
     Stage stage;
     stage.start();
     const std::uint64_t before = stage.core().recorder().counters().stores;
-    auto* const scratch = static_cast<int*>(stage.core().allocate_scratch(400, 16));
+    auto* const scratch = static_cast<int*>(heap::allocate_scratch(400, 16));
     const auto local = std::make_unique<std::array<int, 100>>();
     for (int i = 0; i < 100; ++i) scratch[i] = (*local)[static_cast<std::size_t>(i)] = opaque(i);
     BOOST_TEST(stage.core().recorder().counters().stores == before);
     BOOST_TEST(stage.core().recorder().certainly_unchanged());
-    stage.core().deallocate_scratch(scratch);
+    heap::deallocate(scratch);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

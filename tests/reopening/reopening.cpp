@@ -47,7 +47,6 @@ int step(unsigned number, const char* path) {
         test::change(expected, earlier);
     }
     SnapshotHeap heap(open_or_create, path);
-    CurrentHeap current(heap);
     auto& document = heap.find_or_construct<Document<InHeap>>("document");
     expect(test::describe(document) == test::describe(expected), "the document is what the earlier processes left");
     expect(heap.verify().ok(), "verify() is clean");

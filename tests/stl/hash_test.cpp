@@ -97,7 +97,6 @@ BOOST_AUTO_TEST_CASE(lookups_of_text_build_no_temporary) {
     auto* const ordered = taiyen::stl::make<taiyen::map<taiyen::string, int>>(core);
     const char* const key = "a key that is much too long to be kept inside of a string object, so that a temporary would need a heap";
     {
-        const taiyen::CurrentHeap use(core);
         map->emplace(key, 1);
         ordered->emplace(key, 1);
     }

@@ -53,13 +53,11 @@ struct Sequence {
                            std::swap(*c.begin(), *std::next(c.begin()));
                            return std::string();
                        }});
-        all.push_back({"an element moved over the next",
-                       [](C& c, C&, const Maker& make) {
+        all.push_back({"an element moved over the next", [](C& c, C&, const Maker& make) {
                            *std::next(c.begin()) = std::move(*c.begin());
                            c.front() = value(make, 7);
                            return std::string();
-                       },
-                       false, false, false});
+                       }});
         all.push_back({"reversed by swaps", [](C& c, C&, const Maker&) {
                            std::vector<V*> elements;
                            for (V& element : c) elements.push_back(&element);
@@ -115,8 +113,7 @@ struct Sequence {
                            const C made(4, value(make, 65), c.get_allocator());
                            return text_of(made);
                        }});
-        all.push_back({"kept outside by default",
-                       [](C& c, C&, const Maker& make) {
+        all.push_back({"kept outside by default", [](C& c, C&, const Maker& make) {
                            C made;
                            made.assign(c.begin(), c.end());
                            c.clear();
@@ -124,8 +121,7 @@ struct Sequence {
                            made.clear();
                            c.front() = value(make, 66);
                            return std::string();
-                       },
-                       false, false, true});
+                       }});
         if constexpr (requires(C& c) { c.push_back(c.front()); }) with_back(all);
         if constexpr (requires(C& c) { c.push_front(c.front()); }) with_front(all);
         if constexpr (requires(C& c) { c.insert(c.begin(), c.front()); }) with_insert(all);

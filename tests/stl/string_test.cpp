@@ -107,13 +107,11 @@ struct Strings {
                            return std::string();
                        },
                        true});
-        all.push_back({"substr", [](C& c, C&, const Maker&) { return text_of(c.substr(1, 90)); }, false, false, true});
-        all.push_back({"substr assigned",
-                       [](C& c, C&, const Maker&) {
+        all.push_back({"substr", [](C& c, C&, const Maker&) { return text_of(c.substr(1, 90)); }});
+        all.push_back({"substr assigned", [](C& c, C&, const Maker&) {
                            c = c.substr(1, 90);
                            return std::string();
-                       },
-                       false, false, true});
+                       }});
         all.push_back({"found by views",
                        [](C& c, C& o, const Maker&) {
                            return std::to_string(c.find(std::string_view(o).substr(5, 20))) + std::to_string(c == o) +

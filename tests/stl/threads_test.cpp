@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/heap/scratch.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/named.hpp>
 #include <taiyen/store/archive_heap.hpp>
@@ -39,19 +40,15 @@ BOOST_AUTO_TEST_CASE(readers_of_one_document_find_iterate_and_copy_at_once, *boo
     MemoryCore core;
     Document<InMemory> expected;
     auto& document = stl::construct<Document<InHeap>>(core, "document");
-    {
-        const CurrentHeap current(core);
-        for (unsigned seed = 0; seed < 4; ++seed) {
-            test::change(document, seed);
-            test::change(expected, seed);
-        }
+    for (unsigned seed = 0; seed < 4; ++seed) {
+        test::change(document, seed);
+        test::change(expected, seed);
     }
     const std::string description = test::describe(expected);
     BOOST_REQUIRE(!document.parts.empty());
     at_once(4, [&](unsigned) {
         const auto* const found = stl::find<Document<InHeap>>(core, "document");
         require(found == &document, "the name leads to it");
-        const CurrentHeap current(core);
         for (int round = 0; round < 3; ++round) {
             require(test::describe(*found) == description, "it reads as it was written");
             for (const auto& [key, part] : found->parts) {
@@ -63,13 +60,10 @@ BOOST_AUTO_TEST_CASE(readers_of_one_document_find_iterate_and_copy_at_once, *boo
             require(test::describe(copy) == description, "a copy outside, made in scratch memory, is the same");
         }
     });
-    BOOST_TEST(core.scratch_live() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(temporaries_of_many_threads_share_the_scratch_memory_of_one_heap, *boost::unit_test::label("threads")) {
-    MemoryCore core;
+BOOST_AUTO_TEST_CASE(temporaries_of_many_threads_lie_in_scratch_memory, *boost::unit_test::label("threads")) {
     at_once(4, [&](unsigned number) {
-        const CurrentHeap current(core);
         taiyen::map<taiyen::string, taiyen::vector<taiyen::string>> mine;
         taiyen::unordered_map<int, taiyen::string> hashed;
         for (int i = 0; i < 300; ++i) {
@@ -79,20 +73,16 @@ BOOST_AUTO_TEST_CASE(temporaries_of_many_threads_share_the_scratch_memory_of_one
             if (i % 7 == 0) mine.erase(text(key));
         }
         for (const auto& [key, values] : mine)
-            require(heap::in_scratch(core, key.data()) && heap::in_scratch(core, values.data()), "outside a heap lies in scratch memory");
+            require(heap::in_scratch(key.data()) && heap::in_scratch(values.data()), "outside a heap lies in scratch memory");
         require(hashed.size() == 50, "nothing is lost");
     });
-    BOOST_TEST(core.scratch_live() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_container_outside_is_handed_from_thread_to_thread, *boost::unit_test::label("threads")) {
-    MemoryCore core;
-    MemoryCore other;
     std::atomic<taiyen::vector<taiyen::string>*> place{nullptr};
     at_once(2, [&](unsigned number) {
         for (int i = 0; i < 200; ++i) {
             if (number == 0) {
-                const CurrentHeap current(core);
                 auto made = std::make_unique<taiyen::vector<taiyen::string>>();
                 for (int n = 0; n < 5; ++n) made->push_back(text(n));
                 taiyen::vector<taiyen::string>* nothing = nullptr;
@@ -102,19 +92,16 @@ BOOST_AUTO_TEST_CASE(a_container_outside_is_handed_from_thread_to_thread, *boost
                 }
                 (void)made.release();
             } else {
-                const CurrentHeap current(other);  // what the container lies in was decided when it was filled
                 std::unique_ptr<taiyen::vector<taiyen::string>> taken;
                 while (!taken) {
                     taken.reset(place.exchange(nullptr, std::memory_order_acquire));
                     std::this_thread::yield();
                 }
                 taken->push_back(text(5));
-                require(taken->size() == 6 && heap::in_scratch(core, taken->back().data()), "it goes on in its heap");
+                require(taken->size() == 6 && heap::in_scratch(taken->back().data()), "it goes on in scratch memory");
             }
         }
     });
-    BOOST_TEST(core.scratch_live() == 0U);
-    BOOST_TEST(other.scratch_live() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(each_thread_writes_into_a_heap_of_its_own, *boost::unit_test::label("threads")) {
@@ -126,7 +113,6 @@ BOOST_AUTO_TEST_CASE(each_thread_writes_into_a_heap_of_its_own, *boost::unit_tes
         Document<InMemory> expected;
         for (unsigned seed = 0; seed < 3; ++seed) {
             ArchiveHeap heap(open_or_create, path, options);
-            const CurrentHeap current(heap);
             auto& document = heap.find_or_construct<Document<InHeap>>("document");
             require(test::describe(document) == test::describe(expected), "the heap holds what this thread left there");
             test::change(document, number * 10 + seed);

@@ -44,7 +44,7 @@ inline std::string long_text(int n) {
     return digits + ": a text that is long enough to need a block of its own, whatever a string keeps inside itself";
 }
 
-/// Makes values outside; with `core` they are given that heap, without they take the thread's current heap.
+/// Makes values outside; with `core` they are given that heap.
 struct Maker {
     heap::HeapCore* core = nullptr;
 

@@ -43,7 +43,6 @@ BOOST_AUTO_TEST_CASE(a_container_outside_takes_its_memory_from_the_heap_it_was_g
 
 BOOST_AUTO_TEST_CASE(named_and_unnamed_objects_live_in_the_heap_with_all_they_hold) {
     taiyen::VolatileHeap heap({.capacity = capacity});
-    const taiyen::CurrentHeap use(heap);  // for the temporaries
     auto& parts = heap.find_or_construct<taiyen::map<taiyen::string, Part>>("parts");
     parts["bolt"].tags.push_back("a tag of steel that needs a block of its own");
     BOOST_TEST(heap.owns(parts["bolt"].tags.front().data()));
@@ -57,11 +56,33 @@ BOOST_AUTO_TEST_CASE(named_and_unnamed_objects_live_in_the_heap_with_all_they_ho
     BOOST_TEST(heap.stats().live_blocks == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(the_current_heap_may_be_a_volatile_one) {
+BOOST_AUTO_TEST_CASE(a_copy_of_what_a_volatile_heap_holds_is_its_own_too_and_needs_no_other_home) {
     taiyen::VolatileHeap heap({.capacity = capacity});
-    const taiyen::CurrentHeap use(heap);
-    const taiyen::string text = "a text that is too long to be kept inside the object";
-    BOOST_TEST(heap.owns(text.data()));
+    const taiyen::string text("a text that is too long to be kept inside the object", heap);
+    const taiyen::string copy(text);
+    BOOST_TEST(heap.owns(copy.data()));
+    auto& stored = heap.construct<taiyen::string>("text", text);
+    const taiyen::string copy_of_stored(stored);
+    BOOST_TEST(heap.owns(copy_of_stored.data()));
+    heap.destroy<taiyen::string>("text");
+}
+
+BOOST_AUTO_TEST_CASE(containers_outside_exchange_their_memory_whatever_it_is) {
+    taiyen::VolatileHeap heap({.capacity = capacity});
+    {
+        taiyen::vector<taiyen::string> given(heap);
+        taiyen::vector<taiyen::string> plain;
+        for (int i = 0; i < 100; ++i) given.emplace_back("a word that is too long for the string object " + std::to_string(i));
+        plain.emplace_back("another word that is too long for the string object");
+        const auto* const words = given.data();
+        given.swap(plain);
+        BOOST_TEST(plain.data() == words);
+        plain.emplace_back("a word more");
+        BOOST_TEST(heap.owns(plain.data()));
+        BOOST_TEST(!heap.owns(given.data()));
+        BOOST_TEST(given.size() == 1U);
+    }
+    BOOST_TEST(heap.stats().live_blocks == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(pmr_containers_take_their_memory_from_the_heap) {

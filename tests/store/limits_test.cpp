@@ -302,7 +302,7 @@ BOOST_AUTO_TEST_CASE(a_core_dump_holds_the_heap_and_not_the_room_that_it_may_gro
     const heap::CoreRanges& ranges = heap.core()->ranges();
     BOOST_TEST(vm::test::is_in_dumps(block));
     BOOST_TEST(!vm::test::is_in_dumps(reinterpret_cast<const void*>(ranges.durable + ranges.durable_bytes - 1)));
-    const void* const scratch = heap::allocate_scratch(*heap.core(), 100, 16);
+    const void* const scratch = heap::allocate_scratch(100, 16);
     BOOST_TEST(vm::test::is_in_dumps(scratch));
     heap::deallocate(const_cast<void*>(scratch));
 }

@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(is_opened_where_it_was_made_or_where_there_is_room_and_keep
         ArchiveHeap heap(open_only, path);
         BOOST_TEST(place_of(heap) != made);
         auto* const text = static_cast<char*>(heap::find_named(*heap.core(), "text")->object);
-        BOOST_TEST(heap.owns_durable(text));
+        BOOST_TEST(heap.owns(text));
         BOOST_TEST(std::string(text) == "first");
         std::strcpy(text, "second");
         heap.snapshot();

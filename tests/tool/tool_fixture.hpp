@@ -70,7 +70,6 @@ inline taiyen::PersistentOptions small() {
 /// The parts of a drawing; also the heap of the documents' examples.
 inline void fill(taiyen::ArchiveHeap& heap) {
     auto& parts = heap.find_or_construct<Parts>("parts");
-    const taiyen::CurrentHeap current(heap);
     for (int i = 0; i < 200; ++i) {
         Part& part = parts[taiyen::string(("bolt, number " + std::to_string(i)).c_str())];
         part.name = ("a bolt of length " + std::to_string(10 + i % 90) + " millimetres").c_str();
@@ -115,7 +114,6 @@ inline void make_crashed_bank(const ScratchDirectory& dir, const std::string& na
     for (int i = 0; i < 7; ++i) {
         taiyen::Transaction tx(heap);
         auto& accounts = heap.find_or_construct<Accounts>("accounts");
-        const taiyen::CurrentHeap current(heap);
         accounts[i] = ("the account of customer " + std::to_string(i)).c_str();
         tx.commit();
     }

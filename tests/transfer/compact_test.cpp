@@ -99,7 +99,6 @@ void compact_a_document(CompactFixture& test, InStep&& in_step) {
     {
         Heap heap(create_only, test.path, small_heap());
         in_step(heap, [&] {
-            const CurrentHeap use(heap);
             std::vector<void*> blocks;
             for (unsigned round = 1; round < 40; ++round) {
                 edit(heap, model, round, 1);
@@ -303,7 +302,6 @@ BOOST_AUTO_TEST_CASE(can_be_undone_and_done_again) {
 
 BOOST_AUTO_TEST_CASE(of_which_nobody_knows_a_part_keep_that_part_and_what_it_leads_to) {
     ArchiveHeap heap(create_only, path, small_heap());
-    const CurrentHeap use(heap);
     std::vector<void*> blocks;
     const auto space = [&] {
         for (int i = 0; i < 80; ++i) blocks.push_back(heap.allocate(sizeof(Chain), alignof(Chain)));  // more than a page
@@ -346,7 +344,6 @@ BOOST_AUTO_TEST_CASE(of_which_nobody_knows_a_part_keep_that_part_and_what_it_lea
 
 BOOST_AUTO_TEST_CASE(keep_what_containers_find_by_its_address) {
     ArchiveHeap heap(create_only, path, small_heap());
-    const CurrentHeap use(heap);
     auto& known = heap.construct<taiyen::unordered_set<Chain*>>("known");
     auto& ordered = heap.construct<taiyen::map<Chain*, int>>("ordered");
     std::vector<void*> blocks;
@@ -500,7 +497,6 @@ void random_program(CompactFixture& test, Capture capture, int rounds) {
     constexpr bool is_transactional = std::is_same_v<Heap, TransactionalHeap>;
     for (int round = 0; round < rounds; ++round) {
         const auto work = [&](Document<InMemory>& changed) {
-            const CurrentHeap use(*heap);
             edit(*heap, changed, ++seed, 1);
             for (int n = 0; n < 30; ++n) blocks.push_back(heap->allocate(test.random() % 20 == 0 ? test.random() % 40'000 : test.random() % 500));
             std::shuffle(blocks.begin(), blocks.end(), test.random);

@@ -103,7 +103,6 @@ struct AttackedFixture {
     void make(Fill&& fill) {
         std::filesystem::remove(path);
         ArchiveHeap heap(create_only, path, small_heap());
-        const CurrentHeap use(heap);
         fill(heap);
         heap.snapshot();
         heap.close();
@@ -426,7 +425,6 @@ BOOST_AUTO_TEST_CASE(containers_that_were_moved_from_emptied_and_shrunk_are_whol
         BOOST_TEST(report.ambiguous_words == 0U);
         Alls& alls = *heap.find<Alls>("alls");
         for (std::size_t i = 0; i < alls.size(); ++i) BOOST_TEST(content(alls[i]) == before[i]);
-        const CurrentHeap use(heap);
         for (All& all : alls) fill(all, 50);
         BOOST_TEST(heap.verify().ok());
     });

@@ -76,7 +76,6 @@ struct DeclaredFixture {
     template <class Fill>
     void make(Fill&& fill) {
         ArchiveHeap heap(create_only, path, small_heap());
-        const CurrentHeap use(heap);
         fill(heap);
         heap.snapshot();
         heap.close();

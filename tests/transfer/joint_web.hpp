@@ -50,7 +50,6 @@ public:
     explicit Web(std::mt19937_64& random) : random_(random) {}
 
     void change(ArchiveHeap& heap, int count) {
-        const CurrentHeap use(heap);
         auto& index = heap.find_or_construct<Index>("index");
         for (int i = 0; i < count; ++i) {
             const auto choice = random_() % 10;

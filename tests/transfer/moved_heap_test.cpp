@@ -122,7 +122,6 @@ BOOST_AUTO_TEST_CASE(that_were_full_of_holes_end_without_any) {
     std::size_t live = 0;
     {
         ArchiveHeap heap(create_only, directory / "from.tyn", small_heap());
-        const CurrentHeap use(heap);
         auto& texts = heap.construct<taiyen::map<int, taiyen::string>>("texts");
         std::vector<void*> blocks;
         for (int i = 0; i < 5'000; ++i) {

@@ -41,7 +41,6 @@ struct Travelling {
 
     template <class Heap>
     void change_both(Heap& heap, unsigned seed) {
-        const CurrentHeap use(heap);
         taiyen::test::change(heap.template find_or_construct<Stored>("document"), seed);
         taiyen::test::change(model, seed);
     }
@@ -260,7 +259,6 @@ BOOST_AUTO_TEST_CASE(steps_are_undone_and_redone_at_another_address) {
     BOOST_TEST(heap.verify().ok());
     {
         UndoScope scope(heap);
-        const CurrentHeap use(heap);
         taiyen::test::change(*heap.find<Stored>("document"), 77);
         scope.cancel();
     }

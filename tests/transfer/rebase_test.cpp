@@ -81,7 +81,6 @@ struct RebaseFixture {
     }
     template <class Heap>
     void change_both(Heap& heap, unsigned seed) {
-        const CurrentHeap use(heap);
         taiyen::test::change(heap.template find_or_construct<Stored>("document"), seed);
         taiyen::test::change(model, seed);
     }

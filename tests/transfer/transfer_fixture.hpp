@@ -39,7 +39,6 @@ inline PersistentOptions small_heap() {
 template <class Heap>
 void edit(Heap& heap, Document<InMemory>& model, unsigned from, unsigned rounds) {
     auto& document = heap.template find_or_construct<Document<InHeap>>("document");
-    const CurrentHeap current(heap);
     for (unsigned seed = from; seed < from + rounds; ++seed) {
         taiyen::test::change(document, seed);
         taiyen::test::change(model, seed);

@@ -215,7 +215,6 @@ void leaks_nothing(HeldFixture& fixture, F&& build, bool in_one_transaction) {
     fixture.fill("more");
     transact(*heap, [&] { heap->destroy<HeldFixture::Texts>("more"); });
     {
-        const CurrentHeap current(*heap);
         C expected;
         build(expected);
         BOOST_TEST((*outside == expected));

@@ -26,7 +26,7 @@ struct LentFixture : UndoFixture {
         BOOST_TEST(texts().size() == 4U);
         for (const taiyen::string& found : texts()) BOOST_TEST(found == text);
         BOOST_TEST(heap->verify().ok());
-        BOOST_TEST(heap->owns_durable(texts()[0].data()));
+        BOOST_TEST(heap->owns(texts()[0].data()));
     }
     /// Fills what was freed wrongly with something else.
     void reuse() {

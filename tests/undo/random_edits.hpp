@@ -218,7 +218,6 @@ private:
             case 3:
             case 4:
                 if (options_.outside_scopes) {
-                    const CurrentHeap use(*heap_);
                     Document& d = document();
                     edit();
                     d.numbers.push_back(++unique_);  // something changes for certain

@@ -224,23 +224,12 @@ BOOST_AUTO_TEST_CASE(a_scope_that_an_ended_thread_left_open_is_not_taken_over_by
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_scope_makes_its_heap_the_current_one) {
-    {
-        UndoScope scope(*heap);
-        const taiyen::string text("a text that is longer than what a string keeps inside itself");
-        BOOST_TEST(heap->owns(text.data()));
-        BOOST_TEST(!heap->owns_durable(text.data()));
-    }
-    BOOST_TEST((heap::current_core() == nullptr));
-}
-
 BOOST_AUTO_TEST_CASE(scopes_of_two_heaps_nest) {
     SnapshotHeap other(create_only, directory / "other.tyn", small_heap());
     {
         UndoScope outer(*heap);
         numbers().push_back(1);
         UndoScope inner(other);
-        BOOST_TEST((heap::current_core() == other.core()));
         other.find_or_construct<Numbers>("numbers").push_back(1);
         BOOST_TEST(throws(errc::scope_open, [&] { outer.commit(); }));
         inner.cancel();

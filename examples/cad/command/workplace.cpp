@@ -118,9 +118,6 @@ void Workplace::step(std::string_view name, const std::function<void()>& change)
 void Workplace::replace_file(std::unique_ptr<OpenFile> next) {
     file.reset();
     file = std::move(next);
-    if (file) {
-        file->become_current();
-    }
 }
 
 void Workplace::save() {

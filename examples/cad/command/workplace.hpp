@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -27,8 +26,6 @@ public:
     Document& document() { return *document_; }
     const Document& document() const { return *document_; }
     std::string name() const { return heap_.path().filename().string(); }
-    /// From now on temporaries of this thread come from this heap.
-    void become_current() { use_.emplace(heap_); }
 
     bool changed = false;  ///< since it was opened or saved
     std::string remark;    ///< what opening has to tell; mostly empty
@@ -36,7 +33,6 @@ public:
 private:
     taiyen::SnapshotHeap heap_;
     Document* document_;
-    std::optional<taiyen::CurrentHeap> use_;
 };
 
 class Workplace {

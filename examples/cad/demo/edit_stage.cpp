@@ -65,7 +65,6 @@ std::string text_of_everything(const Document& document) {
 bool save_one_edit(const Setting& setting) {
     heading("4. One line drawn and saved, against writing the file anew");
     taiyen::SnapshotHeap heap(taiyen::open_only, setting.heap_file());
-    taiyen::CurrentHeap use(heap);
     Document& document = *heap.find<Document>("document");
     Drawing& drawing = document.drawings.find(edited_drawing)->second;
     const std::filesystem::path drawing_file = setting.out / "v21.dxf";

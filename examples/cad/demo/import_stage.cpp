@@ -45,7 +45,6 @@ bool import_and_save(const Setting& setting) {
     };
     //[ a program keeps its data in a heap
     taiyen::SnapshotHeap heap(taiyen::create_only, file);
-    taiyen::CurrentHeap use(heap);
     Document& document = heap.construct<Document>("document");
     import_all(document);
     //]

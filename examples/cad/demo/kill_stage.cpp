@@ -121,7 +121,6 @@ Message judge(const Setting& setting, const Life& life, Tally& tally) {
 
 int edit_until_killed(const Setting& setting) {
     taiyen::SnapshotHeap heap(taiyen::open_only, setting.heap_file());
-    taiyen::CurrentHeap use(heap);
     Document& document = *heap.find<Document>("document");
     std::uint64_t sum = checksum(document);
     std::uint64_t took_small = 200;

@@ -40,7 +40,6 @@ private:
 struct DocumentInHeap {
     TemporaryFolder folder;
     taiyen::SnapshotHeap heap{taiyen::create_only, folder.path() / "library.tyn"};
-    taiyen::CurrentHeap use{heap};
     Document& document = heap.construct<Document>("document");
 };
 

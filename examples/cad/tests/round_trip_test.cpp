@@ -52,7 +52,6 @@ BOOST_AUTO_TEST_CASE(another_process_finds_the_document_that_was_saved, *boost::
     std::uint64_t saved = 0;
     {
         taiyen::SnapshotHeap heap(taiyen::create_only, folder.path() / "library.tyn");
-        taiyen::CurrentHeap use(heap);
         Document& document = heap.construct<Document>("document");
         import_dxf(document, "plan/vegetation/v21", library + "/v21.dxf");
         fill(document, taiyen::test::seed_of_run(), 200);

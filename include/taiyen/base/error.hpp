@@ -42,7 +42,6 @@ enum class errc {
     address_in_use,
     name_taken,
     type_mismatch,
-    no_current_heap,
     no_transaction,
     scope_open,
     still_in_use,

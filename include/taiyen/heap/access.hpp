@@ -1,8 +1,8 @@
 #pragma once
 /// The compiled functions behind the thin templates: from an address or a slot to its heap, and memory from it.
 ///
-/// A heap owns two ranges of address space: its *durable* span (what the file holds) and its *scratch* range (volatile memory of the same engine, for
-/// containers that live outside the heap). Heaps occupy whole 4 GiB slots of the 47-bit address space, so the heap of an address is two loads away.
+/// A heap owns a span of address space: the *durable* memory of its blocks (what the file holds; a volatile heap's memory goes by that name, too). Containers outside every heap have *scratch* memory,
+/// which is the process's (scratch.hpp). Heaps occupy whole 4 GiB slots of the 47-bit address space, so the heap of an address is two loads away.
 /// Thread rule: look-ups and scratch memory are safe; durable memory obeys the heap's own rule.
 
 #include <cstddef>
@@ -18,29 +18,17 @@ namespace taiyen::heap {
 
 class HeapCore;  ///< the compiled side of any open heap
 
-/// The open heap that owns the address (durable or scratch), null if none. Complexity: constant.
+/// The open heap in whose span the address lies, null if none. Complexity: constant.
 TAIYEN_EXPORT HeapCore* core_at(const void* address) noexcept;
 /// The open heap whose first slot is `slot`, null if none.
 TAIYEN_EXPORT HeapCore* core_of_slot(std::uint32_t slot) noexcept;
 TAIYEN_EXPORT std::uint32_t slot_of(const HeapCore& core) noexcept;
 
-/// Where an address lies: in which heap, and in which of its two ranges.
-struct Place {
-    HeapCore* core = nullptr;  ///< null: outside every open heap
-    bool durable = false;      ///< within [base, base + capacity)
-    bool scratch = false;      ///< within the scratch range
-};
-/// Complexity: constant.
-TAIYEN_EXPORT Place place_of(const void* address) noexcept;
-
 TAIYEN_EXPORT bool in_durable(const HeapCore& core, const void* address) noexcept;
-TAIYEN_EXPORT bool in_scratch(const HeapCore& core, const void* address) noexcept;
 
 /// Durable memory. Throws: HeapFull, Error{read_only | closed | forked | poisoned | no_transaction}.
 TAIYEN_EXPORT void* allocate_durable(HeapCore& core, std::size_t bytes, std::size_t alignment);
-/// Scratch memory: volatile, never saved. Throws: HeapFull.
-TAIYEN_EXPORT void* allocate_scratch(HeapCore& core, std::size_t bytes, std::size_t alignment);
-/// Frees a durable or scratch block, whichever heap it belongs to. A bad pointer is reported (errc::double_free | foreign_pointer) and ignored.
+/// Frees a durable block, whichever heap it belongs to, or a scratch block. A bad pointer is reported (errc::double_free | foreign_pointer) and ignored.
 TAIYEN_EXPORT void deallocate(void* block) noexcept;
 
 /// The same for a durable block that an object outside had on loan since the scope of that serial (0: none): what its free means depends on what became of the scope.
@@ -50,11 +38,6 @@ TAIYEN_EXPORT bool lent_came_back(std::uint32_t slot, std::uint32_t scope) noexc
 
 /// Usable bytes of the live durable block that starts at the address, 0 if none does. Throws: Error{closed | forked}.
 TAIYEN_EXPORT std::size_t usable_size(const HeapCore& core, const void* block);
-
-/// This thread's current heap: what a container outside any heap allocates from when it was given none. Null: none.
-TAIYEN_EXPORT HeapCore* current_core() noexcept;
-/// Sets it and returns the one before.
-TAIYEN_EXPORT HeapCore* exchange_current_core(HeapCore* core) noexcept;
 
 /// A named object as the templates see it.
 struct NamedObject {
@@ -70,7 +53,6 @@ TAIYEN_EXPORT bool remove_named(HeapCore& core, std::string_view name);
 /// Throws Error{type_mismatch} naming the heap's file, both types and the remedy.
 [[noreturn]] TAIYEN_EXPORT void throw_type_mismatch(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);
 [[noreturn]] TAIYEN_EXPORT void throw_name_taken(const HeapCore& core, std::string_view name);
-[[noreturn]] TAIYEN_EXPORT void throw_no_current_heap();
 /// Throws Error{raw_pointer} if the heap may be mapped anywhere: addresses that are stored in it would be wrong elsewhere.
 TAIYEN_EXPORT void check_addresses_allowed(const HeapCore& core);
 /// For calls on a heap object whose compiled side is gone.

@@ -19,7 +19,6 @@ struct HeapStats {
     std::size_t largest_free_bytes = 0;
     std::uint64_t live_blocks = 0;
     std::size_t dirty_bytes = 0;     ///< written since the last save
-    std::size_t scratch_blocks = 0;  ///< live blocks of containers outside the heap
     std::size_t held_blocks =
         0;  ///< of the live blocks: those that objects outside have taken along, or had in a process that died; freed when they die, or by the next process
     std::size_t file_bytes = 0;       ///< st_size of the backing file

@@ -3,15 +3,14 @@
 ///
 /// Where the container object lies decides where its elements go:
 /// - INSIDE: the container lies in a heap's durable memory: its elements are durable memory of that heap, always, whatever it was copied or moved from.
-/// - SCRATCH: it lies elsewhere (stack, globals, malloc): its elements are volatile memory beside a heap: the heap it was given (`taiyen::string s("bolt", heap)`),
-///   else this thread's current heap, decided at the first allocation; a copy of a container falls back to the heap of its source. None: errc::no_current_heap.
-///   Inside scratch memory the address wins too: scratch memory of that heap.
+/// - SCRATCH: it lies elsewhere (stack, globals, malloc, scratch memory): its elements are scratch memory, which is the process's own and never saved (taiyen/heap/scratch.hpp).
+/// - GIVEN: it lies elsewhere and was given a volatile heap (`taiyen::vector<int> v(volatile_heap)`), or is a copy of such a container: its elements are that heap's. Heaps that are files can't be given.
 /// - LENT: it lies elsewhere but owns durable memory: it was moved out of a heap (`auto x = std::move(v.front())`), or is a temporary that the standard library
 ///   made from a container's allocator in order to swap it in. It remembers the UndoScope that lent it: if that was rolled back, or its step is undone, the memory belongs
 ///   to the container in the heap again, and what the object outside frees is ignored.
 ///
-/// Propagation: POCCA false, POCMA false (between different homes elements move one by one), POCS true with a swap that refuses different homes (report and abort);
-/// is_always_equal false. Equal: same heap, and both durable (INSIDE, LENT) or both volatile. Nothing of it is a heap pointer: heaps can move.
+/// Propagation: POCCA false, POCMA false (between different homes elements move one by one), POCS true: outside each takes the other's memory along; a swap of a container in a heap with one that has another
+/// home is refused (report and abort). is_always_equal false. Equal: memory of the same heap, or both scratch. Nothing of it is a heap pointer: heaps can move.
 /// Thread rule: a value; memory obeys the heap's rule.
 
 #include <cstddef>
@@ -43,23 +42,23 @@ enum class Pointers : bool { addresses, distances };
 /// The allocator's eight bytes and what they mean. The address comes first: within a heap the word is zero and the address alone decides.
 class TAIYEN_EXPORT Home {
 public:
-    TAIYEN_STORES_HERE Home() noexcept : word_(0) {}  ///< outside: undecided until the first allocation
+    TAIYEN_STORES_HERE Home() noexcept : word_(0) {}  ///< outside: scratch memory
     TAIYEN_STORES_HERE Home(const Home& other) noexcept : word_(other.word_seen_from(reinterpret_cast<std::uintptr_t>(this))) {}
     TAIYEN_STORES_HERE Home& operator=(const Home& other) noexcept {
         word_ = other.word_seen_from(reinterpret_cast<std::uintptr_t>(this));
         return *this;
     }
     ~Home() = default;
-    /// Scratch memory of `core` for an object outside. Null throws Error{closed}.
+    /// For an object outside: that heap's memory if it is volatile, else scratch memory. Null throws Error{closed}.
     TAIYEN_STORES_HERE explicit Home(heap::HeapCore* core) : word_(word_given(reinterpret_cast<std::uintptr_t>(this), core)) {}
     /// The home that the address `place` gives; outside every heap, that of `otherwise`. (Addresses of what is yet to be constructed are numbers here: compilers
     /// take a pointer for a look at what it points to.)
     TAIYEN_STORES_HERE Home(std::uintptr_t place, const Home& otherwise) noexcept
         : word_(otherwise.word_at(place, reinterpret_cast<std::uintptr_t>(this))) {}
-    /// For a copy of a container: undecided, with this home's heap as the last resort.
+    /// For a copy of a container: the same volatile heap, or scratch memory.
     Home for_copy() const noexcept;
 
-    /// Throws: HeapFull, Error{no_current_heap | closed | read_only | …}.
+    /// Throws: HeapFull, Error{closed | read_only | …}.
     /// Error{raw_pointer}: durable memory of a position-independent heap for who keeps addresses.
     void* allocate(std::size_t bytes, std::size_t alignment, Pointers pointers = Pointers::addresses);
     /// By the block's own heap, and, for memory on loan, by what became of the scope that lent it. A bad pointer is reported and changes nothing.
@@ -75,32 +74,28 @@ public:
         return kind() == lent && heap::lent_came_back(static_cast<std::uint32_t>(word_ >> 16U) & 0xffffU, static_cast<std::uint32_t>(word_ >> 32U));
     }
     bool operator==(const Home& other) const noexcept;
-    /// Reports and aborts if the homes differ.
+    /// Reports and aborts if the homes differ and one of the objects lies in a heap.
     void swap(Home& other) noexcept;
     /// Whether `source`, another object, has a different home than an object at `place`: what is moved from there may carry memory that must not come along.
     static bool differs(std::uintptr_t place, const void* source) noexcept;
 
 private:
-    /// Bits 0–1: kind; 2: on its way to an object in the heap; 16–31: first slot of the heap; 32–63: serial of the scope that lent (0: none).
-    enum Kind : std::uint64_t { undecided = 0, given = 1, lent = 2, last_resort = 3 };
+    /// Zero: inside a heap, or scratch memory. Bits 0–1: kind; 2: on its way to an object in the heap; 16–31: first slot of the heap; 32–63: serial of the scope that lent (0: none).
+    enum Kind : std::uint64_t { by_address = 0, given = 1, lent = 2 };
     static constexpr std::uint64_t on_its_way = 4;
-    struct Effective {
-        heap::HeapCore* core;
-        bool durable;
-    };
     static std::uint64_t word(Kind kind, const heap::HeapCore& core) noexcept;
     /// Word of an object at `self` that was given a heap.
     static std::uint64_t word_given(std::uintptr_t self, heap::HeapCore* core);
     /// Word of an object at `self` for the home that `place` gives, or else this one.
     std::uint64_t word_at(std::uintptr_t place, std::uintptr_t self) const noexcept;
     Kind kind() const noexcept { return static_cast<Kind>(word_ & 3U); }
-    heap::HeapCore* core() const noexcept;
+    /// First slot of the heap whose memory it is; 0: scratch memory.
+    std::uint32_t slot() const noexcept;
     std::uint64_t word_seen_from(std::uintptr_t place) const noexcept;
     /// Whether it is that of an object outside with durable memory on loan.
     bool borrows() const noexcept { return (word_ & (on_its_way | 3U)) == lent; }
-    Effective effective() const noexcept;
     /// One of them lies in the heap, the other outside with memory on loan: what the first owns may move to the second.
-    static void lend_between(const Home& left, const Home& right, heap::HeapCore& core) noexcept;
+    static void lend_between(const Home& left, const Home& right) noexcept;
 
     std::uint64_t word_;
 };
@@ -276,7 +271,7 @@ public:
     friend void swap(Allocator<T>& left, Allocator<T>& right) noexcept { left.swap_home(right); }
 
 protected:
-    /// Throws: HeapFull, std::bad_array_new_length, Error{no_current_heap | closed | read_only | poisoned | forked | no_transaction}.
+    /// Throws: HeapFull, std::bad_array_new_length, Error{closed | read_only | poisoned | forked | no_transaction}.
     [[nodiscard]] T* allocate_at_home(std::size_t count, Pointers pointers = Pointers::addresses) {
         if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
         return static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T), pointers));
@@ -301,7 +296,7 @@ class persistent_allocator : public stl::HomeAllocator<persistent_allocator, T> 
 public:
     using Base::Base;
 
-    /// Throws: HeapFull, std::bad_array_new_length, Error{no_current_heap | closed | read_only | poisoned | forked | no_transaction}.
+    /// Throws: HeapFull, std::bad_array_new_length, Error{closed | read_only | poisoned | forked | no_transaction}.
     [[nodiscard]] T* allocate(std::size_t count) { return Base::allocate_at_home(count); }
     /// By the block's own heap, and, for memory on loan, by what became of the scope that lent it; a bad pointer is reported and changes nothing.
     void deallocate(T* block, std::size_t) noexcept { Base::deallocate_from_home(const_cast<std::remove_cv_t<T>*>(block)); }
@@ -311,24 +306,5 @@ template <class T>
 inline constexpr bool stl::is_durable_allocator<persistent_allocator<T>> = true;
 
 static_assert(sizeof(persistent_allocator<int>) == 8, "the allocator is part of every stored container");
-
-/// This thread's current heap while it lives: what containers outside any heap use if they were given none. Scopes nest; destroy them in reverse order.
-class [[nodiscard]] CurrentHeap {
-public:
-    /// Throws: Error{closed}.
-    template <heap_like H>
-    explicit CurrentHeap(H& heap) : CurrentHeap(heap.core()) {}
-    explicit CurrentHeap(heap::HeapCore& core) : CurrentHeap(&core) {}
-    ~CurrentHeap() { heap::exchange_current_core(before_); }
-    CurrentHeap(const CurrentHeap&) = delete;
-    CurrentHeap& operator=(const CurrentHeap&) = delete;
-
-private:
-    explicit CurrentHeap(heap::HeapCore* core) {
-        if (core == nullptr) heap::throw_closed();
-        before_ = heap::exchange_current_core(core);
-    }
-    heap::HeapCore* before_ = nullptr;
-};
 
 }  // namespace taiyen

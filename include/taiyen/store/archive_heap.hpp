@@ -62,9 +62,8 @@ public:
     /// Dynamic block: may move, keeps content. Throws: HeapFull (the old block stays).
     void* resize(void* block, std::size_t bytes);
     std::size_t usable_size(const void* block) const noexcept;
-    /// Whether the address is durable or scratch memory of this heap.
+    /// Whether the address lies in the heap.
     bool owns(const void* address) const noexcept;
-    bool owns_durable(const void* address) const noexcept;
 
     // Objects; defined in taiyen/stl/named.hpp.
     template <class T>
@@ -103,7 +102,7 @@ public:
     Restoration restoration() const;
     const std::filesystem::path& path() const;
     bool is_open() const noexcept;
-    /// Closes without saving. Throws: Error{still_in_use} if containers outside still hold scratch memory of this heap (the files are closed all the same).
+    /// Closes without saving. Throws: Error{still_in_use} if containers that were moved out of the heap still hold blocks of it (the files are closed all the same).
     void close();
 
     /// The compiled side; for the rooms above and for programs that call heap::… functions themselves. Null after close().

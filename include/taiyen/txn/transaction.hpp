@@ -64,7 +64,6 @@ private:
 
     std::shared_ptr<txn::TransactionService> service_;  ///< null: ended
     Transaction* outer_ = nullptr;                      ///< the thread's innermost transaction before this one, of whatever heap
-    heap::HeapCore* current_before_ = nullptr;
     std::size_t depth_ = 0;  ///< 1: outermost of its heap
 };
 
