@@ -89,7 +89,9 @@ HeapFull::HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cau
                                                  "larger one (`taiyen convert --capacity`)"
                       : cause == Cause::disk   ? "the disk is full; free some space"
                       : cause == Cause::dirty_limit ? "the limit of unsaved pages is reached; save first or raise dirty_limit"
-                                                    : "the system refuses more memory; raise its limits";
+                      : cause == Cause::neighbor
+                          ? "the addresses behind the heap are taken by somebody else; close that heap, or move this one (`taiyen rebase`)"
+                          : "the system refuses more memory; raise its limits";
     std::snprintf(text_, sizeof text_, "heap full: wanted %zu bytes, largest free block %zu: %s", wanted_bytes, largest_free_bytes, why);
 }
 HeapFull::HeapFull(const HeapFull&) noexcept = default;

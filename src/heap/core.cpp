@@ -67,20 +67,35 @@ bool tell(FreeResult result, const void* block) noexcept {
     return false;
 }
 
-HeapCore::HeapCore(const CoreRanges& ranges, Listed listed) : ranges_(ranges), durable_extent_(ranges.durable_bytes) {
-    TAIYEN_CHECK(ranges.durable % slot_bytes == 0 && ranges.durable_bytes != 0 && ranges.durable + ranges.durable_bytes <= ranges.beside);
+HeapCore::HeapCore(const CoreRanges& ranges, ByteCount reserved, Listed listed)
+    : ranges_(ranges), durable_extent_(ranges.durable_bytes), reserved_(listed == Listed::yes ? 0 : reserved) {
+    TAIYEN_CHECK(ranges.durable % base_alignment == 0 && ranges.durable_bytes != 0 && ranges.durable + ranges.durable_bytes <= ranges.beside);
     if (listed == Listed::no) return;
-    const std::uint64_t last = (ranges.end() + slot_bytes - 1) >> slot_shift;
-    TAIYEN_CHECK(last <= slot_count);
-    for (std::uint64_t slot = ranges.durable >> slot_shift; slot < last; ++slot) {
-        HeapCore* nobody = nullptr;
-        TAIYEN_CHECK(slot_table[slot].compare_exchange_strong(nobody, this, std::memory_order_acq_rel));  // (I1)
-    }
+    occupy(reserved);
     registered_ = true;
     OpenList& list = open_list();
     const std::lock_guard lock(list.mutex);
     list.cores.push_back(this);
     list.count.store(list.cores.size(), std::memory_order_relaxed);
+}
+
+std::uint64_t HeapCore::slot_end(ByteCount reserved) const {
+    return reserved == 0 ? ranges_.durable >> slot_shift : ((ranges_.durable + reserved - 1) >> slot_shift) + 1;
+}
+
+void HeapCore::occupy(ByteCount reserved) {
+    const std::uint64_t first = slot_end(reserved_.load(std::memory_order_relaxed));
+    const std::uint64_t last = slot_end(reserved);
+    TAIYEN_CHECK(last <= slot_count);
+    for (std::uint64_t slot = first; slot < last; ++slot) {
+        HeapCore* nobody = nullptr;
+        if (!slot_table[slot].compare_exchange_strong(nobody, this, std::memory_order_acq_rel)) {  // (I1)
+            while (slot-- > first) slot_table[slot].store(nullptr, std::memory_order_release);
+            throw Error(errc::address_in_use, "a heap that is open in this process has a part of these 4 GiB");
+        }
+    }
+    for (std::uint64_t slot = last; slot < first; ++slot) slot_table[slot].store(nullptr, std::memory_order_release);
+    reserved_.store(reserved, std::memory_order_relaxed);
 }
 
 HeapCore::~HeapCore() { unregister(); }
@@ -94,7 +109,7 @@ void HeapCore::unregister() noexcept {
         std::erase(list.cores, this);
         list.count.store(list.cores.size(), std::memory_order_relaxed);
     }
-    const std::uint64_t last = (ranges_.end() + slot_bytes - 1) >> slot_shift;
+    const std::uint64_t last = slot_end(reserved_bytes());
     for (std::uint64_t slot = ranges_.durable >> slot_shift; slot < last; ++slot) slot_table[slot].store(nullptr, std::memory_order_release);
 }
 
@@ -134,12 +149,25 @@ void visit_open_cores(const std::function<bool(const HeapCore&)>& visit) {
     }
 }
 
-std::string who_takes_address(std::uintptr_t base, ByteCount capacity, const Error& refusal) {
-    const ByteCount bytes = CoreRanges::total_bytes(capacity);
+namespace {
+
+bool overlap(std::uintptr_t one, ByteCount one_bytes, std::uintptr_t other, ByteCount other_bytes) {
+    return one < other + other_bytes && other < one + one_bytes;
+}
+
+/// [first byte of the first slot, end of the last one) that a range of addresses has a part of: heaps share no slot.
+std::pair<std::uintptr_t, ByteCount> slots_around(std::uintptr_t base, ByteCount bytes) {
+    const std::uintptr_t first = round_down(base, slot_bytes);
+    return {first, round_up(base + bytes, slot_bytes) - first};
+}
+
+}  // namespace
+
+std::string who_takes_address(std::uintptr_t base, ByteCount bytes, const Error& refusal) {
     std::string text = "the heap's address is taken: " + sentence_of(refusal);
+    const auto [first, length] = slots_around(base, bytes);
     visit_open_cores([&](const HeapCore& core) {
-        const std::uintptr_t begin = core.ranges().durable;
-        const bool overlaps = begin < base + bytes && base < begin + CoreRanges::total_bytes(core.ranges().durable_bytes);
+        const bool overlaps = overlap(first, length, core.ranges().durable, core.reserved_bytes());
         if (overlaps && core.is_complete()) {
             text = "the heap's address is taken by " + (core.path().empty() ? "a volatile heap" : "the heap " + core.path().string()) +
                    ", which is open in this process";
@@ -147,6 +175,16 @@ std::string who_takes_address(std::uintptr_t base, ByteCount capacity, const Err
         return !overlaps;
     });
     return text;
+}
+
+bool is_claimed(std::uintptr_t base, ByteCount bytes) {
+    bool claimed = false;
+    const auto [first, length] = slots_around(base, bytes);
+    visit_open_cores([&](const HeapCore& core) {
+        claimed = overlap(first, length, core.ranges().durable, core.ranges().end() - core.ranges().durable);
+        return !claimed;
+    });
+    return claimed;
 }
 
 std::size_t open_core_count() noexcept { return open_list().count.load(std::memory_order_relaxed); }
@@ -165,7 +203,7 @@ HeapCore* core_of_slot(std::uint32_t slot) noexcept {
 std::uint32_t slot_of(const HeapCore& core) noexcept { return static_cast<std::uint32_t>(core.ranges().durable >> slot_shift); }
 
 bool in_durable(const HeapCore& core, const void* address) noexcept {
-    return reinterpret_cast<std::uintptr_t>(address) - core.ranges().durable < core.ranges().durable_bytes;
+    return reinterpret_cast<std::uintptr_t>(address) - core.ranges().durable < std::min(core.ranges().durable_bytes, core.reserved_bytes());
 }
 
 void* allocate_durable(HeapCore& core, std::size_t bytes, std::size_t alignment) { return core.allocate_durable(bytes, alignment); }

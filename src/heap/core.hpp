@@ -1,13 +1,15 @@
 #pragma once
 /// HeapCore: an open heap as the rooms above see it: a span, its engine, a place in the slot table.
 ///
-/// (I1) From construction to destruction the heap's slots in the table point here; nobody else's do.
+/// (I1) From construction to destruction the slots of all that the heap has reserved point here; nobody else's do.
 /// (I2) Durable calls pass `check_usable` first, those that change something `check_changeable`: closed, forked, poisoned and read-only heaps refuse with their own
 ///      code, and so do transactional ones outside transactions.
 /// Thread rule: as access.hpp says.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -29,16 +31,24 @@ inline constexpr unsigned slot_shift = 32;
 inline constexpr std::uint32_t slot_count = 1U << 15U;
 static_assert(slot_bytes == ByteCount{1} << slot_shift);
 
-/// Address space of a heap: [base, base + capacity) durable, then, from the next slot boundary, what it keeps beside it.
+/// Bases are multiples of this. New heaps begin in the middle of a slot: the low half of an address in the first 2 GiB is then no small number of either sign and no ASCII text, and no two small numbers
+/// side by side look like an address.
+inline constexpr ByteCount base_alignment = slot_bytes / 2;
+
+/// Address space of a heap: [base, base + capacity) durable, and what it keeps beside it.
 struct CoreRanges {
     std::uintptr_t durable = 0;
     ByteCount durable_bytes = 0;
-    std::uintptr_t beside = 0;
-    ByteCount beside_bytes = 0;  ///< of volatile heaps: their metadata
-    /// How much address space a heap file of this capacity reserves from its base on, a multiple of slot_bytes.
-    static ByteCount total_bytes(ByteCount capacity) { return round_up(capacity, slot_bytes); }
-    static CoreRanges at(std::uintptr_t base, ByteCount capacity) { return {base, capacity, base + total_bytes(capacity), 0}; }
+    std::uintptr_t beside = 0;  ///< of volatile heaps: their metadata
+    ByteCount beside_bytes = 0;
+
+    static CoreRanges at(std::uintptr_t base, ByteCount capacity) { return {base, capacity, base + capacity, 0}; }
     std::uintptr_t end() const { return beside + beside_bytes; }
+    /// How much address space a heap file takes that has that much in use, with a page behind that nobody can touch: it takes more as it grows.
+    static ByteCount reserved_bytes(ByteCount extent, ByteCount capacity) {
+        constexpr ByteCount least = ByteCount{16} << 20U;
+        return std::min(round_up(capacity, page_bytes) + page_bytes, std::max(least, std::bit_ceil(extent + page_bytes)));
+    }
 };
 
 /// Wants to know about stores into a heap's durable span (room change).
@@ -115,12 +125,16 @@ public:
     bool in_forked_child() const noexcept { return this_process() != process_; }
     /// Bytes of the durable span that can hold blocks now. Thread-safe.
     ByteCount durable_extent() const noexcept { return durable_extent_.load(std::memory_order_relaxed); }
+    /// How much address space is the heap's from its base on. Thread-safe.
+    ByteCount reserved_bytes() const noexcept { return reserved_.load(std::memory_order_relaxed); }
 
 protected:
     /// Whether containers can have it as their home: it is in the slot table and among the open heaps. Scratch memory is in neither.
     enum class Listed : bool { no, yes };
-    /// The ranges are reserved.
-    explicit HeapCore(const CoreRanges& ranges, Listed listed = Listed::yes);
+    /// The first `reserved` bytes of the ranges are reserved. Throws: Error{address_in_use}: another heap has one of its slots.
+    HeapCore(const CoreRanges& ranges, ByteCount reserved, Listed listed = Listed::yes);
+    /// So much is reserved from now on, less if it didn't come to it. Throws: Error{address_in_use}; then nothing changed.
+    void occupy(ByteCount reserved);
     void set_links(Links links) noexcept { links_ = links; }
     /// The last step of each heap's constructor.
     void complete() noexcept { complete_.store(true, std::memory_order_release); }
@@ -130,10 +144,14 @@ protected:
     void unregister() noexcept;
 
 private:
+    /// Behind the last slot of so many bytes from the base on.
+    std::uint64_t slot_end(ByteCount reserved) const;
+
     CoreRanges ranges_;
     Links links_ = Links::addresses;
     const ProcessNumber process_ = this_process();  ///< the one that opened the heap
     std::atomic<ByteCount> durable_extent_;
+    std::atomic<ByteCount> reserved_;
     std::atomic<StoreListener*> listener_{nullptr};
     std::atomic<std::uint32_t> scope_serial_{0};
     std::atomic<bool> complete_{false};
@@ -152,8 +170,10 @@ TAIYEN_EXPORT void announce_store(HeapCore& core, std::uintptr_t address, ByteCo
 /// Calls `visit` with each open heap, in no order, until it returns false. No heap opens or closes meanwhile, so `visit` must not do that either.
 /// Nothing virtual may be called on a heap that is not complete yet. Thread-safe.
 void visit_open_cores(const std::function<bool(const HeapCore&)>& visit);
-/// The beginning of a sentence: who has the addresses of a heap with that base and capacity, which could not be reserved. Thread-safe.
-std::string who_takes_address(std::uintptr_t base, ByteCount capacity, const Error& refusal);
+/// The beginning of a sentence: who has the addresses that could not be reserved. Thread-safe.
+std::string who_takes_address(std::uintptr_t base, ByteCount bytes, const Error& refusal);
+/// Whether an open heap may grow into that range, or lies there. Thread-safe.
+bool is_claimed(std::uintptr_t base, ByteCount bytes);
 /// How many there are. Thread-safe, without a lock.
 std::size_t open_core_count() noexcept;
 

@@ -30,23 +30,15 @@ constexpr ByteCount exchanged_bytes_min = ByteCount{512} << 10U;
 
 std::uintptr_t word_of(const ThreadBlocks& blocks) { return reinterpret_cast<std::uintptr_t>(&blocks); }
 
-/// Behind the places of heap files, so that no volatile heap is in the way of one.
-vm::Zone volatile_zone() {
-    const vm::Zone files = vm::default_zone();
-    constexpr std::uintptr_t behind_shadow = 0x1100'0000'0000;  // of the address sanitizer
-    if (files.first <= behind_shadow || files.first > 0x2000'0000'0000) return files;
-    return {behind_shadow, files.first};
-}
-
-vm::Reservation reserve_somewhere(ByteCount length) {
+vm::Reservation reserve_somewhere(ByteCount length, std::uintptr_t within_slot) {
     constexpr unsigned attempts = 16;  // another thread may take the place that was found
     for (unsigned attempt = 1;; ++attempt) {
         std::optional<std::uintptr_t> place;
-        for (const vm::Zone& zone : {volatile_zone(), vm::default_zone()})
-            if (!place) place = vm::find_free(length, slot_bytes, vm::Placement::high, zone.first, zone.last);
+        for (const vm::Zone& zone : {vm::volatile_zone(), vm::spare_zone()})
+            if (!place) place = vm::find_free(within_slot + length, slot_bytes, vm::Placement::high, zone.first, zone.last);
         if (!place) throw HeapFull(length, 0, HeapFull::Cause::address_space);
         try {
-            return vm::Reservation(*place, length);
+            return vm::Reservation(*place + within_slot, length);
         } catch (const Error& error) {
             if (error.code() != errc::address_in_use || attempt == attempts) throw;
         }
@@ -93,14 +85,16 @@ ByteCount capacity_for(ByteCount wanted) {
 ByteCount bytes_beside(ByteCount capacity) { return round_up(OwnedMap::bytes_for(capacity) + records_max * sizeof(ThreadBlocks), page_bytes); }
 
 CoreRanges ranges_at(std::uintptr_t base, ByteCount capacity) {
-    return {base, capacity, base + round_up(capacity, slot_bytes), round_up(bytes_beside(capacity), slot_bytes)};
+    const std::uintptr_t beside = round_up(base + capacity, huge_bytes);
+    return {base, capacity, beside, round_up(beside + bytes_beside(capacity), slot_bytes) - beside};
 }
 
 }  // namespace
 
-vm::Reservation VolatileCore::reserve(ByteCount capacity, std::uintptr_t address) {
-    const ByteCount total = ranges_at(0, capacity_for(capacity)).end();
-    return address == 0 ? reserve_somewhere(total) : vm::Reservation(address, total);
+vm::Reservation VolatileCore::reserve(ByteCount capacity, std::uintptr_t address, std::uintptr_t within_slot) {
+    const std::uintptr_t within = address == 0 ? within_slot : address % slot_bytes;
+    const ByteCount total = ranges_at(within, capacity_for(capacity)).end() - within;
+    return address == 0 ? reserve_somewhere(total, within) : vm::Reservation(address, total);
 }
 
 std::unique_ptr<VolatileCore> VolatileCore::open_empty(const VolatileOptions& options, Listed listed) {
@@ -123,12 +117,13 @@ std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options,
 }
 
 VolatileCore::VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill, Listed listed)
-    : HeapCore(ranges_at(reservation.address(), capacity_for(options.capacity)), listed), serial_(VolatileRegister::of_process().next_serial()),
-      parked_serial_(wants_guards(options) ? ~std::uint64_t{0} : serial_), tool_(tool_for(options)),
-      guards_(wants_guards(options) ? new BlockGuards(options, tool_, ranges().durable, ranges().durable_bytes) : nullptr),
+    : HeapCore(ranges_at(reservation.address(), capacity_for(options.capacity)), reservation.size(), listed),
+      serial_(VolatileRegister::of_process().next_serial()), parked_serial_(wants_guards(options) ? ~std::uint64_t{0} : serial_),
+      tool_(tool_for(options)), guards_(wants_guards(options) ? new BlockGuards(options, tool_, ranges().durable, ranges().durable_bytes) : nullptr),
       reports_leaks_(options.report_leaks), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
       moved_(reinterpret_cast<std::byte*>(ranges().durable), exchange_begin(ranges()), exchange_bytes(ranges())) {
-    if (options.numa_node < -1 || options.numa_node >= 1024) throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
+    if (options.numa_node < -1 || options.numa_node >= 1024)
+        throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
     auto* const span = reinterpret_cast<std::byte*>(ranges().durable);
     auto* const metadata = reinterpret_cast<std::byte*>(ranges().beside);
     const ByteCount capacity = ranges().durable_bytes;

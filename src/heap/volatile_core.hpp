@@ -37,8 +37,8 @@ public:
     using FillSpan = std::function<void(std::byte* span, SpanHost& host)>;
     /// A heap whose blocks are there from the beginning: the engine's, all of them. Guards know nothing of such blocks, so it has none. `place`: from `reserve`. Throws: as open, and what `fill` throws.
     static std::unique_ptr<VolatileCore> open(const VolatileOptions& options, vm::Reservation place, Links links, const FillSpan& fill);
-    /// Address space for a heap of that capacity, there, or (0) where there is room. Throws: as open; Error{address_in_use}.
-    static vm::Reservation reserve(ByteCount capacity, std::uintptr_t address);
+    /// Address space for a heap of that capacity, there, or (0) where there is room, that far behind the beginning of a slot. Throws: as open; Error{address_in_use}.
+    static vm::Reservation reserve(ByteCount capacity, std::uintptr_t address, std::uintptr_t within_slot = base_alignment);
     /// Memory for containers outside every heap (scratch.hpp). Throws: as open.
     static std::unique_ptr<VolatileCore> open_scratch(ByteCount capacity);
     static VolatileHeap heap_of(std::unique_ptr<VolatileCore> core) { return VolatileHeap(std::move(core)); }

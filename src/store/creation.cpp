@@ -34,13 +34,15 @@ private:
     ByteCount extent_ = 0;
 };
 
-/// Address space for a heap: at `wanted`, else at a place that its uuid chooses, so that two heaps rarely meet.
-vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount capacity, const Uuid& heap) {
-    const ByteCount total = heap::CoreRanges::total_bytes(capacity);
+/// Address space for a heap with that much in use: at `wanted`, else at a place that its uuid chooses, so that two heaps rarely meet, with room behind it for the whole capacity if there is such a place.
+vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteCount capacity, const Uuid& heap,
+                                  std::uintptr_t within_slot = heap::base_alignment) {
+    const ByteCount bytes = heap::CoreRanges::reserved_bytes(extent, capacity);
     if (wanted != 0) {
-        return vm::Reservation(wanted, total);
+        return vm::Reservation(wanted, bytes);
     }
     const vm::Zone zone = vm::default_zone();
+    const ByteCount total = round_up(within_slot + capacity, heap::slot_bytes);
     if (total > zone.last - zone.first) {
         throw Error(errc::out_of_address_space,
                     "a heap of " + std::to_string(capacity) + " bytes does not fit into the address zone for heaps; ask for less capacity");
@@ -50,10 +52,10 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount capacity, con
     std::memcpy(&hash, heap.bytes.data(), sizeof hash);
     for (int attempt = 0; attempt < 64; ++attempt) {
         hash = mix(hash, static_cast<std::uint64_t>(attempt));
-        const std::uintptr_t base = zone.first + hash % places * heap::slot_bytes;
-        if (!vm::mapping_in(base, total)) {
+        const std::uintptr_t base = zone.first + hash % places * heap::slot_bytes + within_slot;
+        if (!vm::mapping_in(base, capacity) && !heap::is_claimed(base, capacity)) {
             try {
-                return vm::Reservation(base, total);
+                return vm::Reservation(base, bytes);
             } catch (const Error& error) {
                 if (error.code() != errc::address_in_use) {
                     throw;
@@ -61,17 +63,16 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount capacity, con
             }
         }
     }
-    while (const auto free = vm::find_free(total, heap::slot_bytes, vm::Placement::low, zone.first, zone.last)) {
+    while (const auto free = vm::find_free(within_slot + bytes, heap::slot_bytes, vm::Placement::low, zone.first, zone.last)) {
         try {
-            return vm::Reservation(*free, total);
+            return vm::Reservation(*free + within_slot, bytes);
         } catch (const Error& error) {
             if (error.code() != errc::address_in_use) {  // else another thread was faster
                 throw;
             }
         }
     }
-    throw Error(errc::out_of_address_space,
-                "no room for " + std::to_string(total) + " bytes in the address zone for heaps; close other heaps or ask for less capacity");
+    throw Error(errc::out_of_address_space, "no room for " + std::to_string(bytes) + " bytes in the address zone for heaps; close other heaps");
 }
 
 /// Asked while nobody else can publish a heap with the file in question: throws if there is one.
@@ -231,15 +232,16 @@ void check_options(const PersistentOptions& options, const std::filesystem::path
     if (options.capacity < heap::Engine::capacity_min || options.capacity > heap::layout::capacity_max) {
         throw Error(errc::invalid_argument, path, "capacity must be between 256 KiB and 8 TiB, not " + std::to_string(options.capacity) + " bytes");
     }
-    const ByteCount total = heap::CoreRanges::total_bytes(round_up(options.capacity, page_bytes));
-    if (options.address % heap::slot_bytes != 0 || options.address > address_end - total) {
-        throw Error(errc::invalid_argument, path, "the address of a heap must be a multiple of 4 GiB, and the heap must end below 128 TiB");
+    if (options.address % heap::base_alignment != 0 || options.address >= address_end - round_up(options.capacity, page_bytes)) {
+        throw Error(errc::invalid_argument, path, "the address of a heap must be a multiple of 2 GiB, and the heap must end below 128 TiB");
     }
 }
 
 }  // namespace
 
-std::uintptr_t HeapFile::find_place(ByteCount capacity) { return reserve_somewhere(0, capacity, random_uuid()).address(); }
+std::uintptr_t HeapFile::find_place(ByteCount extent, ByteCount capacity, std::uintptr_t within_slot) {
+    return reserve_somewhere(0, extent, capacity, random_uuid(), within_slot).address();
+}
 
 std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
                                            const Tuning& tuning) {
@@ -267,7 +269,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     header.heap = random_uuid();
     header.file = random_uuid();
     header.capacity = round_up(options.capacity, page_bytes);
-    vm::Reservation reservation = reserve_somewhere(options.address, header.capacity, header.heap);
+    vm::Reservation reservation = reserve_somewhere(options.address, 0, header.capacity, header.heap);
     header.base = reservation.address();
     header.position_independent = options.position_independent;
     header.ring_kind = with_log ? RingKind::log : RingKind::journal;
@@ -384,14 +386,14 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
     OpenFiles files = open_files(storage, paths, read_only, options.detach_data_file, tuning.log_replay, [&](const Header& header) {
         try {
-            reservation = vm::Reservation(header.base, heap::CoreRanges::total_bytes(header.capacity));
+            reservation = vm::Reservation(header.base, heap::CoreRanges::reserved_bytes(header.extent, header.capacity));
         } catch (const Error& error) {
             if (header.position_independent) {
-                reservation = reserve_somewhere(0, header.capacity, header.heap);
+                reservation = reserve_somewhere(0, header.extent, header.capacity, header.heap);
                 return;
             }
             throw Error(static_cast<errc>(error.code().value()), paths.backing,
-                        heap::who_takes_address(header.base, header.capacity, error) +
+                        heap::who_takes_address(header.base, heap::CoreRanges::reserved_bytes(header.extent, header.capacity), error) +
                             "; close what is mapped there, open the heap in a process of its own, or move it: taiyen rebase");
         }
     });

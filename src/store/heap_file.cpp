@@ -41,7 +41,8 @@ void HeapFile::grow(ByteCount by, const std::function<void()>& action) {
 
 HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
                    vm::Reservation reservation, const heap::CoreRanges& ranges, OpenFiles files, bool read_only)
-    : HeapCore(ranges), storage_(storage), paths_(paths), kind_(kind), tuning_(tuning), log_capacity_(round_up(options.log_capacity, page_bytes)),
+    : HeapCore(ranges, std::min(reservation.size(), ranges.durable_bytes)), storage_(storage), paths_(paths), kind_(kind), tuning_(tuning),
+      log_capacity_(round_up(options.log_capacity, page_bytes)),
       wants_data_(kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty())),
       dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : vm::usable_memory() / 2), read_only_(read_only), capture_(options.capture),
       audit_(options.audit), reservation_(std::move(reservation)), backing_(std::move(files.backing)), data_(std::move(files.data)),
@@ -82,6 +83,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     }
     durable_serial_ = serial_;
     annex_.reset(saved_annex_);
+    reserve(extent);
     map({0}, extent, read_only_ && files.overlay.empty() && !files.tail ? io::Protection::read : io::Protection::read_write);
     set_mapped(extent);
     if (!files.overlay.empty()) {
@@ -251,6 +253,7 @@ void HeapFile::extend(ByteCount extent_bytes) {
     if (extent_bytes <= mapped_) {
         return;
     }
+    reserve(extent_bytes);
     if (read_only_ || replaying_) {
         std::byte* const end = live_page({mapped_ / page_bytes}).data();
         vm::map_anonymous(end, extent_bytes - mapped_);
@@ -288,6 +291,28 @@ void HeapFile::extend(ByteCount extent_bytes) {
         participant_->extended(mapped_, extent_bytes);
     }
     set_mapped(extent_bytes);
+}
+
+void HeapFile::reserve(ByteCount extent) {
+    const ByteCount before = reservation_.size();
+    const ByteCount capacity = ranges().durable_bytes;
+    const ByteCount least = extent + page_bytes;
+    if (least <= before) {
+        return;
+    }
+    for (const ByteCount wanted : {heap::CoreRanges::reserved_bytes(extent, capacity), least}) {
+        try {
+            occupy(std::min(wanted, capacity));
+            reservation_.extend(wanted);
+            return;
+        } catch (const Error& error) {
+            occupy(std::min(before, capacity));
+            if (wanted == least) {
+                throw HeapFull(extent - mapped_, 0,
+                               error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space);
+            }
+        }
+    }
 }
 
 void HeapFile::allocate_blocks(HeapOffset offset, ByteCount length) {
@@ -523,7 +548,7 @@ void HeapFile::close_files() {
     ring_.reset();
     ring_file_.reset();
     if (held_pages_.blocks() != 0) {
-        vm::unmap_to_reservation(reservation_.data(), ranges().durable_bytes);
+        vm::unmap_to_reservation(reservation_.data(), reservation_.size());
         held_pages_.put_back(reservation_.data());
         reservation_.leak();
     }

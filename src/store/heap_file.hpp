@@ -98,8 +98,8 @@ public:
     /// the address. An annex in use ends with it. What is mapped here stays where it is: close the heap, and open it where it lies now.
     /// Requires: a journal as its ring, nobody joined, a place that can hold it (`is_base`); what was changed since the newest save is not looked at. Durability: on return.
     void save_moved(std::uintptr_t base, std::span<const PageNumber> pages, const FillPages& patch);
-    /// Where a heap of that capacity would find room in this process. Throws: Error{out_of_address_space}.
-    static std::uintptr_t find_place(ByteCount capacity);
+    /// Where a heap with so much in use, and of that capacity, would find room in this process, that far behind the beginning of a slot. Throws: Error{out_of_address_space}.
+    static std::uintptr_t find_place(ByteCount extent, ByteCount capacity, std::uintptr_t within_slot = heap::base_alignment);
     /// Requires: nothing was changed since the newest save. Throws: Error{corrupt} naming a page of the span that isn't as it was saved.
     void prove_span() const;
     /// Of these pages of the span, a bit each, those that nobody has written since the newest save. Throws: Error{corrupt} naming one that isn't as it was saved.
@@ -255,6 +255,8 @@ private:
         mapped_ = bytes;
         set_durable_extent(bytes);
     }
+    /// Takes the addresses for so much of the span. Throws: HeapFull{neighbor}: somebody else has them; HeapFull{address_space}.
+    void reserve(ByteCount extent);
     void allocate_blocks(HeapOffset offset, ByteCount length);
     /// What the heap is about to grow by, from behind all that was ever in use, becomes zero in the files. Poisons if it fails.
     void clear_growth(const Extents& before, const Extents& after);

@@ -36,7 +36,7 @@ Command convert_command() {
         {"FILE", "OUT"},
         {{"kind", "KIND", "archive, snapshot or transactional; by default what it was"},
          {"capacity", "BYTES", "another one than it had, a power of two if that was one"},
-         {"to", "ADDRESS", "where it lies, a multiple of 4 GiB such as 0x2300_0000_0000; auto: a free place is chosen"},
+         {"to", "ADDRESS", "where it lies, a multiple of 2 GiB such as 0x2300_0000_0000; auto: a free place is chosen"},
          {"refuse-ambiguous", "", "fail if there is an ambiguous word"},
          {"drop-history", "", "convert a heap with an undo history; the new one has none"},
          {"accept-hashed-by-address", "", "move a heap whose containers hash pointers; their elements must be inserted again"}},

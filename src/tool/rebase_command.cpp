@@ -121,7 +121,7 @@ Command rebase_command() {
         "A number that equals such an address can't be told from a pointer. Verifies the heap where it lies then. The heap must be openable at its "
         "old address.",
         {"FILE"},
-        {{"to", "ADDRESS", "a multiple of 4 GiB, such as 0x2300_0000_0000; auto: a free one is chosen"},
+        {{"to", "ADDRESS", "a multiple of 2 GiB, such as 0x2300_0000_0000; auto: a free one is chosen"},
          {"dry-run", "", "tell what would be done, and write nothing"},
          {"refuse-ambiguous", "", "fail if there is an ambiguous word"},
          {"drop-history", "", "end the undo history, whose steps hold old addresses; without it a heap with a history is refused"},

@@ -53,12 +53,13 @@ void convert(io::Storage& storage, const Paths& paths, HeapKind kind, const Expa
 }
 
 /// Throws: Error{address_in_use}: who opens the new heap would find its address taken.
-void check_address(const MovePlan& plan, const fs::path& path) {
+void check_address(const MovePlan& plan, ByteCount extent, const fs::path& path) {
+    const ByteCount bytes = heap::CoreRanges::reserved_bytes(extent, plan.capacity);
     try {
-        const vm::Reservation probe(plan.base, heap::CoreRanges::total_bytes(plan.capacity));
+        const vm::Reservation probe(plan.base, bytes);
     } catch (const Error& error) {
         throw Error(static_cast<errc>(error.code().value()), path,
-                    heap::who_takes_address(plan.base, plan.capacity, error) +
+                    heap::who_takes_address(plan.base, bytes, error) +
                         "; close what is mapped there, or expand it as an archive, which becomes another kind when it is opened as one");
     }
 }
@@ -71,13 +72,14 @@ MovePlan plan_for(io::Storage& storage, const HeapShape& heap, const Paths& path
     MovePlan plan = plan_move(heap.moved(), options.capacity, options.base, options.defragment, options.pointers);
     if (options.base) check_place(*options.base, plan.capacity, paths.heap);
     if (plan.base == anywhere) {
-        plan.base = store::HeapFile::find_place(plan.capacity);
+        plan.base = store::HeapFile::find_place(heap.extent, plan.capacity, within_slot(heap.base, options.pointers));
         plan.in_one_go = heap.position_independent;
     }
-    if (heap::CoreRanges::total_bytes(plan.capacity) > store::address_end - plan.base) {
+    if (!plan.in_one_go) check_distance(heap.base, plan.base, options.pointers, heap.name);
+    if (plan.capacity >= store::address_end - plan.base) {
         throw Error(errc::invalid_argument, heap.name, "with that capacity the heap would end behind 128 TiB; ask for less");
     }
-    if (kind != HeapKind::archive && !heap.position_independent) check_address(plan, paths.heap);
+    if (kind != HeapKind::archive && !heap.position_independent) check_address(plan, heap.extent, paths.heap);
     check_free(storage, paths);
     return plan;
 }
@@ -97,8 +99,7 @@ RebaseReport write_moved(io::Storage& storage, const HeapShape& heap, const Heap
 RebaseReport rewrite(io::Storage& storage, const HeapShape& heap, const store::HeapBuilder& draft, const MovePlan& plan, const fs::path& path,
                      const ExpandOptions& options) {
     // Whoever walks by types goes by the pointers as they are.
-    const vm::Reservation view = options.pointers.types.empty() ? vm::Reservation::anywhere(heap.extent)
-                                                                : vm::Reservation(heap.base, heap::CoreRanges::total_bytes(heap.capacity));
+    const vm::Reservation view = options.pointers.types.empty() ? vm::Reservation::anywhere(heap.extent) : vm::Reservation(heap.base, heap.extent);
     draft.map(view.data());
     MadeSpan host;
     const heap::Engine engine(view.data(), heap.capacity, host, nullptr, true);

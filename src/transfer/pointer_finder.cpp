@@ -87,7 +87,7 @@ std::string hexadecimal(std::uintptr_t address) {
     return text;
 }
 
-ByteCount HeapView::range_bytes() const { return heap::CoreRanges::total_bytes(capacity); }
+ByteCount HeapView::range_bytes() const { return capacity; }
 
 FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options, RebaseReport& report,
                             const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
@@ -145,7 +145,18 @@ void refuse_keys(const RebaseReport& report, const PointerOptions& options, bool
 void check_place(std::uintptr_t to, ByteCount capacity, const std::filesystem::path& path) {
     if (to != anywhere && !store::is_base(to, capacity))
         throw Error(errc::invalid_argument, path,
-                    "a heap can't lie at " + hexadecimal(to) + ": its address is a multiple of 4 GiB, and it must end below 128 TiB");
+                    "a heap can't lie at " + hexadecimal(to) + ": its address is a multiple of 2 GiB, and it must end below 128 TiB");
+}
+
+std::uintptr_t within_slot(std::uintptr_t from, const PointerOptions& pointers) {
+    return pointers.types.empty() ? from % heap::slot_bytes : heap::base_alignment;
+}
+
+void check_distance(std::uintptr_t from, std::uintptr_t to, const PointerOptions& pointers, const std::filesystem::path& path) {
+    if (pointers.types.empty() && (to - from) % heap::slot_bytes != 0)
+        throw Error(errc::invalid_argument, path,
+                    "where pointers are guessed a heap moves by multiples of 4 GiB, so not from " + hexadecimal(from) + " to " + hexadecimal(to) +
+                        "; choose another address, or declare the types of its objects");
 }
 
 }  // namespace taiyen::transfer

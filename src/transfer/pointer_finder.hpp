@@ -68,5 +68,9 @@ void refuse_keys(const RebaseReport& report, const PointerOptions& options, bool
 std::string hexadecimal(std::uintptr_t address);
 /// Throws: Error{invalid_argument}: no heap of that capacity can lie there.
 void check_place(std::uintptr_t to, ByteCount capacity, const std::filesystem::path& path);
+/// How far behind the beginning of its slot a heap lies once it has moved. Where pointers are guessed it stays there, so that of a text that stands where a pointer was only bytes change that are no text's.
+std::uintptr_t within_slot(std::uintptr_t from, const PointerOptions& pointers);
+/// Throws: Error{invalid_argument}: pointers are guessed, and the lower halves of words would change.
+void check_distance(std::uintptr_t from, std::uintptr_t to, const PointerOptions& pointers, const std::filesystem::path& path);
 
 }  // namespace taiyen::transfer

@@ -11,9 +11,10 @@ namespace transfer {
 namespace {
 
 /// Throws: Error{address_in_use}. What the heap itself occupies is free once it has moved.
-void check_free(std::uintptr_t to, const heap::CoreRanges& ranges, const std::filesystem::path& path) {
-    const ByteCount bytes = heap::CoreRanges::total_bytes(ranges.durable_bytes);
-    const std::uintptr_t own = ranges.durable;
+void check_free(std::uintptr_t to, const store::HeapFile& file) {
+    const std::filesystem::path& path = file.path();
+    const ByteCount bytes = file.reserved_bytes();
+    const std::uintptr_t own = file.ranges().durable;
     const auto require_free = [&](std::uintptr_t first, std::uintptr_t end) {
         if (first >= end) return;
         if (const auto taken = vm::mapping_in(first, end - first))
@@ -36,8 +37,9 @@ RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t to
     RebaseReport report;
     report.from = ranges.durable;
     report.capacity_bytes = ranges.durable_bytes;
-    report.to = to == anywhere ? store::HeapFile::find_place(ranges.durable_bytes) : to;
-    if (report.to != report.from) check_free(report.to, ranges, file.path());
+    report.to = to == anywhere ? store::HeapFile::find_place(file.mapped_bytes(), ranges.durable_bytes, within_slot(report.from, options)) : to;
+    check_distance(report.from, report.to, options, file.path());
+    if (report.to != report.from) check_free(report.to, file);
     // What decides which words are pointers must be what was saved.
     if (!file.read_only()) file.prove_span();
     if (const std::vector<heap::Damage> damages = file.engine().check(1); !damages.empty())

@@ -44,7 +44,7 @@ private:
     const HeapView heap_;
     const std::byte* const bytes_;
     const std::uintptr_t base_;
-    const ByteCount range_bytes_;  ///< of the heap's own addresses, scratch memory included
+    const ByteCount range_bytes_;  ///< of the heap's own addresses
     const ByteCount extent_;
     const heap::Survey survey_;
     Lately target_;

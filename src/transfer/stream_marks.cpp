@@ -26,8 +26,8 @@ bool fits(const layout::StreamHead& head) {
     const bool capacity =
         head.capacity % page_bytes == 0 && head.capacity >= heap::Engine::capacity_min && head.capacity <= heap::layout::capacity_max;
     return capacity && head.kind >= 1 && head.kind <= 3 && heap::Geometry(head.capacity).valid_extent(head.extent) && head.base != 0 &&
-           head.base % heap::slot_bytes == 0 && head.base < store::address_end &&
-           heap::CoreRanges::total_bytes(head.capacity) <= store::address_end - head.base && head.serial < (std::uint64_t{1} << 62U);
+           head.base % heap::base_alignment == 0 && head.base < store::address_end && head.capacity < store::address_end - head.base &&
+           head.serial < (std::uint64_t{1} << 62U);
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ public:
         const MovedHeap moved = shape.moved();
         plan_ = plan_move(moved, options.heap.capacity, options.base, options.defragment, options.pointers);
         if (options.base) check_place(*options.base, plan_.capacity, shape.name);
+        if (!plan_.in_one_go && plan_.base != anywhere) check_distance(shape.base, plan_.base, options.pointers, shape.name);
         if (plan_.base == anywhere) {
             const vm::Reservation old = old_place();
             reserve();
@@ -70,7 +71,7 @@ public:
             image.emplace(moved_image(draft.data(), {}));
         } else {
             // Whoever walks by types goes by the pointers as they are.
-            const vm::Reservation home(shape_.base, heap::CoreRanges::total_bytes(shape_.capacity));
+            const vm::Reservation home(shape_.base, shape_.extent);
             vm::map_anonymous(home.data(), shape_.extent);
             draft.move_to(home.data());
             image.emplace(moved_image(home.data(), {}));
@@ -90,17 +91,17 @@ private:
     /// Where the old heap lay, if nothing else lies there: the old heap may have to be opened there, or looked at, while the new one has its place.
     vm::Reservation old_place() const {
         try {
-            return vm::Reservation(shape_.base, heap::CoreRanges::total_bytes(shape_.capacity));
+            return vm::Reservation(shape_.base, shape_.extent);
         } catch (const Error&) {
             return {};
         }
     }
     /// Then it has to be free again until the old heap was looked at.
     bool meets_old_place(const vm::Reservation& place) const {
-        return place.address() < shape_.base + heap::CoreRanges::total_bytes(shape_.capacity) && shape_.base < place.address() + place.size();
+        return place.address() < shape_.base + shape_.extent && shape_.base < place.address() + place.size();
     }
     void reserve() {
-        place_ = heap::VolatileCore::reserve(plan_.capacity, plan_.base);
+        place_ = heap::VolatileCore::reserve(plan_.capacity, plan_.base, within_slot(shape_.base, options_.pointers));
         plan_.base = place_.address();
     }
     void note_one_go() {

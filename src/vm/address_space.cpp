@@ -169,6 +169,15 @@ Reservation::Reservation(std::uintptr_t address, ByteCount length) {
     length_ = length;
 }
 
+void Reservation::extend(ByteCount length) {
+    TAIYEN_CHECK(length_ != 0 && length >= length_);
+    if (length != length_) {
+        Reservation more(address_ + length_, length - length_);
+        more.leak();
+        length_ = length;
+    }
+}
+
 Reservation Reservation::anywhere(ByteCount length) {
     TAIYEN_CHECK(is_page_multiple(length) && length > 0);
     void* const got = ::mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -247,12 +256,16 @@ std::optional<std::uintptr_t> find_free(ByteCount length, ByteCount alignment, P
     return best;
 }
 
-Zone default_zone() {
-    if constexpr (thread_sanitizer) {
-        return {0x5500'0000'0000, 0x5600'0000'0000};
-    }
-    return {0x2000'0000'0000, 0x5000'0000'0000};
-}
+namespace {
+
+constexpr Zone thread_sanitizer_zone{0x5500'0000'0000, 0x5600'0000'0000};
+
+}  // namespace
+
+// Below 0x1100_0000_0000 the address sanitizer has its shadow memory.
+Zone default_zone() { return thread_sanitizer ? thread_sanitizer_zone : Zone{0x1100'0000'0000, 0x1c00'0000'0000}; }
+Zone volatile_zone() { return thread_sanitizer ? thread_sanitizer_zone : Zone{0x1c00'0000'0000, 0x2000'0000'0000}; }
+Zone spare_zone() { return thread_sanitizer ? thread_sanitizer_zone : Zone{0x2000'0000'0000, 0x5000'0000'0000}; }
 
 void protect(void* address, ByteCount length, bool writable) {
     if (::mprotect(address, length, writable ? PROT_READ | PROT_WRITE : PROT_READ) != 0) {

@@ -28,6 +28,9 @@ public:
     Reservation& operator=(Reservation&&) noexcept;
     ~Reservation();
 
+    /// Makes it longer where it is. Throws: as the constructor; then nothing changed.
+    void extend(ByteCount length);
+
     std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
     std::uintptr_t address() const { return address_; }
     ByteCount size() const { return length_; }
@@ -55,12 +58,18 @@ enum class Placement { low, high };
 /// A free range of `length` bytes, aligned, inside [first, last): the lowest or the highest one. A hint: reserve it to be sure.
 std::optional<std::uintptr_t> find_free(ByteCount length, ByteCount alignment, Placement placement, std::uintptr_t first, std::uintptr_t last);
 
-/// Where heaps go by default in this kind of build (plain, address sanitizer, thread sanitizer): [first, last).
+/// A range of addresses: [first, last).
 struct Zone {
     std::uintptr_t first;
     std::uintptr_t last;
 };
+/// Where heap files go by default: no sanitizer needs it, and the upper two bytes of an address there are no text, no number below 2^32, no recent time and no floating number of usual size.
+/// Under the thread sanitizer the little that it leaves.
 Zone default_zone();
+/// Where volatile heaps go: the same kind of addresses, so that they are in no file's way.
+Zone volatile_zone();
+/// Where they go when that is used up.
+Zone spare_zone();
 
 /// mprotect(2). Throws: HeapFull{address_space} if the system refuses memory for it.
 void protect(void* address, ByteCount length, bool writable);

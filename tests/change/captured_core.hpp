@@ -44,13 +44,13 @@ public:
 
 private:
     CapturedCore(vm::Reservation reservation, ByteCount capacity)
-        : HeapCore(heap::CoreRanges::at(reservation.address(), capacity)), reservation_(std::move(reservation)) {
+        : HeapCore(heap::CoreRanges::at(reservation.address(), capacity), reservation.size()), reservation_(std::move(reservation)) {
         vm::map_anonymous(reservation_.data(), capacity);
         heap::Engine::format(reservation_.data(), capacity, *this);
         engine_ = std::make_unique<heap::Engine>(reservation_.data(), capacity, *this, this);
     }
     static vm::Reservation reserve(ByteCount capacity, std::uintptr_t address) {
-        const ByteCount length = heap::CoreRanges::total_bytes(capacity);
+        const ByteCount length = round_up(capacity, heap::slot_bytes);
         if (address != 0) return {address, length};
         const vm::Zone zone = vm::default_zone();
         const auto found = vm::find_free(length, heap::slot_bytes, vm::Placement::low, zone.first, zone.last);

@@ -136,13 +136,15 @@ void TxnLife::abandon() {
     ready_ = false;
     attached_ = false;
     // A heap whose blocks are held outside leaves them where they are; a process that is gone leaves nothing.
-    const heap::CoreRanges left = setup_.lends && file_ ? file_->ranges() : heap::CoreRanges{};
+    const bool leaves = setup_.lends && file_;
+    const std::uintptr_t left = leaves ? file_->ranges().durable : 0;
+    const ByteCount left_bytes = leaves ? file_->reserved_bytes() : 0;
     heap_.reset();
     relaxed_.reset();
     lower_.reset();
     objects_.close();
     file_.reset();
-    if (left.durable_bytes != 0) ::munmap(reinterpret_cast<void*>(left.durable), heap::CoreRanges::total_bytes(left.durable_bytes));
+    if (leaves) ::munmap(reinterpret_cast<void*>(left), left_bytes);
 }
 
 // ---- marks

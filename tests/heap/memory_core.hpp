@@ -34,14 +34,14 @@ public:
 
 private:
     MemoryCore(vm::Reservation reservation, ByteCount capacity)
-        : HeapCore(CoreRanges::at(reservation.address(), capacity)), reservation_(std::move(reservation)) {
+        : HeapCore(CoreRanges::at(reservation.address(), capacity), reservation.size()), reservation_(std::move(reservation)) {
         vm::map_anonymous(reservation_.data(), capacity);
         Engine::format(reservation_.data(), capacity, *this);
         engine_ = std::make_unique<Engine>(reservation_.data(), capacity, *this);
         complete();
     }
     static vm::Reservation reserve(ByteCount capacity) {
-        const ByteCount length = CoreRanges::total_bytes(capacity);
+        const ByteCount length = round_up(capacity, slot_bytes);
         const vm::Zone zone = vm::default_zone();
         for (;;) {
             const auto address = vm::find_free(length, slot_bytes, vm::Placement::low, zone.first, zone.last);

@@ -66,9 +66,7 @@ Course document_course(Capture mode, std::uintptr_t address, unsigned seed, int 
     Document* document = nullptr;
     return course(
         mode, address, scopes, [&](CapturedCore& core) { document = taiyen::stl::make<Document>(core); },
-        [&](CapturedCore& core, int number) {
-            taiyen::test::change(*document, seed + static_cast<unsigned>(number));
-        },
+        [&](CapturedCore&, int number) { taiyen::test::change(*document, seed + static_cast<unsigned>(number)); },
         [&](CapturedCore&) { return taiyen::test::describe(*document); });
 }
 

@@ -11,6 +11,8 @@
 #include <utility>
 #include <variant>
 
+#include <taiyen/heap/scratch.hpp>
+
 #include "change/instrumented.hpp"
 #include "instrumented/captured_scopes.hpp"
 

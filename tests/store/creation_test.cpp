@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(the_files_of_a_creation_under_way_are_no_orphans) {
 
 BOOST_AUTO_TEST_CASE(more_than_all_the_address_space_for_heaps_is_refused_before_a_place_is_looked_for) {
     const vm::Zone zone = vm::default_zone();
-    BOOST_CHECK_EXCEPTION(store::HeapFile::find_place(zone.last - zone.first), Error, [](const Error& error) {
+    BOOST_CHECK_EXCEPTION(store::HeapFile::find_place(0, zone.last - zone.first), Error, [](const Error& error) {
         return error.code() == errc::out_of_address_space && std::string(error.what()).find("does not fit") != std::string::npos;
     });
 }

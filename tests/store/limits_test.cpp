@@ -12,6 +12,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/heap/scratch.hpp>
+
 #include "base/sanitizers.hpp"
 #include "store/heap_probe.hpp"
 #include "vm/dumps.hpp"
@@ -111,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_limit_of_address_space_is_named_at_opening_and_leaves_not
     expect_well(in_child([&]() -> std::string {
         const auto path = dir / "a.tyn";
         {
-            const Limit limit(RLIMIT_AS, "VmSize", 64U << 20U);
+            const Limit limit(RLIMIT_AS, "VmSize", 4U << 20U);
             const auto refused = code_of([&] { ArchiveHeap(create_only, path, small_heap()); });
             if (refused != errc::out_of_address_space) return "creation was not refused as it should be";
         }
@@ -123,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_limit_of_address_space_is_named_at_opening_and_leaves_not
         }
         const auto before = bytes_of(path);
         {
-            const Limit limit(RLIMIT_AS, "VmSize", 64U << 20U);
+            const Limit limit(RLIMIT_AS, "VmSize", 4U << 20U);
             const auto refused = code_of([&] { ArchiveHeap(open_only, path); });
             if (refused != errc::out_of_address_space) return "opening was not refused as it should be";
         }
@@ -271,7 +273,7 @@ BOOST_AUTO_TEST_CASE(a_process_that_locks_all_its_memory_does_not_lock_its_heaps
         for (int i = 0; i < 10; ++i) static_cast<char*>(heap->allocate(block_bytes))[7] = 'y';
         put(*heap, "more", "text");
         // Of the span, what is mapped must not be locked (the address space reserved behind it holds no memory).
-        const auto begin = heap->core() != nullptr ? reinterpret_cast<std::uintptr_t>(find(*heap, "text")) & ~0xffff'ffffULL : 0;
+        const std::uintptr_t begin = heap->core()->ranges().durable;
         std::ifstream maps("/proc/self/smaps");
         bool ours = false;
         bool seen = false;
@@ -299,9 +301,8 @@ BOOST_AUTO_TEST_CASE(a_core_dump_holds_the_heap_and_not_the_room_that_it_may_gro
     const ScratchDirectory dir;
     ArchiveHeap heap(create_only, dir / "a.tyn", small_heap(std::size_t{1} << 30U));
     const char* const block = put(heap, "text", std::string(3 * page_bytes, 'x'));
-    const heap::CoreRanges& ranges = heap.core()->ranges();
     BOOST_TEST(vm::test::is_in_dumps(block));
-    BOOST_TEST(!vm::test::is_in_dumps(reinterpret_cast<const void*>(ranges.durable + ranges.durable_bytes - 1)));
+    BOOST_TEST(!vm::test::is_in_dumps(reinterpret_cast<const void*>(heap.core()->ranges().durable + heap.core()->reserved_bytes() - 1)));
     const void* const scratch = heap::allocate_scratch(100, 16);
     BOOST_TEST(vm::test::is_in_dumps(scratch));
     heap::deallocate(const_cast<void*>(scratch));

@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_heap_is_saved_while_other_threads_open_and_close_others, 
     at_once(3, [&](unsigned number) {
         if (number != 0) {
             for (unsigned round = 0; round < 12; ++round) {
-                const ArchiveHeap heap(create_only, dir / name(number, round), small_heap());
+                ArchiveHeap heap(create_only, dir / name(number, round), small_heap());
                 put(heap, "text", "a block");
             }
             opening.fetch_sub(1);

@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_pointer_is_told_by_where_it_leads) {
     BOOST_CHECK(words.ambiguity(base + gone + 4999) == AmbiguousTarget::free_space);
     BOOST_CHECK(words.ambiguity(base + engine->extent() - 1) != AmbiguousTarget::beyond);
     BOOST_CHECK(words.ambiguity(base + engine->extent()) == AmbiguousTarget::beyond);
-    const ByteCount range = heap::CoreRanges::total_bytes(capacity);
+    const ByteCount range = capacity;
     BOOST_CHECK(words.ambiguity(base + range - 1) == AmbiguousTarget::beyond);
     BOOST_CHECK(!words.ambiguity(base + range).has_value());
     BOOST_CHECK(!words.ambiguity(base - 1).has_value());

@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(may_come_to_lie_partly_where_they_lay) {
 }
 
 BOOST_AUTO_TEST_CASE(have_a_place_that_touches_the_old_one_while_they_are_made) {
-    const ByteCount bytes = heap::CoreRanges::total_bytes(small_heap().capacity);
+    const ByteCount bytes = round_up(small_heap().capacity, heap::slot_bytes);
     const vm::Zone zone = vm::default_zone();
     const auto room = vm::find_free(3 * bytes, heap::slot_bytes, vm::Placement::high, zone.first, zone.last);
     BOOST_TEST_REQUIRE(room.has_value());

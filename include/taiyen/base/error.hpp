@@ -94,7 +94,7 @@ private:
 class TAIYEN_EXPORT HeapFull : public std::bad_alloc {
 public:
     /// Why there is no room.
-    enum class Cause { capacity, disk, address_space, dirty_limit };
+    enum class Cause { capacity, disk, address_space, dirty_limit, neighbor };
 
     HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cause cause = Cause::capacity) noexcept;
     HeapFull(const HeapFull&) noexcept;

@@ -54,8 +54,9 @@ enum class Verify {
 
 /// Options matter at creation; at reopening what the file says wins (capacity, address), and the paths say where attached files lie.
 struct PersistentOptions {
-    std::size_t capacity = std::size_t{64} << 30U;  ///< bytes of address space; minimum 256 KiB, rounded up to 4 KiB
-    std::uintptr_t address = 0;                     ///< where to map, a multiple of 4 GiB; 0: chosen from the heap's uuid
+    std::size_t capacity =
+        std::size_t{64} << 30U;  ///< bytes up to which the heap may grow; minimum 256 KiB, rounded up to 4 KiB. Addresses are taken as it grows
+    std::uintptr_t address = 0;  ///< where to map, a multiple of 2 GiB; 0: chosen from the heap's uuid
     /// At creation: the heap may be mapped anywhere. It is opened where it was made if nothing lies there, else wherever there is room, so copies of it can be open at once; it takes types without
     /// raw pointers only (`taiyen::offset::map`, …; `position_independent<T>`).
     bool position_independent = false;

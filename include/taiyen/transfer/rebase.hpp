@@ -93,7 +93,7 @@ struct RebaseReport {
     Relocation relocation() const { return blocks.ranges().empty() ? Relocation(from, capacity_bytes, to) : blocks; }
 };
 
-/// Moves the heap, of whatever kind, that nobody has open, to `to`: a multiple of 4 GiB where nothing of this process lies. A position-independent heap stays: the report says so, at no cost. A heap whose user crashed is recovered first, and a transaction
+/// Moves the heap, of whatever kind, that nobody has open, to `to`: a multiple of 2 GiB where nothing of this process lies. A position-independent heap stays: the report says so, at no cost. A heap whose user crashed is recovered first, and a transaction
 /// log is brought into the files and emptied.
 /// Durability: on return; a crash leaves the heap at its old address or at its new one, whole. Disk: pages that change lie twice in the files meanwhile. Memory: 64 MiB and 10 bytes for each such page.
 /// Throws: Error{invalid_argument | address_in_use (the old address, which is needed to recover it, or the new one) | out_of_address_space}, Error{foreign_pointer | history_conflict |

@@ -39,7 +39,7 @@ TAIYEN_EXPORT Expanded convert(const VolatileHeap& heap, const std::filesystem::
 struct VolatileExpandOptions {
     /// As that of a new heap. `capacity` 0: as it was; another one as ExpandOptions::capacity has it. Not guarded, nor told to memory tools.
     VolatileOptions heap{.capacity = 0};
-    /// Where it is to lie: a multiple of 4 GiB, or `anywhere`; nothing: where it lay.
+    /// Where it is to lie: a multiple of 2 GiB, or `anywhere`; nothing: where it lay.
     std::optional<std::uintptr_t> base;
     Defragment defragment = Defragment::no;  ///< needs `pointers.types`
     PointerOptions pointers;                 ///< as those of expand()
