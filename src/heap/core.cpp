@@ -122,6 +122,15 @@ void* HeapCore::allocate_durable(ByteCount bytes, ByteCount alignment) {
     return engine().allocate(bytes, alignment);
 }
 
+bool HeapCore::begins_block(const void* address) const {
+    // Metadata may be hidden until it is touched. If nobody has it whole, it can't say that no block is there.
+    const auto copy = [this](const void* from, void* to, ByteCount length) {
+        if (vm::try_copy(from, to, length)) return true;
+        return const_cast<HeapCore*>(this)->on_touch(const_cast<void*>(from), false) == Touched::opened && vm::try_copy(from, to, length);
+    };
+    return engine().seems_block(address, durable_extent(), copy).value_or(true);
+}
+
 bool HeapCore::deallocate_durable(void* block) noexcept {
     try {
         check_changeable();

@@ -90,6 +90,9 @@ public:
     virtual void* allocate_durable(ByteCount bytes, ByteCount alignment);
     /// Usable bytes of the live durable block that starts at the address, 0 if none does. Requires: usable for reading.
     virtual ByteCount usable_durable(const void* block) const noexcept { return engine().usable_size(block); }
+    /// Whether a live block of the durable span begins at the address. Others may change the heap meanwhile: what is taken or freed at this moment may be told either way. Requires: complete, and kept
+    /// from leaving the slot table (visit_open_cores).
+    virtual bool begins_block(const void* address) const;
     /// Held around calls of `engine()` that find or change named objects; holds nothing where the program itself serialises them.
     virtual std::unique_lock<std::mutex> lock_engine() const { return {}; }
     /// False: a bad free, which was reported.

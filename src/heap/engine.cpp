@@ -356,6 +356,36 @@ bool Engine::is_block(const void* address) const noexcept {
     return s.usable_at(offset) != 0;
 }
 
+std::optional<bool> Engine::seems_block(const void* address, ByteCount extent, const CopyShared& copy) const {
+    const State& s = *state_;
+    const std::uint64_t offset = s.span.offset_of(address);
+    const Page page = static_cast<Page>(offset / page_bytes);
+    if (offset >= std::min(extent, s.capacity) || page >= s.geometry.page_end() || page < s.pages.hot(page).first_user) return false;
+    std::uint64_t states;
+    if (!copy(s.pages.word(page), &states, sizeof states)) return std::nullopt;
+    union {
+        layout::Line small;
+        layout::PackedLine packed;
+        layout::RunLine run;
+    } line;
+    const auto in_page = static_cast<unsigned>(offset % page_bytes);
+    const auto state = static_cast<PageState>(states >> (page % layout::segment_pages * 4) & 0xFU);
+    const bool is_small = state == PageState::small_room || state == PageState::small_full;
+    const bool is_packed = state == PageState::packed_room || state == PageState::packed_full;
+    const bool is_run = state == PageState::run_head && in_page == 0;
+    if (!is_packed && !is_run && (!is_small || in_page % granule_bytes != 0)) return false;
+    if (!copy(&s.pages.line(page), &line, sizeof line)) return std::nullopt;
+    if (is_run) return static_cast<layout::RunKind>(line.run.kind) == layout::RunKind::user;
+    if (is_small) {
+        const unsigned granule = in_page / granule_bytes;
+        return (line.small.pairs[granule / 64].start & line.small.pairs[granule / 64].occupied) >> (granule % 64) & 1U;
+    }
+    const unsigned packed_class = packed_class_of(line.packed);
+    if (packed_class == packed_class_count) return false;
+    const unsigned slot = packed_slot_at(packed_class, in_page);
+    return slot < packed_slots(packed_class) && slot * packed_slot_bytes(packed_class) == in_page && packed_taken(line.packed, slot);
+}
+
 bool Engine::is_metadata(HeapOffset offset) const noexcept {
     const Page page = static_cast<Page>(offset.value / page_bytes);
     return offset.value < state_->capacity && page < state_->geometry.page_end() && page < state_->pages.hot(page).first_user;

@@ -135,6 +135,10 @@ public:
     ByteCount usable_size(const void* block) const noexcept;
     /// Whether a live block of the program begins there. Complexity: O(1), where usable_size reads the states of all pages of a large block.
     bool is_block(const void* address) const noexcept;
+    /// Copies metadata that others may be changing; false: it can't be read.
+    using CopyShared = std::function<bool(const void* from, void* to, ByteCount length)>;
+    /// The same while others change the heap: what is taken or freed at this moment may be told either way. Nothing: `copy` failed. Needs no lock. `extent`: as the host saw it last.
+    std::optional<bool> seems_block(const void* address, ByteCount extent, const CopyShared& copy) const;
     /// Whether the page that holds the offset is the engine's own, and never a block's.
     bool is_metadata(HeapOffset offset) const noexcept;
     /// Whether the address lies in the span.

@@ -4,8 +4,7 @@
 /// The allocator keeps such words out wherever the language gives it a say; implicit moves (`optional` and `variant` assignment, node handles, by-value
 /// parameters moved into members) pass it by. A word counts if it lies 8-byte aligned in a live block and
 /// (a) equals the start of a live scratch block, or
-/// (b) lies in the durable span of another open heap, as far as that is in use: not all of its capacity, because a word of random bytes, say of compressed data, lies in a span
-///     of 64 GiB once in 2^28, and in the 64 MiB that are in use once in 2^38.
+/// (b) equals the start of a live block of another open heap. A number that merely lies in a heap is a number: two ints side by side may.
 /// Words in free memory and in the engine's metadata don't count. Cost: one range test per word where no other heap is open; exact look-ups on a hit only.
 /// Thread rule: external lock on the scanned heap; the other heaps may be in use and may be closed meanwhile.
 

@@ -69,6 +69,7 @@ public:
     bool deallocate_durable(void* block) noexcept override { return deallocate(block); }
     bool deallocate_lent(void* block, std::uint32_t) noexcept override { return deallocate(block); }
     ByteCount usable_durable(const void* block) const noexcept override { return usable_size(block); }
+    bool begins_block(const void* address) const override { return usable_size(address) != 0; }
     /// What is live, ascending. Requires: no other thread is in the heap.
     std::vector<Block> blocks() const;
     bool is_guarded() const noexcept { return guards_ != nullptr; }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
@@ -276,6 +277,15 @@ void protect(void* address, ByteCount length, bool writable) {
 bool try_protect(void* address, ByteCount length, bool writable) noexcept {
     const int before = errno;
     const bool done = ::mprotect(address, length, writable ? PROT_READ | PROT_WRITE : PROT_READ) == 0;
+    errno = before;
+    return done;
+}
+
+bool try_copy(const void* from, void* to, ByteCount length) noexcept {
+    const int before = errno;
+    const iovec source{const_cast<void*>(from), length};
+    const iovec target{to, length};
+    const bool done = ::process_vm_readv(::getpid(), &target, 1, &source, 1, 0) == static_cast<ssize_t>(length);
     errno = before;
     return done;
 }

@@ -90,6 +90,8 @@ void replace_mapping(void* from, void* to, ByteCount length);
 void unmap_to_reservation(void* address, ByteCount length);
 /// How many mappings a process may have (vm.max_map_count). Never throws: the usual number where the system doesn't tell.
 std::uint64_t mappings_max() noexcept;
+/// Copies memory that others may be storing to, and that may not be readable: then false, where a load would fault.
+[[nodiscard]] bool try_copy(const void* from, void* to, ByteCount length) noexcept;
 /// MADV_DONTNEED: private copies are dropped; the next touch reads what the mapping's file holds. Throws: Error{io_error}.
 void drop(void* address, ByteCount length);
 /// Whether touching a page of a file mapping fetches its neighbours from the device, too (MADV_NORMAL), or that page alone (MADV_RANDOM). A hint: never fails.

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <random>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
@@ -10,6 +11,7 @@
 #include "heap/foreign_pointers.hpp"
 #include "heap/memory_core.hpp"
 #include "heap/scratch.hpp"
+#include "seed.hpp"
 
 using namespace taiyen;
 using heap::test::MemoryCore;
@@ -146,6 +148,8 @@ BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else)
     auto* const block = static_cast<std::uint64_t*>(heap::allocate_durable(core, words * 8, 4096));
     std::fill_n(block, words, 0U);
     auto* const scratch = static_cast<std::byte*>(heap::allocate_scratch(200, 16));
+    auto* const below = static_cast<std::byte*>(heap::allocate_durable(lower, 5000, 16));
+    auto* const above = static_cast<std::byte*>(heap::allocate_durable(upper, 24, 8));
     const auto number = [](const void* p) { return reinterpret_cast<std::uint64_t>(p); };
     const HeapOffset begin{number(block) - core.ranges().durable};
     const auto find = [&] { return heap::ForeignPointerScan(core).find(begin, words * 8); };
@@ -154,9 +158,7 @@ BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else)
     BOOST_TEST(!find().has_value());
 
     for (const std::size_t at : {std::size_t{0}, std::size_t{7}, std::size_t{8}, words - 1}) {
-        for (const void* target :
-             {static_cast<const void*>(scratch), static_cast<const void*>(reinterpret_cast<const std::byte*>(lower.ranges().durable) + 12345),
-              static_cast<const void*>(reinterpret_cast<const std::byte*>(upper.ranges().durable))}) {
+        for (const void* target : {static_cast<const void*>(scratch), static_cast<const void*>(below), static_cast<const void*>(above)}) {
             const std::uint64_t before = std::exchange(block[at], number(target));
             const auto found = find();
             BOOST_REQUIRE(found.has_value());
@@ -166,8 +168,12 @@ BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else)
         }
     }
 
-    block[3] = number(scratch + 16);  // the inside of a scratch block: a number, as far as anybody can tell
-    BOOST_TEST(!find().has_value());
+    // The inside of a block, free memory and metadata: numbers, as far as anybody can tell.
+    for (const std::byte* inside :
+         {scratch + 16, below + 16, below + 4096, above + 8, above + 24 * 8, reinterpret_cast<std::byte*>(lower.ranges().durable)}) {
+        block[3] = number(inside);
+        BOOST_TEST(!find().has_value());
+    }
     block[3] = number(scratch);
     heap::add_named(core, "table", {block, words * 8, 1, "t"});
     BOOST_CHECK_EXCEPTION(heap::ForeignPointerScan(core).refuse(*find()), Error, [&](const Error& e) {
@@ -183,6 +189,36 @@ BOOST_AUTO_TEST_CASE(the_scan_finds_what_leads_out_of_the_heap_and_nothing_else)
     heap::deallocate(block);
     BOOST_TEST(!find().has_value());  // free memory is nobody's pointer
     heap::deallocate(other);
+    heap::deallocate(below);
+    heap::deallocate(above);
+}
+
+BOOST_AUTO_TEST_CASE(what_others_see_as_the_beginning_of_a_block_is_one) {
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    MemoryCore core;
+    std::vector<void*> live;
+    for (unsigned i = 0; i < 4000; ++i) {
+        const unsigned kind = random() % 16;
+        const ByteCount bytes = kind == 0 ? 4096 + random() % 40000 : kind < 6 ? 24 + 16 * (random() % 7) : 1 + random() % 600;
+        live.push_back(heap::allocate_durable(core, bytes, kind < 6 ? 8 : 16));
+        if (random() % 3 == 0) {
+            std::swap(live[random() % live.size()], live.back());
+            heap::deallocate(live.back());
+            live.pop_back();
+        }
+    }
+    heap::add_named(core, "name", {live.front(), 1, 1, "t"});  // so there is a directory, which is no block of the program
+    std::size_t found = 0;
+    const std::uintptr_t end = core.ranges().durable + core.engine().extent() + 64 * 1024;
+    for (std::uintptr_t at = core.ranges().durable; at < end; at += 8) {
+        const auto* const address = reinterpret_cast<const void*>(at);
+        const bool begins = core.engine().is_block(address);
+        if (begins || random() % 16 == 0) BOOST_REQUIRE(core.begins_block(address) == begins);
+        found += begins ? 1 : 0;
+    }
+    BOOST_TEST(found == live.size());
+    BOOST_TEST(!core.begins_block(static_cast<const std::byte*>(live.front()) + 1));
+    for (void* const block : live) heap::deallocate(block);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

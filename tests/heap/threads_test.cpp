@@ -6,6 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/heap/volatile_heap.hpp>
+
 #include "heap/foreign_pointers.hpp"
 #include "heap/memory_core.hpp"
 #include "threads.hpp"
@@ -100,6 +102,44 @@ BOOST_AUTO_TEST_CASE(a_heap_may_be_closed_while_another_is_searched_for_pointers
     });
     heap::deallocate(block);
     BOOST_TEST(searched.engine().stats().live_blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_is_searched_for_pointers_into_heaps_that_others_change_meanwhile, *boost::unit_test::label("threads")) {
+    MemoryCore searched;
+    MemoryCore changing;
+    VolatileHeap shared;
+    constexpr std::size_t words = 256;
+    auto* const block = static_cast<void**>(heap::allocate_durable(searched, words * 8, 4096));
+    std::fill_n(block, words, nullptr);
+    std::vector<void*> kept;
+    for (std::size_t i = 0; i < words; ++i)
+        kept.push_back(i % 2 == 0 ? heap::allocate_durable(changing, 24 + i * 8, 8) : shared.allocate(24 + i * 8));
+    const HeapOffset begin{reinterpret_cast<std::uintptr_t>(block) - searched.ranges().durable};
+    std::atomic<bool> done{false};
+    at_once(2, [&](unsigned number) {
+        if (number == 0) {
+            for (std::size_t i = 0; i < words; ++i) {
+                std::vector<void*> passing;
+                for (std::size_t n = 0; n < 20; ++n) {
+                    passing.push_back(heap::allocate_durable(changing, 24 + (i * n) % 4000, 8));
+                    passing.push_back(shared.allocate(24 + (i * n) % 4000));
+                }
+                for (void* const each : passing) heap::deallocate(each);
+            }
+            done = true;
+            return;
+        }
+        for (std::size_t i = 0; !done; i = (i + 1) % words) {  // what stays is found whatever comes and goes around it
+            block[i] = kept[i];
+            const auto found = heap::ForeignPointerScan(searched).find(begin, words * 8);
+            require(found && found->where.value == begin.value + i * 8, "a block that stays is found");
+            block[i] = static_cast<std::byte*>(kept[i]) + 8;
+            require(!heap::ForeignPointerScan(searched).find(begin, words * 8), "its inside is no block");
+            block[i] = nullptr;
+        }
+    });
+    for (void* const each : kept) heap::deallocate(each);
+    heap::deallocate(block);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

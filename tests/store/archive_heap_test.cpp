@@ -151,6 +151,26 @@ BOOST_AUTO_TEST_CASE(a_number_is_no_pointer_into_another_heap_where_that_heap_ha
     BOOST_CHECK_EXCEPTION(heap.snapshot(), Error, [](const Error& error) { return error.code() == errc::foreign_pointer; });
 }
 
+BOOST_AUTO_TEST_CASE(a_pointer_into_a_heap_that_nobody_has_touched_yet_is_found) {
+    ScratchDirectory dir;
+    constexpr std::size_t blocks = 2000;
+    std::uintptr_t last = 0;  // its metadata lies megabytes behind what opening looks at
+    {
+        ArchiveHeap other(create_only, dir / "other.tyn", small_heap());
+        for (std::size_t i = 0; i < blocks; ++i) last = reinterpret_cast<std::uintptr_t>(other.allocate(2048));
+        other.snapshot();
+    }
+    PersistentOptions options = small_heap();
+    options.verify = Verify::at_first_touch;
+    const ArchiveHeap other(open_only, dir / "other.tyn", options);
+    ArchiveHeap heap(create_only, dir / "a.tyn", small_heap());
+    auto* const word = static_cast<std::uintptr_t*>(heap.allocate(8));
+    *word = last + 16;
+    heap.snapshot();
+    *word = last;
+    BOOST_CHECK_EXCEPTION(heap.snapshot(), Error, [](const Error& error) { return error.code() == errc::foreign_pointer; });
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_sees_the_newest_save_and_writes_nothing, Heap, Kinds) {
     ScratchDirectory dir;
     {
