@@ -18,6 +18,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/export.hpp>
 #include <taiyen/heap/access.hpp>
+#include <taiyen/heap/foreign_pointers.hpp>
 
 #include "base/process.hpp"
 #include "heap/engine.hpp"
@@ -93,6 +94,8 @@ public:
     /// Whether a live block of the durable span begins at the address. Others may change the heap meanwhile: what is taken or freed at this moment may be told either way. Requires: complete, and kept
     /// from leaving the slot table (visit_open_cores).
     virtual bool begins_block(const void* address) const;
+    /// What becomes of words in it that lead out of it.
+    virtual ForeignPointers foreign_pointers() const noexcept { return ForeignPointers::refuse; }
     /// Held around calls of `engine()` that find or change named objects; holds nothing where the program itself serialises them.
     virtual std::unique_lock<std::mutex> lock_engine() const { return {}; }
     /// False: a bad free, which was reported.

@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include <taiyen/base/error.hpp>
+#include <taiyen/base/report.hpp>
+
+#include "base/sentence.hpp"
 
 #include "heap/scratch.hpp"
 
@@ -23,6 +25,23 @@ std::uint64_t word_at(const std::byte* from) {
     return word;
 }
 
+/// The sentence's middle: the block that the word lies in, and the named object if the block is one.
+std::string place_text(const HeapCore& core, HeapOffset where) {
+    const auto block = core.engine().find_block(reinterpret_cast<const void*>(core.ranges().durable + where.value));
+    if (!block) return {};
+    std::string text = " lies in the block of " + std::to_string(block->usable_bytes) + " bytes at offset " + in_hexadecimal(block->offset.value);
+    for (const Root& root : core.engine().roots()) {
+        if (root.object == block->offset)
+            text += ", the object '" + root.name + "', at its byte " + std::to_string(where.value - block->offset.value);
+    }
+    return text;
+}
+
+constexpr const char* program_remedy =
+    "; the next process finds it elsewhere or not at all: keep what it leads to in the heap, or end what refers to the object; if it is a number or "
+    "was never set, use "
+    "ForeignPointers::report";
+
 }  // namespace
 
 void ForeignPointerScan::Range::include(std::uintptr_t first, std::uintptr_t last) {
@@ -37,7 +56,8 @@ void ForeignPointerScan::Range::include(std::uintptr_t first, std::uintptr_t las
     bytes = end - begin;
 }
 
-ForeignPointerScan::ForeignPointerScan(const HeapCore& core) : core_(core) {
+ForeignPointerScan::ForeignPointerScan(const HeapCore& core, ProgramPointers program) : core_(core) {
+    if (program != ProgramPointers::unsearched) program_.emplace(core, program == ProgramPointers::linked);
     const auto include = [&](std::uintptr_t first, std::uintptr_t last) { (first < core.ranges().durable ? below_ : above_).include(first, last); };
     const auto [first, last] = scratch_used();
     include(first, last);
@@ -74,7 +94,7 @@ std::optional<ForeignPointer> ForeignPointerScan::find(HeapOffset offset, ByteCo
     };
     const Range below = below_;
     const Range above = above_;
-    if (is_idle()) return std::nullopt;
+    if (below.bytes == 0 && above.bytes == 0) return std::nullopt;
     if (below.bytes == 0) return sweep([above](std::uint64_t value) { return above.holds(value); });
     if (above.bytes == 0) return sweep([below](std::uint64_t value) { return below.holds(value); });
     return sweep(
@@ -94,8 +114,7 @@ bool ForeignPointerScan::is_foreign(HeapOffset where, std::uintptr_t value) cons
     return points_out && core_.engine().find_block(reinterpret_cast<const void*>(core_.ranges().durable + where.value)).has_value();
 }
 
-void ForeignPointerScan::refuse(const ForeignPointer& found) const {
-    const auto* const word = reinterpret_cast<const void*>(core_.ranges().durable + found.where.value);
+Error ForeignPointerScan::refusal(const ForeignPointer& found) const {
     std::string text = "a pointer to memory outside the heap (" + in_hexadecimal(found.target) + ", ";
     const auto* const target = reinterpret_cast<const void*>(found.target);
     std::string owner = "volatile memory of a container outside";
@@ -109,15 +128,66 @@ void ForeignPointerScan::refuse(const ForeignPointer& found) const {
         remedy = "close that heap before saving, or move it to another address (`taiyen rebase`)";
         return false;
     });
-    text += owner + ")";
-    if (const auto block = core_.engine().find_block(word)) {
-        text += " lies in the block of " + std::to_string(block->usable_bytes) + " bytes at offset " + in_hexadecimal(block->offset.value);
-        for (const Root& root : core_.engine().roots()) {
-            if (root.object == block->offset) text += ", the object '" + root.name + "'";
-        }
+    text += owner + ")" + place_text(core_, found.where);
+    text += "; a container was moved there past its allocator: copy it instead; if it is a number that only looks like an address, " + remedy +
+            ", or save with ForeignPointers::report";
+    return {errc::foreign_pointer, core_.path(), found.where.value, text};
+}
+
+void ForeignPointerScan::refuse_or_report(HeapOffset where, const Error& refusal) {
+    if (core_.foreign_pointers() == ForeignPointers::refuse) throw Error(refusal);
+    ++told_;
+    report({errc::foreign_pointer, reinterpret_cast<const void*>(core_.ranges().durable + where.value), text_of(refusal)});
+}
+
+void ForeignPointerScan::examine(HeapOffset offset, ByteCount length) {
+    if (is_idle()) return;
+    const std::uint64_t end = offset.value + length;
+    for (HeapOffset from = offset; told_ < told_max && from.value < end;) {
+        const auto found = find(from, end - from.value);
+        if (!found) break;
+        refuse_or_report(found->where, refusal(*found));
+        from.value = found->where.value + sizeof(std::uint64_t);
     }
-    text += "; a container was moved there past its allocator: copy it instead; if it is a number that only looks like an address, " + remedy;
-    throw Error(errc::foreign_pointer, core_.path(), found.where.value, text);
+    if (program_) program_->look_at(offset, length);
+}
+
+void ForeignPointerScan::finish() {
+    if (!program_) return;
+    for (const ProgramAudit::Finding& found : program_->findings()) {
+        if (told_ == told_max) return;
+        const std::string others = found.count == 1 ? "" : " and " + std::to_string(found.count - 1) + " others in blocks of that size";
+        refuse_or_report(found.where, {errc::foreign_pointer, core_.path(), found.where.value,
+                                       "a pointer to the program's own memory (" + in_hexadecimal(found.target) + ", " +
+                                           program_->describe(found.target) + ")" + place_text(core_, found.where) + others + program_remedy});
+    }
+}
+
+void check_made(const HeapCore& core, ObjectBytes object, std::string_view name, std::span<const ObjectBytes> sources) {
+    if (core.path().empty()) return;  // it ends with the process, as what it points to
+    const auto* const begin = static_cast<const std::byte*>(object.begin);
+    const auto was_copied = [&](std::uint64_t value) {
+        return std::any_of(sources.begin(), sources.end(), [&](const ObjectBytes& source) {
+            const auto* const bytes = static_cast<const std::byte*>(source.begin);
+            for (std::size_t at = 0; at + sizeof value <= source.count; at += sizeof value)
+                if (word_at(bytes + at) == value) return true;
+            return false;
+        });
+    };
+    std::optional<ProgramMemory> memory;
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= object.count; at += sizeof(std::uint64_t)) {
+        const std::uint64_t value = word_at(begin + at);
+        if (!ProgramMemory::may_hold(value) || was_copied(value)) continue;
+        if (!memory) memory.emplace();
+        if (!memory->holds(value)) continue;
+        const std::string what = name.empty() ? "an object of " + std::to_string(object.count) + " bytes" : "the object '" + std::string(name) + "'";
+        const Error refusal(errc::foreign_pointer, core.path(),
+                            what + " would hold a pointer to the program's own memory at its byte " + std::to_string(at) + " (" +
+                                in_hexadecimal(value) + ", " + memory->describe(value) + ")" + program_remedy);
+        if (core.foreign_pointers() == ForeignPointers::refuse) throw Error(refusal);
+        report({errc::foreign_pointer, begin + at, text_of(refusal)});
+        return;
+    }
 }
 
 }  // namespace taiyen::heap

@@ -6,14 +6,17 @@
 /// (a) equals the start of a live scratch block, or
 /// (b) equals the start of a live block of another open heap. A number that merely lies in a heap is a number: two ints side by side may.
 /// Words in free memory and in the engine's metadata don't count. Cost: one range test per word where no other heap is open; exact look-ups on a hit only.
+/// Where it is asked for, pointers to the program's own memory are found with them (program_audit.hpp).
 /// Thread rule: external lock on the scanned heap; the other heaps may be in use and may be closed meanwhile.
 
 #include <cstdint>
 #include <optional>
 
+#include <taiyen/base/error.hpp>
 #include <taiyen/base/units.hpp>
 
 #include "heap/core.hpp"
+#include "heap/program_audit.hpp"
 
 namespace taiyen::heap {
 
@@ -24,14 +27,21 @@ struct ForeignPointer {
 
 class ForeignPointerScan {
 public:
-    /// Looks once at which heaps are open; make a new one for each save.
-    explicit ForeignPointerScan(const HeapCore& core);
-    /// Whether no word can be foreign: nothing else is open and there is no scratch memory.
-    bool is_idle() const { return below_.bytes == 0 && above_.bytes == 0; }
+    /// Of a save that reports what it finds: so many words at most.
+    static constexpr unsigned told_max = 16;
+
+    /// Looks once at which heaps are open; make a new one for each save. `program`: which pointers to the program's memory count as well, in this save.
+    explicit ForeignPointerScan(const HeapCore& core, ProgramPointers program = ProgramPointers::unsearched);
+    /// Whether there is nothing to search for: nothing else is open, there is no scratch memory, and the program's memory doesn't count.
+    bool is_idle() const { return below_.bytes == 0 && above_.bytes == 0 && !program_; }
+    /// Searches [offset, offset + length) of the heap, whose bytes must be readable. Both are multiples of 8. Throws: Error{foreign_pointer}, unless the heap reports what leads out of it.
+    void examine(HeapOffset offset, ByteCount length);
+    /// After all of it was examined. Throws: as examine.
+    void finish();
     /// The first foreign pointer in [offset, offset + length) of the heap, whose bytes must be readable. Both are multiples of 8.
     std::optional<ForeignPointer> find(HeapOffset offset, ByteCount length) const;
-    /// Throws Error{foreign_pointer} that names the block, the named object if the block is one, and the target.
-    [[noreturn]] void refuse(const ForeignPointer& found) const;
+    /// Error{foreign_pointer} that names the block, the named object if the block is one, and the target.
+    Error refusal(const ForeignPointer& found) const;
 
 private:
     struct Range {
@@ -41,8 +51,11 @@ private:
         void include(std::uintptr_t first, std::uintptr_t last);
     };
     bool is_foreign(HeapOffset where, std::uintptr_t value) const;
+    void refuse_or_report(HeapOffset where, const Error& refusal);
 
     const HeapCore& core_;
+    std::optional<ProgramAudit> program_;
+    unsigned told_ = 0;
     Range below_;  ///< all targets under the heap's own span; together with `above_` it leaves the heap's own pointers out of the exact look-up
     Range above_;
 };

@@ -45,8 +45,8 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
       log_capacity_(round_up(options.log_capacity, page_bytes)),
       wants_data_(kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty())),
       dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : vm::usable_memory() / 2), read_only_(read_only), capture_(options.capture),
-      audit_(options.audit), reservation_(std::move(reservation)), backing_(std::move(files.backing)), data_(std::move(files.data)),
-      tracker_(tracker_kind(options.tracker)),
+      audit_(options.audit), foreign_pointers_(options.foreign_pointers), program_pointers_(options.program_pointers),
+      reservation_(std::move(reservation)), backing_(std::move(files.backing)), data_(std::move(files.data)), tracker_(tracker_kind(options.tracker)),
       table_(
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {

@@ -212,6 +212,14 @@ public:
     HeapKind kind() const { return kind_; }
     Capture capture() const { return capture_; }
     Audit audit() const { return audit_; }
+    ForeignPointers foreign_pointers() const noexcept override { return foreign_pointers_; }
+    /// Which pointers to the program's memory the next save or commit is searched for. What objects outside have on loan leads to them, rightly.
+    ProgramPointers next_program_pointers() const noexcept {
+        const bool searched = (program_pointers_ == ProgramPointers::linked && searched_program_) || !held_.is_idle();
+        return searched ? ProgramPointers::unsearched : program_pointers_;
+    }
+    /// A save or commit that changes something was searched.
+    void note_searched(ProgramPointers program) noexcept { searched_program_ = searched_program_ || program != ProgramPointers::unsearched; }
     Restoration restoration() const;
     /// Of the newest save. Thread-safe.
     Generation generation() const;
@@ -302,7 +310,7 @@ private:
     void end_annex(std::vector<ChangedPage>& changed);
     void will_read_tables(const std::vector<vm::PageRun>& runs) const;
     /// `scan`: refuses changed pages with a pointer that leads out of the heap; null: none is looked for.
-    std::vector<ChangedPage> changed_pages(const std::vector<vm::PageRun>& runs, const heap::ForeignPointerScan* scan);
+    std::vector<ChangedPage> changed_pages(const std::vector<vm::PageRun>& runs, heap::ForeignPointerScan* scan);
     bool has_base(PageNumber page);
     /// Whether the page of the backing file is what the newest save left, or nobody needs to know.
     bool is_proven(PageNumber page, bool hidden = false);
@@ -414,6 +422,9 @@ private:
     bool read_only_;
     Capture capture_;
     Audit audit_;
+    const ForeignPointers foreign_pointers_;
+    const ProgramPointers program_pointers_;
+    bool searched_program_ = false;
     bool open_ = true;
     std::atomic<bool> poisoned_ = false;
     std::string poison_;  ///< why; never changes once the flag is set

@@ -51,9 +51,12 @@ void HeapFile::save() {
     }
     settle_loans();
     const std::vector<vm::PageRun> runs = written_runs();
-    const heap::ForeignPointerScan scan(*this);
+    const ProgramPointers program = next_program_pointers();
+    heap::ForeignPointerScan scan(*this, program);
     std::vector<ChangedPage> changed = changed_pages(runs, &scan);
     if (!changed.empty()) {
+        scan.finish();
+        note_searched(program);
         if (annex_.has_ended()) {
             end_annex(changed);
         }
@@ -135,7 +138,7 @@ void HeapFile::will_read_tables(const std::vector<vm::PageRun>& runs) const {
     }
 }
 
-std::vector<HeapFile::ChangedPage> HeapFile::changed_pages(const std::vector<vm::PageRun>& runs, const heap::ForeignPointerScan* scan) {
+std::vector<HeapFile::ChangedPage> HeapFile::changed_pages(const std::vector<vm::PageRun>& runs, heap::ForeignPointerScan* scan) {
     std::vector<ChangedPage> changed;
     will_read_tables(runs);
     for (const vm::PageRun& run : runs) {
@@ -148,9 +151,7 @@ std::vector<HeapFile::ChangedPage> HeapFile::changed_pages(const std::vector<vm:
             changed.push_back({page, sum});
             // Now, while the page is in the processor's cache.
             if (scan != nullptr && sequence_of(page) == Sequence::span) {
-                if (const auto found = scan->find(offset_of(page), page_bytes)) {
-                    scan->refuse(*found);
-                }
+                scan->examine(offset_of(page), page_bytes);
             }
         }
     }

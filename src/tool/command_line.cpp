@@ -57,6 +57,7 @@ std::size_t Given::number(std::string_view option, std::size_t otherwise) const 
 
 PersistentOptions Given::heap_options() const {
     PersistentOptions options;
+    options.program_pointers = ProgramPointers::unsearched;  // the tool puts none there
     if (const auto path = value("data-file")) options.data_file = *path;
     if (const auto path = value("log-file")) options.log_file = *path;
     return options;

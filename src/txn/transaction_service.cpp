@@ -204,7 +204,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
         file.require_usable(false);
         cut_segment();
         if (purpose_ == Purpose::edit) {
-            refuse_foreign_pointers();
+            refuse_foreign_pointers(file);
             settle_loans(file);
         }
         keep_step();
@@ -282,17 +282,20 @@ void TransactionService::cut_segment() {
     }
 }
 
-void TransactionService::refuse_foreign_pointers() const {
-    const heap::ForeignPointerScan scan(*file());
-    if (scan.is_idle()) return;
+void TransactionService::refuse_foreign_pointers(store::HeapFile& file) const {
+    const ProgramPointers program = file.next_program_pointers();
+    heap::ForeignPointerScan scan(file, program);
+    if (scan.is_idle() || segments_.empty()) return;
     for (const Segment& segment : segments_) {
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
             if (entry.kind != change::EntryKind::bytes || entry.after.empty()) return;
             const std::uint64_t from = round_down(entry.where.value, sizeof(std::uint64_t));
             const std::uint64_t to = round_up(entry.where.value + entry.length, sizeof(std::uint64_t));
-            if (const auto found = scan.find({from}, to - from)) scan.refuse(*found);
+            scan.examine({from}, to - from);
         });
     }
+    scan.finish();
+    file.note_searched(program);
 }
 
 /// Who holds what the transaction has moved out stands in the log with it.

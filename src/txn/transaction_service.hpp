@@ -143,7 +143,7 @@ private:
     /// Who keeps steps does it, and what of the annex changes with the transaction is in `annex_`.
     void keep_step();
     void cut_segment();
-    void refuse_foreign_pointers() const;
+    void refuse_foreign_pointers(store::HeapFile& file) const;
     void settle_loans(store::HeapFile& file);
     /// Counts what changed; `logged`: all segments into `record_`; false: it would be larger than the log can take. Throws: std::bad_alloc.
     bool make_record(bool logged);

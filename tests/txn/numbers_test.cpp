@@ -106,6 +106,13 @@ PersistentOptions number_heap() {
     return options;
 }
 
+/// In which every number is compared with all there is.
+PersistentOptions searched_heap() {
+    PersistentOptions options = number_heap();
+    options.program_pointers = ProgramPointers::any;
+    return options;
+}
+
 /// Three open heaps of each kind, with blocks.
 struct Neighbours {
     ScratchDirectory directory;
@@ -134,30 +141,28 @@ constexpr std::size_t word_count = 4096;
 constexpr std::size_t rounds = 1001 / 13 + 1;  // of each content: a thousand in all
 
 /// Where heaps begin at a multiple of 4 GiB, two small ints are the address of a block at the beginning of one, once in some hundred thousand.
-bool are_addresses(const Content& content, const void* heap) {
-    return reinterpret_cast<std::uintptr_t>(heap) % heap::slot_bytes == 0 && std::string_view(content.name).find("int") != std::string_view::npos;
+bool may_be_refused(const Content& content, const heap::HeapCore& own, std::string_view why) {
+    return own.ranges().durable % heap::slot_bytes == 0 && std::string_view(content.name).find("int") != std::string_view::npos &&
+           why.find("the program's own memory") == std::string_view::npos;
 }
 
 /// `save` refuses no content.
 template <class Save>
 void expect_no_refusals(std::uint64_t* block, Save save) {
-    const heap::HeapCore* const own = heap::core_at(block);
+    const heap::HeapCore& own = *heap::core_at(block);
     Random random(taiyen::test::seed_of_run());
     Words words(word_count);
     std::size_t saves = 0;
     for (const Content& content : contents()) {
-        std::size_t refused = 0;
         for (std::size_t round = 0; round < rounds; ++round, ++saves) {
             content.make(words, random);
             try {
                 save([&] { std::copy(words.begin(), words.end(), block); });
             } catch (const Error& error) {
                 BOOST_REQUIRE(error.code() == errc::foreign_pointer);
-                if (refused++ == 0) BOOST_TEST_MESSAGE(content.name << ": " << error.what());
+                BOOST_TEST(may_be_refused(content, own, error.what()), content.name << " were refused: " << error.what());
             }
         }
-        if (!are_addresses(content, reinterpret_cast<const void*>(own->ranges().durable)))
-            BOOST_TEST(refused == 0U, content.name << ": " << refused << " of " << rounds << " were refused");
     }
     BOOST_TEST(saves >= 1000U);
 }
@@ -168,7 +173,7 @@ BOOST_AUTO_TEST_SUITE(numbers)
 
 BOOST_AUTO_TEST_CASE(no_save_takes_numbers_for_pointers) {
     const Neighbours neighbours;
-    ArchiveHeap heap(create_only, neighbours.directory / "own.tyn", number_heap());
+    ArchiveHeap heap(create_only, neighbours.directory / "own.tyn", searched_heap());
     auto* const block = static_cast<std::uint64_t*>(heap.allocate(word_count * sizeof(std::uint64_t)));
     expect_no_refusals(block, [&](const auto& store) {
         store();
@@ -178,7 +183,7 @@ BOOST_AUTO_TEST_CASE(no_save_takes_numbers_for_pointers) {
 
 BOOST_AUTO_TEST_CASE(no_commit_takes_numbers_for_pointers) {
     const Neighbours neighbours;
-    TransactionalHeap heap(create_only, neighbours.directory / "own.tyn", number_heap());
+    TransactionalHeap heap(create_only, neighbours.directory / "own.tyn", searched_heap());
     std::uint64_t* block = nullptr;
     transact(heap, [&] { block = static_cast<std::uint64_t*>(heap.allocate(word_count * sizeof(std::uint64_t))); });
     expect_no_refusals(block, [&](const auto& store) { transact(heap, store); });

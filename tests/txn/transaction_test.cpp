@@ -217,6 +217,24 @@ BOOST_AUTO_TEST_CASE(a_pointer_out_of_the_heap_is_not_committed) {
     BOOST_TEST(heap->verify().ok());
 }
 
+BOOST_AUTO_TEST_CASE(a_pointer_to_memory_of_the_program_that_leads_back_is_not_committed) {
+    struct Linked {
+        void* other;
+    };
+    const std::uint64_t blocks = heap->stats().live_blocks;
+    Linked outside{};
+    {
+        Transaction transaction(*heap);
+        auto* const inside = static_cast<Linked*>(heap->allocate(sizeof(Linked)));
+        outside.other = inside;
+        inside->other = &outside;
+        BOOST_TEST(throws(errc::foreign_pointer, [&] { transaction.commit(); }));
+    }
+    BOOST_TEST(heap->stats().live_blocks == blocks);
+    push(1);
+    BOOST_TEST(values() == Ints{1}, each);
+}
+
 BOOST_AUTO_TEST_CASE(what_does_not_lie_in_durable_memory_can_not_be_touched) {
     push(1);
     const store::HeapFile& file = HeapAccess::file(*heap);

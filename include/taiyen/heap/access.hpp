@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -49,6 +50,14 @@ struct NamedObject {
 TAIYEN_EXPORT std::optional<NamedObject> find_named(const HeapCore& core, std::string_view name);
 /// Throws: Error{name_taken | invalid_argument | …}, HeapFull.
 TAIYEN_EXPORT void add_named(HeapCore& core, std::string_view name, const NamedObject& object);
+/// Bytes of an object.
+struct ObjectBytes {
+    const void* begin;
+    std::size_t count;
+};
+/// An object was made in durable memory of the heap, and has that name or is to get it; empty: none. Throws: Error{foreign_pointer} if it holds a pointer to the program's own memory (its images, malloc's
+/// memory, stacks) in a heap that outlives the process; with ForeignPointers::report the handler is told instead. Words that stand in one of `sources` don't count, since bytes that were never set are copied, too.
+TAIYEN_EXPORT void check_made(const HeapCore& core, ObjectBytes object, std::string_view name, std::span<const ObjectBytes> sources);
 TAIYEN_EXPORT bool remove_named(HeapCore& core, std::string_view name);
 /// Throws Error{type_mismatch} naming the heap's file, both types and the remedy.
 [[noreturn]] TAIYEN_EXPORT void throw_type_mismatch(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);

@@ -4,6 +4,7 @@
 /// Construction hands the heap to everything that takes an allocator, at every level of nesting; a constructor that throws leaves nothing behind.
 /// The functions on a HeapCore are the members of the heap classes without the class. Thread rule: as the heap.
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -30,19 +31,45 @@ consteval void check_object() {
     check_storable<T>();
 }
 
-/// An object of the heap without a name.
+/// What a class type's bytes may be copied from; a pointer that is given as such is meant.
+template <class A>
+heap::ObjectBytes source_bytes(const A& argument) {
+    if constexpr (std::is_class_v<A> || std::is_union_v<A>) {
+        return {std::addressof(argument), sizeof(A)};
+    } else {
+        return {nullptr, 0};
+    }
+}
+
+/// An object of the heap that has no name yet. Throws: Error{foreign_pointer}: it points to the program's own memory.
 template <class T, class... A>
-T* make(heap::HeapCore& core, A&&... arguments) {
+T* make_for(heap::HeapCore& core, std::string_view name, A&&... arguments) {
     check_object<T>();
     if constexpr (!position_independent<T>) heap::check_addresses_allowed(core);
     struct Undo {
         void* block;
-        ~Undo() { heap::deallocate(block); }
-    } undo{heap::allocate_durable(core, sizeof(T), alignof(T))};
+        T* object;
+        ~Undo() {
+            if (object != nullptr) std::destroy_at(object);
+            heap::deallocate(block);
+        }
+    } undo{heap::allocate_durable(core, sizeof(T), alignof(T)), nullptr};
     auto* const object = static_cast<T*>(undo.block);
     persistent_allocator<T>(core).construct(object, std::forward<A>(arguments)...);
+    undo.object = object;
+    if constexpr (!std::is_arithmetic_v<T> && !std::is_enum_v<T>) {
+        const std::array<heap::ObjectBytes, sizeof...(A)> sources{source_bytes(arguments)...};
+        heap::check_made(core, {object, sizeof(T)}, name, sources);
+    }
+    undo.object = nullptr;
     undo.block = nullptr;
     return object;
+}
+
+/// An object of the heap without a name.
+template <class T, class... A>
+T* make(heap::HeapCore& core, A&&... arguments) {
+    return make_for<T>(core, {}, std::forward<A>(arguments)...);
 }
 
 /// Destroys what `make` made. Null: nothing happens. A pointer that isn't a live object of the heap is reported and left alone.
@@ -84,7 +111,7 @@ T& construct(heap::HeapCore& core, std::string_view name, A&&... arguments) {
             std::destroy_at(object);
             heap::deallocate(object);
         }
-    } undo{core, make<T>(core, std::forward<A>(arguments)...)};
+    } undo{core, make_for<T>(core, name, std::forward<A>(arguments)...)};
     heap::add_named(core, name, {undo.object, sizeof(T), 1, fingerprint<T>()});
     return *std::exchange(undo.object, nullptr);
 }

@@ -65,7 +65,7 @@ public:
     /// Whether the address lies in the heap.
     bool owns(const void* address) const noexcept;
 
-    // Objects; defined in taiyen/stl/named.hpp.
+    // Objects; defined in taiyen/stl/named.hpp. Making one throws Error{foreign_pointer}, too: it points to the program's own memory.
     template <class T>
     persistent_allocator<T> allocator();
     template <class T, class... A>

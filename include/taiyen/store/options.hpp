@@ -9,6 +9,7 @@
 
 #include <taiyen/base/capture.hpp>
 #include <taiyen/base/export.hpp>
+#include <taiyen/heap/foreign_pointers.hpp>
 
 namespace taiyen {
 
@@ -78,7 +79,9 @@ struct PersistentOptions {
     Durability durability = Durability::sync;
     Audit audit = Audit::off;
     PageTrackerChoice tracker = PageTrackerChoice::automatic;
-    Verify verify = Verify::automatic;  ///< of each opening
+    Verify verify = Verify::automatic;                           ///< of each opening
+    ForeignPointers foreign_pointers = ForeignPointers::refuse;  ///< of each opening: what saves, commits and the making of objects do about them
+    ProgramPointers program_pointers = ProgramPointers::linked;  ///< of each opening: which saves and commits are searched for these, too
 };
 
 /// What had to be done to open the heap.
