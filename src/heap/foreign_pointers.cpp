@@ -7,6 +7,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "base/sentence.hpp"
+#include "vm/address_space.hpp"
 
 #include "heap/scratch.hpp"
 
@@ -177,7 +178,8 @@ void check_made(const HeapCore& core, ObjectBytes object, std::string_view name,
     std::optional<ProgramMemory> memory;
     for (std::size_t at = 0; at + sizeof(std::uint64_t) <= object.count; at += sizeof(std::uint64_t)) {
         const std::uint64_t value = word_at(begin + at);
-        if (!ProgramMemory::may_hold(value) || was_copied(value)) continue;
+        std::byte there;  // nearly always nothing: the list of mappings is long
+        if (!ProgramMemory::may_hold(value) || was_copied(value) || !vm::try_copy(reinterpret_cast<const void*>(value), &there, 1)) continue;
         if (!memory) memory.emplace();
         if (!memory->holds(value)) continue;
         const std::string what = name.empty() ? "an object of " + std::to_string(object.count) + " bytes" : "the object '" + std::string(name) + "'";

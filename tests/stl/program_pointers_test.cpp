@@ -1,5 +1,5 @@
 // Pointers to what is the program's own: constants, malloc's memory, stacks. The next process finds it elsewhere or not at all.
-#include <list>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -44,6 +44,10 @@ struct View {
     std::uint64_t size = 0;
     const int* first;
     explicit View(const int* place) : first(place) {}
+};
+
+struct Point {
+    std::uint32_t x, y;
 };
 
 /// With room that is set when it is used.
@@ -114,6 +118,15 @@ BOOST_AUTO_TEST_CASE(an_object_that_points_to_a_stack_is_not_made) {
     BOOST_TEST(names(text, "a stack"), text);
     int* const inside = heap->make<int>(1);
     BOOST_TEST(heap->construct<View>("view", inside).first == inside);
+}
+
+BOOST_AUTO_TEST_CASE(what_holds_numbers_alone_may_look_like_a_pointer) {
+    const int local = 1;
+    const auto number = reinterpret_cast<std::uint64_t>(&local);
+    const auto& point = heap->construct<Point>("point", static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32U));
+    BOOST_TEST(std::memcmp(&point, &number, sizeof number) == 0);
+    BOOST_TEST(*heap->make<std::uint64_t>(number) == number);
+    BOOST_TEST(!refusal([&] { heap->make<const int*>(&local); }).empty());
 }
 
 BOOST_AUTO_TEST_CASE(in_a_volatile_heap_it_is_made) {

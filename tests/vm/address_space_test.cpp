@@ -398,6 +398,23 @@ BOOST_AUTO_TEST_CASE(large_memory_keeps_its_bytes_where_it_grows_and_new_ones_ar
     BOOST_TEST((vm::map_large(ByteCount{1} << 60U) == nullptr));
 }
 
+BOOST_AUTO_TEST_CASE(what_can_not_be_read_is_not_copied_and_does_not_fault) {
+    const Reservation reserved = Reservation::anywhere(length);
+    std::byte* const begin = reserved.data();
+    vm::map_anonymous(begin, 64_KiB);
+    begin[100] = std::byte{1};
+    char copy[16] = {};
+    BOOST_TEST(vm::try_copy(begin + 100, copy, sizeof copy));
+    BOOST_TEST(copy[0] == 1);
+    BOOST_TEST(!vm::try_copy(begin + 64_KiB, copy, sizeof copy));      // reserved
+    BOOST_TEST(!vm::try_copy(begin + 64_KiB - 8, copy, sizeof copy));  // half of it
+    BOOST_TEST(!vm::try_copy(nullptr, copy, sizeof copy));
+    vm::hide(begin, 64_KiB);
+    errno = 7;
+    BOOST_TEST(!vm::try_copy(begin + 100, copy, sizeof copy));
+    BOOST_TEST(errno == 7);
+}
+
 BOOST_AUTO_TEST_CASE(core_dumps_hold_what_is_mapped_and_not_what_is_reserved) {
     using vm::test::is_in_dumps;
     for (const bool anywhere : {false, true}) {

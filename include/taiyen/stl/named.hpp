@@ -31,6 +31,11 @@ consteval void check_object() {
     check_storable<T>();
 }
 
+/// Whether an object may get a pointer when it is made: its type holds one, as far as the compiler knows, or it has a constructor of its own. All else is copied from what is given.
+template <class T>
+inline constexpr bool may_be_made_with_pointers =
+    !position_independent<T> || !std::is_trivially_default_constructible_v<T> || !std::is_trivially_copyable_v<T>;
+
 /// What a class type's bytes may be copied from; a pointer that is given as such is meant.
 template <class A>
 heap::ObjectBytes source_bytes(const A& argument) {
@@ -57,7 +62,7 @@ T* make_for(heap::HeapCore& core, std::string_view name, A&&... arguments) {
     auto* const object = static_cast<T*>(undo.block);
     persistent_allocator<T>(core).construct(object, std::forward<A>(arguments)...);
     undo.object = object;
-    if constexpr (!std::is_arithmetic_v<T> && !std::is_enum_v<T>) {
+    if constexpr (may_be_made_with_pointers<T>) {
         const std::array<heap::ObjectBytes, sizeof...(A)> sources{source_bytes(arguments)...};
         heap::check_made(core, {object, sizeof(T)}, name, sources);
     }
