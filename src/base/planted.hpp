@@ -80,6 +80,7 @@ enum class Bug {
     metadata_unproven,           ///< the block engine believes whatever its metadata says
     replay_unproven,             ///< recovery applies the log to pages that nobody has proven
     change_unproven,             ///< capture keeps the bytes before of pages that nobody has proven
+    save_without_blocks,         ///< a save is told durable before the files have disk blocks for it
     drop_without_look,           ///< after a background snapshot: private copies are dropped whether the files hold the same or not
     save_older_than_given_back,  ///< background snapshot: its point is the newest durable transaction, not the newest one
     transfer_named_before_sync,  ///< compressing into a file: it gets its name, and with it the place of the one before, before its bytes are durable

@@ -153,7 +153,7 @@ bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment) {
     if (s.pages.state(page) == PageState::growth) s.supply.surrender_growth();
     if (s.pages.is_packed(page) ? !slot || packed_class_of(s.pages.packed_line(page)) != packed_class : slot)
         s.small.reclaim({page, 1});  // an empty page of the other kind
-    if (s.pages.is_available(page)) s.supply.back_with_blocks({page, 1});
+    if (s.pages.is_available(page)) s.supply.about_to_use({page, 1});
     if (slot && s.packed.allocate_at(page, in_page, packed_class)) return true;
     return granule && s.small.allocate_at(page, start, static_cast<unsigned>(granules));
 }

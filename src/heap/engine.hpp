@@ -27,11 +27,11 @@ namespace taiyen::heap {
 class SpanHost {
 public:
     virtual ~SpanHost() = default;
-    /// Makes [0, extent_bytes) of the span readable, writable and backed by disk blocks. Fresh bytes are zero.
+    /// Makes [0, extent_bytes) of the span readable and writable. Fresh bytes are zero.
     /// Throws: HeapFull; then nothing changed. `extent_bytes` is a multiple of 4 KiB and only grows.
     virtual void extend(ByteCount extent_bytes) = 0;
-    /// Gives disk blocks back to pages that `release_free_pages` reported as released before. Throws: HeapFull.
-    virtual void restore_blocks(HeapOffset offset, ByteCount length) = 0;
+    /// Available pages, so many bytes, are about to become part of blocks. Throws: HeapFull; then they stay available.
+    virtual void about_to_use(ByteCount /*length*/) {}
     /// Whether bytes of the span may be other than what was stored there, until they are proven.
     virtual bool proves() const noexcept { return false; }
     /// Afterwards these bytes are what was stored there last. Throws: Error{corrupt | io_error}: they aren't, and nobody has them.
@@ -164,8 +164,8 @@ public:
 
     /// Pages that are kept for small blocks, though none lies in them, become free ones.
     void release_empty_pages();
-    /// Marks free page runs of at least `minimum` bytes that still have disk blocks as "free without disk blocks" and returns them; the caller turns them into
-    /// zeros and holes (logged). They get their blocks back through SpanHost::restore_blocks when they are allocated again.
+    /// Marks free page runs of at least `minimum` bytes that may have disk blocks as "free without disk blocks" and returns them; the caller turns them into
+    /// zeros and holes (logged).
     /// With `kept` only the highest ones, until no more than that is free and not released.
     std::vector<FreeRun> release_free_pages(ByteCount minimum, ByteCount kept = 0);
     /// Complexity: linear in the extent, a word for each 64 KiB.

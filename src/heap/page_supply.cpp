@@ -28,24 +28,13 @@ Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     if (!found) throw_full(wanted, refused.value_or(HeapFull::Cause::capacity));
     proofs_.lines(*found);
     proofs_.lines(*found + count - 1);  // where a run's tail lies
-    back_with_blocks({*found, count});
+    about_to_use({*found, count});
     return *found;
 }
 
 bool PageSupply::look_for_room() { return small_->know_some(); }
 
-void PageSupply::back_with_blocks(PageRun run) {
-    if (!pages_.any_released(run)) return;
-    const Page end = run.first + run.count;
-    for (Page page = run.first; page < end;) {
-        const Page released = pages_.count_equal(page, end - page, PageState::released);
-        if (released != 0) {
-            host_.restore_blocks({std::uint64_t{page} * page_bytes}, released * page_bytes);
-            page += released;
-        }
-        if (page < end) page += std::max<Page>(1, pages_.count_equal(page, end - page, PageState::available));
-    }
-}
+void PageSupply::about_to_use(PageRun run) { host_.about_to_use(run.count * page_bytes); }
 
 bool PageSupply::extend_to(Page end) {
     if (end > pages_.geometry().page_end()) return false;

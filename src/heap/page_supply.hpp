@@ -16,13 +16,13 @@ public:
         : span_(span), pages_(pages), host_(host), proofs_(pages, host, read_only) {}
     void connect(SmallBlocks& small) { small_ = &small; }
 
-    /// First page of `count` available pages with disk blocks, a multiple of `alignment`; they stay available until the caller writes their states.
+    /// First page of `count` available pages, a multiple of `alignment`; they stay available until the caller writes their states.
     /// `wanted`: bytes, for the error. Throws: HeapFull, Error{corrupt}.
     Page find(Page count, Page alignment, ByteCount wanted);
     /// Looks for pages of blocks with room that are not known yet, a bounded number; true if some are known now.
     bool look_for_room();
-    /// Restores the disk blocks of released pages in the run. Throws: HeapFull.
-    void back_with_blocks(PageRun run);
+    /// Tells the host of pages that are about to be used. Throws: HeapFull.
+    void about_to_use(PageRun run);
     /// Extends the span so that [.., end) belongs to the extent, if the capacity allows it; false if not, or if the host refused.
     bool extend_to(Page end);
     /// Makes all growth buffers available; false if there were none.

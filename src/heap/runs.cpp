@@ -34,7 +34,7 @@ Page Runs::allocate(std::uint64_t bytes, Page alignment, RunKind kind) {
     const unsigned tail = tail_of(bytes);
     if (tail != 0 && alignment <= 1)
         if (const Page fitting = find_before_front(full_pages(bytes), tail); fitting != 0) {
-            supply_.back_with_blocks({fitting, full_pages(bytes)});
+            supply_.about_to_use({fitting, full_pages(bytes)});
             write(fitting, bytes, kind);
             small_.add_tail(fitting + full_pages(bytes), tail);
             return fitting;
@@ -61,19 +61,19 @@ bool Runs::allocate_at(Page head, std::uint64_t bytes) {
     if (!free() && !(small_.reclaim({head, pages}) && free()) && !(supply_.surrender_growth() && free())) return false;
     if (tail != 0 && pages_.state(head + pages) == PageState::growth) supply_.surrender_growth();
     if (tail == 0) {
-        supply_.back_with_blocks({head, pages});
+        supply_.about_to_use({head, pages});
         write(head, bytes, RunKind::user);
         return true;
     }
     const Page last = head + pages;
     if (pages_.is_packed(last)) small_.reclaim({last, 1});
     if (pages_.is_available(last)) {
-        supply_.back_with_blocks({head, pages + 1});
+        supply_.about_to_use({head, pages + 1});
         write(head, bytes, RunKind::user);
         return true;
     }
     if (!pages_.is_small(last) || !range_free(pages_.line(last), 0, tail)) return false;
-    supply_.back_with_blocks({head, pages});
+    supply_.about_to_use({head, pages});
     write(head, bytes, RunKind::user);
     small_.add_tail(last, tail);
     return true;
@@ -153,7 +153,7 @@ bool Runs::resize_in_place(Run run, Page pages) {
         Page following = next < std::min(end, pages_.extent()) ? pages_.count_available(next, pages - own) : 0;
         if (own + following < pages && next + following == pages_.extent() && supply_.extend_to(run.head + pages)) following = pages - own;
         if (own + following < pages) return false;
-        supply_.back_with_blocks({next, pages - own});
+        supply_.about_to_use({next, pages - own});
     } else if (pages > run.pages && run.tail_granules != 0) {
         const Page next = behind + 1;
         const Page more = pages - run.pages - 1;
@@ -162,7 +162,7 @@ bool Runs::resize_in_place(Run run, Page pages) {
             supply_.extend_to(run.head + pages))
             following = more;
         if (following < more || !small_.only_tail(behind, run.tail_granules)) return false;
-        if (more != 0) supply_.back_with_blocks({next, more});
+        if (more != 0) supply_.about_to_use({next, more});
     }
     // Then the change: a run without tail and growth, of the new size.
     if (run.tail_granules != 0) {
@@ -190,7 +190,7 @@ Runs::Place Runs::allocate_growing(Page pages, Page alignment) {
     Page head = 0;
     if (roomy) {
         head = *roomy;
-        supply_.back_with_blocks({head, pages});
+        supply_.about_to_use({head, pages});
     } else {
         if (alignment > 1) {
             try {
@@ -210,7 +210,7 @@ Runs::Place Runs::allocate_growing(Page pages, Page alignment) {
 std::optional<Runs::Place> Runs::allocate_below(Page pages, Page before) {
     const auto lower = pages_.find_available(pages);
     if (!lower || *lower >= before) return std::nullopt;
-    supply_.back_with_blocks({*lower, pages});
+    supply_.about_to_use({*lower, pages});
     const Page dirty = pages - pages_.count_released({*lower, pages});
     write(*lower, pages * page_bytes, RunKind::user);
     return Place{*lower, dirty};

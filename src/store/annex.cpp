@@ -100,8 +100,8 @@ void Annex::extend(ByteCount bytes) {
             if (wanted > mapped_) {
                 heap_.clear_growth({0, mapped_}, {0, wanted});
             }
-            heap_.allocate_blocks({annex_start.value + used_}, wanted - used_);
             if (wanted > mapped_) {
+                heap_.make_long_enough({0, wanted});
                 heap_.map({annex_start.value + mapped_}, wanted - mapped_, io::Protection::read_write);
             }
         });
@@ -141,9 +141,6 @@ void Annex::replay(const AnnexHead& annex) {
         if (*file) {
             (*file)->layout = FileLayout(annex.places);
         }
-    }
-    if (!heap_.read_only_ && annex.used > used_) {
-        heap_.owed_blocks_.push_back({{annex_start.value + used_}, annex.used - used_});
     }
     mapped_ = annex.extent;
     used_ = annex.used;

@@ -26,7 +26,6 @@ public:
         vm::map_anonymous(span_ + extent_, extent_bytes - extent_);
         extent_ = extent_bytes;
     }
-    void restore_blocks(HeapOffset, ByteCount) override {}
     ByteCount extent() const { return extent_; }
 
 private:

@@ -16,7 +16,6 @@ namespace {
 class FixedSpan final : public heap::SpanHost {
 public:
     void extend(ByteCount) override {}
-    void restore_blocks(HeapOffset, ByteCount) override {}
 };
 
 Header header_of(const HeapBuilder::Shape& shape) {

@@ -261,17 +261,6 @@ void HeapFile::extend(ByteCount extent_bytes) {
         set_mapped(extent_bytes);
         return;
     }
-    // A transactional heap's dirty pages are a matter of its log.
-    if (!uses_log() && extent_bytes > dirty_limit_ && extent_bytes - dirty_checked_ > dirty_limit_ / 16) {
-        ByteCount dirty = 0;
-        for (const vm::PageRun& run : written_runs()) {
-            dirty += run.count * page_bytes;
-        }
-        if (dirty + (extent_bytes - mapped_) > dirty_limit_) {
-            throw HeapFull(extent_bytes - mapped_, 0, HeapFull::Cause::dirty_limit);
-        }
-        dirty_checked_ = extent_bytes;
-    }
     if (mapped_ / page_bytes % FirstTouch::granule_pages != 0) {
         try {
             open_hidden({mapped_ / page_bytes - 1});  // what is new belongs to the same granule
@@ -281,7 +270,7 @@ void HeapFile::extend(ByteCount extent_bytes) {
     }
     grow(extent_bytes - mapped_, [&] {
         clear_growth({mapped_, 0}, {extent_bytes, 0});
-        allocate_blocks({mapped_}, extent_bytes - mapped_);
+        make_long_enough({extent_bytes, 0});
         map({mapped_}, extent_bytes - mapped_, io::Protection::read_write);
     });
     if (first_touch_) {
@@ -315,11 +304,33 @@ void HeapFile::reserve(ByteCount extent) {
     }
 }
 
-void HeapFile::allocate_blocks(HeapOffset offset, ByteCount length) {
+void HeapFile::about_to_use(ByteCount length) {
+    // A transactional heap's dirty pages are a matter of its log.
+    if (read_only_ || uses_log() || mapped_ <= dirty_limit_) {
+        return;
+    }
+    used_since_look_ += length;
+    if (used_since_look_ <= dirty_limit_ / 16) {
+        return;
+    }
+    // What may be written before the next look counts; the rest of a large block is nothing before it is written.
+    ByteCount dirty = std::min(length, dirty_limit_ / 16);
+    for (const vm::PageRun& run : written_runs()) {
+        dirty += run.count * page_bytes;
+    }
+    if (dirty > dirty_limit_) {
+        throw HeapFull(length, 0, HeapFull::Cause::dirty_limit);
+    }
+    used_since_look_ = 0;
+}
+
+void HeapFile::make_long_enough(const Extents& extents) {
     durable_step("growing", [&] { require_whole_files(); });
-    backing_->allocate(offset, length);
-    if (data_) {
-        data_->allocate(offset, length);
+    const std::lock_guard lock(size_mutex_);
+    for (PageFile* file : {&*backing_, data_ ? &*data_ : nullptr}) {
+        if (file != nullptr) {
+            file->make_long_enough(extents);
+        }
     }
 }
 
@@ -352,14 +363,6 @@ void HeapFile::map_at(std::byte* address, HeapOffset offset, ByteCount length, i
         }
         vm::prepare_heap_mapping(to, part);
     });
-}
-
-void HeapFile::restore_blocks(HeapOffset offset, ByteCount length) {
-    if (replaying_) {
-        owed_blocks_.push_back({offset, length});
-        return;
-    }
-    grow(length, [&] { allocate_blocks(offset, length); });
 }
 
 std::vector<vm::PageRun> HeapFile::written_span_runs() const {

@@ -241,7 +241,7 @@ public:
 
     // heap::SpanHost, for the engine.
     void extend(ByteCount extent_bytes) override;
-    void restore_blocks(HeapOffset offset, ByteCount length) override;
+    void about_to_use(ByteCount length) override;
 
 private:
     friend class Annex;
@@ -265,7 +265,8 @@ private:
     }
     /// Takes the addresses for so much of the span. Throws: HeapFull{neighbor}: somebody else has them; HeapFull{address_space}.
     void reserve(ByteCount extent);
-    void allocate_blocks(HeapOffset offset, ByteCount length);
+    /// What the heap has grown by is a hole at the files' ends. Throws: Error{no_space (a limit of file sizes) | truncated}.
+    void make_long_enough(const Extents& extents);
     /// What the heap is about to grow by, from behind all that was ever in use, becomes zero in the files. Poisons if it fails.
     void clear_growth(const Extents& before, const Extents& after);
     /// Growth that the system refuses is a full heap.
@@ -366,6 +367,8 @@ private:
         std::uintptr_t base = 0;   ///< the heap's address from that save on; 0: it stays
     };
     LargeSave live_save(std::vector<ChangedPage> changed) const;
+    /// Disk blocks in every file for pages that were zero so far, before anything says what they become: a full disk is a save that never began. `any`: what they become is not known yet.
+    void take_blocks(std::span<const ChangedPage> changed, bool any);
     void save_large(LargeSave& save);
     void save_large_with_data(LargeSave& save);
     void save_large_with_stage(LargeSave& save);
@@ -464,13 +467,14 @@ private:
     AnnexHead saved_annex_{};          ///< of the newest save
     ByteCount mapped_ = 0;             ///< of the span
     Annex annex_{*this};
-    ByteCount dirty_checked_ = 0;  ///< extent at the last look at the dirty limit
+    ByteCount used_since_look_ = 0;  ///< bytes of pages that became part of blocks since the last look at the dirty limit
+    ProvenPages backed_;             ///< one for each run of `blocks_taken_at_once`: it has disk blocks
+    std::mutex size_mutex_;          ///< files become longer: by growth, and by disk blocks at their ends
     bool saved_anything_ = false;
     GiveBack give_back_{*this};
     bool maps_data_ = false;
-    bool replaying_ = false;                  ///< the log may still turn out wrong: files stay as they are
-    bool owes_first_page_ = false;            ///< it is healed in the private view only
-    std::vector<heap::FreeRun> owed_blocks_;  ///< of what was asked for meanwhile
+    bool replaying_ = false;        ///< the log may still turn out wrong: files stay as they are
+    bool owes_first_page_ = false;  ///< it is healed in the private view only
     std::unordered_set<std::uint64_t> recovering_pages_;
 
     /// Images of saves that stand in the ring only; empty: a zero page.

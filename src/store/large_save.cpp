@@ -62,6 +62,7 @@ HeapFile::LargeSave HeapFile::live_save(std::vector<ChangedPage> changed) const 
 void HeapFile::save_large(LargeSave& save) {
     saved_anything_ = true;
     durable_step("saving", [&] { require_whole_files(); });
+    take_blocks(save.changed, save.images != nullptr);
     if (save.changed.empty()) {
         save_headers(save);
     } else if (data_) {

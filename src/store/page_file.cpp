@@ -129,6 +129,12 @@ void PageFile::allocate(HeapOffset from, ByteCount length) {
     file_->allocate(begin, end - begin);
 }
 
+void PageFile::make_long_enough(const Extents& extents) {
+    if (const std::uint64_t end = layout.file_bytes_for(extents); file_->info().size_bytes < end) {
+        file_->resize(end);
+    }
+}
+
 std::uint64_t PageFile::clear_growth(const Extents& before, const Extents& after, const std::function<bool(PageNumber)>& is_written) {
     std::uint64_t cleared = 0;
     for (const Sequence sequence : {Sequence::span, Sequence::annex}) {

@@ -63,6 +63,8 @@ public:
 
     /// Disk blocks for the pages and table pages of [from, from + length). Throws: Error{no_space}.
     void allocate(HeapOffset from, ByteCount length);
+    /// The file holds the extents; what it lacked is a hole at its end. Throws: Error{no_space}: it may not become so long.
+    void make_long_enough(const Extents& extents);
     /// What a heap grows by is zero, whatever lies there: whoever gives the file greater extents, an open heap or recovery, calls this before a header speaks of them. Makes zero the pages between
     /// the two, and the table pages that cover none in front of them. Returns how many were not. `is_written`: pages that are about to be written anyway, which are left alone.
     /// Complexity: looks at what the file has there that is no hole; none where the file ends at `before`. Durability: with the next sync.

@@ -339,12 +339,7 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
     const Extents extents = from.header.extents();
     const Uuid& heap = from.header.heap;
     to.layout = FileLayout(from.header.annex.places);
-    to.allocate({0}, extents.span);
-    to.allocate(annex_start, from.header.annex.used);
-    // An annex that ended keeps its place in the file, though nothing of it is allocated: a file without it would count as cut short.
-    if (const std::uint64_t end = to.layout.file_bytes_for(extents); to.file().info().size_bytes < end) {
-        to.file().resize(end);
-    }
+    to.make_long_enough(extents);
     TablePage table;
     const auto is_newer = [&](const TablePage& page) { return everything || page.generation > since.value; };
     if (!planted(Bug::copy_keeps_tail)) {

@@ -63,12 +63,8 @@ void HeapFile::replay_log(const LogTail& tail) {
         if (!planted(Bug::replay_keeps_tail)) {
             clear_growth({in_file, saved_annex_.extent}, mapped_extents());
         }
-        allocate_blocks({in_file}, mapped_ - in_file);
-        for (const heap::FreeRun& run : owed_blocks_) {
-            allocate_blocks(run.offset, run.length);
-        }
+        make_long_enough(mapped_extents());
     });
-    owed_blocks_.clear();
     // An intact record behind a torn one must never come back to life: nothing is appended to what has been replayed.
     const log::RingStart fresh{{random_u64()}, 0, 1, random_u64()};
     if (annex_.is_overlaid()) {

@@ -14,6 +14,14 @@
 namespace taiyen::store {
 namespace {
 
+/// Disk blocks come by so much: a save for each new page would ask for them each time.
+constexpr ByteCount blocks_taken_at_once = 16 * page_bytes;
+/// What stands in `backed_` for the pages around.
+constexpr PageNumber backed_at(PageNumber page) {
+    const PageNumber start = page_of(start_of(sequence_of(page)));
+    return {start.value + (page.value - start.value) / (blocks_taken_at_once / page_bytes)};
+}
+
 /// Private copies that nobody changes any more may be so many before a save drops them: each costs a checksum at every later save.
 constexpr std::uint64_t idle_copies_max = 1024;
 
@@ -175,6 +183,7 @@ void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
         if (ring_->free_bytes() < ring_->capacity() / 2) {
             checkpoint();  // the one behind the save before did not come about
         }
+        take_blocks(changed, false);
         save_small(changed, punches);
         return;
     }
@@ -183,6 +192,43 @@ void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
     LargeSave save = live_save(std::move(changed));
     save_large(save);
     changed = std::move(save.changed);
+}
+
+void HeapFile::take_blocks(std::span<const ChangedPage> changed, bool any) {
+    if (planted(Bug::save_without_blocks)) {
+        return;
+    }
+    PageNumber first{};  // of those that have none, as far as we know
+    std::uint64_t count = 0;
+    const auto take = [&] {
+        if (count == 0) {
+            return;
+        }
+        const std::lock_guard lock(size_mutex_);
+        backing_->allocate(offset_of(first), count * blocks_taken_at_once);
+        if (data_) {
+            data_->allocate(offset_of(first), count * blocks_taken_at_once);
+        }
+        for (; count != 0; --count, first.value += blocks_taken_at_once / page_bytes) {
+            backed_.add(backed_at(first));
+        }
+    };
+    for (const ChangedPage& page : changed) {
+        if (table_.entry(page.page) != 0 || (page.checksum == 0 && !any) || backed_.contains(backed_at(page.page))) {
+            continue;
+        }
+        const PageNumber begin{round_down(page.page.value, blocks_taken_at_once / page_bytes)};
+        const std::uint64_t end = first.value + count * (blocks_taken_at_once / page_bytes);
+        if (count != 0 && begin.value < end) {
+            continue;
+        }
+        if (count == 0 || begin.value != end) {
+            take();
+            first = begin;
+        }
+        ++count;
+    }
+    take();
 }
 
 void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {

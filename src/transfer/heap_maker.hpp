@@ -38,7 +38,6 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& shape, const std::
 class MadeSpan final : public heap::SpanHost {
 public:
     void extend(ByteCount) override {}
-    void restore_blocks(HeapOffset, ByteCount) override {}
 };
 /// What came as pages is a heap. Throws: Error{corrupt}.
 void prove(const heap::Engine& engine, const HeapShape& shape);

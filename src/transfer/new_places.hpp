@@ -38,7 +38,6 @@ private:
     /// Memory that grows where it lies.
     struct FreshSpan final : heap::SpanHost {
         void extend(ByteCount extent_bytes) override;
-        void restore_blocks(HeapOffset, ByteCount) override {}
         vm::Reservation memory;
         ByteCount mapped = 0;
     };

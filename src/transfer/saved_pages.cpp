@@ -18,7 +18,6 @@ using store::Via;
 class FixedSpan final : public heap::SpanHost {
 public:
     void extend(ByteCount) override {}
-    void restore_blocks(HeapOffset, ByteCount) override {}
 };
 
 }  // namespace

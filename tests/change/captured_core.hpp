@@ -58,7 +58,6 @@ private:
         return {*found, length};
     }
     void extend(ByteCount) override {}
-    void restore_blocks(HeapOffset, ByteCount) override {}
     void about_to_write(HeapOffset offset, ByteCount length) override {
         if (recorder_) recorder_->about_to_write(offset, length);
     }

@@ -46,7 +46,6 @@ public:
         if (extent_bytes > limit) throw HeapFull(extent_bytes, 0, HeapFull::Cause::disk);
         backed = std::max(backed, extent_bytes);
     }
-    void restore_blocks(HeapOffset offset, ByteCount length) override { TAIYEN_CHECK(offset.value < backed && length <= backed - offset.value); }
     ByteCount capacity = 0;
     ByteCount limit = ~ByteCount{0};
     ByteCount backed = 0;

@@ -255,7 +255,6 @@ private:
     void check() {
         BOOST_REQUIRE_MESSAGE(damage_text(*engine_).empty(), damage_text(*engine_) << ", step " << step_);
         observer_.announced.clear();
-        host_.restored.clear();
     }
 
     void check_blocks() {

@@ -54,7 +54,6 @@ private:
         }
     }
     void extend(ByteCount) override {}
-    void restore_blocks(HeapOffset, ByteCount) override {}
 
     vm::Reservation reservation_;
     std::filesystem::path path_ = "memory.tyn";

@@ -47,15 +47,9 @@ public:
         extent = extent_bytes;
         ++extensions;
     }
-    void restore_blocks(HeapOffset offset, ByteCount length) override {
-        if (refuse_restoring) throw HeapFull(length, 0, HeapFull::Cause::disk);
-        restored.push_back({offset, length});
-    }
     ByteCount limit = ~ByteCount{0};
     ByteCount extent = 0;
     unsigned extensions = 0;
-    bool refuse_restoring = false;
-    std::vector<FreeRun> restored;
 };
 
 /// Keeps what was announced since the last `clear`.

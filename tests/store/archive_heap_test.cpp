@@ -548,7 +548,9 @@ BOOST_AUTO_TEST_CASE(space_of_each_free_page_goes_back_to_the_disk_on_request) {
         }
         BOOST_TEST(close_giving_all_back() >= 13 * block_bytes);
         const std::size_t least = allocated();
-        BOOST_TEST(least + 2 * 13 * block_bytes <= full);
+        const std::size_t metadata =
+            block_bytes == page_bytes ? 0 : 2 * 4 * page_bytes;  // pages of it that were zero, and so holes, while nothing was free
+        BOOST_TEST(least + 2 * 13 * block_bytes <= full + metadata);
         const auto before = bytes_of(path);
         BOOST_TEST(close_giving_all_back() >= 13 * block_bytes);  // nothing to be saved
         BOOST_TEST(allocated() == least);

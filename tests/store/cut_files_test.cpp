@@ -54,7 +54,10 @@ BOOST_AUTO_TEST_CASE(saving_and_growing_do_not_either) {
         cut(HeapKind::snapshot, suffix, stores_much, saves);
     }
     // Of the heap's own file the engine would meet what is gone before it grows.
-    cut(HeapKind::snapshot, ".data", nothing, [](ArchiveHeap& heap) { heap.allocate(2'000'000); });
+    cut(HeapKind::snapshot, ".data", nothing, [](ArchiveHeap& heap) {
+        HeapFile& file = HeapAccess::file(heap);
+        file.extend(file.mapped_bytes() + page_bytes);
+    });
 }
 
 BOOST_AUTO_TEST_CASE(a_save_after_the_journal_was_cut_acknowledges_nothing_and_what_was_acknowledged_is_kept) {

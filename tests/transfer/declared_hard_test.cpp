@@ -466,7 +466,6 @@ BOOST_AUTO_TEST_CASE(words_that_are_not_what_their_type_says_end_the_walk_with_a
     std::memcpy(memory.data(), saved.data(), extent);
     struct Host final : heap::SpanHost {
         void extend(ByteCount) override {}
-        void restore_blocks(HeapOffset, ByteCount) override {}
     } host;
     const heap::Engine engine(memory.data(), capacity, host, nullptr, true);
     std::vector<std::uint64_t> places;
