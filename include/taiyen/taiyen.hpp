@@ -44,6 +44,7 @@
 #include <taiyen/stl/memory_resource.hpp>
 #include <taiyen/stl/named.hpp>
 #include <taiyen/stl/storable.hpp>
+#include <taiyen/stl/swap.hpp>
 #include <taiyen/store/archive_heap.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/parameters.hpp>

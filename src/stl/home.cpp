@@ -91,9 +91,9 @@ void Home::swap(Home& other) noexcept {
         return;
     }
     if (slot() != other.slot()) {
-        report(
-            {errc::foreign_pointer, &other,
-             "two containers with different homes were swapped, which would leave each with the other's memory; copy or move-assign them instead"});
+        report({errc::foreign_pointer, &other,
+                "two containers with different homes were swapped by swap() or std::swap(), which would leave each with the other's memory; assign "
+                "them, or call swap(a, b) without std::, which copies"});
         std::abort();
     }
     if (left_outside != right_outside) lend_between(*this, other);

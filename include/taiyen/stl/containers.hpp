@@ -21,6 +21,7 @@
 
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/hash.hpp>
+#include <taiyen/stl/swap.hpp>
 
 namespace taiyen {
 
