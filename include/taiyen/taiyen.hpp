@@ -41,9 +41,11 @@
 #include <taiyen/stl/declared.hpp>
 #include <taiyen/stl/fingerprint.hpp>
 #include <taiyen/stl/hash.hpp>
+#include <taiyen/stl/layout.hpp>
 #include <taiyen/stl/memory_resource.hpp>
 #include <taiyen/stl/named.hpp>
 #include <taiyen/stl/storable.hpp>
+#include <taiyen/stl/stored_hash.hpp>
 #include <taiyen/stl/swap.hpp>
 #include <taiyen/store/archive_heap.hpp>
 #include <taiyen/store/options.hpp>

@@ -131,6 +131,12 @@ bool HeapCore::begins_block(const void* address) const {
     return engine().seems_block(address, durable_extent(), copy).value_or(true);
 }
 
+void HeapCore::note_type(std::string_view name, std::string_view fingerprint) {
+    type_notes_.note(name, fingerprint);
+    const auto lock = lock_engine();
+    type_notes_.write_into(engine());
+}
+
 bool HeapCore::deallocate_durable(void* block) noexcept {
     try {
         check_changeable();
@@ -268,10 +274,44 @@ bool remove_named(HeapCore& core, std::string_view name) {
     return core.engine().remove_root(name);
 }
 
-void throw_type_mismatch(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked) {
+TypeMatch match_types(std::string_view stored, std::string_view asked) noexcept {
+    if (stored == asked) return TypeMatch::same;
+    const std::size_t stored_end = std::min(stored.find(inside_mark), stored.size());
+    const std::size_t asked_end = std::min(asked.find(inside_mark), asked.size());
+    if (stored.substr(0, stored_end) != asked.substr(0, asked_end)) return TypeMatch::other;
+    return stored_end == stored.size() || asked_end == asked.size() ? TypeMatch::unsaid : TypeMatch::inside;
+}
+
+void check_type(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked) {
+    const TypeMatch match = match_types(stored, asked);
+    if (match == TypeMatch::same || match == TypeMatch::unsaid || (match == TypeMatch::inside && core.type_notes().is_noted(name, asked))) return;
+    const std::string object = "object '" + std::string(name) + "' was constructed as " + readable_type(stored);
+    if (match == TypeMatch::inside)
+        throw Error(
+            errc::type_mismatch, core.path(),
+            object + ", in which something had another size, alignment or version than in what is asked for (" +
+                std::string(asked.substr(asked.find(inside_mark) + 2)) +
+                "); use the types it was constructed with, or, if you know that the bytes are still right, find<T>(name, taiyen::accept_layout)");
+    throw Error(
+        errc::type_mismatch, core.path(),
+        object + " but is asked for as " + readable_type(asked) + "; use the type it was constructed with, or destroy it with that type first");
+}
+
+void settle_type(HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, bool accept) {
+    const TypeMatch match = match_types(stored, asked);
+    if (!accept || match != TypeMatch::inside) check_type(core, name, stored, asked);
+    if (match == TypeMatch::inside ? accept : match == TypeMatch::unsaid && asked.size() > stored.size()) core.note_type(name, asked);
+}
+
+bool was_looked_at(const HeapCore& core, std::string_view name) { return core.type_notes().was_looked_at(name); }
+void set_looked_at(const HeapCore& core, std::string_view name) { core.type_notes().set_looked_at(name); }
+
+void throw_other_hash(const HeapCore& core, std::string_view name, std::string_view asked) {
     throw Error(errc::type_mismatch, core.path(),
-                "object '" + std::string(name) + "' was constructed as " + readable_type(stored) + " but is asked for as " + readable_type(asked) +
-                    "; use the type it was constructed with, or destroy it with that type first");
+                "a key of '" + std::string(name) + "' is not found by its own hash, which gives other values than those that " +
+                    readable_type(asked) +
+                    " was filled with; use a hash that is the same in every process, and copy the elements into a container that has one: "
+                    "find<T>(name, taiyen::accept_layout) gives this one as it is");
 }
 
 void throw_name_taken(const HeapCore& core, std::string_view name) {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/export.hpp>
@@ -23,6 +24,7 @@
 #include "base/process.hpp"
 #include "heap/engine.hpp"
 #include "heap/links.hpp"
+#include "heap/type_notes.hpp"
 #include "vm/address_space.hpp"
 
 namespace taiyen::heap {
@@ -98,6 +100,9 @@ public:
     virtual ForeignPointers foreign_pointers() const noexcept { return ForeignPointers::refuse; }
     /// Held around calls of `engine()` that find or change named objects; holds nothing where the program itself serialises them.
     virtual std::unique_lock<std::mutex> lock_engine() const { return {}; }
+    /// The named object's fingerprint is to become this one: now, or when the heap may be changed.
+    virtual void note_type(std::string_view name, std::string_view fingerprint);
+    TypeNotes& type_notes() const noexcept { return type_notes_; }
     /// False: a bad free, which was reported.
     virtual bool deallocate_durable(void* block) noexcept;
     /// A free by an object outside that had the block on loan since the scope of that serial (0: none). False: a bad free, which was reported.
@@ -162,6 +167,7 @@ private:
     std::atomic<std::uint32_t> scope_serial_{0};
     std::atomic<bool> complete_{false};
     bool registered_ = false;
+    mutable TypeNotes type_notes_;
 };
 
 /// The heap of each 4 GiB slot of the 47-bit address space. Exported for the store hooks, which are compiled into programs.

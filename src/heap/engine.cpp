@@ -430,6 +430,12 @@ bool Engine::move_root(std::string_view name, HeapOffset object) {
     return state_->directory.move(name, object);
 }
 
+bool Engine::retype_root(std::string_view name, std::string_view fingerprint) {
+    state_->require_writable();
+    state_->prove_directory();
+    return state_->directory.retype(name, fingerprint);
+}
+
 std::vector<Root> Engine::roots() const { return state_->directory.all(); }
 
 void Engine::forget(HeapOffset offset, ByteCount length) {

@@ -157,6 +157,8 @@ public:
     bool remove_root(std::string_view name);
     /// The named object lies there now; false: there is no such name. Throws: Error{corrupt}; it needs no room.
     bool move_root(std::string_view name, HeapOffset object);
+    /// Gives the object of that name another fingerprint; false if there is none. Throws: HeapFull, Error{corrupt | invalid_argument}: nothing happened.
+    bool retype_root(std::string_view name, std::string_view fingerprint);
     std::vector<Root> roots() const;
 
     /// Bytes of the range were changed from outside (undo, rollback, replay): drops the volatile hints about it; re-reads super block fields.

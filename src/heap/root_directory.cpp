@@ -120,11 +120,7 @@ RootDirectory::Table RootDirectory::create(std::uint64_t bytes) {
     return table;
 }
 
-void RootDirectory::append(const Table& table, const DirectoryEntry& entry, std::string_view name, std::string_view fingerprint, std::uint32_t hash) {
-    const std::uint32_t mask = table.head->slots - 1;
-    std::uint32_t index = hash & mask;
-    for (std::uint32_t tries = 0; table.slots[index].entry != 0; index = (index + 1) & mask)
-        if (tries++ == mask) throw_corrupt(table.offset, "the root directory has no free slot");
+std::uint32_t RootDirectory::write(const Table& table, const DirectoryEntry& entry, std::string_view name, std::string_view fingerprint) {
     const std::uint32_t at = table.head->arena_end;
     const std::uint64_t length = entry_length(name.size(), fingerprint.size());
     auto* place = span_.at<DirectoryEntry>(table.offset + at);
@@ -135,10 +131,19 @@ void RootDirectory::append(const Table& table, const DirectoryEntry& entry, std:
     if (!fingerprint.empty()) std::memcpy(text + name.size(), fingerprint.data(), fingerprint.size());
     const std::uint64_t written = sizeof(DirectoryEntry) + name.size() + fingerprint.size();
     std::memset(reinterpret_cast<char*>(place) + written, 0, length - written);
+    span_.store(table.head->arena_end, at + static_cast<std::uint32_t>(length));
+    return at;
+}
+
+void RootDirectory::append(const Table& table, const DirectoryEntry& entry, std::string_view name, std::string_view fingerprint, std::uint32_t hash) {
+    const std::uint32_t mask = table.head->slots - 1;
+    std::uint32_t index = hash & mask;
+    for (std::uint32_t tries = 0; table.slots[index].entry != 0; index = (index + 1) & mask)
+        if (tries++ == mask) throw_corrupt(table.offset, "the root directory has no free slot");
+    const std::uint32_t at = write(table, entry, name, fingerprint);
     DirectoryHead head = *table.head;
     head.live += 1;
     head.used_slots += slot_empty(table.slots[index]) ? 1 : 0;
-    head.arena_end += static_cast<std::uint32_t>(length);
     span_.store(table.slots[index], DirectorySlot{at, hash});
     span_.store(*table.head, head);
 }
@@ -187,8 +192,7 @@ void RootDirectory::add(const Root& root) {
     auto found = table();
     if (found && locate(*found, root.name, hash)) throw Error(errc::name_taken, "the name \"" + root.name + "\" is taken; remove it first");
     const std::uint64_t length = entry_length(root.name.size(), root.fingerprint.size());
-    if (!found || found->head->used_slots + 1 > slots_usable(found->head->slots) || found->bytes - found->head->arena_end < length)
-        found = rebuild(found, length);
+    if (!found || found->head->used_slots + 1 > slots_usable(found->head->slots) || !has_room(*found, length)) found = rebuild(found, length);
     append(*found, root, hash);
 }
 
@@ -225,6 +229,28 @@ bool RootDirectory::move(std::string_view name, HeapOffset object) {
     if (!index) return false;
     auto* const entry = const_cast<DirectoryEntry*>(view(*found, found->slots[*index].entry).entry);
     span_.store(entry->object, object.value);
+    return true;
+}
+
+bool RootDirectory::retype(std::string_view name, std::string_view fingerprint) {
+    auto found = table();
+    if (!found) return false;
+    const std::uint32_t hash = hash_of(name);
+    auto index = locate(*found, name, hash);
+    if (!index) return false;
+    const View entry = view(*found, found->slots[*index].entry);
+    Root root{std::string(name), std::string(fingerprint), {entry.entry->object}, entry.entry->bytes, entry.entry->count};
+    require_storable(root);
+    if (entry.fingerprint == fingerprint) return true;
+    if (const std::uint64_t length = entry_length(name.size(), fingerprint.size()); !has_room(*found, length)) {
+        found = rebuild(found, length);
+        index = locate(*found, name, hash);
+        if (!index) throw_corrupt(found->offset, "the name of a root can't be found by its hash");
+    }
+    const std::uint32_t at = write(
+        *found, {root.object.value, root.bytes, root.count, static_cast<std::uint32_t>(name.size()), static_cast<std::uint32_t>(fingerprint.size())},
+        name, fingerprint);
+    span_.store(found->slots[*index], DirectorySlot{at, hash});
     return true;
 }
 

@@ -29,6 +29,8 @@ public:
     bool remove(std::string_view name);
     /// The object of that name lies there now. In place.
     bool move(std::string_view name, HeapOffset object);
+    /// The object of that name has that fingerprint now. The entry is written anew; what was in its place stays unused until the directory is rewritten, as after `remove`.
+    bool retype(std::string_view name, std::string_view fingerprint);
     std::vector<Root> all() const;
     /// Appends what is wrong.
     void check(std::vector<Damage>& damages, std::size_t limit) const;
@@ -55,6 +57,9 @@ private:
     std::optional<std::uint32_t> locate(const Table& table, std::string_view name, std::uint32_t hash) const;
     Table create(std::uint64_t bytes);
     Table rebuild(const std::optional<Table>& old, std::uint64_t extra);
+    /// Writes an entry behind all others, without a slot; returns where.
+    std::uint32_t write(const Table& table, const layout::DirectoryEntry& entry, std::string_view name, std::string_view fingerprint);
+    bool has_room(const Table& table, std::uint64_t length) const { return table.bytes - table.head->arena_end >= length; }
     void append(const Table& table, const Root& root, std::uint32_t hash);
     void append(const Table& table, const layout::DirectoryEntry& entry, std::string_view name, std::string_view fingerprint, std::uint32_t hash);
 

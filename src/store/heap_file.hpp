@@ -178,6 +178,9 @@ public:
     void join(std::shared_ptr<SnapshotParticipant> participant);
     void leave() noexcept;
     SnapshotParticipant* participant() const { return participant_.get(); }
+    /// With the next save of a heap that nobody joined; else whoever did writes them into a step or a transaction.
+    void note_type(std::string_view name, std::string_view fingerprint) override { type_notes().note(name, fingerprint); }
+    void write_type_notes() noexcept { type_notes().write_into(*engine_); }
     bool deallocate_durable(void* block) noexcept override {
         if (participant_ && participant_->free_later(block)) return true;
         if (!HeapCore::deallocate_durable(block)) return false;

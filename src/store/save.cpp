@@ -56,6 +56,8 @@ void HeapFile::save() {
     durable_step("saving", [&] { require_whole_files(); });  // what was stored where the file ends now is gone, and nobody would know
     if (participant_) {
         participant_->before_save();
+    } else {
+        write_type_notes();
     }
     settle_loans();
     const std::vector<vm::PageRun> runs = written_runs();

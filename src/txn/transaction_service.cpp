@@ -168,6 +168,7 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     file.held().begin(false);
     loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
     file.held().begin(true);
+    file.write_type_notes();
 }
 
 // Commit

@@ -76,6 +76,7 @@ void SnapshotUndo::begin(std::string_view name) {
         if (history_) file.held().begin(false);
         apply_queued_frees();
         if (history_) file.held().begin(true);
+        file.write_type_notes();
     }
     file.set_scope_serial(levels_.back().serial);
 }

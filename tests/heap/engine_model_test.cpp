@@ -100,7 +100,7 @@ private:
             case 2: resize(); break;
             case 3: allocate_at(); break;
             case 4: add_root(); break;
-            case 5: remove_root(); break;
+            case 5: below(2) == 0 ? remove_root() : retype_root(); break;
             case 6: bad_frees(); break;
             case 7:
                 if (below(8) == 0) release();
@@ -221,6 +221,15 @@ private:
     void remove_root() {
         const std::string name = "root " + std::to_string(below(60));
         BOOST_REQUIRE(engine_->remove_root(name) == (roots_.erase(name) == 1));
+    }
+
+    void retype_root() {
+        const std::string name = "root " + std::to_string(below(60));
+        const std::string fingerprint(below(250), 'r');
+        try {
+            BOOST_REQUIRE(engine_->retype_root(name, fingerprint) == (roots_.count(name) == 1));
+            if (const auto found = roots_.find(name); found != roots_.end()) found->second.fingerprint = fingerprint;
+        } catch (const HeapFull&) {}
     }
 
     void bad_frees() {

@@ -12,7 +12,7 @@ BOOST_AUTO_TEST_CASE(the_name_of_a_stored_type_is_that_of_other_programs) {
     using Nested = taiyen::map<int, taiyen::vector<taiyen::string>>;
     const std::string expected =
         "St3mapIiSt6vectorINSt7__cxx1112basic_stringIcSt11char_traitsIcEN6taiyen20persistent_allocatorIcEEEENS6_IS8_EEESt4lessIvENS6_ISt4pairIKiSA_"
-        "EEEE 56 bytes aligned to 8, cxx11";
+        "EEEE 56 bytes aligned to 8, cxx11, inside c58056794920c932";
     BOOST_TEST(taiyen::stl::fingerprint<Nested>() == expected);
     BOOST_TEST(std::string(typeid(Nested).name()).find("taiyen_stores") != std::string::npos);
 }

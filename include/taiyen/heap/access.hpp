@@ -15,6 +15,16 @@
 
 #include <taiyen/base/export.hpp>
 
+namespace taiyen {
+
+/// For `find`: the program knows that the object is what it asks for, though something inside has another layout than when it was stored, or its hash other values.
+struct accept_layout_t {
+    explicit accept_layout_t() = default;
+};
+inline constexpr accept_layout_t accept_layout{};
+
+}  // namespace taiyen
+
 namespace taiyen::heap {
 
 class HeapCore;  ///< the compiled side of any open heap
@@ -47,6 +57,12 @@ struct NamedObject {
     std::size_t count;
     std::string fingerprint;
 };
+/// In a fingerprint, what stands before the layout of what lies inside. Those of older heaps end there.
+inline constexpr std::string_view inside_mark = ", inside ";
+/// How two fingerprints compare: `unsaid`: alike, but one of them doesn't tell what lies inside; `inside`: only that differs.
+enum class TypeMatch { same, unsaid, inside, other };
+TAIYEN_EXPORT TypeMatch match_types(std::string_view stored, std::string_view asked) noexcept;
+
 TAIYEN_EXPORT std::optional<NamedObject> find_named(const HeapCore& core, std::string_view name);
 /// Throws: Error{name_taken | invalid_argument | …}, HeapFull.
 TAIYEN_EXPORT void add_named(HeapCore& core, std::string_view name, const NamedObject& object);
@@ -59,8 +75,15 @@ struct ObjectBytes {
 /// memory, stacks) in a heap that outlives the process; with ForeignPointers::report the handler is told instead. Words that stand in one of `sources` don't count, since bytes that were never set are copied, too.
 TAIYEN_EXPORT void check_made(const HeapCore& core, ObjectBytes object, std::string_view name, std::span<const ObjectBytes> sources);
 TAIYEN_EXPORT bool remove_named(HeapCore& core, std::string_view name);
-/// Throws Error{type_mismatch} naming the heap's file, both types and the remedy.
-[[noreturn]] TAIYEN_EXPORT void throw_type_mismatch(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);
+/// Compares the fingerprint that a named object has with the one that is asked for, which are not the same text. Throws: Error{type_mismatch} naming the heap's file, both types and the remedy.
+TAIYEN_EXPORT void check_type(const HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked);
+/// The same; a fingerprint that says nothing of what lies inside is replaced, and with `accept` one that says something else. Durability: with the next save or transaction, or the next UndoScope.
+TAIYEN_EXPORT void settle_type(HeapCore& core, std::string_view name, std::string_view stored, std::string_view asked, bool accept);
+/// Whether a key of the container of that name was looked for since the heap was opened.
+TAIYEN_EXPORT bool was_looked_at(const HeapCore& core, std::string_view name);
+TAIYEN_EXPORT void set_looked_at(const HeapCore& core, std::string_view name);
+/// Throws Error{type_mismatch}: the container's hash gives other values than those it was filled with.
+[[noreturn]] TAIYEN_EXPORT void throw_other_hash(const HeapCore& core, std::string_view name, std::string_view asked);
 [[noreturn]] TAIYEN_EXPORT void throw_name_taken(const HeapCore& core, std::string_view name);
 /// Throws Error{raw_pointer} if the heap may be mapped anywhere: addresses that are stored in it would be wrong elsewhere.
 TAIYEN_EXPORT void check_addresses_allowed(const HeapCore& core);

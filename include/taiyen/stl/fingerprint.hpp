@@ -1,14 +1,17 @@
 #pragma once
 /// The fingerprint of a stored type: a text that differs when the bytes of two types may mean something different.
 ///
-/// The compiler's mangled name (GCC and Clang agree), size, alignment and the standard library's binary interface. Stored with each named object and compared when
-/// it is asked for. It can't see that a struct's members changed while its size stayed.
+/// The compiler's mangled name (GCC and Clang agree), size, alignment, the standard library's binary interface, and the layout of what lies inside (layout.hpp says what is seen and what is
+/// not). Stored with each named object and compared when it is asked for.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <typeinfo>
 
+#include <taiyen/heap/access.hpp>
 #include <taiyen/stl/hash.hpp>
+#include <taiyen/stl/layout.hpp>
 
 namespace taiyen::stl {
 
@@ -53,7 +56,13 @@ std::string fingerprint() {
     constexpr std::size_t longest_name = 3500;  // the directory of names takes 4 KiB
     std::string text = untagged(typeid(T).name());
     if (text.size() > longest_name) text = text.substr(0, longest_name) + "#" + std::to_string(hash_bytes(text.data(), text.size()));
-    return text + " " + std::to_string(sizeof(T)) + " bytes aligned to " + std::to_string(alignof(T)) + ", " + std::string(library_tags());
+    text += " " + std::to_string(sizeof(T)) + " bytes aligned to " + std::to_string(alignof(T)) + ", " + std::string(library_tags());
+    if constexpr (!is_leaf<T>) {
+        constexpr std::uint64_t layout = layout_of<T>();
+        text += heap::inside_mark;
+        for (unsigned shift = 64; shift != 0;) text += "0123456789abcdef"[layout >> (shift -= 4) & 15U];
+    }
+    return text;
 }
 
 }  // namespace taiyen::stl

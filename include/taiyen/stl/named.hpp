@@ -19,6 +19,7 @@
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/stl/stored_hash.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
 namespace taiyen {
@@ -100,8 +101,22 @@ T* find(const heap::HeapCore& core, std::string_view name) {
     check_object<T>();
     const auto found = heap::find_named(core, name);
     if (!found) return nullptr;
-    if (const std::string asked = fingerprint<T>(); found->fingerprint != asked) heap::throw_type_mismatch(core, name, found->fingerprint, asked);
-    return static_cast<T*>(found->object);
+    if (const std::string asked = fingerprint<T>(); found->fingerprint != asked) heap::check_type(core, name, found->fingerprint, asked);
+    auto* const object = static_cast<T*>(found->object);
+    check_keys(core, name, *object);
+    return object;
+}
+
+/// The same for who may change the heap. With `accept` the object is taken for a T whatever lies inside.
+template <class T>
+T* find(heap::HeapCore& core, std::string_view name, bool accept = false) {
+    check_object<T>();
+    const auto found = heap::find_named(core, name);
+    if (!found) return nullptr;
+    if (const std::string asked = fingerprint<T>(); found->fingerprint != asked) heap::settle_type(core, name, found->fingerprint, asked, accept);
+    auto* const object = static_cast<T*>(found->object);
+    if (!accept) check_keys(core, name, *object);
+    return object;
 }
 
 template <class T, class... A>
@@ -129,7 +144,7 @@ T& find_or_construct(heap::HeapCore& core, std::string_view name, A&&... argumen
 
 template <class T>
 bool destroy(heap::HeapCore& core, std::string_view name) {
-    T* const object = find<T>(core, name);
+    T* const object = find<T>(std::as_const(core), name);
     if (object == nullptr) return false;
     heap::remove_named(core, name);  // first: it may throw, and then nothing has happened
     std::destroy_at(object);
@@ -146,7 +161,7 @@ inline heap::HeapCore& open_core(heap::HeapCore* core) {
 
 template <class T>
 T* ProcedureHeap::find(std::string_view name) const {
-    return stl::find<T>(*core_, name);
+    return stl::find<T>(std::as_const(*core_), name);
 }
 
 template <class T>
@@ -170,8 +185,13 @@ T* ArchiveHeap::find(std::string_view name) {
 }
 
 template <class T>
+T* ArchiveHeap::find(std::string_view name, accept_layout_t) {
+    return stl::find<T>(stl::open_core(core()), name, true);
+}
+
+template <class T>
 const T* ArchiveHeap::find(std::string_view name) const {
-    return stl::find<T>(stl::open_core(core()), name);
+    return stl::find<T>(std::as_const(stl::open_core(core())), name);
 }
 
 template <class T>
@@ -210,8 +230,13 @@ T* VolatileHeap::find(std::string_view name) {
 }
 
 template <class T>
+T* VolatileHeap::find(std::string_view name, accept_layout_t) {
+    return stl::find<T>(stl::open_core(core()), name, true);
+}
+
+template <class T>
 const T* VolatileHeap::find(std::string_view name) const {
-    return stl::find<T>(stl::open_core(core()), name);
+    return stl::find<T>(std::as_const(stl::open_core(core())), name);
 }
 
 template <class T>

@@ -25,6 +25,35 @@
 namespace taiyen {
 namespace stl {
 
+/// The compiler's text for a type; something may follow it.
+template <class T>
+consteval std::string_view spelled() {
+    const std::string_view name = __PRETTY_FUNCTION__;
+    return name.substr(name.find("T = ") + 4);
+}
+
+/// Whether it is a class without a name of its own, as anonymous unions are.
+template <class T>
+consteval bool has_no_name() {
+    if constexpr (!std::is_union_v<T> && !(std::is_class_v<T> && std::is_aggregate_v<T>)) {
+        return false;
+    } else {
+        constexpr std::string_view name = spelled<T>();
+        return name.find("<unnamed ") != std::string_view::npos || name.find("(unnamed ") != std::string_view::npos ||
+               name.find("(anonymous union") != std::string_view::npos || name.find("(anonymous struct") != std::string_view::npos ||
+               name.find("(anonymous class") != std::string_view::npos;
+    }
+}
+
+}  // namespace stl
+
+/// Whether a hash gives the same values in every process: what an unordered container in a heap counts on. Abseil's don't. Specialise it for a hash of your own that
+/// doesn't, or for one that does against appearances.
+template <class H>
+inline constexpr bool is_stable_hash = !stl::spelled<std::remove_cv_t<H>>().starts_with("absl::");
+
+namespace stl {
+
 /// What is wrong with a type.
 enum class Flaw {
     none,
@@ -38,6 +67,7 @@ enum class Flaw {
     outside_memory,
     nested_reference,
     member,
+    unstable_hash,
     raw_pointer,   ///< only where position independence is asked for
     raw_container  ///< the same: a container whose allocator gives addresses
 };
@@ -84,6 +114,7 @@ struct Members {
 template <class Seen, class... T>
 struct KnownMembers {
     static constexpr bool known = true;
+    using List = Types<T...>;
     static consteval Flaw flaw() { return FirstFlaw<Seen, T...>::value(); }
 };
 template <class A, class B, class Seen>
@@ -131,7 +162,10 @@ consteval Flaw flaw_of_container() {
     } else {
         Flaw flaw = flaw_of<typename C::value_type, Seen...>();
         if constexpr (requires { typename C::key_compare; }) flaw = flaw == Flaw::none ? flaw_of<typename C::key_compare, Seen...>() : flaw;
-        if constexpr (requires { typename C::hasher; }) flaw = flaw == Flaw::none ? flaw_of<typename C::hasher, Seen...>() : flaw;
+        if constexpr (requires { typename C::hasher; }) {
+            if (!is_stable_hash<typename C::hasher>) return Flaw::unstable_hash;
+            flaw = flaw == Flaw::none ? flaw_of<typename C::hasher, Seen...>() : flaw;
+        }
         if constexpr (requires { typename C::key_equal; }) flaw = flaw == Flaw::none ? flaw_of<typename C::key_equal, Seen...>() : flaw;
         return flaw;
     }
@@ -285,9 +319,11 @@ consteval void check_storable() {
         flaw != Flaw::foreign_container,
         "taiyen: a container that keeps its memory outside the heap can't be stored in it; use taiyen::string, taiyen::vector, … at every level");
     static_assert(flaw != Flaw::member,
-                  "taiyen: a member of the type can't be stored in a heap (std::string, a std container, a smart pointer, std::function or the like, "
-                  "at some level); "
-                  "use taiyen::string, taiyen::vector, …");
+                  "taiyen: a member of the type can't be stored in a heap (std::string, a std container, a smart pointer, std::function, a hash that "
+                  "changes with the process or the like, at some level); use taiyen::string, taiyen::vector, …");
+    static_assert(flaw != Flaw::unstable_hash,
+                  "taiyen: the container's hash changes with the process, and the next one would find no key; use taiyen::hash, or specialise "
+                  "taiyen::is_stable_hash if that is not so");
     static_assert(flaw != Flaw::outside_memory, "taiyen: std::filesystem::path and std::error_code keep memory outside the heap");
 }
 

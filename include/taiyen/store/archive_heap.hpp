@@ -72,8 +72,13 @@ public:
     T& construct(std::string_view name, A&&... arguments);
     template <class T, class... A>
     T& find_or_construct(std::string_view name, A&&... arguments);
+    /// Null: there is no such object. Throws: Error{type_mismatch} if it was constructed as another type, if something inside it had another layout then, or if a container finds its keys no more.
     template <class T>
     T* find(std::string_view name);
+    /// Takes the layout of what lies inside, and the keys, for what the program says they are: after a rebuild that changed nothing that matters.
+    /// Durability: with the next save, transaction or UndoScope.
+    template <class T>
+    T* find(std::string_view name, accept_layout_t);
     template <class T>
     const T* find(std::string_view name) const;
     template <class T>

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include <taiyen/base/export.hpp>
+#include <taiyen/heap/access.hpp>
 
 namespace taiyen {
 
@@ -89,8 +90,11 @@ public:
 
     /// Null: nothing is known of that type.
     const Entry* find(const std::string& fingerprint) const {
-        const auto found = by_fingerprint_.find(fingerprint);
-        return found == by_fingerprint_.end() ? nullptr : &found->second;
+        if (const auto found = by_fingerprint_.find(fingerprint); found != by_fingerprint_.end()) return &found->second;
+        for (const auto& [declared, entry] : by_fingerprint_) {
+            if (heap::match_types(fingerprint, declared) == heap::TypeMatch::unsaid) return &entry;
+        }
+        return nullptr;
     }
     /// Nothing is declared: pointers are found conservatively.
     bool empty() const noexcept { return by_fingerprint_.empty(); }

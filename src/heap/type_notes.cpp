@@ -1,0 +1,48 @@
+#include "heap/type_notes.hpp"
+
+#include <exception>
+
+#include <taiyen/heap/access.hpp>
+
+#include "heap/engine.hpp"
+
+namespace taiyen::heap {
+
+void TypeNotes::note(std::string_view name, std::string_view fingerprint) {
+    const std::lock_guard lock(mutex_);
+    fingerprints_.insert_or_assign(std::string(name), std::string(fingerprint));
+    waiting_.store(true, std::memory_order_release);
+}
+
+bool TypeNotes::is_noted(std::string_view name, std::string_view fingerprint) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = fingerprints_.find(name);
+    return found != fingerprints_.end() && found->second == fingerprint;
+}
+
+void TypeNotes::write_waiting(Engine& engine) noexcept {
+    const std::lock_guard lock(mutex_);
+    waiting_.store(false, std::memory_order_relaxed);
+    for (const auto& [name, fingerprint] : fingerprints_) {
+        try {
+            const std::optional<Root> root = engine.find_root(name);
+            // It may be another object by now.
+            const TypeMatch match = root ? match_types(root->fingerprint, fingerprint) : TypeMatch::other;
+            if (match == TypeMatch::unsaid || match == TypeMatch::inside) engine.retype_root(name, fingerprint);
+        } catch (const std::exception&) {
+            // No room: the entry stays as it is, which costs nothing but this look in each process.
+        }
+    }
+}
+
+bool TypeNotes::was_looked_at(std::string_view name) const {
+    const std::lock_guard lock(mutex_);
+    return looked_at_.contains(name);
+}
+
+void TypeNotes::set_looked_at(std::string_view name) {
+    const std::lock_guard lock(mutex_);
+    looked_at_.emplace(name);
+}
+
+}  // namespace taiyen::heap

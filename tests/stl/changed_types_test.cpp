@@ -1,0 +1,198 @@
+// What a heap knows of its objects' types, after the program was rebuilt: fingerprints of older heaps, of other layouts, and when they are replaced.
+#include <boost/test/unit_test.hpp>
+
+#include <taiyen/inspect/report.hpp>
+#include <taiyen/stl/containers.hpp>
+#include <taiyen/stl/named.hpp>
+#include <taiyen/store/snapshot_heap.hpp>
+#include <taiyen/txn/read_lock.hpp>
+#include <taiyen/txn/transaction.hpp>
+#include <taiyen/txn/transactional_heap.hpp>
+#include <taiyen/undo/history.hpp>
+#include <taiyen/undo/scope.hpp>
+
+#include "heap/core.hpp"
+#include "scratch_directory.hpp"
+#include "throws.hpp"
+
+using namespace taiyen;
+using taiyen::test::throws;
+
+BOOST_AUTO_TEST_SUITE(changed_types)
+
+using Numbers = taiyen::map<int, int>;
+
+std::string told_by_older_programs() {
+    const std::string now = stl::fingerprint<Numbers>();
+    return now.substr(0, now.find(heap::inside_mark));
+}
+std::string of_another_layout() {
+    std::string text = stl::fingerprint<Numbers>();
+    text.back() = text.back() == '0' ? '1' : '0';
+    return text;
+}
+std::string stored(const ArchiveHeap& heap) { return heap::find_named(*heap.core(), "numbers")->fingerprint; }
+
+/// A heap of that kind with "numbers" as a program left it whose fingerprints were these.
+template <class Heap>
+void make(const std::string& path, const std::string& fingerprint) {
+    Heap heap(create_only, path);
+    const auto fill = [&] {
+        heap.template construct<Numbers>("numbers").emplace(1, 2);
+        heap.core()->engine().retype_root("numbers", fingerprint);
+    };
+    if constexpr (std::is_same_v<Heap, TransactionalHeap>) {
+        transact(heap, fill);
+    } else {
+        fill();
+        heap.snapshot();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_object_of_an_older_program_is_found_and_gets_its_fingerprint_with_the_next_save) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "numbers.tyn";
+    make<ArchiveHeap>(path, told_by_older_programs());
+    {
+        const ArchiveHeap heap(open_read_only, path);
+        BOOST_TEST(heap.find<Numbers>("numbers")->at(1) == 2);
+    }
+    {
+        ArchiveHeap heap(open_only, path);
+        BOOST_TEST(heap.find<Numbers>("numbers")->at(1) == 2);
+        BOOST_TEST(heap.dirty_bytes() == 0U);  // nothing to save but that
+        heap.close();
+    }
+    {
+        ArchiveHeap heap(open_only, path);
+        BOOST_TEST(stored(heap) == told_by_older_programs());
+        BOOST_TEST(heap.find_or_construct<Numbers>("numbers").at(1) == 2);
+        heap.snapshot();
+    }
+    ArchiveHeap heap(open_only, path);
+    BOOST_TEST(stored(heap) == stl::fingerprint<Numbers>());
+    BOOST_TEST(heap.find<Numbers>("numbers")->at(1) == 2);
+    BOOST_TEST(throws(errc::type_mismatch, [&] { heap.find<taiyen::set<int>>("numbers"); }));
+}
+
+BOOST_AUTO_TEST_CASE(another_layout_inside_is_refused_until_the_program_says_that_it_is_right) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "numbers.tyn";
+    make<ArchiveHeap>(path, of_another_layout());
+    const auto mismatch = [](const Error& error) {
+        const std::string text = error.what();
+        return error.code() == errc::type_mismatch && text.find("another size, alignment or version") != std::string::npos &&
+               text.find("taiyen::accept_layout") != std::string::npos && text.find("numbers.tyn") != std::string::npos &&
+               text.find("std::map<int, int") != std::string::npos;
+    };
+    {
+        ArchiveHeap heap(open_only, path);
+        BOOST_CHECK_EXCEPTION(heap.find<Numbers>("numbers"), Error, mismatch);
+        BOOST_CHECK_EXCEPTION(std::as_const(heap).find<Numbers>("numbers"), Error, mismatch);
+        BOOST_CHECK_EXCEPTION(heap.find_or_construct<Numbers>("numbers"), Error, mismatch);
+        BOOST_CHECK_EXCEPTION(heap.destroy<Numbers>("numbers"), Error, mismatch);
+        BOOST_TEST(throws(errc::type_mismatch, [&] { heap.find<taiyen::set<int>>("numbers", accept_layout); }));
+        BOOST_TEST((heap.find<Numbers>("nothing", accept_layout) == nullptr));
+        BOOST_TEST(heap.find<Numbers>("numbers", accept_layout)->at(1) == 2);
+        BOOST_TEST(heap.find<Numbers>("numbers")->at(1) == 2);  // from now on
+    }
+    {
+        ArchiveHeap heap(open_read_only, path);
+        BOOST_CHECK_EXCEPTION(heap.find<Numbers>("numbers"), Error, mismatch);  // it was not saved
+        BOOST_TEST(heap.find<Numbers>("numbers", accept_layout)->at(1) == 2);
+    }
+    {
+        ArchiveHeap heap(open_only, path);
+        BOOST_TEST(heap.find<Numbers>("numbers", accept_layout)->at(1) == 2);
+        heap.snapshot();
+    }
+    ArchiveHeap heap(open_only, path);
+    BOOST_TEST(heap.find<Numbers>("numbers")->at(1) == 2);
+    BOOST_TEST(heap.destroy<Numbers>("numbers"));
+}
+
+BOOST_AUTO_TEST_CASE(a_transactional_heap_gets_it_with_the_next_transaction) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "numbers.tyn";
+    make<TransactionalHeap>(path, told_by_older_programs());
+    {
+        TransactionalHeap heap(open_only, path);
+        BOOST_TEST(heap.find<Numbers>("numbers")->at(1) == 2);  // outside a transaction, which must not change anything
+        {
+            const ReadLock lock(heap);
+            BOOST_TEST(heap.find<Numbers>("numbers")->at(1) == 2);
+        }
+        BOOST_TEST(stored(heap) == told_by_older_programs());
+        {
+            const Transaction rolled_back(heap);
+            BOOST_TEST(stored(heap) == stl::fingerprint<Numbers>());
+        }
+        BOOST_TEST(stored(heap) == told_by_older_programs());
+        heap.find<Numbers>("numbers");
+        transact(heap, [&] { ++heap.find<Numbers>("numbers")->at(1); });
+        BOOST_TEST(stored(heap) == stl::fingerprint<Numbers>());
+    }
+    TransactionalHeap heap(open_only, path);
+    BOOST_TEST(stored(heap) == stl::fingerprint<Numbers>());
+    const ReadLock lock(heap);
+    BOOST_TEST(heap.find<Numbers>("numbers")->at(1) == 3);
+    BOOST_TEST(heap.verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(with_undo_attached_it_is_part_of_the_next_step_and_forgets_no_redo) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "numbers.tyn";
+    make<SnapshotHeap>(path, told_by_older_programs());
+    {
+        SnapshotHeap heap(open_only, path);
+        heap.attach_undo();
+        {
+            UndoScope scope(heap, "step");
+            ++heap.find<Numbers>("numbers")->at(1);
+            scope.commit();
+        }
+        BOOST_TEST(heap.undo());
+        BOOST_TEST(heap.can_redo());
+        heap.find<Numbers>("numbers");
+        heap.snapshot();
+        BOOST_TEST(heap.can_redo());
+        BOOST_TEST(stored(heap) == told_by_older_programs());
+        UndoScope scope(heap, "another step");
+        BOOST_TEST(stored(heap) == stl::fingerprint<Numbers>());
+        scope.commit();
+        heap.snapshot();
+    }
+    SnapshotHeap heap(open_only, path);
+    BOOST_TEST(stored(heap) == stl::fingerprint<Numbers>());
+    heap.attach_undo();
+    BOOST_TEST(heap.undo_name() == "another step");
+    BOOST_TEST(heap.undo());
+    BOOST_TEST(heap.find<Numbers>("numbers")->at(1) == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_name_that_leads_to_another_object_by_then_keeps_its_own_fingerprint) {
+    const ScratchDirectory directory;
+    const std::string path = directory / "numbers.tyn";
+    make<ArchiveHeap>(path, told_by_older_programs());
+    ArchiveHeap heap(open_only, path);
+    heap.find<Numbers>("numbers");
+    heap.destroy<Numbers>("numbers");
+    heap.construct<int>("numbers", 7);
+    heap.snapshot();
+    BOOST_TEST(stored(heap) == stl::fingerprint<int>());
+    BOOST_TEST(*heap.find<int>("numbers") == 7);
+}
+
+BOOST_AUTO_TEST_CASE(fingerprints_match_by_what_both_of_them_tell) {
+    using heap::match_types;
+    using heap::TypeMatch;
+    BOOST_TEST((match_types("i 4", "i 4") == TypeMatch::same));
+    BOOST_TEST((match_types("P 8", "P 8, inside 1") == TypeMatch::unsaid));
+    BOOST_TEST((match_types("P 8, inside 1", "P 8") == TypeMatch::unsaid));
+    BOOST_TEST((match_types("P 8, inside 1", "P 8, inside 2") == TypeMatch::inside));
+    BOOST_TEST((match_types("P 8, inside 1", "P 16, inside 1") == TypeMatch::other));
+    BOOST_TEST((match_types("P 8", "P 16, inside 1") == TypeMatch::other));
+    BOOST_TEST((match_types("", "P 16") == TypeMatch::other));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
