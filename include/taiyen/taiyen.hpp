@@ -39,6 +39,7 @@
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/declared.hpp>
+#include <taiyen/stl/durable_allocator.hpp>
 #include <taiyen/stl/fingerprint.hpp>
 #include <taiyen/stl/hash.hpp>
 #include <taiyen/stl/layout.hpp>

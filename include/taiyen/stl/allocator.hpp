@@ -303,7 +303,7 @@ public:
 };
 
 template <class T>
-inline constexpr bool stl::is_durable_allocator<persistent_allocator<T>> = true;
+inline constexpr bool is_durable_allocator<persistent_allocator<T>> = true;
 
 static_assert(sizeof(persistent_allocator<int>) == 8, "the allocator is part of every stored container");
 

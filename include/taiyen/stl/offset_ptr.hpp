@@ -92,13 +92,13 @@ public:
 };
 
 template <class T>
-inline constexpr bool stl::is_durable_allocator<offset_allocator<T>> = true;
+inline constexpr bool is_durable_allocator<offset_allocator<T>> = true;
 template <class T>
 inline constexpr bool stl::keeps_distances<offset_allocator<T>> = true;
 /// What a small_vector makes of it.
 template <class T, class A, class Options>
     requires stl::keeps_distances<A>
-inline constexpr bool stl::is_durable_allocator<boost::container::small_vector_allocator<T, A, Options>> = true;
+inline constexpr bool is_durable_allocator<boost::container::small_vector_allocator<T, A, Options>> = true;
 template <class T, class A, class Options>
     requires stl::keeps_distances<A>
 inline constexpr bool stl::keeps_distances<boost::container::small_vector_allocator<T, A, Options>> = true;

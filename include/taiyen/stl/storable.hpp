@@ -52,6 +52,10 @@ consteval bool has_no_name() {
 template <class H>
 inline constexpr bool is_stable_hash = !stl::spelled<std::remove_cv_t<H>>().starts_with("absl::");
 
+/// Whether containers with this allocator that lie in a heap keep all of their memory in it: only those may be stored. Specialise it for an allocator of your own.
+template <class A>
+inline constexpr bool is_durable_allocator = false;
+
 namespace stl {
 
 /// What is wrong with a type.
@@ -71,10 +75,6 @@ enum class Flaw {
     raw_pointer,   ///< only where position independence is asked for
     raw_container  ///< the same: a container whose allocator gives addresses
 };
-
-/// Allocators that keep a container inside a heap specialise this.
-template <class A>
-inline constexpr bool is_durable_allocator = false;
 
 /// Allocators whose pointers are distances specialise this, too.
 template <class A>
