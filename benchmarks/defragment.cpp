@@ -135,7 +135,7 @@ int run(const bench::Options& options) {
     for (Layout& layout : layouts) {
         if (layout.path != churned) {
             taiyen::ConvertOptions how;
-            how.base = taiyen::anywhere;  // so that all of them can be open at once
+            how.address = taiyen::anywhere;  // so that all of them can be open at once
             how.defragment = layout.order;
             how.pointers.types.add<Map>();
             layout.seconds = bench::microseconds_of([&] { taiyen::convert(churned, layout.path, how); }) / 1e6;

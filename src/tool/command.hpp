@@ -39,6 +39,8 @@ struct Given {
     }
     /// Requires: an option with a value. Throws: Error{invalid_argument}.
     std::size_t number(std::string_view option, std::size_t otherwise) const;
+    /// The same of bytes: "4194304", "4096K", "4M", "4MiB"; units are powers of 1024.
+    std::size_t bytes(std::string_view option, std::size_t otherwise) const;
     /// The heap's companions where they don't lie beside it.
     PersistentOptions heap_options() const;
 };
@@ -75,11 +77,12 @@ Command diff_command();
 Command compress_command();
 Command expand_command();
 Command convert_command();
-Command snapshot_command();
+Command recover_command();
+Command copy_command();
 Command scrub_command();
 Command repair_command();
 Command rebase_command();
-Command compact_command();
+Command sparsify_command();
 Command bench_command();
 Command man_command();
 Command completion_command();

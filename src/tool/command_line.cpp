@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <limits>
 #include <list>
 
 #include "tool/console.hpp"
@@ -36,6 +38,24 @@ void declare(Parsed& parsed, const Option& option) {
     }
 }
 
+/// The number that the text begins with, and what follows it.
+std::pair<std::optional<std::size_t>, std::string_view> leading_number(std::string_view text) {
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{}) return {std::nullopt, text};
+    return {number, text.substr(static_cast<std::size_t>(end - text.data()))};
+}
+
+/// There is no such command; of one that means something else in the library, how it is called here.
+std::string unknown_command(const std::string& word) {
+    std::string what = "there is no command '" + word + "'";
+    if (word == "snapshot") what += ": 'recover' brings the files of a heap up to date, 'copy' copies it";
+    if (word == "compact") what += ": 'sparsify' gives the disk blocks of free pages back";
+    return what;
+}
+
+bool is_old_address_option(std::string_view word) { return word == "--to" || word.starts_with("--to="); }
+
 }  // namespace
 
 std::string_view tool_description() {
@@ -47,12 +67,23 @@ std::string_view tool_description() {
 std::size_t Given::number(std::string_view option, std::size_t otherwise) const {
     const auto text = value(option);
     if (!text) return otherwise;
-    std::size_t number = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-    if (error != std::errc{} || end != text->data() + text->size()) {
-        throw Error(errc::invalid_argument, "--" + std::string(option) + " takes a number, not '" + *text + "'");
-    }
-    return number;
+    const auto [number, unit] = leading_number(*text);
+    if (!number || !unit.empty()) throw Error(errc::invalid_argument, "--" + std::string(option) + " takes a number, not '" + *text + "'");
+    return *number;
+}
+
+std::size_t Given::bytes(std::string_view option, std::size_t otherwise) const {
+    const auto text = value(option);
+    if (!text) return otherwise;
+    auto [number, unit] = leading_number(*text);
+    constexpr std::string_view units = "KMGT";
+    const std::size_t power = unit.empty() ? 0 : units.find(unit.front()) + 1;  // 0, too, where it is none of them
+    if (power != 0) unit.remove_prefix(1);
+    const bool is_unit = unit.empty() || (power != 0 && (unit == "iB" || unit == "B"));
+    const unsigned shift = 10 * static_cast<unsigned>(power);
+    if (!number || !is_unit || *number > std::numeric_limits<std::size_t>::max() >> shift)
+        throw Error(errc::invalid_argument, "--" + std::string(option) + " takes bytes such as 4194304, 4096K, 4M or 4MiB, not '" + *text + "'");
+    return *number << shift;
 }
 
 PersistentOptions Given::heap_options() const {
@@ -121,7 +152,9 @@ Exit run_command_line(int count, char** words) {
             if (parsed.app->parsed()) asked = " " + std::string(parsed.command->name);
         }
         std::string what = error.what();
-        if (asked.empty() && count > 1 && words[1][0] != '-') what = "there is no command '" + std::string(words[1]) + "'";
+        if (asked.empty() && count > 1 && words[1][0] != '-') what = unknown_command(words[1]);
+        if (!asked.empty() && std::any_of(words + 2, words + count, is_old_address_option))
+            what = "there is no option --to: --address says where a heap lies";
         if (asked.empty() && count < 2) what = "which command?";
         std::fprintf(stderr, "taiyen: %s; 'taiyen%s --help' tells more\n", visible(what).c_str(), asked.c_str());
         return Exit::failed;
@@ -131,6 +164,10 @@ Exit run_command_line(int count, char** words) {
         Given given;
         given.files.assign(parsed.files.begin(), parsed.files.end());
         while (!given.files.empty() && given.files.back().empty()) given.files.pop_back();
+        const auto& files = parsed.command->files;
+        const auto needed =
+            static_cast<std::size_t>(std::count_if(files.begin(), files.end(), [](std::string_view file) { return file.front() != '['; }));
+        if (given.files.size() < needed) throw Error(errc::invalid_argument, "the name of a file must not be empty");
         given.word = parsed.word;
         for (const auto& [name, value] : parsed.values) {
             if (parsed.app->count("--" + name) != 0) given.options[name] = value;

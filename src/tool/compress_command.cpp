@@ -56,7 +56,7 @@ Exit run_expand(const Given& given) {
     ExpandOptions options;
     options.data_file = companions.data_file;
     options.log_file = companions.log_file;
-    options.expanded_bytes_max = given.number("max", options.expanded_bytes_max);
+    options.expanded_bytes_max = given.bytes("max", options.expanded_bytes_max);
     take_options(given, options);
     Expanded heap;
     {
@@ -92,8 +92,10 @@ Command expand_command() {
             "replaced. Nothing in FILE is believed before its checksum, and the heap gets its name when it is complete and was checked.",
             {"FILE", "[OUT]"},
             {{"kind", "KIND", "archive, snapshot or transactional; by default what it was"},
-             {"capacity", "BYTES", "another one than it had, a power of two if that was one"},
-             {"to", "ADDRESS", "where it lies, a multiple of 2 GiB such as 0x2300_0000_0000; auto: a free place is chosen"},
+             {"capacity", "BYTES", "another one than it had, such as 4M; a power of two if that was one"},
+             {"address", "ADDRESS", "where it lies, a multiple of 2 GiB such as 0x2300_0000_0000; auto: a free place is chosen"},
+             {"conservative", "", "guess which words are pointers, by their values; each that nothing proves is listed"},
+             {"list", "N", "how many guessed words are listed, in JSON, too (20)"},
              {"refuse-ambiguous", "", "fail if there is an ambiguous word"},
              {"accept-hashed-by-address", "", "move a heap whose containers hash pointers; their elements must be inserted again"},
              {"max", "BYTES", "refuse a heap that would take more (default: 64 GiB)"},

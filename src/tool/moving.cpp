@@ -23,22 +23,50 @@ std::uintptr_t place_of(std::string_view text) {
         address = address * 16 + static_cast<std::uintptr_t>(digit);
     }
     if (!good || address == anywhere)
-        throw Error(errc::invalid_argument, "--to takes an address such as 0x2300_0000_0000, or auto, not '" + std::string(text) + "'");
+        throw Error(errc::invalid_argument, "--address takes one such as 0x2300_0000_0000, or auto, not '" + std::string(text) + "'");
     return address;
 }
 
 void take_options(const Given& given, ExpandOptions& options) {
     options.threads = static_cast<unsigned>(std::min<std::size_t>(given.number("threads", 0), 1024));
-    options.capacity = given.number("capacity", 0);
+    options.capacity = given.bytes("capacity", 0);
     const auto kind = chosen<HeapKind>(given, "kind",
                                        {{"archive", HeapKind::archive}, {"snapshot", HeapKind::snapshot}, {"transactional", HeapKind::transactional}},
                                        HeapKind::volatile_heap);
     if (given.has("kind")) options.kind = kind;
-    if (const auto to = given.value("to")) options.base = place_of(*to);
+    if (const auto where = given.value("address")) options.address = place_of(*where);
     options.defragment =
         chosen<Defragment>(given, "defragment", {{"address", Defragment::by_address}, {"reach", Defragment::by_reachability}}, Defragment::no);
+    options.pointers.conservative = given.has("conservative");
+    options.pointers.listed_max = given.number("list", 20);
     options.pointers.refuse_ambiguous = given.has("refuse-ambiguous");
     options.pointers.accept_hashed_by_address = given.has("accept-hashed-by-address");
+}
+
+void print_guessed(const RebaseReport& report) {
+    if (report.guessed_words == 0) return;
+    print(counted(report.guessed_words, "word is guessed", "words are guessed") + ": " + (report.guessed_words == 1 ? "it looks" : "they look") +
+          " like a pointer, and nothing proves it; a number that looks like one changes, too:\n");
+    for (const GuessedWord& word : report.guessed) {
+        print("  at " + address_text(word.offset) + ", in " +
+              (word.name.empty() ? "the block at " + address_text(word.block) : "'" + visible(word.name) + "'") + ": " +
+              address_text(word.old_value) + " becomes " + address_text(word.new_value) + "\n");
+    }
+    print_left_out(report.guessed.size(), report.guessed_words);
+}
+
+void add_guessed(JsonWriter& json, const RebaseReport& report) {
+    json.member("guessed_words", report.guessed_words).key("guessed").begin_array();
+    for (const GuessedWord& word : report.guessed) {
+        json.begin_object()
+            .member("offset", word.offset)
+            .member("block", word.block)
+            .member("name", word.name)
+            .member("old_value", std::uint64_t{word.old_value})
+            .member("new_value", std::uint64_t{word.new_value})
+            .end_object();
+    }
+    json.end_array();
 }
 
 void print_made(const Given& given, const std::string& target, const ExpandOptions& options, const Expanded& made) {
@@ -55,18 +83,21 @@ void print_made(const Given& given, const std::string& target, const ExpandOptio
             .member("names", made.names)
             .member("extent_bytes", std::uint64_t{in_use})
             .member("serial", made.serial.value)
-            .member("from", std::uint64_t{move.from})
-            .member("to", std::uint64_t{move.to})
+            .member("old_address", std::uint64_t{move.old_address})
+            .member("new_address", std::uint64_t{move.new_address})
             .member("moved", move.moved)
             .member("pointers", move.pointers)
-            .member("ambiguous_words", move.ambiguous_words)
-            .end_object();
+            .member("ambiguous_words", move.ambiguous_words);
+        add_guessed(json, move);
+        json.end_object();
         print(json);
         return;
     }
     print(visible(target) + ": " + std::string(kind) + " heap, " + counted(made.names, "named object") + ", " + bytes_text(in_use) + " in use\n");
     if (!move.moved) return;
-    print("moved from " + address_text(move.from) + " to " + address_text(move.to) + ": " + counted(move.pointers, "pointer") + " rewritten\n");
+    print("moved from " + address_text(move.old_address) + " to " + address_text(move.new_address) + ": " + counted(move.pointers, "pointer") +
+          " rewritten\n");
+    print_guessed(move);
     if (move.ambiguous_words != 0)
         print(count_text(move.ambiguous_words) + " ambiguous words stay as they are; 'taiyen rebase --dry-run' lists those of a heap\n");
 }

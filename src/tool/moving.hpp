@@ -31,6 +31,10 @@ Value chosen(const Given& given, std::string_view option, std::initializer_list<
 
 /// Kind, capacity, address and threads of the new heap, as given. Throws: Error{invalid_argument}.
 void take_options(const Given& given, ExpandOptions& options);
+/// Words that nothing proves to be pointers, and that change where the heap goes.
+void print_guessed(const RebaseReport& report);
+/// The same as members of an object.
+void add_guessed(JsonWriter& json, const RebaseReport& report);
 /// Prints what was made.
 void print_made(const Given& given, const std::string& target, const ExpandOptions& options, const Expanded& made);
 

@@ -73,7 +73,7 @@ std::string joined(const std::vector<std::string_view>& words) {
 }
 
 /// Whether the option's value is the name of a file or a folder.
-bool takes_path(const Option& option) { return option.value == "PATH" || option.value == "OUT" || option.value == "COPY" || option.value == "DIR"; }
+bool takes_path(const Option& option) { return option.value == "PATH" || option.value == "OUT" || option.value == "DIR"; }
 
 /// The text with a backslash in front of each of these characters.
 std::string escaped(std::string_view text, std::string_view characters) {

@@ -13,8 +13,8 @@ JsonWriter json_of(const Given& given, const RebaseReport& report, const Report*
     JsonWriter json;
     json.begin_object()
         .member("file", given.files[0])
-        .member("from", std::uint64_t{report.from})
-        .member("to", std::uint64_t{report.to})
+        .member("old_address", std::uint64_t{report.old_address})
+        .member("new_address", std::uint64_t{report.new_address})
         .member("moved", report.moved)
         .member("position_independent", report.position_independent)
         .member("live_blocks", report.live_blocks)
@@ -32,7 +32,9 @@ JsonWriter json_of(const Given& given, const RebaseReport& report, const Report*
             .member("target", taiyen::name_of(word.target))
             .end_object();
     }
-    json.end_array().key("hashed_by_address").begin_array();
+    json.end_array();
+    add_guessed(json, report);
+    json.key("hashed_by_address").begin_array();
     for (const std::string& name : report.hashed_by_address) json.value(name);
     json.end_array();
     if (after != nullptr) {
@@ -44,14 +46,14 @@ JsonWriter json_of(const Given& given, const RebaseReport& report, const Report*
     return json;
 }
 
-void print_text(const RebaseReport& report, bool dry_run) {
+void print_text(const RebaseReport& report, bool dry_run, bool conservative) {
     if (report.position_independent) {
         print("it is position-independent: it opens wherever there is room, and needs no move\n");
         return;
     }
     print_fields({
-        {"address", address_text(report.from)},
-        {"to", address_text(report.to)},
+        {"address", address_text(report.old_address)},
+        {"new address", address_text(report.new_address)},
         {"blocks", count_text(report.live_blocks) + ", " + bytes_text(report.live_bytes) + " live"},
         {"pointers", count_text(report.pointers) + " in " + counted(report.pages_changed, "page")},
         {"history", !report.has_history ? "none"
@@ -68,9 +70,11 @@ void print_text(const RebaseReport& report, bool dry_run) {
                   "\n");
         print_left_out(report.ambiguous.size(), report.ambiguous_words);
     }
-    if (report.from == report.to) {
+    print_guessed(report);
+    if (report.old_address == report.new_address) {
         print("it lies there already\n");
     } else if (dry_run) {
+        if (!conservative) print("its pointers have to be guessed: only --conservative moves the heap\n");
         print("a dry run: nothing was written\n");
     }
 }
@@ -78,19 +82,20 @@ void print_text(const RebaseReport& report, bool dry_run) {
 Exit run_rebase(const Given& given) {
     RebaseOptions options;
     options.dry_run = given.has("dry-run");
+    options.conservative = given.has("conservative");
     options.refuse_ambiguous = given.has("refuse-ambiguous");
     options.drop_history = given.has("drop-history");
     options.accept_hashed_by_address = given.has("accept-hashed-by-address");
     options.listed_max = given.number("list", 20);
     options.files = given.heap_options();
-    const auto where = given.value("to");
-    if (!where) throw Error(errc::invalid_argument, "rebase needs --to ADDRESS, or --to auto");
-    const std::uintptr_t to = place_of(*where);
+    const auto where = given.value("address");
+    if (!where) throw Error(errc::invalid_argument, "rebase needs --address ADDRESS, or --address auto");
+    const std::uintptr_t address = place_of(*where);
     RebaseReport report;
     {
         ProgressLine line("looking for pointers");
         options.progress = line.progress();
-        report = rebase(given.files[0], to, options);
+        report = rebase(given.files[0], address, options);
     }
     Report after;
     if (report.moved) {
@@ -100,11 +105,13 @@ Exit run_rebase(const Given& given) {
     if (given.has("json")) {
         print(json_of(given, report, report.moved ? &after : nullptr));
     } else {
-        print_text(report, options.dry_run);
+        print_text(report, options.dry_run, options.conservative);
         if (report.moved) print_report(given, after);
     }
     if (report.moved) return after.ok() ? Exit::ok : Exit::found;
-    const bool refused = (report.has_history && !options.drop_history) || (!report.hashed_by_address.empty() && !options.accept_hashed_by_address);
+    const bool moves = report.old_address != report.new_address;
+    const bool refused = (moves && !options.conservative) || (report.has_history && !options.drop_history) ||
+                         (!report.hashed_by_address.empty() && !options.accept_hashed_by_address);
     return options.dry_run && (refused || report.ambiguous_words != 0) ? Exit::found : Exit::ok;
 }
 
@@ -113,20 +120,22 @@ Exit run_rebase(const Given& given) {
 Command rebase_command() {
     return {
         "rebase",
-        "Moves a heap to another base address",
+        "Moves a heap to another address",
         "Rewrites every word in a live block that is the address of a live block, of a place in one or of the end of one, and names the new address "
         "in the files: by one save, so that a crash leaves the heap "
-        "at the old address or at the new one. A heap that was not closed is recovered first. Words that lie in the heap's range of addresses and "
-        "point to nothing live are ambiguous: they are listed and stay. "
-        "A number that equals such an address can't be told from a pointer. Verifies the heap where it lies then. The heap must be openable at its "
+        "at the old address or at the new one. A number of such a value can't be told from a pointer, so nothing moves without --conservative; words "
+        "that change and don't stand where a container keeps a pointer are listed. A program that declares its types moves a heap without a guess "
+        "(taiyen::rebase). A heap that was not closed is recovered first. Words that lie in the heap's range of addresses and "
+        "point to nothing live are ambiguous: they are listed and stay. Verifies the heap where it lies then. The heap must be openable at its "
         "old address.",
         {"FILE"},
-        {{"to", "ADDRESS", "a multiple of 2 GiB, such as 0x2300_0000_0000; auto: a free one is chosen"},
+        {{"address", "ADDRESS", "a multiple of 2 GiB, such as 0x2300_0000_0000; auto: a free one is chosen"},
+         {"conservative", "", "guess which words are pointers, by their values; without it only a dry run is done"},
          {"dry-run", "", "tell what would be done, and write nothing"},
          {"refuse-ambiguous", "", "fail if there is an ambiguous word"},
          {"drop-history", "", "end the undo history, whose steps hold old addresses; without it a heap with a history is refused"},
          {"accept-hashed-by-address", "", "move a heap whose containers hash pointers; their elements must be inserted again"},
-         {"list", "N", "how many ambiguous words are listed (20)"}},
+         {"list", "N", "how many ambiguous and guessed words are listed, in JSON, too (20)"}},
         "a dry run has found ambiguous words or something to refuse the heap for; or the moved heap does not verify",
         run_rebase};
 }

@@ -84,7 +84,7 @@ HeapView view_of_open(const store::HeapFile& file) {
 /// What a step is decided by: metadata, names, small blocks, and larger ones that hold pointers, or bytes that no type covers. What else moves is looked at when it does.
 std::vector<bool> pages_that_decide(const HeapView& heap, const PointerPlaces& places, const PointerWalk::State::Coverage& known) {
     std::vector<bool> decide(heap.engine.extent() / page_bytes);
-    for (const PointerFinder::Page& page : places.pages()) decide[page.number] = true;
+    for (const PointerPlaces::Page& page : places.pages()) decide[page.number] = true;
     const heap::Survey survey(heap.bytes, heap.capacity);
     survey.visit([&](const heap::PagesInUse& found) {
         if (found.use == heap::PageUse::available || found.use == heap::PageUse::released || found.use == heap::PageUse::growth) return true;

@@ -69,8 +69,8 @@ MovePlan plan_for(io::Storage& storage, const HeapShape& heap, const Paths& path
     if (kind == HeapKind::volatile_heap) {
         throw Error(errc::invalid_argument, heap.name, "a heap's file can't be volatile; expand_volatile() makes a heap without one");
     }
-    MovePlan plan = plan_move(heap.moved(), options.capacity, options.base, options.defragment, options.pointers);
-    if (options.base) check_place(*options.base, plan.capacity, paths.heap);
+    MovePlan plan = plan_move(heap.moved(), options.capacity, options.address, options.defragment, options.pointers);
+    if (options.address) check_place(*options.address, plan.capacity, paths.heap);
     if (plan.base == anywhere) {
         plan.base = store::HeapFile::find_place(heap.extent, plan.capacity, within_slot(heap.base, options.pointers));
         plan.in_one_go = heap.position_independent;
@@ -132,9 +132,9 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::pa
             std::memcpy(pages.data() + offsetof(heap::layout::SuperBlock, capacity), &plan.capacity, sizeof plan.capacity);
         });
         first.publish();
-        report.from = heap.base;
-        report.to = plan.base;
-        report.moved = report.from != report.to;
+        report.old_address = heap.base;
+        report.new_address = plan.base;
+        report.moved = report.old_address != report.new_address;
         report.position_independent = heap.position_independent;
         report.capacity_bytes = heap.capacity;
     } else {

@@ -56,12 +56,13 @@ MovePlan plan_move(const MovedHeap& heap, ByteCount capacity, std::optional<std:
         throw Error(errc::type_mismatch, heap.name,
                     "a position-independent heap keeps distances between its blocks, which can't move against one another");
     }
-    if (is_laid_anew && pointers.types.empty()) {
+    if (is_laid_anew && (pointers.types.empty() || pointers.conservative)) {
         throw Error(errc::type_mismatch, heap.name,
-                    "only the types of its objects can tell which words of a heap are pointers and may change in every bit; declare them "
-                    "(PointerOptions::types) to lay its blocks anew");
+                    "only the types of its objects can tell which words of a heap are pointers and may change in every bit; declare all of them "
+                    "(PointerOptions::types) to lay its blocks anew, and have nothing guessed");
     }
     plan.in_one_go = heap.position_independent || (plan.base == heap.base && !is_laid_anew);
+    if (!plan.in_one_go) refuse_guessing(pointers, heap.name);
     return plan;
 }
 
@@ -116,10 +117,10 @@ private:
 };
 
 HeapMove::HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptions& pointers) : old_(old), plan_(plan) {
-    report_.from = old.base;
-    report_.to = plan.base;
+    report_.old_address = old.base;
+    report_.new_address = plan.base;
     report_.capacity_bytes = old.capacity;
-    report_.moved = report_.from != report_.to || !plan.in_one_go;
+    report_.moved = report_.old_address != report_.new_address || !plan.in_one_go;
     if (plan.in_one_go) return;
     found_ = find_pointers(old, pointers, report_);
     refuse_ambiguous(report_, pointers, old.path);
@@ -141,7 +142,7 @@ void HeapMove::write(PageTarget& target, const std::stop_token& cancel, const Pr
 
 RebaseReport HeapMove::take_report() {
     found_ = {};
-    if (places_) report_.blocks = places_->take_relocation(report_.from, report_.to);
+    if (places_) report_.blocks = places_->take_relocation(report_.old_address, report_.new_address);
     places_.reset();
     return std::move(report_);
 }
@@ -157,7 +158,7 @@ void HeapMove::write_in_place(Writer& writer) const {
             survey.for_each_live_range(static_cast<heap::Page>(page),
                                        [&](unsigned begin, unsigned end) { std::memcpy(bytes.data() + begin, from + begin, end - begin); });
             if (page == 0) std::memcpy(bytes.data() + offsetof(heap::layout::SuperBlock, capacity), &plan_.capacity, sizeof plan_.capacity);
-            if (found_.finder && holds_blocks(pages.use)) found_.finder->patch({page}, bytes, relocation);
+            if (found_.places && holds_blocks(pages.use)) found_.places->patch({page}, bytes, relocation);
             writer.done();
         }
         return true;

@@ -11,7 +11,7 @@
 
 #include "transfer/new_places.hpp"
 #include "transfer/page_target.hpp"
-#include "transfer/pointer_places.hpp"
+#include "transfer/pointer_finder.hpp"
 
 namespace taiyen::transfer {
 

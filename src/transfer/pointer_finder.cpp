@@ -9,6 +9,7 @@
 #include "heap/core.hpp"
 #include "heap/held_blocks.hpp"
 #include "store/header.hpp"
+#include "transfer/container_places.hpp"
 #include "transfer/pointer_places.hpp"
 
 namespace taiyen::transfer {
@@ -61,7 +62,7 @@ void walk_named(const HeapView& heap, const DeclaredTypes& types, RebaseReport& 
             }
             throw Error(errc::type_mismatch, heap.path,
                         "the type of '" + root.name + "' is not declared: " + readable(root.fingerprint) +
-                            "; add it (DeclaredTypes::add), or move the heap conservatively");
+                            "; add it (DeclaredTypes::add), or let what nobody declares be guessed (PointerOptions::conservative)");
         }
         const bool before_hashed = std::exchange(state.hashed, false);
         const bool before_ordered = std::exchange(state.ordered, false);
@@ -87,38 +88,115 @@ std::string hexadecimal(std::uintptr_t address) {
     return text;
 }
 
+namespace {
+
+void count_unreached(const HeapView& heap, const PointerWalk::State& state, RebaseReport& report) {
+    heap.engine.for_each_block([&](const heap::Block& block) {
+        report.unreached_blocks += state.reached.test(block.offset.value) ? 0 : 1;
+        return true;
+    });
+}
+
+/// Words of which declared types know what they are.
+PlaceBits words_of(const HeapView& heap, const PointerWalk::State::Coverage& known) {
+    PlaceBits words(heap.engine.extent());
+    const auto add = [&](std::uint64_t begin, std::uint64_t end) {
+        for (std::uint64_t place = round_up(begin, PlaceBits::place_bytes); place + PlaceBits::place_bytes <= end; place += PlaceBits::place_bytes)
+            words.set(place);
+    };
+    for (const auto& part : known.parts) add(part.begin, part.end);
+    heap.engine.for_each_block([&](const heap::Block& block) {
+        if (known.whole.test(block.offset.value)) add(block.offset.value, block.offset.value + block.usable_bytes);
+        return true;
+    });
+    return words;
+}
+
+/// Tells of the words that nothing proves to be pointers, and that change.
+void tell_guesses(const HeapView& heap, const PointerOptions& options, const PointerPlaces& places, const PlaceBits* known, RebaseReport& report) {
+    if (report.new_address == report.old_address) return;
+    const ContainerPlaces containers(heap, places);
+    std::vector<heap::Root> roots = heap.engine.roots();
+    std::sort(roots.begin(), roots.end(), [](const heap::Root& a, const heap::Root& b) { return a.object.value < b.object.value; });
+    const auto name_at = [&](std::uint64_t place) {
+        const auto behind =
+            std::upper_bound(roots.begin(), roots.end(), place, [](std::uint64_t at, const heap::Root& b) { return at < b.object.value; });
+        if (behind == roots.begin()) return std::string();
+        const heap::Root& root = *std::prev(behind);
+        return place - root.object.value < root.bytes && !heap::HeldBlocks::is_entry(root) ? root.name : std::string();
+    };
+    heap.engine.for_each_block([&](const heap::Block& block) {
+        const std::uint64_t begin = block.offset.value;
+        places.visit(begin, begin + block.usable_bytes, [&](std::uint64_t place, std::uint64_t value, bool) {
+            if ((known != nullptr && known->test(place)) || containers.has(place)) return;
+            const bool is_listed = report.guessed_words++ < options.listed_max;
+            if (!is_listed && !options.guessed) return;
+            const GuessedWord word{place, begin, name_at(place), value, value - report.old_address + report.new_address};
+            if (options.guessed) options.guessed(word);
+            if (is_listed) report.guessed.push_back(word);
+        });
+        return true;
+    });
+}
+
+/// By values, but for what declared types know.
+void guess_pointers(const HeapView& heap, const PointerOptions& options, PointerPlaces& places, RebaseReport& report,
+                    const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+    std::optional<PlaceBits> known;
+    if (!options.types.empty()) {
+        PointerWalk::State state(heap, places, report, options.listed_max);
+        PointerWalk::State::Coverage coverage(heap.engine.extent());
+        state.coverage = &coverage;
+        std::vector<std::string> undeclared;
+        walk_named(heap, options.types, report, state, {}, &undeclared);
+        count_unreached(heap, state, report);
+        known.emplace(words_of(heap, coverage));
+    }
+    RelocationWords words(heap);
+    words.find(places, known ? &*known : nullptr, report, options.listed_max, progress);
+    for (const heap::Root& root : heap.engine.roots()) {
+        if (options.types.find(root.fingerprint) == nullptr && hashes_addresses(root.fingerprint)) report.hashed_by_address.push_back(root.name);
+    }
+    std::sort(report.hashed_by_address.begin(), report.hashed_by_address.end());
+    std::sort(report.ambiguous.begin(), report.ambiguous.end(), [](const AmbiguousWord& a, const AmbiguousWord& b) { return a.offset < b.offset; });
+    tell_guesses(heap, options, places, known ? &*known : nullptr, report);
+}
+
+}  // namespace
+
 ByteCount HeapView::range_bytes() const { return capacity; }
 
 FoundPointers find_pointers(const HeapView& heap, const PointerOptions& options, RebaseReport& report,
                             const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
     FoundPointers found;
-    if (options.types.empty()) {
-        auto words = std::make_unique<RelocationWords>(heap);
-        found.pages = words->find(report, options.listed_max, progress);
-        found.finder = std::move(words);
-        for (const heap::Root& root : heap.engine.roots()) {
-            if (hashes_addresses(root.fingerprint)) report.hashed_by_address.push_back(root.name);
-        }
-        std::sort(report.hashed_by_address.begin(), report.hashed_by_address.end());
-        return found;
-    }
-    auto places = std::make_unique<PointerPlaces>(heap);
-    PointerWalk::State state(heap, *places, report, options.listed_max);
-    report.by_declared_types = true;
-    walk_named(heap, options.types, report, state, progress);
+    found.places = std::make_unique<PointerPlaces>(heap);
     heap.engine.for_each_block([&](const heap::Block& block) {
         ++report.live_blocks;
         report.live_bytes += block.usable_bytes;
-        report.unreached_blocks += state.reached.test(block.offset.value) ? 0 : 1;
         return true;
     });
-    found.pages = places->pages();
-    report.pages_changed = found.pages.size();
-    for (const PointerFinder::Page& page : found.pages) report.pointers += page.pointers;
-    found.reached = std::move(state.order);
-    found.places = places.get();
-    found.finder = std::move(places);
+    report.by_declared_types = !options.types.empty();
+    if (report.by_declared_types && !options.conservative) {
+        PointerWalk::State state(heap, *found.places, report, options.listed_max);
+        walk_named(heap, options.types, report, state, progress);
+        count_unreached(heap, state, report);
+        found.reached = std::move(state.order);
+    } else {
+        guess_pointers(heap, options, *found.places, report, progress);
+    }
+    for (const PointerPlaces::Page& page : found.places->pages()) {
+        ++report.pages_changed;
+        report.pointers += page.pointers;
+    }
     return found;
+}
+
+void refuse_guessing(const PointerOptions& options, const std::filesystem::path& path) {
+    if (!options.types.empty() || options.conservative) return;
+    throw Error(
+        errc::type_mismatch, path,
+        "its pointers change where it goes to another address, and only guesses can tell them from numbers of the same value; declare the types of "
+        "its objects (PointerOptions::types), or accept guesses (PointerOptions::conservative, 'taiyen … --conservative')");
 }
 
 void refuse_ambiguous(const RebaseReport& report, const PointerOptions& options, const std::filesystem::path& path) {
@@ -142,18 +220,24 @@ void refuse_keys(const RebaseReport& report, const PointerOptions& options, bool
                         "(accept_hashed_by_address) and insert them again, or move the heap as a whole");
 }
 
-void check_place(std::uintptr_t to, ByteCount capacity, const std::filesystem::path& path) {
-    if (to != anywhere && !store::is_base(to, capacity))
+void check_place(std::uintptr_t address, ByteCount capacity, const std::filesystem::path& path) {
+    if (address != anywhere && !store::is_base(address, capacity))
         throw Error(errc::invalid_argument, path,
-                    "a heap can't lie at " + hexadecimal(to) + ": its address is a multiple of 2 GiB, and it must end below 128 TiB");
+                    "a heap can't lie at " + hexadecimal(address) + ": its address is a multiple of 2 GiB, and it must end below 128 TiB");
 }
 
+namespace {
+
+bool are_guessed(const PointerOptions& pointers) { return pointers.types.empty() || pointers.conservative; }
+
+}  // namespace
+
 std::uintptr_t within_slot(std::uintptr_t from, const PointerOptions& pointers) {
-    return pointers.types.empty() ? from % heap::slot_bytes : heap::base_alignment;
+    return are_guessed(pointers) ? from % heap::slot_bytes : heap::base_alignment;
 }
 
 void check_distance(std::uintptr_t from, std::uintptr_t to, const PointerOptions& pointers, const std::filesystem::path& path) {
-    if (pointers.types.empty() && (to - from) % heap::slot_bytes != 0)
+    if (are_guessed(pointers) && (to - from) % heap::slot_bytes != 0)
         throw Error(errc::invalid_argument, path,
                     "where pointers are guessed a heap moves by multiples of 4 GiB, so not from " + hexadecimal(from) + " to " + hexadecimal(to) +
                         "; choose another address, or declare the types of its objects");

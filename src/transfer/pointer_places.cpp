@@ -15,21 +15,22 @@ std::uint64_t word_at(const void* place) {
 
 }  // namespace
 
-std::uint16_t PointerPlaces::patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) {
+std::uint16_t PointerPlaces::patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) const {
     std::uint16_t count = 0;
     const std::uint64_t first = page.value * page_bytes;
     for (std::uint64_t index = 0; index < PlaceBits::page_words; ++index) {
         for (std::uint64_t left = pointers_.word(page.value * PlaceBits::page_words + index); left != 0; left &= left - 1) {
             const std::uint64_t at = index * PlaceBits::word_span + static_cast<unsigned>(std::countr_zero(left)) * PlaceBits::place_bytes;
-            const std::uint64_t value = moved(relocation, word_at(image.data() + at), ends_.test(first + at));
+            const std::uint64_t before = word_at(image.data() + at);
+            const std::uint64_t value = moved(relocation, before, ends_.test(first + at));
             std::memcpy(image.data() + at, &value, sizeof value);
-            ++count;
+            if (value != before) ++count;
         }
     }
     return count;
 }
 
-std::vector<PointerFinder::Page> PointerPlaces::pages() const {
+std::vector<PointerPlaces::Page> PointerPlaces::pages() const {
     std::vector<Page> all;
     for (std::uint64_t part = 0; part < pages_.size(); ++part) {
         for (std::uint64_t left = pages_[part]; left != 0; left &= left - 1) {

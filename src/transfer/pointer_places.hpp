@@ -1,7 +1,9 @@
 #pragma once
-/// PointerPlaces: the words that declared types say are pointers; a walk from the named objects takes them down.
+/// PointerPlaces: the words of a heap that are pointers into it; PointerWalk::State takes down those that declared types name.
 ///
-/// Memory: four bits for each 8 bytes of pages with blocks, more of those that pointers of further types lead to; 8 bytes for each block that is met.
+/// (I1) Which words those are follows from the heap as it was; what was rewritten meanwhile changes no answer.
+/// (I2) They lie in live blocks, at multiples of 8.
+/// Memory: by declared types four bits for each 8 bytes of pages with blocks, more of those that pointers of further types lead to, and 8 bytes for each block that is met; else one.
 /// Thread rule: one thread.
 
 #include <bit>
@@ -13,8 +15,14 @@
 
 namespace taiyen::transfer {
 
-class PointerPlaces final : public PointerFinder {
+class PointerPlaces {
 public:
+    /// A page with pointers, and how many.
+    struct Page {
+        std::uint64_t number;
+        std::uint16_t pointers;
+    };
+
     /// `heap` is referred to.
     explicit PointerPlaces(const HeapView& heap)
         : bytes_(heap.bytes), pointers_(heap.engine.extent()), ends_(heap.engine.extent()), pages_(heap.engine.extent() / page_bytes / 64 + 1) {}
@@ -24,7 +32,9 @@ public:
         if (is_end) ends_.set(place);
         pages_[place / page_bytes / 64] |= std::uint64_t{1} << (place / page_bytes % 64);
     }
-    std::uint16_t patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) override;
+    bool has(std::uint64_t place) const { return pointers_.test(place); }
+    /// Rewrites the pointers in the image of a page; returns how many have changed.
+    std::uint16_t patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) const;
     /// Calls `visit(place, value, is_end)` for the pointers in [from, to), which begins at a multiple of 8 and ends within the extent: where the word stands within the heap, its value,
     /// and whether it means the end of something.
     template <class Visit>

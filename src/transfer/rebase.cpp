@@ -1,5 +1,7 @@
 #include "transfer/rebase_file.hpp"
 
+#include <taiyen/store/parameters.hpp>
+
 #include <algorithm>
 
 #include "store/heap_access.hpp"
@@ -11,7 +13,7 @@ namespace transfer {
 namespace {
 
 /// Throws: Error{address_in_use}. What the heap itself occupies is free once it has moved.
-void check_free(std::uintptr_t to, const store::HeapFile& file) {
+void check_free(std::uintptr_t address, const store::HeapFile& file) {
     const std::filesystem::path& path = file.path();
     const ByteCount bytes = file.reserved_bytes();
     const std::uintptr_t own = file.ranges().durable;
@@ -22,8 +24,8 @@ void check_free(std::uintptr_t to, const store::HeapFile& file) {
                         "the new address is taken: " + hexadecimal(taken->begin) + " to " + hexadecimal(taken->end) + " is " +
                             (taken->name.empty() ? std::string("anonymous memory") : taken->name) + " in this process; choose another one");
     };
-    require_free(to, std::min(to + bytes, own));
-    require_free(std::max(to, own + bytes), to + bytes);
+    require_free(address, std::min(address + bytes, own));
+    require_free(std::max(address, own + bytes), address + bytes);
 }
 
 HeapView view_of(const store::HeapFile& file) {
@@ -31,15 +33,20 @@ HeapView view_of(const store::HeapFile& file) {
     return {file.engine(), reinterpret_cast<const std::byte*>(ranges.durable), ranges.durable, ranges.durable_bytes, file.path()};
 }
 
-RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t to, const RebaseOptions& options, FoundPointers& found) {
+RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t address, const RebaseOptions& options, FoundPointers& found) {
     const heap::CoreRanges& ranges = file.ranges();
-    check_place(to, ranges.durable_bytes, file.path());
+    check_place(address, ranges.durable_bytes, file.path());
     RebaseReport report;
-    report.from = ranges.durable;
+    report.old_address = ranges.durable;
     report.capacity_bytes = ranges.durable_bytes;
-    report.to = to == anywhere ? store::HeapFile::find_place(file.mapped_bytes(), ranges.durable_bytes, within_slot(report.from, options)) : to;
-    check_distance(report.from, report.to, options, file.path());
-    if (report.to != report.from) check_free(report.to, file);
+    report.new_address = address == anywhere
+                             ? store::HeapFile::find_place(file.mapped_bytes(), ranges.durable_bytes, within_slot(report.old_address, options))
+                             : address;
+    if (report.new_address != report.old_address) {
+        if (!options.dry_run) refuse_guessing(options, file.path());
+        check_distance(report.old_address, report.new_address, options, file.path());
+        check_free(report.new_address, file);
+    }
     // What decides which words are pointers must be what was saved.
     if (!file.read_only()) file.prove_span();
     if (const std::vector<heap::Damage> damages = file.engine().check(1); !damages.empty())
@@ -66,32 +73,33 @@ bool has_history(store::HeapFile& file) {
     return std::any_of(annex, annex + page_bytes, [](std::byte byte) { return byte != std::byte{0}; });
 }
 
-RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t to, const RebaseOptions& options) {
+RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const RebaseOptions& options) {
     if (file.links() == heap::Links::distances) {
         // Nothing in it knows where it lies, so there is nothing to look for, and nothing to write.
         RebaseReport report;
-        report.from = report.to = file.backing().header.base;
+        report.old_address = report.new_address = file.backing().header.base;
         report.capacity_bytes = file.ranges().durable_bytes;
         report.position_independent = true;
         return report;
     }
     const HeapView view = view_of(file);
     FoundPointers found;
-    RebaseReport report = look(file, view, to, options, found);
-    if (report.to == report.from) return report;
+    RebaseReport report = look(file, view, address, options, found);
+    if (report.new_address == report.old_address) return report;
     refuse_ambiguous(report, options, file.path());
     if (options.dry_run) return report;
     refuse_loss(report, options, file.path());
     const Relocation relocation = report.relocation();
     std::vector<PageNumber> numbers;
-    numbers.reserve(found.pages.size());
-    for (const PointerFinder::Page& page : found.pages) numbers.push_back({page.number});
+    const std::vector<PointerPlaces::Page> pages = found.places->pages();
+    numbers.reserve(pages.size());
+    for (const PointerPlaces::Page& page : pages) numbers.push_back({page.number});
     std::size_t next = 0;
-    file.save_moved(report.to, numbers, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
-        if (found.pages.empty()) return;
+    file.save_moved(report.new_address, numbers, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
+        if (pages.empty()) return;
         for (std::size_t i = 0; i < batch.size(); ++i, ++next) {
             // Found in memory, rewritten in the bytes of the file: the same ones, or nothing of it counts.
-            if (found.finder->patch(batch[i], images.subspan(i * page_bytes, page_bytes), relocation) != found.pages[next].pointers)
+            if (found.places->patch(batch[i], images.subspan(i * page_bytes, page_bytes), relocation) != pages[next].pointers)
                 throw Error(errc::corrupt, file.path(), offset_of(batch[i]).value, "a page changed while its pointers were rewritten");
         }
     });
@@ -111,11 +119,15 @@ std::string_view name_of(AmbiguousTarget target) noexcept {
     return "unknown";
 }
 
-RebaseReport rebase(const std::filesystem::path& path, std::uintptr_t to, const RebaseOptions& options) {
-    transfer::check_place(to, heap::Engine::capacity_min, path);  // before recovery writes anything
+RebaseReport rebase(const std::filesystem::path& path, std::uintptr_t address, const RebaseOptions& options) {
+    transfer::check_place(address, heap::Engine::capacity_min, path);  // before recovery writes anything
+    if (!options.dry_run) {                                            // nothing is touched, not even by recovery
+        const HeapParameters heap = read_parameters(path);
+        if (!heap.position_independent && heap.address != address) transfer::refuse_guessing(options, path);
+    }
     const store::OpenMode mode = options.dry_run ? store::OpenMode::read_only : store::OpenMode::open_only;
     const std::shared_ptr<store::HeapFile> file = HeapAccess::open(path, mode, HeapKind::archive, options.files);
-    RebaseReport report = transfer::rebase_file(*file, to, options);
+    RebaseReport report = transfer::rebase_file(*file, address, options);
     file->close();
     return report;
 }

@@ -1,7 +1,8 @@
 #include "transfer/relocation_words.hpp"
 
-#include <algorithm>
 #include <cstring>
+
+#include "transfer/pointer_places.hpp"
 
 namespace taiyen::transfer {
 namespace {
@@ -45,29 +46,26 @@ std::optional<AmbiguousTarget> RelocationWords::ambiguity(std::uint64_t value) {
     return survey_.is_free({target}) ? AmbiguousTarget::free_space : AmbiguousTarget::metadata;
 }
 
-void RelocationWords::look_at(const heap::Block& block, RebaseReport& report, std::size_t listed_max, std::vector<Page>& pages) {
+void RelocationWords::look_at(const heap::Block& block, PointerPlaces& places, const PlaceBits* known, RebaseReport& report, std::size_t listed_max) {
     const std::uint64_t end = block.offset.value + block.usable_bytes / word_bytes * word_bytes;
     const auto doubt = [&](std::uint64_t place, std::uint64_t value, AmbiguousTarget target) {
         ++report.ambiguous_words;
         if (report.ambiguous.size() < listed_max) report.ambiguous.push_back({place, value, target});
     };
     std::uint64_t before = 0;
-    bool before_points = true;  // nothing straddles the block's beginning
+    bool before_settled = true;  // it is a pointer, or known to be none; nothing straddles the block's beginning
     for (std::uint64_t place = block.offset.value; place < end; place += word_bytes) {
         const std::uint64_t value = word(place);
-        bool points = false;
-        if (value - base_ < range_bytes_) {
-            points = is_pointer(value);
-            if (points) {
-                const std::uint64_t page = place / page_bytes;
-                if (pages.empty() || pages.back().number != page) pages.push_back({page, 0});
-                ++pages.back().pointers;
-                ++report.pointers;
+        bool settled = known != nullptr && known->test(place);
+        if (!settled && value - base_ < range_bytes_) {
+            settled = is_pointer(value);
+            if (settled) {
+                places.add(place, false);
             } else if (const auto target = ambiguity(value)) {
                 doubt(place, value, *target);
             }
         }
-        if (!before_points && !points) {
+        if (!before_settled && !settled) {
             // What begins in the word before and ends in this one.
             for (unsigned byte = 1; byte < word_bytes; ++byte) {
                 const std::uint64_t straddling = before >> (8 * byte) | value << (64 - 8 * byte);
@@ -76,22 +74,16 @@ void RelocationWords::look_at(const heap::Block& block, RebaseReport& report, st
             }
         }
         before = value;
-        before_points = points;
+        before_settled = settled;
     }
 }
 
-std::vector<PointerFinder::Page> RelocationWords::find(RebaseReport& report, std::size_t listed_max,
-                                                       const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-    heap_.engine.for_each_block([&](const heap::Block& block) {
-        ++report.live_blocks;
-        report.live_bytes += block.usable_bytes;
-        return true;
-    });
-    std::vector<Page> pages;
+void RelocationWords::find(PointerPlaces& places, const PlaceBits* known, RebaseReport& report, std::size_t listed_max,
+                           const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
     std::uint64_t done = 0;
     std::uint64_t told = 0;
     heap_.engine.for_each_block([&](const heap::Block& block) {
-        look_at(block, report, listed_max, pages);
+        look_at(block, places, known, report, listed_max);
         done += block.usable_bytes;
         if (progress && done - told >= told_step) {
             told = done;
@@ -99,23 +91,6 @@ std::vector<PointerFinder::Page> RelocationWords::find(RebaseReport& report, std
         }
         return true;
     });
-    report.pages_changed = pages.size();
-    return pages;
-}
-
-std::uint16_t RelocationWords::patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) {
-    std::uint16_t count = 0;
-    const std::uint64_t first = page.value * page_bytes;
-    for (std::size_t at = 0; at < page_bytes; at += word_bytes) {
-        std::uint64_t value = 0;
-        std::memcpy(&value, image.data() + at, sizeof value);
-        if (value - base_ >= range_bytes_ || !lies_in_block(first + at, owner_)) continue;
-        if (first + at + word_bytes > owner_->offset.value + owner_->usable_bytes || !is_pointer(value)) continue;
-        value = relocation.map(value);
-        std::memcpy(image.data() + at, &value, sizeof value);
-        ++count;
-    }
-    return count;
 }
 
 }  // namespace taiyen::transfer

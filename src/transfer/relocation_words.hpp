@@ -1,32 +1,32 @@
 #pragma once
-/// RelocationWords: which words of a heap are pointers into it, as far as bytes can tell, and their new values.
+/// RelocationWords: which words of a heap are pointers into it, as far as bytes can tell.
 ///
-/// (I1) Whether a word is a pointer follows from its value, its place and the engine's metadata alone. So a page's image gives the same answers before and after
-///      other pages were rewritten.
-/// (I2) Words outside live blocks are never changed: free memory, metadata, the directory of names.
+/// (I1) Whether a word is a pointer follows from its value, its place and the engine's metadata alone.
+/// (I2) Words outside live blocks are none: free memory, metadata, the directory of names.
 /// Thread rule: one thread; nobody changes the heap meanwhile.
 
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
-#include <vector>
 
 #include <taiyen/transfer/rebase.hpp>
 
 #include "heap/survey.hpp"
-#include "transfer/pointer_finder.hpp"
+#include "transfer/heap_view.hpp"
 
 namespace taiyen::transfer {
 
-class RelocationWords final : public PointerFinder {
+class PointerPlaces;
+class PlaceBits;
+
+class RelocationWords {
 public:
     /// What it refers to must outlive it.
     explicit RelocationWords(const HeapView& heap);
 
-    /// Looks at all live blocks: fills in what the report says of blocks and words, and returns the pages with pointers, ascending.
-    std::vector<Page> find(RebaseReport& report, std::size_t listed_max, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
-    std::uint16_t patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) override;
+    /// Looks at all live blocks, but for words that `known` has (null: none): takes down the pointers in `places`, and the ambiguous words in the report.
+    void find(PointerPlaces& places, const PlaceBits* known, RebaseReport& report, std::size_t listed_max,
+              const std::function<void(std::uint64_t, std::uint64_t)>& progress);
 
     /// Whether the value is the address of a live block, of a place in one, or of the end of one.
     bool is_pointer(std::uint64_t value);
@@ -39,7 +39,7 @@ private:
 
     bool lies_in_block(std::uint64_t offset, Lately& lately) const;
     std::uint64_t word(std::uint64_t offset) const;
-    void look_at(const heap::Block& block, RebaseReport& report, std::size_t listed_max, std::vector<Page>& pages);
+    void look_at(const heap::Block& block, PointerPlaces& places, const PlaceBits* known, RebaseReport& report, std::size_t listed_max);
 
     const HeapView heap_;
     const std::byte* const bytes_;
@@ -48,7 +48,6 @@ private:
     const ByteCount extent_;
     const heap::Survey survey_;
     Lately target_;
-    Lately owner_;
 };
 
 }  // namespace taiyen::transfer

@@ -44,8 +44,8 @@ class VolatileMaker {
 public:
     VolatileMaker(const HeapShape& shape, const VolatileExpandOptions& options) : shape_(shape), options_(options) {
         const MovedHeap moved = shape.moved();
-        plan_ = plan_move(moved, options.heap.capacity, options.base, options.defragment, options.pointers);
-        if (options.base) check_place(*options.base, plan_.capacity, shape.name);
+        plan_ = plan_move(moved, options.heap.capacity, options.address, options.defragment, options.pointers);
+        if (options.address) check_place(*options.address, plan_.capacity, shape.name);
         if (!plan_.in_one_go && plan_.base != anywhere) check_distance(shape.base, plan_.base, options.pointers, shape.name);
         if (plan_.base == anywhere) {
             const vm::Reservation old = old_place();
@@ -105,9 +105,9 @@ private:
         plan_.base = place_.address();
     }
     void note_one_go() {
-        report_.from = shape_.base;
-        report_.to = plan_.base;
-        report_.moved = report_.from != report_.to;
+        report_.old_address = shape_.base;
+        report_.new_address = plan_.base;
+        report_.moved = report_.old_address != report_.new_address;
         report_.position_independent = shape_.position_independent;
         report_.capacity_bytes = shape_.capacity;
     }
@@ -235,7 +235,7 @@ ExpandedVolatile convert_to_volatile(const VolatileHeap& heap, const VolatileExp
     const transfer::VolatilePages pages(heap);
     const transfer::HeapShape shape = pages.shape();
     VolatileExpandOptions elsewhere = options;
-    if (!elsewhere.base) elsewhere.base = anywhere;
+    if (!elsewhere.address) elsewhere.address = anywhere;
     transfer::VolatileMaker maker(shape, elsewhere);
     VolatileHeap made = maker.make(pages.view());
     return {Expanded{transfer::said_of(pages), maker.take_report()}, std::move(made)};

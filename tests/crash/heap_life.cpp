@@ -12,7 +12,7 @@
 #include "store/header.hpp"
 #include "store/heap_access.hpp"
 #include "store/rot_behind.hpp"
-#include "transfer/relocation_words.hpp"
+#include "transfer/pointer_places.hpp"
 
 namespace taiyen::crash {
 namespace {
@@ -276,16 +276,18 @@ void HeapLife::move(std::uintptr_t slots) {
     const std::uint64_t number_at = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(object(number_name)) - from);
     const transfer::HeapView view{heap_->engine(), reinterpret_cast<const std::byte*>(from), from, setup_.capacity, heap_->path()};
     transfer::RelocationWords words(view);
+    transfer::PointerPlaces places(view);
     RebaseReport report;
+    words.find(places, nullptr, report, 0, {});
     std::set<std::uint64_t> pages{number_at / page_bytes};
-    for (const auto& page : words.find(report, 0, {})) pages.insert(page.number);
+    for (const auto& page : places.pages()) pages.insert(page.number);
     std::vector<PageNumber> listed;
     for (const std::uint64_t page : pages) listed.push_back({page});
     history_.push_back(after);
     issue(number);
     heap_->save_moved(after.address, listed, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
         for (std::size_t i = 0; i < batch.size(); ++i) {
-            words.patch(batch[i], images.subspan(i * page_bytes, page_bytes), moved);
+            places.patch(batch[i], images.subspan(i * page_bytes, page_bytes), moved);
             if (batch[i].value == number_at / page_bytes)
                 std::memcpy(images.data() + i * page_bytes + number_at % page_bytes, &number, sizeof number);
         }

@@ -186,7 +186,7 @@ ConvertOptions elsewhere(HeapKind kind) {
     options.kind = kind;
     options.threads = 1;
     options.log_capacity = 64_KiB;
-    options.base = anywhere;
+    options.address = anywhere;
     options.defragment = Defragment::by_address;
     options.pointers.types.add("text", {[](void*, PointerWalk&) {}, 1});  // bytes without pointers
     options.pointers.types.add("links", {[](void* link, PointerWalk& walk) { walk.pointer(link); }, sizeof(void*)});

@@ -23,13 +23,35 @@ BOOST_AUTO_TEST_CASE(without_a_command_or_with_a_wrong_one_the_tool_explains_its
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_word_that_means_something_else_in_the_library_is_refused_with_the_one_that_is_meant) {
+    const ScratchDirectory dir;
+    make_drawing<taiyen::ArchiveHeap>(dir / "snapshot");
+    const auto before = contents(dir);
+    for (const auto& [words, meant] : std::vector<std::pair<std::string, std::string>>{{"snapshot snapshot", "'copy'"},
+                                                                                       {"snapshot --to copy.tyn snapshot", "'recover'"},
+                                                                                       {"compact --dry-run snapshot", "'sparsify'"},
+                                                                                       {"rebase snapshot --to auto", "--address"},
+                                                                                       {"convert snapshot other.tyn --to=auto", "--address"},
+                                                                                       {"expand snapshot other.tyn --to auto", "--address"}}) {
+        const Ran ran = run_tool(dir, words);
+        BOOST_TEST(ran.exit == 2, words);
+        BOOST_TEST(ran.err.find(meant) != std::string::npos, ran.err);
+        BOOST_TEST(std::count(ran.err.begin(), ran.err.end(), '\n') == 1, ran.err);
+    }
+    const Ran other = run_tool(dir, "verify --to snapshot");
+    BOOST_TEST(other.exit == 2);
+    BOOST_TEST(run_tool(dir, "verify snapshot --thread").err.find("--address") == std::string::npos);
+    BOOST_TEST(run_tool(dir, "squash snapshot").err.find("no command 'squash'; ") != std::string::npos);
+    BOOST_TEST((contents(dir) == before));
+}
+
 BOOST_AUTO_TEST_CASE(each_command_has_a_help_that_names_its_options) {
     const ScratchDirectory dir;
     const Ran help = run_tool(dir, "--help");
     BOOST_TEST(help.exit == 0);
     BOOST_TEST(run_tool(dir, "--version").out.starts_with("taiyen 0."));
     for (const std::string command :
-         {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "snapshot", "scrub", "repair", "rebase", "compact"}) {
+         {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "recover", "scrub", "repair", "rebase", "sparsify"}) {
         BOOST_TEST(help.out.find(command) != std::string::npos, command);
         const Ran ran = run_tool(dir, command + " --help");
         BOOST_TEST(ran.exit == 0);
@@ -50,7 +72,7 @@ BOOST_AUTO_TEST_CASE(the_help_of_diff_names_both_files) {
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_there_is_an_error_that_names_it) {
     const ScratchDirectory dir;
-    for (const std::string command : {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "snapshot", "scrub", "repair", "compact"}) {
+    for (const std::string command : {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "recover", "scrub", "repair", "sparsify"}) {
         const Ran ran = run_tool(dir, command + " nothing.tyn");
         BOOST_TEST(ran.exit == 2, command);
         BOOST_TEST(ran.err.find("nothing.tyn") != std::string::npos, ran.err);

@@ -6,8 +6,8 @@
 
 namespace {
 using namespace tool_test;
-constexpr const char* commands[] = {"info",     "ls",    "stats",  "verify", "leaks",   "map",   "log", "history",   "diff",
-                                    "snapshot", "scrub", "repair", "rebase", "compact", "bench", "man", "completion"};
+constexpr const char* commands[] = {"info",    "ls",   "stats", "verify", "leaks",  "map",      "log",   "history", "diff",
+                                    "recover", "copy", "scrub", "repair", "rebase", "sparsify", "bench", "man",     "completion"};
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(pages)
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(bash_completes_commands_and_options) {
         return file_bytes(dir / "said");
     };
     BOOST_TEST(complete("taiyen ver", 1) == "verify\n");
-    BOOST_TEST(complete("taiyen s", 1) == "stats snapshot scrub\n");
+    BOOST_TEST(complete("taiyen s", 1) == "stats scrub sparsify\n");
     BOOST_TEST(complete("taiyen map --s", 2) == "--svg\n");
     BOOST_TEST(complete("taiyen completion ''", 2) == "bash zsh fish\n");
     BOOST_TEST(complete("taiyen completion z", 2) == "zsh\n");
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(fish_completes_commands_options_and_files) {
     };
     using Words = std::vector<std::string>;
     BOOST_TEST(complete("taiyen ver") == Words{"verify"}, boost::test_tools::per_element());
-    BOOST_TEST(complete("taiyen s") == (Words{"scrub", "snapshot", "stats"}), boost::test_tools::per_element());
+    BOOST_TEST(complete("taiyen s") == (Words{"scrub", "sparsify", "stats"}), boost::test_tools::per_element());
     BOOST_TEST(complete("taiyen map --s") == Words{"--svg"}, boost::test_tools::per_element());
     BOOST_TEST(complete("taiyen verify --") == (Words{"--data-file", "--help", "--json", "--log-file", "--threads"}),
                boost::test_tools::per_element());
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(zsh_and_fish_know_every_command_and_option_and_their_script
             const std::string named = shell == "zsh" ? "        " + command + ")\n" : " -a " + command + " -d '";
             BOOST_TEST(ran.out.find(named) != std::string::npos, shell << " does not know " << command);
         }
-        for (const char* option : {"json", "svg", "list", "threads", "serial", "pages", "to", "data-file"}) {
+        for (const char* option : {"json", "svg", "list", "threads", "serial", "pages", "address", "data-file"}) {
             const std::string named = shell == "zsh" ? "'--" + std::string(option) : " -l " + std::string(option) + " ";
             BOOST_TEST(ran.out.find(named) != std::string::npos, shell << " does not know --" << option);
         }

@@ -23,11 +23,11 @@ BOOST_AUTO_TEST_CASE(each_kind_of_heap_moves_and_lists_the_same_objects_there) {
     for (const std::string file : {"archive.tyn", "snapshot.tyn", "transactional.tyn"}) {
         const std::string listed = run_tool(dir, "ls --json " + file).out;
         const std::uintptr_t before = address_of(dir / file);
-        const Ran ran = run_tool(dir, "rebase --json --to auto " + file);
+        const Ran ran = run_tool(dir, "rebase --conservative --json --address auto " + file);
         BOOST_TEST_REQUIRE(ran.exit == 0, file << ": " << ran.out << ran.err);
         BOOST_TEST(ran.json().get<bool>("moved"));
-        BOOST_TEST(ran.json().get<std::uint64_t>("from") == before);
-        BOOST_TEST(ran.json().get<std::uint64_t>("to") == address_of(dir / file));
+        BOOST_TEST(ran.json().get<std::uint64_t>("old_address") == before);
+        BOOST_TEST(ran.json().get<std::uint64_t>("new_address") == address_of(dir / file));
         BOOST_TEST(ran.json().get<std::uint64_t>("pointers") > 1000U);
         BOOST_TEST(address_of(dir / file) != before);
         BOOST_TEST(run_tool(dir, "ls --json " + file).out == listed);
@@ -40,11 +40,11 @@ BOOST_AUTO_TEST_CASE(a_dry_run_writes_nothing_and_tells_the_same_figures) {
     const ScratchDirectory dir;
     make_drawing(dir / "a.tyn");
     const auto before = contents(dir);
-    const Ran dry = run_tool(dir, "rebase --dry-run --json --to auto a.tyn");
+    const Ran dry = run_tool(dir, "rebase --conservative --dry-run --json --address auto a.tyn");
     BOOST_TEST(dry.exit == 0, dry.out);
     BOOST_TEST((contents(dir) == before));
-    BOOST_TEST(run_tool(dir, "rebase --dry-run --to auto a.tyn").out.find("nothing was written") != std::string::npos);
-    const Ran done = run_tool(dir, "rebase --json --to auto a.tyn");
+    BOOST_TEST(run_tool(dir, "rebase --conservative --dry-run --address auto a.tyn").out.find("nothing was written") != std::string::npos);
+    const Ran done = run_tool(dir, "rebase --conservative --json --address auto a.tyn");
     for (const char* figure : {"pointers", "pages_changed", "live_blocks", "ambiguous_words"}) {
         BOOST_TEST(dry.json().get<std::uint64_t>(figure) == done.json().get<std::uint64_t>(figure), figure);
     }
@@ -60,24 +60,74 @@ BOOST_AUTO_TEST_CASE(ambiguous_words_are_listed_and_refused_where_that_is_asked_
         heap.snapshot();
         heap.close();
     }
-    const Ran dry = run_tool(dir, "rebase --dry-run --to auto a.tyn");
+    const Ran dry = run_tool(dir, "rebase --conservative --dry-run --address auto a.tyn");
     BOOST_TEST(dry.exit == 1);
     BOOST_TEST(dry.out.find("beyond what is in use") != std::string::npos, dry.out);
     const auto before = address_of(dir / "a.tyn");
-    const Ran refused = run_tool(dir, "rebase --refuse-ambiguous --to auto a.tyn");
+    const Ran refused = run_tool(dir, "rebase --conservative --refuse-ambiguous --address auto a.tyn");
     BOOST_TEST(refused.exit == 2);
     BOOST_TEST(refused.err.find("point to no live block") != std::string::npos, refused.err);
     BOOST_TEST(address_of(dir / "a.tyn") == before);
-    BOOST_TEST(run_tool(dir, "rebase --to auto a.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "rebase --conservative --address auto a.tyn").exit == 0);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_moves_by_guesses_that_nobody_has_asked_for_and_what_they_are_is_listed) {
+    const ScratchDirectory dir;
+    make_drawing<ArchiveHeap>(dir / "a.tyn");
+    BOOST_TEST(run_tool(dir, "compress a.tyn").exit == 0);
+    {
+        ArchiveHeap heap(taiyen::open_only, dir / "a.tyn");
+        auto& words = heap.construct<std::array<std::uint64_t, 30>>("numbers");
+        words.fill(0);
+        for (std::size_t i = 0; i < words.size(); i += 2) words[i] = reinterpret_cast<std::uintptr_t>(&words);
+        heap.snapshot();
+        heap.close();
+    }
+    const auto before = contents(dir);
+    for (const std::string words : {"rebase a.tyn --address auto", "convert a.tyn b.tyn --address auto", "expand a.tyz b.tyn --address auto"}) {
+        const Ran ran = run_tool(dir, words);
+        BOOST_TEST(ran.exit == 2, words);
+        BOOST_TEST(ran.err.find("--conservative") != std::string::npos, ran.err);
+        BOOST_TEST((contents(dir) == before), words);
+    }
+    const Ran dry = run_tool(dir, "rebase a.tyn --dry-run --address auto");
+    BOOST_TEST(dry.exit == 1);
+    BOOST_TEST(dry.out.find("15 words are guessed") != std::string::npos, dry.out);
+    BOOST_TEST(dry.out.find("only --conservative moves the heap") != std::string::npos, dry.out);
+    BOOST_TEST(run_tool(dir, "rebase a.tyn --conservative --dry-run --address auto").exit == 0);
+    BOOST_TEST((contents(dir) == before));
+    const Ran converted = run_tool(dir, "convert a.tyn b.tyn --conservative --address auto --list 3");
+    BOOST_TEST(converted.exit == 0, converted.err);
+    BOOST_TEST(converted.out.find("15 words are guessed") != std::string::npos, converted.out);
+    BOOST_TEST(converted.out.find("12 more") != std::string::npos, converted.out);
+    const auto json = run_tool(dir, "rebase a.tyn --conservative --json --address auto --list 12").json();
+    BOOST_TEST(json.get<std::uint64_t>("guessed_words") == 15U);
+    BOOST_TEST_REQUIRE(json.get_child("guessed").size() == 12U);
+    const auto& first = json.get_child("guessed").front().second;
+    BOOST_TEST(first.get<std::string>("name") == "numbers");
+    BOOST_TEST(first.get<std::uint64_t>("old_value") == first.get<std::uint64_t>("offset") + json.get<std::uint64_t>("old_address"));
+    BOOST_TEST(first.get<std::uint64_t>("new_value") == first.get<std::uint64_t>("offset") + json.get<std::uint64_t>("new_address"));
+    ArchiveHeap heap(taiyen::open_read_only, dir / "a.tyn");
+    const auto& words = *heap.find<std::array<std::uint64_t, 30>>("numbers");
+    BOOST_TEST(words[0] == reinterpret_cast<std::uintptr_t>(&words));
+    BOOST_TEST(run_tool(
+                   dir, "rebase --address 0x" +
+                            [&] {
+                                char text[32];
+                                std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(address_of(dir / "a.tyn")));
+                                return std::string(text);
+                            }() +
+                            " --dry-run a.tyn")
+                   .exit == 0);  // it lies there
 }
 
 BOOST_AUTO_TEST_CASE(a_place_that_is_none_is_refused_with_the_way_to_write_one) {
     const ScratchDirectory dir;
     make_drawing<ArchiveHeap>(dir / "a.tyn");
     const auto before = address_of(dir / "a.tyn");
-    for (const std::string words :
-         {"", "--to 4711", "--to 0x", "--to 0x12g4", "--to 0x0", "--to 0x4520_0000_1000", "--to 0xffff_0000_0000_0000", "--to 0x11111111111111111"}) {
-        const Ran ran = run_tool(dir, "rebase a.tyn " + words);
+    for (const std::string words : {"", "--address 4711", "--address 0x", "--address 0x12g4", "--address 0x0", "--address 0x4520_0000_1000",
+                                    "--address 0xffff_0000_0000_0000", "--address 0x11111111111111111"}) {
+        const Ran ran = run_tool(dir, "rebase --conservative a.tyn " + words);
         BOOST_TEST(ran.exit == 2, words << ": " << ran.out);
         BOOST_TEST(!ran.err.empty());
     }

@@ -56,27 +56,46 @@ BOOST_AUTO_TEST_CASE(a_heap_is_converted_to_another_kind_and_place) {
     const auto before = listing(dir, "drawing.tyn");
     for (const char* kind : {"archive", "transactional"}) {
         const std::string made = std::string(kind) + ".tyn";
-        const Ran ran = run_tool(dir, "convert drawing.tyn " + made + " --json --to auto --capacity 134217728 --kind " + kind);
+        const Ran ran = run_tool(dir, "convert drawing.tyn " + made + " --json --conservative --address auto --capacity 134217728 --kind " + kind);
         BOOST_TEST(ran.exit == 0);
         BOOST_TEST(ran.err.empty());
         BOOST_TEST(ran.json().get<std::string>("kind") == kind);
-        BOOST_TEST(ran.json().get<std::uint64_t>("from") != ran.json().get<std::uint64_t>("to"));
+        BOOST_TEST(ran.json().get<std::uint64_t>("old_address") != ran.json().get<std::uint64_t>("new_address"));
         BOOST_TEST(ran.json().get<std::uint64_t>("pointers") > 1000U);
         BOOST_TEST(taiyen::read_parameters(dir / made).capacity_bytes == 134217728U);
-        BOOST_TEST(taiyen::read_parameters(dir / made).address == ran.json().get<std::uint64_t>("to"));
+        BOOST_TEST(taiyen::read_parameters(dir / made).address == ran.json().get<std::uint64_t>("new_address"));
         BOOST_TEST(run_tool(dir, "verify " + made).exit == 0);
     }
     BOOST_TEST(run_tool(dir, "compress drawing.tyn").exit == 0);
-    const Ran expanded = run_tool(dir, "expand drawing.tyz moved.tyn --to 0x4600_0000_0000 --kind archive");
+    const Ran expanded = run_tool(dir, "expand drawing.tyz moved.tyn --address 0x4600_0000_0000 --conservative --kind archive");
     BOOST_TEST(expanded.exit == 0);
     BOOST_TEST(taiyen::read_parameters(dir / "moved.tyn").address == 0x4600'0000'0000U);
     BOOST_TEST(listing(dir, "moved.tyn") == before);
     for (const char* words :
-         {"convert drawing.tyn", "convert drawing.tyn moved.tyn", "convert none.tyn other.tyn", "convert drawing.tyn other.tyn --to 12",
+         {"convert drawing.tyn", "convert drawing.tyn moved.tyn", "convert none.tyn other.tyn", "convert drawing.tyn other.tyn --address 12",
           "convert drawing.tyn other.tyn --defragment best", "convert drawing.tyn other.tyn --defragment address --capacity 1"}) {
         const Ran ran = run_tool(dir, words);
         BOOST_TEST(ran.exit == 2, words);
         BOOST_TEST(!ran.err.empty(), words);
+        BOOST_TEST(!std::filesystem::exists(dir / "other.tyn"), words);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(capacities_are_bytes_or_bytes_with_a_unit) {
+    const ScratchDirectory dir;
+    make_drawing<taiyen::ArchiveHeap>(dir / "drawing.tyn");
+    for (const std::string words : {"4194304", "4096K", "4M", "4MiB", "4MB"}) {
+        const Ran ran = run_tool(dir, "convert drawing.tyn " + words + ".tyn --capacity " + words);
+        BOOST_TEST_REQUIRE(ran.exit == 0, words << ": " << ran.err);
+        BOOST_TEST(taiyen::read_parameters(dir / (words + ".tyn")).capacity_bytes == 4U << 20U);
+        BOOST_TEST(listing(dir, words + ".tyn") == listing(dir, "drawing.tyn"));
+    }
+    BOOST_TEST(run_tool(dir, "convert drawing.tyn large.tyn --capacity 1T").exit == 0);
+    BOOST_TEST(taiyen::read_parameters(dir / "large.tyn").capacity_bytes == std::size_t{1} << 40U);
+    for (const std::string words : {"M", "4X", "4Mi", "4iB", "4 M", "-4M", "4M4", "99999999999T", "''"}) {
+        const Ran ran = run_tool(dir, "convert drawing.tyn other.tyn --capacity " + ("'" + words + "'"));
+        BOOST_TEST(ran.exit == 2, words);
+        BOOST_TEST(ran.err.find("4MiB") != std::string::npos, words << ": " << ran.err);
         BOOST_TEST(!std::filesystem::exists(dir / "other.tyn"), words);
     }
 }

@@ -112,7 +112,7 @@ struct AttackedFixture {
     void move_in_all_ways(Look&& look) {
         for (const Defragment order : {Defragment::by_address, Defragment::by_reachability}) {
             ConvertOptions options;
-            options.base = anywhere;
+            options.address = anywhere;
             options.defragment = order;
             options.pointers.types.add<T...>();
             const Expanded said = convert(path, directory / "laid.tyn", options);

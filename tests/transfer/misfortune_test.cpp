@@ -375,7 +375,8 @@ BOOST_FIXTURE_TEST_CASE(the_device_writes_a_heap_while_more_of_it_comes_and_is_a
     expect_sound(directory / "b.tyn");
 
     storage.arm({.at = 1000});
-    options.base = anywhere;
+    options.address = anywhere;
+    options.pointers.conservative = true;
     expand_to(storage, source_of(stream), {}, true, directory / "c.tyn", options);
     const auto moved = io::posix_storage().find(directory / "c.tyn");
     BOOST_TEST(storage.begun_bytes() <= moved->size_bytes);  // nothing of the draft

@@ -53,19 +53,20 @@ BOOST_AUTO_TEST_CASE(of_every_kind_into_every_kind_are_as_their_model_wherever_t
                     options.defragment = order;
                     options.capacity = turn % 2 == 0 ? 0 : std::size_t{128} << 20U;
                     if (declared) options.pointers.types.add<Stored>();
+                    options.pointers.conservative = !declared;
                     const std::filesystem::path path = directory / "to.tyn";
                     const std::uintptr_t old = read_parameters(directory / "from.tyn").address;
-                    options.base = turn % 3 == 0 ? anywhere : another(old);
+                    options.address = turn % 3 == 0 ? anywhere : another(old);
                     const Expanded said = expand(std::span(stream), path, options);
                     BOOST_TEST(said.address == old);
-                    BOOST_TEST(said.move.from == old);
-                    BOOST_TEST(said.move.to != old);
+                    BOOST_TEST(said.move.old_address == old);
+                    BOOST_TEST(said.move.new_address != old);
                     BOOST_TEST(said.move.by_declared_types == declared);
                     BOOST_TEST(said.move.pointers > 100U);
                     BOOST_TEST(said.move.unreached_blocks == 0U);
                     BOOST_TEST(said.move.blocks.ranges().empty() == (order == Defragment::no));
                     const HeapParameters made = read_parameters(path);
-                    BOOST_TEST(made.address == said.move.to);
+                    BOOST_TEST(made.address == said.move.new_address);
                     BOOST_CHECK(made.kind == to);
                     BOOST_TEST(made.capacity_bytes == (options.capacity == 0 ? small_heap().capacity : options.capacity));
                     BOOST_TEST(!vm::mapping_in(old, small_heap().capacity).has_value());
@@ -96,9 +97,10 @@ BOOST_AUTO_TEST_CASE(tell_where_everything_lies) {
         for (const bool declared : {false, true}) {
             if (order != Defragment::no && !declared) continue;  // refused
             ExpandOptions options;
-            options.base = anywhere;
+            options.address = anywhere;
             options.defragment = order;
             if (declared) options.pointers.types.add<Stored>();
+            options.pointers.conservative = !declared;
             const std::filesystem::path path = directory / "to.tyn";
             const Relocation moved = expand(std::span(stream), path, options).move.relocation();
             std::vector<const taiyen::string*> now = names;
@@ -188,7 +190,9 @@ BOOST_AUTO_TEST_CASE(are_refused_with_nothing_left_where_options_forbid_it) {
         return errc{};
     };
     ExpandOptions options;
-    options.base = anywhere;
+    options.address = anywhere;
+    BOOST_CHECK(refusal(options) == errc::type_mismatch);  // to be guessed
+    options.pointers.conservative = true;
     BOOST_CHECK(refusal(options) == errc{});
     options.pointers.refuse_ambiguous = true;
     BOOST_CHECK(refusal(options) == errc::foreign_pointer);
@@ -200,11 +204,13 @@ BOOST_AUTO_TEST_CASE(are_refused_with_nothing_left_where_options_forbid_it) {
     BOOST_CHECK(refusal(options) == errc::invalid_argument);
     options.capacity = 0;
     options.defragment = Defragment::no;
-    options.base = old + 4096;
+    options.address = old + 4096;
     BOOST_CHECK(refusal(options) == errc::invalid_argument);
-    options.base = anywhere;
+    options.address = anywhere;
     options.defragment = Defragment::by_address;
     options.pointers.types.add<std::array<std::uint64_t, 4>>();
+    BOOST_CHECK(refusal(options) == errc::type_mismatch);  // nothing is guessed where blocks move one by one
+    options.pointers.conservative = false;
     BOOST_CHECK(refusal(options) == errc::type_mismatch);  // of the set nothing is said
     options.pointers.types.add<taiyen::set<int*>>();
     BOOST_CHECK(refusal(options) == errc{});
@@ -251,12 +257,13 @@ BOOST_AUTO_TEST_CASE(that_are_converted_without_a_stream_are_as_their_model_and_
                 options.log_capacity = 1U << 20U;
                 const unsigned turn = static_cast<unsigned>(from) * 3 + static_cast<unsigned>(to);
                 options.defragment = static_cast<Defragment>(turn % 3);
-                if (turn % 2 == 0) options.base = anywhere;
+                if (turn % 2 == 0) options.address = anywhere;
                 if (turn % 4 >= 2 || options.defragment != Defragment::no) options.pointers.types.add<Stored>();
+                options.pointers.conservative = options.pointers.types.empty();
                 const Expanded said = convert(directory / "from.tyn", path, options);
                 BOOST_CHECK(said.kind == from);
                 BOOST_TEST(said.names == 1U);
-                BOOST_TEST((said.move.to != old) == (turn % 2 == 0));
+                BOOST_TEST((said.move.new_address != old) == (turn % 2 == 0));
                 BOOST_CHECK(read_parameters(path).kind == to);
                 BOOST_TEST(read_parameters(path).serial == said.serial.value);
                 BOOST_TEST(read_parameters(path).uuid != said.uuid);

@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(rebase_says_that_there_is_nothing_to_do) {
     BOOST_TEST(report.position_independent);
     BOOST_TEST(!report.moved);
     BOOST_TEST(report.live_blocks == 0U);
-    BOOST_TEST(report.from == made);
+    BOOST_TEST(report.old_address == made);
     BOOST_TEST(report.relocation().map(made + 4096) == made + 4096);
     BOOST_TEST(read_parameters(path).address == made);
     const vm::Reservation other = take_place_of(path);

@@ -60,6 +60,13 @@ errc code_of(F&& call) {
     return errc{};
 }
 
+/// Moves what no type is declared of.
+RebaseOptions guessing() {
+    RebaseOptions options;
+    options.conservative = true;
+    return options;
+}
+
 /// A neighbour of what lies there, a few slots on, within the range for heaps.
 std::uintptr_t near(std::uintptr_t address, std::uintptr_t slots) {
     const vm::Zone zone = vm::default_zone();
@@ -113,17 +120,17 @@ BOOST_FIXTURE_TEST_SUITE(rebasing, RebaseFixture)
 BOOST_AUTO_TEST_CASE(every_container_nested_is_as_its_model_at_the_new_address) {
     create<ArchiveHeap>(1);
     const std::uintptr_t from = address_of(path);
-    const RebaseReport report = rebase(path, near(from, 100));
+    const RebaseReport report = rebase(path, near(from, 100), guessing());
     BOOST_TEST(report.moved);
-    BOOST_TEST(report.from == from);
-    BOOST_TEST(report.to == near(from, 100));
+    BOOST_TEST(report.old_address == from);
+    BOOST_TEST(report.new_address == near(from, 100));
     BOOST_TEST(report.pointers > 500U);
     BOOST_TEST(report.pages_changed > 5U);
     BOOST_TEST(report.live_blocks > 100U);
     BOOST_TEST(read_parameters(path).clean);
     BOOST_TEST(!vm::mapping_in(from, small().capacity).has_value());
-    check_at(report.to, 2);
-    check_at(report.to, 3);
+    check_at(report.new_address, 2);
+    check_at(report.new_address, 3);
 }
 
 BOOST_AUTO_TEST_CASE(random_documents_survive_moves_in_a_row_of_each_kind_of_heap) {
@@ -131,13 +138,13 @@ BOOST_AUTO_TEST_CASE(random_documents_survive_moves_in_a_row_of_each_kind_of_hea
     const auto seed = [&] { return static_cast<unsigned>(random()); };
     create<SnapshotHeap>(seed());
     for (int i = 0; i < 6; ++i) {
-        const RebaseReport report = rebase(path, anywhere);
+        const RebaseReport report = rebase(path, anywhere, guessing());
         BOOST_TEST(report.moved);
-        BOOST_TEST(report.from != report.to);
+        BOOST_TEST(report.old_address != report.new_address);
         if (i % 2 == 0) {
-            check_at<ArchiveHeap>(report.to, seed());
+            check_at<ArchiveHeap>(report.new_address, seed());
         } else {
-            check_at<SnapshotHeap>(report.to, seed());
+            check_at<SnapshotHeap>(report.new_address, seed());
         }
     }
 }
@@ -145,9 +152,9 @@ BOOST_AUTO_TEST_CASE(random_documents_survive_moves_in_a_row_of_each_kind_of_hea
 BOOST_AUTO_TEST_CASE(a_heap_can_move_to_where_it_overlaps_itself) {
     create<ArchiveHeap>(4);
     const std::uintptr_t from = address_of(path);
-    BOOST_TEST(rebase(path, near(from, 1)).moved);
+    BOOST_TEST(rebase(path, near(from, 1), guessing()).moved);
     check_at(near(from, 1), 5);
-    BOOST_TEST(rebase(path, from).moved);
+    BOOST_TEST(rebase(path, from, guessing()).moved);
     check_at(from, 6);
 }
 
@@ -155,8 +162,8 @@ BOOST_AUTO_TEST_CASE(to_where_it_lies_a_heap_does_not_move) {
     create<ArchiveHeap>(7);
     const RebaseReport report = rebase(path, address_of(path));
     BOOST_TEST(!report.moved);
-    BOOST_TEST(report.from == report.to);
-    check_at(report.to, 8);
+    BOOST_TEST(report.old_address == report.new_address);
+    check_at(report.new_address, 8);
 }
 
 BOOST_AUTO_TEST_CASE(a_dry_run_tells_the_same_and_writes_nothing) {
@@ -167,10 +174,10 @@ BOOST_AUTO_TEST_CASE(a_dry_run_tells_the_same_and_writes_nothing) {
     options.dry_run = true;
     const RebaseReport told = rebase(path, near(from, 50), options);
     BOOST_TEST((files_of(directory) == before));
-    const RebaseReport done = rebase(path, near(from, 50));
+    const RebaseReport done = rebase(path, near(from, 50), guessing());
     BOOST_TEST(!told.moved);
     BOOST_TEST(done.moved);
-    BOOST_TEST(told.to == done.to);
+    BOOST_TEST(told.new_address == done.new_address);
     BOOST_TEST(told.pointers == done.pointers);
     BOOST_TEST(told.pages_changed == done.pages_changed);
     BOOST_TEST(told.ambiguous_words == done.ambiguous_words);
@@ -189,7 +196,7 @@ BOOST_AUTO_TEST_CASE(a_pointer_of_the_program_follows_by_the_relocation) {
         heap.snapshot();
         heap.close();
     }
-    const Relocation moved = rebase(path, anywhere).relocation();
+    const Relocation moved = rebase(path, anywhere, guessing()).relocation();
     moved.visit(inside, names);
     ArchiveHeap heap(open_read_only, path, small());
     BOOST_TEST(*inside == 4711);
@@ -230,10 +237,10 @@ struct Planted {
 
 BOOST_AUTO_TEST_CASE(words_that_are_addresses_of_live_blocks_change_and_all_others_stay) {
     Planted planted(path);
-    RebaseOptions options;
+    RebaseOptions options = guessing();
     options.listed_max = 100;
     const RebaseReport report = rebase(path, near(planted.base, 70), options);
-    const std::uintptr_t shift = report.to - report.from;
+    const std::uintptr_t shift = report.new_address - report.old_address;
     SomeWords expected = planted.values;
     for (const int i : {0, 1, 2}) expected[static_cast<std::size_t>(i)] += shift;
     ArchiveHeap heap(open_read_only, path, small());
@@ -241,7 +248,7 @@ BOOST_AUTO_TEST_CASE(words_that_are_addresses_of_live_blocks_change_and_all_othe
     BOOST_TEST(found == expected, boost::test_tools::per_element());
     BOOST_TEST(report.pointers == 3U);
     BOOST_TEST(report.ambiguous_words == 4U);
-    const std::uint64_t place = reinterpret_cast<std::uintptr_t>(&found) - report.to;
+    const std::uint64_t place = reinterpret_cast<std::uintptr_t>(&found) - report.new_address;
     const auto told = [&](std::uint64_t word_bytes, AmbiguousTarget target) {
         for (const AmbiguousWord& word : report.ambiguous) {
             if (word.offset == place + word_bytes && word.target == target) return true;
@@ -256,7 +263,7 @@ BOOST_AUTO_TEST_CASE(words_that_are_addresses_of_live_blocks_change_and_all_othe
 
 BOOST_AUTO_TEST_CASE(ambiguous_words_can_be_refused_and_then_the_heap_stays) {
     const Planted planted(path);
-    RebaseOptions options;
+    RebaseOptions options = guessing();
     options.refuse_ambiguous = true;
     const auto pages = file_bytes(path).substr(8192);
     BOOST_TEST((code_of([&] { rebase(path, anywhere, options); }) == errc::foreign_pointer));
@@ -292,7 +299,7 @@ BOOST_AUTO_TEST_CASE(a_history_is_refused_or_ends_with_the_move) {
     };
     make(path);
     const std::uintptr_t from = address_of(path);
-    BOOST_TEST((code_of([&] { rebase(path, anywhere); }) == errc::history_conflict));
+    BOOST_TEST((code_of([&] { rebase(path, anywhere, guessing()); }) == errc::history_conflict));
     {
         SnapshotHeap heap(open_only, path, small());
         BOOST_TEST(address_of(path) == from);
@@ -300,10 +307,10 @@ BOOST_AUTO_TEST_CASE(a_history_is_refused_or_ends_with_the_move) {
         BOOST_TEST(heap.undo_steps().size() == 3U);
         heap.close();
     }
-    RebaseOptions options;
+    RebaseOptions options = guessing();
     options.dry_run = true;
     BOOST_TEST(rebase(path, anywhere, options).has_history);
-    options = {};
+    options = guessing();
     options.drop_history = true;
     BOOST_TEST(rebase(path, anywhere, options).moved);
     SnapshotHeap heap(open_only, path, small());
@@ -324,8 +331,8 @@ BOOST_AUTO_TEST_CASE(keys_hashed_by_their_address_are_refused_unless_accepted) {
         heap.snapshot();
         heap.close();
     }
-    BOOST_TEST((code_of([&] { rebase(path, anywhere); }) == errc::type_mismatch));
-    RebaseOptions options;
+    BOOST_TEST((code_of([&] { rebase(path, anywhere, guessing()); }) == errc::type_mismatch));
+    RebaseOptions options = guessing();
     options.accept_hashed_by_address = true;
     const RebaseReport report = rebase(path, anywhere, options);
     BOOST_TEST(report.moved);
@@ -349,9 +356,9 @@ BOOST_AUTO_TEST_CASE(a_transactional_heap_moves_with_all_that_its_log_held_after
     }
     path = left / "heap.tyn";
     BOOST_REQUIRE(!read_parameters(path).clean);
-    const RebaseReport report = rebase(path, anywhere);
+    const RebaseReport report = rebase(path, anywhere, guessing());
     BOOST_TEST(report.moved);
-    check_at<TransactionalHeap>(report.to, 0);
+    check_at<TransactionalHeap>(report.new_address, 0);
     TransactionalHeap heap(open_only, path, small());
     {
         Transaction tx(heap);
@@ -366,17 +373,17 @@ BOOST_AUTO_TEST_CASE(places_where_no_heap_can_lie_are_refused_by_their_own_codes
     create<ArchiveHeap>(10);
     const std::uintptr_t from = address_of(path);
     for (const std::uintptr_t wrong : {from + 4096, std::uintptr_t{1} << 47U, (std::uintptr_t{1} << 47U) - (std::uintptr_t{4} << 30U)}) {
-        BOOST_TEST((code_of([&] { rebase(path, wrong); }) == errc::invalid_argument), wrong);
+        BOOST_TEST((code_of([&] { rebase(path, wrong, guessing()); }) == errc::invalid_argument), wrong);
     }
     {
         const vm::Reservation taken(near(from, 30), 4096);
-        BOOST_TEST((code_of([&] { rebase(path, near(from, 30)); }) == errc::address_in_use));
+        BOOST_TEST((code_of([&] { rebase(path, near(from, 30), guessing()); }) == errc::address_in_use));
     }
     {
         const ArchiveHeap open(open_only, path, small());
-        BOOST_TEST((code_of([&] { rebase(path, anywhere); }) == errc::busy));
+        BOOST_TEST((code_of([&] { rebase(path, anywhere, guessing()); }) == errc::busy));
     }
-    BOOST_TEST((code_of([&] { rebase(directory / "none.tyn", anywhere); }) == errc::not_found));
+    BOOST_TEST((code_of([&] { rebase(directory / "none.tyn", anywhere, guessing()); }) == errc::not_found));
     check_at(from, 11);
 }
 
@@ -389,7 +396,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_page_stops_the_move_before_anything_is_written) {
         file.put('!');
         file.put('?');
     }
-    BOOST_TEST((code_of([&] { rebase(path, anywhere); }) == errc::corrupt));
+    BOOST_TEST((code_of([&] { rebase(path, anywhere, guessing()); }) == errc::corrupt));
     BOOST_TEST(address_of(path) == from);
 }
 
@@ -401,11 +408,11 @@ BOOST_AUTO_TEST_CASE(a_heap_without_a_pointer_moves_too) {
         } else {
             ArchiveHeap(create_only, file, small()).close();
         }
-        const RebaseReport report = rebase(file, anywhere);
+        const RebaseReport report = rebase(file, anywhere, guessing());
         BOOST_TEST(report.moved);
         BOOST_TEST(report.pointers == 0U);
         ArchiveHeap heap(open_only, file, small());
-        BOOST_TEST(address_of(file) == report.to);
+        BOOST_TEST(address_of(file) == report.new_address);
         BOOST_TEST(heap.verify().ok());
         heap.close();
     }

@@ -100,7 +100,7 @@ template <class Options>
 Options options_for(Lie lie) {
     Options options;
     if (lie != Lie::where_it_lay) {
-        options.base = anywhere;
+        options.address = anywhere;
         options.pointers.types.template add<Stored>();
     }
     options.defragment = lie == Lie::laid_by_address        ? Defragment::by_address
@@ -110,8 +110,8 @@ Options options_for(Lie lie) {
 }
 
 void expect_moved(const RebaseReport& move, Lie lie, std::uintptr_t from) {
-    BOOST_TEST(move.from == from);
-    BOOST_TEST((move.to == from) == (lie == Lie::where_it_lay));
+    BOOST_TEST(move.old_address == from);
+    BOOST_TEST((move.new_address == from) == (lie == Lie::where_it_lay));
     BOOST_TEST(move.by_declared_types == (lie != Lie::where_it_lay));
     BOOST_TEST(move.unreached_blocks == 0U);
     BOOST_TEST(move.blocks.ranges().empty() == (lie == Lie::where_it_lay || lie == Lie::elsewhere));
@@ -153,8 +153,8 @@ BOOST_AUTO_TEST_CASE(and_all_others_become_every_kind_by_a_stream_wherever_they_
                         ExpandedVolatile said = expand_volatile(std::span(stream), options);
                         BOOST_CHECK(said.kind == from);
                         expect_moved(said.move, lie, said.address);
-                        BOOST_TEST(
-                            (reinterpret_cast<std::uintptr_t>(said.heap.find<Stored>("document")) - said.move.to < said.heap.stats().extent_bytes));
+                        BOOST_TEST((reinterpret_cast<std::uintptr_t>(said.heap.find<Stored>("document")) - said.move.new_address <
+                                    said.heap.stats().extent_bytes));
                         check_volatile(said.heap, resized);
                     } else {
                         auto options = options_for<ExpandOptions>(lie);
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(and_all_others_become_every_kind_by_a_stream_wherever_they_
                         BOOST_CHECK(said.kind == from);
                         expect_moved(said.move, lie, said.address);
                         BOOST_CHECK(read_parameters(to_path).kind == to);
-                        BOOST_TEST(read_parameters(to_path).address == said.move.to);
+                        BOOST_TEST(read_parameters(to_path).address == said.move.new_address);
                         if (to == HeapKind::archive) check_file<ArchiveHeap>(resized);
                         if (to == HeapKind::snapshot) check_file<SnapshotHeap>(resized);
                         if (to == HeapKind::transactional) check_file<TransactionalHeap>(resized);
@@ -236,8 +236,10 @@ BOOST_AUTO_TEST_CASE(are_made_of_files_without_a_stream) {
     begin();
     make_file<SnapshotHeap>();
     VolatileConvertOptions options;
-    options.base = anywhere;
+    options.address = anywhere;
     options.heap.tell_memory_tools = false;
+    BOOST_CHECK_EXCEPTION(convert_to_volatile(from_path, options), Error, has_code(errc::type_mismatch));
+    options.pointers.conservative = true;
     ExpandedVolatile made = convert_to_volatile(from_path, options);
     BOOST_TEST(!made.move.by_declared_types);
     BOOST_TEST(made.move.pointers > 100U);
@@ -361,7 +363,9 @@ BOOST_AUTO_TEST_CASE(take_along_what_only_the_program_refers_to) {
     auto* first = heap.make<taiyen::string>("a text that is too long to lie within its object, by far");
     const int* const before = number;
     VolatileExpandOptions options = into_plain_heap();
-    options.base = anywhere;
+    BOOST_CHECK_EXCEPTION(convert_to_volatile(heap, options), Error, has_code(errc::type_mismatch));  // elsewhere, and to be guessed
+    options.address = anywhere;
+    options.pointers.conservative = true;
     ExpandedVolatile made = convert_to_volatile(heap, options);
     made.move.relocation().visit(number, first);
     BOOST_TEST(number != before);
@@ -400,7 +404,7 @@ BOOST_AUTO_TEST_CASE(keep_all_their_names) {
         heap.close();
     }
     VolatileConvertOptions options;
-    options.base = anywhere;
+    options.address = anywhere;
     options.heap.tell_memory_tools = false;
     options.pointers.types.add<int>();
     options.defragment = Defragment::by_reachability;
@@ -422,7 +426,7 @@ BOOST_AUTO_TEST_CASE(that_may_be_mapped_anywhere_go_wherever_there_is_room) {
         heap.close();
     }
     VolatileExpandOptions options = into_plain_heap();
-    options.base = anywhere;
+    options.address = anywhere;
     ExpandedVolatile made = expand_volatile(std::span(stream), options);
     BOOST_TEST(made.move.position_independent);
     auto* const texts = made.heap.find<offset::map<int, offset::string>>("texts");
@@ -479,7 +483,7 @@ BOOST_AUTO_TEST_CASE(are_refused_with_nothing_left_where_they_can_not_be_had) {
         // It lies there.
         BOOST_CHECK_EXCEPTION(expand_volatile(std::span(stream), into_plain_heap()), Error, has_code(errc::address_in_use));
         VolatileExpandOptions laid = into_plain_heap();
-        laid.base = anywhere;
+        laid.address = anywhere;
         laid.defragment = Defragment::by_address;
         BOOST_CHECK_EXCEPTION(expand_volatile(std::span(stream), laid), Error, has_code(errc::type_mismatch));
         laid.pointers.types.add<int>();
@@ -488,7 +492,8 @@ BOOST_AUTO_TEST_CASE(are_refused_with_nothing_left_where_they_can_not_be_had) {
         small.heap.capacity = page_bytes;  // less than any heap has
         BOOST_CHECK_EXCEPTION(expand_volatile(std::span(stream), small), Error, has_code(errc::invalid_argument));
         VolatileExpandOptions odd = into_plain_heap();
-        odd.base = base + page_bytes;
+        odd.address = base + page_bytes;
+        odd.pointers.conservative = true;
         BOOST_CHECK_EXCEPTION(expand_volatile(std::span(stream), odd), Error, has_code(errc::invalid_argument));
     }
     VolatileExpandOptions limited = into_plain_heap();

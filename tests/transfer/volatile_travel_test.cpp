@@ -176,7 +176,8 @@ BOOST_AUTO_TEST_CASE(keep_every_block_through_ten_journeys_there_and_back) {
             heap.emplace(std::move(made.heap));
         } else {
             VolatileExpandOptions options = arriving();
-            options.base = anywhere;
+            options.address = anywhere;
+            options.pointers.conservative = true;
             ExpandedVolatile made = convert_to_volatile(*heap, options);
             luggage.expect(*heap);
             luggage.visit(made.move.relocation());
@@ -223,9 +224,10 @@ BOOST_AUTO_TEST_CASE(may_come_to_lie_partly_where_they_lay) {
     }
     VolatileConvertOptions options;
     options.heap.tell_memory_tools = false;
-    options.base = read_parameters(path).address + (std::uintptr_t{4} << 30U);
+    options.address = read_parameters(path).address + (std::uintptr_t{4} << 30U);
     for (const bool by_types : {false, true}) {
         if (by_types) options.pointers.types.add<Document<InHeap>>();
+        options.pointers.conservative = !by_types;
         for (const bool from_stream : {false, true}) {
             const ExpandedVolatile made = from_stream ? expand_volatile(std::span(stream), options) : convert_to_volatile(path, options);
             const auto* const document = made.heap.find<Document<InHeap>>("document");
@@ -253,7 +255,8 @@ BOOST_AUTO_TEST_CASE(have_a_place_that_touches_the_old_one_while_they_are_made) 
         VolatileConvertOptions options;
         options.heap.tell_memory_tools = false;
         options.heap.capacity = small_heap().capacity;
-        options.base = place;
+        options.address = place;
+        options.pointers.conservative = true;
         std::atomic<unsigned> looks = 0;
         std::atomic<unsigned> free = 0;
         options.progress = [&](std::uint64_t, std::uint64_t) {
@@ -268,7 +271,7 @@ BOOST_AUTO_TEST_CASE(have_a_place_that_touches_the_old_one_while_they_are_made) 
         const ExpandedVolatile made = convert_to_volatile(path, options);
         BOOST_TEST(looks != 0U);
         BOOST_TEST(free == 0U);
-        BOOST_TEST(made.move.to == place);
+        BOOST_TEST(made.move.new_address == place);
         const auto* const document = made.heap.find<Document<InHeap>>("document");
         BOOST_TEST_REQUIRE(document != nullptr);
         BOOST_TEST(taiyen::test::describe(*document) == describe(model));
@@ -405,25 +408,29 @@ BOOST_AUTO_TEST_CASE(tell_how_far_they_are_and_leave_nothing_if_the_listener_thr
                 ExpandOptions options;
                 options.threads = threads;
                 options.progress = progress;
-                if (elsewhere) options.base = anywhere;
+                options.pointers.conservative = elsewhere;
+                if (elsewhere) options.address = anywhere;
                 expand(std::span(stream), path, options);
             });
             try_both([&](const Progress& progress) {
                 ExpandOptions options;
                 options.progress = progress;
-                if (elsewhere) options.base = anywhere;
+                options.pointers.conservative = elsewhere;
+                if (elsewhere) options.address = anywhere;
                 convert(heap, path, options);
             });
         }
         try_both([&](const Progress& progress) {
             VolatileExpandOptions options = arriving();
             options.threads = threads;
-            options.base = anywhere;
+            options.address = anywhere;
+            options.pointers.conservative = true;
             options.progress = progress;
             expand_volatile(std::span(stream), options);
         });
         try_both([&](const Progress& progress) {
             VolatileExpandOptions options = arriving();
+            options.pointers.conservative = true;
             options.progress = progress;
             convert_to_volatile(heap, options);
         });

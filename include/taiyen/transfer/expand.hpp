@@ -34,7 +34,7 @@ struct ExpandOptions {
     /// move (`defragment`), any one that they fit into.
     std::size_t capacity = 0;
     /// Where it is to lie, as rebase() has it, or `anywhere`; nothing: where it lay.
-    std::optional<std::uintptr_t> base;
+    std::optional<std::uintptr_t> address;
     Defragment defragment = Defragment::no;  ///< needs `pointers.types`
     /// How pointers are found that have to be rewritten for one of these. By declared types: the address where the heap lay must be free in this process for a moment.
     PointerOptions pointers;
@@ -62,7 +62,7 @@ struct CompressedHeap {
 
 /// The same, and how the new heap's places differ from the old ones'.
 struct Expanded : CompressedHeap {
-    /// from, to, capacity_bytes (the old one) and, if anything moved, all that rebase() would report.
+    /// old_address, new_address, capacity_bytes (the old one) and, if anything moved, all that rebase() would report.
     RebaseReport move;
 };
 

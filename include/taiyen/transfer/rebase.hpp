@@ -1,10 +1,10 @@
 #pragma once
-/// Moving a heap to another base address: every pointer in it is rewritten, its files say the new address.
+/// Moving a heap to another address: every pointer in it is rewritten, its files say the new address.
 ///
-/// Which words are pointers nobody has written down, so they are found *conservatively*: an aligned word in a live block is one if its value is the address of a live block, of a
-/// place in one, or of one's end. A number that happens to have such a value can't be told from a pointer and is changed; it takes a 64-bit number in the heap's own range of addresses.
-/// Words whose value lies in the heap's range without being that are *ambiguous*: they stay as they are and are reported. A program that declares the types of its named objects
-/// has exactly their pointers rewritten instead. Details: doc/relocation.md.
+/// A program declares the types of its named objects, and exactly their pointers are rewritten. Only who asks for it by name (`conservative`) gets pointers *guessed* where no type is declared: an aligned word in a
+/// live block is one if its value is the address of a live block, of a place in one, or of one's end. A number of such a value can't be told from a pointer and is changed: two small ints side by side will do.
+/// So the report lists each word that was changed and that nothing proves to be a pointer. Words whose value lies in the heap's range without being that are *ambiguous*: they stay as they are and are
+/// reported. Details: doc/relocation.md.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +38,15 @@ struct AmbiguousWord {
     AmbiguousTarget target = AmbiguousTarget::free_space;
 };
 
+/// A word that is taken for a pointer by its value alone: no declared type names it, and the words around it don't prove that it is the link of a container.
+struct GuessedWord {
+    std::uint64_t offset = 0;  ///< where it stands, within the heap
+    std::uint64_t block = 0;   ///< where the block that it stands in begins, within the heap
+    std::string name;          ///< of the named object that it stands in; empty: in none
+    std::uintptr_t old_value = 0;
+    std::uintptr_t new_value = 0;
+};
+
 /// Let the library choose, as it does for a new heap.
 inline constexpr std::uintptr_t anywhere = 0;
 
@@ -50,17 +59,21 @@ enum class Defragment {
 
 /// How the pointers of a heap that moves are found, and what is refused.
 struct PointerOptions {
-    /// By these types' descriptions; every named object must be of one of them, else Error{type_mismatch}. None: conservatively.
+    /// By these types' descriptions; every named object must be of one of them, else Error{type_mismatch}.
     DeclaredTypes types;
+    /// Pointers that no declared type tells are guessed by their values. Without it, a heap that nothing is declared of goes nowhere: Error{type_mismatch}.
+    bool conservative = false;
+    /// Hears of each word that is guessed and changes, by place, before anything is written; what it throws ends the call with the heap untouched.
+    std::function<void(const GuessedWord& word)> guessed;
     bool refuse_ambiguous = false;  ///< Error{foreign_pointer} if there is an ambiguous word
     /// Keys that are pointers lie in buckets by their old value (and, where blocks move against one another, in trees): move all the same, instead of Error{type_mismatch}.
     bool accept_hashed_by_address = false;
-    std::size_t listed_max = 20;  ///< ambiguous words that the report lists
+    std::size_t listed_max = 20;  ///< ambiguous words, and guessed ones, that the report lists
 };
 
 /// How a heap is moved, and what is refused.
 struct RebaseOptions : PointerOptions {
-    bool dry_run = false;       ///< look and report; nothing is written, not even repairs
+    bool dry_run = false;       ///< look and report; nothing is written, not even repairs. Without types words are guessed, as nothing comes of it
     bool drop_history = false;  ///< a history's steps hold bytes with old addresses: end it, instead of Error{history_conflict}
     PersistentOptions files;    ///< where companions are that don't lie beside the heap
     std::function<void(std::uint64_t done, std::uint64_t total)> progress;  ///< bytes of live blocks
@@ -68,8 +81,8 @@ struct RebaseOptions : PointerOptions {
 
 /// What moving a heap did, or would do.
 struct RebaseReport {
-    std::uintptr_t from = 0;
-    std::uintptr_t to = 0;
+    std::uintptr_t old_address = 0;
+    std::uintptr_t new_address = 0;
     std::size_t capacity_bytes = 0;
     bool moved = false;                 ///< false: a dry run, or it lay there already
     bool position_independent = false;  ///< it can be mapped anywhere: nothing was looked at, and nothing has to move
@@ -79,25 +92,28 @@ struct RebaseReport {
     std::uint64_t pages_changed = 0;  ///< that hold them
     std::uint64_t ambiguous_words = 0;
     std::vector<AmbiguousWord> ambiguous;  ///< the first of them by place
+    std::uint64_t guessed_words = 0;       ///< of `pointers`: nothing proves that they are some
+    std::vector<GuessedWord> guessed;      ///< the first of them by place; PointerOptions::guessed hears of all
     bool has_history = false;              ///< it ends with the move
     /// Named objects whose type says that it hashes pointers: their elements are not found any more under the new addresses until they are inserted again. Only what the type's
     /// name shows is seen, not the members of a struct.
     std::vector<std::string> hashed_by_address;
     /// By declared types: the same for containers that order pointers. It matters where blocks move against one another.
     std::vector<std::string> ordered_by_address;
-    bool by_declared_types = false;      ///< else conservatively
-    std::uint64_t unreached_blocks = 0;  ///< by declared types: live, and no declared pointer leads there, so that what they hold stays as it is
-    Relocation blocks;                   ///< of a heap that was defragmented: one range a block
+    bool by_declared_types = false;  ///< else by guesses alone
+    std::uint64_t unreached_blocks =
+        0;              ///< by declared types: live, and no declared pointer leads there, so that what they hold stays as it is, or is guessed
+    Relocation blocks;  ///< of a heap that was defragmented: one range a block
 
     /// For the program's own pointers into the heap.
-    Relocation relocation() const { return blocks.ranges().empty() ? Relocation(from, capacity_bytes, to) : blocks; }
+    Relocation relocation() const { return blocks.ranges().empty() ? Relocation(old_address, capacity_bytes, new_address) : blocks; }
 };
 
-/// Moves the heap, of whatever kind, that nobody has open, to `to`: a multiple of 2 GiB where nothing of this process lies. A position-independent heap stays: the report says so, at no cost. A heap whose user crashed is recovered first, and a transaction
+/// Moves the heap, of whatever kind, that nobody has open, to `address`: a multiple of 2 GiB where nothing of this process lies. A position-independent heap stays: the report says so, at no cost. A heap whose user crashed is recovered first, and a transaction
 /// log is brought into the files and emptied.
-/// Durability: on return; a crash leaves the heap at its old address or at its new one, whole. Disk: pages that change lie twice in the files meanwhile. Memory: 64 MiB and 10 bytes for each such page.
+/// Durability: on return; a crash leaves the heap at its old address or at its new one, whole. Disk: pages that change lie twice in the files meanwhile. Memory: 64 MiB, 10 bytes for each such page, and what doc/transfer.md says of pointers.
 /// Throws: Error{invalid_argument | address_in_use (the old address, which is needed to recover it, or the new one) | out_of_address_space}, Error{foreign_pointer | history_conflict |
 /// type_mismatch} as the options say, Error{corrupt}: a page is damaged, and what opening it throws. Unless it is io_error, the heap lies where it lay.
-TAIYEN_EXPORT RebaseReport rebase(const std::filesystem::path& path, std::uintptr_t to, const RebaseOptions& options = {});
+TAIYEN_EXPORT RebaseReport rebase(const std::filesystem::path& path, std::uintptr_t address, const RebaseOptions& options = {});
 
 }  // namespace taiyen

@@ -31,7 +31,7 @@ TAIYEN_EXPORT Compressed compress(const VolatileHeap& heap, std::ostream& stream
 TAIYEN_EXPORT Compressed compress(const VolatileHeap& heap, const std::filesystem::path& file, const CompressOptions& options = {});
 TAIYEN_EXPORT std::vector<std::byte> compress(const VolatileHeap& heap, const CompressOptions& options = {});
 
-/// Makes the heap `target` out of what the volatile heap holds: an archive unless `kind` says otherwise. A snapshot or transactional heap is opened once, so it needs another address (`base`) than that of the volatile heap.
+/// Makes the heap `target` out of what the volatile heap holds: an archive unless `kind` says otherwise. A snapshot or transactional heap is opened once, so it needs another address (`address`) than that of the volatile heap.
 /// Durability, disk and errors: as expand(), and as compress() of a volatile heap. Nothing in the volatile heap changes.
 TAIYEN_EXPORT Expanded convert(const VolatileHeap& heap, const std::filesystem::path& target, const ExpandOptions& options = {});
 
@@ -40,7 +40,7 @@ struct VolatileExpandOptions {
     /// As that of a new heap. `capacity` 0: as it was; another one as ExpandOptions::capacity has it. Not guarded, nor told to memory tools.
     VolatileOptions heap{.capacity = 0};
     /// Where it is to lie: a multiple of 2 GiB, or `anywhere`; nothing: where it lay.
-    std::optional<std::uintptr_t> base;
+    std::optional<std::uintptr_t> address;
     Defragment defragment = Defragment::no;  ///< needs `pointers.types`
     PointerOptions pointers;                 ///< as those of expand()
     std::uint64_t expanded_bytes_max = std::uint64_t{64} << 30U;
@@ -70,7 +70,7 @@ struct VolatileConvertOptions : VolatileExpandOptions {
 };
 /// Makes a volatile heap out of the newest save of the heap `path`, as convert() reads it; its files stay as they are. Throws: as convert() and expand_volatile().
 TAIYEN_EXPORT ExpandedVolatile convert_to_volatile(const std::filesystem::path& path, const VolatileConvertOptions& options = {});
-/// Out of another volatile heap, which goes on: so the new one lies elsewhere, `anywhere` if `base` says nothing.
+/// Out of another volatile heap, which goes on: so the new one lies elsewhere, `anywhere` if `address` says nothing.
 TAIYEN_EXPORT ExpandedVolatile convert_to_volatile(const VolatileHeap& heap, const VolatileExpandOptions& options = {});
 
 }  // namespace taiyen

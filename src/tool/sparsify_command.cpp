@@ -39,7 +39,7 @@ void print_text(const FreePagesReport& report, bool dry_run) {
     if (dry_run) print("a dry run: nothing was written\n");
 }
 
-Exit run_compact(const Given& given) {
+Exit run_sparsify(const Given& given) {
     FreePagesOptions options;
     options.dry_run = given.has("dry-run");
     options.files = given.heap_options();
@@ -59,9 +59,9 @@ Exit run_compact(const Given& given) {
 
 }  // namespace
 
-Command compact_command() {
+Command sparsify_command() {
     return {
-        "compact",
+        "sparsify",
         "Gives the disk blocks of free pages back",
         "Opens the heap for writing, which recovers it after a crash, and closes it so that each free page is a hole in its file and in the second "
         "copy; a program gives back runs of 64 KiB and more only. No block moves: which words are the pointers to it, only the types of a program "
@@ -71,7 +71,7 @@ Command compact_command() {
         {"FILE"},
         {{"dry-run", "", "tell what there is, and write nothing"}},
         "",
-        run_compact};
+        run_sparsify};
 }
 
 }  // namespace taiyen::tool

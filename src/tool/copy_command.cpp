@@ -1,3 +1,5 @@
+// `taiyen recover` and `taiyen copy`: both bring the files of a heap up to date.
+
 #include <taiyen/inspect/up_to_date.hpp>
 
 #include "tool/command.hpp"
@@ -7,13 +9,12 @@
 namespace taiyen::tool {
 namespace {
 
-Exit run_snapshot(const Given& given) {
-    const std::string to = given.value("to").value_or("");
-    if (given.has("to") && to.empty()) throw Error(errc::invalid_argument, "--to takes the path of the copy");
+/// `made`: where a copy goes; empty: nowhere.
+Exit bring_files_up_to_date(const Given& given, const std::string& made) {
     UpToDateReport report;
     {
-        ProgressLine line("copying");
-        report = bring_up_to_date(given.files[0], given.heap_options(), to, line.progress());
+        ProgressLine line(made.empty() ? "recovering" : "copying");
+        report = bring_up_to_date(given.files[0], given.heap_options(), made, line.progress());
     }
     const std::vector<std::string> lines = deeds(report.restoration, 0);
     if (given.has("json")) {
@@ -26,7 +27,7 @@ Exit run_snapshot(const Given& given) {
             .member("records_cut", report.restoration.records_cut)
             .member("generation", report.generation)
             .member("extent_bytes", report.extent_bytes);
-        if (!to.empty()) json.member("copy", to);
+        if (!made.empty()) json.member("made", made);
         json.key("done").begin_array();
         for (const std::string& line : lines) json.value(line);
         json.end_array().end_object();
@@ -35,24 +36,36 @@ Exit run_snapshot(const Given& given) {
     }
     for (const std::string& line : lines) print(line + "\n");
     print(styled(Style::good, "up to date") + ": generation " + count_text(report.generation) + ", " + bytes_text(report.extent_bytes) + " in use\n");
-    if (!to.empty()) print("copied to " + visible(to) + "\n");
+    if (!made.empty()) print("copied to " + visible(made) + "\n");
     return Exit::ok;
 }
 
+Exit run_recover(const Given& given) { return bring_files_up_to_date(given, {}); }
+Exit run_copy(const Given& given) { return bring_files_up_to_date(given, given.files[1]); }
+
 }  // namespace
 
-Command snapshot_command() {
-    return {"snapshot",
-            "Brings the files up to date, and copies them",
+Command recover_command() {
+    return {"recover",
+            "Brings the files up to date",
             "Opens the heap for writing, which replays its journal or log after a crash, and closes it: afterwards an opening has nothing to replay. "
-            "With --to the newest save is written "
-            "into a new file as well: a heap of its own without a second copy, every page proven by its checksum, under its name only when all of it "
-            "is durable. The copy has "
-            "the uuid and the address of the heap. A log that calls procedures of the heap's own program can only be replayed by that program.",
+            "A log that calls procedures of the heap's own program can only be replayed by that program.",
             {"FILE"},
-            {{"to", "COPY", "write a copy there; a file that is there already is not overwritten"}},
+            {},
             "",
-            run_snapshot};
+            run_recover};
+}
+
+Command copy_command() {
+    return {"copy",
+            "Copies a heap into one new file",
+            "Brings the files up to date, as recover does, and writes the newest save into OUT: a heap of its own without a second copy, every page "
+            "proven by its checksum, under its name only when all of it is durable. A file that is there already is not overwritten. The copy has "
+            "the uuid and the address of the heap, and its undo history.",
+            {"FILE", "OUT"},
+            {},
+            "",
+            run_copy};
 }
 
 }  // namespace taiyen::tool

@@ -1,4 +1,4 @@
-// compact: what it tells of free pages and gives back.
+// sparsify: what it tells of free pages and gives back.
 
 #include <boost/test/unit_test.hpp>
 
@@ -24,24 +24,24 @@ void make_holes(const std::filesystem::path& path) {
 }
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(compact)
+BOOST_AUTO_TEST_SUITE(sparsify)
 
 BOOST_AUTO_TEST_CASE(gives_back_each_free_page_and_tells_what_there_was) {
     const ScratchDirectory dir;
     make_holes(dir / "a.tyn");
     const auto before = contents(dir);
-    const auto dry = run_tool(dir, "compact --dry-run --json a.tyn").json();
+    const auto dry = run_tool(dir, "sparsify --dry-run --json a.tyn").json();
     BOOST_TEST((contents(dir) == before));
     BOOST_TEST(dry.get<bool>("dry_run"));
     BOOST_TEST(!dry.get<bool>("has_history"));
     BOOST_TEST(dry.get<std::uint64_t>("free_pages") >= dry.get<std::uint64_t>("released_pages") + 90U);
     BOOST_TEST(dry.get<std::uint64_t>("pages_in_use") >= dry.get<std::uint64_t>("pages_needed"));
     BOOST_TEST(dry.get<std::uint64_t>("disk_bytes_before") == dry.get<std::uint64_t>("disk_bytes_after"));
-    const Ran text = run_tool(dir, "compact --dry-run a.tyn");
+    const Ran text = run_tool(dir, "sparsify --dry-run a.tyn");
     BOOST_TEST(text.exit == 0, text.err);
     BOOST_TEST(text.out.find("nothing was written") != std::string::npos, text.out);
     BOOST_TEST((contents(dir) == before));
-    const auto done = run_tool(dir, "compact --json a.tyn").json();
+    const auto done = run_tool(dir, "sparsify --json a.tyn").json();
     for (const char* const same : {"disk_bytes_before", "free_pages", "released_pages", "pages_in_use", "pages_needed", "live_bytes", "live_blocks"})
         BOOST_TEST(done.get<std::uint64_t>(same) == dry.get<std::uint64_t>(same), same);
     BOOST_TEST(done.get<std::uint64_t>("disk_bytes_after") + std::uint64_t{2 * 90 * 4096} <= done.get<std::uint64_t>("disk_bytes_before"));
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(gives_back_each_free_page_and_tells_what_there_was) {
 BOOST_AUTO_TEST_CASE(names_the_call_that_lays_blocks_close_together_where_that_would_gain_pages) {
     const ScratchDirectory dir;
     make_holes(dir / "close.tyn");
-    BOOST_TEST(run_tool(dir, "compact close.tyn").out.find("taiyen::compact()") == std::string::npos);
+    BOOST_TEST(run_tool(dir, "sparsify close.tyn").out.find("taiyen::compact()") == std::string::npos);
     {
         SnapshotHeap heap(taiyen::create_only, dir / "far.tyn", small());
         auto& blocks = heap.construct<taiyen::vector<taiyen::vector<char>>>("blocks", 2000U);
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(names_the_call_that_lays_blocks_close_together_where_that_w
         heap.snapshot();
         heap.close();
     }
-    const Ran far = run_tool(dir, "compact far.tyn");
+    const Ran far = run_tool(dir, "sparsify far.tyn");
     BOOST_TEST(far.exit == 0, far.err);
     BOOST_TEST(far.out.find("taiyen::compact() of a program that declares its types") != std::string::npos, far.out);
 }
@@ -81,15 +81,15 @@ BOOST_AUTO_TEST_CASE(keeps_what_a_history_remembers_and_fails_where_there_is_no_
         heap.snapshot();
         heap.close();
     }
-    const Ran kept = run_tool(dir, "compact a.tyn");
+    const Ran kept = run_tool(dir, "sparsify a.tyn");
     BOOST_TEST(kept.exit == 0, kept.err);
     BOOST_TEST(kept.out.find("they are kept") != std::string::npos, kept.out);
     const Ran history = run_tool(dir, "history --json a.tyn");
     BOOST_TEST(history.json().get<bool>("attached"));
-    BOOST_TEST(run_tool(dir, "compact nothing.tyn").exit == 2);
-    BOOST_TEST(run_tool(dir, "compact").exit == 2);
+    BOOST_TEST(run_tool(dir, "sparsify nothing.tyn").exit == 2);
+    BOOST_TEST(run_tool(dir, "sparsify").exit == 2);
     SnapshotHeap heap(taiyen::open_only, dir / "a.tyn");
-    BOOST_TEST(run_tool(dir, "compact a.tyn").exit == 2);  // in use
+    BOOST_TEST(run_tool(dir, "sparsify a.tyn").exit == 2);  // in use
 }
 
 BOOST_AUTO_TEST_CASE(refuses_what_is_no_heap_what_is_cut_and_what_somebody_has_open_and_writes_nothing) {
@@ -108,15 +108,15 @@ BOOST_AUTO_TEST_CASE(refuses_what_is_no_heap_what_is_cut_and_what_somebody_has_o
     std::ofstream(dir / "empty.tyn");
     const auto before = contents(dir);
     for (const std::string file : {"saved.tyz", "volatile.tyz", "cut.tyn", "empty.tyn"}) {
-        for (const std::string words : {"compact --dry-run ", "compact "}) {
+        for (const std::string words : {"sparsify --dry-run ", "sparsify "}) {
             const Ran ran = run_tool(dir, words + file);
             BOOST_TEST(ran.exit == 2, words << file << ": " << ran.out);
             BOOST_TEST(ran.err.find(file) != std::string::npos, ran.err);
         }
     }
     const taiyen::ArchiveHeap reader(taiyen::open_read_only, dir / "a.tyn");
-    BOOST_TEST(run_tool(dir, "compact a.tyn").exit == 2);  // in use
-    BOOST_TEST(run_tool(dir, "compact --dry-run a.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "sparsify a.tyn").exit == 2);  // in use
+    BOOST_TEST(run_tool(dir, "sparsify --dry-run a.tyn").exit == 0);
     BOOST_TEST((contents(dir) == before));
 }
 
@@ -124,13 +124,13 @@ BOOST_AUTO_TEST_CASE(makes_a_second_copy_whole_that_was_cut_and_asks_for_one_tha
     const ScratchDirectory dir;
     make_holes(dir / "a.tyn");
     std::filesystem::resize_file(dir / "a.tyn.data", std::filesystem::file_size(dir / "a.tyn.data") / 2);
-    const Ran cut = run_tool(dir, "compact a.tyn");
+    const Ran cut = run_tool(dir, "sparsify a.tyn");
     BOOST_TEST(cut.exit == 0, cut.err);
     const Ran verified = run_tool(dir, "verify a.tyn");
     BOOST_TEST(verified.exit == 0, verified.out);
     std::filesystem::remove(dir / "a.tyn.data");
     const auto before = contents(dir);
-    const Ran missing = run_tool(dir, "compact a.tyn");
+    const Ran missing = run_tool(dir, "sparsify a.tyn");
     BOOST_TEST(missing.exit == 2);
     BOOST_TEST(missing.err.find("a.tyn.data") != std::string::npos, missing.err);
     BOOST_TEST((contents(dir) == before));

@@ -1,4 +1,4 @@
-// snapshot: what it replays, what the copy holds, and that it overwrites nothing.
+// recover and copy: what they replay, what the copy holds, and that it overwrites nothing.
 
 #include <boost/test/unit_test.hpp>
 
@@ -11,16 +11,16 @@ using taiyen::SnapshotHeap;
 using taiyen::TransactionalHeap;
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(snapshot)
+BOOST_AUTO_TEST_SUITE(copy)
 
 BOOST_AUTO_TEST_CASE(what_a_crash_left_in_log_or_journal_is_brought_into_the_files) {
     const ScratchDirectory dir;
     make_crashed_bank(dir, "bank.tyn");
-    const auto json = run_tool(dir, "snapshot --json bank.tyn").json();
+    const auto json = run_tool(dir, "recover --json bank.tyn").json();
     BOOST_TEST(json.get<std::uint64_t>("transactions_replayed") == 7U);
     BOOST_TEST(!json.get<bool>("clean"));
     BOOST_TEST(json.get_child("done").size() == 1U);
-    const auto again = run_tool(dir, "snapshot --json bank.tyn").json();
+    const auto again = run_tool(dir, "recover --json bank.tyn").json();
     BOOST_TEST(again.get<bool>("clean"));
     BOOST_TEST(again.get_child("done").empty());
     BOOST_TEST(run_tool(dir, "log --json bank.tyn").json().get<std::uint64_t>("files_contain") == 7U);
@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(what_a_crash_left_in_log_or_journal_is_brought_into_the_fil
         archive.snapshot();
         copy_as_crashed(dir / "a.tyn", dir / "b.tyn");
     }
-    const Ran ran = run_tool(dir, "snapshot b.tyn");
+    const Ran ran = run_tool(dir, "recover b.tyn");
     BOOST_TEST(ran.exit == 0, ran.err);
     BOOST_TEST(ran.out.find("1 save of the journal") != std::string::npos, ran.out);
     BOOST_TEST(ran.out.find("up to date: generation") != std::string::npos, ran.out);
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(the_copy_is_the_heap_and_needs_no_other_file) {
     make_drawing<SnapshotHeap>(dir / "s.tyn");
     make_crashed_bank(dir, "t.tyn", true);
     for (const std::string name : {"a", "s", "t"}) {
-        const Ran ran = run_tool(dir, "snapshot --to " + name + "-copy.tyn " + name + ".tyn");
+        const Ran ran = run_tool(dir, "copy " + name + ".tyn " + name + "-copy.tyn");
         BOOST_TEST_REQUIRE(ran.exit == 0, ran.err);
         BOOST_TEST(ran.out.find("copied to " + name + "-copy.tyn") != std::string::npos, ran.out);
         std::filesystem::create_directory(dir / "alone");
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(the_copy_is_the_heap_and_needs_no_other_file) {
         std::filesystem::remove_all(dir / "alone");
     }
     // It lives on, as a heap of any kind.
-    BOOST_TEST(run_tool(dir, "snapshot --to grown.tyn t.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "copy t.tyn grown.tyn").exit == 0);
     TransactionalHeap heap(taiyen::open_only, dir / "grown.tyn", small());
     heap.attach_undo();
     BOOST_TEST(heap.undo());
@@ -95,11 +95,11 @@ BOOST_AUTO_TEST_CASE(a_copy_heals_what_the_second_copy_has_and_there_is_none_of_
     const ScratchDirectory dir;
     make_drawing<SnapshotHeap>(dir / "s.tyn");
     flip(dir / "s.tyn", 70'001);
-    BOOST_TEST(run_tool(dir, "snapshot --to copy.tyn s.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "copy s.tyn copy.tyn").exit == 0);
     BOOST_TEST(run_tool(dir, "verify copy.tyn").exit == 0);
     make_drawing<ArchiveHeap>(dir / "a.tyn");
     flip(dir / "a.tyn", 70'001);
-    const Ran ran = run_tool(dir, "snapshot --to lost.tyn a.tyn");
+    const Ran ran = run_tool(dir, "copy a.tyn lost.tyn");
     BOOST_TEST(ran.exit == 2);
     BOOST_TEST(ran.err.find("is damaged") != std::string::npos, ran.err);
     BOOST_TEST(!std::filesystem::exists(dir / "lost.tyn"));
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_overwritten_and_nothing_is_left_where_it_can_not
     std::ofstream(dir / "there") << "mine";
     const auto before = contents(dir);
     for (const std::string to : {"there", "a.tyn", "nowhere/copy.tyn", "''", "."}) {
-        const Ran ran = run_tool(dir, "snapshot --to " + to + " a.tyn");
+        const Ran ran = run_tool(dir, "copy a.tyn " + to);
         BOOST_TEST(ran.exit == 2, to << ran.out);
         BOOST_TEST(std::count(ran.err.begin(), ran.err.end(), '\n') == 1, ran.err);
     }
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_overwritten_and_nothing_is_left_where_it_can_not
     BOOST_TEST(after.at("there") == "mine");
     BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 0);
     std::ofstream(dir / "text") << std::string(20'000, 'x');
-    for (const std::string file : {"text", "nothing.tyn", "."}) BOOST_TEST(run_tool(dir, "snapshot " + file).exit == 2, file);
+    for (const std::string file : {"text", "nothing.tyn", "."}) BOOST_TEST(run_tool(dir, "recover " + file).exit == 2, file);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
