@@ -1,4 +1,5 @@
 // Pointers to what is the program's own: constants, malloc's memory, stacks. The next process finds it elsewhere or not at all.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -144,6 +145,21 @@ BOOST_AUTO_TEST_CASE(it_is_made_and_told_where_that_is_asked_for) {
     BOOST_TEST((Reports::entries()[0].code == errc::foreign_pointer));
     BOOST_TEST(Reports::entries()[0].address == &table);
     BOOST_TEST(heap->find<EmptyTable>("table") == &table);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_block_held_before_is_not_the_objects) {
+    struct Padded {
+        std::uint64_t used;
+        std::uint64_t unset[3];
+        Padded() : used(1) {}  // NOLINT: that is the point
+    };
+    const int local = 1;
+    auto* const before = static_cast<std::uint64_t*>(heap->allocate(sizeof(Padded), alignof(Padded)));
+    std::fill_n(before, 4, reinterpret_cast<std::uint64_t>(&local));
+    heap->deallocate(before);
+    Padded* const made = heap->make<Padded>();
+    BOOST_TEST(static_cast<void*>(made) == before);
+    BOOST_TEST(made->used == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(bytes_that_were_never_set_may_be_copied_into_an_object) {

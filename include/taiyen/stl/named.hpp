@@ -7,6 +7,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,6 +38,14 @@ template <class T>
 inline constexpr bool may_be_made_with_pointers =
     !position_independent<T> || !std::is_trivially_default_constructible_v<T> || !std::is_trivially_copyable_v<T>;
 
+/// A block's bytes are what it held before, and a constructor may leave some of them: then they aren't to look like pointers to the program's memory. Volatile, else the constructor ends what was stored before it.
+inline void drop_stale_pointers(void* block, std::size_t bytes) {
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= bytes; at += sizeof(std::uint64_t)) {
+        auto& word = *reinterpret_cast<volatile std::uint64_t*>(static_cast<std::byte*>(block) + at);
+        if (word >> 47U == 0 && word >> 44U >= 5) word = 0;
+    }
+}
+
 /// What a class type's bytes may be copied from; a pointer that is given as such is meant.
 template <class A>
 heap::ObjectBytes source_bytes(const A& argument) {
@@ -61,6 +70,7 @@ T* make_for(heap::HeapCore& core, std::string_view name, A&&... arguments) {
         }
     } undo{heap::allocate_durable(core, sizeof(T), alignof(T)), nullptr};
     auto* const object = static_cast<T*>(undo.block);
+    if constexpr (may_be_made_with_pointers<T>) drop_stale_pointers(undo.block, sizeof(T));
     persistent_allocator<T>(core).construct(object, std::forward<A>(arguments)...);
     undo.object = object;
     if constexpr (may_be_made_with_pointers<T>) {
