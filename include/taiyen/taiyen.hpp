@@ -14,6 +14,7 @@
 #include <taiyen/change/procedure.hpp>
 #include <taiyen/change/read_from.hpp>
 #include <taiyen/heap/access.hpp>
+#include <taiyen/heap/foreign_pointers.hpp>
 #include <taiyen/heap/live_blocks.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/inspect/diff.hpp>

@@ -6,10 +6,10 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <taiyen/inspect/stats.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/named.hpp>
 
+#include "heap/core.hpp"
 #include "heap/foreign_pointers.hpp"
 #include "heap/memory_core.hpp"
 #include "scratch_directory.hpp"
@@ -103,13 +103,13 @@ BOOST_AUTO_TEST_CASE(an_object_that_points_to_a_constant_of_the_program_is_not_m
     BOOST_TEST(heap->find<EmptyTable>("table") == nullptr);
     BOOST_TEST(!refusal([&] { heap->find_or_construct<EmptyTable>("table"); }).empty());
     BOOST_TEST(names(refusal([&] { heap->make<EmptyTable>(); }), "an object of 8 bytes"));
-    BOOST_TEST(heap->stats().live_blocks == 0U);
+    BOOST_TEST(heap->core()->engine().stats().live_blocks == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(an_object_that_points_to_memory_of_malloc_is_destroyed_again) {
     BOOST_TEST(!refusal([&] { heap->construct<Graph>("graph"); }).empty());
     BOOST_TEST(Graph::alive == 0);
-    BOOST_TEST(heap->stats().live_blocks == 0U);
+    BOOST_TEST(heap->core()->engine().stats().live_blocks == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(an_object_that_points_to_a_stack_is_not_made) {
