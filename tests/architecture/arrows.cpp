@@ -136,8 +136,10 @@ std::optional<std::string> wrong_library(const fs::path& file, const Place& plac
     }
     const bool boost = include.target.starts_with("boost/");
     const bool pfr = include.target.starts_with("boost/pfr") && read(file).find("__has_include(<boost/pfr") != std::string::npos;
+    const bool version = include.target == "boost/version.hpp" && read(file).find("__has_include(<boost/version.hpp>)") != std::string::npos;
     const bool offset = boost && file.filename().string().starts_with("offset_");
-    return pfr || offset ? std::nullopt : std::optional<std::string>("a public header needs the standard library only, not <" + include.target + ">");
+    return pfr || version || offset ? std::nullopt
+                                    : std::optional<std::string>("a public header needs the standard library only, not <" + include.target + ">");
 }
 
 /// Whether it may be included twice.
