@@ -9,6 +9,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/transfer/expand.hpp>
 
+#include "base/json.hpp"
 #include "tool/command.hpp"
 
 namespace taiyen::tool {
