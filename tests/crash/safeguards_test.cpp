@@ -12,13 +12,16 @@
 #include <boost/test/unit_test.hpp>
 
 #include <taiyen/base/error.hpp>
+#include <taiyen/base/report.hpp>
 #include <taiyen/change/procedure.hpp>
 #include <taiyen/taiyen.hpp>
 
 #include "base/planted.hpp"
 #include "heap/geometry.hpp"
+#include "io/simulated_storage.hpp"
 #include "scratch_directory.hpp"
 #include "store/geometry.hpp"
+#include "store/heap_access.hpp"
 
 namespace taiyen::crash {
 namespace {
@@ -244,6 +247,27 @@ fs::path left_with_a_call(const ScratchDirectory& folder) {
     return left;
 }
 
+// ---- a full disk
+
+/// A save for which the disk has no room. Returns whether the heap goes on, and saves when there is room.
+bool goes_on_after_a_full_disk(HeapKind kind) {
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    auto heap = HeapAccess::make<ArchiveHeap>(store::HeapFile::open(disk, "/disk/a.tyn", store::OpenMode::create_only, kind, small_options()));
+    auto* const block = static_cast<char*>(heap.allocate(300'000));
+    for (int at = 0; at < 300'000; at += 1000) block[at] = 'x';
+    disk.set_space(disk.used_bytes());
+    try {
+        heap.snapshot();
+        HeapAccess::file(heap).checkpoint();
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): now or later
+    }
+    disk.set_space(~ByteCount{0});
+    if (HeapAccess::file(heap).is_poisoned()) return false;
+    heap.snapshot();
+    return heap.heal() == 0;
+}
+
 BOOST_AUTO_TEST_SUITE(safeguards)
 
 BOOST_AUTO_TEST_CASE(rot_under_a_changed_page_refuses_the_save_and_one_that_did_not_look_would_launder_it) {
@@ -301,6 +325,16 @@ BOOST_AUTO_TEST_CASE(a_call_that_gives_other_bytes_stops_recovery_which_would_el
     drift = 0;
     TransactionalHeap heap(open_only, left, small_options());
     BOOST_TEST(heap.find<Bytes>("bytes")->at(7) == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_save_takes_its_disk_blocks_first_and_one_that_did_not_would_end_the_heap_on_a_full_disk) {
+    const ReportHandler handler = set_report_handler([](const Incident&) noexcept {});
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+        BOOST_TEST(goes_on_after_a_full_disk(kind));
+        const Without check(Bug::save_without_blocks);
+        BOOST_TEST(!goes_on_after_a_full_disk(kind));
+    }
+    set_report_handler(handler);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
