@@ -36,7 +36,11 @@ vm::Reservation reserve_somewhere(ByteCount length, std::uintptr_t within_slot) 
         std::optional<std::uintptr_t> place;
         for (const vm::Zone& zone : {vm::volatile_zone(), vm::spare_zone()})
             if (!place) place = vm::find_free(within_slot + length, slot_bytes, vm::Placement::high, zone.first, zone.last);
-        if (!place) throw HeapFull(length, 0, HeapFull::Cause::address_space);
+        if (!place) {
+            throw Error(errc::out_of_address_space, "the addresses that volatile heaps can have are used up: no " + std::to_string(length) +
+                                                        " bytes of them are free in one piece, and no limit of the system is in the way; close "
+                                                        "other heaps, or give each less capacity");
+        }
         try {
             return vm::Reservation(*place + within_slot, length);
         } catch (const Error& error) {

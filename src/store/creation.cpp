@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <functional>
+
+#include <taiyen/base/report.hpp>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
@@ -15,6 +18,8 @@
 namespace taiyen::store {
 namespace {
 
+constexpr ByteCount capacity_default = 64_GiB;
+constexpr ByteCount log_capacity_default = 64_MiB;
 constexpr ByteCount log_capacity_min = 64_KiB;
 constexpr ByteCount log_capacity_max = 512_GiB;
 
@@ -227,6 +232,13 @@ void check_log_capacity(ByteCount capacity, const std::filesystem::path& path) {
     }
 }
 
+PersistentOptions with_defaults(const PersistentOptions& given) {
+    PersistentOptions options = given;
+    if (options.capacity == 0) options.capacity = capacity_default;
+    if (options.log_capacity == 0) options.log_capacity = log_capacity_default;
+    return options;
+}
+
 void check_options(const PersistentOptions& options, const std::filesystem::path& path) {
     if (options.capacity < heap::Engine::capacity_min || options.capacity > heap::layout::capacity_max) {
         throw Error(errc::invalid_argument, path, "capacity must be between 256 KiB and 8 TiB, not " + std::to_string(options.capacity) + " bytes");
@@ -242,8 +254,9 @@ std::uintptr_t HeapFile::find_place(ByteCount extent, ByteCount capacity, std::u
     return reserve_somewhere(0, extent, capacity, random_uuid(), within_slot).address();
 }
 
-std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
+std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& given,
                                            const Tuning& tuning) {
+    const PersistentOptions options = with_defaults(given);
     check_options(options, paths.backing);
     const bool with_log = kind == HeapKind::transactional;
     const std::filesystem::path& ring_path = with_log ? paths.log : paths.journal;
@@ -398,7 +411,8 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     });
     ranges = heap::CoreRanges::at(reservation.address(), files.backing->header.capacity);
     const std::optional<LogTail> tail = files.tail;
-    std::shared_ptr<HeapFile> heap(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), read_only));
+    std::shared_ptr<HeapFile> heap(
+        new HeapFile(storage, paths, kind, with_defaults(options), tuning, std::move(reservation), ranges, std::move(files), read_only));
     if (tail) {
         heap->replay_log(*tail);
     }
@@ -408,6 +422,9 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     }
     if (tuning.join) {
         tuning.join(*heap);
+    }
+    if (!read_only) {
+        heap->tell_ignored(options);
     }
     return heap;
 }
@@ -436,6 +453,29 @@ std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesy
                 throw Error(errc::busy, path, "the heap comes and goes while it is being opened; try again when others don't create it");
             }
         }
+    }
+}
+
+void HeapFile::tell_ignored(const PersistentOptions& given) const {
+    const auto tell = [&](const std::string& what) { report({errc::invalid_argument, nullptr, paths_.backing.string() + ": " + what}); };
+    const auto bytes = [](ByteCount count) { return std::to_string(count) + " bytes"; };
+    const auto place = [](std::uintptr_t address) {
+        std::array<char, 24> text;
+        std::snprintf(text.data(), text.size(), "%#llx", static_cast<unsigned long long>(address));
+        return std::string(text.data());
+    };
+    const Header& header = backing_->header;
+    if (given.capacity != 0 && round_up(given.capacity, page_bytes) != header.capacity) {
+        tell("its capacity is " + bytes(header.capacity) + ", not the " + bytes(given.capacity) +
+             " that were asked for; taiyen convert --capacity makes a heap of another");
+    }
+    if (given.address != 0 && given.address != header.base) {
+        tell("it lies at " + place(header.base) + ", not at " + place(given.address) + " as was asked for; taiyen rebase moves it");
+    }
+    if (uses_log() && given.log_capacity != 0 && round_up(given.log_capacity, page_bytes) != ring_identity_.capacity_bytes) {
+        tell("its log has " + bytes(ring_identity_.capacity_bytes) + ", not the " + bytes(given.log_capacity) +
+             " that were asked for; close the heap, remove " + paths_.log.string() +
+             " once taiyen info says that the heap is closed cleanly, and open it again");
     }
 }
 

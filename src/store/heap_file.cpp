@@ -211,6 +211,11 @@ void HeapFile::poison(const char* what, const char* why) noexcept {
     poisoned_ = true;
 }
 
+std::string HeapFile::why_poisoned() const {
+    const std::lock_guard lock(poison_mutex_);
+    return poison_;
+}
+
 Generation HeapFile::generation() const {
     const std::lock_guard lock(point_mutex_);
     return generation_;

@@ -163,6 +163,8 @@ public:
     /// From now on the heap refuses everything, until it is opened again: what is in memory and what is in the files may differ by more than anybody knows.
     void poison(const char* what, const char* why) noexcept;
     bool is_poisoned() const noexcept { return poisoned_; }
+    /// Requires: it is.
+    std::string why_poisoned() const;
 
     /// close() makes a hole of each free page in every file, whether anything was saved or not; also of those that an interrupted close left with their disk blocks. Without a call: of free runs of
     /// 64 KiB and more, if anything was saved. Never where a history is, whose steps remember what free pages hold. `tell`: bytes of free pages that are holes by now; it must not throw.
@@ -280,6 +282,8 @@ private:
     AlignedBuffer good_first_page() const;
     void apply_overlay(const std::vector<SaveRecord>& overlay, const io::File* stage);
     void begin_writing();
+    /// Options that were given, and that the heap does not have.
+    void tell_ignored(const PersistentOptions& given) const;
     void attach_data();
     void attach_journal();
     void attach_log();

@@ -241,7 +241,9 @@ std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesyste
     for (;;) {
         std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
         while (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
-            if (std::chrono::steady_clock::now() >= until) throw Error(errc::busy, path, "the heap is open elsewhere; close it there first");
+            if (std::chrono::steady_clock::now() >= until)
+                throw Error(errc::busy, path,
+                            "the heap is open elsewhere; close it there first, or have it copied there: taiyen::compress(heap, file)");
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
         if (is_still_at(storage, *file, path)) return file;

@@ -67,7 +67,8 @@ void SnapshotUndo::require_idle(const char* what) const {
     }
 }
 
-void SnapshotUndo::attach(const UndoOptions& options) {
+void SnapshotUndo::attach(const UndoOptions& given) {
+    const UndoOptions options = with_defaults(given);
     require_idle("attach_undo");
     if (options.bytes < UndoHistory::capacity_min) {
         throw Error(errc::invalid_argument, file_->path(), "an undo history has at least 16 KiB");
@@ -98,6 +99,7 @@ void SnapshotUndo::attach(const UndoOptions& options) {
     if (!history_) {
         history_ = UndoHistory::create(std::move(memory), options.bytes, options.circular);
     }
+    tell_ignored(*file_, given);
     file_->held().keep_lent(unsettled);  // from here on only what changes is looked at
     between_scopes();
 }

@@ -239,11 +239,13 @@ std::optional<Error> TransactionUndo::begin_history(const UndoOptions& options) 
     return std::nullopt;
 }
 
-void TransactionUndo::attach(const UndoOptions& options) {
+void TransactionUndo::attach(const UndoOptions& given) {
+    const UndoOptions options = with_defaults(given);
     if (options.bytes < UndoHistory::capacity_min) throw Error(errc::invalid_argument, open_file().path(), "an undo history has at least 16 KiB");
     const std::optional<Error> damage =
         manage("attach_undo", [&]() -> std::optional<Error> { return history_ ? std::nullopt : begin_history(options); });
     if (damage) throw *damage;
+    tell_ignored(open_file(), given);
 }
 
 void TransactionUndo::end_history() {

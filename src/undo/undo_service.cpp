@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <taiyen/base/report.hpp>
+
 #include "base/uuid.hpp"
 #include "change/edits.hpp"
 #include "undo/snapshot_undo.hpp"
@@ -36,6 +38,19 @@ std::shared_ptr<UndoService> UndoService::of(store::HeapFile& file) {
         return found;
     }
     return SnapshotUndo::join(file);
+}
+
+UndoOptions UndoService::with_defaults(const UndoOptions& given) {
+    UndoOptions options = given;
+    if (options.bytes == 0) options.bytes = 256_MiB;
+    return options;
+}
+
+void UndoService::tell_ignored(const store::HeapFile& file, const UndoOptions& given) const {
+    if (given.bytes == 0 || !history_ || history_->capacity() == given.bytes) return;
+    const std::string text = file.path().string() + ": its undo history has room for " + std::to_string(history_->capacity()) + " bytes, not the " +
+                             std::to_string(given.bytes) + " that were asked for; end_undo() and attach_undo() make a new one of that size";
+    report({errc::invalid_argument, nullptr, text});
 }
 
 std::optional<std::size_t> UndoService::steps_since(UndoMark mark) const {

@@ -90,6 +90,9 @@ protected:
     [[noreturn]] static void throw_conflict(const store::HeapFile& file, std::uint64_t offset, const StepView& step);
     [[noreturn]] static void throw_not_before(const store::HeapFile& file);
     static const char* full_text(bool circular);
+    static UndoOptions with_defaults(const UndoOptions& given);
+    /// A history that was resumed has another room than was asked for.
+    void tell_ignored(const store::HeapFile& file, const UndoOptions& given) const;
 
     std::optional<UndoHistory> history_;
     const std::uint64_t life_;  ///< random number of this opening

@@ -1,5 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/heap/access.hpp>
 
+#include "base/sanitizers.hpp"
 #include "heap/volatile_core.hpp"
 #include "threads.hpp"
 
@@ -530,6 +532,34 @@ BOOST_AUTO_TEST_CASE(a_moved_heap_keeps_its_blocks_and_a_closed_one_refuses) {
     BOOST_TEST(heap.try_allocate(10) == nullptr);
     moved.close();
     BOOST_TEST(core_at(block) == nullptr);
+}
+
+/// What opening one more of that size says when it is refused at last.
+std::string refusal_after_all(std::size_t each) {
+    std::vector<std::unique_ptr<VolatileHeap>> heaps;
+    for (;;) {
+        try {
+            heaps.push_back(std::make_unique<VolatileHeap>(VolatileOptions{.capacity = each, .tell_memory_tools = false}));
+        } catch (const Error& error) {
+            BOOST_TEST((error.code() == errc::out_of_address_space));
+            return error.what();
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(heaps_that_use_all_addresses_up_are_told_apart_from_a_limit_of_the_system) {
+    const std::string used_up = refusal_after_all(std::size_t{1} << 40U);
+    BOOST_TEST(used_up.find("used up") != std::string::npos, used_up);
+    BOOST_TEST(used_up.find("no limit of the system is in the way") != std::string::npos, used_up);
+#if !defined(TAIYEN_ADDRESS_SANITIZER) && !defined(TAIYEN_THREAD_SANITIZER)
+    rlimit before{};
+    BOOST_REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
+    const rlimit tight{.rlim_cur = std::size_t{64} << 30U, .rlim_max = before.rlim_max};
+    BOOST_REQUIRE(::setrlimit(RLIMIT_AS, &tight) == 0);
+    const std::string limited = refusal_after_all(std::size_t{16} << 30U);
+    BOOST_REQUIRE(::setrlimit(RLIMIT_AS, &before) == 0);
+    BOOST_TEST(limited.find("raise the process's limit of address space") != std::string::npos, limited);
+#endif
 }
 
 BOOST_AUTO_TEST_CASE(options_that_cannot_be_had_are_refused) {

@@ -565,6 +565,23 @@ BOOST_AUTO_TEST_CASE(stores_outside_transactions_that_nobody_saw_are_a_conflict_
     BOOST_TEST(*number == 1);
 }
 
+BOOST_AUTO_TEST_CASE(a_resumed_history_of_another_size_than_was_asked_for_is_told_and_one_of_the_same_is_not) {
+    const auto attached = [&](std::size_t bytes) {
+        reopen();
+        const Silence silence;
+        UndoOptions history;
+        history.bytes = bytes;
+        heap->attach_undo(history);
+        return Silence::told;
+    };
+    BOOST_TEST(attached(1U << 20U).empty());
+    step(1);
+    BOOST_TEST(attached(1U << 20U).empty());
+    BOOST_TEST(attached(0).empty());
+    BOOST_TEST((attached(2U << 20U) == std::vector{errc::invalid_argument}));
+    BOOST_TEST(heap->undo());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

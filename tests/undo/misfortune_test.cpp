@@ -9,6 +9,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <taiyen/base/report.hpp>
+
 #include "base/sanitizers.hpp"
 #include "store/heap_access.hpp"
 #include "store/scarce_memory.hpp"
@@ -361,7 +363,14 @@ BOOST_AUTO_TEST_CASE(a_resumed_history_keeps_its_size) {
     reopen();
     UndoOptions small;
     small.bytes = 16 * 1024;
+    static std::vector<std::string> told;
+    told.clear();
+    const ReportHandler before = set_report_handler(+[](const Incident& incident) noexcept { told.emplace_back(incident.text); });
     heap->attach_undo(small);
+    set_report_handler(before);
+    BOOST_TEST_REQUIRE(told.size() == 1U);
+    BOOST_TEST(told[0].find("room for 268435456 bytes, not the 16384 that were asked for; end_undo() and attach_undo()") != std::string::npos,
+               told[0]);
     for (int i = 0; i < 2000; ++i) push(i, "with some name");
     BOOST_TEST(heap->undo_steps().size() == 2001U);
 }

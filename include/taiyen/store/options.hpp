@@ -53,20 +53,20 @@ enum class Verify {
     at_first_touch
 };
 
-/// Options matter at creation; at reopening what the file says wins (capacity, address), and the paths say where attached files lie.
+/// Options matter at creation; at reopening what the file says wins (capacity, address, log capacity), and the paths say where attached files lie. One that was given, and differs from what an opening for writing
+/// finds, goes to the report handler (errc::invalid_argument), with what would change it.
 struct PersistentOptions {
-    std::size_t capacity =
-        std::size_t{64} << 30U;  ///< bytes up to which the heap may grow; minimum 256 KiB, rounded up to 4 KiB. Addresses are taken as it grows
+    std::size_t capacity = 0;    ///< bytes up to which the heap may grow; minimum 256 KiB, rounded up to 4 KiB; 0: 64 GiB. Addresses are taken as it grows
     std::uintptr_t address = 0;  ///< where to map, a multiple of 2 GiB; 0: chosen from the heap's uuid
     /// At creation: the heap may be mapped anywhere. It is opened where it was made if nothing lies there, else wherever there is room, so copies of it can be open at once; it takes types without
     /// raw pointers only (`taiyen::offset::map`, …; `position_independent<T>`).
     bool position_independent = false;
-    std::filesystem::path data_file;  ///< empty: `x.tyn.data` beside `x.tyn`
+    std::filesystem::path data_file{};  ///< empty: `x.tyn.data` beside `x.tyn`
     /// At opening: a data file that is gone is no error (mismatch), the heap goes on without it. Reads the whole heap to prove that it needs no second copy. One that is there is an error: already_exists.
     /// Durability: the heap knows of no data file any more when opening for writing returns; a SnapshotHeap makes a new one.
     bool detach_data_file = false;
-    std::filesystem::path log_file;                     ///< empty: `x.tyn.log` (transactional heaps) beside it
-    std::size_t log_capacity = std::size_t{64} << 20U;  ///< bytes, rounded up to 4 KiB, at least 64 KiB; of a log that exists what the file says wins
+    std::filesystem::path log_file{};  ///< empty: `x.tyn.log` (transactional heaps) beside it
+    std::size_t log_capacity = 0;      ///< bytes, rounded up to 4 KiB, at least 64 KiB; of a log that exists what the file says wins; 0: 64 MiB
     /// Durability::async: what is lost was committed within one such window. A commit waits while one that is so much older isn't durable, because the device is slow.
     std::chrono::microseconds loss_window{10'000};
     // When a transactional heap brings its files up to date in the background: whichever comes first.

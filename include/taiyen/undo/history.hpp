@@ -9,9 +9,10 @@ namespace taiyen {
 
 /// What a history is made with.
 struct UndoOptions {
-    std::size_t bytes = std::size_t{256} << 20U;  ///< room for the steps; a history that is resumed keeps the size it was made with. At least 16 KiB
-    bool circular = true;                         ///< full: the oldest steps fall off whole; else the history ends with a report, errc::history_full
-    bool persistent = true;                       ///< saved by each snapshot in the same record, resumed by the next process
+    /// Room for the steps, at least 16 KiB; 0: 256 MiB. A history that is resumed keeps the size it was made with; that another one was given goes to the report handler (errc::invalid_argument).
+    std::size_t bytes = 0;
+    bool circular = true;    ///< full: the oldest steps fall off whole; else the history ends with a report, errc::history_full
+    bool persistent = true;  ///< saved by each snapshot in the same record, resumed by the next process
 };
 
 /// One step of a history.
