@@ -64,6 +64,7 @@
 #include <taiyen/txn/read_lock.hpp>
 #include <taiyen/txn/relaxed_loading.hpp>
 #include <taiyen/txn/transaction.hpp>
+#include <taiyen/txn/transaction_stats.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 #include <taiyen/undo/history.hpp>
 #include <taiyen/undo/scope.hpp>

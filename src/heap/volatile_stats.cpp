@@ -3,12 +3,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
-#include <fstream>
 
 #include "heap/geometry.hpp"
 #include "heap/leak_search.hpp"
+#include "heap/system_view.hpp"
 #include "heap/volatile_core.hpp"
 
 namespace taiyen::heap {
@@ -41,32 +40,6 @@ ByteCount resident_bytes(const std::byte* begin, ByteCount length) {
                                                    [](unsigned char page) { return (page & 1U) != 0; }));
     }
     return resident;
-}
-
-struct SystemView {
-    std::size_t mappings = 0;
-    std::size_t huge_bytes = 0;
-};
-/// What the system tells about the mappings that begin in [begin, end).
-SystemView system_view(std::uintptr_t begin, std::uintptr_t end) {
-    SystemView view;
-    std::ifstream file("/proc/thread-self/smaps");
-    bool inside = false;
-    for (std::string line; std::getline(file, line);) {
-        std::uintptr_t address = 0;
-        const auto [rest, bad] = std::from_chars(line.data(), line.data() + line.size(), address, 16);
-        if (bad == std::errc{} && rest != line.data() + line.size() && *rest == '-') {
-            inside = address >= begin && address < end;
-            if (inside) ++view.mappings;
-        } else if (inside && line.starts_with("AnonHugePages:")) {
-            const char* at = line.data() + sizeof "AnonHugePages:" - 1;
-            while (*at == ' ') ++at;
-            std::size_t kilobytes = 0;
-            std::from_chars(at, line.data() + line.size(), kilobytes);
-            view.huge_bytes += kilobytes << 10U;
-        }
-    }
-    return view;
 }
 
 void add_piece(VolatileStats& stats, ByteCount bytes) {

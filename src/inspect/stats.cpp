@@ -1,5 +1,10 @@
 #include <taiyen/inspect/stats.hpp>
 
+#include <utility>
+
+#include <taiyen/inspect/heap_map.hpp>
+
+#include "heap/system_view.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
 
@@ -8,6 +13,9 @@ namespace taiyen {
 HeapStats ArchiveHeap::stats() const {
     const store::HeapFile& file = HeapAccess::file(*this);
     file.check_usable(true);
+    MapOptions whole;
+    whole.cells_max = 1;
+    HeapMap map = map_of(*this, whole);
     const txn::Reading reading(file);
     const heap::EngineStats engine = file.engine().stats();
     const io::FileInfo info = file.backing().file().info();
@@ -19,11 +27,17 @@ HeapStats ArchiveHeap::stats() const {
     stats.metadata_bytes = engine.metadata_bytes;
     stats.largest_free_bytes = engine.largest_free_bytes;
     stats.live_blocks = engine.live_blocks;
-    stats.dirty_bytes = dirty_bytes();
+    stats.dirty_bytes = map.sum.dirty_bytes;
+    stats.released_bytes = map.sum.released_bytes;
+    stats.page_efficiency = map.page_efficiency;
+    stats.availability = std::move(map.availability);
+    stats.huge_bytes = heap::system_view(file.ranges().durable, file.ranges().durable + file.mapped_bytes()).huge_bytes;
     for (const heap::Root& root : file.engine().roots()) stats.held_blocks += heap::HeldBlocks::is_entry(root) ? 1 : 0;
     stats.file_bytes = info.size_bytes;
     stats.allocated_bytes = info.allocated_bytes;
     stats.generation = file.generation().value;
+    stats.serial = file.serial().value;
+    stats.log_capacity_bytes = file.backing().header.log_capacity;
     stats.page_tracker = file.tracker().name();
     return stats;
 }

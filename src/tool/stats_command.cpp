@@ -21,16 +21,25 @@ Exit run_stats(const Given& given) {
             .member("live_bytes", stats.live_bytes)
             .member("live_blocks", stats.live_blocks)
             .member("free_bytes", stats.free_bytes)
+            .member("released_bytes", stats.released_bytes)
             .member("metadata_bytes", stats.metadata_bytes)
             .member("largest_free_bytes", stats.largest_free_bytes)
             .member("file_bytes", stats.file_bytes)
             .member("allocated_bytes", stats.allocated_bytes)
             .member("generation", stats.generation)
+            .member("serial", stats.serial)
+            .member("log_capacity_bytes", stats.log_capacity_bytes)
             .member("page_tracker", stats.page_tracker)
             .member("clean", restoration.clean)
             .member("snapshots_replayed", restoration.snapshots_replayed)
             .member("transactions_replayed", restoration.transactions_replayed)
-            .end_object();
+            .member("page_efficiency", stats.page_efficiency)
+            .key("availability")
+            .begin_array();
+        for (const Availability& available : stats.availability) {
+            json.begin_object().member("bytes", available.bytes).member("share", available.share).end_object();
+        }
+        json.end_array().end_object();
         print(json);
         return Exit::ok;
     }

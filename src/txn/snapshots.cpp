@@ -1,6 +1,8 @@
 #include "txn/snapshots.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <optional>
 #include <utility>
 
 #include <taiyen/base/check.hpp>
@@ -43,17 +45,39 @@ void Snapshots::write_log() noexcept {
     wake_.notify_one();
 }
 
-void Snapshots::ask() noexcept {
+/// A transaction waits for a save while it lives.
+class Snapshots::Stall {
+public:
+    explicit Stall(Snapshots& snapshots) : snapshots_(snapshots) {}
+    Stall(const Stall&) = delete;
+    Stall& operator=(const Stall&) = delete;
+    ~Stall() {
+        const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun_).count();
+        const auto width = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(waited, 1))));
+        snapshots_.stalls_[std::min(width - 1, snapshots_.stalls_.size() - 1)].fetch_add(1, std::memory_order_relaxed);
+    }
+
+private:
+    Snapshots& snapshots_;
+    const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+void Snapshots::ask_for_round(SaveReason reason) noexcept {
+    if (!std::exchange(asked_, true) || reason == SaveReason::log_full) reason_ = reason;  // who finds the log full has just said that it fills up
+}
+
+void Snapshots::ask(SaveReason reason) noexcept {
     {
         const std::lock_guard lock(mutex_);
-        asked_ = true;
+        ask_for_round(reason);
     }
     wake_.notify_one();
 }
 
-bool Snapshots::wait_for_round(bool under_writer_lock) {
+bool Snapshots::wait_for_round(SaveReason reason) {
+    const bool under_writer_lock = reason == SaveReason::log_full;
     std::unique_lock lock(mutex_);
-    asked_ = true;
+    ask_for_round(reason);
     const std::uint64_t ours = rounds_begun_ + 1;  // one that runs now may have begun too early
     wake_.notify_one();
     ++waiting_;
@@ -73,9 +97,10 @@ void Snapshots::wait_for_memory() {
     std::unique_lock lock(mutex_);
     // Who comes after `stop` must not look at the thread: it is gone, or about to be.
     if (stopping_ || !thread_ || thread_->get_id() == std::this_thread::get_id()) return;
+    const Stall stall(*this);
     if (failure_ && service_.is_ahead_of_log()) {
         lock.unlock();
-        wait_for_round(false);  // no log's room bounds what is loaded relaxed
+        wait_for_round(SaveReason::memory);  // no log's room bounds what is loaded relaxed
         lock.lock();
     }
     if (stopping_ || failure_) return;
@@ -85,19 +110,21 @@ void Snapshots::wait_for_memory() {
     };
     wait_for_settled(rounds_begun_);
     if (stopping_ || failure_ || service_.may_change_more()) return;
-    asked_ = true;
+    ask_for_round(SaveReason::memory);
     wake_.notify_one();
     wait_for_settled(rounds_begun_ + 1);
 }
 
 void Snapshots::wait_for(Serial serial) {
-    while (service_.open_file().serial() < serial) wait_for_round(false);
+    while (service_.open_file().serial() < serial) wait_for_round(SaveReason::asked);
 }
 
 bool Snapshots::append(Serial serial, std::span<const std::span<const std::byte>> pieces) {
+    std::optional<Stall> stall;
     while (!service_.log_->try_append(serial, pieces)) {
+        if (!stall) stall.emplace(*this);
         if (service_.needs_heap_.load(std::memory_order_acquire) > service_.open_file().serial().value) return false;
-        if (!wait_for_round(true)) return false;
+        if (!wait_for_round(SaveReason::log_full)) return false;
     }
     return true;
 }
@@ -206,6 +233,30 @@ void Snapshots::trim() noexcept {
     }
 }
 
+void Snapshots::add_to(TransactionStats& stats) const {
+    std::exception_ptr failure;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto saves = [&](SaveReason reason) { return saves_[static_cast<std::size_t>(reason)]; };
+        stats.saves_for_log_fill = saves(SaveReason::log_fill);
+        stats.saves_for_changed_bytes = saves(SaveReason::changed_bytes);
+        stats.saves_for_interval = saves(SaveReason::interval);
+        stats.saves_for_room = saves(SaveReason::log_full);
+        stats.saves_for_memory = saves(SaveReason::memory);
+        stats.saves_asked_for = saves(SaveReason::asked);
+        stats.failed_saves = failed_saves_;
+        stats.last_save_failed = failure_ != nullptr;
+        failure = last_failure_;
+    }
+    for (std::size_t i = 0; i < stalls_.size(); ++i) stats.stalls[i] = stalls_[i].load(std::memory_order_relaxed);
+    if (!failure) return;
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+        stats.last_error = error.what();
+    }
+}
+
 /// Nobody waits for the save that failed: whoever fills the log will.
 void Snapshots::tell(const std::exception_ptr& failure) noexcept {
     try {
@@ -237,9 +288,10 @@ void Snapshots::run() noexcept {
             lock.lock();
             continue;
         }
-        asked_ = false;
+        const SaveReason reason = std::exchange(asked_, false) ? reason_ : SaveReason::interval;
         ++rounds_begun_;
         lock.unlock();
+        const Serial before = service_.open_file().serial();
         const std::uint64_t changed = service_.begin_count();
         std::exception_ptr failure;
         try {
@@ -250,6 +302,12 @@ void Snapshots::run() noexcept {
         lock.lock();
         const bool is_news = failure && !failure_ && waiting_ == 0;
         failure_ = failure;
+        if (failure) {
+            last_failure_ = failure;
+            ++failed_saves_;
+        } else if (service_.open_file().serial() != before) {
+            ++saves_[static_cast<std::size_t>(reason)];
+        }
         if (is_news) {
             lock.unlock();
             tell(failure);

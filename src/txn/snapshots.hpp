@@ -12,6 +12,8 @@
 ///      it is tried again before each transaction that would go beyond, which is refused if it fails again.
 /// Thread rule: safe. Lock order: the writer lock, then `saving_`, then `mutex_`; the thread takes the writer lock while it holds neither.
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -23,12 +25,16 @@
 
 #include <taiyen/base/units.hpp>
 #include <taiyen/store/options.hpp>
+#include <taiyen/txn/transaction_stats.hpp>
 
 #include "txn/biased_lock.hpp"
 
 namespace taiyen::txn {
 
 class TransactionService;
+
+/// What a save is made for.
+enum class SaveReason { log_fill, changed_bytes, interval, log_full, memory, asked };
 
 class Snapshots {
 public:
@@ -44,7 +50,7 @@ public:
     /// Ends the thread; a save that runs is finished.
     void stop() noexcept;
     /// It is time for a save; returns at once.
-    void ask() noexcept;
+    void ask(SaveReason reason) noexcept;
     /// What was committed and nobody waits for gets into the log; returns at once.
     void write_log() noexcept;
     /// For who wants to begin a transaction when (S4) forbids it: returns when that may be. Throws what a save threw, if what was loaded relaxed can't be saved.
@@ -58,6 +64,8 @@ public:
     void save_here(Serial serial, ByteCount extent);
     /// A save of everything committed. The caller holds the writer lock.
     void save_all();
+    /// Saves, stalls, the last error.
+    void add_to(TransactionStats& stats) const;
     /// Excludes saves while it is held.
     std::unique_lock<std::mutex> exclude() { return std::unique_lock(saving_); }
 
@@ -71,8 +79,11 @@ private:
     void trim() noexcept;
     bool must_end_trim(ByteCount left);
     void tell(const std::exception_ptr& failure) noexcept;
-    /// Waits for a round that begins after this call. False (`under_writer_lock` only): the round waits for the writer lock. Throws what the round threw.
-    bool wait_for_round(bool under_writer_lock);
+    /// Waits for a round that begins after this call. False (SaveReason::log_full only, whose caller holds that lock): the round waits for the writer lock. Throws what the round threw.
+    bool wait_for_round(SaveReason reason);
+    /// The first to ask for a round says why, or a commit that finds the log full. Requires: `mutex_`.
+    void ask_for_round(SaveReason reason) noexcept;
+    class Stall;
 
     TransactionService& service_;
     const std::chrono::milliseconds interval_;
@@ -80,7 +91,7 @@ private:
     Serial newest_given_back_;    ///< what was committed when pages were given back last
     ByteCount left_by_trim_ = 0;  ///< private copies that the last trim found changed
 
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::condition_variable wake_;      ///< the thread
     std::condition_variable finished_;  ///< who waits for a save
     bool asked_ = false;
@@ -93,6 +104,11 @@ private:
     std::uint64_t rounds_ended_ = 0;
     std::uint64_t rounds_settled_ = 0;  ///< what they saved was given back, too
     std::exception_ptr failure_;        ///< of the last round
+    std::exception_ptr last_failure_;   ///< of the last one that failed
+    SaveReason reason_{};               ///< why a round was asked for
+    std::array<std::uint64_t, 6> saves_{};
+    std::uint64_t failed_saves_ = 0;
+    std::array<std::atomic<std::uint64_t>, 32> stalls_{};
     std::unique_ptr<std::thread> thread_;
 };
 

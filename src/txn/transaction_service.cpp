@@ -45,11 +45,12 @@ TransactionService::TransactionService(store::HeapFile& file, const PersistentOp
       changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes : std::min(file.dirty_limit() / 4, changed_bytes_default)),
       log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
       recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)), last_(file.serial().value),
-      changed_pages_(file.ranges().durable_bytes), changed_bytes_allowed_(file.dirty_limit() / 2), annex_fits_(file.annex_is_saved()) {
+      first_(file.serial()), changed_pages_(file.ranges().durable_bytes), changed_bytes_allowed_(file.dirty_limit() / 2),
+      annex_fits_(file.annex_is_saved()) {
     changed_pages_.extended(file.mapped_bytes());
     calls_.emplace(file);
     snapshots_ = std::make_unique<Snapshots>(*this, options);
-    log_->on_pressure = [this] { snapshots_->ask(); };
+    log_->on_pressure = [this] { snapshots_->ask(SaveReason::log_fill); };
     log_->on_failure = [this] {
         if (store::HeapFile* const heap = this->file()) heap->poison("writing the transaction log", "what was committed last may not be durable");
     };
@@ -229,6 +230,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
                 if (wants_snapshot) asked_at_ = changed;
             } else {
                 snapshots_->save_here(serial, extent);
+                saves_in_commits_.store(saves_in_commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
             }
             last_.store(serial.value, std::memory_order_release);
             const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
@@ -245,7 +247,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
         throw;
     }
     end(true);
-    if (wants_snapshot) snapshots_->ask();
+    if (wants_snapshot) snapshots_->ask(SaveReason::changed_bytes);
     return serial;
 }
 
@@ -343,8 +345,22 @@ bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
     if (!log_->fits(record_.bytes())) return false;
     const store::AnnexHead annex = record_.has_annex() ? file()->annex_head() : store::AnnexHead{};
     if (!snapshots_->append(serial, record_.finish(serial, extent, annex))) return false;
+    logged_bytes_.store(logged_bytes_.load(std::memory_order_relaxed) + record_.bytes(), std::memory_order_relaxed);
     if (record_.needs_heap()) needs_heap_.store(serial.value, std::memory_order_release);
     return true;
+}
+
+TransactionStats TransactionService::stats() const {
+    TransactionStats stats;
+    snapshots_->add_to(stats);
+    stats.commits = last_committed().value - first_.value;
+    stats.rollbacks = rollbacks_.load(std::memory_order_relaxed);
+    stats.logged_bytes = logged_bytes_.load(std::memory_order_relaxed);
+    stats.saves_in_commits = saves_in_commits_.load(std::memory_order_relaxed);
+    stats.log_used_bytes = log_->used();
+    stats.log_capacity_bytes = log_->capacity();
+    if (const store::HeapFile& file = open_file(); file.is_poisoned()) stats.last_error = file.why_poisoned();
+    return stats;
 }
 
 // Rollback
@@ -366,6 +382,7 @@ void TransactionService::take_back() noexcept {
     recorder_->restore();
     for (; !segments_.empty(); segments_.pop_back()) recorder_->apply(segments_.back().changes, Direction::backward);
     recorder_->written().clear();
+    rollbacks_.store(rollbacks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     end(false);
 }
 
@@ -520,7 +537,7 @@ void TransactionService::wait_durable(Serial serial) {
 void TransactionService::end_relaxed() noexcept {
     if (relaxed_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
     const store::HeapFile* const heap = file();
-    if (heap != nullptr && !heap->in_forked_child() && !planted(Bug::relaxed_without_save)) snapshots_->ask();
+    if (heap != nullptr && !heap->in_forked_child() && !planted(Bug::relaxed_without_save)) snapshots_->ask(SaveReason::asked);
 }
 
 bool TransactionService::save_itself() {

@@ -23,6 +23,7 @@
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/store/options.hpp>
+#include <taiyen/txn/transaction_stats.hpp>
 
 #include "base/thread_number.hpp"
 #include "change/edits.hpp"
@@ -85,6 +86,7 @@ public:
     // Durability.
     const log::GroupLog& log() const noexcept { return *log_; }
     Serial last_durable() const;
+    TransactionStats stats() const;
     void wait_durable(Serial serial);
     void rebuild();
 
@@ -178,9 +180,13 @@ private:
     std::optional<change::ProcedureCalls> calls_;
 
     BiasedLock lock_;
-    std::atomic<ThreadNumber> owner_{0};  ///< of the thread that holds the writer lock for a transaction
-    std::atomic<std::uint64_t> last_;     ///< newest committed serial
-    ChangedPages changed_pages_;          ///< since the newest save began
+    std::atomic<ThreadNumber> owner_{0};          ///< of the thread that holds the writer lock for a transaction
+    std::atomic<std::uint64_t> last_;             ///< newest committed serial
+    std::atomic<std::uint64_t> logged_bytes_{0};  ///< this and the next two change under the writer lock only
+    std::atomic<std::uint64_t> rollbacks_{0};
+    std::atomic<std::uint64_t> saves_in_commits_{0};
+    const Serial first_;          ///< newest one before all that were committed here
+    ChangedPages changed_pages_;  ///< since the newest save began
     /// Of pages, ever; a page counts once between two saves. Changes under the writer lock only.
     std::atomic<std::uint64_t> changed_bytes_{0};
     std::atomic<std::uint64_t> changed_bytes_allowed_;  ///< until more was saved

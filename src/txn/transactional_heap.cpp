@@ -40,6 +40,13 @@ void TransactionalHeap::wait_durable(Serial serial) const {
     if (txn::TransactionService* const service = service_of(HeapAccess::file(*this))) service->wait_durable(serial);
 }
 
+TransactionStats TransactionalHeap::transaction_stats() const {
+    const store::HeapFile& file = HeapAccess::file(*this);
+    if (!file.is_open()) file.check_usable(true);
+    const txn::TransactionService* const service = txn::TransactionService::of(file);
+    return service == nullptr ? TransactionStats{} : service->stats();
+}
+
 void TransactionalHeap::rebuild() {
     store::HeapFile& file = HeapAccess::file(*this);
     file.check_usable(false);

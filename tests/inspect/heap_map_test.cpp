@@ -38,6 +38,15 @@ void check_sums(const ArchiveHeap& heap, const HeapMap& map) {
     BOOST_TEST(map.live_blocks == stats.live_blocks);
     BOOST_TEST(map.sum.free_bytes + map.sum.released_bytes + map.sum.growth_bytes + map.sum.metadata_bytes == stats.extent_bytes - stats.live_bytes);
     BOOST_TEST(map.sum.dirty_bytes == stats.dirty_bytes);
+    BOOST_TEST(stats.dirty_bytes == heap.dirty_bytes());
+    BOOST_TEST(stats.released_bytes == map.sum.released_bytes);
+    BOOST_TEST(stats.page_efficiency == map.page_efficiency);
+    BOOST_TEST_REQUIRE(stats.availability.size() == map.availability.size());
+    for (std::size_t i = 0; i < map.availability.size(); ++i) {
+        BOOST_TEST(stats.availability[i].bytes == map.availability[i].bytes);
+        BOOST_TEST(stats.availability[i].share == map.availability[i].share);
+    }
+    BOOST_TEST(stats.huge_bytes <= stats.extent_bytes);
     std::uint64_t coloured = 0;
     for (const MapKey& key : map.colours) coloured += key.bytes;
     BOOST_TEST(coloured == stats.live_bytes);

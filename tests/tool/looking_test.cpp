@@ -117,6 +117,20 @@ BOOST_AUTO_TEST_CASE(stats_counts_what_the_library_counts) {
     BOOST_TEST(json.get<std::uint64_t>("live_blocks") == heap.stats().live_blocks);
     BOOST_TEST(json.get<std::uint64_t>("live_bytes") == heap.stats().live_bytes);
     BOOST_TEST(json.get<std::uint64_t>("generation") == heap.stats().generation);
+    BOOST_TEST(json.get<std::uint64_t>("released_bytes") == heap.stats().released_bytes);
+    BOOST_TEST(json.get<double>("page_efficiency") == heap.stats().page_efficiency, boost::test_tools::tolerance(1e-6));
+    BOOST_TEST(json.get_child("availability").size() == 4U);
+    BOOST_TEST(json.get<std::uint64_t>("log_capacity_bytes") == 0U);
+    {
+        taiyen::PersistentOptions options;
+        options.log_capacity = std::size_t{1} << 20U;
+        taiyen::TransactionalHeap logged(taiyen::create_only, dir / "t.tyn", options);
+        taiyen::transact(logged, [&] { logged.construct<int>("number", 1); });
+        logged.close();
+    }
+    const auto closed = run_tool(dir, "stats --json t.tyn").json();
+    BOOST_TEST(closed.get<std::uint64_t>("log_capacity_bytes") == std::uint64_t{1} << 20U);
+    BOOST_TEST(closed.get<std::uint64_t>("serial") == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(verify_of_a_sound_heap_returns_zero_and_leaves_every_file_as_it_is) {
@@ -176,6 +190,7 @@ BOOST_AUTO_TEST_CASE(a_heap_in_use_is_said_to_be_in_use) {
     const Ran ran = run_tool(dir, "verify a.tyn");
     BOOST_TEST(ran.exit == 2);
     BOOST_TEST(ran.err.find("open elsewhere") != std::string::npos, ran.err);
+    BOOST_TEST(run_tool(dir, "compress a.tyn a.tyz").err.find("taiyen::compress(heap, file)") != std::string::npos);
     BOOST_TEST(run_tool(dir, "info a.tyn").out.find("in use, or its user crashed") != std::string::npos);
 }
 

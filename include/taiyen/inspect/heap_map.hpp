@@ -13,6 +13,7 @@
 
 #include <taiyen/base/export.hpp>
 #include <taiyen/inspect/report.hpp>
+#include <taiyen/inspect/stats.hpp>
 
 namespace taiyen {
 
@@ -49,12 +50,6 @@ struct MapKey {
     std::string label;
     std::uint64_t bytes = 0;
     std::uint64_t blocks = 0;
-};
-
-/// How much of the free space can be used for blocks of a size: those that fit, in bytes, ÷ all free bytes. 1 where nothing is free.
-struct Availability {
-    std::size_t bytes = 0;
-    double share = 1;
 };
 
 /// The heap from its first byte to its last, cut into cells of equal size.

@@ -25,6 +25,8 @@
 
 namespace taiyen {
 
+struct TransactionStats;  ///< taiyen/txn/transaction_stats.hpp
+
 namespace txn {
 class TransactionService;  ///< the compiled engine behind transactions and the log
 }
@@ -52,6 +54,8 @@ public:
     Serial last_durable() const;
     /// Returns when that transaction is durable. Throws: Error{poisoned} (it may be lost), Error{invalid_argument} (there is no such transaction yet).
     void wait_durable(Serial serial) const;
+    /// What was done since opening, and how full the log is; also of a heap that is poisoned. A reader's heap counts nothing. Throws: Error{closed}. Complexity: constant; any thread may ask.
+    TransactionStats transaction_stats() const;
     /// Takes the bytes of the heap from the files and the log again, in place: for a program that knows that its memory was damaged. Everything committed stays, addresses too.
     /// Throws: Error{scope_open | poisoned | corrupt}: the heap is poisoned if it can't be rebuilt. Complexity: reads the log and all pages written since opening.
     void rebuild();
