@@ -28,7 +28,6 @@ public:
         if (extent_bytes > limit) throw HeapFull(extent_bytes, 0, HeapFull::Cause::disk);
     }
     ByteCount limit = ~ByteCount{0};
-    void restore_blocks(HeapOffset, ByteCount) override {}
 };
 
 class Counter : public WriteObserver {

@@ -55,11 +55,23 @@ def slot_table():
     return memoryview(read(address, SLOTS * 8)).cast("Q")
 
 
+def base_in(slot):
+    """Where the span begins of the heap whose first slot it is: in the middle, or, as older ones and as was asked for, at its beginning."""
+    begin = slot << SLOT_SHIFT
+    for base in (begin + (1 << SLOT_SHIFT - 1), begin):
+        try:
+            if read(base, 8) == SUPER_BLOCK:
+                return base
+        except Unreadable:
+            pass
+    raise Unreadable(f"no heap begins at {begin:#x} or behind it")
+
+
 def base_of(core):
-    """Where the span of a heap begins: at the first slot that is its own."""
+    """Where the span of a heap begins: in the first slot that is its own."""
     for slot, owner in enumerate(slot_table()):
         if owner == core:
-            return slot << SLOT_SHIFT
+            return base_in(slot)
     raise Unreadable("closed")
 
 
@@ -71,7 +83,7 @@ def base_around(address):
         raise Unreadable("not in an open heap")
     while slot > 0 and table[slot - 1] == table[address >> SLOT_SHIFT]:
         slot -= 1
-    return slot << SLOT_SHIFT
+    return base_in(slot)
 
 
 class Span:
@@ -260,9 +272,13 @@ class AllocatorPrinter:
                     return f"allocator in the heap at {base:#x}"
         except (Unreadable, gdb.error):
             pass
-        heap = f"the heap at {((said >> 16) & 0xffff) << SLOT_SHIFT:#x}"
-        return {0: "allocator without a heap yet", 1: f"allocator of scratch memory of {heap}", 2: f"allocator with memory on loan from {heap}",
-                3: f"allocator of the current heap, else of {heap}"}[said & 3]
+        if said == 0:
+            return "allocator of scratch memory"
+        try:
+            heap = f"the heap at {base_in((said >> 16) & 0xffff):#x}"
+        except Unreadable:
+            heap = "a heap that is closed"
+        return f"allocator with memory on loan from {heap}" if said & 3 == 2 else f"allocator that was given {heap}"
 
 
 class IdSetPrinter:

@@ -16,6 +16,7 @@
 #include <taiyen/heap/access.hpp>
 #include <taiyen/heap/foreign_pointers.hpp>
 #include <taiyen/heap/live_blocks.hpp>
+#include <taiyen/heap/scratch.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/inspect/diff.hpp>
 #include <taiyen/inspect/free_pages.hpp>

@@ -152,7 +152,7 @@ bool HeapCore::deallocate_durable(void* block) noexcept {
 bool HeapCore::deallocate_lent(void* block, std::uint32_t) noexcept { return deallocate_durable(block); }
 
 void announce_store(HeapCore& core, std::uintptr_t address, ByteCount length) noexcept {
-    if (address - core.ranges().durable >= core.ranges().durable_bytes) return;
+    if (!in_durable(core, reinterpret_cast<const void*>(address))) return;
     if (StoreListener* const listener = core.listener(); listener != nullptr) listener->on_store(reinterpret_cast<void*>(address), length);
 }
 
@@ -192,6 +192,14 @@ std::string who_takes_address(std::uintptr_t base, ByteCount bytes, const Error&
     return text;
 }
 
+std::unique_lock<std::mutex> hold_open_cores() { return std::unique_lock(open_list().mutex); }
+
+bool has_free_slots(std::uintptr_t base, ByteCount bytes) noexcept {
+    for (std::uint64_t slot = base >> slot_shift; slot <= (base + bytes - 1) >> slot_shift; ++slot)
+        if (at_slot(slot) != nullptr) return false;
+    return true;
+}
+
 bool is_claimed(std::uintptr_t base, ByteCount bytes) {
     bool claimed = false;
     const auto [first, length] = slots_around(base, bytes);
@@ -207,7 +215,7 @@ std::size_t open_core_count() noexcept { return open_list().count.load(std::memo
 HeapCore* core_at(const void* address) noexcept {
     const auto value = reinterpret_cast<std::uintptr_t>(address);
     HeapCore* const core = at_slot(value >> slot_shift);
-    return core != nullptr && value - core->ranges().durable < core->ranges().durable_bytes ? core : nullptr;
+    return core != nullptr && in_durable(*core, address) ? core : nullptr;
 }
 
 HeapCore* core_of_slot(std::uint32_t slot) noexcept {

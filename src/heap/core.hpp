@@ -186,6 +186,10 @@ void visit_open_cores(const std::function<bool(const HeapCore&)>& visit);
 std::string who_takes_address(std::uintptr_t base, ByteCount bytes, const Error& refusal);
 /// Whether an open heap may grow into that range, or lies there. Thread-safe.
 bool is_claimed(std::uintptr_t base, ByteCount bytes);
+/// While it is held nobody visits them; for who exchanges what a visit may look at.
+std::unique_lock<std::mutex> hold_open_cores();
+/// Whether no open heap has one of the slots of that range. Thread-safe.
+bool has_free_slots(std::uintptr_t base, ByteCount bytes) noexcept;
 /// How many there are. Thread-safe, without a lock.
 std::size_t open_core_count() noexcept;
 

@@ -90,7 +90,9 @@ ByteCount bytes_beside(ByteCount capacity) { return round_up(OwnedMap::bytes_for
 
 CoreRanges ranges_at(std::uintptr_t base, ByteCount capacity) {
     const std::uintptr_t beside = round_up(base + capacity, huge_bytes);
-    return {base, capacity, beside, round_up(beside + bytes_beside(capacity), slot_bytes) - beside};
+    // What the last slot has left serves the exchange of pages; more than the span itself has would be for nothing.
+    const ByteCount needed = bytes_beside(capacity);
+    return {base, capacity, beside, std::min(round_up(beside + needed, slot_bytes) - beside, round_up(needed + capacity, huge_bytes))};
 }
 
 }  // namespace

@@ -12,11 +12,13 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <taiyen/base/check.hpp>
@@ -319,6 +321,14 @@ public:
 
     void resize(ByteCount size_bytes) override {
         require_growth_within_limit(size_bytes, "changing its size");
+        // On tmpfs(5) a page of a hole takes memory when it is first touched, and a full file system kills who touches it. So growth takes its memory here, where it can be refused.
+        struct statfs system{};
+        if (::fstatfs(number(), &system) == 0 && system.f_type == TMPFS_MAGIC) {
+            if (const ByteCount now = info().size_bytes; now < size_bytes) {
+                allocate(now, size_bytes - now);
+                return;
+            }
+        }
         if (uninterrupted([&] { return ::ftruncate(writable_number(), static_cast<off_t>(size_bytes)); }) != 0) {
             throw_errno(errno, path_, size_bytes, "changing its size");
         }

@@ -243,8 +243,10 @@ void check_options(const PersistentOptions& options, const std::filesystem::path
     if (options.capacity < heap::Engine::capacity_min || options.capacity > heap::layout::capacity_max) {
         throw Error(errc::invalid_argument, path, "capacity must be between 256 KiB and 8 TiB, not " + std::to_string(options.capacity) + " bytes");
     }
-    if (options.address % heap::base_alignment != 0 || options.address >= address_end - round_up(options.capacity, page_bytes)) {
-        throw Error(errc::invalid_argument, path, "the address of a heap must be a multiple of 2 GiB, and the heap must end below 128 TiB");
+    if (options.address % heap::base_alignment != 0 || (options.address != 0 && options.address < heap::slot_bytes) ||
+        options.address >= address_end - round_up(options.capacity, page_bytes)) {
+        throw Error(errc::invalid_argument, path,
+                    "the address of a heap must be a multiple of 2 GiB from 4 GiB on, and the heap must end below 128 TiB");
     }
 }
 
@@ -398,7 +400,11 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
     OpenFiles files = open_files(storage, paths, read_only, options.detach_data_file, tuning.log_replay, [&](const Header& header) {
         try {
-            reservation = vm::Reservation(header.base, heap::CoreRanges::reserved_bytes(header.extent, header.capacity));
+            const ByteCount bytes = heap::CoreRanges::reserved_bytes(header.extent, header.capacity);
+            if (!heap::has_free_slots(header.base, bytes)) {
+                throw Error(errc::address_in_use, "a heap that is open in this process has a part of these 4 GiB");
+            }
+            reservation = vm::Reservation(header.base, bytes);
         } catch (const Error& error) {
             if (header.position_independent) {
                 reservation = reserve_somewhere(0, header.extent, header.capacity, header.heap);
@@ -411,10 +417,19 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     });
     ranges = heap::CoreRanges::at(reservation.address(), files.backing->header.capacity);
     const std::optional<LogTail> tail = files.tail;
-    std::shared_ptr<HeapFile> heap(
-        new HeapFile(storage, paths, kind, with_defaults(options), tuning, std::move(reservation), ranges, std::move(files), read_only));
-    if (tail) {
-        heap->replay_log(*tail);
+    std::shared_ptr<HeapFile> heap;
+    try {
+        heap.reset(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), read_only));
+        if (tail) {
+            heap->replay_log(*tail);
+        }
+    } catch (const HeapFull& full) {
+        if (full.cause() != HeapFull::Cause::neighbor) {
+            throw;
+        }
+        throw Error(errc::address_in_use, paths.backing,
+                    "the heap has grown, and what lies behind its address now has no room for it; close what is mapped there, open the heap in a "
+                    "process of its own, or move it: taiyen rebase");
     }
     heap->verify_at_opening(options.verify);
     if (!read_only) {

@@ -117,7 +117,7 @@ std::span<const std::byte> bytes_of(const HeaderBlock& block) { return {reinterp
 }  // namespace
 
 bool is_base(std::uintptr_t base, ByteCount capacity) {
-    return base % heap::base_alignment == 0 && base != 0 && base < address_end && capacity < address_end - base;
+    return base % heap::base_alignment == 0 && base >= heap::slot_bytes && base < address_end && capacity < address_end - base;
 }
 
 bool Header::may_count_on() const {

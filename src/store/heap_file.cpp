@@ -117,7 +117,9 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
 
 void HeapFile::make_engine() {
     heap::WriteObserver* const observer = participant_ ? participant_->observer() : nullptr;
-    engine_ = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, observer, read_only_);
+    auto engine = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, observer, read_only_);
+    const auto nobody_looks = heap::hold_open_cores();
+    engine_.swap(engine);
 }
 
 void HeapFile::join(std::shared_ptr<SnapshotParticipant> participant) {
@@ -297,10 +299,14 @@ void HeapFile::reserve(ByteCount extent) {
     for (const ByteCount wanted : {heap::CoreRanges::reserved_bytes(extent, capacity), least}) {
         try {
             occupy(std::min(wanted, capacity));
-            reservation_.extend(wanted);
+            try {
+                reservation_.extend(wanted);
+            } catch (...) {
+                occupy(std::min(before, capacity));
+                throw;
+            }
             return;
         } catch (const Error& error) {
-            occupy(std::min(before, capacity));
             if (wanted == least) {
                 throw HeapFull(extent - mapped_, 0,
                                error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space);

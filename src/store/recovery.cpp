@@ -137,9 +137,7 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         if (!planted(Bug::install_keeps_tail)) {
             file.clear_growth(before, extents, is_covered);
         }
-        file.allocate({before.span}, extents.span - std::min(before.span, extents.span));
-        const ByteCount used = std::min(file.header.annex.used, after.annex.used);
-        file.allocate({annex_start.value + used}, after.annex.used - used);
+        file.make_long_enough(extents);
     });
     for (const SaveRecord& save : saves) {
         for_each_saved_page(save, files.ring.get(), [&](PageNumber page, std::uint64_t sum, std::span<const std::byte> image) {

@@ -222,8 +222,9 @@ void refuse_keys(const RebaseReport& report, const PointerOptions& options, bool
 
 void check_place(std::uintptr_t address, ByteCount capacity, const std::filesystem::path& path) {
     if (address != anywhere && !store::is_base(address, capacity))
-        throw Error(errc::invalid_argument, path,
-                    "a heap can't lie at " + hexadecimal(address) + ": its address is a multiple of 2 GiB, and it must end below 128 TiB");
+        throw Error(
+            errc::invalid_argument, path,
+            "a heap can't lie at " + hexadecimal(address) + ": its address is a multiple of 2 GiB from 4 GiB on, and it must end below 128 TiB");
 }
 
 namespace {

@@ -25,7 +25,7 @@ std::uint64_t checksum_of(const Mark& mark, std::uint64_t before) {
 bool fits(const layout::StreamHead& head) {
     const bool capacity =
         head.capacity % page_bytes == 0 && head.capacity >= heap::Engine::capacity_min && head.capacity <= heap::layout::capacity_max;
-    return capacity && head.kind >= 1 && head.kind <= 3 && heap::Geometry(head.capacity).valid_extent(head.extent) && head.base != 0 &&
+    return capacity && head.kind >= 1 && head.kind <= 3 && heap::Geometry(head.capacity).valid_extent(head.extent) && head.base >= heap::slot_bytes &&
            head.base % heap::base_alignment == 0 && head.base < store::address_end && head.capacity < store::address_end - head.base &&
            head.serial < (std::uint64_t{1} << 62U);
 }

@@ -138,7 +138,7 @@ void TxnLife::abandon() {
     // A heap whose blocks are held outside leaves them where they are; a process that is gone leaves nothing.
     const bool leaves = setup_.lends && file_;
     const std::uintptr_t left = leaves ? file_->ranges().durable : 0;
-    const ByteCount left_bytes = leaves ? file_->reserved_bytes() : 0;
+    const ByteCount left_bytes = leaves ? file_->reserved_bytes() + page_bytes : 0;  // with the page behind
     heap_.reset();
     relaxed_.reset();
     lower_.reset();

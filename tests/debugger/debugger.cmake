@@ -58,7 +58,7 @@ elseif(step STREQUAL "without_the_script_the_first_store_stops")
   expect_not("the first number is")
 elseif(step MATCHES "print")
   set(to_the_middle -x ${script} -x ${printers} -ex "break -qualified look" -ex run -ex up)
-  set(at "at 0x[0-9a-f]+00000000")
+  set(at "at 0x[0-9a-f]+80000000")
   set(arguments ${program} ${folder})
   if(step STREQUAL "heaps_print_from_their_bytes")
     run_under_gdb(${to_the_middle} -ex "print drawing" -ex "print memory" -ex "print closed" -ex "print bank" -ex "taiyen-objects drawing"

@@ -10,6 +10,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "heap/memory_core.hpp"
+#include "heap/scratch.hpp"
 
 using namespace taiyen;
 using heap::ProgramMemory;
@@ -54,7 +55,7 @@ BOOST_AUTO_TEST_CASE(what_other_threads_have_is_the_programs_memory) {
 BOOST_AUTO_TEST_CASE(heaps_numbers_and_free_addresses_are_not) {
     MemoryCore core;
     void* const block = heap::allocate_durable(core, 100, 16);
-    void* const scratch = heap::allocate_scratch(core, 100, 16);
+    void* const scratch = heap::allocate_scratch(100, 16);
     constexpr std::size_t length = 1U << 20U;
     void* const nothing = ::mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     BOOST_REQUIRE(nothing != MAP_FAILED);

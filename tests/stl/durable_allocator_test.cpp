@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(values_of_a_library_that_makes_its_allocators_out_of_nothin
     {
         auto& root = *heap.find<Json>("root");
         BOOST_TEST(root.at("copy").at(49).text() == long_text + "49");
-        BOOST_TEST(heap.owns_durable(root.at("copy").at(49).text().data()));
+        BOOST_TEST(heap.owns(root.at("copy").at(49).text().data()));
         const Reports reports;
         heap.destroy<Json>("root");  // frees without a scope
         BOOST_TEST(Reports::entries().empty());

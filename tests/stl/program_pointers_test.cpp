@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(what_an_object_outside_has_taken_along_leads_to_it_rightly)
     auto& list = heap->construct<taiyen::list<int>>("list");
     for (int i = 0; i < 10; ++i) list.push_back(i);
     taiyen::list<int> taken(std::move(list));
-    BOOST_REQUIRE(heap->owns_durable(&taken.front()));
+    BOOST_REQUIRE(heap->owns(&taken.front()));
     BOOST_TEST(save().empty());
     BOOST_TEST(taken.size() == 10U);
 }

@@ -26,7 +26,6 @@ BOOST_AUTO_TEST_SUITE(swaps)
 struct Both {
     MemoryCore core;
     MemoryCore other;
-    CurrentHeap use{core};
     Reports reports;
 
     bool is_sound() {

@@ -42,7 +42,7 @@ enum class errc {
     address_in_use,
     name_taken,
     type_mismatch,
-    no_transaction,
+    no_transaction = type_mismatch + 2,  ///< numbers stay; the one in front is nobody's any more
     scope_open,
     still_in_use,
     foreign_pointer,

@@ -56,7 +56,12 @@ std::string fingerprint() {
     constexpr std::size_t longest_name = 3500;  // the directory of names takes 4 KiB
     std::string text = untagged(typeid(T).name());
     if (text.size() > longest_name) text = text.substr(0, longest_name) + "#" + std::to_string(hash_bytes(text.data(), text.size()));
-    text += " " + std::to_string(sizeof(T)) + " bytes aligned to " + std::to_string(alignof(T)) + ", " + std::string(library_tags());
+    text.append(" ")
+        .append(std::to_string(sizeof(T)))
+        .append(" bytes aligned to ")
+        .append(std::to_string(alignof(T)))
+        .append(", ")
+        .append(library_tags());
     if constexpr (!is_leaf<T>) {
         constexpr std::uint64_t layout = layout_of<T>();
         text += heap::inside_mark;

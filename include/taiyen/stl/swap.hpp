@@ -31,6 +31,18 @@ bool may_exchange(const C& left, const C& right) {
     return left.get_allocator() == right.get_allocator();
 }
 
+/// Whether a T can be copied: containers say yes whatever their elements are.
+template <class T>
+struct IsCopied : std::is_copy_constructible<T> {};
+template <class A, class B>
+struct IsCopied<std::pair<A, B>> : std::bool_constant<IsCopied<std::remove_cv_t<A>>::value && IsCopied<B>::value> {};
+template <class C>
+    requires requires {
+        typename C::value_type;
+        typename C::allocator_type;
+    }
+struct IsCopied<C> : IsCopied<typename C::value_type> {};
+
 /// Throws: what copying throws (HeapFull, …); both are as they were then. Elements that can't be copied are moved; what was moved stays moved when the next one throws.
 template <class C>
 void swap_contents(C& left, C& right) {
@@ -38,7 +50,7 @@ void swap_contents(C& left, C& right) {
         left.swap(right);
         return;
     }
-    using Source = std::conditional_t<std::is_copy_constructible_v<typename C::value_type>, const C&, C&&>;
+    using Source = std::conditional_t<IsCopied<typename C::value_type>::value, const C&, C&&>;
     C for_left(static_cast<Source>(right), left.get_allocator());
     C for_right(static_cast<Source>(left), right.get_allocator());
     left.swap(for_left);
