@@ -117,7 +117,7 @@ elseif(step MATCHES "print")
       -ex "print static_cast<taiyen::persistent_allocator<char>&>(outside._M_dataplus)" -ex "print *$taiyen_object(drawing, \"linked\")"
       -ex "continue" -ex "up" -ex "print inner" -ex "print scope" -ex "continue" -ex "up" -ex "print lock")
     expect("= Serial 1\n.*= HeapOffset 0x2000\n.*= Transaction, open\n.*= Transaction, open, part of an outer one \\(depth 2\\)\n.*= UndoScope, open\n")
-    expect("= set of 2 ids\n.*= allocator of scratch memory of the heap ${at}\n.*= {to = \\(int \\*\\) 0x[0-9a-f]+, to_nothing = offset_ptr to nothing, number = 42}\n")
+    expect("= set of 2 ids\n.*= allocator of scratch memory\n.*= {to = \\(int \\*\\) 0x[0-9a-f]+, to_nothing = offset_ptr to nothing, number = 42}\n")
     expect("= Transaction, ended\n.*= UndoScope, ended\n.*= ReadLock, sees transaction 1\n")
     expect_not("Python Exception|Error in ")
   endif()

@@ -128,12 +128,12 @@ BOOST_AUTO_TEST_CASE(children_of_a_process_with_many_threads_allocate, *boost::u
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 BOOST_AUTO_TEST_CASE(a_process_that_may_have_little_address_space_gets_less_of_it) {
-    // A child that has never used it, with room for what it has and 300 MB more.
+    // A child that has never used it, with room for what it has and 3 GiB more.
     const int ended = child_ends_with([] {
         if (const auto [first, last] = heap::scratch_used(); first != last) return 0;  // the other cases came first
         std::size_t pages = 0;
         if (FILE* const statm = fopen("/proc/self/statm", "r"); statm == nullptr || fscanf(statm, "%zu", &pages) != 1) return 1;
-        const rlim_t bytes = pages * 4096 + (rlim_t{300} << 20U);
+        const rlim_t bytes = pages * 4096 + (rlim_t{3} << 30U);
         const rlimit limit{bytes, bytes};
         if (setrlimit(RLIMIT_AS, &limit) != 0) return 2;
         heap::deallocate(heap::allocate_scratch(1U << 20U, 16));

@@ -190,4 +190,23 @@ BOOST_AUTO_TEST_CASE(elements_that_can_only_be_moved_are_moved) {
     stl::destroy_object(heaps.core, inside);
 }
 
+BOOST_AUTO_TEST_CASE(containers_of_what_can_only_be_moved_are_moved_element_by_element) {
+    struct Single {
+        explicit Single(int n) : value(n) {}
+        Single(Single&&) noexcept = default;
+        Single& operator=(Single&&) = delete;
+        int value;
+    };
+    Both heaps;
+    using Rows = taiyen::vector<taiyen::list<Single>>;
+    auto* const inside = stl::make<Rows>(heaps.core, 1U);
+    inside->front().emplace_back(1);
+    Rows outside(2);
+    outside.back().emplace_back(2);
+    std::ranges::swap(*inside, outside);
+    BOOST_TEST((inside->size() == 2U && inside->back().front().value == 2 && outside.size() == 1U && outside.front().front().value == 1));
+    BOOST_TEST(heaps.is_sound());
+    stl::destroy_object(heaps.core, inside);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

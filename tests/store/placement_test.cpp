@@ -15,6 +15,7 @@
 
 #include "base/sanitizers.hpp"
 #include "heap/scratch.hpp"
+#include "store/header.hpp"
 #include "store/heap_probe.hpp"
 #include "vm/address_space.hpp"
 
@@ -131,6 +132,41 @@ BOOST_AUTO_TEST_CASE(a_heap_opens_where_another_may_grow_to) {
     put(behind, "x", "here");
     BOOST_TEST(heap::core_at(reinterpret_cast<const void*>(base_of(behind))) == behind.core());
     BOOST_TEST(!heap.owns(reinterpret_cast<const void*>(base_of(behind))));
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_that_grew_before_its_user_was_killed_says_at_opening_who_lies_behind_it_now) {
+    ScratchDirectory dir;
+    const std::uintptr_t place = free_place(4);
+    {
+        ArchiveHeap heap(create_only, dir / "a.tyn", at(place, 8U << 20U << 10U));
+        put(heap, "x", "here");
+        heap.snapshot();
+        heap.allocate(100U << 20U);  // saved by one record, which the files don't hold yet
+        heap.snapshot();
+        crash_copy(dir / "a.tyn", dir / "copy.tyn");
+    }
+    {
+        const vm::Reservation behind(place + (40U << 20U), page_bytes);
+        BOOST_CHECK_EXCEPTION(ArchiveHeap(open_only, dir / "copy.tyn"), Error, [](const Error& error) {
+            return error.code() == errc::address_in_use && std::string(error.what()).find("taiyen rebase") != std::string::npos;
+        });
+    }
+    BOOST_TEST(get(ArchiveHeap(open_only, dir / "copy.tyn"), "x") == "here");
+}
+
+BOOST_AUTO_TEST_CASE(the_first_4_gib_are_no_place_for_a_heap) {
+    ScratchDirectory dir;
+    BOOST_TEST((code_of([&] { ArchiveHeap(create_only, dir / "a.tyn", at(heap::base_alignment, 1U << 20U)); }) == errc::invalid_argument));
+    BOOST_TEST(!store::is_base(heap::base_alignment, 1U << 20U));
+    BOOST_TEST(store::is_base(heap::slot_bytes, 1U << 20U));
+}
+
+BOOST_AUTO_TEST_CASE(addresses_that_a_heap_has_not_reserved_are_not_its_own) {
+    ScratchDirectory dir;
+    const ArchiveHeap heap(create_only, dir / "a.tyn", at(free_place(2), slot));
+    const auto* const behind = reinterpret_cast<const std::byte*>(base_of(heap) + heap.core()->reserved_bytes());
+    BOOST_TEST(heap::core_at(behind - 1) == heap.core());
+    BOOST_TEST(heap::core_at(behind) == nullptr);
 }
 
 #if !defined(TAIYEN_ADDRESS_SANITIZER) && !defined(TAIYEN_THREAD_SANITIZER)

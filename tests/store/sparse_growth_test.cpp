@@ -1,5 +1,8 @@
 // What nobody has written takes neither disk nor room among what is unsaved: disk blocks come with the save that needs them, before it says anything.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -154,6 +157,30 @@ BOOST_AUTO_TEST_CASE(a_save_that_the_disk_has_no_room_for_changes_nothing_and_ca
         }
     }
     set_report_handler(handler);
+}
+
+BOOST_AUTO_TEST_CASE(recovery_of_a_heap_that_grew_takes_no_disk_for_it) {
+    for (const HeapKind kind : sparse_kinds) {
+        const ScratchDirectory dir;
+        const auto path = dir / "a.tyn";
+        const pid_t killed = ::fork();
+        BOOST_REQUIRE(killed >= 0);
+        if (killed == 0) {
+            ArchiveHeap heap = open_wide(path, OpenMode::create_only, kind);
+            auto* const block = static_cast<char*>(heap.allocate(4_GiB));
+            heap::add_named(*heap.core(), "block", {block, 4_GiB, 1, "text"});
+            std::strcpy(block + 1_GiB, "saved");
+            heap.snapshot();
+            ::_exit(0);
+        }
+        int status = 1;
+        BOOST_REQUIRE(::waitpid(killed, &status, 0) == killed);
+        BOOST_TEST_REQUIRE(status == 0);
+        const ArchiveHeap heap = open_wide(path, OpenMode::open_only, kind);
+        BOOST_TEST(!heap.restoration().clean);
+        BOOST_TEST(std::string(find(heap, "block") + 1_GiB) == "saved");
+        BOOST_TEST(disk_bytes(path) < 48_MiB);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
