@@ -24,6 +24,7 @@ struct Planted {
 struct Odd {
     char bytes[77];
 };
+constexpr std::size_t line_bytes = 64;
 
 /// Whether the audit complained about one of many scopes.
 bool audit_complains(std::uint64_t seed) {
@@ -38,7 +39,10 @@ bool audit_complains(std::uint64_t seed) {
             if (scope % 2 == 0) {
                 Odd odd;
                 std::memset(odd.bytes, 1 + scope % 100, sizeof odd);
-                *reinterpret_cast<Odd*>(block + random() % (99U << 10U)) = odd;
+                // Now and then the last byte is alone in its line, wherever chance leads.
+                std::size_t at = random() % (99U << 10U);
+                if (scope % 20 == 0) at = round_down(at, line_bytes) + line_bytes - (sizeof odd - 1) % line_bytes;
+                *reinterpret_cast<Odd*>(block + at) = odd;
             } else {
                 map[static_cast<int>(random() % 1000)] = scope;
             }
