@@ -37,7 +37,7 @@ HeapStats ArchiveHeap::stats() const {
     stats.allocated_bytes = info.allocated_bytes;
     stats.generation = file.generation().value;
     stats.serial = file.serial().value;
-    stats.log_capacity_bytes = file.backing().header.log_capacity;
+    stats.log_capacity_bytes = file.attached_log_bytes();
     stats.page_tracker = file.tracker().name();
     return stats;
 }

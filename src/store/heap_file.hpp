@@ -131,6 +131,8 @@ public:
     std::unique_ptr<log::Ring> take_log();
     /// The newest transaction that the files contain. Thread-safe.
     Serial serial() const;
+    /// Capacity of the transaction log that is attached; 0: none. While the log is in use a save in the background writes the header meanwhile.
+    ByteCount attached_log_bytes() const { return uses_log() ? ring_identity_.capacity_bytes : backing_->header.log_capacity; }
     /// Where the group of the next one begins, by the newest header. Thread-safe.
     log::RingStart log_start() const;
     /// Saves `pages` (ascending): `fill` gives their images, the same ones each time that it is asked. Durability: on return; from then on the log is needed from `point.log_start` only.
