@@ -59,7 +59,8 @@ void BlockWalk::look_at(const heap::Block& block, Listener& listener) {
 
 void BlockWalk::follow(const heap::Block& from, std::uint64_t place, std::uint64_t target, Listener& listener) {
     if (const auto found = engine_.find_block(at(target))) {
-        if (found->offset.value == target && !may_be_end(from, place, target)) {
+        // Containers that keep distances keep no ends, but lengths and capacities, which may look like what stands beside an end.
+        if (found->offset.value == target && (links_ == heap::Links::distances || !may_be_end(from, place, target))) {
             push(*found, listener);
         } else {
             hinted_.insert(id_of(found->offset));

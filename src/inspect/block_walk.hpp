@@ -66,6 +66,7 @@ private:
     bool pop(heap::Block& block);
     void look_at(const heap::Block& block, Listener& listener);
     void follow(const heap::Block& from, std::uint64_t place, std::uint64_t target, Listener& listener);
+    /// Of a heap whose words are addresses.
     bool may_be_end(const heap::Block& from, std::uint64_t place, std::uint64_t target) const;
 
     const heap::Engine& engine_;

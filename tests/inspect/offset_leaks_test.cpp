@@ -5,6 +5,7 @@
 #include <taiyen/inspect/leaks.hpp>
 #include <taiyen/taiyen.hpp>
 
+#include <cstring>
 #include <random>
 #include <set>
 
@@ -53,6 +54,28 @@ BOOST_AUTO_TEST_CASE(none_is_invented_where_everything_is_held_by_distances) {
     const vm::Reservation other = taiyen::test::take_place_of(dir / "a.tyn");
     ArchiveHeap elsewhere(open_only, dir / "a.tyn");
     check(elsewhere);
+}
+
+BOOST_AUTO_TEST_CASE(a_capacity_in_front_of_a_distance_makes_no_end_of_it) {
+    const ScratchDirectory dir;
+    ArchiveHeap heap(create_only, dir / "a.tyn", taiyen::test::position_independent_heap());
+    constexpr std::size_t bytes = 224;
+    auto* const holder = static_cast<std::byte*>(heap.allocate(bytes));
+    std::byte* neighbour = static_cast<std::byte*>(heap.allocate(bytes));
+    std::byte* held = static_cast<std::byte*>(heap.allocate(bytes));
+    BOOST_TEST_REQUIRE(held == neighbour + heap.usable_size(neighbour));
+    for (std::byte* block : {holder, neighbour, held}) std::memset(block, 0, bytes);
+    const auto lead = [&](std::size_t word, const std::byte* to) {
+        const std::uint64_t distance = static_cast<std::uint64_t>(to - (holder + word * 8));
+        std::memcpy(holder + word * 8, &distance, sizeof distance);
+    };
+    lead(4, neighbour + 16);  // a length
+    lead(5, neighbour);       // a capacity
+    lead(6, held);            // where the text is
+    heap::add_named(*heap.core(), "text", {holder, bytes, 1, "text"});
+    const LeakReport report = find_leaks(heap);
+    BOOST_TEST(report.leaked_blocks == 0U);
+    BOOST_TEST(report.doubtful_blocks == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(planted_ones_are_found_wherever_the_heap_is_mapped) {

@@ -6,7 +6,7 @@
 /// the end of a block (a vector's end is the address of the block behind its own), are told apart: LeakKind::doubtful. The other way round a leak can hide behind a word that is its
 /// address by chance: in unused capacity or padding, whose bytes were a pointer once. What is not stored as an address (`offset_ptr` in a heap at a fixed address, tagged or compressed pointers) is not seen.
 ///
-/// In a position-independent heap distances are the pointers: each even word of a reached block, added to the place where it stands. What its containers hold is never called a leak there either, wherever it is
+/// In a position-independent heap distances are the pointers: each even word of a reached block, added to the place where it stands, and none is taken for an end. What its containers hold is never called a leak there either, wherever it is
 /// mapped. A leak hides more easily: behind any number that is the distance of its beginning.
 ///
 /// Memory: sets of block addresses, at most one bit for every 8 bytes of the heap in use and usually far less, and what is listed.
