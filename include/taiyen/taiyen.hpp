@@ -47,6 +47,7 @@
 #include <taiyen/stl/layout.hpp>
 #include <taiyen/stl/memory_resource.hpp>
 #include <taiyen/stl/named.hpp>
+#include <taiyen/stl/pointer_free.hpp>
 #include <taiyen/stl/storable.hpp>
 #include <taiyen/stl/stored_hash.hpp>
 #include <taiyen/stl/swap.hpp>

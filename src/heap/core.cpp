@@ -117,9 +117,9 @@ bool HeapCore::protect(HeapOffset offset, ByteCount length, bool writable) noexc
     return vm::try_protect(reinterpret_cast<std::byte*>(ranges_.durable) + offset.value, length, writable);
 }
 
-void* HeapCore::allocate_durable(ByteCount bytes, ByteCount alignment) {
+void* HeapCore::allocate_durable(ByteCount bytes, ByteCount alignment, Content content) {
     check_changeable();
-    return engine().allocate(bytes, alignment);
+    return engine().allocate(bytes, alignment, content);
 }
 
 bool HeapCore::begins_block(const void* address) const {
@@ -229,7 +229,9 @@ bool in_durable(const HeapCore& core, const void* address) noexcept {
     return reinterpret_cast<std::uintptr_t>(address) - core.ranges().durable < std::min(core.ranges().durable_bytes, core.reserved_bytes());
 }
 
-void* allocate_durable(HeapCore& core, std::size_t bytes, std::size_t alignment) { return core.allocate_durable(bytes, alignment); }
+void* allocate_durable(HeapCore& core, std::size_t bytes, std::size_t alignment, Content content) {
+    return core.allocate_durable(bytes, alignment, content);
+}
 
 void deallocate(void* block) noexcept {
     if (block == nullptr) return;

@@ -90,7 +90,7 @@ public:
     virtual Engine& engine() = 0;
     const Engine& engine() const { return const_cast<HeapCore*>(this)->engine(); }
 
-    virtual void* allocate_durable(ByteCount bytes, ByteCount alignment);
+    virtual void* allocate_durable(ByteCount bytes, ByteCount alignment, Content content = Content::any);
     /// Usable bytes of the live durable block that starts at the address, 0 if none does. Requires: usable for reading.
     virtual ByteCount usable_durable(const void* block) const noexcept { return engine().usable_size(block); }
     /// Whether a live block of the durable span begins at the address. Others may change the heap meanwhile: what is taken or freed at this moment may be told either way. Requires: complete, and kept

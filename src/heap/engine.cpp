@@ -59,9 +59,9 @@ Engine::Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteO
     TAIYEN_CHECK(reinterpret_cast<std::uintptr_t>(span) % page_bytes == 0);
     const auto& super = *reinterpret_cast<const layout::SuperBlock*>(span);
     if (super.magic != layout::magic) throw_corrupt(0, "the span does not begin with a super block");
-    if (super.version != layout::version)
+    if (super.version != layout::version && super.version != layout::version_with_content)
         throw Error(errc::unsupported_version, {}, offsetof(layout::SuperBlock, version),
-                    "the block engine's format has version " + std::to_string(super.version) + ", this library reads 1");
+                    "the block engine's format has version " + std::to_string(super.version) + ", this library reads 1 and 2");
     if (super.page_bytes != page_bytes || super.capacity != capacity_bytes)
         throw_corrupt(offsetof(layout::SuperBlock, capacity), "the super block's capacity differs from the span's");
     state_ = std::make_unique<State>(span, capacity_bytes, host, observer, read_only);
@@ -96,39 +96,40 @@ void Engine::State::prove_directory(bool reading) {
     proven.store(offset, std::memory_order_relaxed);
 }
 
-void* Engine::allocate(ByteCount bytes, ByteCount alignment) {
+void* Engine::allocate(ByteCount bytes, ByteCount alignment, Content content) {
     State& s = *state_;
     if (bytes < s.class_bytes_end && alignment <= granule_bytes) [[likely]] {
-        if (alignment <= packed_alignment && packed_class_of(bytes) != packed_class_count) return s.allocate_packed(bytes);
+        if (alignment <= packed_alignment && packed_class_of(bytes) != packed_class_count) return s.allocate_packed(bytes, content);
         const unsigned size_class = class_tables.rounded[(bytes + granule_bytes - 1) / granule_bytes];
-        if (s.span.observed()) return s.allocate_observed(size_class);
-        return s.small.allocate_class<false>(size_class);
+        if (s.span.observed()) return s.allocate_observed(size_class, content);
+        return s.small_of(content).allocate_class<false>(size_class);
     }
-    return s.allocate_slowly(bytes, alignment);
+    return s.allocate_slowly(bytes, alignment, content);
 }
 
-void* Engine::State::allocate_packed(ByteCount bytes) {
-    if (const std::uint64_t offset = packed.allocate(packed_class_of(bytes)); offset != 0) return span.base() + offset;
+void* Engine::State::allocate_packed(ByteCount bytes, Content content) {
+    if (const std::uint64_t offset = packed.allocate(packed_class_of(bytes, content)); offset != 0) return span.base() + offset;
     const unsigned size_class = class_tables.rounded[granules_for(bytes)];
-    return span.observed() ? allocate_observed(size_class) : small.allocate_class<false>(size_class);
+    return span.observed() ? allocate_observed(size_class, content) : small_of(content).allocate_class<false>(size_class);
 }
 
-void* Engine::State::allocate_observed(unsigned size_class) { return small.allocate_class<true>(size_class); }
+void* Engine::State::allocate_observed(unsigned size_class, Content content) { return small_of(content).allocate_class<true>(size_class); }
 
-void* Engine::State::allocate_slowly(ByteCount bytes, ByteCount alignment) {
+void* Engine::State::allocate_slowly(ByteCount bytes, ByteCount alignment, Content content) {
     require_writable();
     if (!std::has_single_bit(alignment) || alignment > alignment_max)
         throw Error(errc::invalid_argument, "an alignment is a power of two up to 2 MiB, not " + std::to_string(alignment));
     if (bytes > capacity) supply.throw_full(bytes, HeapFull::Cause::capacity);
     const std::uint64_t granules = granules_for(bytes);
     const Page pages_aligned = static_cast<Page>(std::max<ByteCount>(1, alignment / page_bytes));
-    if (granules > small_granules_max) return span.base() + std::uint64_t{runs.allocate(run_bytes(granules), pages_aligned)} * page_bytes;
+    if (granules > small_granules_max) return span.base() + std::uint64_t{runs.allocate(run_bytes(granules), pages_aligned, content)} * page_bytes;
     if (alignment < page_bytes / 2)
-        return span.base() + small.allocate(static_cast<unsigned>(granules), static_cast<unsigned>(std::max<ByteCount>(alignment, granule_bytes)));
-    return span.base() + small.allocate_on_fresh(supply.find(1, pages_aligned, bytes), static_cast<unsigned>(granules));
+        return span.base() +
+               small_of(content).allocate(static_cast<unsigned>(granules), static_cast<unsigned>(std::max<ByteCount>(alignment, granule_bytes)));
+    return span.base() + small_of(content).allocate_on_fresh(supply.find(1, pages_aligned, bytes), static_cast<unsigned>(granules));
 }
 
-bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment) {
+bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment, Content content) {
     State& s = *state_;
     s.require_writable();
     const std::uint64_t offset = s.span.offset_of(at);
@@ -136,7 +137,7 @@ bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment) {
     const std::uint64_t granules = granules_for(bytes);
     const Page page = static_cast<Page>(offset / page_bytes);
     const unsigned in_page = static_cast<unsigned>(offset % page_bytes);
-    const unsigned packed_class = alignment <= packed_alignment ? packed_class_of(bytes) : packed_class_count;
+    const unsigned packed_class = alignment <= packed_alignment ? packed_class_of(bytes, content) : packed_class_count;
     const bool slot = packed_class != packed_class_count && in_page % packed_slot_bytes(packed_class) == 0 &&
                       in_page + packed_slot_bytes(packed_class) <= page_bytes;
     const unsigned start = in_page / granule_bytes;
@@ -149,13 +150,14 @@ bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment) {
     if (page < region.first_user || end > region.end) return false;
     if (end > s.pages.extent() && !s.supply.extend_to(static_cast<Page>(end))) s.supply.throw_full(bytes, HeapFull::Cause::disk);
     s.supply.proofs().lines(page, static_cast<Page>(end - page));
-    if (!small) return s.runs.allocate_at(page, granules * granule_bytes);
+    if (!small) return s.runs.allocate_at(page, granules * granule_bytes, content);
     if (s.pages.state(page) == PageState::growth) s.supply.surrender_growth();
-    if (s.pages.is_packed(page) ? !slot || packed_class_of(s.pages.packed_line(page)) != packed_class : slot)
-        s.small.reclaim({page, 1});  // an empty page of the other kind
+    const bool fits_kind =
+        s.pages.is_packed(page) ? slot && packed_class_of(s.pages.packed_line(page)) == packed_class : !slot && s.pages.is_small(page, content);
+    if (!fits_kind) s.supply.reclaim({page, 1});  // an empty page of another kind
     if (s.pages.is_available(page)) s.supply.about_to_use({page, 1});
     if (slot && s.packed.allocate_at(page, in_page, packed_class)) return true;
-    return granule && s.small.allocate_at(page, start, static_cast<unsigned>(granules));
+    return granule && s.small_of(content).allocate_at(page, start, static_cast<unsigned>(granules));
 }
 
 FreeResult Engine::deallocate(void* block) noexcept {
@@ -168,13 +170,21 @@ FreeResult Engine::deallocate(void* block) noexcept {
             return FreeResult::freed;  // it stays allocated: a leak, where a damaged line might have freed something else
         if (hot.is_small(page) && offset % granule_bytes == 0) [[likely]]
             return s.span.observed() ? s.free_observed(offset) : s.small.free<false>(hot, offset / granule_bytes);
-        if (page >= hot.first_user && s.pages.is_packed(page)) return s.free_packed(offset);
+        if (page >= hot.first_user) {
+            if (s.pages.is_packed(page)) return s.free_packed(offset);
+            if (s.pages.is_pointer_free_small(page) && offset % granule_bytes == 0) return s.free_pointer_free(offset);
+        }
     }
     return s.deallocate_slowly(offset);
 }
 
 FreeResult Engine::State::free_observed(std::uint64_t offset) noexcept {
     return small.free<true>(pages.hot(static_cast<Page>(offset / page_bytes)), offset / granule_bytes);
+}
+
+FreeResult Engine::State::free_pointer_free(std::uint64_t offset) noexcept {
+    const PageMap::Hot& hot = pages.hot(static_cast<Page>(offset / page_bytes));
+    return span.observed() ? pointer_free.free<true>(hot, offset / granule_bytes) : pointer_free.free<false>(hot, offset / granule_bytes);
 }
 
 FreeResult Engine::State::deallocate_slowly(std::uint64_t offset) noexcept {
@@ -203,6 +213,7 @@ void* Engine::resize(void* block, ByteCount bytes) {
     const std::uint64_t granules = granules_for(bytes);
     const Page page = static_cast<Page>(offset / page_bytes);
     const bool was_small = s.pages.is_small(page);
+    const Content content = s.pages.content_of(page);
     const bool was_packed = s.pages.is_packed(page);
     if (was_packed && bytes <= usable) return block;
     const bool small = granules <= small_granules_max;
@@ -217,7 +228,8 @@ void* Engine::resize(void* block, ByteCount bytes) {
         const unsigned old_granules = static_cast<unsigned>(usable / granule_bytes);
         const unsigned wanted = static_cast<unsigned>(granules <= class_granules_max ? class_granules(class_tables.rounded[granules]) : granules);
         if (wanted <= old_granules) {
-            if (wanted < old_granules) s.small.shrink(page, static_cast<unsigned>(offset % page_bytes / granule_bytes), old_granules, wanted);
+            if (wanted < old_granules)
+                s.small_of(content).shrink(page, static_cast<unsigned>(offset % page_bytes / granule_bytes), old_granules, wanted);
             return block;
         }
     }
@@ -231,7 +243,7 @@ void* Engine::resize(void* block, ByteCount bytes) {
         if (shrinks && small) {
             void* target = nullptr;
             try {
-                target = allocate(bytes);
+                target = allocate(bytes, granule_bytes, content);
             } catch (const HeapFull&) {}
             if (target != nullptr) {
                 s.copy(static_cast<std::byte*>(target), static_cast<const std::byte*>(block), bytes);
@@ -239,18 +251,18 @@ void* Engine::resize(void* block, ByteCount bytes) {
                 return target;
             }
         } else if (shrinks && pages < (run->pages + run->growth) / 4) {
-            if (const auto lower = s.runs.allocate_below(pages, page)) return move_to(*lower, bytes);
+            if (const auto lower = s.runs.allocate_below(pages, page, content)) return move_to(*lower, bytes);
         }
         if (s.runs.resize_in_place(*run, pages)) return block;
     }
     if (small) {
-        void* const target = allocate(bytes);
+        void* const target = allocate(bytes, granule_bytes, content);
         s.copy(static_cast<std::byte*>(target), static_cast<const std::byte*>(block), std::min(usable, bytes));
         deallocate(block);
         return target;
     }
     const Page alignment = s.moving_host != nullptr && pages >= huge_pages ? huge_pages : 1;
-    return move_to(s.runs.allocate_growing(pages, alignment), std::min(usable, bytes));
+    return move_to(s.runs.allocate_growing(pages, alignment, content), std::min(usable, bytes));
 }
 
 SpanHost::MovedBytes Engine::State::relocate(const Runs::Place& to, const std::byte* block, ByteCount bytes) {
@@ -288,12 +300,27 @@ ByteCount Engine::State::usable_at(std::uint64_t offset) const {
     return run && run->kind == layout::RunKind::user ? run->bytes : 0;
 }
 
+Engine::Stretch Engine::stretch_at(HeapOffset offset) const {
+    const State& s = *state_;
+    if (offset.value >= std::uint64_t{s.pages.extent()} * page_bytes)
+        return {{round_down(offset.value, page_bytes)}, {round_down(offset.value, page_bytes) + page_bytes}};
+    const Page page = static_cast<Page>(offset.value / page_bytes);
+    const auto pages = [](Page first, Page count, Content content) {
+        return Stretch{{std::uint64_t{first} * page_bytes}, {(std::uint64_t{first} + count) * page_bytes}, content};
+    };
+    if (!s.pages.is_user(page)) return pages(page, 1, Content::any);
+    const PageState state = s.pages.state(page);
+    if (state != PageState::run_head && state != PageState::run_body) return pages(page, 1, s.pages.content_of(page));
+    const auto run = s.runs.find_owner(page);
+    return run ? pages(run->head, run->pages, run->kind == layout::RunKind::user ? run->content : Content::any) : pages(page, 1, Content::any);
+}
+
 std::optional<Engine::State::Found> Engine::State::owner(std::uint64_t offset) const {
     const Page page = static_cast<Page>(offset / page_bytes);
     if (offset >= capacity || !pages.is_user(page) || pages.is_available(page)) return std::nullopt;
     if (pages.is_packed(page)) {
         const auto slot = packed.find(offset);
-        return slot ? std::optional(Found{{{slot->offset}, slot->bytes}, false}) : std::nullopt;
+        return slot ? std::optional(Found{{{slot->offset}, slot->bytes, slot->content}, false}) : std::nullopt;
     }
     if (pages.is_small(page)) {
         const layout::Line& line = pages.line(page);
@@ -303,13 +330,15 @@ std::optional<Engine::State::Found> Engine::State::owner(std::uint64_t offset) c
             const layout::Pair& pair = line.pairs[start / 64];
             if (((pair.occupied >> (start % 64)) & 1U) == 0) return std::nullopt;
             if (((pair.start >> (start % 64)) & 1U) != 0)
-                return Found{{{std::uint64_t{page} * page_bytes + start * granule_bytes}, block_granules(line, start) * granule_bytes}, false};
+                return Found{
+                    {{std::uint64_t{page} * page_bytes + start * granule_bytes}, block_granules(line, start) * granule_bytes, pages.content_of(page)},
+                    false};
         }
     }
     const auto run = runs.find_owner(page);
     const std::uint64_t begin = run ? std::uint64_t{run->head} * page_bytes : 0;
     if (!run || offset - begin >= run->bytes) return std::nullopt;
-    return Found{{{begin}, run->bytes}, run->kind != layout::RunKind::user};
+    return Found{{{begin}, run->bytes, run->content}, run->kind != layout::RunKind::user};
 }
 
 void Engine::State::visit(const std::function<bool(const Found&)>& visit) const {
@@ -325,20 +354,21 @@ void Engine::State::visit(const std::function<bool(const Found&)>& visit) const 
         }
         if (state == PageState::run_head) {
             const auto run = runs.find(page);
-            if (run && !visit({{{std::uint64_t{page} * page_bytes}, run->bytes}, run->kind != layout::RunKind::user})) return;
+            if (run && !visit({{{std::uint64_t{page} * page_bytes}, run->bytes, run->content}, run->kind != layout::RunKind::user})) return;
             page += run ? run->pages : 1;
             continue;
         }
         if (pages.is_packed(page) &&
-            !packed.for_each(page, [&](const PackedBlocks::Slot& slot) { return visit({{{slot.offset}, slot.bytes}, false}); }))
+            !packed.for_each(page, [&](const PackedBlocks::Slot& slot) { return visit({{{slot.offset}, slot.bytes, slot.content}, false}); }))
             return;
         if (pages.is_small(page)) {
             const layout::Line& line = pages.line(page);
+            const Content content = pages.content_of(page);
             for (unsigned pair = 0; pair < 4; ++pair)
                 for (std::uint64_t starts = line.pairs[pair].start & line.pairs[pair].occupied; starts != 0; starts &= starts - 1) {
                     const unsigned start = pair * 64 + static_cast<unsigned>(std::countr_zero(starts));
-                    if (!visit({{{std::uint64_t{page} * page_bytes + start * granule_bytes}, block_granules(line, start) * granule_bytes}, false}))
-                        return;
+                    const std::uint64_t begin = std::uint64_t{page} * page_bytes + start * granule_bytes;
+                    if (!visit({{{begin}, block_granules(line, start) * granule_bytes, content}, false})) return;
                 }
         }
         ++page;
@@ -370,7 +400,8 @@ std::optional<bool> Engine::seems_block(const void* address, ByteCount extent, c
     } line;
     const auto in_page = static_cast<unsigned>(offset % page_bytes);
     const auto state = static_cast<PageState>(states >> (page % layout::segment_pages * 4) & 0xFU);
-    const bool is_small = state == PageState::small_room || state == PageState::small_full;
+    const bool is_small = state == PageState::small_room || state == PageState::small_full || state == PageState::pointer_free_room ||
+                          state == PageState::pointer_free_full;
     const bool is_packed = state == PageState::packed_room || state == PageState::packed_full;
     const bool is_run = state == PageState::run_head && in_page == 0;
     if (!is_packed && !is_run && (!is_small || in_page % granule_bytes != 0)) return false;
@@ -444,7 +475,7 @@ void Engine::forget(HeapOffset offset, ByteCount length) {
     const std::uint64_t end = offset.value + std::min<std::uint64_t>(length, s.capacity - offset.value);
     if (offset.value < page_bytes) {
         s.pages.reload();
-        s.small.forget({s.pages.extent(), s.geometry.page_end() - s.pages.extent()});
+        s.forget({s.pages.extent(), s.geometry.page_end() - s.pages.extent()});
     }
     for (unsigned index = 0; index < s.geometry.count(); ++index) {
         const Region& r = s.geometry.region(index);
@@ -457,12 +488,12 @@ void Engine::forget(HeapOffset offset, ByteCount length) {
             const std::uint64_t first = (from - r.states) / sizeof(std::uint64_t) * layout::segment_pages;
             const std::uint64_t last = std::min<std::uint64_t>(
                 r.end - r.first, ((std::min(to, states_end) - 1 - r.states) / sizeof(std::uint64_t) + 1) * layout::segment_pages);
-            s.small.forget({static_cast<Page>(r.first + first), static_cast<Page>(last - first)});
+            s.forget({static_cast<Page>(r.first + first), static_cast<Page>(last - first)});
         }
         if (to > r.lines) {
             const std::uint64_t first = (std::max(from, r.lines) - r.lines) / sizeof(layout::Line);
             const std::uint64_t last = std::min<std::uint64_t>(r.end - r.first_user, (to - 1 - r.lines) / sizeof(layout::Line) + 1);
-            if (first < last) s.small.forget({static_cast<Page>(r.first_user + first), static_cast<Page>(last - first)});
+            if (first < last) s.forget({static_cast<Page>(r.first_user + first), static_cast<Page>(last - first)});
         }
     }
 }
@@ -470,14 +501,14 @@ void Engine::forget(HeapOffset offset, ByteCount length) {
 void Engine::release_empty_pages() {
     state_->require_writable();
     state_->supply.proofs().states();
-    state_->small.release_empty_pages();
+    state_->supply.release_empty_pages();
 }
 
 std::vector<FreeRun> Engine::release_free_pages(ByteCount minimum, ByteCount kept) {
     State& s = *state_;
     s.require_writable();
     s.supply.proofs().states();
-    s.small.release_empty_pages();
+    s.supply.release_empty_pages();
     std::vector<FreeRun> released;
     const Page least = static_cast<Page>(std::max<ByteCount>(1, std::min<ByteCount>(minimum, s.capacity) / page_bytes));
     for (Page page = s.pages.next_user(0); page < s.pages.extent(); page = s.pages.next_user(page)) {

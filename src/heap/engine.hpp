@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <taiyen/base/units.hpp>
+#include <taiyen/heap/access.hpp>
 
 namespace taiyen::heap {
 
@@ -59,6 +60,7 @@ enum class FreeResult { freed, foreign, not_a_block /* interior or free memory: 
 struct Block {
     HeapOffset offset;
     ByteCount usable_bytes;
+    Content content = Content::any;
 };
 
 /// A named object.
@@ -122,13 +124,14 @@ public:
     /// Unasked, blocks of 4 KiB and more begin at a page, and smaller ones touch no more cache lines than their size needs (of 48 bytes: as long as the quarter of each line that
     /// this leaves over is used by others).
     /// Throws: HeapFull, Error{invalid_argument | corrupt}. Complexity: constant up to 2 KiB; logarithmic in the heap's size, linear in the block's, above.
-    void* allocate(ByteCount bytes, ByteCount alignment = 16);
+    /// Pointer-free blocks have pages of their own.
+    void* allocate(ByteCount bytes, ByteCount alignment = 16, Content content = Content::any);
     /// Like `allocate` at exactly that address: true if [at, at+bytes) was free user space and now is a live block. For replay and clones. False also for a place that
     /// `allocate` never gives with that alignment: off a granule or slot, less than a page across a page's end, a page and more off a page. A replica passes the usable size,
     /// and 8 as the alignment if that is no multiple of 16. Throws: HeapFull (the extent could not grow).
-    bool allocate_at(void* at, ByteCount bytes, ByteCount alignment = 16);
+    bool allocate_at(void* at, ByteCount bytes, ByteCount alignment = 16, Content content = Content::any);
     FreeResult deallocate(void* block) noexcept;
-    /// Dynamic block: keeps content up to the smaller size; in place where it can, else moved by copying; gives growth buffers (≤ 50 %, address space and file only on
+    /// Dynamic block: keeps its bytes up to the smaller size, and its Content; in place where it can, else moved by copying; gives growth buffers (≤ 50 %, address space and file only on
     /// use) that yield before HeapFull. Null: allocates. Throws: HeapFull (the old block stays as it was), Error{double_free | foreign_pointer} for a bad pointer.
     void* resize(void* block, ByteCount bytes);
     /// Usable bytes of a live block, 0 if `block` is not the start of one.
@@ -147,6 +150,15 @@ public:
     std::optional<Block> find_block(const void* address) const noexcept;
     /// Each live block, ascending by offset; `visit` returns false to stop. Engine-internal blocks (root directory) are left out.
     void for_each_block(const std::function<bool(const Block&)>& visit) const;
+
+    /// Pages that hold the same.
+    struct Stretch {
+        HeapOffset begin;
+        HeapOffset end;
+        Content content = Content::any;
+    };
+    /// Around that offset: a page, or all whole pages of a large block. Complexity: constant; in a large block, a word for each 64 KiB before the offset.
+    Stretch stretch_at(HeapOffset offset) const;
 
     // Named objects: the root directory.
     std::optional<Root> find_root(std::string_view name) const;

@@ -35,7 +35,9 @@ private:
 
     void check_super() {
         const layout::SuperBlock& super = pages_.super();
-        if (super.magic != layout::magic || super.version != layout::version || super.page_bytes != page_bytes) found(0, "the super block's head");
+        if (super.magic != layout::magic || (super.version != layout::version && super.version != layout::version_with_content) ||
+            super.page_bytes != page_bytes)
+            found(0, "the super block's head");
         if (super.extent != std::uint64_t{pages_.extent()} * page_bytes)
             found(offsetof(layout::SuperBlock, extent), "the extent differs from the one in use");
         for (const std::uint64_t word : super.zero)
@@ -60,13 +62,17 @@ private:
 
     /// Returns how many pages it dealt with.
     Page check_page(Page page) {
+        if (pages_.content_of(page) == Content::pointer_free && pages_.super().version == layout::version)
+            found(span_.offset_of(pages_.word(page)), "a pointer-free block in a heap whose version has none");
         switch (pages_.state(page)) {
             case PageState::available:
             case PageState::released:
                 if (!line_zero(pages_.line(page))) found(line_place(page), "the line of an available page is not zero");
                 return 1;
             case PageState::small_full:
-            case PageState::small_room: check_small(page); return 1;
+            case PageState::small_room:
+            case PageState::pointer_free_full:
+            case PageState::pointer_free_room: check_small(page); return 1;
             case PageState::packed_full:
             case PageState::packed_room: check_packed(page); return 1;
             case PageState::run_head: {
@@ -86,7 +92,7 @@ private:
 
     void check_run(const Run& run) {
         const layout::RunLine& line = pages_.run_line(run.head);
-        if (line.zero_word != 0 || std::any_of(std::begin(line.zero), std::end(line.zero), [](std::uint64_t word) { return word != 0; }))
+        if (std::any_of(std::begin(line.zero), std::end(line.zero), [](std::uint64_t word) { return word != 0; }))
             found(line_place(run.head), "padding of a run's line is not zero");
         for (Page page = run.head + 1; page < run.head + run.pages + run.growth && !full(); ++page)
             if (!line_zero(pages_.line(page))) found(line_place(page), "the line of a run's further page is not zero");
@@ -110,7 +116,8 @@ private:
             if ((continued & ~predecessors) != 0) found(line_place(page), "occupied granules that no block starts");
             inside = (pair.occupied >> 63U) != 0;
         }
-        if (line_full(line) != (pages_.state(page) == PageState::small_full))
+        const PageState state = pages_.state(page);
+        if (line_full(line) != (state == PageState::small_full || state == PageState::pointer_free_full))
             found(span_.offset_of(pages_.word(page)), "a page's state and its line differ about room");
     }
 
@@ -121,7 +128,7 @@ private:
             found(line_place(page), "a page of packed blocks has slots of an impossible size");
             return;
         }
-        if (line.zero_word != 0 || std::any_of(std::begin(line.zero), std::end(line.zero), [](std::uint64_t word) { return word != 0; }))
+        if (std::any_of(std::begin(line.zero), std::end(line.zero), [](std::uint64_t word) { return word != 0; }))
             found(line_place(page), "padding of a packed page's line is not zero");
         for (unsigned word = 0; word < PackedTables::words; ++word)
             if ((line.occupied[word] & ~packed_tables.slots[packed_class][word]) != 0)

@@ -14,6 +14,8 @@ static_assert(std::endian::native == std::endian::little, "the format is little 
 
 inline constexpr std::uint64_t magic = 0x3145'4E45'5949'4154ULL;  ///< "TAIYENE1" as bytes
 inline constexpr std::uint32_t version = 1;
+/// As soon as a block was pointer-free.
+inline constexpr std::uint32_t version_with_content = 2;
 
 inline constexpr std::uint32_t granule_bytes = 16;
 inline constexpr std::uint32_t page_granules = static_cast<std::uint32_t>(page_bytes) / granule_bytes;
@@ -40,35 +42,39 @@ static_assert(sizeof(Line) == 64 && sizeof(Line) * 64 == page_bytes);
 struct PackedLine {
     std::uint64_t occupied[3];
     std::uint32_t slot_bytes;  ///< 24, 40, … 120
-    std::uint32_t zero_word;
+    std::uint32_t content;     ///< heap::Content of its blocks
     std::uint64_t zero[4];
 };
 static_assert(sizeof(PackedLine) == sizeof(Line) && offsetof(PackedLine, slot_bytes) == 24 && offsetof(PackedLine, zero) == 32);
 
 /// The line of the first page of a run.
 struct RunLine {
-    std::uint64_t bytes;  ///< usable bytes; a multiple of the granule, at least a page
-    std::uint32_t kind;   ///< RunKind
-    std::uint32_t zero_word;
+    std::uint64_t bytes;    ///< usable bytes; a multiple of the granule, at least a page
+    std::uint32_t kind;     ///< RunKind
+    std::uint32_t content;  ///< heap::Content
     std::uint64_t zero[6];
 };
 static_assert(sizeof(RunLine) == sizeof(Line) && offsetof(RunLine, kind) == 8 && offsetof(RunLine, zero) == 16);
 
 enum class RunKind : std::uint32_t { user = 1, directory = 2 };
 
-/// State of a page, four bits. Bit 3: available; bits 0 and 2 together: blocks, and room for another one.
+/// State of a page, four bits. Bit 3 without bit 2: available; bits 0 and 2 together: blocks, and room for another one.
 enum class PageState : std::uint8_t {
-    absent = 0,       ///< metadata, or beyond the extent
-    small_full = 1,   ///< small blocks, no free granule
-    run_head = 2,     ///< first page of a run
-    run_body = 3,     ///< further page of a run
-    packed_full = 4,  ///< packed blocks, no free slot
-    small_room = 5,   ///< small blocks and at least one free granule
-    growth = 6,       ///< reserved for the growth of the run before it
-    packed_room = 7,  ///< packed blocks and at least one free slot
-    available = 8,    ///< free, with disk blocks
-    released = 9,     ///< free, without disk blocks
+    absent = 0,              ///< metadata, or beyond the extent
+    small_full = 1,          ///< small blocks, no free granule
+    run_head = 2,            ///< first page of a run
+    run_body = 3,            ///< further page of a run
+    packed_full = 4,         ///< packed blocks, no free slot
+    small_room = 5,          ///< small blocks and at least one free granule
+    growth = 6,              ///< reserved for the growth of the run before it
+    packed_room = 7,         ///< packed blocks and at least one free slot
+    available = 8,           ///< free, with disk blocks
+    released = 9,            ///< free, without disk blocks
+    pointer_free_full = 12,  ///< small pointer-free blocks, no free granule
+    pointer_free_room = 13,  ///< small pointer-free blocks and at least one free granule
 };
+
+constexpr bool is_available(PageState state) { return (static_cast<unsigned>(state) & 0b1100U) == 0b1000U; }
 
 /// What is available below a node of the tree over a region's pages (lengths in pages).
 struct Summary {

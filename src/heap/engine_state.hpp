@@ -11,10 +11,11 @@ namespace taiyen::heap {
 struct Engine::State {
     State(std::byte* base, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool is_read_only)
         : span(base, observer), geometry(capacity_bytes), pages(span, geometry, is_read_only), bins(geometry.page_end()),
-          supply(span, pages, host, is_read_only), packed(span, pages, bins, supply), small(span, pages, bins, supply, packed),
+          pointer_free_bins(geometry.page_end()), supply(span, pages, host, is_read_only), packed(span, pages, bins, supply),
+          small(Content::any, span, pages, bins, supply, packed), pointer_free(Content::pointer_free, span, pages, pointer_free_bins, supply, packed),
           runs(span, pages, supply, small), directory(span, pages, runs), capacity(capacity_bytes), read_only(is_read_only),
           moving_host(observer == nullptr && host.moves_pages() ? &host : nullptr) {
-        supply.connect(small);
+        supply.connect(small, pointer_free);
         if (moving_host != nullptr) pages.set_memory_comes_with_use();
         class_bytes_end = read_only ? 0 : class_granules_max * layout::granule_bytes + 1;
     }
@@ -26,6 +27,11 @@ struct Engine::State {
     };
     /// The block that contains the offset.
     std::optional<Found> owner(std::uint64_t offset) const;
+    SmallBlocks& small_of(Content content) { return content == Content::any ? small : pointer_free; }
+    void forget(PageRun run) {
+        small.forget(run);
+        pointer_free.forget(run);
+    }
     /// Length of the block that starts exactly at the offset; 0 if none does or the engine owns it.
     ByteCount usable_at(std::uint64_t offset) const;
     /// Visits blocks of pages in the extent, ascending; stops when `visit` returns false.
@@ -38,21 +44,24 @@ struct Engine::State {
     /// Brings the content to a block's new place; which of the old one's bytes went without a copy.
     SpanHost::MovedBytes relocate(const Runs::Place& to, const std::byte* block, ByteCount bytes);
     void copy(std::byte* target, const std::byte* block, ByteCount bytes);
-    [[gnu::noinline]] void* allocate_slowly(ByteCount bytes, ByteCount alignment);
+    [[gnu::noinline]] void* allocate_slowly(ByteCount bytes, ByteCount alignment, Content content);
     /// A block whose user can do with an alignment of 8.
-    [[gnu::noinline]] void* allocate_packed(ByteCount bytes);
-    [[gnu::noinline]] void* allocate_observed(unsigned size_class);
+    [[gnu::noinline]] void* allocate_packed(ByteCount bytes, Content content);
+    [[gnu::noinline]] void* allocate_observed(unsigned size_class, Content content);
     [[gnu::noinline]] FreeResult free_observed(std::uint64_t offset) noexcept;
     [[gnu::noinline]] FreeResult free_packed(std::uint64_t offset) noexcept { return packed.free(offset); }
+    [[gnu::noinline]] FreeResult free_pointer_free(std::uint64_t offset) noexcept;
     [[gnu::noinline]] FreeResult deallocate_slowly(std::uint64_t offset) noexcept;
 
     Span span;
     Geometry geometry;
     PageMap pages;
-    PageBins bins;
+    PageBins bins;  ///< of content any, and of packed pages
+    PageBins pointer_free_bins;
     PageSupply supply;
     PackedBlocks packed;
     SmallBlocks small;
+    SmallBlocks pointer_free;
     Runs runs;
     RootDirectory directory;
     ByteCount capacity;

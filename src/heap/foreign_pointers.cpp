@@ -107,12 +107,15 @@ bool ForeignPointerScan::is_foreign(HeapOffset where, std::uintptr_t value) cons
     bool points_out = is_scratch_block_start(target);
     // Without the lock: most of what passes the range test lies between the heaps.
     if (!points_out && slot_table[value >> slot_shift].load(std::memory_order_relaxed) == nullptr) return false;
-    if (!points_out) visit_open_cores([&](const HeapCore& heap) {
-        if (!in_durable(heap, target)) return true;
-        points_out = &heap != &core_ && heap.is_complete() && heap.begins_block(target);
-        return false;
-    });
-    return points_out && core_.engine().find_block(reinterpret_cast<const void*>(core_.ranges().durable + where.value)).has_value();
+    if (!points_out)
+        visit_open_cores([&](const HeapCore& heap) {
+            if (!in_durable(heap, target)) return true;
+            points_out = &heap != &core_ && heap.is_complete() && heap.begins_block(target);
+            return false;
+        });
+    if (!points_out) return false;
+    const auto block = core_.engine().find_block(reinterpret_cast<const void*>(core_.ranges().durable + where.value));
+    return block && block->content == Content::any;
 }
 
 Error ForeignPointerScan::refusal(const ForeignPointer& found) const {
@@ -143,6 +146,22 @@ void ForeignPointerScan::refuse_or_report(HeapOffset where, const Error& refusal
 
 void ForeignPointerScan::examine(HeapOffset offset, ByteCount length) {
     if (is_idle()) return;
+    // Pointer-free pages are left out; what lies between them is searched in one go.
+    const std::uint64_t end = offset.value + length;
+    std::uint64_t begin = offset.value;
+    for (std::uint64_t at = begin; at < end;) {
+        if (at < stretch_.begin.value || at >= stretch_.end.value) stretch_ = core_.engine().stretch_at({at});
+        const std::uint64_t next = std::min(stretch_.end.value, end);
+        if (stretch_.content == Content::pointer_free) {
+            if (begin != at) search({begin}, at - begin);
+            begin = next;
+        }
+        at = next;
+    }
+    if (begin != end) search({begin}, end - begin);
+}
+
+void ForeignPointerScan::search(HeapOffset offset, ByteCount length) {
     const std::uint64_t end = offset.value + length;
     for (HeapOffset from = offset; told_ < told_max && from.value < end;) {
         const auto found = find(from, end - from.value);

@@ -5,7 +5,7 @@
 /// parameters moved into members) pass it by. A word counts if it lies 8-byte aligned in a live block and
 /// (a) equals the start of a live scratch block, or
 /// (b) equals the start of a live block of another open heap. A number that merely lies in a heap is a number: two ints side by side may.
-/// Words in free memory and in the engine's metadata don't count. Cost: one range test per word where no other heap is open; exact look-ups on a hit only.
+/// Words in free memory, in pointer-free blocks and in the engine's metadata don't count; pages of pointer-free blocks aren't read. Cost: one range test per word where no other heap is open; exact look-ups on a hit only.
 /// Where it is asked for, pointers to the program's own memory are found with them (program_audit.hpp).
 /// Thread rule: external lock on the scanned heap; the other heaps may be in use and may be closed meanwhile.
 
@@ -50,12 +50,14 @@ private:
         bool holds(std::uintptr_t value) const { return value - begin < bytes; }
         void include(std::uintptr_t first, std::uintptr_t last);
     };
+    void search(HeapOffset offset, ByteCount length);
     bool is_foreign(HeapOffset where, std::uintptr_t value) const;
     void refuse_or_report(HeapOffset where, const Error& refusal);
 
     const HeapCore& core_;
     std::optional<ProgramAudit> program_;
     unsigned told_ = 0;
+    Engine::Stretch stretch_{};  ///< looked at last
     Range below_;  ///< all targets under the heap's own span; together with `above_` it leaves the heap's own pointers out of the exact look-up
     Range above_;
 };

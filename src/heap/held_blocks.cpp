@@ -250,7 +250,7 @@ void HeldBlocks::Settling::refer(std::uintptr_t word, std::uintptr_t address) {
     Watched* const target = find(address);
     if (target == nullptr) return;
     const auto owner = held_.core_.engine().find_block(reinterpret_cast<const void*>(word));
-    if (!owner) return;
+    if (!owner || owner->content == Content::pointer_free) return;
     Watched* const from = find(held_.base() + owner->offset.value);
     if (from == target) return;
     if (from == nullptr) {
@@ -438,8 +438,8 @@ public:
             const auto block = engine_.find_block(reinterpret_cast<const void*>(base_ + offset));
             if (!block || block->offset.value != offset) return;
             if (!seen.insert(offset).second) return;
-            to_read.push_back(offset);
-            blocks_.push_back({offset, offset + block->usable_bytes, false});
+            if (block->content == Content::any) to_read.push_back(offset);
+            blocks_.push_back({offset, offset + block->usable_bytes, block->content, false});
         };
         for (const HeapOffset suspect : suspects) add(suspect.value);
         while (!to_read.empty()) {
@@ -488,7 +488,7 @@ public:
 
     void keep_what_everything_else_refers_to() {
         engine_.for_each_block([&](const Block& block) {
-            if (!holds(block.offset.value)) keep_what_words_refer_to(block.offset.value, block.usable_bytes);
+            if (block.content == Content::any && !holds(block.offset.value)) keep_what_words_refer_to(block.offset.value, block.usable_bytes);
             return true;
         });
         keep_what_is_kept_refers_to();
@@ -498,13 +498,13 @@ public:
         while (!kept_.empty()) {
             const Found block = blocks_[kept_.back()];
             kept_.pop_back();
-            keep_what_words_refer_to(block.begin, block.end - block.begin);
+            if (block.content == Content::any) keep_what_words_refer_to(block.begin, block.end - block.begin);
         }
     }
 
     std::vector<Block> blocks() const {
         std::vector<Block> found;
-        for (const Found& block : blocks_) found.push_back({{block.begin}, block.end - block.begin});
+        for (const Found& block : blocks_) found.push_back({{block.begin}, block.end - block.begin, block.content});
         return found;
     }
 
@@ -525,6 +525,7 @@ private:
     struct Found {
         std::uint64_t begin;
         std::uint64_t end;
+        Content content;
         bool kept;
     };
     std::size_t find(std::uint64_t offset) const {

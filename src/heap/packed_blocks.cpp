@@ -15,7 +15,7 @@ std::uint64_t PackedBlocks::allocate(unsigned packed_class) {
         if (pages_.is_user(page) && pages_.state(page) == PageState::packed_room) [[likely]] {
             layout::PackedLine& line = pages_.packed_line(page);
             const unsigned slot = packed_first_free(line, packed_class);
-            if (line.slot_bytes == packed_slot_bytes(packed_class) && slot < packed_slots(packed_class)) [[likely]]
+            if (packed_class_of(line) == packed_class && slot < packed_slots(packed_class)) [[likely]]
                 return take(page, line, packed_class, slot);
         }
         unfile(page);
@@ -37,7 +37,12 @@ Page PackedBlocks::page_with_room(unsigned packed_class) {
 
 void PackedBlocks::begin(Page page, unsigned packed_class) {
     if (!line_zero(pages_.line(page))) throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
-    span_.store(pages_.packed_line(page).slot_bytes, packed_slot_bytes(packed_class));
+    layout::PackedLine& line = pages_.packed_line(page);
+    span_.store(line.slot_bytes, packed_slot_bytes(packed_class));
+    if (packed_content(packed_class) == Content::pointer_free) {
+        pages_.begin_pointer_free();
+        span_.store(line.content, std::uint32_t{1});
+    }
     pages_.set_states({page, 1}, PageState::packed_room);
 }
 

@@ -29,6 +29,7 @@ public:
     struct Slot {
         std::uint64_t offset;  ///< of the span
         unsigned bytes;
+        Content content;
     };
     /// The block that contains the offset. Requires: is_packed(page).
     std::optional<Slot> find(std::uint64_t offset) const;
@@ -53,7 +54,7 @@ private:
     static constexpr unsigned bin_of(unsigned packed_class) { return PageBins::run_bins + packed_class; }
     static Slot slot_of(Page page, unsigned packed_class, unsigned slot) {
         const unsigned bytes = packed_slot_bytes(packed_class);
-        return {std::uint64_t{page} * page_bytes + std::uint64_t{slot} * bytes, bytes};
+        return {std::uint64_t{page} * page_bytes + std::uint64_t{slot} * bytes, bytes, packed_content(packed_class)};
     }
     std::uint64_t take(Page page, layout::PackedLine& line, unsigned packed_class, unsigned slot);
     /// Turns an available page into an empty one of the class.

@@ -7,28 +7,34 @@
 #include <bit>
 #include <cstdint>
 
+#include <taiyen/heap/access.hpp>
+
 #include "heap/engine_layout.hpp"
 
 namespace taiyen::heap {
 
-inline constexpr unsigned packed_class_count = 7;  ///< 24, 40, … 120 bytes
+inline constexpr unsigned packed_size_count = 7;                       ///< 24, 40, … 120 bytes
+inline constexpr unsigned packed_class_count = 2 * packed_size_count;  ///< the same for pointer-free blocks behind them
 inline constexpr unsigned packed_bytes_max = 120;
 /// Alignment of packed blocks; requests for more never become one.
 inline constexpr unsigned packed_alignment = 8;
 
-constexpr unsigned packed_slot_bytes(unsigned packed_class) { return 24 + 16 * packed_class; }
+constexpr unsigned packed_slot_bytes(unsigned packed_class) { return 24 + 16 * (packed_class % packed_size_count); }
+constexpr Content packed_content(unsigned packed_class) { return packed_class < packed_size_count ? Content::any : Content::pointer_free; }
 constexpr unsigned packed_slots(unsigned packed_class) { return static_cast<unsigned>(page_bytes) / packed_slot_bytes(packed_class); }
 
 /// Class of blocks of so many bytes; packed_class_count: granules serve them as well or better.
-constexpr unsigned packed_class_of(ByteCount bytes) {
+constexpr unsigned packed_class_of(ByteCount bytes, Content content = Content::any) {
     const ByteCount words = (bytes + 7) / 8;
-    return words >= 3 && words <= packed_bytes_max / 8 && words % 2 == 1 ? static_cast<unsigned>((words - 3) / 2) : packed_class_count;
+    if (words < 3 || words > packed_bytes_max / 8 || words % 2 == 0) return packed_class_count;
+    return static_cast<unsigned>((words - 3) / 2) + (content == Content::any ? 0 : packed_size_count);
 }
 
 /// Class of a page by its line, which may be damaged: packed_class_count if no class has such slots.
 inline unsigned packed_class_of(const layout::PackedLine& line) {
     const std::uint32_t bytes = line.slot_bytes;
-    return bytes % 16 == 8 && bytes >= 24 && bytes <= packed_bytes_max ? (bytes - 24) / 16 : packed_class_count;
+    if (bytes % 16 != 8 || bytes < 24 || bytes > packed_bytes_max || line.content > 1) return packed_class_count;
+    return (bytes - 24) / 16 + line.content * packed_size_count;
 }
 
 struct PackedTables {
@@ -58,7 +64,7 @@ constexpr bool inverses_are_exact() {
 }
 }  // namespace proof
 static_assert(proof::inverses_are_exact());
-static_assert(packed_slot_bytes(packed_class_count - 1) == packed_bytes_max && packed_slots(0) == 170 && packed_slots(0) <= PackedTables::words * 64);
+static_assert(packed_slot_bytes(packed_size_count - 1) == packed_bytes_max && packed_slots(0) == 170 && packed_slots(0) <= PackedTables::words * 64);
 
 inline bool packed_taken(const layout::PackedLine& line, unsigned slot) { return ((line.occupied[slot / 64] >> (slot % 64)) & 1U) != 0; }
 /// First free slot; packed_slots(c) or more: none.

@@ -6,6 +6,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "heap/line.hpp"
+#include "heap/packed_page.hpp"
 
 namespace taiyen::heap {
 
@@ -15,11 +16,14 @@ using layout::Summary;
 namespace {
 
 constexpr std::uint64_t every_page = 0x1111'1111'1111'1111ULL;
-constexpr std::uint64_t available_bits = every_page << 3U;
+constexpr std::uint64_t top_bits = every_page << 3U;
+
+/// The highest bit of each page that is available.
+constexpr std::uint64_t available_bits(std::uint64_t word) { return word & ~(word << 1U) & top_bits; }
 
 /// Bit i of the result: page i of the word is available.
 std::uint32_t available_mask(std::uint64_t word) {
-    std::uint64_t bits = (word >> 3U) & every_page;
+    std::uint64_t bits = available_bits(word) >> 3U;
     bits = (bits | bits >> 3U) & 0x0303'0303'0303'0303ULL;
     bits = (bits | bits >> 6U) & 0x000F'000F'000F'000FULL;
     bits = (bits | bits >> 12U) & 0x0000'00FF'0000'00FFULL;
@@ -157,6 +161,15 @@ void PageMap::refresh(PageRun run) {
         }
     }
     if (changed) refresh_above(index, 0, from, to);
+}
+
+Content PageMap::content_of(Page page) const {
+    if (is_packed(page)) {
+        const unsigned packed_class = packed_class_of(packed_line(page));
+        return packed_class == packed_class_count ? Content::any : packed_content(packed_class);
+    }
+    if (state(page) == PageState::run_head) return run_line(page).content == 1 ? Content::pointer_free : Content::any;
+    return is_pointer_free_small(page) ? Content::pointer_free : Content::any;
 }
 
 void PageMap::refresh_above(unsigned index, unsigned level, Page from, Page to) {
@@ -329,7 +342,7 @@ Page PageMap::count_released(PageRun run) const {
     for (Page page = run.first; page < end;) {
         const unsigned from = page % segment_pages;
         const unsigned to = std::min<unsigned>(segment_pages, from + (end - page));
-        count += static_cast<Page>(std::popcount(*word(page) & (*word(page) >> 3U) & nibbles(from, to) & every_page));
+        count += static_cast<Page>(std::popcount(*word(page) & available_bits(*word(page)) >> 3U & nibbles(from, to)));
         page += to - from;
     }
     return count;
@@ -344,7 +357,7 @@ PageMap::Counts PageMap::count_states() const {
         std::uint64_t free = 0;
         std::uint64_t released = 0;
         for (Page i = 0; i < (end - r.first + segment_pages - 1) / segment_pages; ++i) {
-            const std::uint64_t available = (words[i] >> 3U) & every_page;
+            const std::uint64_t available = available_bits(words[i]) >> 3U;
             free += static_cast<unsigned>(std::popcount(available));
             released += static_cast<unsigned>(std::popcount(available & words[i]));
         }
@@ -361,7 +374,7 @@ Page PageMap::count_available(Page first, Page limit) const {
     const std::uint64_t* at = word(first);
     while (page < end) {
         const unsigned from = page % segment_pages;
-        const std::uint64_t others = ~*at++ >> (from * 4) & available_bits;
+        const std::uint64_t others = (top_bits & ~available_bits(*at++)) >> (from * 4);
         if (others != 0) {
             page += static_cast<Page>(std::countr_zero(others)) / 4;
             break;
@@ -377,7 +390,7 @@ Page PageMap::count_available_before(Page end, Page limit) const {
     Page page = end;
     while (count < limit && page > r.first_user) {
         const unsigned behind = (page - 1) % segment_pages + 1;
-        const std::uint64_t others = ~*word(page - 1) << ((segment_pages - behind) * 4) & available_bits;
+        const std::uint64_t others = (top_bits & ~available_bits(*word(page - 1))) << ((segment_pages - behind) * 4);
         const Page run = std::min({others == 0 ? segment_pages : static_cast<Page>(std::countl_zero(others)) / 4, behind, page - r.first_user});
         count += run;
         page -= run;

@@ -9,6 +9,8 @@
 
 #include <optional>
 
+#include <taiyen/heap/access.hpp>
+
 #include "heap/geometry.hpp"
 #include "heap/run_hints.hpp"
 #include "heap/span.hpp"
@@ -40,11 +42,16 @@ public:
 
     /// Requires of these: is_user(page).
     PageState state(Page page) const { return static_cast<PageState>((*word(page) >> (page % layout::segment_pages * 4)) & 0xFU); }
-    bool is_small(Page page) const { return hot(page).is_small(page); }
+    /// Of either content.
+    bool is_small(Page page) const { return hot(page).is_small(page) || is_pointer_free_small(page); }
+    bool is_pointer_free_small(Page page) const { return state(page) == PageState::pointer_free_room || state(page) == PageState::pointer_free_full; }
+    bool is_small(Page page, Content content) const { return content == Content::any ? hot(page).is_small(page) : is_pointer_free_small(page); }
     bool is_packed(Page page) const { return state(page) == PageState::packed_room || state(page) == PageState::packed_full; }
-    bool is_available(Page page) const { return (static_cast<unsigned>(state(page)) & 0b1000U) != 0; }
+    bool is_available(Page page) const { return layout::is_available(state(page)); }
     layout::Line& line(Page page) const { return hot(page).line(page); }
     layout::PackedLine& packed_line(Page page) const { return reinterpret_cast<layout::PackedLine&>(line(page)); }
+    /// What blocks that begin on the page hold.
+    Content content_of(Page page) const;
     layout::RunLine& run_line(Page page) const { return reinterpret_cast<layout::RunLine&>(line(page)); }
 
     /// Writes states; of the summaries only the counts of children with room follow: `refresh…` must come next.
@@ -57,9 +64,9 @@ public:
     void refresh_uniform(PageRun run, bool available);
     void set_states(PageRun run, PageState state) {
         write_states(run, state);
-        refresh_uniform(run, (static_cast<unsigned>(state) & 0b1000U) != 0);
+        refresh_uniform(run, layout::is_available(state));
     }
-    /// small_full ↔ small_room, or packed_full ↔ packed_room, of one page.
+    /// From no room to room, or back, of one page of small or packed blocks.
     void set_state(Page page, PageState state);
 
     /// Pages from `first` on, at most `limit`, that are in `state`; they end with their region.
@@ -109,6 +116,10 @@ public:
     const Geometry& geometry() const { return geometry_; }
     const layout::Summary& root(unsigned region) const { return super().regions[region]; }
     layout::SuperBlock& super() const { return *span_.at<layout::SuperBlock>(0); }
+    /// There is going to be a pointer-free block.
+    void begin_pointer_free() {
+        if (super().version != layout::version_with_content) span_.store(super().version, layout::version_with_content);
+    }
     std::uint64_t* word(Page page) const { return hot(page).word(page); }
     /// Whether the region has pages in the extent.
     bool opened(unsigned region) const { return extent_ > geometry_.region(region).first_user; }
@@ -130,6 +141,7 @@ public:
         layout::Line& line(Page page) const { return reinterpret_cast<layout::Line*>(lines)[page]; }
         /// `granule`: span offset / 16.
         layout::Pair& pair(std::uint64_t granule) const { return reinterpret_cast<layout::Pair*>(lines)[granule / 64]; }
+        /// With content of any kind.
         bool is_small(Page page) const { return ((*word(page) >> (page % layout::segment_pages * 4)) & 0b1011U) == 1; }
     };
     const Hot& hot(Page page) const { return hot_[Geometry::region_of(page)]; }

@@ -19,10 +19,10 @@ Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     std::optional<HeapFull::Cause> refused;
     auto found = alignment <= 1 ? pages_.take_hint(count) : std::nullopt;
     if (!found) found = pages_.find_aligned(count, alignment);
-    if (!found && small_->release_empty_pages()) found = pages_.find_aligned(count, alignment);
+    if (!found && release_empty_pages()) found = pages_.find_aligned(count, alignment);
     if (!found && grow_for(count, alignment, refused)) found = pages_.find_aligned(count, alignment);
     if (!found && surrender_growth()) found = pages_.find_aligned(count, alignment);
-    if (!found && small_->know_all()) found = pages_.find_aligned(count, alignment);
+    if (!found && know_all()) found = pages_.find_aligned(count, alignment);
     if (found && pages_.memory_comes_with_use() && count >= warm_pages_min && pages_.any_released({*found, count}))
         if (const auto warm = pages_.find_with_memory(*found, count, alignment)) found = warm;
     if (!found) throw_full(wanted, refused.value_or(HeapFull::Cause::capacity));
@@ -32,7 +32,22 @@ Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     return *found;
 }
 
-bool PageSupply::look_for_room() { return small_->know_some(); }
+bool PageSupply::look_for_room() { return small_[0]->know_some(); }  // it knows the packed pages
+
+bool PageSupply::reclaim(PageRun run) {
+    const bool any = small_[0]->reclaim(run);
+    return small_[1]->reclaim(run) || any;
+}
+
+bool PageSupply::release_empty_pages() {
+    const bool any = small_[0]->release_empty_pages();
+    return small_[1]->release_empty_pages() || any;
+}
+
+bool PageSupply::know_all() {
+    const bool any = small_[0]->know_all();
+    return small_[1]->know_all() || any;
+}
 
 void PageSupply::about_to_use(PageRun run) { host_.about_to_use(run.count * page_bytes); }
 
@@ -109,7 +124,7 @@ ByteCount PageSupply::largest_block(bool growing) const {
             pages = std::max<std::uint64_t>(pages, region.end - open_end + before);
         }
     }
-    return std::max<ByteCount>(pages * page_bytes, small_->longest_known() * layout::granule_bytes);
+    return std::max<ByteCount>(pages * page_bytes, std::max(small_[0]->longest_known(), small_[1]->longest_known()) * layout::granule_bytes);
 }
 
 void PageSupply::throw_full(ByteCount wanted, HeapFull::Cause cause) const {

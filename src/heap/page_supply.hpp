@@ -1,6 +1,8 @@
 #pragma once
 /// Finds runs of available pages, and when there are none: empty small pages, a larger extent, other blocks' growth buffers, in this order.
 
+#include <array>
+
 #include <taiyen/base/error.hpp>
 
 #include "heap/metadata_proofs.hpp"
@@ -14,13 +16,17 @@ class PageSupply {
 public:
     PageSupply(const Span& span, PageMap& pages, SpanHost& host, bool read_only)
         : span_(span), pages_(pages), host_(host), proofs_(pages, host, read_only) {}
-    void connect(SmallBlocks& small) { small_ = &small; }
+    void connect(SmallBlocks& any, SmallBlocks& pointer_free) { small_ = {&any, &pointer_free}; }
 
     /// First page of `count` available pages, a multiple of `alignment`; they stay available until the caller writes their states.
     /// `wanted`: bytes, for the error. Throws: HeapFull, Error{corrupt}.
     Page find(Page count, Page alignment, ByteCount wanted);
-    /// Looks for pages of blocks with room that are not known yet, a bounded number; true if some are known now.
+    /// Looks for packed pages with room that are not known yet, a bounded number; true if some are known now.
     bool look_for_room();
+    /// Gives those of the pages that hold no block back to the page map; true if there were any.
+    bool reclaim(PageRun run);
+    /// The same for all pages that are known.
+    bool release_empty_pages();
     /// Tells the host of pages that are about to be used. Throws: HeapFull.
     void about_to_use(PageRun run);
     /// Extends the span so that [.., end) belongs to the extent, if the capacity allows it; false if not, or if the host refused.
@@ -35,12 +41,13 @@ public:
 private:
     /// True: a run of `count` pages has come into being.
     bool grow_for(Page count, Page alignment, std::optional<HeapFull::Cause>& refused);
+    bool know_all();
 
     const Span span_;
     PageMap& pages_;
     SpanHost& host_;
     MetadataProofs proofs_;
-    SmallBlocks* small_ = nullptr;
+    std::array<SmallBlocks*, 2> small_{};  ///< by content
 };
 
 }  // namespace taiyen::heap

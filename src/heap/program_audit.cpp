@@ -31,7 +31,7 @@ void ProgramAudit::look_at(HeapOffset offset, ByteCount length) {
 
 void ProgramAudit::count(HeapOffset where, std::uintptr_t value) {
     const auto block = core_.engine().find_block(reinterpret_cast<const void*>(core_.ranges().durable + where.value));
-    if (!block) return;
+    if (!block || block->content == Content::pointer_free) return;
     if (!memory_) memory_.emplace();
     Words& words = by_size_[block->usable_bytes];
     if (!memory_->holds(value)) {

@@ -110,7 +110,7 @@ std::vector<Root> RootDirectory::all() const {
 }
 
 RootDirectory::Table RootDirectory::create(std::uint64_t bytes) {
-    const std::uint64_t offset = std::uint64_t{runs_.allocate(bytes, 1, layout::RunKind::directory)} * page_bytes;
+    const std::uint64_t offset = std::uint64_t{runs_.allocate(bytes, 1, Content::any, layout::RunKind::directory)} * page_bytes;
     Table table{offset, bytes, span_.at<DirectoryHead>(offset), span_.at<DirectorySlot>(offset + sizeof(DirectoryHead))};
     span_.announce(table.head, bytes);
     std::memset(static_cast<void*>(table.head), 0, bytes);

@@ -13,7 +13,8 @@ constexpr unsigned tail_of(std::uint64_t bytes) { return static_cast<unsigned>(b
 
 }  // namespace
 
-void Runs::write(Page head, std::uint64_t bytes, RunKind kind) {
+void Runs::write(Page head, std::uint64_t bytes, Content content, RunKind kind) {
+    if (content == Content::pointer_free) pages_.begin_pointer_free();
     const Page pages = full_pages(bytes);
     const unsigned tail = tail_of(bytes);
     layout::RunLine line{};
@@ -23,58 +24,58 @@ void Runs::write(Page head, std::uint64_t bytes, RunKind kind) {
     span_.announce(&place, offsetof(layout::RunLine, zero));
     place.bytes = line.bytes;
     place.kind = line.kind;
-    place.zero_word = 0;
+    place.content = static_cast<std::uint32_t>(content);
     const bool own_tail = tail != 0 && pages_.is_available(head + pages);
     pages_.write_run_states(head, pages, own_tail);
     pages_.refresh_uniform({head, pages + (own_tail ? 1 : 0)}, false);
     if (own_tail) small_.begin_tail(head + pages, tail);
 }
 
-Page Runs::allocate(std::uint64_t bytes, Page alignment, RunKind kind) {
+Page Runs::allocate(std::uint64_t bytes, Page alignment, Content content, RunKind kind) {
     const unsigned tail = tail_of(bytes);
     if (tail != 0 && alignment <= 1)
         if (const Page fitting = find_before_front(full_pages(bytes), tail); fitting != 0) {
             supply_.about_to_use({fitting, full_pages(bytes)});
-            write(fitting, bytes, kind);
+            write(fitting, bytes, content, kind);
             small_.add_tail(fitting + full_pages(bytes), tail);
             return fitting;
         }
     const Page total = full_pages(bytes) + (tail != 0 ? 1 : 0);
     const Page head = supply_.find(total, alignment, bytes);
-    write(head, bytes, kind);
+    write(head, bytes, content, kind);
     return head;
 }
 
 Page Runs::find_before_front(Page pages, unsigned tail) {
     using enum RunHints::Verdict;
     const Page behind = fronts_.take_if(pages, [&](Page page) {
-        if (!pages_.is_user(page) || !pages_.is_small(page) || pages_.count_available_before(page, pages) != pages) return drop;
+        if (!pages_.is_user(page) || !pages_.is_small(page, Content::any) || pages_.count_available_before(page, pages) != pages) return drop;
         return range_free(pages_.line(page), 0, tail) ? take : keep;
     });
     return behind == 0 ? 0 : behind - pages;
 }
 
-bool Runs::allocate_at(Page head, std::uint64_t bytes) {
+bool Runs::allocate_at(Page head, std::uint64_t bytes, Content content) {
     const Page pages = full_pages(bytes);
     const unsigned tail = tail_of(bytes);
     const auto free = [&] { return pages_.count_available(head, pages) == pages; };
-    if (!free() && !(small_.reclaim({head, pages}) && free()) && !(supply_.surrender_growth() && free())) return false;
+    if (!free() && !(supply_.reclaim({head, pages}) && free()) && !(supply_.surrender_growth() && free())) return false;
     if (tail != 0 && pages_.state(head + pages) == PageState::growth) supply_.surrender_growth();
     if (tail == 0) {
         supply_.about_to_use({head, pages});
-        write(head, bytes, RunKind::user);
+        write(head, bytes, content);
         return true;
     }
     const Page last = head + pages;
-    if (pages_.is_packed(last)) small_.reclaim({last, 1});
+    if (pages_.is_packed(last)) supply_.reclaim({last, 1});
     if (pages_.is_available(last)) {
         supply_.about_to_use({head, pages + 1});
-        write(head, bytes, RunKind::user);
+        write(head, bytes, content);
         return true;
     }
-    if (!pages_.is_small(last) || !range_free(pages_.line(last), 0, tail)) return false;
+    if (!pages_.is_small(last, Content::any) || !range_free(pages_.line(last), 0, tail)) return false;
     supply_.about_to_use({head, pages});
-    write(head, bytes, RunKind::user);
+    write(head, bytes, content);
     small_.add_tail(last, tail);
     return true;
 }
@@ -86,9 +87,10 @@ std::optional<Run> Runs::find(Page head) const {
     run.head = head;
     run.bytes = line.bytes;
     run.kind = static_cast<RunKind>(line.kind);
+    run.content = static_cast<Content>(line.content != 0);
     const Page end = std::min(pages_.geometry().region(Geometry::region_of(head)).end, pages_.extent());
     if (run.bytes < page_bytes || run.bytes % layout::granule_bytes != 0 || run.bytes / page_bytes > end - head ||
-        (run.kind != RunKind::user && run.kind != RunKind::directory))
+        (run.kind != RunKind::user && run.kind != RunKind::directory) || line.content > 1)
         return std::nullopt;
     run.pages = full_pages(run.bytes);
     run.tail_granules = tail_of(run.bytes);
@@ -99,14 +101,14 @@ std::optional<Run> Runs::find(Page head) const {
         run.growth = behind < end ? pages_.count_equal(behind, end - behind, PageState::growth) : 0;
         return run;
     }
-    if (behind >= end || !pages_.is_small(behind) || front_granules(pages_.line(behind)) != run.tail_granules) return std::nullopt;
+    if (behind >= end || !pages_.is_small(behind, Content::any) || front_granules(pages_.line(behind)) != run.tail_granules) return std::nullopt;
     return run;
 }
 
 std::optional<Run> Runs::find_owner(Page page) const {
     const Page first = pages_.geometry().region(Geometry::region_of(page)).first_user;
     Page head = page;
-    if (pages_.is_small(page)) {
+    if (pages_.is_small(page, Content::any)) {
         if (page == first) return std::nullopt;
         --head;
     }
@@ -118,6 +120,7 @@ void Runs::free(const Run& run) {
     span_.announce(&line, offsetof(layout::RunLine, zero));
     line.bytes = 0;
     line.kind = 0;
+    line.content = 0;
     count_growth(-std::int64_t{run.growth});
     const Page behind = run.head + run.pages;
     const bool tail_too = run.tail_granules != 0 && small_.clear_tail(behind, run.tail_granules);
@@ -184,7 +187,7 @@ bool Runs::resize_in_place(Run run, Page pages) {
     return true;
 }
 
-Runs::Place Runs::allocate_growing(Page pages, Page alignment) {
+Runs::Place Runs::allocate_growing(Page pages, Page alignment, Content content) {
     // Where runs move without a copy, a low place, which is likely to have memory, is worth more than room behind the run.
     const auto roomy = pages_.memory_comes_with_use() ? std::nullopt : pages_.find_aligned(pages + pages / 2, alignment);
     Page head = 0;
@@ -200,19 +203,19 @@ Runs::Place Runs::allocate_growing(Page pages, Page alignment) {
         if (head == 0) head = supply_.find(pages, 1, pages * page_bytes);
     }
     const Page dirty = pages - pages_.count_released({head, pages});
-    write(head, pages * page_bytes, RunKind::user);
+    write(head, pages * page_bytes, content);
     const Page end = pages_.geometry().region(Geometry::region_of(head)).end;
     const Page rest = head + pages;
     count_growth(rest < std::min(end, pages_.extent()) ? reserve(rest, pages / 2) : 0);
     return {head, dirty};
 }
 
-std::optional<Runs::Place> Runs::allocate_below(Page pages, Page before) {
+std::optional<Runs::Place> Runs::allocate_below(Page pages, Page before, Content content) {
     const auto lower = pages_.find_available(pages);
     if (!lower || *lower >= before) return std::nullopt;
     supply_.about_to_use({*lower, pages});
     const Page dirty = pages - pages_.count_released({*lower, pages});
-    write(*lower, pages * page_bytes, RunKind::user);
+    write(*lower, pages * page_bytes, content);
     return Place{*lower, dirty};
 }
 

@@ -17,8 +17,11 @@ constexpr std::uint64_t offset_of_granule(Page page, unsigned granule) { return 
 
 }  // namespace
 
-SmallBlocks::SmallBlocks(const Span& span, PageMap& pages, PageBins& bins, PageSupply& supply, PackedBlocks& packed)
-    : span_(span), pages_(pages), bins_(bins), supply_(supply), packed_(packed) {
+SmallBlocks::SmallBlocks(Content content, const Span& span, PageMap& pages, PageBins& bins, PageSupply& supply, PackedBlocks& packed)
+    : span_(span), pages_(pages), bins_(bins), supply_(supply), packed_(packed), content_(content),
+      full_(content == Content::any ? PageState::small_full : PageState::pointer_free_full),
+      room_(content == Content::any ? PageState::small_room : PageState::pointer_free_room), own_mask_(content == Content::any ? 0b1011 : 0b1110),
+      own_state_(content == Content::any ? 0b0001 : 0b1100) {
     for (unsigned size_class = 0; size_class < class_count; ++size_class) {
         const unsigned granules = class_granules(size_class);
         classes_[size_class].block = low_bits(granules);
@@ -38,7 +41,7 @@ std::uint64_t SmallBlocks::take(Page page, layout::Line& line, unsigned start, u
         place.occupied |= mask;
         place.start = (place.start & ~mask) | (pair == start / 64 ? std::uint64_t{1} << (start % 64) : 0);
     }
-    if (line_full(line)) pages_.set_state(page, PageState::small_full);
+    if (line_full(line)) pages_.set_state(page, full_);
     return offset_of_granule(page, start);
 }
 
@@ -56,7 +59,7 @@ FreeResult SmallBlocks::free_slowly(std::uint64_t place_granule) noexcept {
         place.occupied &= ~mask;
         place.start &= ~mask;
     }
-    if (was_full) pages_.set_state(page, PageState::small_room);
+    if (was_full) pages_.set_state(page, room_);
     const std::uint8_t size_class = granules <= class_granules_max ? class_tables.exact[granules] : no_class;
     if (size_class != no_class) {
         ClassHints& hints = classes_[size_class];
@@ -79,7 +82,7 @@ void SmallBlocks::shrink(Page page, unsigned start, unsigned old_granules, unsig
         span_.announce(&place, sizeof place);
         place.occupied &= ~mask;
     }
-    if (was_full) pages_.set_state(page, PageState::small_room);
+    if (was_full) pages_.set_state(page, room_);
     file(page);
 }
 
@@ -104,7 +107,7 @@ void* SmallBlocks::allocate_slowly(unsigned size_class) {
 
 bool SmallBlocks::try_hint(std::uint64_t granule, unsigned granules) {
     const Page page = static_cast<Page>(granule / layout::page_granules);
-    if (!pages_.is_small(page)) return false;
+    if (!is_own(page)) return false;
     layout::Line& line = pages_.line(page);
     const unsigned start = granule % layout::page_granules;
     if (!range_free(line, start, granules)) {
@@ -204,7 +207,7 @@ Page SmallBlocks::take_fitting(unsigned granules, std::uint64_t starts, unsigned
         for (unsigned tries = 0; page != 0 && tries < bin_tries;) {
             Known& entry = *bins_.known(page);
             const Page next = entry.next;
-            if (!pages_.is_user(page) || !pages_.is_small(page)) {
+            if (!pages_.is_user(page) || !is_own(page)) {
                 bins_.unfile(entry, page);
             } else {
                 const layout::Line& line = pages_.line(page);
@@ -224,16 +227,20 @@ Page SmallBlocks::take_fitting(unsigned granules, std::uint64_t starts, unsigned
     return 0;
 }
 
+void SmallBlocks::begin(Page page) {
+    if (!line_zero(pages_.line(page))) throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
+    if (content_ == Content::pointer_free) pages_.begin_pointer_free();
+    pages_.set_states({page, 1}, room_);
+}
+
 Page SmallBlocks::fresh_page(unsigned granules) {
     const Page page = supply_.find(1, 1, granules * layout::granule_bytes);
-    if (!line_zero(pages_.line(page))) throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
-    pages_.set_states({page, 1}, PageState::small_room);
+    begin(page);
     return page;
 }
 
 std::uint64_t SmallBlocks::allocate_on_fresh(Page page, unsigned granules) {
-    if (!line_zero(pages_.line(page))) throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
-    pages_.set_states({page, 1}, PageState::small_room);
+    begin(page);
     const std::uint64_t offset = take(page, pages_.line(page), 0, granules);
     file(page);
     return offset;
@@ -241,9 +248,8 @@ std::uint64_t SmallBlocks::allocate_on_fresh(Page page, unsigned granules) {
 
 bool SmallBlocks::allocate_at(Page page, unsigned start, unsigned granules) {
     if (pages_.is_available(page)) {
-        if (!line_zero(pages_.line(page))) throw_corrupt(span_.offset_of(&pages_.line(page)), "an available page has occupied granules");
-        pages_.set_states({page, 1}, PageState::small_room);
-    } else if (!pages_.is_small(page) || !range_free(pages_.line(page), start, granules)) {
+        begin(page);
+    } else if (!is_own(page) || !range_free(pages_.line(page), start, granules)) {
         return false;
     }
     take(page, pages_.line(page), start, granules);
@@ -272,7 +278,7 @@ void SmallBlocks::end_tail(Page page, unsigned granules) {
         const std::uint64_t mask = pair_mask(pair, 0, granules);
         if (mask != 0) span_.store(line.pairs[pair], layout::Pair{line.pairs[pair].occupied & ~mask, line.pairs[pair].start & ~mask});
     }
-    if (was_full) pages_.set_state(page, PageState::small_room);
+    if (was_full) pages_.set_state(page, room_);
     if (line_empty(line))
         page_emptied(page);
     else
@@ -285,7 +291,7 @@ void SmallBlocks::add_tail(Page page, unsigned granules) {
         const std::uint64_t mask = pair_mask(pair, 0, granules);
         if (mask != 0) span_.store(line.pairs[pair], layout::Pair{line.pairs[pair].occupied | mask, line.pairs[pair].start & ~mask});
     }
-    if (line_full(line)) pages_.set_state(page, PageState::small_full);
+    if (line_full(line)) pages_.set_state(page, full_);
     file(page);
 }
 
@@ -313,8 +319,8 @@ void SmallBlocks::surrender_tail(Page page) {
 bool SmallBlocks::reclaim(PageRun run) {
     bool any = false;
     for (Page page = run.first; page < run.first + run.count; ++page) {
-        if (pages_.is_packed(page)) any |= packed_.release_if_empty(page);
-        if (!pages_.is_small(page) || !line_empty(pages_.line(page))) continue;
+        if (content_ == Content::any && pages_.is_packed(page)) any |= packed_.release_if_empty(page);
+        if (!is_own(page) || !line_empty(pages_.line(page))) continue;
         forget({page, 1});
         release(page);
         any = true;
@@ -359,7 +365,7 @@ void SmallBlocks::file_around(Page page, unsigned at) noexcept {
 
 void* SmallBlocks::pair_filled(std::uint64_t granule) {
     const Page page = static_cast<Page>(granule / layout::page_granules);
-    if (line_full(pages_.line(page))) pages_.set_state(page, PageState::small_full);
+    if (line_full(pages_.line(page))) pages_.set_state(page, full_);
     return address_of(granule);
 }
 
@@ -379,7 +385,7 @@ void SmallBlocks::release(Page page) { pages_.set_states({page, 1}, PageState::a
 void SmallBlocks::evict(ClassHints& hints, unsigned count) noexcept {
     for (unsigned i = 0; i < count; ++i) {
         const Page page = static_cast<Page>(hints.granules[i] / layout::page_granules);
-        if (pages_.is_small(page)) file_around(page, hints.granules[i] % layout::page_granules);
+        if (is_own(page)) file_around(page, hints.granules[i] % layout::page_granules);
     }
     std::copy(hints.granules.begin() + count, hints.granules.begin() + hints.count, hints.granules.begin());
     hints.count -= count;
@@ -391,12 +397,12 @@ void SmallBlocks::flush_magazines() {
 
 bool SmallBlocks::release_empty_pages() {
     flush_magazines();
-    bool any = packed_.release_empty_pages();
+    bool any = content_ == Content::any && packed_.release_empty_pages();
     for (Page page = bins_.first(layout::page_granules); page != 0;) {
         Known& entry = *bins_.known(page);
         const Page next = entry.next;
         bins_.unfile(entry, page);
-        if (pages_.is_user(page) && pages_.is_small(page)) {
+        if (pages_.is_user(page) && is_own(page)) {
             if (line_empty(pages_.line(page))) {
                 release(page);
                 any = true;
@@ -424,11 +430,12 @@ bool SmallBlocks::know_some(unsigned segments) {
                 if (!pages_.is_user(page)) continue;
                 const PageState state = pages_.state(page);
                 const Known* entry = bins_.known(page);
-                if ((state != PageState::small_room && state != PageState::packed_room) ||
+                // Packed pages of either content are in the bins of the first.
+                if ((state != room_ && (state != PageState::packed_room || content_ != Content::any)) ||
                     (entry != nullptr && (entry->bin != 0 || entry->cursors != 0)))
                     continue;
                 proofs.lines(page);
-                if (state == PageState::small_room)
+                if (state == room_)
                     file(page);
                 else
                     packed_.file(page);

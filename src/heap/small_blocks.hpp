@@ -1,5 +1,5 @@
 #pragma once
-/// Blocks of less than a page, in granules (packed_blocks.hpp has the others): cursors, magazines and best-fit bins over pages of small blocks.
+/// Blocks of less than a page, in granules (packed_blocks.hpp has the others), of one content: cursors, magazines and best-fit bins over its pages.
 ///
 /// (I1) The truth is the lines. Cursors, magazines and bins are hints: what they propose is compared with the line before it is taken.
 /// (I2) A page is taken from the supply when no hint fits, and goes back when its last block went and enough empty pages are kept.
@@ -21,7 +21,8 @@ class PageSupply;
 
 class SmallBlocks {
 public:
-    SmallBlocks(const Span& span, PageMap& pages, PageBins& bins, PageSupply& supply, PackedBlocks& packed);
+    /// Of blocks of that content, which have pages of their own; the bins, too, are theirs alone.
+    SmallBlocks(Content content, const Span& span, PageMap& pages, PageBins& bins, PageSupply& supply, PackedBlocks& packed);
     SmallBlocks(const SmallBlocks&) = delete;
     SmallBlocks& operator=(const SmallBlocks&) = delete;
 
@@ -34,7 +35,7 @@ public:
     std::uint64_t allocate_on_fresh(Page page, unsigned granules);
     /// Takes exactly that place in an available or small page; false if something lies there. Requires: is_user(page), backed by disk blocks.
     bool allocate_at(Page page, unsigned start, unsigned granules);
-    /// Frees the block that starts at the granule (span offset / 16): freed or not_a_block. Requires: `hot` is the page's, and is_small(page).
+    /// Frees the block that starts at the granule (span offset / 16): freed or not_a_block. Requires: `hot` is the page's, which is one of its own.
     template <bool Observed>
     FreeResult free(const PageMap::Hot& hot, std::uint64_t granule) noexcept;
     /// Shrinks a block in place.
@@ -53,11 +54,11 @@ public:
     /// Turns such a page into an available one; `refresh` must follow.
     void surrender_tail(Page page);
 
-    /// Gives those of the pages that hold no block, packed ones too, back to the page map; true if there were any.
+    /// Gives those of the pages that hold no block back to the page map, of content any packed ones, too; true if there were any.
     bool reclaim(PageRun run);
-    /// Gives known pages without blocks, packed ones too, back to the page map; true if there were any.
+    /// Gives known pages without blocks, of content any packed ones, too, back to the page map; true if there were any.
     bool release_empty_pages();
-    /// Files pages with room, packed ones too, that are not known yet, from a bounded number of segments; true if there were any.
+    /// Files pages with room, of content any packed ones, too, that are not known yet, from a bounded number of segments; true if there were any.
     bool know_some() { return know_some(segments_per_refill); }
     /// The same without a bound, then releases empty ones. True if any page was released or any hint filed.
     bool know_all();
@@ -100,6 +101,8 @@ private:
     std::uint64_t allocate_unclassed(unsigned granules, std::uint64_t starts);
     /// A page with a fitting start (written to `at`), out of the bins. 0: none.
     Page take_fitting(unsigned granules, std::uint64_t starts, unsigned& at);
+    /// Turns an available page into an empty one of its own.
+    void begin(Page page);
     Page fresh_page(unsigned granules);
     std::uint64_t advance(Cursor& cursor, unsigned size_class);
     void close_cursor(Cursor& cursor);
@@ -121,11 +124,21 @@ private:
     void page_emptied(Page page) noexcept;
     void release(Page page);
 
+    bool is_own(const PageMap::Hot& hot, Page page) const {
+        return ((*hot.word(page) >> (page % layout::segment_pages * 4)) & own_mask_) == own_state_;
+    }
+    bool is_own(Page page) const { return is_own(pages_.hot(page), page); }
+
     const Span span_;
     PageMap& pages_;
     PageBins& bins_;
     PageSupply& supply_;
     PackedBlocks& packed_;
+    const Content content_;
+    const PageState full_;
+    const PageState room_;
+    const std::uint64_t own_mask_;  ///< of a page's state: what tells whose page it is
+    const std::uint64_t own_state_;
     std::array<ClassHints, class_count + 1> classes_{};          ///< the last one, for sizes of no class, has a magazine that is full of nothing
     std::array<Page, layout::region_count_max> unknown_from_{};  ///< per region: segments before it hold no unknown page with room
     bool all_known_ = false;                                     ///< no page with room is unknown
@@ -144,7 +157,7 @@ template <bool Observed>
         const Page page = static_cast<Page>(hint / layout::page_granules);
         const PageMap::Hot& hot = pages_.hot(page);
         layout::Pair& pair = hot.pair(hint);
-        if (bit <= hints.last_bit && (pair.occupied & mask) == 0 && hot.is_small(page)) [[likely]] {
+        if (bit <= hints.last_bit && (pair.occupied & mask) == 0 && is_own(hot, page)) [[likely]] {
             --hints.count;
             if constexpr (Observed) span_.announce(&pair, sizeof pair);
             pair.occupied |= mask;

@@ -51,7 +51,7 @@ void Survey::visit_released(const std::function<void(PageRun)>& visit) const {
 
 PagesInUse Survey::from(Page page) const {
     const Page user = pages_.next_user(page);
-    return user != page ? PagesInUse{page, std::min(user, extent()) - page, PageUse::metadata, 0, 0, 0, 0} : at(page);
+    return user != page ? PagesInUse{page, std::min(user, extent()) - page, PageUse::metadata, 0, 0, 0, 0, Content::any} : at(page);
 }
 
 Page Survey::free_from(Page page) const {
@@ -63,7 +63,8 @@ Page Survey::free_from(Page page) const {
 
 PagesInUse Survey::at(Page page) const {
     const Page limit = extent() - page;
-    PagesInUse found{page, 1, PageUse::metadata, 0, 0, 0, 0};
+    PagesInUse found{page, 1, PageUse::metadata, 0, 0, 0, 0, Content::any};
+    found.content = pages_.content_of(page);
     switch (pages_.state(page)) {
         case PageState::absent: break;
         case PageState::available:
@@ -76,8 +77,11 @@ PagesInUse Survey::at(Page page) const {
             break;
         case PageState::small_full:
         case PageState::small_room:
+        case PageState::pointer_free_full:
+        case PageState::pointer_free_room:
             found.use = PageUse::small;
-            if (pages_.state(page) == PageState::small_room) found.free_pieces = free_pieces(pages_.line(page));
+            if (pages_.state(page) != PageState::small_full && pages_.state(page) != PageState::pointer_free_full)
+                found.free_pieces = free_pieces(pages_.line(page));
             for (const layout::Pair& pair : pages_.line(page).pairs) {
                 found.live_bytes += static_cast<ByteCount>(std::popcount(pair.occupied)) * layout::granule_bytes;
                 found.blocks += static_cast<std::uint64_t>(std::popcount(pair.start & pair.occupied));
@@ -119,7 +123,9 @@ bool Survey::is_free(HeapOffset offset) const {
         case PageState::released:
         case PageState::growth: return true;
         case PageState::small_full:
-        case PageState::small_room: {
+        case PageState::small_room:
+        case PageState::pointer_free_full:
+        case PageState::pointer_free_room: {
             const unsigned granule = within / layout::granule_bytes;
             return ((pages_.line(page).pairs[granule / 64].occupied >> (granule % 64)) & 1U) == 0;
         }

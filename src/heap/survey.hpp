@@ -19,10 +19,11 @@ struct PagesInUse {
     Page first = 0;
     Page count = 0;
     PageUse use = PageUse::metadata;
-    ByteCount live_bytes = 0;       ///< of blocks, in these pages
-    std::uint64_t blocks = 0;       ///< that begin in these pages
-    std::uint64_t free_pieces = 0;  ///< small blocks: how many of 64 bytes fit between them
-    ByteCount block_bytes = 0;      ///< a run: its whole size; packed pages: of each block; else 0
+    ByteCount live_bytes = 0;        ///< of blocks, in these pages
+    std::uint64_t blocks = 0;        ///< that begin in these pages
+    std::uint64_t free_pieces = 0;   ///< small blocks: how many of 64 bytes fit between them
+    ByteCount block_bytes = 0;       ///< a run: its whole size; packed pages: of each block; else 0
+    Content content = Content::any;  ///< of blocks that begin there
 };
 
 /// Calls `stretch(first, behind)`, ascending, for bits that are set one beside the other.
@@ -81,7 +82,9 @@ void Survey::for_each_live_range(Page page, F&& range) const {
         case PageState::released:
         case PageState::growth: return;
         case PageState::small_full:
-        case PageState::small_room: {
+        case PageState::small_room:
+        case PageState::pointer_free_full:
+        case PageState::pointer_free_room: {
             const layout::Line& line = pages_.line(page);
             for (unsigned pair = 0; pair < 4; ++pair) {
                 for_each_stretch(line.pairs[pair].occupied, [&](unsigned first, unsigned behind) {

@@ -65,7 +65,7 @@ public:
     bool is_volatile() const noexcept override { return true; }
     void check_usable(bool) const override {}
     Engine& engine() override { return *engine_; }
-    void* allocate_durable(ByteCount bytes, ByteCount alignment) override { return allocate(bytes, alignment); }
+    void* allocate_durable(ByteCount bytes, ByteCount alignment, Content) override { return allocate(bytes, alignment); }
     bool deallocate_durable(void* block) noexcept override { return deallocate(block); }
     bool deallocate_lent(void* block, std::uint32_t) noexcept override { return deallocate(block); }
     ByteCount usable_durable(const void* block) const noexcept override { return usable_size(block); }

@@ -43,6 +43,7 @@ bool BlockWalk::pop(heap::Block& block) {
 }
 
 void BlockWalk::look_at(const heap::Block& block, Listener& listener) {
+    if (block.content == heap::Content::pointer_free) return;
     const std::uint64_t end = block.offset.value + block.usable_bytes / 8 * 8;
     for (std::uint64_t place = block.offset.value; place < end; place += 8) {
         const std::uint64_t target = target_at(place);

@@ -53,7 +53,7 @@ Home Home::for_copy() const noexcept {
     return copy;
 }
 
-void* Home::allocate(std::size_t bytes, std::size_t alignment, Pointers pointers) {
+void* Home::allocate(std::size_t bytes, std::size_t alignment, Pointers pointers, heap::Content content) {
     heap::HeapCore* core = heap::core_at(this);
     if (core == nullptr) {
         if (word_ == 0) return heap::allocate_scratch(bytes, alignment);
@@ -62,7 +62,7 @@ void* Home::allocate(std::size_t bytes, std::size_t alignment, Pointers pointers
     }
     if (pointers == Pointers::addresses && core->links() == heap::Links::distances) [[unlikely]]
         heap::check_addresses_allowed(*core);
-    void* const block = heap::allocate_durable(*core, bytes, alignment);
+    void* const block = heap::allocate_durable(*core, bytes, alignment, content);
     if (borrows()) core->lend_block(block, reinterpret_cast<std::uintptr_t>(this));
     return block;
 }
@@ -99,8 +99,6 @@ void Home::swap(Home& other) noexcept {
     if (left_outside != right_outside) lend_between(*this, other);
 }
 
-bool Home::differs(std::uintptr_t place, const void* source) noexcept {
-    return heap_at(place) != heap::core_at(source);
-}
+bool Home::differs(std::uintptr_t place, const void* source) noexcept { return heap_at(place) != heap::core_at(source); }
 
 }  // namespace taiyen::stl

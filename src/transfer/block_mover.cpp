@@ -39,7 +39,9 @@ bool BlockMover::take_places(const CompactionPlan::Group& group) {
         while (next-- > group.first) file_.engine().deallocate(span_ + move(next).to);
     };
     try {
-        while (next < group.end && file_.engine().allocate_at(span_ + move(next).to, move(next).bytes, move(next).bytes % 16 == 0 ? 16 : 8)) ++next;
+        while (next < group.end &&
+               file_.engine().allocate_at(span_ + move(next).to, move(next).bytes, move(next).bytes % 16 == 0 ? 16 : 8, move(next).content))
+            ++next;
         if (next == group.end) return true;
     } catch (const HeapFull&) {  // free pages without disk blocks, and the disk is full
     } catch (...) {

@@ -57,7 +57,7 @@ CompactionPlan::CompactionPlan(const HeapView& heap, const std::vector<std::uint
     rooms_.resize(survey.extent());
     look_at(survey);
     heap.engine.for_each_block([&](const heap::Block& block) {
-        blocks_.push_back({block.offset.value, block.usable_bytes});
+        blocks_.push_back({block.offset.value, block.usable_bytes, block.content});
         return true;
     });
     pin(pinned);
@@ -98,8 +98,9 @@ void CompactionPlan::look_at(const heap::Survey& survey) {
 void CompactionPlan::look_at_page(const heap::Survey& survey, const heap::PagesInUse& found) {
     PageRoom& room = rooms_[found.first];
     room.role = found.use == heap::PageUse::small ? Role::small : Role::packed;
+    room.content = found.content;
     if (room.role == Role::packed) {
-        const unsigned packed_class = heap::packed_class_of(found.block_bytes);
+        const unsigned packed_class = heap::packed_class_of(found.block_bytes, found.content);
         if (packed_class == heap::packed_class_count) {  // damage
             room.role = Role::other;
             return;
@@ -176,7 +177,7 @@ bool CompactionPlan::try_empty(Page page) {
             return false;
         }
         mark(to, block.bytes, true);
-        moves_.push_back({block.offset, block.bytes, to});
+        moves_.push_back({block.offset, block.bytes, to, block.content});
         bytes += block.bytes;
     }
     if (moves_.size() == before) return false;
@@ -191,7 +192,7 @@ CompactionPlan::Shape& CompactionPlan::shape_of(const Resident& block) {
     const auto start = static_cast<unsigned>(block.offset % page_bytes / granule_bytes);
     const auto step = static_cast<unsigned>(alignment_within_page(block.offset, block.bytes) / granule_bytes);
     const unsigned lines_max = lines_of(start, granules);
-    const auto [at, is_new] = shapes_.try_emplace(granules | step << 8U | lines_max << 20U);
+    const auto [at, is_new] = shapes_.try_emplace(granules | step << 8U | lines_max << 20U | static_cast<unsigned>(block.content) << 31U);
     Shape& shape = at->second;
     for (unsigned i = 0; is_new && i < page_granules; i += step) {
         if (lines_of(i, granules) <= lines_max) shape.starts[i / 64] |= std::uint64_t{1} << (i % 64);
@@ -205,7 +206,7 @@ std::uint64_t CompactionPlan::place_small(const Resident& block, Page away_from)
     bool keep = false;  // the page that is being emptied may have room later
     for (Page page = shape.search_from; page < rooms_.size(); ++page) {
         const PageRoom& room = rooms_[page];
-        if (room.role == Role::small && !room.leaves && page != away_from) {
+        if (room.role == Role::small && room.content == block.content && !room.leaves && page != away_from) {
             const Granules fits = fitting_in(room.taken, granules);
             for (unsigned word = 0; word < 4; ++word) {
                 if (const std::uint64_t found = fits[word] & shape.starts[word]; found != 0)
@@ -275,7 +276,7 @@ Page CompactionPlan::find_free(Page pages, unsigned tail_granules, Page before) 
         const Page behind = page + 1;
         const PageRoom& next = rooms_[behind];
         if (tail_granules == 0 || (behind < before && is_free(behind)) ||
-            (next.role == Role::small && !next.leaves && (fitting_in(next.taken, tail_granules)[0] & 1U) != 0))
+            (next.role == Role::small && next.content == heap::Content::any && !next.leaves && (fitting_in(next.taken, tail_granules)[0] & 1U) != 0))
             return from;
         ++from;
         --count;
@@ -292,7 +293,7 @@ void CompactionPlan::lower_page(Page page) {
     std::uint64_t bytes = 0;
     for (std::size_t i = first; i < end; ++i) {
         const Resident& block = blocks_[i];
-        moves_.push_back({block.offset, block.bytes, std::uint64_t{target} * page_bytes + block.offset % page_bytes});
+        moves_.push_back({block.offset, block.bytes, std::uint64_t{target} * page_bytes + block.offset % page_bytes, block.content});
         bytes += block.bytes;
     }
     rooms_[target].receives = true;
@@ -334,7 +335,7 @@ void CompactionPlan::lower_run(Page head, ByteCount block_bytes_max) {
     }
     for (Page page = target; page < target + taken; ++page) rooms_[page].receives = true;
     groups_.push_back({moves_.size(), moves_.size() + 1, block.bytes, head, pages + (leave_tail(head + pages, tail) ? 1 : 0), target, taken});
-    moves_.push_back({block.offset, block.bytes, std::uint64_t{target} * page_bytes});
+    moves_.push_back({block.offset, block.bytes, std::uint64_t{target} * page_bytes, block.content});
 }
 
 }  // namespace taiyen::transfer

@@ -24,6 +24,7 @@ public:
         std::uint64_t from;
         std::uint64_t bytes;
         std::uint64_t to;
+        heap::Content content = heap::Content::any;
     };
     /// Moves [first, end): pages that become free, and free ones that they take.
     struct Group {
@@ -55,9 +56,10 @@ private:
         Bits taken{};  ///< granules, or slots
         Role role = Role::other;
         std::uint8_t packed_class = 0;
-        bool stays = false;     ///< a block in it does, or a run ends in it
-        bool leaves = false;    ///< its blocks have found places
-        bool receives = false;  ///< blocks come into it
+        heap::Content content = heap::Content::any;  ///< of small blocks
+        bool stays = false;                          ///< a block in it does, or a run ends in it
+        bool leaves = false;                         ///< its blocks have found places
+        bool receives = false;                       ///< blocks come into it
     };
     /// Small blocks that fit into the same places.
     struct Shape {
@@ -67,6 +69,7 @@ private:
     struct Resident {
         std::uint64_t offset;
         std::uint64_t bytes;
+        heap::Content content;
     };
 
     void look_at(const heap::Survey& survey);

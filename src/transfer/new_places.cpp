@@ -67,7 +67,7 @@ NewPlaces::NewPlaces(const std::vector<heap::Block>& blocks, const std::vector<h
     for (const heap::Block& block : blocks) {
         const bool is_packed = block.usable_bytes % heap::layout::granule_bytes != 0;
         if (!engine_->allocate_at(span_.memory.data() + block.offset.value, block.usable_bytes,
-                                  is_packed ? heap::packed_alignment : heap::layout::granule_bytes))
+                                  is_packed ? heap::packed_alignment : heap::layout::granule_bytes, block.content))
             throw Error(errc::corrupt, path, block.offset.value,
                         "a block of " + std::to_string(block.usable_bytes) + " bytes lies where no heap puts one");
     }
@@ -84,7 +84,7 @@ Relocation NewPlaces::take_relocation(std::uintptr_t from, std::uintptr_t to) {
 }
 
 void NewPlaces::place(const heap::Block& block) {
-    const auto* const at = static_cast<const std::byte*>(engine_->allocate(block.usable_bytes, alignment_of(block)));
+    const auto* const at = static_cast<const std::byte*>(engine_->allocate(block.usable_bytes, alignment_of(block), block.content));
     starts_->set(block.offset.value);
     moves_.push_back({block.offset.value, block.usable_bytes, static_cast<std::uint64_t>(at - span())});
 }

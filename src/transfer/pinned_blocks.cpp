@@ -49,8 +49,9 @@ void PinnedBlocks::pin_undeclared() {
         const auto unknown = [&](std::uint64_t from, std::uint64_t to) {
             unknown_.push_back({std::max(begin + straddling_bytes, from) - straddling_bytes, std::min(to + straddling_bytes, end)});
         };
-        const bool is_whole = known_.whole.test(begin);
-        bool is_known = is_whole;
+        // Nothing in a pointer-free block leads anywhere.
+        const bool is_whole = known_.whole.test(begin) || block.content == heap::Content::pointer_free;
+        bool is_known = known_.whole.test(begin);
         std::uint64_t known = begin;
         for (; next < parts.size() && parts[next].begin < end; ++next) {
             is_known = true;

@@ -83,7 +83,7 @@ void RelocationWords::find(PointerPlaces& places, const PlaceBits* known, Rebase
     std::uint64_t done = 0;
     std::uint64_t told = 0;
     heap_.engine.for_each_block([&](const heap::Block& block) {
-        look_at(block, places, known, report, listed_max);
+        if (block.content == heap::Content::any) look_at(block, places, known, report, listed_max);
         done += block.usable_bytes;
         if (progress && done - told >= told_step) {
             told = done;

@@ -117,7 +117,8 @@ private:
             case 2: {
                 const ByteCount bytes = some_size();
                 const ByteCount usual = code % 16 == 1 ? 8 : 16;  // 8: packed blocks
-                use(engine_->allocate(bytes, code / 16 > 10 ? ByteCount{16} << (code / 16 - 6) : usual), bytes);
+                const Content content = code / 16 % 2 == 0 ? Content::any : Content::pointer_free;
+                use(engine_->allocate(bytes, code / 16 > 10 ? ByteCount{16} << (code / 16 - 6) : usual, content), bytes);
                 break;
             }
             case 3:
@@ -134,7 +135,8 @@ private:
                 const ByteCount alignment = code / 16 % 2 == 0 ? 16 : 8;
                 std::byte* at = span_ + input_.number(3) % host_.capacity / alignment * alignment;
                 const ByteCount bytes = some_size();
-                if (engine_->allocate_at(at, bytes, alignment)) use(at, bytes);
+                const Content content = code / 32 % 2 == 0 ? Content::any : Content::pointer_free;
+                if (engine_->allocate_at(at, bytes, alignment, content)) use(at, bytes);
                 break;
             }
             case 8: engine_->add_root({some_name(), std::string(input_.number(1), 'f'), {input_.number(2)}, 0, 1}); break;

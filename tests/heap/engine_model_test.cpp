@@ -18,6 +18,7 @@ using namespace taiyen::heap::test;
 struct Live {
     ByteCount bytes;  ///< usable
     unsigned char pattern;
+    Content content;
 };
 
 class Model {
@@ -38,10 +39,12 @@ public:
 
     unsigned full_seen() const { return full_seen_; }
     unsigned packed_seen() const { return packed_seen_; }
+    unsigned pointer_free_seen() const { return pointer_free_seen_; }
 
 private:
     std::uint64_t below(std::uint64_t end) { return std::uniform_int_distribution<std::uint64_t>(0, end - 1)(random_); }
     std::byte* base() const { return memory_.base(); }
+    Content some_content() { return below(2) == 0 ? Content::any : Content::pointer_free; }
 
     ByteCount some_size() {
         switch (below(12)) {
@@ -73,13 +76,13 @@ private:
         return after != live_.begin() && std::prev(after)->first + std::prev(after)->second.bytes > begin;
     }
 
-    void adopt(void* block, ByteCount wanted) {
+    void adopt(void* block, ByteCount wanted, Content content) {
         const std::uint64_t offset = static_cast<std::uint64_t>(static_cast<std::byte*>(block) - base());
         const ByteCount usable = engine_->usable_size(block);
         BOOST_REQUIRE(usable >= std::max<ByteCount>(wanted, 1));
         BOOST_REQUIRE(offset + usable <= host_.extent);
         BOOST_REQUIRE_MESSAGE(!overlaps(offset, offset + usable), "a block at " << offset << " overlaps another, step " << step_);
-        const Live live{usable, static_cast<unsigned char>(random_())};
+        const Live live{usable, static_cast<unsigned char>(random_()), content};
         live_[offset] = live;
         fill(offset, live);
     }
@@ -125,14 +128,16 @@ private:
     }
 
     void allocate(ByteCount bytes, ByteCount alignment) {
+        const Content content = some_content();
         try {
-            void* block = engine_->allocate(bytes, alignment);
+            void* block = engine_->allocate(bytes, alignment, content);
             BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % std::max<ByteCount>(alignment, 8) == 0);
             if (bytes >= 4096) BOOST_REQUIRE(reinterpret_cast<std::uintptr_t>(block) % 4096 == 0);
             const ByteCount usable = engine_->usable_size(block);
             if (alignment > 8) BOOST_REQUIRE(usable % 16 == 0);
             packed_seen_ += usable % 16 == 8 ? 1U : 0U;
-            adopt(block, bytes);
+            pointer_free_seen_ += content == Content::pointer_free ? 1U : 0U;
+            adopt(block, bytes, content);
         } catch (const HeapFull& full) {
             ++full_seen_;
             BOOST_REQUIRE(full.wanted() >= bytes);
@@ -171,7 +176,7 @@ private:
             const std::uint64_t now = static_cast<std::uint64_t>(static_cast<std::byte*>(moved) - base());
             live_.erase(block);
             require_filled(now, std::min(old.bytes, wanted), old.pattern);
-            adopt(moved, wanted);
+            adopt(moved, wanted, old.content);
         } catch (const HeapFull&) {
             ++full_seen_;
             BOOST_REQUIRE(engine_->usable_size(base() + offset) == old.bytes);
@@ -183,20 +188,22 @@ private:
         // A freed block's place can be had again; a live one's can't.
         if (live_.empty()) return;
         const auto block = some_block();
-        const auto [offset, live] = *block;
+        const auto offset = block->first;
+        const Live live = block->second;
         const ByteCount alignment = live.bytes % 16 == 8 ? 8 : 16;
-        BOOST_REQUIRE(!engine_->allocate_at(base() + offset, live.bytes, alignment));
+        BOOST_REQUIRE(!engine_->allocate_at(base() + offset, live.bytes, alignment, live.content));
         BOOST_REQUIRE((engine_->deallocate(base() + offset) == FreeResult::freed));
-        BOOST_REQUIRE(engine_->allocate_at(base() + offset, live.bytes, alignment));
+        BOOST_REQUIRE(engine_->allocate_at(base() + offset, live.bytes, alignment, live.content));
         BOOST_REQUIRE(engine_->usable_size(base() + offset) == live.bytes);
         fill(offset, live);
         const std::uint64_t at = below(2) == 0 ? below(capacity_ / 8) * 8 : offset + live.bytes * below(4);
         const ByteCount bytes = below(2) == 0 ? live.bytes % 256 + 8 : 8 * (1 + below(40));
         const bool free_before = !overlaps(at, at + bytes);
         try {
-            if (engine_->allocate_at(base() + at, bytes, ByteCount{8} << below(2))) {
+            const Content content = some_content();
+            if (engine_->allocate_at(base() + at, bytes, ByteCount{8} << below(2), content)) {
                 BOOST_REQUIRE(free_before);
-                adopt(base() + at, bytes);
+                adopt(base() + at, bytes, content);
             }
         } catch (const HeapFull&) {}
     }
@@ -244,6 +251,7 @@ private:
             BOOST_REQUIRE(found.has_value());
             BOOST_REQUIRE(found->offset.value == block->first);
             BOOST_REQUIRE(found->usable_bytes == block->second.bytes);
+            BOOST_REQUIRE((found->content == block->second.content));
         }
         const bool in_block = overlaps(offset, offset + 1);
         BOOST_REQUIRE(engine_->find_block(base() + offset).has_value() == in_block);
@@ -266,12 +274,26 @@ private:
         observer_.announced.clear();
     }
 
+    /// Pages that are called pointer-free hold nothing else; those that hold nothing but a pointer-free block are called so.
+    void check_pages_of(const Block& block) {
+        const std::uint64_t end = block.offset.value + block.usable_bytes;
+        for (std::uint64_t at = block.offset.value; at < end; at = round_down(at, page_bytes) + page_bytes) {
+            const Engine::Stretch stretch = engine_->stretch_at({at});
+            BOOST_REQUIRE(stretch.begin.value <= at && at < stretch.end.value && stretch.begin.value % page_bytes == 0);
+            const bool is_tail = at != block.offset.value && round_down(at, page_bytes) + page_bytes > end;
+            BOOST_REQUIRE((stretch.content == (is_tail ? Content::any : block.content)));
+            if (block.usable_bytes >= page_bytes && !is_tail) BOOST_REQUIRE(stretch.begin == block.offset);
+        }
+    }
+
     void check_blocks() {
         auto expected = live_.begin();
         engine_->for_each_block([&](const Block& block) {
             BOOST_REQUIRE(expected != live_.end());
             BOOST_REQUIRE(block.offset.value == expected->first);
             BOOST_REQUIRE(block.usable_bytes == expected->second.bytes);
+            BOOST_REQUIRE((block.content == expected->second.content));
+            check_pages_of(block);
             require_filled(expected->first, expected->second.bytes, expected->second.pattern);
             ++expected;
             return true;
@@ -298,6 +320,7 @@ private:
     unsigned step_ = 0;
     unsigned full_seen_ = 0;
     unsigned packed_seen_ = 0;  ///< blocks that lay in packed pages
+    unsigned pointer_free_seen_ = 0;
 };
 
 }  // namespace
@@ -311,6 +334,7 @@ BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_the_smallest_heap) 
         model.run(4000);
         BOOST_TEST(model.full_seen() > 0U);
         BOOST_TEST(model.packed_seen() > 100U);
+        BOOST_TEST(model.pointer_free_seen() > 100U);
     }
 }
 

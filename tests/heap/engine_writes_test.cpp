@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(every_changed_byte_was_announced) {
                 case 3:
                 case 4:
                     live.push_back(engine.allocate(random() % 8 == 0 ? random() % 20'000 : random() % 400,
-                                                   random() % 9 == 0 ? ByteCount{256} : ByteCount{8} << random() % 2));
+                                                   random() % 9 == 0 ? ByteCount{256} : ByteCount{8} << random() % 2,
+                                                   random() % 3 == 0 ? Content::pointer_free : Content::any));
                     break;
                 case 5:
                 case 6:

@@ -221,7 +221,8 @@ BOOST_AUTO_TEST_CASE(check_finds_each_contradiction_of_a_packed_page) {
     BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.occupied[1] |= std::uint64_t{1} << 38U; }),
                       "a packed page has blocks behind its last slot"));  // slot 102
     BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.occupied[2] = 1; }), "a packed page has blocks behind its last slot"));
-    BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.zero_word = 1; }), "padding of a packed page's line"));
+    BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.content = 2; }), "a page of packed blocks has slots of an impossible size"));
+    BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.content = 1; }), "a pointer-free block in a heap whose version has none"));
     BOOST_TEST(begins(damage_of([](layout::PackedLine& l) { l.zero[3] = 1; }), "padding of a packed page's line"));
     BOOST_TEST(begins(damage_of([](layout::PackedLine& l) {
                           l.occupied[0] = ~std::uint64_t{0};

@@ -205,6 +205,18 @@ BOOST_AUTO_TEST_CASE(what_two_objects_reach_counts_once_for_the_first_by_name) {
     BOOST_TEST(report.holdings[1].shared_words == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_number_in_a_pointer_free_block_holds_nothing) {
+    const ScratchDirectory dir;
+    ArchiveHeap heap(create_only, dir / "a.tyn", small());
+    void* const lost = heap.allocate(100);
+    const auto address = reinterpret_cast<std::int64_t>(lost);
+    heap.construct<taiyen::vector<std::int64_t>>("numbers", 10'000U, address);
+    heap.construct<std::pair<int, std::int64_t>>("pair", 1, address);
+    BOOST_TEST(find_leaks(heap).leaked_blocks == 1U);
+    heap.construct<taiyen::vector<void*>>("pointers", 1U, lost);
+    BOOST_TEST(find_leaks(heap).leaked_blocks == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(the_end_of_a_full_vector_does_not_hold_the_block_behind_it) {
     const ScratchDirectory dir;
     ArchiveHeap heap(create_only, dir / "a.tyn", small());

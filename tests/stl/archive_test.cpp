@@ -116,8 +116,10 @@ BOOST_AUTO_TEST_CASE(two_numbers_that_look_like_an_address_in_another_heap_are_s
     ArchiveHeap second(create_only, directory / "second.tyn", small_heap());
     const auto address = reinterpret_cast<std::uintptr_t>(second.make<int>(5));
     using Pair = std::pair<int, int>;
-    auto& pairs = first.construct<taiyen::vector<Pair>>("pairs");
-    pairs.emplace_back(static_cast<int>(address & 0xffff'ffffU), static_cast<int>(address >> 32U));
+    const Pair look_alike(static_cast<int>(address & 0xffff'ffffU), static_cast<int>(address >> 32U));
+    first.construct<taiyen::vector<Pair>>("pairs").push_back(look_alike);  // which hold no pointer
+    first.snapshot();
+    first.construct<taiyen::map<int, int>>("map").insert(look_alike);  // with links beside it
     BOOST_CHECK_EXCEPTION(first.snapshot(), Error, [&](const Error& error) {
         const std::string text = error.what();
         return error.code() == errc::foreign_pointer && text.find("close that heap") != std::string::npos &&

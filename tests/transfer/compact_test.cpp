@@ -93,6 +93,53 @@ struct CompactFixture {
 
 BOOST_FIXTURE_TEST_SUITE(compacted_heaps, CompactFixture)
 
+BOOST_AUTO_TEST_CASE(keep_blocks_of_numbers_and_text_apart_from_the_others) {
+    std::vector<std::byte> stream;
+    const auto require_apart = [](ArchiveHeap& heap) {
+        const heap::Engine& engine = heap.core()->engine();
+        const auto content_at = [&](const void* block) { return engine.find_block(block)->content; };
+        std::size_t long_texts = 0;
+        for (const auto& entry : *heap.find<Texts>("texts")) {
+            BOOST_REQUIRE((content_at(&entry) == heap::Content::any));
+            if (entry.second.size() < 16) continue;
+            ++long_texts;
+            BOOST_REQUIRE((content_at(entry.second.data()) == heap::Content::pointer_free));
+        }
+        BOOST_TEST(long_texts > 100U);
+        BOOST_TEST((content_at(heap.find<taiyen::vector<double>>("numbers")->data()) == heap::Content::pointer_free));
+        BOOST_TEST(engine.check().empty());
+        BOOST_TEST(heap.verify().ok());
+    };
+    {
+        ArchiveHeap heap(create_only, path, small_heap());
+        churn(heap, model, random, 3000, 400);
+        void* const before = heap.allocate(60'000);
+        heap.construct<taiyen::vector<double>>("numbers", 5'000U);
+        heap.deallocate(before);
+        heap.snapshot();
+        require_apart(heap);
+        std::uint64_t moved = 0;
+        for (CompactReport step; (step = compact(heap, knowing<Texts, taiyen::vector<double>>(50'000))).moved_blocks != 0;)
+            moved += step.moved_blocks;
+        BOOST_TEST(moved > 300U);
+        require_apart(heap);
+        BOOST_TEST((content(*heap.find<Texts>("texts")) == model));
+        heap.snapshot();
+        stream = compress(heap);
+        heap.close();
+    }
+    for (const Defragment order : {Defragment::no, Defragment::by_address, Defragment::by_reachability}) {
+        ExpandOptions options;
+        options.defragment = order;
+        options.pointers.types.add<Texts, taiyen::vector<double>>();
+        const std::filesystem::path there = directory / ("to" + std::to_string(static_cast<int>(order)) + ".tyn");
+        expand(std::span(stream), there, options);
+        ArchiveHeap heap(open_only, there);
+        require_apart(heap);
+        BOOST_TEST((content(*heap.find<Texts>("texts")) == model));
+    }
+}
+
 template <class Heap, class InStep>
 void compact_a_document(CompactFixture& test, InStep&& in_step) {
     Document<InMemory> model;

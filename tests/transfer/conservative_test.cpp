@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(list_each_value_that_they_change_and_declared_ones_change_n
     }
 }
 
-BOOST_AUTO_TEST_CASE(of_points_and_maps_of_ints_list_exactly_what_changes) {
+BOOST_AUTO_TEST_CASE(leave_points_alone_and_of_maps_of_ints_list_exactly_what_changes) {
     const auto fill = [&](ArchiveHeap& heap) {
         auto& points = heap.construct<Points>("points", 50'000U);
         auto& tree = heap.construct<Tree>("tree");
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(of_points_and_maps_of_ints_list_exactly_what_changes) {
     const ArchiveHeap heap(open_read_only, path);
     std::uint64_t changed = 0;
     const Points& points_now = *heap.find<Points>("points");
-    for (std::size_t i = 0; i < points.size(); ++i) changed += points[i].x != points_now[i].x || points[i].y != points_now[i].y ? 1 : 0;
+    for (std::size_t i = 0; i < points.size(); ++i) BOOST_REQUIRE((points[i].x == points_now[i].x && points[i].y == points_now[i].y));
     auto expected = tree.begin();
     for (const auto& [key, value] : *heap.find<Tree>("tree")) {
         changed += key != expected->first || value != expected->second ? 1 : 0;

@@ -29,6 +29,10 @@ namespace taiyen::heap {
 
 class HeapCore;  ///< the compiled side of any open heap
 
+/// What a block holds. No search for pointers reads pointer_free ones: saves, leaks, moves to other addresses. (Collectors call such memory atomic: H. Boehm, M. Weiser, "Garbage Collection in an
+/// Uncooperative Environment", 1988.) Volatile heaps make no difference.
+enum class Content : bool { any, pointer_free };
+
 /// The open heap in whose span the address lies, null if none. Complexity: constant.
 TAIYEN_EXPORT HeapCore* core_at(const void* address) noexcept;
 /// The open heap whose first slot is `slot`, null if none.
@@ -38,7 +42,7 @@ TAIYEN_EXPORT std::uint32_t slot_of(const HeapCore& core) noexcept;
 TAIYEN_EXPORT bool in_durable(const HeapCore& core, const void* address) noexcept;
 
 /// Durable memory. Throws: HeapFull, Error{read_only | closed | forked | poisoned | no_transaction}.
-TAIYEN_EXPORT void* allocate_durable(HeapCore& core, std::size_t bytes, std::size_t alignment);
+TAIYEN_EXPORT void* allocate_durable(HeapCore& core, std::size_t bytes, std::size_t alignment, Content content = Content::any);
 /// Frees a durable block, whichever heap it belongs to, or a scratch block. A bad pointer is reported (errc::double_free | foreign_pointer) and ignored.
 TAIYEN_EXPORT void deallocate(void* block) noexcept;
 

@@ -24,6 +24,7 @@
 #include <taiyen/base/export.hpp>
 #include <taiyen/base/instrumented.hpp>
 #include <taiyen/heap/access.hpp>
+#include <taiyen/stl/pointer_free.hpp>
 #include <taiyen/stl/storable.hpp>
 
 namespace taiyen {
@@ -60,7 +61,7 @@ public:
 
     /// Throws: HeapFull, Error{closed | read_only | …}.
     /// Error{raw_pointer}: durable memory of a position-independent heap for who keeps addresses.
-    void* allocate(std::size_t bytes, std::size_t alignment, Pointers pointers = Pointers::addresses);
+    void* allocate(std::size_t bytes, std::size_t alignment, Pointers pointers = Pointers::addresses, heap::Content content = heap::Content::any);
     /// By the block's own heap, and, for memory on loan, by what became of the scope that lent it. A bad pointer is reported and changes nothing.
     void deallocate(void* block) noexcept {
         if (kind() == lent) {
@@ -274,7 +275,7 @@ protected:
     /// Throws: HeapFull, std::bad_array_new_length, Error{closed | read_only | poisoned | forked | no_transaction}.
     [[nodiscard]] T* allocate_at_home(std::size_t count, Pointers pointers = Pointers::addresses) {
         if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T), pointers));
+        return static_cast<T*>(home_.allocate(count * sizeof(T), alignof(T), pointers, content_of<T>));
     }
 
     void deallocate_from_home(void* block) noexcept { home_.deallocate(block); }

@@ -55,7 +55,7 @@ public:
         if (count > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
         heap::HeapCore& core = DurableScope::current();
         heap::check_addresses_allowed(core);
-        return static_cast<T*>(heap::allocate_durable(core, count * sizeof(T), alignof(T)));
+        return static_cast<T*>(heap::allocate_durable(core, count * sizeof(T), alignof(T), stl::content_of<T>));
     }
     /// By the block's own heap; a bad pointer is reported and changes nothing.
     void deallocate(T* block, std::size_t) noexcept { heap::deallocate(const_cast<std::remove_cv_t<T>*>(block)); }

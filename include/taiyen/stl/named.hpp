@@ -68,7 +68,7 @@ T* make_for(heap::HeapCore& core, std::string_view name, A&&... arguments) {
             if (object != nullptr) std::destroy_at(object);
             heap::deallocate(block);
         }
-    } undo{heap::allocate_durable(core, sizeof(T), alignof(T)), nullptr};
+    } undo{heap::allocate_durable(core, sizeof(T), alignof(T), content_of<T>), nullptr};
     auto* const object = static_cast<T*>(undo.block);
     if constexpr (may_be_made_with_pointers<T>) drop_stale_pointers(undo.block, sizeof(T));
     persistent_allocator<T>(core).construct(object, std::forward<A>(arguments)...);
