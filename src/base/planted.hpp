@@ -66,6 +66,7 @@ enum class Bug {
     commit_before_durable,         ///< transactions: a commit returns before its group is durable
     append_one_late,           ///< transactions: the writer lock is given up before the append, and the bytes reach the log with the next transaction
     relaxed_without_save,      ///< after relaxed loading the log goes on, though the files lack what was loaded
+    uncaptured_in_log,         ///< a transaction that nobody captured is appended to the log behind relaxed loading, as if it had changed nothing
     large_before_save,         ///< a transaction larger than the log is told durable before the save that holds it
     snapshot_claims_next,      ///< background snapshot: it says that it contains one transaction more than it does
     release_before_snapshot,   ///< background snapshot: the log's room is given back before the header that does without it is durable

@@ -46,6 +46,7 @@ struct SavePoint {
     log::RingStart log_start;
     ByteCount extent = 0;              ///< of the span as of that serial
     std::optional<AnnexHead> annex{};  ///< as of that serial; nothing: as the save before it left it. A save of the live span takes the live one
+    bool searches = false;             ///< a save of the live span refuses pointers that lead out of the heap: nobody has looked for them before
 };
 
 enum class OpenMode { create_only, open_only, open_or_create, read_only };
@@ -146,13 +147,15 @@ public:
     void read_base(PageNumber page, std::span<std::byte> image);
     /// Of images that a save may hold in memory.
     ByteCount batch_bytes() const { return tuning_.batch_bytes; }
-    /// Saves what the span holds now. Requires: nobody stores meanwhile, and the span is as of `point.serial`. Durability: on return. Throws: as save_images.
+    /// Saves what the span holds now. Requires: nobody stores meanwhile, and the span is as of `point.serial`. Durability: on return. Throws: as save_images; Error{foreign_pointer}: nothing changed.
     void save_at(const SavePoint& point);
     /// While a log is replayed: as Annex.
     void replay_annex(const AnnexHead& annex) { annex_.replay(annex); }
     std::span<std::byte> replay_annex_page(PageNumber page) { return annex_.replay_page(page); }
     /// The private copies of pages that a file holds too. Thread-safe.
     std::vector<vm::PageRun> private_pages() const;
+    /// What the private copies of the span take. Requires: nobody grows it.
+    ByteCount private_bytes() const;
     /// Drops private copies that are byte for byte what the backing file holds, and that capture doesn't keep open: from then on they are its pages. Takes pages off the end of `todo` for about as long as `time`, and returns
     /// how many it dropped. Who reads the span meanwhile sees no difference. `buffer`: at least a page; aligned.
     /// Requires: nobody stores, no save runs, and the next save is of no serial before the newest one in the span. Throws: Error{io_error}; nothing is lost.
@@ -219,6 +222,8 @@ public:
     HeapKind kind() const { return kind_; }
     Capture capture() const { return capture_; }
     Audit audit() const { return audit_; }
+    /// Whether pages are hidden until they are touched (Verify::at_first_touch).
+    bool hides_pages() const { return first_touch_ != nullptr; }
     ForeignPointers foreign_pointers() const noexcept override { return foreign_pointers_; }
     /// Which pointers to the program's memory the next save or commit is searched for. What objects outside have on loan leads to them, rightly.
     ProgramPointers next_program_pointers() const noexcept {

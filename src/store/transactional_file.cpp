@@ -98,7 +98,16 @@ void HeapFile::save_at(const SavePoint& point) {
     check_usable(false);
     TAIYEN_CHECK(uses_log());
     const std::vector<vm::PageRun> runs = written_runs();
-    std::vector<ChangedPage> changed = changed_pages(runs, nullptr);
+    const ProgramPointers program = point.searches ? next_program_pointers() : ProgramPointers::unsearched;
+    std::optional<heap::ForeignPointerScan> scan;
+    if (point.searches) {
+        scan.emplace(*this, program);
+    }
+    std::vector<ChangedPage> changed = changed_pages(runs, scan ? &*scan : nullptr);
+    if (scan && !changed.empty()) {
+        scan->finish();
+        note_searched(program);
+    }
     if (!changed.empty() && annex_.has_ended()) {
         end_annex(changed);
     }
@@ -119,6 +128,14 @@ std::vector<vm::PageRun> HeapFile::private_pages() const {
     std::vector<vm::PageRun> runs;
     tracker_.written_pages(reservation_.data(), bytes, runs);
     return first_touch_ ? first_touch_->visible(runs) : runs;
+}
+
+ByteCount HeapFile::private_bytes() const {
+    ByteCount bytes = 0;
+    for (const vm::PageRun& run : written_span_runs()) {
+        bytes += run.count * page_bytes;
+    }
+    return bytes;
 }
 
 std::uint64_t HeapFile::drop_saved(std::vector<vm::PageRun>& todo, std::span<std::byte> buffer, std::chrono::microseconds time) {

@@ -116,7 +116,10 @@ void Snapshots::wait_for_memory() {
 }
 
 void Snapshots::wait_for(Serial serial) {
-    while (service_.open_file().serial() < serial) wait_for_round(SaveReason::asked);
+    while (service_.open_file().serial() < serial) {
+        if (service_.last_committed() < serial) service_.throw_loading_lost();
+        wait_for_round(SaveReason::asked);
+    }
 }
 
 bool Snapshots::append(Serial serial, std::span<const std::span<const std::byte>> pieces) {
@@ -135,7 +138,8 @@ void Snapshots::save_here(Serial serial, ByteCount extent) {
     const std::lock_guard saving(saving_);
     const log::GroupLog::Point point = log.durable_point();
     if (planted(Bug::large_before_save)) log.skip_to(serial);
-    service_.open_file().save_at({serial, point.next, extent});
+    service_.open_file().save_at({.serial = serial, .log_start = point.next, .extent = extent, .searches = service_.unsearched_});
+    service_.unsearched_ = false;
     log.skip_to(serial);
     log.release(point.next.position);
 }

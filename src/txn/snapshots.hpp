@@ -12,6 +12,7 @@
 ///      it is tried again before each transaction that would go beyond, which is refused if it fails again.
 /// Thread rule: safe. Lock order: the writer lock, then `saving_`, then `mutex_`; the thread takes the writer lock while it holds neither.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -68,6 +69,8 @@ public:
     void add_to(TransactionStats& stats) const;
     /// Excludes saves while it is held.
     std::unique_lock<std::mutex> exclude() { return std::unique_lock(saving_); }
+    /// Private copies of newer transactions are gone. Requires: the writer lock, and that saves are excluded.
+    void nothing_given_back_beyond(Serial serial) noexcept { newest_given_back_ = std::min(newest_given_back_, serial); }
 
 private:
     void run() noexcept;

@@ -143,6 +143,7 @@ void TransactionService::begin(Purpose purpose) {
         store::HeapFile& file = open_file();
         file.require_usable(false);
         if (closing_) throw Error(errc::closed, file.path(), "the heap is being closed; open it again");
+        if (is_loading_lost()) throw_loading_lost();
         start_transaction(file, purpose);
     } catch (...) {
         lock_.unlock();
@@ -153,7 +154,8 @@ void TransactionService::begin(Purpose purpose) {
 void TransactionService::start_transaction(store::HeapFile& file, Purpose purpose) {
     const std::uint32_t number = loans_.begin();
     try {
-        recorder_->begin_scope();
+        choose_capture(file, purpose);
+        if (!uncaptured_) recorder_->begin_scope();
     } catch (...) {
         loans_.end(false);
         throw;
@@ -162,6 +164,7 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     doomed_ = false;
     purpose_ = purpose;
     number_ = number;
+    if (!is_ahead_of_log()) first_ahead_ = number;
     owner_.store(this_thread(), std::memory_order_relaxed);
     watch_thread();
     file.set_scope_serial(number);
@@ -202,7 +205,8 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
     Serial serial = last_committed();
     bool wants_snapshot = false;
     try {
-        if (doomed_) throw Error(errc::transaction_doomed, file.path(), "a transaction within this one was rolled back, so all of it is");
+        if (doomed_)
+            throw Error(errc::transaction_doomed, file.path(), "a transaction or a procedure within this one was rolled back, so all of it is");
         file.require_usable(false);
         cut_segment();
         if (purpose_ == Purpose::edit) {
@@ -210,12 +214,13 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
             settle_loans(file);
         }
         keep_step();
-        if (!segments_.empty() || !annex_.empty()) {
+        if (!segments_.empty() || !annex_.empty() || uncaptured_) {
             serial = {serial.value + 1};
             const ByteCount extent = file.mapped_bytes();
             const bool relaxed = relaxed_.load(std::memory_order_relaxed) != 0;
             if (!relaxed && is_ahead_of_log() && planted(Bug::relaxed_without_save)) log_->skip_to(last_committed());
-            const bool has_redo = make_record(!relaxed && !is_ahead_of_log());
+            unsearched_ = unsearched_ || uncaptured_;
+            const bool has_redo = make_record(!relaxed && !is_ahead_of_log() && (!uncaptured_ || planted(Bug::uncaptured_in_log)));
             if (planted(Bug::append_one_late)) {
                 static change::ByteBuffer late;
                 if (log_->appended() == file.serial()) late.truncate(0);
@@ -224,6 +229,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
             }
             if (relaxed) {
                 // Whoever makes the heap strict again saves it as it is then.
+                if (uncaptured_) look_at_memory(file);
             } else if (has_redo && keep_in_log(serial, extent)) {
                 const std::uint64_t changed = changed_bytes_.load(std::memory_order_relaxed);
                 wants_snapshot = record_.needs_heap() || changed - asked_at_ >= changed_bytes_max_;
@@ -234,7 +240,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
             }
             last_.store(serial.value, std::memory_order_release);
             const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
-            annex_fits_ = (annex_fits_ && segments_.empty()) || (keeper != nullptr && keeper->has_annex());
+            annex_fits_ = (annex_fits_ && segments_.empty() && !uncaptured_) || (keeper != nullptr && keeper->has_annex());
         }
     } catch (...) {
         try {
@@ -305,7 +311,10 @@ void TransactionService::refuse_foreign_pointers(store::HeapFile& file) const {
 void TransactionService::settle_loans(store::HeapFile& file) {
     if (file.held().is_idle()) return;
     heap::HeldBlocks::Settling settling(file.held());
-    if (file.held().has_lent()) {
+    if (uncaptured_) {
+        settling.look_at({0}, file.mapped_bytes());
+        has_lent_ = true;
+    } else if (file.held().has_lent()) {
         recorder_->written().for_each([&](HeapOffset where, ByteCount length) { settling.look_at(where, length); });
     } else {  // what is held may have come back
         for (const Segment& segment : segments_) {
@@ -379,6 +388,7 @@ void TransactionService::rollback() noexcept {
 
 void TransactionService::take_back() noexcept {
     if (planted(Bug::rollback_allocates)) segments_.reserve(segments_.capacity() + 1);
+    if (uncaptured_) take_loading_back(*file());
     recorder_->restore();
     for (; !segments_.empty(); segments_.pop_back()) recorder_->apply(segments_.back().changes, Direction::backward);
     recorder_->written().clear();
@@ -404,7 +414,7 @@ void TransactionService::end(bool kept) noexcept {
         if (spare_.size() > kept_bytes) spare_ = ChangeSet();
         segments_.clear();
     }
-    recorder_->end_scope();
+    if (!uncaptured_) recorder_->end_scope();
     file()->set_scope_serial(0);
     depth_ = 0;
     doomed_ = false;
@@ -427,7 +437,12 @@ void TransactionService::call(std::string_view name, const std::string& signatur
     end_part();
     segments_.reserve(segments_.size() + 1);
     Segment made;
-    calls_->call(*recorder_, file.mapped_bytes(), name, signature, arguments, made.changes, made.call);
+    try {
+        calls_->call(*recorder_, file.mapped_bytes(), name, signature, arguments, made.changes, made.call);
+    } catch (...) {
+        doomed_ = doomed_ || uncaptured_;  // what it did can't be taken back alone
+        throw;
+    }
     if (!made.changes.empty()) segments_.push_back(std::move(made));
 }
 
@@ -534,12 +549,6 @@ void TransactionService::wait_durable(Serial serial) {
     snapshots_->wait_for(serial);
 }
 
-void TransactionService::end_relaxed() noexcept {
-    if (relaxed_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
-    const store::HeapFile* const heap = file();
-    if (heap != nullptr && !heap->in_forked_child() && !planted(Bug::relaxed_without_save)) snapshots_->ask(SaveReason::asked);
-}
-
 bool TransactionService::save_itself() {
     store::HeapFile& file = open_file();
     if (is_mine() || ReadersHere::holds(*this)) {
@@ -559,26 +568,8 @@ void TransactionService::rebuild() {
     if (is_ahead_of_log()) {
         throw Error(errc::busy, file.path(), "what was loaded relaxed is in memory only; wait until it is durable before rebuilding");
     }
-    log_->wait_durable(log_->appended());
-    const auto saves = snapshots_->exclude();
-    recorder_->stop();
     try {
-        file.drop_private();
-        const auto replay = store::make_log_replay(log_->file().path(), file.ranges().durable_bytes, file.serial());
-        if (replay->last() < last_committed()) {
-            log::Ring::scan(log_->file(), log_->identity(), file.log_start(), [&](const log::Record& group) {
-                replay->apply(group, file);
-                return replay->last() < last_committed();
-            });
-        }
-        if (replay->last() != last_committed())
-            throw Error(errc::corrupt, log_->file().path(),
-                        "the log lacks transactions that were acknowledged; restore the heap's files from a copy");
-        file.engine().forget({0}, file.ranges().durable_bytes);
-        file.held().reload();
-        recorder_.reset();
-        recorder_ = change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray);
-        recorder_->start();
+        read_again(file);
     } catch (const std::exception& error) {
         file.poison("rebuilding the heap from its files and its log", error.what());
         throw;

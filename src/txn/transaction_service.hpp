@@ -9,10 +9,12 @@
 /// (I5) Who waits for room in the log never holds what the snapshot needs that makes the room: it saves itself where the snapshot would need the writer lock.
 /// (I6) What is committed while loading is relaxed stands in no log: `last_committed()` is ahead of it then, and nothing is appended before a save under the writer lock has brought the files up to
 ///      there. So the log never holds a transaction whose predecessors are neither in it nor in the files.
-/// (I7) A thread that ends takes back what it has left open: nobody waits for a transaction that can't end, and nobody is taken for its owner.
+/// (I7) A transaction that nobody captures is never appended to the log: it is saved as a part of the span, or taken back with all that is ahead of the log.
+/// (I8) A thread that ends takes back what it has left open: nobody waits for a transaction that can't end, and nobody is taken for its owner.
 /// Lock order: README.md. Thread rule: safe; begin, commit and rollback of one transaction belong to one thread.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,6 +25,7 @@
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/store/options.hpp>
+#include <taiyen/txn/relaxed_loading.hpp>
 #include <taiyen/txn/transaction_stats.hpp>
 
 #include "base/thread_number.hpp"
@@ -91,8 +94,11 @@ public:
     void rebuild();
 
     // Relaxed loading.
-    void relax() noexcept { relaxed_.fetch_add(1, std::memory_order_relaxed); }
-    void end_relaxed() noexcept;
+    void relax(RelaxedRollback takes_back) noexcept;
+    void end_relaxed(RelaxedRollback takes_back) noexcept;
+    /// Whether a rollback has taken back what was loaded, and a guard that allows it lives.
+    bool is_loading_lost() const noexcept { return loading_lost_.load(std::memory_order_relaxed); }
+    [[noreturn]] void throw_loading_lost() const;
     /// Whether transactions were committed that neither the log nor the files have.
     bool is_ahead_of_log() const noexcept { return last_committed() > log_->appended(); }
 
@@ -155,6 +161,11 @@ private:
     void take_back() noexcept;
     void end(bool kept) noexcept;
     void save_everything(store::HeapFile& file);
+    bool does_without_capture(store::HeapFile& file, Purpose purpose) const noexcept;
+    void choose_capture(store::HeapFile& file, Purpose purpose);
+    void look_at_memory(const store::HeapFile& file) noexcept;
+    void take_loading_back(store::HeapFile& file) noexcept;
+    void read_again(store::HeapFile& file);
     void stop_saving() noexcept;
     /// Whether a transaction may begin; else what was changed has to be saved first, and its memory given back.
     bool may_change_more() const noexcept {
@@ -191,6 +202,8 @@ private:
     std::atomic<std::uint64_t> changed_bytes_{0};
     std::atomic<std::uint64_t> changed_bytes_allowed_;  ///< until more was saved
     std::atomic<unsigned> relaxed_{0};                  ///< guards that live
+    std::atomic<unsigned> uncaptured_guards_{0};        ///< those of them under which a rollback may take back what was loaded
+    std::atomic<bool> loading_lost_{false};             ///< one did
     std::atomic<std::uint64_t> needs_heap_{0};          ///< newest serial whose record can't be patched into pages
 
     // Of the thread that holds the writer lock:
@@ -203,7 +216,12 @@ private:
     change::ChangeSet spare_;     ///< its memory is used again
     RecordWriter record_;         ///< of the transaction that commits
     Purpose purpose_ = Purpose::edit;
-    std::uint32_t number_ = 0;                  ///< of the open transaction, among the loans
+    std::uint32_t number_ = 0;       ///< of the open transaction, among the loans
+    std::uint32_t first_ahead_ = 0;  ///< of the first one that neither the log nor the files have
+    bool uncaptured_ = false;        ///< the recorder is stopped: nobody knows what the open transaction changes
+    bool unsearched_ = false;        ///< nobody has looked for foreign pointers in what was committed so, until it is saved
+    bool has_lent_ = false;          ///< one has lent memory, so those behind it are captured
+    std::chrono::steady_clock::time_point next_look_;
     std::vector<change::ChangeSetView> parts_;  ///< its memory is used again
     change::ChangeSet annex_;                   ///< what the open transaction changes in the annex
     bool annex_fits_ = false;                   ///< whether there is an annex in use, and nothing was committed beside it

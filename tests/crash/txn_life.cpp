@@ -361,7 +361,29 @@ void TxnLife::call(std::uint64_t seed) {
     });
 }
 
-void TxnLife::relax() { relaxed_.emplace(*heap_); }
+void TxnLife::relax(RelaxedRollback takes_back) { relaxed_.emplace(*heap_, takes_back); }
+
+void TxnLife::load(unsigned count, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (unsigned i = 0; i < count; ++i) transact(random() / 8 * 8);
+}
+
+void TxnLife::end_relaxed_within(std::uint64_t seed) {
+    run(seed / 8 * 8, [&] {
+        std::mt19937_64 random(seed);
+        objects_.change_something(random);
+        relaxed_.reset();
+    });
+}
+
+void TxnLife::take_loading_back(unsigned count, std::uint64_t seed) {
+    const TxnState kept = now_;
+    relax(RelaxedRollback::loading);
+    load(count, seed);
+    Transaction(*heap_).rollback();
+    relaxed_.reset();
+    now_ = kept;
+}
 
 void TxnLife::end_relaxed() { relaxed_.reset(); }
 

@@ -105,7 +105,13 @@ public:
     /// Throws std::runtime_error unless the history is the state's; `all`: also unless each step, undone and redone, gives what it gave.
     void prove_history(bool all);
     /// From now on commits are not durable.
-    void relax();
+    void relax(RelaxedRollback takes_back = RelaxedRollback::transaction);
+    /// Relaxed transactions, none of which is rolled back.
+    void load(unsigned count, std::uint64_t seed);
+    /// Relaxed loading ends in the middle of a transaction, which is durable.
+    void end_relaxed_within(std::uint64_t seed);
+    /// Relaxed transactions without capture, and a rollback that takes all of them back. Requires: everything is acknowledged.
+    void take_loading_back(unsigned count, std::uint64_t seed);
     /// They are again; what was committed meanwhile becomes so later.
     void end_relaxed();
     /// Everything is durable on return, and commits are durable again.

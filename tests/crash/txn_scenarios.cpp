@@ -129,6 +129,30 @@ void relaxed(TxnLife& life) {
     life.close();
 }
 
+/// The same without capture: also where loading ends in the middle of a transaction, and where a rollback takes back what was loaded.
+void uncaptured(TxnLife& life) {
+    life.open();
+    transactions(life, 2, 110);
+    life.relax(RelaxedRollback::loading);
+    life.load(3, 111);
+    life.put("wide", 20'000, 112);
+    life.make_strict();
+    life.relax(RelaxedRollback::loading);
+    life.end_relaxed_within(113);
+    transactions(life, 1, 114);
+    life.take_loading_back(3, 115);
+    transactions(life, 2, 116);
+    life.relax(RelaxedRollback::loading);
+    life.load(2, 117);
+    life.snapshot();
+    life.load(2, 118);
+    life.end_relaxed();
+    transactions(life, 1, 119);
+    life.relax(RelaxedRollback::loading);
+    life.load(2, 120);
+    life.close();
+}
+
 void shared(TxnLife& life) {
     life.open();
     life.share(3, 1600);
@@ -297,6 +321,8 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-large-data", .setup = with_data, .before = create_and_commit, .life = large},
         {.name = "txn-relaxed", .setup = alone, .before = create_and_commit, .life = relaxed},
         {.name = "txn-relaxed-data", .setup = with_data, .before = create_and_commit, .life = relaxed},
+        {.name = "txn-uncaptured", .setup = alone, .before = create_and_commit, .life = uncaptured},
+        {.name = "txn-uncaptured-data", .setup = with_data, .before = create_and_commit, .life = uncaptured},
         {.name = "txn-shared", .setup = alone, .before = create_and_commit, .life = shared},
         {.name = "txn-async", .setup = async, .before = create_and_commit, .life = asynchronous},
         {.name = "txn-calls", .setup = alone, .before = create_and_commit, .life = calls},

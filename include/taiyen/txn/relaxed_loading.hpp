@@ -12,6 +12,14 @@
 /// was committed since.
 /// A save that fails meanwhile (a full disk) stops no transaction before half of `dirty_limit` has been changed since the last one; from then on beginning one tries the save again, and throws what it threw.
 /// It holds for all threads of this process, as long as any guard lives; it ends with the process.
+///
+/// Rolling one transaction back takes the bytes before it, so each page that it stores into is captured, which is most of what loading costs with `Capture::pages`. Who can do without says so:
+///
+///   taiyen::RelaxedLoading loading(heap, taiyen::RelaxedRollback::loading);
+///
+/// Then nothing is captured, and loading takes about as long as in an ArchiveHeap. A transaction that is rolled back nevertheless, whatever it did, takes with it what a crash would: the heap is as of the last durable point
+/// again, what was made since is gone, and as long as such a guard lives beginning a transaction throws Error{transaction_doomed}. Pointers that lead out of the heap are found by the save, stores outside transactions by
+/// nobody. With a history that is attached, an audit, `Verify::at_first_touch`, memory on loan, or a guard of the other kind beside it, transactions are captured and roll back one by one.
 /// Thread rule: one thread at a time; several guards may live at once.
 
 #include <memory>
@@ -21,10 +29,16 @@
 
 namespace taiyen {
 
+/// What a rollback takes back while loading is relaxed.
+enum class RelaxedRollback {
+    transaction,  ///< that transaction, as ever
+    loading       ///< it may take all that was committed since the last durable point: nothing is captured
+};
+
 class TAIYEN_EXPORT RelaxedLoading {
 public:
     /// Throws: Error{closed | read_only | poisoned | forked}.
-    [[nodiscard]] explicit RelaxedLoading(TransactionalHeap& heap);
+    [[nodiscard]] explicit RelaxedLoading(TransactionalHeap& heap, RelaxedRollback takes_back = RelaxedRollback::transaction);
     /// As end().
     ~RelaxedLoading();
     RelaxedLoading(const RelaxedLoading&) = delete;
@@ -32,11 +46,13 @@ public:
 
     /// From now on commits are durable again, unless another guard lives. What was committed before becomes durable soon, in the background, and at the latest with the next commit.
     void end() noexcept;
-    /// Ends, and returns when everything committed before the call is durable. Throws: Error{scope_open} (this thread has a transaction or a ReadLock), Error{closed | poisoned | no_space | …}.
+    /// Ends, and returns when everything committed before the call is durable. Throws: Error{transaction_doomed} (a rollback has taken the loading back), Error{scope_open} (this thread has a transaction or a
+    /// ReadLock), Error{closed | poisoned | no_space | foreign_pointer | …}.
     void wait_until_strict();
 
 private:
     std::shared_ptr<txn::TransactionService> service_;
+    RelaxedRollback takes_back_;
     bool relaxes_ = true;
 };
 

@@ -64,7 +64,7 @@ private:
 
     std::shared_ptr<txn::TransactionService> service_;  ///< null: ended
     Transaction* outer_ = nullptr;                      ///< the thread's innermost transaction before this one, of whatever heap
-    std::size_t depth_ = 0;  ///< 1: outermost of its heap
+    std::size_t depth_ = 0;                             ///< 1: outermost of its heap
 };
 
 /// Runs `action`, with the transaction as its argument if it takes one: committed when it returns, rolled back when it throws. Returns what it returns.
