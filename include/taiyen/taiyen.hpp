@@ -1,6 +1,8 @@
 #pragma once
 /// Everything public, in one include.
 
+#include <taiyen/base/language.hpp>
+
 #include <taiyen/base/capture.hpp>
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
@@ -11,8 +13,10 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/base/system_error.hpp>
 #include <taiyen/base/units.hpp>
+#include <taiyen/change/arguments.hpp>
 #include <taiyen/change/procedure.hpp>
 #include <taiyen/change/read_from.hpp>
+#include <taiyen/heap.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/heap/foreign_pointers.hpp>
 #include <taiyen/heap/live_blocks.hpp>

@@ -98,12 +98,15 @@ std::optional<std::string> wrong_arrow(const Place& place, const std::string& ro
            ")";
 }
 
+bool is_umbrella(std::string_view header) { return header == "taiyen/taiyen.hpp" || header == "taiyen/heap.hpp"; }
+
 std::optional<std::string> wrong_public(const Place& place, const Include& include) {
     if (include.quoted) {
         return "write <" + include.target + ">: public headers take angle brackets";
     }
-    if (include.target == "taiyen/taiyen.hpp") {
-        return place.top == Place::Top::tests ? std::nullopt : std::optional<std::string>("the umbrella header is for programs");
+    if (is_umbrella(include.target)) {
+        const bool may = place.top == Place::Top::tests || (place.top == Place::Top::include && place.room.empty());
+        return may ? std::nullopt : std::optional<std::string>("the umbrella headers are for programs");
     }
     return wrong_arrow(place, first_folder(include.target.substr(7)));
 }
@@ -174,7 +177,7 @@ std::vector<std::string> violations(const fs::path& tree) {
             const std::string relative = fs::relative(file, folder).string();
             Place place{top, first_folder(relative)};
             if (!levels().contains(place.room)) {
-                const bool umbrella = top == Place::Top::include && relative == "taiyen.hpp";
+                const bool umbrella = top == Place::Top::include && is_umbrella("taiyen/" + relative);
                 if (top != Place::Top::tests && !umbrella) {
                     found.push_back(fs::relative(file, tree).string() + ":1: lies in no room");
                 }
@@ -191,8 +194,25 @@ std::vector<std::string> public_headers(const fs::path& tree) {
     for (const auto& file : sources_below(tree / "include")) {
         headers.push_back(fs::relative(file, tree / "include").string());
     }
-    std::erase(headers, "taiyen/taiyen.hpp");
+    std::erase_if(headers, is_umbrella);
     return headers;
+}
+
+std::set<std::string> standard_headers_of(const fs::path& tree, const std::string& header) {
+    std::set<std::string> found;
+    std::set<std::string> seen{header};
+    for (std::vector<std::string> todo{header}; !todo.empty();) {
+        const std::string next = std::move(todo.back());
+        todo.pop_back();
+        for (std::string& target : includes_of(tree / "include" / next)) {
+            if (!target.starts_with("taiyen/")) {
+                found.insert(std::move(target));
+            } else if (seen.insert(target).second) {
+                todo.push_back(std::move(target));
+            }
+        }
+    }
+    return found;
 }
 
 std::vector<std::string> includes_of(const fs::path& file) {

@@ -65,10 +65,57 @@ BOOST_AUTO_TEST_CASE(every_include_of_this_project_points_to_its_own_room_or_bel
 // Programs that want the containers over offset_ptr have Boost and say so themselves.
 BOOST_AUTO_TEST_CASE(the_umbrella_header_includes_every_public_header_that_needs_no_boost) {
     auto included = taiyen::architecture::includes_of(fs::path(TAIYEN_SOURCE_DIR) / "include/taiyen/taiyen.hpp");
+    std::erase(included, "taiyen/heap.hpp");
     std::sort(included.begin(), included.end());
     auto headers = taiyen::architecture::public_headers(TAIYEN_SOURCE_DIR);
     std::erase_if(headers, [](const std::string& header) { return fs::path(header).filename().string().starts_with("offset_"); });
     BOOST_TEST(included == headers, boost::test_tools::per_element());
+}
+
+// Each of these takes as long to compile as all that heap.hpp declares itself; a container's header is paid by who uses the container.
+BOOST_AUTO_TEST_CASE(the_slim_header_includes_no_costly_one) {
+    const auto included = taiyen::architecture::standard_headers_of(TAIYEN_SOURCE_DIR, "taiyen/heap.hpp");
+    BOOST_TEST(included.contains("filesystem"));
+    for (const char* const costly : {"algorithm",
+                                     "any",
+                                     "bitset",
+                                     "complex",
+                                     "condition_variable",
+                                     "deque",
+                                     "execution",
+                                     "forward_list",
+                                     "fstream",
+                                     "functional",
+                                     "future",
+                                     "iomanip",
+                                     "iostream",
+                                     "istream",
+                                     "list",
+                                     "locale",
+                                     "memory_resource",
+                                     "mutex",
+                                     "ostream",
+                                     "random",
+                                     "ranges",
+                                     "regex",
+                                     "set",
+                                     "shared_mutex",
+                                     "sstream",
+                                     "stop_token",
+                                     "thread",
+                                     "unordered_map",
+                                     "unordered_set",
+                                     "variant",
+                                     "boost/pfr.hpp"}) {
+        BOOST_TEST(!included.contains(costly), costly);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_header_that_comes_by_way_of_others_is_seen) {
+    const SourceTree tree;
+    tree.write("include/taiyen/heap.hpp", "#pragma once\n#include <taiyen/heap/high.hpp>\n");
+    BOOST_TEST(violations(tree.root()).empty());
+    BOOST_TEST(taiyen::architecture::standard_headers_of(tree.root(), "taiyen/heap.hpp").contains("vector"));
 }
 
 BOOST_AUTO_TEST_CASE(a_tree_in_order_has_no_violations) {

@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include <variant>
+
 #include <boost/test/unit_test.hpp>
 
 #include <taiyen/stl/containers.hpp>

@@ -1,6 +1,19 @@
 // Most of it is decided by the compiler: that this file compiles is the test.
 #include <taiyen/stl/storable.hpp>
 
+#include <any>
+#include <complex>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <variant>
+
 #include <boost/test/unit_test.hpp>
 
 #include <taiyen/stl/containers.hpp>
@@ -88,6 +101,13 @@ static_assert(!storable<taiyen::vector<std::string>> && !storable<taiyen::map<in
 static_assert(!storable<std::pair<int, std::string>> && !storable<std::optional<std::string>> && !storable<std::variant<int, std::string>> &&
               !storable<std::tuple<std::string>>);
 static_assert(!storable<taiyen::map<int, int, std::function<bool(int, int)>>>);
+static_assert(!storable<std::weak_ptr<int>> && !storable<std::error_code> && !storable<const std::any> && !storable<std::unique_ptr<int[]>>);
+static_assert(storable<std::complex<double>> && storable<std::reference_wrapper<int>> && storable<std::variant<int, std::complex<float>>>);
+// By the names in std, and by whole names.
+struct any {};
+template <class>
+struct function {};
+static_assert(storable<any> && storable<function<void()>> && storable<std::in_place_t> && storable<std::variant<std::monostate, any>>);
 
 // Members, one by one.
 struct String {

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include <taiyen/base/report.hpp>
-#include <taiyen/change/procedure.hpp>
+#include <taiyen/change/arguments.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/stl/allocator.hpp>

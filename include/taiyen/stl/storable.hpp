@@ -5,22 +5,15 @@
 /// (virtual functions, `std::function`, function pointers) and to memory of the program (`std::string`, `std::vector`, smart pointers) do not. Standard
 /// wrappers, containers of this library and aggregates are looked through; a class with constructors of its own is believed.
 
-#include <any>
 #include <array>
-#include <complex>
 #include <concepts>
 #include <cstddef>
-#include <filesystem>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 namespace taiyen {
 namespace stl {
@@ -30,6 +23,18 @@ template <class T>
 consteval std::string_view spelled() {
     const std::string_view name = __PRETTY_FUNCTION__;
     return name.substr(name.find("T = ") + 4);
+}
+
+/// Whether it is the class or class template of that name in namespace std. By its name, so that nobody needs the headers of classes that a program doesn't use.
+template <class T>
+consteval bool is_std(std::string_view name) {
+    constexpr std::string_view space = "std::";
+    std::string_view text = spelled<T>();
+    if (!text.starts_with(space)) return false;
+    text.remove_prefix(space.size());
+    if (!text.starts_with(name)) return false;
+    text.remove_prefix(name.size());
+    return text.empty() || text.front() == '<' || text.front() == ']' || text.front() == ';';
 }
 
 /// Whether it is a class without a name of its own, as anonymous unions are.
@@ -121,36 +126,27 @@ template <class A, class B, class Seen>
 struct Members<std::pair<A, B>, Seen> : KnownMembers<Seen, A, B> {};
 template <class... T, class Seen>
 struct Members<std::tuple<T...>, Seen> : KnownMembers<Seen, T...> {};
-template <class... T, class Seen>
-struct Members<std::variant<T...>, Seen> : KnownMembers<Seen, T...> {};
+template <template <class...> class W, class... T, class Seen>
+    requires(is_std<W<T...>>("variant"))
+struct Members<W<T...>, Seen> : KnownMembers<Seen, T...> {};
 template <class T, class Seen>
 struct Members<std::optional<T>, Seen> : KnownMembers<Seen, T> {};
 template <class T, std::size_t N, class Seen>
 struct Members<std::array<T, N>, Seen> : KnownMembers<Seen, T> {};
-template <class T, class Seen>
-struct Members<std::complex<T>, Seen> : KnownMembers<Seen, T> {};
 
 template <class T>
-inline constexpr bool is_smart_pointer = false;
-template <class T, class D>
-inline constexpr bool is_smart_pointer<std::unique_ptr<T, D>> = true;
+inline constexpr bool is_smart_pointer = is_std<T>("unique_ptr") || is_std<T>("shared_ptr") || is_std<T>("weak_ptr");
 template <class T>
-inline constexpr bool is_smart_pointer<std::shared_ptr<T>> = true;
+inline constexpr bool is_type_erased = is_std<T>("any") || is_std<T>("function");
 template <class T>
-inline constexpr bool is_smart_pointer<std::weak_ptr<T>> = true;
-template <class T>
-inline constexpr bool is_type_erased = std::is_same_v<T, std::any>;
-template <class R, class... A>
-inline constexpr bool is_type_erased<std::function<R(A...)>> = true;
+inline constexpr bool is_outside_text = is_std<T>("filesystem::path") || is_std<T>("filesystem::__cxx11::path") || is_std<T>("error_code");
 
 template <class T>
-inline constexpr bool is_view = false;
+inline constexpr bool is_view = is_std<T>("reference_wrapper");
 template <class C, class Traits>
 inline constexpr bool is_view<std::basic_string_view<C, Traits>> = true;
 template <class T, std::size_t N>
 inline constexpr bool is_view<std::span<T, N>> = true;
-template <class T>
-inline constexpr bool is_view<std::reference_wrapper<T>> = true;
 
 /// Elements, keys, mapped values, comparison and hash of a container.
 template <class C, class... Seen>
@@ -284,7 +280,7 @@ consteval Flaw flaw_of() {
         return Flaw::type_erased;
     } else if constexpr (is_smart_pointer<Plain>) {
         return Flaw::smart_pointer;
-    } else if constexpr (std::is_same_v<Plain, std::filesystem::path> || std::is_same_v<Plain, std::error_code>) {
+    } else if constexpr (is_outside_text<Plain>) {
         return Flaw::outside_memory;
     } else if constexpr (at_any_address<Seen...> && is_view<Plain>) {
         return Flaw::raw_pointer;

@@ -19,7 +19,7 @@
 
 #include <taiyen/base/export.hpp>
 #include <taiyen/base/units.hpp>
-#include <taiyen/change/procedure.hpp>
+#include <taiyen/change/arguments.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 

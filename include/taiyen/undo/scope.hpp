@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include <taiyen/base/export.hpp>
-#include <taiyen/change/procedure.hpp>
+#include <taiyen/change/arguments.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 
