@@ -28,6 +28,7 @@ std::uint64_t disk_bytes_of(const std::vector<std::filesystem::path>& paths) {
 
 /// Throws: Error{corrupt}.
 void require_sound_metadata(const store::HeapFile& file) {
+    file.will_read_metadata();
     if (!file.read_only() && !file.metadata_is_sound())
         throw Error(errc::corrupt, file.path(),
                     "a page that says what is free is damaged, and live pages might be taken for free ones; run 'taiyen repair', or restore the heap "

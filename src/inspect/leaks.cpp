@@ -22,6 +22,7 @@ public:
     LeakFinder(const store::HeapFile& file, const LeakOptions& options) : file_(file), options_(options), engine_(file.engine()), walk_(file) {}
 
     LeakReport run() {
+        file_.will_read_metadata();
         for_each_block([&](const Block& block) {
             ++report_.live_blocks;
             report_.live_bytes += block.usable_bytes;

@@ -39,6 +39,7 @@ HeapStats ArchiveHeap::stats() const {
     stats.serial = file.serial().value;
     stats.log_capacity_bytes = file.attached_log_bytes();
     stats.page_tracker = file.tracker().name();
+    stats.read_ahead = file.read_ahead() == ReadAhead::random ? "random" : "normal";
     return stats;
 }
 

@@ -298,6 +298,7 @@ private:
 
     void verify_blocks() {
         if (!can_look_at(store::Sequence::span, "the blocks were")) return;
+        heap_.will_read_metadata();
         for (const heap::Damage& damage : heap_.engine().check()) {
             add(severity_in(store::Sequence::span), heap_.view().path(), heap_.view().layout.file_offset(damage.where), damage.what);
         }

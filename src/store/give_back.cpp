@@ -17,6 +17,7 @@ void GiveBack::take_all(TellBytes tell) {
 
 bool GiveBack::metadata_is_sound() const {
     const heap::Geometry geometry(heap_.backing_->header.capacity);
+    heap_.will_read_metadata();
     for (unsigned index = 0; index < geometry.count(); ++index) {
         const heap::Region& region = geometry.region(index);
         const std::uint64_t end = std::min<std::uint64_t>((region.lines + page_bytes - 1) / page_bytes, heap_.saved_extent_ / page_bytes);

@@ -9,7 +9,7 @@
 
 #include "base/planted.hpp"
 #include "base/sentence.hpp"
-#include "vm/memory_limit.hpp"
+#include "heap/geometry.hpp"
 
 namespace taiyen::store {
 namespace {
@@ -44,9 +44,10 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     : HeapCore(ranges, std::min(reservation.size(), ranges.durable_bytes)), storage_(storage), paths_(paths), kind_(kind), tuning_(tuning),
       log_capacity_(round_up(options.log_capacity, page_bytes)),
       wants_data_(kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty())),
-      dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : vm::usable_memory() / 2), read_only_(read_only), capture_(options.capture),
-      audit_(options.audit), foreign_pointers_(options.foreign_pointers), program_pointers_(options.program_pointers),
-      reservation_(std::move(reservation)), backing_(std::move(files.backing)), data_(std::move(files.data)), tracker_(tracker_kind(options.tracker)),
+      wanted_read_ahead_(options.read_ahead), memory_(tuning.memory()), dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : memory_ / 2),
+      read_only_(read_only), capture_(options.capture), audit_(options.audit), foreign_pointers_(options.foreign_pointers),
+      program_pointers_(options.program_pointers), reservation_(std::move(reservation)), backing_(std::move(files.backing)),
+      data_(std::move(files.data)), tracker_(tracker_kind(options.tracker)),
       table_(
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {
@@ -100,6 +101,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     }
     make_engine();
     vm::set_readahead(reservation_.data(), first_chunk, true);
+    choose_read_ahead();
     if (engine_->extent() > mapped_) {
         throw Error(errc::corrupt, paths_.backing, backing_->layout.file_offset({0}),
                     "the heap's first page speaks of more than the file holds; restore it from a copy");
@@ -287,6 +289,44 @@ void HeapFile::extend(ByteCount extent_bytes) {
         participant_->extended(mapped_, extent_bytes);
     }
     set_mapped(extent_bytes);
+    choose_read_ahead();
+}
+
+void HeapFile::choose_read_ahead() noexcept {
+    const std::lock_guard lock(read_ahead_mutex_);
+    const ByteCount bytes = durable_extent();
+    const bool alone = wanted_read_ahead_ == ReadAhead::random || (wanted_read_ahead_ == ReadAhead::automatic && bytes > memory_ / 2);
+    if (alone != reads_alone_) {
+        reads_alone_ = alone;  // first: what is mapped meanwhile is mapped so
+        vm::set_readahead(reservation_.data(), bytes, !alone);
+    }
+}
+
+void HeapFile::look_at_memory() noexcept {
+    try {
+        memory_ = tuning_.memory();
+    } catch (const std::exception&) {
+        return;  // it stays as it is
+    }
+    choose_read_ahead();
+}
+
+void HeapFile::will_read(HeapOffset offset, ByteCount length) const noexcept {
+    if (reads_alone_ && length != 0) {
+        vm::will_read(reservation_.data() + offset.value, length);
+    }
+}
+
+void HeapFile::will_read_metadata() const noexcept {
+    const heap::Geometry geometry(backing_->header.capacity);
+    for (unsigned index = 0; index < geometry.count(); ++index) {
+        const heap::Region& region = geometry.region(index);
+        const ByteCount extent = durable_extent();
+        const HeapOffset first = offset_of(PageNumber{region.first});
+        if (first.value < extent) {
+            will_read(first, std::min(offset_of(PageNumber{region.first_user}).value, extent) - first.value);
+        }
+    }
 }
 
 void HeapFile::reserve(ByteCount extent) {
@@ -373,6 +413,9 @@ void HeapFile::map_at(std::byte* address, HeapOffset offset, ByteCount length, i
             vm::map_anonymous(to + there, part - there);
         }
         vm::prepare_heap_mapping(to, part);
+        if (reads_alone_ && sequence_of(at) == Sequence::span) {
+            vm::set_readahead(to, part, false);
+        }
     });
 }
 

@@ -36,6 +36,7 @@
 #include "store/proven_pages.hpp"
 #include "store/recovery.hpp"
 #include "store/snapshot_participant.hpp"
+#include "vm/memory_limit.hpp"
 #include "vm/page_tracker.hpp"
 
 namespace taiyen::store {
@@ -58,6 +59,7 @@ struct Tuning {
     ByteCount journal_bytes = ByteCount{1} << 20U;  ///< of the ring, a multiple of 4 KiB, at least 32 KiB
     ByteCount batch_bytes = ByteCount{64} << 20U;   ///< of page images that a background save holds in memory; a multiple of 4 KiB
     LogReplayMaker log_replay = make_log_replay;
+    std::function<ByteCount()> memory = vm::usable_memory;  ///< that the process may have
     std::function<void(HeapFile&)> join = nullptr;  ///< of who takes part in the heap's life; if it throws, nothing was created. Empty: nobody, yet
 };
 
@@ -244,6 +246,12 @@ public:
     /// The journal or the transaction log in use, also of a reader; null: none.
     const io::File* ring_file() const { return ring_file_.get(); }
     ByteCount mapped_bytes() const { return mapped_; }
+    /// How pages of the span come in now: `normal` or `random`. Thread-safe.
+    ReadAhead read_ahead() const noexcept { return reads_alone_.load(std::memory_order_relaxed) ? ReadAhead::random : ReadAhead::normal; }
+    /// Hint: that part of the span is about to be read from one end to the other. Where pages come in one by one it is asked for as a whole.
+    void will_read(HeapOffset offset, ByteCount length) const noexcept;
+    /// The same of all metadata.
+    void will_read_metadata() const noexcept;
     bool read_only() const { return read_only_; }
     /// The file under the mapping: of a reader of a heap whose user crashed it may be the data file.
     const PageFile& view() const { return maps_data_ ? *data_ : *backing_; }
@@ -275,6 +283,10 @@ private:
         mapped_ = bytes;
         set_durable_extent(bytes);
     }
+    /// Decides how pages come in, by what the span takes and `memory_`.
+    void choose_read_ahead() noexcept;
+    /// The same; the memory that the process may have is looked at again.
+    void look_at_memory() noexcept;
     /// Takes the addresses for so much of the span. Throws: HeapFull{neighbor}: somebody else has them; HeapFull{address_space}.
     void reserve(ByteCount extent);
     /// What the heap has grown by is a hole at the files' ends. Throws: Error{no_space (a limit of file sizes) | truncated}.
@@ -435,6 +447,8 @@ private:
     Tuning tuning_;
     ByteCount log_capacity_;
     bool wants_data_;  ///< a data file, if the heap has none
+    const ReadAhead wanted_read_ahead_;
+    std::atomic<ByteCount> memory_;  ///< that the process may have
     ByteCount dirty_limit_;
     bool read_only_;
     Capture capture_;
@@ -483,7 +497,9 @@ private:
     Annex annex_{*this};
     ByteCount used_since_look_ = 0;  ///< bytes of pages that became part of blocks since the last look at the dirty limit
     ProvenPages backed_;             ///< one for each run of `blocks_taken_at_once`: it has disk blocks
-    std::mutex size_mutex_;          ///< files become longer: by growth, and by disk blocks at their ends
+    std::mutex read_ahead_mutex_;    ///< one decision at a time
+    std::atomic<bool> reads_alone_ = false;
+    std::mutex size_mutex_;  ///< files become longer: by growth, and by disk blocks at their ends
     bool saved_anything_ = false;
     GiveBack give_back_{*this};
     bool maps_data_ = false;

@@ -473,9 +473,17 @@ void HeapFile::check_bases(std::span<const ChangedPage> changed, bool punches) {
 
 template <class F>
 void HeapFile::prove_pages(F&& is_asked) const {
+    constexpr std::uint64_t ahead_max = verified_batch_bytes / page_bytes;
+    std::uint64_t asked_for = 0;
     for (std::uint64_t page = 0; page < saved_extent_ / page_bytes; ++page) {
         if (!is_asked(page)) {
             continue;
+        }
+        if (page >= asked_for) {
+            for (asked_for = page + 1; asked_for < std::min(page + ahead_max, saved_extent_ / page_bytes) && is_asked(asked_for);) {
+                ++asked_for;
+            }
+            will_read(offset_of(PageNumber{page}), (asked_for - page) * page_bytes);
         }
         open_hidden({page});
         if (page_checksum(live_page({page}), {page}, table_.heap()) != table_.entry({page})) {

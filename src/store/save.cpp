@@ -88,6 +88,7 @@ void HeapFile::save() {
     if (ring_half_full || was_large || count_idle(runs, changed) > idle_copies_max) {
         checkpoint();
         drop_written(runs);
+        look_at_memory();
     } else {
         note_saved(runs);
     }

@@ -90,6 +90,7 @@ void HeapFile::save_pages(const SavePoint& point, std::span<const PageNumber> pa
         }
     };
     save_large(save);
+    look_at_memory();
 }
 
 void HeapFile::save_at(const SavePoint& point) {
@@ -117,6 +118,7 @@ void HeapFile::save_at(const SavePoint& point) {
     save.point.log_start = point.log_start;
     save_large(save);
     drop_written(runs);
+    look_at_memory();
 }
 
 std::vector<vm::PageRun> HeapFile::private_pages() const {

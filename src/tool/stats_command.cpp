@@ -30,6 +30,7 @@ Exit run_stats(const Given& given) {
             .member("serial", stats.serial)
             .member("log_capacity_bytes", stats.log_capacity_bytes)
             .member("page_tracker", stats.page_tracker)
+            .member("read_ahead", stats.read_ahead)
             .member("clean", restoration.clean)
             .member("snapshots_replayed", restoration.snapshots_replayed)
             .member("transactions_replayed", restoration.transactions_replayed)

@@ -49,6 +49,7 @@ RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t ad
     }
     // What decides which words are pointers must be what was saved.
     if (!file.read_only()) file.prove_span();
+    file.will_read_metadata();
     if (const std::vector<heap::Damage> damages = file.engine().check(1); !damages.empty())
         throw Error(errc::corrupt, file.path(), damages[0].where.value, damages[0].what + "; run 'taiyen verify', restore the heap from a copy");
     found = find_pointers(view, options, report, options.progress);

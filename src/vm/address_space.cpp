@@ -354,7 +354,20 @@ void drop(void* address, ByteCount length) {
     throw Error(errc::io_error, "madvise(MADV_DONTNEED) of " + range_text(begin, begin + length) + " failed: " + std::strerror(error));
 }
 
-void set_readahead(void* address, ByteCount length, bool wanted) noexcept { ::madvise(address, length, wanted ? MADV_NORMAL : MADV_RANDOM); }
+void set_readahead(void* address, ByteCount length, bool wanted) noexcept {
+    const int before = errno;
+    ::madvise(address, length, wanted ? MADV_NORMAL : MADV_RANDOM);
+    errno = before;
+}
+
+void will_read(void* address, ByteCount length) noexcept {
+    constexpr ByteCount piece = 128_KiB;  // the system cuts what is asked for at once to what it reads ahead
+    const int before = errno;
+    for (ByteCount at = 0; at < length; at += piece) {
+        ::madvise(static_cast<std::byte*>(address) + at, std::min(piece, length - at), MADV_WILLNEED);
+    }
+    errno = before;
+}
 
 void populate(void* address, ByteCount length) noexcept {
     const int before = errno;

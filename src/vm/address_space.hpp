@@ -96,6 +96,8 @@ std::uint64_t mappings_max() noexcept;
 void drop(void* address, ByteCount length);
 /// Whether touching a page of a file mapping fetches its neighbours from the device, too (MADV_NORMAL), or that page alone (MADV_RANDOM). A hint: never fails.
 void set_readahead(void* address, ByteCount length, bool wanted) noexcept;
+/// The device may begin to read these pages of a file mapping (MADV_WILLNEED). A hint: never fails.
+void will_read(void* address, ByteCount length) noexcept;
 /// Brings fresh pages of anonymous memory in at once instead of by a page fault each (Linux 5.14). A hint: never fails; for signal handlers, too.
 void populate(void* address, ByteCount length) noexcept;
 /// Anonymous memory of that range may come in huge pages, where the system has them. A hint: never fails; the range begins at a page.

@@ -38,6 +38,7 @@ struct HeapStats {
     std::uint64_t serial = 0;            ///< newest transaction that the files hold
     std::size_t log_capacity_bytes = 0;  ///< of the transaction log that is attached; 0: none
     std::string page_tracker;            ///< "PAGEMAP_SCAN" or "pagemap"
+    std::string read_ahead;              ///< "normal" or "random" (`ReadAhead`): how pages come in now
 };
 
 }  // namespace taiyen

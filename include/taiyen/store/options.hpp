@@ -53,10 +53,18 @@ enum class Verify {
     at_first_touch
 };
 
+/// How pages that memory doesn't hold come in from the file as the program touches them.
+enum class ReadAhead {
+    automatic,  ///< `random` where the heap takes more than half of the memory that the process may have, else `normal`; looked at again as the heap grows, and after saves that bring the files up to date
+    normal,  ///< with their neighbours, as many as the system reads ahead of a file: megabytes on some machines. Best where memory holds the heap in the end, and for passes over large arrays
+    random   ///< one by one: best where other pages have to leave for them. What takes one pass over all of a large heap says `normal` instead
+};
+
 /// Options matter at creation; at reopening what the file says wins (capacity, address, log capacity), and the paths say where attached files lie. One that was given, and differs from what an opening for writing
 /// finds, goes to the report handler (errc::invalid_argument), with what would change it.
 struct PersistentOptions {
-    std::size_t capacity = 0;    ///< bytes up to which the heap may grow; minimum 256 KiB, rounded up to 4 KiB; 0: 64 GiB. Addresses are taken as it grows
+    std::size_t capacity =
+        0;  ///< bytes up to which the heap may grow; minimum 256 KiB, rounded up to 4 KiB; 0: 64 GiB. Addresses are taken as it grows
     std::uintptr_t address = 0;  ///< where to map, a multiple of 2 GiB; 0: chosen from the heap's uuid
     /// At creation: the heap may be mapped anywhere. It is opened where it was made if nothing lies there, else wherever there is room, so copies of it can be open at once; it takes types without
     /// raw pointers only (`taiyen::offset::map`, …; `position_independent<T>`).
@@ -79,6 +87,7 @@ struct PersistentOptions {
     Durability durability = Durability::sync;
     Audit audit = Audit::off;
     PageTrackerChoice tracker = PageTrackerChoice::automatic;
+    ReadAhead read_ahead = ReadAhead::automatic;                 ///< of each opening; taiyen stats prints the one in use
     Verify verify = Verify::automatic;                           ///< of each opening
     ForeignPointers foreign_pointers = ForeignPointers::refuse;  ///< of each opening: what saves, commits and the making of objects do about them
     ProgramPointers program_pointers = ProgramPointers::linked;  ///< of each opening: which saves and commits are searched for these, too
