@@ -3,6 +3,7 @@
 #ifdef TAIYEN_BENCH_LMDB
 #include <lmdb.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace bench {
@@ -19,16 +20,18 @@ public:
                     std::string(TAIYEN_BENCH_LMDB) +
                         (setup.commit == Commit::sync ? ", syncs at each commit (without WRITEMAP, which has to call msync)"
                                                       : ", MDB_NOSYNC|MDB_WRITEMAP: nothing is ever synced, a power cut may destroy the file") +
+                        (setup.memory != 0 ? ", MDB_NORDAHEAD" : "") +
                         "; integer keys, loaded in ascending order; a read transaction is renewed for each get") {
         std::filesystem::create_directories(setup.folder);
         check(::mdb_env_create(&environment_), "environment");
-        check(::mdb_env_set_mapsize(environment_, std::size_t{2} << 30U), "map size");
-        const unsigned flags = setup.commit == Commit::sync ? 0U : MDB_NOSYNC | MDB_WRITEMAP;
+        check(::mdb_env_set_mapsize(environment_, std::max(std::size_t{2} << 30U, setup.keys * 400)), "map size");
+        const unsigned flags = (setup.commit == Commit::sync ? 0U : MDB_NOSYNC | MDB_WRITEMAP) | (setup.memory != 0 ? MDB_NORDAHEAD : 0U);
         check(::mdb_env_open(environment_, setup.folder.c_str(), flags, 0600), "open");
         MDB_txn* transaction = nullptr;
         check(::mdb_txn_begin(environment_, nullptr, 0, &transaction), "begin");
         check(::mdb_dbi_open(transaction, nullptr, MDB_INTEGERKEY, &table_), "table");
-        for (std::uint64_t key : sorted_keys(setup.keys)) put(transaction, key, first_value(key), MDB_APPEND);
+        if (!setup.is_there)
+            for (std::uint64_t key : sorted_keys(setup.keys)) put(transaction, key, first_value(key), MDB_APPEND);
         check(::mdb_txn_commit(transaction), "commit");
         check(::mdb_env_sync(environment_, 1), "sync");
     }

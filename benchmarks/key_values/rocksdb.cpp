@@ -18,12 +18,14 @@ void check(const rocksdb::Status& status) {
 class RocksDb final : public KeyValues {
 public:
     explicit RocksDb(const Setup& setup)
-        : KeyValues(std::string("RocksDB, WAL ") + (setup.commit == Commit::sync ? "sync" : "not synced") +
-                        (setup.settings == Settings::fastest ? "" : ", defaults"),
-                    std::string(TAIYEN_BENCH_ROCKSDB) + (setup.commit == Commit::sync ? ", WriteOptions::sync" : ", WAL written, not synced") +
-                        (setup.settings == Settings::fastest
-                             ? ", recycle_log_file_num=2 and the first laps are over, no compression, block cache of 256 MiB, Bloom filters"
-                             : "; a new WAL")) {
+        : KeyValues(
+              std::string("RocksDB, WAL ") + (setup.commit == Commit::sync ? "sync" : "not synced") +
+                  (setup.settings == Settings::fastest ? "" : ", defaults"),
+              std::string(TAIYEN_BENCH_ROCKSDB) + (setup.commit == Commit::sync ? ", WriteOptions::sync" : ", WAL written, not synced") +
+                  (setup.settings == Settings::fastest ? ", recycle_log_file_num=2 and the first laps are over, no compression, block cache of " +
+                                                             std::to_string(cache_of(setup) >> 20U) + " MiB, Bloom filters" +
+                                                             (setup.memory != 0 ? ", direct reads, memtables of 8 MiB" : "")
+                                                       : "; a new WAL")) {
         std::filesystem::create_directories(setup.folder);
         rocksdb::Options options;
         options.create_if_missing = true;
@@ -34,13 +36,21 @@ public:
             options.stats_dump_period_sec = 0;
             options.stats_persist_period_sec = 0;
             rocksdb::BlockBasedTableOptions table;
-            table.block_cache = rocksdb::NewLRUCache(std::size_t{256} << 20U);
+            table.block_cache = rocksdb::NewLRUCache(cache_of(setup));
+            if (setup.memory != 0) {
+                options.use_direct_reads = true;
+                options.write_buffer_size = std::size_t{8} << 20U;
+                options.max_open_files = -1;
+            }
             table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
             options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
         }
         rocksdb::DB* made = nullptr;
         check(rocksdb::DB::Open(options, setup.folder.string(), &made));
         database_.reset(made);
+        write_.sync = setup.commit == Commit::sync;
+        if (setup.is_there) return;
+        write_.sync = false;
         for (const std::uint64_t key : sorted_keys(setup.keys)) put(key, first_value(key));
         // New WAL files grow with each commit; from now on they are old ones, written over.
         Random random(1);
@@ -48,6 +58,7 @@ public:
             update(random, Keys(setup.keys), 40'000);
             check(database_->Flush({}));
         }
+        if (setup.memory != 0) check(database_->CompactRange({}, nullptr, nullptr));
         write_.sync = setup.commit == Commit::sync;
     }
 
@@ -71,6 +82,7 @@ public:
     }
 
 private:
+    static std::size_t cache_of(const Setup& setup) { return setup.memory != 0 ? setup.memory / 2 : std::size_t{256} << 20U; }
     /// Big-endian, so that bytes compare as numbers do.
     static std::uint64_t ordered(std::uint64_t key) { return __builtin_bswap64(key); }
     static rocksdb::Slice slice(const std::uint64_t& key) { return {reinterpret_cast<const char*>(&key), sizeof key}; }

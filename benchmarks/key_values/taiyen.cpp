@@ -5,8 +5,17 @@
 #include <taiyen/taiyen.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <unordered_set>
+#include <utility>
+
+#ifdef TAIYEN_BENCH_FLAT_MAP
+#include <boost/unordered/unordered_flat_map.hpp>
+#endif
+#ifdef TAIYEN_BENCH_ABSL
+#include <absl/container/btree_map.h>
+#endif
 
 #ifdef TAIYEN_BENCH_TXN
 #include <taiyen/txn/read_lock.hpp>
@@ -24,7 +33,7 @@ template <class Map>
 class Heap final : public HeapKeyValues {
 public:
     Heap(const Setup& setup, const char* container, const taiyen::PersistentOptions& options)
-        : HeapKeyValues(std::string("taiyen::") + container + ", " + name_of(options.capture) + (setup.commit == Commit::sync ? "" : ", async"),
+        : HeapKeyValues(container + std::string(", ") + name_of(options.capture) + (setup.commit == Commit::sync ? "" : ", async"),
                         std::string("Capture::") + name_of(options.capture) + ", log of " + std::to_string(options.log_capacity >> 20U) + " MiB" +
                             (setup.commit == Commit::sync ? "" : ", Durability::async with the default window")),
           heap_(taiyen::open_only, filled(setup, options.capacity), options) {
@@ -98,14 +107,24 @@ private:
     static std::filesystem::path filled(const Setup& setup, std::size_t capacity) {
         std::filesystem::create_directories(setup.folder);
         std::filesystem::path path = setup.folder / "bench.tyn";
+        if (setup.is_there) return path;
         taiyen::PersistentOptions options;
         options.capacity = capacity;
         taiyen::ArchiveHeap heap(taiyen::create_only, path, options);
-        Map& map = heap.construct<Map>("pairs");
+        Map& map = made(heap, setup.keys);
         for (std::size_t i = 0; i < setup.keys; ++i) map.emplace(key_of(i), first_value(key_of(i)));
         heap.snapshot();
         heap.close();
         return path;
+    }
+    /// Empty ones of other libraries lead to constants of the program, so those begin with what they need.
+    static Map& made(taiyen::ArchiveHeap& heap, std::size_t keys) {
+        if constexpr (requires(Map map) { map.key_comp(); }) {
+            const std::pair<const std::uint64_t, Value> first(key_of(0), first_value(key_of(0)));
+            return heap.construct<Map>("pairs", &first, &first + 1);
+        } else {
+            return heap.construct<Map>("pairs", keys);
+        }
     }
     /// The page on which most of the value lies.
     static std::uintptr_t page_of(const typename Map::value_type& pair) { return reinterpret_cast<std::uintptr_t>(&pair.second[12]) >> 12U; }
@@ -123,8 +142,26 @@ private:
 
 std::unique_ptr<HeapKeyValues> make(const Setup& setup, Container container, taiyen::PersistentOptions options) {
     options.durability = setup.commit == Commit::sync ? taiyen::Durability::sync : taiyen::Durability::async;
-    if (container == Container::map) return std::make_unique<Heap<taiyen::map<std::uint64_t, Value>>>(setup, "map", options);
-    return std::make_unique<Heap<taiyen::unordered_map<std::uint64_t, Value>>>(setup, "unordered_map", options);
+    if (container == Container::flat_map) {
+#ifdef TAIYEN_BENCH_FLAT_MAP
+        using Pair = std::pair<const std::uint64_t, Value>;
+        using Map = boost::unordered_flat_map<std::uint64_t, Value, boost::hash<std::uint64_t>, std::equal_to<>, taiyen::persistent_allocator<Pair>>;
+        return std::make_unique<Heap<Map>>(setup, "boost::unordered_flat_map", options);
+#else
+        throw std::runtime_error("built without it (libboost1.81-dev)");
+#endif
+    }
+    if (container == Container::btree_map) {
+#ifdef TAIYEN_BENCH_ABSL
+        using Pair = std::pair<const std::uint64_t, Value>;
+        using Map = absl::btree_map<std::uint64_t, Value, std::less<>, taiyen::persistent_allocator<Pair>>;
+        return std::make_unique<Heap<Map>>(setup, "absl::btree_map", options);
+#else
+        throw std::runtime_error("built without it (libabsl-dev)");
+#endif
+    }
+    if (container == Container::map) return std::make_unique<Heap<taiyen::map<std::uint64_t, Value>>>(setup, "taiyen::map", options);
+    return std::make_unique<Heap<taiyen::unordered_map<std::uint64_t, Value>>>(setup, "taiyen::unordered_map", options);
 }
 
 }  // namespace

@@ -569,8 +569,9 @@ void HeapFile::attach_log() {
         return;
     }
     clear_orphan_log(storage_, paths_.log, heap_is_ours, backing_->header.heap);
-    check_log_capacity(log_capacity_, paths_.log);
-    identity = {random_uuid(), backing_->header.heap, log_capacity_, false};
+    const ByteCount capacity = log_capacity_ != 0 ? log_capacity_ : log_capacity_default;
+    check_log_capacity(capacity, paths_.log);
+    identity = {random_uuid(), backing_->header.heap, capacity, false};
     file = storage_.create_unnamed(io::directory_of(paths_.log));
     lock_new(*file);
     if (planted(Bug::log_named_before_complete)) {

@@ -85,6 +85,9 @@ BOOST_AUTO_TEST_CASE(defaults_are_made_where_nothing_was_given) {
     const auto path = dir / "a.tyn";
     HeapAccess::open(path, OpenMode::create_only, HeapKind::archive, {})->close();
     BOOST_TEST(read_parameters(path).capacity_bytes == std::size_t{64} << 30U);
+    HeapAccess::open(path, OpenMode::open_only, HeapKind::transactional, {})->close();  // its first log
+    BOOST_TEST(std::filesystem::file_size(path.string() + ".log") > std::size_t{64} << 20U);
+    BOOST_TEST(std::filesystem::file_size(path.string() + ".log") < std::size_t{65} << 20U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
