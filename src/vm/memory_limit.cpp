@@ -17,10 +17,8 @@
 namespace taiyen::vm {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// Empty: there is none, or it can't be read.
-std::string text_of(const fs::path& path) {
+std::string text_of(const std::string& path) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     std::string text;
     std::array<char, 4096> part;
@@ -60,14 +58,14 @@ std::string unescaped(std::string_view text) {
 
 /// Where a hierarchy of groups with the memory controller is mounted.
 struct Mount {
-    fs::path root;   ///< the group that the mount shows
-    fs::path point;  ///< where it shows it
+    std::string root;   ///< the group that the mount shows
+    std::string point;  ///< where it shows it
     bool version2;
 };
 
-std::vector<Mount> mounts(const fs::path& proc) {
+std::vector<Mount> mounts(const std::string& proc) {
     std::vector<Mount> found;
-    std::istringstream lines(text_of(proc / "mountinfo"));
+    std::istringstream lines(text_of(proc + "/mountinfo"));
     for (std::string line; std::getline(lines, line);) {
         // "36 35 98:0 root point options optional… - type source super-options"
         std::istringstream words(line);
@@ -87,8 +85,8 @@ std::vector<Mount> mounts(const fs::path& proc) {
 }
 
 /// The process's group in the hierarchy, a path from its root; nothing: it is in none.
-std::optional<fs::path> group_in(const fs::path& proc, bool version2) {
-    std::istringstream lines(text_of(proc / "cgroup"));
+std::optional<std::string> group_in(const std::string& proc, bool version2) {
+    std::istringstream lines(text_of(proc + "/cgroup"));
     for (std::string line; std::getline(lines, line);) {
         // "hierarchy:controllers:path"
         const std::size_t first = line.find(':');
@@ -100,25 +98,31 @@ std::optional<fs::path> group_in(const fs::path& proc, bool version2) {
     return std::nullopt;
 }
 
+/// The part of the group's path that lies below what is mounted, "/a/b"; nothing of it where the group lies elsewhere, or is what is mounted.
+std::string below_mount(const std::string& group, const std::string& root) {
+    const std::string above = root == "/" ? "" : root;
+    if (!group.starts_with(above) || (group + "/").find("/../") != std::string::npos) return {};
+    const std::string below = group.substr(above.size());
+    return below.size() > 1 && below.front() == '/' ? below : std::string();
+}
+
 }  // namespace
 
-std::optional<ByteCount> group_memory_limit(const fs::path& proc, const fs::path& root) {
+// By strings: the standard library's paths (libstdc++ 12) free memory twice where it runs out in the midst of their operations, and a save that looks at the limit must live through that.
+std::optional<ByteCount> group_memory_limit(const std::string& proc, const std::string& root) {
     std::optional<ByteCount> least;
     for (const Mount& mount : mounts(proc)) {
         const auto group = group_in(proc, mount.version2);
         if (!group) continue;
-        // The part of the group's path that lies below what is mounted; nothing of it where the group lies elsewhere.
-        fs::path below = group->lexically_relative(mount.root);
-        if (below == "." || std::find(below.begin(), below.end(), "..") != below.end()) below.clear();
-        const fs::path point = root / mount.point.relative_path();
+        std::string below = below_mount(*group, mount.root);
         for (;;) {
-            const std::string text = text_of(point / below / (mount.version2 ? "memory.max" : "memory.limit_in_bytes"));
+            const std::string text = text_of(root + mount.point + below + (mount.version2 ? "/memory.max" : "/memory.limit_in_bytes"));
             ByteCount bytes = 0;
             if (std::from_chars(text.data(), text.data() + text.size(), bytes).ec == std::errc{}) {  // else "max", or no such file
                 least = std::min(bytes, least.value_or(bytes));
             }
             if (below.empty()) break;
-            below = below.parent_path();
+            below.resize(below.rfind('/'));
         }
     }
     return least;
