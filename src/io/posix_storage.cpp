@@ -239,8 +239,10 @@ public:
     }
 
     void will_read(std::uint64_t offset, ByteCount length) const noexcept override {
-        if (!forked()) {
-            ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+        constexpr ByteCount piece = 128_KiB;  // the system cuts what is asked for at once to what it reads ahead
+        for (ByteCount at = 0; at < length && !forked(); at += piece) {
+            ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset + at), static_cast<off_t>(std::min(piece, length - at)),
+                            POSIX_FADV_WILLNEED);
         }
     }
 

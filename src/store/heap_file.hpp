@@ -378,6 +378,8 @@ private:
     std::uint64_t restore_in_files();
     /// Before all private copies go. Throws: Error{corrupt}.
     void require_restored();
+    /// The device may begin with the bases from `next` on, some way ahead. `asked`: how many were asked for already.
+    void will_read_bases(std::span<const ChangedPage> pages, std::size_t next, std::size_t& asked) const noexcept;
     void check_base(PageNumber page);
     void check_bases(std::span<const ChangedPage> changed, bool punches);
     void save_changed(std::vector<ChangedPage>& changed, bool punches);

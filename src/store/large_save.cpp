@@ -28,6 +28,7 @@ void HeapFile::throw_changed_meanwhile(PageNumber page) const {
 
 void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
     const AlignedBuffer batch(piece_bytes);
+    std::size_t begun = 0;  // the device was asked to begin with all before
     std::size_t i = 0;
     while (i < changed.size()) {
         // A run of consecutive pages, up to a batch, goes out as one write; what is written is what the checksum was taken of.
@@ -50,8 +51,12 @@ void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage
             }
         }
         file.write_pages(changed[i].page, batch.first(count * page_bytes));
-        file.start_writing(changed[i].page, count);
         i += count;
+        // Piece by piece: asked for each run, the device would get single pages.
+        if (i == changed.size() || i - begun >= piece_bytes / page_bytes || sequence_of(changed[i].page) != sequence_of(changed[begun].page)) {
+            file.start_writing(changed[begun].page, changed[i - 1].page.value - changed[begun].page.value + 1);
+            begun = i;
+        }
     }
 }
 

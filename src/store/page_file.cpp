@@ -60,6 +60,11 @@ void PageFile::start_writing(PageNumber first, std::uint64_t count) {
                    [&](HeapOffset offset, ByteCount length) { file_->start_writing(layout.file_offset(offset), length); });
 }
 
+void PageFile::will_read(PageNumber first, std::uint64_t count) const noexcept {
+    for_each_piece(offset_of(first), count * page_bytes,
+                   [&](HeapOffset offset, ByteCount length) { file_->will_read(layout.file_offset(offset), length); });
+}
+
 void PageFile::wait_for_writing(PageNumber first, std::uint64_t count) {
     for_each_piece(offset_of(first), count * page_bytes,
                    [&](HeapOffset offset, ByteCount length) { file_->wait_for_writing(layout.file_offset(offset), length); });

@@ -48,6 +48,8 @@ public:
     /// The same where the device may refuse some of them: those are zeros then, which their checksums tell from what they should be. Returns the first refusal.
     /// Throws: what isn't the device's refusal (Error{io_error}).
     std::optional<Error> try_read_pages(PageNumber first, std::span<std::byte> pages, Via via) const;
+    /// Hint: the device may begin to bring them into the page cache.
+    void will_read(PageNumber first, std::uint64_t count) const noexcept;
     void write_pages(PageNumber first, std::span<const std::byte> pages);
     /// Hint: the device may begin with them.
     void start_writing(PageNumber first, std::uint64_t count);

@@ -20,6 +20,10 @@ namespace {
 
 /// Read at once where many bases are checked: stays in the processor's cache.
 constexpr ByteCount base_batch_bytes = ByteCount{256} << 10U;
+/// So many bases are asked for ahead: one after the other, each would be a wait for the device.
+constexpr std::size_t bases_ahead = 4_MiB / page_bytes;
+/// Bases so near to each other are asked for at once, with what lies between them.
+constexpr std::uint64_t bases_gap_max = 8;
 /// Read at once where all is proven.
 constexpr ByteCount verified_batch_bytes = ByteCount{1} << 20U;
 /// Verify::automatic: so much is proven within a millisecond.
@@ -450,10 +454,28 @@ void HeapFile::check_base(PageNumber page) {
                     "restores such pages before they are changed");
 }
 
+void HeapFile::will_read_bases(std::span<const ChangedPage> pages, std::size_t next, std::size_t& asked) const noexcept {
+    const std::size_t end = std::min(pages.size(), next + bases_ahead);
+    if (end < pages.size() && end < asked + bases_ahead / 2) {
+        return;  // half of what is to be asked for ahead still is
+    }
+    while (asked < end) {
+        const PageNumber first = pages[asked].page;
+        PageNumber last = first;
+        while (++asked < end && pages[asked].page.value - last.value <= bases_gap_max && sequence_of(pages[asked].page) == sequence_of(first)) {
+            last = pages[asked].page;
+        }
+        backing_->will_read(first, last.value - first.value + 1);
+    }
+}
+
 /// The same for many pages, read by runs.
 void HeapFile::check_bases(std::span<const ChangedPage> changed, bool punches) {
     const AlignedBuffer bases(base_batch_bytes);
+    const std::span<const ChangedPage> all = changed;
+    std::size_t asked = 0;
     while (!changed.empty()) {
+        will_read_bases(all, all.size() - changed.size(), asked);
         std::size_t count = 1;
         while (count < changed.size() && count < base_batch_bytes / page_bytes && changed[count].page.value == changed[0].page.value + count) {
             ++count;

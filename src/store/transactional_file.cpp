@@ -30,7 +30,9 @@ log::RingStart HeapFile::log_start() const {
 /// only after its base was asked for.
 void HeapFile::read_bases(std::span<const ChangedPage> batch, std::span<std::byte> images) {
     const Extents extents = saved_extents();
+    std::size_t asked = 0;
     for (std::size_t i = 0; i < batch.size();) {
+        will_read_bases(batch, i, asked);
         std::size_t count = 1;
         while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) {
             ++count;
