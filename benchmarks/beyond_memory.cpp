@@ -1,6 +1,6 @@
 // Data four times as large as memory: how many random look-ups and random durable updates of 100-byte values per second, in which container of a heap, and in LMDB and RocksDB?
 //
-// Each contender loads its files without a limit. In each round a process of its own enters a control group of so much memory, page cache included, opens the files, of which nothing is cached, looks
+// Each contender loads its files without a limit, in the order of the keys. In each round a process of its own enters a control group of so much memory, page cache included, opens the files, of which nothing is cached, looks
 // keys up until memory is full, and is then measured: look-ups in a transaction each, then updates in a transaction each, durable when it returns.
 
 #include <sys/wait.h>
@@ -99,7 +99,6 @@ Figures measure(const Subject& subject, const bench::Setup& setup, double second
          bench::Counters::now().device_read_bytes < 3 * setup.memory / 2 && bench::microseconds_since(start) < 60e6;) {
         read(100);
     }
-    const auto before = bench::Counters::now();
     const auto rate = [&](double& result, double& kilobytes, double* written, auto&& action, std::size_t at_once) {
         const auto from = bench::Counters::now();
         const auto start = std::chrono::steady_clock::now();
@@ -109,7 +108,6 @@ Figures measure(const Subject& subject, const bench::Setup& setup, double second
         kilobytes = static_cast<double>(to.device_read_bytes - from.device_read_bytes) / 1024 / count;
         if (written != nullptr) *written = static_cast<double>(to.device_write_bytes - from.device_write_bytes) / 1024 / count;
     };
-    (void)before;
     rate(figures.reads, figures.kilobytes_per_read, nullptr, read, 100);
     rate_of(seconds / 4, 10, update);
     rate(figures.updates, figures.kilobytes_per_update, &figures.kilobytes_written, update, 10);
@@ -139,6 +137,7 @@ int run(const bench::Options& options) {
     subjects.push_back({"LMDB", "lmdb", [](const bench::Setup& setup) { return bench::make_lmdb(setup); }});
     subjects.push_back({"RocksDB", "rocksdb", [](const bench::Setup& setup) { return bench::make_rocksdb(setup); }});
     taiyen_with("boost::unordered_flat_map in a heap", "flat", bench::Container::flat_map, automatic);
+    taiyen_with("absl's B-tree in a heap, nodes of a page", "pages", bench::Container::btree_map_pages, automatic);
     taiyen_with("absl::btree_map in a heap", "btree", bench::Container::btree_map, automatic);
     taiyen_with("taiyen::unordered_map", "unordered", bench::Container::unordered_map, automatic);
     taiyen_with("taiyen::map", "map", bench::Container::map, automatic);
@@ -150,7 +149,7 @@ int run(const bench::Options& options) {
                 keys * (sizeof(std::uint64_t) + sizeof(bench::Value)) >> 20U, memory >> 20U,
                 group != nullptr ? group->folder().c_str() : "as its caller has limited it");
     const auto setup_of = [&](const Subject& subject, bool is_there) {
-        return bench::Setup{folder / subject.folder, keys, bench::Commit::sync, bench::Settings::fastest, memory, is_there};
+        return bench::Setup{folder / subject.folder, keys, bench::Commit::sync, bench::Settings::fastest, memory, true, is_there};
     };
     std::vector<std::string> made;
     std::vector<Subject> there;
@@ -217,7 +216,7 @@ int main(int argc, char** argv) {
                                    {"--times", "4", "so many times as much data"},
                                    {"--seconds", "5", "of look-ups, and of updates, in each round"},
                                    {"--normal", "0", "1: a heap with ReadAhead::normal, too"},
-                                   {"--only", "", "one contender's folder: lmdb, rocksdb, flat, btree, unordered, map"},
+                                   {"--only", "", "one contender's folder: lmdb, rocksdb, flat, pages, btree, unordered, map"},
                                    {"--group", "", "a memory control group that is there, or \"none\": it is limited already"}},
                                   bench::Processors::all));
     });

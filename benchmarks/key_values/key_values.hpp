@@ -72,6 +72,7 @@ struct Setup {
     Commit commit = Commit::sync;
     Settings settings = Settings::fastest;
     std::size_t memory = 0;  ///< bytes that the process has for data that doesn't fit into it; 0: it fits
+    bool ascending = false;  ///< heaps are loaded in the order of the keys, as LMDB and RocksDB are
     bool is_there = false;   ///< a contender with this setup but for this one has made the files and closed them
 };
 
@@ -109,8 +110,8 @@ std::unique_ptr<KeyValues> make_sqlite(const Setup& setup);
 std::unique_ptr<KeyValues> make_rocksdb(const Setup& setup);
 std::unique_ptr<KeyValues> make_pmemobj(const Setup& setup);
 
-/// `flat_map`: boost::unordered_flat_map; `btree_map`: absl::btree_map. Throws if the program was built without them.
-enum class Container { map, unordered_map, flat_map, btree_map };
+/// `flat_map`: boost::unordered_flat_map; `btree_map`: absl::btree_map; `btree_map_pages`: the same with nodes of a page. Throws if the program was built without them.
+enum class Container { map, unordered_map, flat_map, btree_map, btree_map_pages };
 /// Options of the heap but for `durability`, which the setup says.
 std::unique_ptr<HeapKeyValues> make_taiyen(const Setup& setup, Container container, const taiyen::PersistentOptions& options);
 /// The same in code that announces its stores, with Capture::stores.

@@ -23,6 +23,19 @@
 #include <taiyen/txn/transactional_heap.hpp>
 
 namespace bench {
+
+#ifdef TAIYEN_BENCH_ABSL
+/// absl::btree_map with nodes of a page instead of 256 bytes: by the library's own parameters, which are no public interface.
+template <class Key, class T, class Allocator>
+class BtreeOfPages : public absl::container_internal::btree_map_container<
+                         absl::container_internal::btree<absl::container_internal::map_params<Key, T, std::less<>, Allocator, 4096, false>>> {
+    using Base = typename BtreeOfPages::btree_map_container;
+
+public:
+    using Base::Base;
+};
+#endif
+
 namespace {
 
 const char* name_of(taiyen::Capture capture) {
@@ -112,7 +125,11 @@ private:
         options.capacity = capacity;
         taiyen::ArchiveHeap heap(taiyen::create_only, path, options);
         Map& map = made(heap, setup.keys);
-        for (std::size_t i = 0; i < setup.keys; ++i) map.emplace(key_of(i), first_value(key_of(i)));
+        if (setup.ascending) {
+            for (const std::uint64_t key : sorted_keys(setup.keys)) map.emplace(key, first_value(key));
+        } else {
+            for (std::size_t i = 0; i < setup.keys; ++i) map.emplace(key_of(i), first_value(key_of(i)));
+        }
         heap.snapshot();
         heap.close();
         return path;
@@ -156,6 +173,15 @@ std::unique_ptr<HeapKeyValues> make(const Setup& setup, Container container, tai
         using Pair = std::pair<const std::uint64_t, Value>;
         using Map = absl::btree_map<std::uint64_t, Value, std::less<>, taiyen::persistent_allocator<Pair>>;
         return std::make_unique<Heap<Map>>(setup, "absl::btree_map", options);
+#else
+        throw std::runtime_error("built without it (libabsl-dev)");
+#endif
+    }
+    if (container == Container::btree_map_pages) {
+#ifdef TAIYEN_BENCH_ABSL
+        using Pair = std::pair<const std::uint64_t, Value>;
+        return std::make_unique<Heap<BtreeOfPages<std::uint64_t, Value, taiyen::persistent_allocator<Pair>>>>(setup, "B-tree, nodes of a page",
+                                                                                                              options);
 #else
         throw std::runtime_error("built without it (libabsl-dev)");
 #endif
