@@ -121,6 +121,7 @@ BOOST_AUTO_TEST_CASE(stats_counts_what_the_library_counts) {
     BOOST_TEST(json.get<double>("page_efficiency") == heap.stats().page_efficiency, boost::test_tools::tolerance(1e-6));
     BOOST_TEST(json.get_child("availability").size() == 4U);
     BOOST_TEST(json.get<std::uint64_t>("log_capacity_bytes") == 0U);
+    BOOST_TEST(json.get<std::string>("read_ahead") == "normal");
     {
         taiyen::PersistentOptions options;
         options.log_capacity = std::size_t{1} << 20U;
