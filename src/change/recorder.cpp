@@ -122,8 +122,9 @@ Recorder::~Recorder() {
 Recorder* Recorder::of(const heap::HeapCore& core) noexcept {
     Recorders& list = recorders();
     const std::lock_guard lock(list.mutex);
-    const auto found = std::ranges::find_if(list.all, [&](const Recorder* recorder) { return &recorder->core_ == &core; });
-    return found == list.all.end() ? nullptr : *found;
+    // The newest: an older one belonged to a heap that was there before, and is kept by a transaction that outlives it.
+    const auto found = std::find_if(list.all.rbegin(), list.all.rend(), [&](const Recorder* recorder) { return &recorder->core_ == &core; });
+    return found == list.all.rend() ? nullptr : *found;
 }
 
 void Recorder::enter_scope() noexcept { scope_thread_.store(this_thread(), std::memory_order_relaxed); }
