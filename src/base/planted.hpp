@@ -75,6 +75,7 @@ enum class Bug {
     replay_skips_first_group,  ///< recovery begins with the second group of the log
     other_directories_unsynced,  ///< creation and attaching: only the directory of the heap's own file is synced
     rollback_allocates,          ///< rolling back needs memory
+    inner_rollback_logged,       ///< an inner transaction's rollback takes its bytes back, and leaves them in what the outer one logs
     save_within_scope,           ///< undo: a save goes through while a scope is open
     call_outcome_unchecked,      ///< replay takes whatever bytes a procedure gives
     rot_laundered,               ///< a changed page gets a fresh checksum although the page below it rotted

@@ -26,9 +26,11 @@ class StepKeeper {
 public:
     virtual ~StepKeeper() = default;
 
-    /// The outermost transaction is about to be committed, with the loan number `number`. `parts`: what it did, in order; a part is changes, or one procedure's call. May be empty.
-    /// Adds to `annex` what it changes in the heap's annex, offsets from the annex's begin. Throws: the transaction is rolled back.
-    virtual void keep(std::uint32_t number, std::span<const ChangeSetView> parts, ChangeSet& annex) = 0;
+    /// The outermost transaction is about to be committed; it and those within it have the loan numbers `first` to `last`. `parts`: what it did, in order; a part is changes, or one procedure's call. May be
+    /// empty. Adds to `annex` what it changes in the heap's annex, offsets from the annex's begin. Throws: the transaction is rolled back.
+    virtual void keep(std::uint32_t first, std::uint32_t last, std::span<const ChangeSetView> parts, ChangeSet& annex) = 0;
+    /// An inner transaction is over: part of the one around it, which is `depth` deep (1: the outermost), or taken back.
+    virtual void inner_ended(std::size_t depth, bool kept) noexcept = 0;
     /// It was committed, or (also without a `keep`) rolled back.
     virtual void ended(bool kept) noexcept = 0;
     /// Whether the annex is the keeper's: what it holds goes on with each transaction.
@@ -53,10 +55,10 @@ public:
         edit,    ///< the program's: pointers out of the heap are refused, frees that wait are done in it
         history  ///< applies steps or manages them: it holds what was committed once already, and nothing else
     };
-    /// As `Transaction`: one writer, flat nesting. Throws: as its constructor.
+    /// As `Transaction`: one writer; within a transaction of this thread an inner one, of the same purpose. Throws: as its constructor.
     virtual void begin(Purpose purpose) = 0;
     enum class Wait { durable, soon /**< the log is written by a thread of the heap, in the background */ };
-    /// Throws: the transaction is over, rolled back; an inner one: over, and the outer one is doomed.
+    /// Throws: the transaction is over, rolled back.
     virtual Serial commit(Wait wait) = 0;
     virtual void rollback() noexcept = 0;
     /// Of this thread; 0: it has none.

@@ -34,12 +34,15 @@ public:
     void stop() noexcept override;
     void begin_scope() override { enter_scope(); }
     void end_scope() noexcept override { leave_scope(); }
+    void begin_inner_scope() noexcept override {}
     void touch(HeapOffset where, ByteCount length) override;
     void cut(ChangeSet& out) override;
     bool keeps_open(PageNumber page) const noexcept override {
         return offset_of(page).value < mapped_ && opened_.as<std::uint64_t>()[page.value] != 0;
     }
     bool certainly_unchanged() const override { return run_count_ == 0; }
+    /// The lines that are kept.
+    void add_written(WrittenRanges& ranges) const override;
     void restore() noexcept override;
     void apply(const ChangeSetView& changes, Direction direction) noexcept override;
     void reserve_for(const ChangeSetView&) override {}
@@ -50,10 +53,6 @@ public:
     void about_to_write(HeapOffset offset, ByteCount length) override;
     bool on_fault(void*) noexcept override { return false; }
     void on_store(void* address, ByteCount length) noexcept override;
-
-protected:
-    /// The lines that are kept.
-    void add_written(WrittenRanges& ranges) const override;
 
 private:
     static constexpr ByteCount lines_per_page = page_bytes / line_bytes;

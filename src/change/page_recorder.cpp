@@ -159,6 +159,16 @@ void PageRecorder::end_scope() noexcept {
     leave_scope();
     if (core_.in_forked_child()) return;
     const Guard guard(*this);
+    grow_older();
+}
+
+void PageRecorder::begin_inner_scope() noexcept {
+    if (core_.in_forked_child()) return;
+    const Guard guard(*this);
+    grow_older();
+}
+
+void PageRecorder::grow_older() noexcept {
     close_unused();
     first_uses_ = 0;
     scope_ = (scope_ + 1) & scope_mask;

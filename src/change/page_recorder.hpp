@@ -51,12 +51,15 @@ public:
     void stop() noexcept override;
     void begin_scope() override;
     void end_scope() noexcept override;
+    void begin_inner_scope() noexcept override;
     void touch(HeapOffset where, ByteCount length) override;
     void cut(ChangeSet& out) override;
     void accept() override;
     bool keeps_open(PageNumber page) const noexcept override { return open_.contains(page.value); }
     /// True only if no page is open.
     bool certainly_unchanged() const override { return open_.count() == 0; }
+    /// The open pages: those that stay writable between scopes may have been written, too.
+    void add_written(WrittenRanges& ranges) const override;
     void restore() noexcept override;
     void apply(const ChangeSetView& changes, Direction direction) noexcept override;
     /// Opens the pages, which the system may refuse. Throws: HeapFull{address_space}.
@@ -68,10 +71,6 @@ public:
     void about_to_write(HeapOffset offset, ByteCount length) override;
     bool on_fault(void* address) noexcept override;
     void on_store(void*, ByteCount) noexcept override {}  // it will fault
-
-protected:
-    /// The open pages: those that stay writable between scopes may have been written, too.
-    void add_written(WrittenRanges& ranges) const override;
 
 private:
     using Page = PageSet::Page;
@@ -132,6 +131,8 @@ private:
     void close_except(Keeps&& keeps, MustKeep&& must_keep) noexcept;
     void close_range(Range range) noexcept;
     void close_unused() noexcept;
+    /// A scope, or an inner one, is over: pages get older.
+    void grow_older() noexcept;
 
     TwinPool twins_;
     SideMemory words_;

@@ -64,6 +64,9 @@ public:
     /// Throws: Error{stray_write} if somebody replaced the fault handler and passes nothing on.
     virtual void begin_scope() = 0;
     virtual void end_scope() noexcept = 0;
+    /// Behind a cut within a scope: an inner one begins. What is no longer in use is protected again, as between scopes, so that many inner scopes cost no more than as many scopes. A range that was touched
+    /// before has to be touched again. Not within a procedure.
+    virtual void begin_inner_scope() noexcept = 0;
 
     /// The range is about to be written by means that the mode can't see (a system call, declared mode): open it. Throws: std::bad_alloc, Error{invalid_argument} (outside the span).
     virtual void touch(HeapOffset where, ByteCount length) = 0;
@@ -82,6 +85,8 @@ public:
     /// All that was written since the last `written().clear()`, as far as a cut has seen it, and perhaps more: a word that was stored again with the value that it had before is no change, but here it is.
     /// Collected by those cuts that the core wants it of (HeapCore::wants_written); one that doesn't begins anew.
     WrittenRanges& written() noexcept { return written_; }
+    /// What was written since the last cut, and perhaps more: open pages, kept lines. Throws: std::bad_alloc.
+    virtual void add_written(WrittenRanges& ranges) const = 0;
     /// Takes back everything since the last cut.
     virtual void restore() noexcept = 0;
 
@@ -120,9 +125,6 @@ protected:
             written_.clear();
         }
     }
-    /// What was written since the last cut, and perhaps more. Throws: std::bad_alloc.
-    virtual void add_written(WrittenRanges& ranges) const = 0;
-
     std::byte* span() const { return reinterpret_cast<std::byte*>(core_.ranges().durable); }
 
     heap::HeapCore& core_;

@@ -69,7 +69,7 @@ void HeldBlocks::lend_by_distances(std::uintptr_t home, std::uintptr_t borrower)
     }
     ();
     for (std::size_t i = 0; i < words.size(); ++i) {
-        if (pointers[i] && blocks[i] != 0) note({blocks[i], home + distance_head_words[i], borrower});
+        if (pointers[i] && blocks[i] != 0) note({blocks[i], home + distance_head_words[i], borrower, core_.scope_serial()});
     }
 }
 
@@ -88,7 +88,7 @@ void HeldBlocks::lend(std::uintptr_t home, std::uintptr_t borrower) noexcept {
         if (distance != end_word && is_tree) continue;
         if (distance == end_word && !is_tree && (is_end_of_vector(home, block) || is_string_within(home))) continue;
         if (block % 8 == 0 && block - base() < extent && block != home + distance + 2 * sizeof block && is_live(block)) {
-            note({block, source, borrower});
+            note({block, source, borrower, core_.scope_serial()});
         }
     }
 }
@@ -124,7 +124,7 @@ void HeldBlocks::lend_block(const void* block, std::uintptr_t borrower) noexcept
         const std::lock_guard lock(mutex_);
         if (!std::ranges::binary_search(borrowers_, borrower)) return;
     }
-    note({reinterpret_cast<std::uintptr_t>(block), 0, borrower});
+    note({reinterpret_cast<std::uintptr_t>(block), 0, borrower, core_.scope_serial()});
 }
 
 /// Without memory to remember it the block leaks if the process dies.
@@ -316,10 +316,12 @@ bool HeldBlocks::Settling::finish() {
                 continue;  // a leak if the process dies, but no reason to fail
             }
             const std::lock_guard lock(held_.mutex_);
-            if (watched.borrower != 0) held_.borrowers_.insert(std::ranges::lower_bound(held_.borrowers_, watched.borrower), watched.borrower);
-            held_.owned_.insert(std::ranges::lower_bound(held_.owned_, watched.begin), watched.begin);
-            held_.owned_count_.store(held_.owned_.size(), std::memory_order_relaxed);
             held_.ever_ = true;
+            if (watched.borrower != 0) {
+                held_.borrowers_.insert(std::ranges::lower_bound(held_.borrowers_, watched.borrower), watched.borrower);
+                held_.owned_.insert(std::ranges::lower_bound(held_.owned_, watched.begin), watched.begin);
+                held_.owned_count_.store(held_.owned_.size(), std::memory_order_relaxed);
+            }
         }
         held_.touched_ = wrote = true;
     }
@@ -352,6 +354,24 @@ void HeldBlocks::freed(const void* block) noexcept {
     } catch (const std::exception&) {
         // A directory that can't be changed keeps an entry that names no block, or, later, somebody else's: (H2).
     }
+}
+
+bool HeldBlocks::lent_before(const void* block, std::uint32_t scope) const noexcept {
+    if (!has_lent()) return false;
+    const std::lock_guard lock(mutex_);
+    const auto [first, behind] = lent_.equal_range(reinterpret_cast<std::uintptr_t>(block));
+    return std::any_of(first, behind, [&](const auto& lent) { return lent.second.scope < scope; });
+}
+
+void HeldBlocks::part_taken_back(std::uint32_t scope) noexcept {
+    if (has_lent()) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(lent_, [&](const auto& lent) { return lent.second.scope >= scope; });
+        lent_count_.store(lent_.size(), std::memory_order_relaxed);
+    }
+    if (!touched_) return;
+    stale_ = true;
+    begin(false);
 }
 
 // A scope begins

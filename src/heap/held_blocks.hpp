@@ -54,6 +54,11 @@ public:
     void lend(std::uintptr_t home, std::uintptr_t borrower) noexcept;
     /// The object outside whose allocator is at `borrower`, with durable memory on loan, has allocated more of it. Counts only where it holds something already: there are many temporary allocators.
     void lend_block(const void* block, std::uintptr_t borrower) noexcept;
+    /// A block whose owner outside freed it, which was taken back: nobody may have it any more. If nothing refers to it the next process frees it.
+    /// `scope`: which lent it. Requires: it is live.
+    void abandon(const void* block, std::uint32_t scope) noexcept { note({reinterpret_cast<std::uintptr_t>(block), 0, 0, scope}); }
+    /// Whether the block is on loan since a scope before that one, which is open.
+    bool lent_before(const void* block, std::uint32_t scope) const noexcept;
     /// Its owner outside gives it up.
     void let_go(const void* block) noexcept;
 
@@ -77,7 +82,7 @@ public:
         struct Watched {
             std::uintptr_t begin;
             std::uintptr_t end;
-            std::uintptr_t borrower;  ///< where the object was that took it; 0: unknown
+            std::uintptr_t borrower;  ///< where the object was that took it; 0: unknown, or gone
             bool entry;               ///< has one already
             bool referenced = false;
             bool linked = false;  ///< from within, to the object outside
@@ -114,6 +119,8 @@ public:
     void kept() noexcept;
     /// It was taken back. `all`: and so is everything that was lent.
     void taken_back(bool all) noexcept;
+    /// What was written since a scope within another one began, with that serial, was taken back, and what it lent.
+    void part_taken_back(std::uint32_t scope) noexcept;
     /// The directory was changed by somebody else: undo, redo, replay.
     void reload() noexcept { stale_ = stale_ || ever_; }
     bool has_lent() const noexcept { return lent_count_.load(std::memory_order_relaxed) != 0; }
@@ -138,7 +145,8 @@ private:
     struct Lent {
         std::uintptr_t block;
         std::uintptr_t source;    ///< the word of the heap that referred to it; 0: none did
-        std::uintptr_t borrower;  ///< 0: unknown
+        std::uintptr_t borrower;  ///< 0: nobody any more
+        std::uint32_t scope;      ///< its serial
     };
     struct Entry {
         std::uintptr_t block;

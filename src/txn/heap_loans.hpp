@@ -22,6 +22,18 @@ public:
         const std::lock_guard lock(mutex_);
         return loans_.begin();
     }
+    /// The number of an inner transaction, the `depth`-th that is open. Throws: std::bad_alloc.
+    std::uint32_t begin_inner(std::size_t depth) {
+        const std::lock_guard lock(mutex_);
+        return loans_.begin_inner(depth);
+    }
+    /// It was rolled back.
+    void inner_rolled_back(std::uint32_t number) noexcept {
+        const std::lock_guard lock(mutex_);
+        loans_.inner_rolled_back(number);
+    }
+    /// The newest number; for the thread that holds the writer lock.
+    std::uint32_t last() const noexcept { return loans_.last(); }
     /// It is over.
     void end(bool kept) noexcept {
         if (kept && loans_.try_end()) return;

@@ -1,7 +1,7 @@
 #pragma once
 /// Loans: which transaction lent a durable block to an object outside, and what its free means now.
 ///
-/// Transactions have numbers, unique for one opening of the heap; a block that was moved out carries the number of its transaction. When its owner frees it:
+/// Transactions have numbers, unique for one opening of the heap, inner ones too; a block that was moved out carries the number of the innermost one of that moment. When its owner frees it:
 ///   still open    freed at once, by the transaction's own thread
 ///   committed     waits for the next transaction, as every free outside transactions does
 ///   rolled back   ignored: the block belongs to what it was moved out of, again
@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <new>
 #include <vector>
 
 namespace taiyen::txn {
@@ -26,7 +27,7 @@ public:
     /// The number of a transaction that begins; 0: only `begin` can tell.
     std::uint32_t try_begin() noexcept {
         const bool room = rolled_back_.capacity() - rolled_back_.size() > undone_.size() && undone_.size() < undone_.capacity();
-        if (!room || last_ == ~std::uint32_t{0}) return 0;
+        if (!room || last_ >= restart_at) return 0;
         open_.store(++last_, std::memory_order_relaxed);
         return last_;
     }
@@ -34,14 +35,24 @@ public:
     std::uint32_t begin() {
         reserve(rolled_back_, undone_.size() + 1);
         reserve(undone_, 1);
-        if (++last_ == 0) {
+        if (++last_ > restart_at) {
             rolled_back_.clear();
             undone_.clear();
-            ++last_;
+            last_ = 1;
         }
         open_.store(last_, std::memory_order_relaxed);
         return last_;
     }
+    /// The number of an inner transaction of the open one, which is the `depth`-th, that included. Throws: std::bad_alloc (or there are no numbers left).
+    std::uint32_t begin_inner(std::size_t depth) {
+        if (last_ == ~std::uint32_t{0}) throw std::bad_alloc();
+        reserve(rolled_back_, undone_.size() + depth);
+        return ++last_;
+    }
+    /// An inner one that began with that number was rolled back, and with it those within it.
+    void inner_rolled_back(std::uint32_t number) noexcept { add(rolled_back_, {number, last_}); }
+    /// The newest number.
+    std::uint32_t last() const noexcept { return last_; }
     /// It ended and was kept. False: only `end` can do it.
     bool try_end() noexcept {
         if (freed_ != 0) return false;
@@ -54,15 +65,16 @@ public:
             waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(freed_));
             count_waiting();
         } else {
-            add(rolled_back_, {last_, last_});
+            add(rolled_back_, {open_.load(std::memory_order_relaxed), last_});
         }
         freed_ = 0;
         open_.store(0, std::memory_order_relaxed);
     }
     /// 0: lent by no transaction.
     Fate fate(std::uint32_t number) const noexcept {
-        if (number != 0 && number == open_.load(std::memory_order_relaxed)) return Fate::open;
-        return holds(rolled_back_, number) || holds(undone_, number) ? Fate::rolled_back : Fate::committed;
+        if (holds(rolled_back_, number) || holds(undone_, number)) return Fate::rolled_back;
+        const std::uint32_t open = open_.load(std::memory_order_relaxed);
+        return open != 0 && number >= open ? Fate::open : Fate::committed;
     }
     /// Steps that are undone came from these transactions. Once in each transaction, between its `begin` and the next one.
     void undo(std::uint32_t first, std::uint32_t last) noexcept { add(undone_, {first, last}); }
@@ -98,6 +110,9 @@ private:
         std::uint32_t first;
         std::uint32_t last;
     };
+    /// What is above is for inner transactions of one that began below.
+    static constexpr std::uint32_t restart_at = 0xf000'0000;
+
     static void reserve(std::vector<Range>& ranges, std::size_t more) {
         if (ranges.capacity() - ranges.size() < more) ranges.reserve(std::max<std::size_t>(16, 2 * (ranges.size() + more)));
     }
@@ -125,8 +140,8 @@ private:
     void count_waiting() noexcept { waiting_count_.store(waiting_.size(), std::memory_order_relaxed); }
 
     std::uint32_t last_ = 0;
-    std::atomic<std::uint32_t> open_{0};  ///< `last_`, or 0; others may ask for its fate while it ends
-    std::vector<Range> rolled_back_;      ///< ascending; room for one more, and what is undone, while a transaction is open
+    std::atomic<std::uint32_t> open_{0};  ///< of the outermost transaction, or 0; others may ask for its fate while it ends
+    std::vector<Range> rolled_back_;      ///< ascending; room for what is undone, and one more for each transaction that is open
     std::vector<Range> undone_;           ///< ascending; room for one more
     std::vector<Waiting> waiting_;
     std::atomic<std::size_t> waiting_count_{0};

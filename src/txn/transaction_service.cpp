@@ -3,6 +3,7 @@
 #include "txn/transaction_service.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
@@ -129,8 +130,7 @@ void TransactionService::begin(Purpose purpose) {
         file.require_usable(false);
         if (is_mine()) {
             if (calls_->running()) throw Error(errc::scope_open, file.path(), "a procedure can't open a transaction: it is part of one itself");
-            ++depth_;
-            return;
+            return begin_inner();
         }
         if (ReadersHere::holds(*this)) {
             throw Error(errc::scope_open, file.path(),
@@ -161,7 +161,6 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
         throw;
     }
     depth_ = 1;
-    doomed_ = false;
     purpose_ = purpose;
     number_ = number;
     if (!is_ahead_of_log()) first_ahead_ = number;
@@ -175,6 +174,70 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     file.write_type_notes();
 }
 
+// Inner transactions
+
+const char* TransactionService::why_doomed() const noexcept {
+    if (uncaptured_) return "a transaction or a procedure within this one was rolled back, so all of it is";
+    return "what the transaction has touched can't be captured any more, since the system refuses to open its pages (mprotect(2)), so all of it is "
+           "rolled back";
+}
+
+void TransactionService::begin_inner() {
+    levels_.reserve(levels_.size() + 1);
+    if (!uncaptured_) capture_for_inner();
+    levels_.push_back({segments_.size(), freed_.size(), loans_.begin_inner(depth_ + 1), {}});
+    ++depth_;
+    file()->set_scope_serial(innermost_number());
+}
+
+void TransactionService::capture_for_inner() {
+    touched_by_outermost();
+    if (file()->capture() == Capture::declared && !had_inner()) recorder_->add_written(touched_);
+    cut_segment();
+    recorder_->begin_inner_scope();
+    touch_again();
+}
+
+void TransactionService::touch_again() {
+    const auto touch = [this](HeapOffset where, ByteCount length) { recorder_->touch(where, length); };
+    try {
+        touched_.for_each(touch);
+        for (Level& level : levels_) level.touched.for_each(touch);
+    } catch (...) {
+        doomed_ = true;
+        throw;
+    }
+}
+
+void TransactionService::leave_inner() noexcept {
+    levels_.pop_back();
+    --depth_;
+    file()->set_scope_serial(innermost_number());
+}
+
+void TransactionService::roll_back_inner(store::HeapFile& file) noexcept {
+    if (uncaptured_) {  // it can't be taken back alone
+        doomed_ = true;
+        return leave_inner();
+    }
+    const std::size_t first_segment = levels_.back().first_segment;
+    const std::size_t first_freed = levels_.back().first_freed;
+    const std::uint32_t number = levels_.back().number;
+    take_back_from(first_segment);
+    leave_inner();
+    loans_.inner_rolled_back(number);
+    heap::HeldBlocks& held = file.held();
+    held.part_taken_back(number);
+    for (; freed_.size() > first_freed; freed_.pop_back()) {  // their owners are gone
+        if (freed_.back().number < number) held.abandon(freed_.back().block, freed_.back().number);
+    }
+    if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->inner_ended(depth_, false);
+    try {
+        touch_again();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the commit says it
+    }
+}
+
 // Commit
 
 Serial TransactionService::commit(Wait wait) {
@@ -183,8 +246,9 @@ Serial TransactionService::commit(Wait wait) {
     if (was_taken_back()) throw Error(errc::transaction_doomed, file.path(), "the transaction was rolled back when its thread ended; end it before");
     TAIYEN_CHECK(is_mine());
     if (depth_ > 1) {
-        --depth_;
-        if (doomed_) throw Error(errc::transaction_doomed, file.path(), "a transaction within this one was rolled back; all of it will be");
+        leave_inner();
+        if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->inner_ended(depth_, true);
+        if (doomed_) throw Error(errc::transaction_doomed, file.path(), why_doomed());
         return {last_committed().value + 1};
     }
     if (durability_ == Durability::async) return commit_outermost(file);
@@ -205,8 +269,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
     Serial serial = last_committed();
     bool wants_snapshot = false;
     try {
-        if (doomed_)
-            throw Error(errc::transaction_doomed, file.path(), "a transaction or a procedure within this one was rolled back, so all of it is");
+        if (doomed_) throw Error(errc::transaction_doomed, file.path(), why_doomed());
         file.require_usable(false);
         cut_segment();
         if (purpose_ == Purpose::edit) {
@@ -263,7 +326,7 @@ void TransactionService::keep_step() {
     if (keeper != nullptr) {
         parts_.clear();
         for (const Segment& segment : segments_) parts_.push_back(segment.call.empty() ? segment.changes.view() : segment.call.view());
-        keeper->keep(number_, parts_, annex_);
+        keeper->keep(number_, loans_.last(), parts_, annex_);
     }
     // A history that nobody goes on with: its steps don't fit any more.
     if (annex_fits_ && !segments_.empty() && annex_.empty() && (keeper == nullptr || !keeper->has_annex()) &&
@@ -272,9 +335,13 @@ void TransactionService::keep_step() {
     }
 }
 
-/// What happened since the last cut becomes a segment of its own.
+/// What happened since the last cut is part of the innermost transaction's last segment, or a segment of its own.
 void TransactionService::cut_segment() {
     if (recorder_->certainly_unchanged()) return;
+    if (!segments_.empty() && segments_.back().call.empty() && (levels_.empty() || segments_.size() > levels_.back().first_segment)) [[unlikely]] {
+        recorder_->cut(segments_.back().changes);
+        return;
+    }
     segments_.emplace_back();
     Segment& made = segments_.back();
     swap(made.changes, spare_);
@@ -378,22 +445,31 @@ void TransactionService::rollback() noexcept {
     store::HeapFile* const file = this->file();
     if (file == nullptr || file->in_forked_child() || was_taken_back()) return;
     TAIYEN_CHECK(is_mine());
-    if (depth_ > 1) {
-        --depth_;
-        doomed_ = true;
-        return;
-    }
+    if (depth_ > 1) return roll_back_inner(*file);
     take_back();
 }
 
 void TransactionService::take_back() noexcept {
     if (planted(Bug::rollback_allocates)) segments_.reserve(segments_.capacity() + 1);
     if (uncaptured_) take_loading_back(*file());
-    recorder_->restore();
-    for (; !segments_.empty(); segments_.pop_back()) recorder_->apply(segments_.back().changes, Direction::backward);
+    take_back_from(0);
     recorder_->written().clear();
     rollbacks_.store(rollbacks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     end(false);
+}
+
+void TransactionService::take_back_from(std::size_t segment) noexcept {
+    recorder_->restore();
+    try {
+        for (std::size_t i = segments_.size(); i > segment; --i) {
+            if (had_inner()) recorder_->reserve_for(segments_[i - 1].changes);  // pages may have been closed
+            recorder_->apply(segments_[i - 1].changes, Direction::backward);
+        }
+    } catch (const std::exception& error) {
+        file()->poison("rolling back a transaction", error.what());
+    }
+    if (segment != 0 && planted(Bug::inner_rollback_logged)) return;
+    while (segments_.size() > segment) segments_.pop_back();
 }
 
 /// The outermost transaction is over.
@@ -404,6 +480,7 @@ void TransactionService::end(bool kept) noexcept {
         held.kept();
     } else {
         held.taken_back(true);
+        doomed_ = false;
     }
     if (purpose_ == Purpose::history) held.reload();
     if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->ended(kept);
@@ -414,10 +491,13 @@ void TransactionService::end(bool kept) noexcept {
         if (spare_.size() > kept_bytes) spare_ = ChangeSet();
         segments_.clear();
     }
+    if (had_inner()) [[unlikely]] {
+        levels_.clear();
+        freed_.clear();
+    }
     if (!uncaptured_) recorder_->end_scope();
     file()->set_scope_serial(0);
     depth_ = 0;
-    doomed_ = false;
     unwatch_thread();
     owner_.store(0, std::memory_order_relaxed);
     lock_.unlock();
@@ -429,7 +509,19 @@ void TransactionService::touch(const void* address, ByteCount bytes) {
     if (offset > file.mapped_bytes() || bytes > file.mapped_bytes() - offset) {
         throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
     }
+    if (purpose_ == Purpose::edit && (file.capture() != Capture::declared || had_inner())) [[unlikely]]
+        return touch_for_good({offset}, bytes);
     recorder_->touch({offset}, bytes);
+}
+
+void TransactionService::touch_for_good(HeapOffset where, ByteCount bytes) {
+    (levels_.empty() ? touched_by_outermost() : levels_.back().touched).add(where, bytes);
+    recorder_->touch(where, bytes);
+}
+
+change::WrittenRanges& TransactionService::touched_by_outermost() noexcept {
+    if (std::exchange(touched_number_, number_) != number_) touched_.clear();
+    return touched_;
 }
 
 void TransactionService::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
@@ -448,8 +540,13 @@ void TransactionService::call(std::string_view name, const std::string& signatur
 
 void TransactionService::end_part() {
     const std::size_t segments = segments_.size();
+    const ByteCount bytes = segments == 0 ? 0 : segments_.back().changes.size();
     cut_segment();
-    if (segments_.size() != segments) recorder_->reserve_for(segments_.back().changes);
+    if (segments_.size() != segments) {
+        recorder_->reserve_for(segments_.back().changes);
+    } else if (segments != 0) {
+        recorder_->reserve_for(segments_.back().changes.view_since(bytes));
+    }
 }
 
 void TransactionService::repeat(const Entry& call, Direction direction) {
@@ -683,6 +780,13 @@ bool TransactionService::free_lent(void* block, std::uint32_t scope) noexcept {
     store::HeapFile* const file = this->file();
     if (file == nullptr || file->in_forked_child()) return true;
     if (!loans_.frees_now(block, scope, is_mine())) return true;
+    if (!levels_.empty() && scope < innermost_number() && file->held().lent_before(block, innermost_number())) {
+        try {
+            freed_.push_back({block, scope});
+        } catch (const std::bad_alloc&) {
+            // If the inner transaction is rolled back the block is nobody's: a leak, but nobody's data.
+        }
+    }
     return file->deallocate_durable(block);
 }
 

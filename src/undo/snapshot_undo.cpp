@@ -64,7 +64,8 @@ void SnapshotUndo::begin(std::string_view name) {
             throw Error(errc::scope_open, file.path(), "another thread has a scope open on this heap; end it first");
         }
         cut_segment();
-        levels_.push_back({segments_.size(), lent_.begin(1)});
+        touch_again();
+        levels_.push_back({segments_.size(), lent_.begin(1), {}});
     } else {
         std::string kept_name(name);
         collect_implicit();
@@ -72,7 +73,7 @@ void SnapshotUndo::begin(std::string_view name) {
         recorder_->begin_scope();
         name_.swap(kept_name);
         owner_ = this_thread();
-        levels_.push_back({0, serial});
+        levels_.push_back({0, serial, {}});
         if (history_) file.held().begin(false);
         apply_queued_frees();
         if (history_) file.held().begin(true);
@@ -98,6 +99,15 @@ void SnapshotUndo::cut_segment() {
         return;
     }
     recorder_->reserve_for(segments_.back().changes);
+}
+
+void SnapshotUndo::touch_again() {
+    try {
+        for (Level& level : levels_) level.touched.for_each([this](HeapOffset where, ByteCount length) { recorder_->touch(where, length); });
+    } catch (const std::exception& error) {
+        file_->poison("capturing again what a scope has touched", error.what());
+        throw;
+    }
 }
 
 void SnapshotUndo::apply_queued_frees() {
@@ -156,8 +166,14 @@ void SnapshotUndo::cancel() noexcept {
         lent_.taken_back();
         file_->held().taken_back(history_.has_value());
         recorder_->written().clear();
+    } else if (history_) {
+        file_->held().part_taken_back(level.serial);
     }
     leave_level();
+    try {
+        touch_again();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the heap says it
+    }
 }
 
 void SnapshotUndo::commit_or_cancel() noexcept {
@@ -182,6 +198,7 @@ void SnapshotUndo::touch(const void* address, ByteCount bytes) {
         throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
     }
     recorder_->touch({offset}, bytes);
+    levels_.back().touched.add({offset}, bytes);
 }
 
 void SnapshotUndo::about_to_write(HeapOffset offset, ByteCount length) {

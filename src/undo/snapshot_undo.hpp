@@ -18,6 +18,7 @@
 #include "change/lent_blocks.hpp"
 #include "change/procedure_calls.hpp"
 #include "change/recorder.hpp"
+#include "change/written_ranges.hpp"
 #include "store/heap_file.hpp"
 #include "undo/undo_service.hpp"
 
@@ -87,6 +88,7 @@ private:
     struct Level {
         std::size_t first_segment;
         std::uint32_t serial;
+        change::WrittenRanges touched;  ///< holds until the scope ends, whatever is cut meanwhile
     };
     store::HeapFile& open_file() const;
     void require_idle(const char* what) const;
@@ -97,6 +99,8 @@ private:
     void collect_implicit();
     void drop_uncaptured();
     void cut_segment();
+    /// What the open scopes have touched is captured again. Throws: the heap is poisoned.
+    void touch_again();
     void apply_queued_frees();
     /// Says in the heap what objects outside hold, by what was written and cut; `latest` was changed after the segments. False: nothing was to be said.
     bool says_who_holds(const change::ChangeSet& latest);

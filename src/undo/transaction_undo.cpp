@@ -65,8 +65,20 @@ void TransactionUndo::begin(std::string_view name) {
     if (name.size() > layout::name_bytes_max) throw Error(errc::invalid_argument, file.path(), "the name of a step has at most 1,024 bytes");
     std::string kept_name(name);
     edits_->begin(Edits::Purpose::edit);
-    if (!has_scope_ || name_.empty()) name_.swap(kept_name);
-    has_scope_ = true;
+    const std::size_t depth = edits_->depth();
+    if (name_.empty()) {
+        name_.swap(kept_name);
+        name_depth_ = depth;
+    }
+    if (scope_depth_ == 0) scope_depth_ = depth;
+}
+
+void TransactionUndo::inner_ended(std::size_t depth, bool kept) noexcept {
+    if (name_depth_ > depth) {
+        if (!kept) name_.clear();
+        name_depth_ = kept ? depth : 0;
+    }
+    if (scope_depth_ > depth) scope_depth_ = kept ? depth : 0;
 }
 
 void TransactionUndo::commit_or_cancel() noexcept {
@@ -77,8 +89,8 @@ void TransactionUndo::commit_or_cancel() noexcept {
     }
 }
 
-void TransactionUndo::keep(std::uint32_t number, std::span<const ChangeSetView> parts, ChangeSet& annex) {
-    if (history_ && !manages_ && (has_scope_ || !parts.empty())) keep_step(number, parts);
+void TransactionUndo::keep(std::uint32_t first, std::uint32_t last, std::span<const ChangeSetView> parts, ChangeSet& annex) {
+    if (history_ && !manages_ && (scope_depth_ != 0 || !parts.empty())) keep_step(first, last, parts);
     const auto log = [&](HistoryMemory& memory) { static_cast<LoggedMemory&>(memory).add_changes(annex); };
     if (!persistent_ || (moved_ && planted(Bug::undo_moves_cursor_unlogged))) return;
     if (history_) log(history_->memory());
@@ -86,7 +98,7 @@ void TransactionUndo::keep(std::uint32_t number, std::span<const ChangeSetView> 
     if (given_up_) log(*given_up_);
 }
 
-void TransactionUndo::keep_step(std::uint32_t number, std::span<const ChangeSetView> parts) {
+void TransactionUndo::keep_step(std::uint32_t first, std::uint32_t last, std::span<const ChangeSetView> parts) {
     std::vector<Piece> pieces;
     pieces.reserve(parts.size());
     bool previous_is_call = true;
@@ -94,7 +106,7 @@ void TransactionUndo::keep_step(std::uint32_t number, std::span<const ChangeSetV
     const bool circular = history_->circular();
     try {
         adds_step_ = true;
-        if (!history_->append({name_, 0, life_, number, number, pieces})) give_up(Error(errc::history_full, open_file().path(), full_text(circular)));
+        if (!history_->append({name_, 0, life_, first, last, pieces})) give_up(Error(errc::history_full, open_file().path(), full_text(circular)));
     } catch (const Error& error) {
         if (code_of(error) != errc::corrupt) throw;
         give_up(Error(errc::corrupt, open_file().path(), error.offset(),
@@ -135,7 +147,8 @@ void TransactionUndo::ended(bool kept) noexcept {
     given_up_.reset();
     why_ended_.reset();
     moved_.reset();
-    has_scope_ = manages_ = begun_ = adds_step_ = false;
+    manages_ = begun_ = adds_step_ = false;
+    scope_depth_ = name_depth_ = 0;
     name_.clear();
     live_.store(history_.has_value(), std::memory_order_release);
 }

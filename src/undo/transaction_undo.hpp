@@ -54,7 +54,8 @@ public:
     const change::Recorder& recorder() const override { return edits_->recorder(); }
 
     // change::StepKeeper
-    void keep(std::uint32_t number, std::span<const change::ChangeSetView> parts, change::ChangeSet& annex) override;
+    void keep(std::uint32_t first, std::uint32_t last, std::span<const change::ChangeSetView> parts, change::ChangeSet& annex) override;
+    void inner_ended(std::size_t depth, bool kept) noexcept override;
     void ended(bool kept) noexcept override;
     bool has_annex() const noexcept override { return history_.has_value() && persistent_; }
     void left() noexcept override;
@@ -74,7 +75,7 @@ private:
     /// The stored history, or a new one; an error: what is stored can't be believed, and is given up.
     std::optional<Error> begin_history(const UndoOptions& options);
     void give_up(std::optional<Error> reason);
-    void keep_step(std::uint32_t number, std::span<const change::ChangeSetView> parts);
+    void keep_step(std::uint32_t first, std::uint32_t last, std::span<const change::ChangeSetView> parts);
     void apply_step(const StepView& step, change::Direction direction);
     void write(const change::ChangeSetView& changes, change::Direction direction);
     void remember(const std::exception& error) noexcept;
@@ -86,9 +87,10 @@ private:
     bool persistent_ = false;
 
     // Of the open transaction:
-    bool has_scope_ = false;
-    bool manages_ = false;  ///< it makes no step
-    bool begun_ = false;    ///< its history is new
+    std::size_t scope_depth_ = 0;  ///< of the outermost transaction that is a scope, or had one within it; 0: there is none
+    std::size_t name_depth_ = 0;   ///< the same of the one that `name_` comes from
+    bool manages_ = false;         ///< it makes no step
+    bool begun_ = false;           ///< its history is new
     bool adds_step_ = false;
     std::string name_;
     std::optional<UndoHistory> ending_;        ///< the history, if the transaction ends it

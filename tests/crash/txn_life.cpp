@@ -302,6 +302,33 @@ void TxnLife::transact(std::uint64_t seed) {
     });
 }
 
+void TxnLife::transact_nested(std::uint64_t seed) {
+    run(0, [&] {
+        std::mt19937_64 random(seed);
+        nest(random, 1);
+    });
+}
+
+void TxnLife::nest(std::mt19937_64& random, unsigned depth) {
+    Transaction* const outer = objects_.transaction();
+    for (std::uint64_t more = 1 + random() % 3; more-- > 0;) {
+        objects_.change_something(random);
+        if (depth == 4) continue;
+        const TxnState::Objects before = now_.objects;
+        Transaction inner(*heap_);
+        objects_.enter(inner);
+        nest(random, depth + 1);
+        objects_.enter(*outer);
+        if (random() % 2 == 0) {
+            inner.commit();
+        } else {
+            inner.rollback();
+            now_.objects = before;
+            objects_.compare(now_.objects, "after an inner rollback what was before");
+        }
+    }
+}
+
 void TxnLife::put(const std::string& name, ByteCount size, std::uint64_t seed) {
     run(0, [&] { objects_.set(name, size, seed); });
 }

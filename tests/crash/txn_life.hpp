@@ -94,6 +94,8 @@ public:
     void take_back(std::uint64_t seed);
     /// The oldest such object dies, outside transactions.
     void let_go();
+    /// One with inner transactions, some of which are rolled back, to a depth of four.
+    void transact_nested(std::uint64_t seed);
     /// The heap's undo history goes on.
     void resume();
     /// One that attaches a new one.
@@ -166,6 +168,8 @@ private:
     void require_steps(bool there);
     bool log_has_room() const;
     void look_alive();
+    /// Random changes, some of them within inner transactions, which are kept or rolled back.
+    void nest(std::mt19937_64& random, unsigned depth);
     /// `run` of changes that lend or take back.
     void run_with_loans(std::uint64_t seed, const std::function<void()>& changes);
 

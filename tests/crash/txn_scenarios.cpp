@@ -36,6 +36,16 @@ void commit(TxnLife& life) {
     life.close();
 }
 
+/// Inner transactions are kept or rolled back within outer ones that are committed.
+void nested(TxnLife& life) {
+    life.open();
+    for (std::uint64_t seed = 110; seed < 114; ++seed) life.transact_nested(seed);
+    transactions(life, 1, 114);
+    life.snapshot();
+    for (std::uint64_t seed = 115; seed < 118; ++seed) life.transact_nested(seed);
+    life.close();
+}
+
 /// The log runs round more than once; snapshots come when the test asks, with transactions in their middle, and when the log is full.
 void go_round(TxnLife& life) {
     life.open();
@@ -238,6 +248,21 @@ void undo_steps(TxnLife& life) {
     life.close();
 }
 
+/// Steps with inner transactions, undone and redone.
+void nested_steps(TxnLife& life) {
+    life.open();
+    life.resume();
+    for (std::uint64_t seed = 120; seed < 123; ++seed) life.transact_nested(seed);
+    life.undo();
+    life.undo();
+    life.snapshot();
+    life.redo();
+    life.transact_nested(123);
+    life.undo();
+    life.redo();
+    life.close();
+}
+
 /// A program that does not attach the history ends it; another one begins a new one.
 void change_unattached(TxnLife& life) {
     life.open();
@@ -323,6 +348,10 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-relaxed-data", .setup = with_data, .before = create_and_commit, .life = relaxed},
         {.name = "txn-uncaptured", .setup = alone, .before = create_and_commit, .life = uncaptured},
         {.name = "txn-uncaptured-data", .setup = with_data, .before = create_and_commit, .life = uncaptured},
+        {.name = "txn-inner", .setup = alone, .before = create_and_commit, .life = nested},
+        {.name = "txn-inner-pages", .setup = pages, .before = create_and_commit, .life = nested},
+        {.name = "txn-inner-data", .setup = with_data, .before = leave_unclosed, .life = nested, .crashed_before = true},
+        {.name = "txn-inner-undo", .setup = history, .before = begin_history, .life = nested_steps},
         {.name = "txn-shared", .setup = alone, .before = create_and_commit, .life = shared},
         {.name = "txn-async", .setup = async, .before = create_and_commit, .life = asynchronous},
         {.name = "txn-calls", .setup = alone, .before = create_and_commit, .life = calls},

@@ -101,6 +101,43 @@ BOOST_AUTO_TEST_CASE(what_waits_is_freed_by_the_next_transaction_that_is_kept_un
     BOOST_TEST(!loans.any_waits());
 }
 
+BOOST_AUTO_TEST_CASE(an_inner_transaction_that_was_rolled_back_takes_those_within_it_along_and_no_others) {
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    for (int round = 0; round < 200; ++round) {
+        Loans loans;
+        std::map<std::uint32_t, Fate> fates;
+        for (int i = 0; i < 20; ++i) {
+            std::vector<std::uint32_t> open{begin(loans)};
+            fates[open[0]] = Fate::open;
+            const auto all_from = [&](std::uint32_t first, Fate from, Fate to) {
+                for (auto at = fates.lower_bound(first); at != fates.end(); ++at) {
+                    if (at->second == from) at->second = to;
+                }
+            };
+            for (std::uint64_t turns = random() % 30; turns-- > 0;) {
+                if (open.size() == 1 || random() % 2 == 0) {
+                    const std::uint32_t number = loans.begin_inner(open.size() + 1);
+                    BOOST_REQUIRE(number > open.back());
+                    open.push_back(number);
+                    fates[number] = Fate::open;
+                } else {
+                    if (random() % 2 == 0) {
+                        loans.inner_rolled_back(open.back());
+                        all_from(open.back(), Fate::open, Fate::rolled_back);
+                    }
+                    open.pop_back();
+                }
+                for (const auto& [number, fate] : fates) BOOST_REQUIRE((loans.fate(number) == fate));
+            }
+            const bool keeps = random() % 2 == 0;
+            end(loans, keeps);
+            all_from(open[0], Fate::open, keeps ? Fate::committed : Fate::rolled_back);
+            for (const auto& [number, fate] : fates) BOOST_REQUIRE((loans.fate(number) == fate));
+            BOOST_REQUIRE(loans.last() == fates.rbegin()->first);
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_transaction_begins_without_the_lock_only_while_there_is_room_for_one_more_that_is_undone) {
     Loans loans;
     std::vector<std::uint32_t> kept;

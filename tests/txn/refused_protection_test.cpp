@@ -24,9 +24,15 @@ void count(const Incident& incident) noexcept { heard->of_no_memory += incident.
 
 constexpr int no_filter = 77;
 
+void refuse_from_here_on() {
+    if (!refuse_mprotect()) ::_exit(no_filter);
+}
+
+enum class Refuses { from_the_begin, when_told };
+
 /// `what` with a heap in a child, after the system has begun to refuse. Returns the child's status.
 template <class F>
-int status_of_child(const std::filesystem::path& path, F&& what) {
+int status_of_child(const std::filesystem::path& path, F&& what, Refuses when = Refuses::from_the_begin) {
     heard = static_cast<Heard*>(::mmap(nullptr, sizeof(Heard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     BOOST_REQUIRE(heard != MAP_FAILED);
     const pid_t child = ::fork();
@@ -37,7 +43,7 @@ int status_of_child(const std::filesystem::path& path, F&& what) {
             std::optional<TransactionalHeap> heap(std::in_place, create_only, path, small_heap());
             transact(*heap, [&] { heap->construct<taiyen::vector<int>>("numbers").assign(3, 1); });
             set_report_handler(&count);
-            if (!refuse_mprotect()) ::_exit(no_filter);
+            if (when == Refuses::from_the_begin) refuse_from_here_on();
             what(heap);
             ::_exit(0);
         } catch (...) {
@@ -89,6 +95,32 @@ BOOST_AUTO_TEST_CASE(a_store_whose_page_cannot_be_made_writable_is_told_before_t
     // A heap that could not even be extended says so by an exception; where it could, the fault ends the process, and has been told.
     if (WIFSIGNALED(status)) BOOST_TEST(heard->of_no_memory >= 1);
     BOOST_TEST((WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV : WEXITSTATUS(status) == 1));
+    BOOST_TEST(has_what_was_committed(path));
+}
+
+BOOST_AUTO_TEST_CASE(a_rollback_whose_pages_an_inner_transaction_closed_and_the_system_keeps_so_poisons_the_heap) {
+    const ScratchDirectory directory;
+    const auto path = directory / "heap.tyn";
+    const auto roll_back = [](std::optional<TransactionalHeap>& heap) {
+        Transaction outer(*heap);
+        auto* const place = static_cast<volatile char*>(heap->allocate(64 * page_bytes));
+        for (std::size_t i = 0; i < 64 * page_bytes; i += page_bytes) place[i] = 1;
+        { Transaction inner(*heap); }
+        refuse_from_here_on();
+        outer.rollback();
+        try {
+            const ReadLock lock(*heap);
+        } catch (const Error& error) {
+            ::_exit(error.code() == errc::poisoned ? 0 : 2);
+        }
+        ::_exit(3);
+    };
+    const int status = status_of_child(path, roll_back, Refuses::when_told);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == no_filter) {
+        BOOST_TEST_MESSAGE("the system has no seccomp filters");
+        return;
+    }
+    BOOST_TEST(status == 0);
     BOOST_TEST(has_what_was_committed(path));
 }
 

@@ -1,4 +1,4 @@
-// What one thread sees of transactions: atomic, durable, flat when nested; and what is refused.
+// What one thread sees of transactions: atomic, durable; and what is refused. Transactions within transactions: inner_test.cpp.
 
 #include <algorithm>
 #include <cstring>
@@ -161,23 +161,6 @@ BOOST_AUTO_TEST_CASE(a_transaction_waits_for_what_was_opened_within_it_also_on_a
     outer.touch(numbers().data(), sizeof(int));
     outer.commit();
     BOOST_TEST(values() == Ints{1}, each);
-}
-
-BOOST_AUTO_TEST_CASE(an_inner_rollback_dooms_the_outer_transaction) {
-    push(1);
-    {
-        Transaction outer(*heap);
-        numbers().push_back(2);
-        {
-            Transaction inner(*heap);
-            numbers().push_back(3);
-        }
-        BOOST_TEST(throws(errc::transaction_doomed, [&] { Transaction(*heap).commit(); }));
-        BOOST_TEST(throws(errc::transaction_doomed, [&] { outer.commit(); }));
-        BOOST_TEST(!outer.is_open());
-    }
-    BOOST_TEST(values() == Ints{1}, each);
-    BOOST_TEST(push(2).value == 2U);
 }
 
 BOOST_AUTO_TEST_CASE(outside_a_transaction_nothing_is_allocated_named_or_resized_and_frees_wait) {

@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(a_scope_that_changes_nothing_is_a_step_all_the_same) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_cancelled_inner_scope_dooms_the_outer_one) {
+BOOST_AUTO_TEST_CASE(a_cancelled_inner_scope_takes_back_its_own_changes_only) {
     heap->attach_undo(in_memory());
     step(1, "one");
     {
@@ -182,25 +182,56 @@ BOOST_AUTO_TEST_CASE(a_cancelled_inner_scope_dooms_the_outer_one) {
             numbers().push_back(3);
             inner.cancel();
         }
-        BOOST_TEST(throws(errc::transaction_doomed, [&] { outer.commit(); }));
-        BOOST_TEST(!outer.is_open());
+        has({1, 2});
+        outer.commit();
     }
-    has({1});
     {
-        UndoScope outer(*heap, "outer");
+        UndoScope outer(*heap, "another");
         Transaction inner(*heap);
-        numbers().push_back(2);
+        numbers().push_back(3);
     }
+    has({1, 2});
+    BOOST_TEST(!heap->last_error());
+    BOOST_TEST((names() == Names{"one", "outer", "another"}));
+    BOOST_TEST(heap->undo());
+    has({1, 2});
+    BOOST_TEST(heap->undo());
     has({1});
-    BOOST_TEST((heap->last_error() && heap->last_error()->code() == errc::transaction_doomed));
-    BOOST_TEST((names() == Names{"one"}));
+    BOOST_TEST(heap->redo());
+    has({1, 2});
+}
+
+BOOST_AUTO_TEST_CASE(a_step_has_the_name_of_the_outermost_named_scope_that_was_kept) {
+    heap->attach_undo(in_memory());
+    const auto scope_within = [&](const char* name, bool keeps) {
+        UndoScope scope(*heap, name);
+        if (!keeps) scope.cancel();
+    };
     {
         Transaction outer(*heap);
         numbers().push_back(2);
-        { UndoScope inner(*heap, "named"); }
+        scope_within("cancelled", false);
+        scope_within("named", true);
+        scope_within("later", true);
+        scope_within("cancelled again", false);
         outer.commit();
     }
-    BOOST_TEST((names() == Names{"one", "named"}));
+    {
+        Transaction outer(*heap);
+        {
+            Transaction middle(*heap);
+            scope_within("of the middle", true);
+        }
+        numbers().push_back(3);
+        outer.commit();
+    }
+    BOOST_TEST((names() == Names{"named", ""}));
+    {
+        Transaction outer(*heap);  // in the end it was no scope, and changed nothing: no step
+        scope_within("cancelled", false);
+        outer.commit();
+    }
+    BOOST_TEST((names() == Names{"named", ""}));
 }
 
 BOOST_AUTO_TEST_CASE(an_inner_scope_that_is_open_keeps_the_outer_one_open) {

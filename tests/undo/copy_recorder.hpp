@@ -23,6 +23,7 @@ public:
     void stop() noexcept override {}
     void begin_scope() override {}
     void end_scope() noexcept override {}
+    void begin_inner_scope() noexcept override {}
     void touch(HeapOffset, ByteCount) override {}
     void cut(change::ChangeSet& out) override {
         if (std::exchange(next_cut_fails, false)) throw std::bad_alloc();

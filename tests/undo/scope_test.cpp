@@ -1,5 +1,7 @@
 #include <taiyen/undo/scope.hpp>
 
+#include <array>
+#include <cstring>
 #include <thread>
 
 #include <sys/wait.h>
@@ -119,6 +121,63 @@ BOOST_AUTO_TEST_CASE(an_inner_scope_that_is_cancelled_takes_back_its_own_changes
     }
     BOOST_TEST(values() == (Values{1, 5}));
     BOOST_TEST(heap->verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_range_that_was_touched_stays_so_until_its_scope_ends) {
+    PersistentOptions options = small_heap();
+    options.capture = Capture::declared;
+    options.audit = Audit::scope;
+    SnapshotHeap declared(create_only, directory / "declared.tyn", options);
+    int* const values = declared.construct<std::array<int, 2>>("values").data();
+    declared.snapshot();
+    const auto are = [&](int first, int second) { return values[0] == first && values[1] == second; };
+    declared.attach_undo();
+    {
+        UndoScope outer(declared, "outer");
+        outer.touch(values, 2 * sizeof(int));
+        values[0] = 1;
+        {
+            UndoScope inner(declared);
+            values[0] = 2;
+            inner.cancel();
+        }
+        BOOST_TEST(are(1, 0));
+        values[1] = 3;
+        {
+            UndoScope inner(declared);
+            values[0] = 4;
+        }
+        values[0] = 5;
+    }
+    BOOST_TEST(are(5, 3));
+    BOOST_TEST(declared.undo());
+    BOOST_TEST(are(0, 0));
+    BOOST_TEST(declared.redo());
+    BOOST_TEST(are(5, 3));
+}
+
+BOOST_AUTO_TEST_CASE(who_gets_the_place_of_a_block_that_a_cancelled_inner_scope_took_back_has_lent_nothing) {
+    const char* const text = "a text that is longer than what a string keeps inside itself";
+    heap->attach_undo();
+    {
+        UndoScope outer(*heap);
+        auto& texts = heap->construct<taiyen::vector<taiyen::string>>("texts", std::size_t{2});
+        const void* place = nullptr;
+        std::size_t bytes = 0;
+        {
+            UndoScope inner(*heap);
+            texts[0] = text;
+            taiyen::string outside = std::move(texts[0]);
+            place = outside.data();
+            bytes = heap->usable_size(place);
+            texts[1] = std::move(outside);
+            inner.cancel();
+        }
+        const auto is_taken = [&] { return heap->usable_size(place) != 0; };
+        for (int i = 0; i < 5000 && !is_taken(); ++i) std::memset(heap->allocate(bytes), 0, bytes);
+        BOOST_TEST(is_taken());
+    }
+    BOOST_TEST(heap->stats().held_blocks == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(an_outer_scope_takes_back_what_inner_ones_kept) {

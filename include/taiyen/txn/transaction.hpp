@@ -3,8 +3,8 @@
 ///
 /// One transaction writes at a time; its constructor waits for the one before it and for readers. `commit()` gives the heap to the next one before it waits for the disk, so
 /// threads that commit at the same time share one write. Destroyed uncommitted: rolled back; that allocates nothing and can't fail.
-/// A transaction opened within another of the same thread and heap is part of it: it lives and dies with the outer one. If it is rolled back, or ends by an exception, the outer one
-/// is doomed: its commit rolls back and throws errc::transaction_doomed.
+/// A transaction opened within another of the same thread and heap is an inner one, a savepoint: rolled back, or left by an exception, it takes back what was done since it began, and the outer one goes on. Committed
+/// it becomes part of the outer one, and is taken back if that is rolled back. To any depth.
 /// The innermost transaction's heap is the thread's current heap. A container outside the heap that existed before a transaction and was changed inside it is invalid after a
 /// rollback. A transaction may outlive its heap object: then it is over, and was rolled back. So is one that its thread leaves open when it ends, which is reported (errc::transaction_doomed).
 /// Thread rule: begins and ends on one thread, in reverse order.
@@ -28,7 +28,7 @@ namespace taiyen {
 class TAIYEN_EXPORT Transaction {
 public:
     /// Throws: Error{closed | read_only | poisoned | forked | scope_open (this thread has a ReadLock on the heap: it would wait for itself; or a procedure is running) |
-    /// stray_write}, std::bad_alloc.
+    /// stray_write | uncaptured_store (of the outer transaction, with Audit::scope)}, std::bad_alloc, HeapFull{address_space}.
     [[nodiscard]] explicit Transaction(TransactionalHeap& heap);
     ~Transaction();
     Transaction(const Transaction&) = delete;
@@ -36,12 +36,12 @@ public:
 
     /// Ends the transaction and keeps its changes; returns its serial. A transaction that changed nothing gets none: the last one's is returned.
     /// Durability: on return; with Durability::async about `loss_window` later; while the device is slower than that, commits wait for it (`TransactionalHeap::wait_durable`). An inner transaction: with the outermost one's commit.
-    /// Throws: Error{transaction_doomed | foreign_pointer | uncaptured_store | closed | …}, std::bad_alloc, HeapFull: rolled back. Error{poisoned | io_error}: the log failed; whether the
+    /// Throws: Error{transaction_doomed (its thread has ended, or the system refuses to capture again what was touched) | foreign_pointer | uncaptured_store | closed | …}, std::bad_alloc, HeapFull: rolled back. Error{poisoned | io_error}: the log failed; whether the
     /// transaction survives is known when the heap is opened again. Error{scope_open} (an inner transaction is) | Error{invalid_argument} (ended already): nothing happened.
     Serial commit();
-    /// Ends the transaction and takes its changes back. Nothing happens if it ended already.
+    /// Ends the transaction and takes its changes back; of an inner one its own, and those of what was kept within it. Nothing happens if it ended already.
     void rollback() noexcept;
-    /// The bytes are about to be changed by means that capture can't see: a system call that writes into the heap, any store with Capture::declared.
+    /// The bytes are about to be changed by means that capture can't see: a system call that writes into the heap, any store with Capture::declared. Holds until the transaction ends, within inner ones, too.
     /// Throws: Error{closed | invalid_argument (not in the heap)}, std::bad_alloc.
     void touch(void* address, std::size_t bytes);
 

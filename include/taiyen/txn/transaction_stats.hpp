@@ -10,8 +10,8 @@ namespace taiyen {
 
 /// Figures about the transactions of an open heap, since its opening.
 struct TransactionStats {
-    std::uint64_t commits = 0;  ///< that changed something; undo and redo among them
-    std::uint64_t rollbacks = 0;
+    std::uint64_t commits = 0;       ///< that changed something; undo and redo among them
+    std::uint64_t rollbacks = 0;     ///< of outermost transactions
     std::uint64_t logged_bytes = 0;  ///< of the records of these commits
     std::size_t log_used_bytes = 0;  ///< of the log: what the files don't hold yet
     std::size_t log_capacity_bytes = 0;

@@ -6,8 +6,7 @@
 /// Scopes nest: an inner scope that leaves normally becomes part of the outer one; cancelled, it takes back its own changes only.
 /// The innermost scope's heap is the thread's current heap. A container outside the heap that existed before a scope and was changed inside it is invalid after a cancel.
 /// Scopes end in reverse order, on the thread that began them; coroutines call `commit()` or `cancel()` themselves.
-/// On a TransactionalHeap a scope is a transaction (doc/transactions.md): durable when `commit()` returns, soon if the destructor keeps it; nesting is flat: an inner scope that is cancelled dooms the
-/// outer one. A `commit()` that throws has then ended the scope and taken it back.
+/// On a TransactionalHeap a scope is a transaction (doc/transactions.md): durable when `commit()` returns, soon if the destructor keeps it. A `commit()` that throws has then ended the scope and taken it back.
 /// Thread rule: as the heap.
 
 #include <cstddef>
@@ -44,7 +43,7 @@ public:
     void commit();
     /// Ends the scope and takes its changes back; allocates nothing. Throws: Error{scope_open (an inner scope is)}. Nothing happens to a scope that ended, or whose heap was closed.
     void cancel();
-    /// The bytes are about to be changed by means that capture can't see: a system call that writes into the heap, any store with Capture::declared.
+    /// The bytes are about to be changed by means that capture can't see: a system call that writes into the heap, any store with Capture::declared. Holds until the scope ends, within inner ones, too.
     /// Throws: Error{closed | invalid_argument (not in the heap)}, std::bad_alloc.
     void touch(void* address, std::size_t bytes);
 
