@@ -1,9 +1,15 @@
 // Which types hold no pointer is decided by the compiler; what follows from it, by where their blocks lie.
 #include <taiyen/stl/pointer_free.hpp>
 
-#include <bitset>
+#include <any>
+#include <array>
 #include <chrono>
+#include <complex>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <variant>
 
 #include <boost/test/unit_test.hpp>
 

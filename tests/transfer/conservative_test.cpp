@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(leave_points_alone_and_of_maps_of_ints_list_exactly_what_ch
         auto& tree = heap.construct<Tree>("tree");
         const auto upper = static_cast<int>(address() >> 32U);
         for (Point& point : points) point = {static_cast<int>(random() % 100'000), static_cast<int>(upper - 20 + static_cast<int>(random() % 40))};
-        for (int i = 0; i < 20'000; ++i) tree.emplace(i, random() % 50 == 0 ? upper : i);
+        for (int i = 0; i < 20'000; ++i) tree.emplace(i * 32, random() % 50 == 0 ? upper : i);
     };
     make(fill, at_a_multiple_of_4_gib());
     std::vector<Point> points;

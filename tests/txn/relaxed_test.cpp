@@ -459,6 +459,35 @@ BOOST_AUTO_TEST_CASE(a_procedure_that_fails_dooms_its_transaction) {
     holds(4);
 }
 
+BOOST_AUTO_TEST_CASE(an_inner_transaction_joins_the_outer_one_or_dooms_it) {
+    push(0, 3);
+    RelaxedLoading loading(*heap, RelaxedRollback::loading);
+    transact(*heap, [&] {
+        transact(*heap, [&] { numbers().push_back(3); });
+        transact(*heap, [&] { numbers().push_back(4); });
+    });
+    holds(5);
+    loading.wait_until_strict();
+    const RelaxedLoading again(*heap, RelaxedRollback::loading);
+    {
+        Transaction outer(*heap);
+        numbers().push_back(5);
+        {
+            Transaction kept(*heap);
+            numbers().push_back(6);
+            kept.commit();
+        }
+        fail();
+        BOOST_CHECK_EXCEPTION(outer.commit(), Error, [](const Error& error) {
+            return error.code() == errc::transaction_doomed &&
+                   std::string_view(error.what()).find("within this one was rolled back") != std::string_view::npos;
+        });
+    }
+    holds(5);
+    transact(*heap, [&] { numbers().push_back(5); });
+    holds(6);
+}
+
 BOOST_AUTO_TEST_CASE(a_pointer_out_of_the_heap_is_not_saved) {
     push(0, 3);
     RelaxedLoading loading(*heap, RelaxedRollback::loading);

@@ -108,6 +108,8 @@ consteval bool holds_no_pointer() {
         return false;
     } else if constexpr (Known::known) {
         return are_pointer_free<typename Known::List>;
+    } else if constexpr (is_std<T>("complex")) {
+        return true;
     } else if constexpr (is_duration<T>) {
         return is_pointer_free<typename T::rep>;
     } else if constexpr (is_time_point<T>) {
