@@ -232,7 +232,8 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
             inner.rollback();
         } catch (...) {
             objects_.leave();
-            now_ = std::move(before);
+            transaction.rollback();
+            rolled_back(before);
             throw;
         }
         transaction.rollback();
@@ -248,9 +249,10 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
         now_.serial = serial;
         now_.blocks = file_->engine().stats().live_blocks - 2 * loans_.size();
         history_.push_back(now_);
-    } catch (...) {  // rolled back by the transaction's destructor
+    } catch (...) {
         objects_.leave();
-        now_ = std::move(before);
+        transaction.rollback();
+        rolled_back(before);
         throw;
     }
     const std::uint64_t number = history_.size() - 1;
@@ -263,13 +265,24 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     } catch (...) {
         if (file_ != nullptr && !file_->is_poisoned()) {  // rolled back for certain
             history_.pop_back();
-            now_ = std::move(before);
+            rolled_back(before);
         }
         throw;
     }
     if (found != serial) throw std::runtime_error("transaction " + text(serial.value) + " was told to be " + text(found.value));
     if (tell) acknowledge(number);
     note_lost_steps(number);
+}
+
+/// A transaction was; without capture the heap is as of the last durable one, and a save in the background may have kept a part of what was loaded.
+void TxnLife::rolled_back(TxnState& before) {
+    std::swap(now_, before);
+    if (file_ == nullptr || file_->is_poisoned() || !relaxed_) return;
+    const Serial left = txn::TransactionService::of(*file_)->last_committed();
+    for (std::size_t i = history_.size(); left != now_.serial && i-- > 0;) {
+        if (history_[i].serial == left) now_ = history_[i];
+    }
+    if (left != now_.serial) throw std::runtime_error("a rollback has left transaction " + text(left.value) + ", which never was");
 }
 
 void TxnLife::library_transaction(const std::function<void(TxnState&)>& model, const std::function<void()>& call) {
@@ -404,12 +417,12 @@ void TxnLife::end_relaxed_within(std::uint64_t seed) {
 }
 
 void TxnLife::take_loading_back(unsigned count, std::uint64_t seed) {
-    const TxnState kept = now_;
+    TxnState before = now_;
     relax(RelaxedRollback::loading);
     load(count, seed);
     Transaction(*heap_).rollback();
+    rolled_back(before);
     relaxed_.reset();
-    now_ = kept;
 }
 
 void TxnLife::end_relaxed() { relaxed_.reset(); }

@@ -164,6 +164,7 @@ private:
     void match_steps();
     void note_lost_steps(std::uint64_t number);
     void never_happened(std::uint64_t number, TxnState& before);
+    void rolled_back(TxnState& before);
     /// Where something is scarce and the model has no such steps any more: ends the life.
     void require_steps(bool there);
     bool log_has_room() const;
