@@ -451,9 +451,12 @@ void TransactionService::rollback() noexcept {
 
 void TransactionService::take_back() noexcept {
     if (planted(Bug::rollback_allocates)) segments_.reserve(segments_.capacity() + 1);
-    if (uncaptured_) take_loading_back(*file());
-    take_back_from(0);
-    recorder_->written().clear();
+    if (uncaptured_) {
+        take_loading_back(*file());
+    } else {
+        take_back_from(0);
+        recorder_->written().clear();
+    }
     rollbacks_.store(rollbacks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     end(false);
 }
@@ -761,7 +764,7 @@ void TransactionService::left() noexcept {
     } else {
         lock_.lock();
     }
-    recorder_->stop();
+    if (recorder_ != nullptr) recorder_->stop();  // null: reading the heap again has failed
     tell_keeper_left();
     log_.reset();
     file.set_scope_serial(0);
