@@ -312,7 +312,9 @@ Engine::Stretch Engine::stretch_at(HeapOffset offset) const {
     const PageState state = s.pages.state(page);
     if (state != PageState::run_head && state != PageState::run_body) return pages(page, 1, s.pages.content_of(page));
     const auto run = s.runs.find_owner(page);
-    return run ? pages(run->head, run->pages, run->kind == layout::RunKind::user ? run->content : Content::any) : pages(page, 1, Content::any);
+    // Damaged states may name a run that ends before the page.
+    return run && page - run->head < run->pages ? pages(run->head, run->pages, run->kind == layout::RunKind::user ? run->content : Content::any)
+                                                : pages(page, 1, Content::any);
 }
 
 std::optional<Engine::State::Found> Engine::State::owner(std::uint64_t offset) const {

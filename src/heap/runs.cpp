@@ -67,7 +67,7 @@ bool Runs::allocate_at(Page head, std::uint64_t bytes, Content content) {
         return true;
     }
     const Page last = head + pages;
-    if (pages_.is_packed(last)) supply_.reclaim({last, 1});
+    if (!pages_.is_small(last, Content::any)) supply_.reclaim({last, 1});
     if (pages_.is_available(last)) {
         supply_.about_to_use({head, pages + 1});
         write(head, bytes, content);

@@ -39,14 +39,14 @@ void RelaxedLoading::wait_until_strict() {
 namespace taiyen::txn {
 
 void TransactionService::relax(RelaxedRollback takes_back) noexcept {
-    if (takes_back == RelaxedRollback::loading) uncaptured_guards_.fetch_add(1, std::memory_order_relaxed);
-    relaxed_.fetch_add(1, std::memory_order_relaxed);
+    // In this order, and back in the other one: whoever counts the guards of this kind first, and finds as many guards, has missed none of the other.
+    relaxed_.fetch_add(1);
+    if (takes_back == RelaxedRollback::loading) uncaptured_guards_.fetch_add(1);
 }
 
 void TransactionService::end_relaxed(RelaxedRollback takes_back) noexcept {
-    const bool is_last = relaxed_.fetch_sub(1, std::memory_order_relaxed) == 1;
-    if (takes_back == RelaxedRollback::loading && uncaptured_guards_.fetch_sub(1, std::memory_order_relaxed) == 1)
-        loading_lost_.store(false, std::memory_order_relaxed);
+    if (takes_back == RelaxedRollback::loading && uncaptured_guards_.fetch_sub(1) == 1) loading_lost_.store(false, std::memory_order_relaxed);
+    const bool is_last = relaxed_.fetch_sub(1) == 1;
     if (!is_last) return;
     const store::HeapFile* const heap = file();
     if (heap != nullptr && !heap->in_forked_child() && !planted(Bug::relaxed_without_save)) snapshots_->ask(SaveReason::asked);
@@ -61,11 +61,11 @@ void TransactionService::throw_loading_lost() const {
 
 /// Whether the transaction that begins needs no capture: nobody asks what it changes, and nobody wants it alone rolled back.
 bool TransactionService::does_without_capture(store::HeapFile& file, Purpose purpose) const noexcept {
-    const unsigned guards = uncaptured_guards_.load(std::memory_order_relaxed);
+    const unsigned guards = uncaptured_guards_.load();
     if (guards == 0) return false;
     const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
-    return guards == relaxed_.load(std::memory_order_relaxed) && purpose == Purpose::edit && file.audit() == Audit::off && !file.hides_pages() &&
-           !annex_fits_ && (keeper == nullptr || (!keeper->live() && !keeper->has_annex())) && !has_lent_ && file.held().is_idle();
+    return guards == relaxed_.load() && purpose == Purpose::edit && file.audit() == Audit::off && !file.hides_pages() && !annex_fits_ &&
+           (keeper == nullptr || (!keeper->live() && !keeper->has_annex())) && !has_lent_ && file.held().is_idle();
 }
 
 void TransactionService::choose_capture(store::HeapFile& file, Purpose purpose) {

@@ -143,7 +143,11 @@ void TransactionService::begin(Purpose purpose) {
         store::HeapFile& file = open_file();
         file.require_usable(false);
         if (closing_) throw Error(errc::closed, file.path(), "the heap is being closed; open it again");
-        if (is_loading_lost()) throw_loading_lost();
+        if (is_loading_lost()) {
+            // Where no guard is left to tell it, it is told once.
+            if (uncaptured_guards_.load() == 0) loading_lost_.store(false, std::memory_order_relaxed);
+            throw_loading_lost();
+        }
         start_transaction(file, purpose);
     } catch (...) {
         lock_.unlock();
@@ -184,15 +188,18 @@ const char* TransactionService::why_doomed() const noexcept {
 
 void TransactionService::begin_inner() {
     levels_.reserve(levels_.size() + 1);
-    if (!uncaptured_) capture_for_inner();
-    levels_.push_back({segments_.size(), freed_.size(), loans_.begin_inner(depth_ + 1), {}});
+    // The number first: from then on a rollback counts on pages that were closed.
+    const bool is_first = !had_inner();
+    const std::uint32_t number = loans_.begin_inner(depth_ + 1);
+    if (!uncaptured_) capture_for_inner(is_first);
+    levels_.push_back({segments_.size(), freed_.size(), number, {}});
     ++depth_;
     file()->set_scope_serial(innermost_number());
 }
 
-void TransactionService::capture_for_inner() {
+void TransactionService::capture_for_inner(bool is_first) {
     touched_by_outermost();
-    if (file()->capture() == Capture::declared && !had_inner()) recorder_->add_written(touched_);
+    if (file()->capture() == Capture::declared && is_first) recorder_->add_written(touched_);
     cut_segment();
     recorder_->begin_inner_scope();
     touch_again();
@@ -685,6 +692,7 @@ void TransactionService::save_everything(store::HeapFile& file) {
     const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
     if (loans_.any_waits() &&
         (keeper == nullptr || !keeper->live())) {  // the blocks would be lost with this process; where steps are kept, a free is one
+        const bool is_lost = loading_lost_.exchange(false, std::memory_order_relaxed);
         lock_.unlock();
         try {
             begin();
@@ -694,6 +702,7 @@ void TransactionService::save_everything(store::HeapFile& file) {
             throw;
         }
         lock_.lock();
+        loading_lost_.store(is_lost && uncaptured_guards_.load() != 0, std::memory_order_relaxed);
     }
     snapshots_->save_all();
     closing_ = true;

@@ -119,7 +119,7 @@ public:
         recorder_->extended(from, to);
     }
     void about_to_restore(PageNumber page) override;
-    bool keeps_open(PageNumber page) const noexcept override { return recorder_->keeps_open(page); }
+    bool keeps_open(PageNumber page) const noexcept override { return recorder_ != nullptr && recorder_->keeps_open(page); }
     void before_close() override;
     void before_abandon() noexcept override;
     void left() noexcept override;
@@ -166,7 +166,7 @@ private:
     store::HeapFile& open_file() const;
     void start_transaction(store::HeapFile& file, Purpose purpose);
     void begin_inner();
-    void capture_for_inner();
+    void capture_for_inner(bool is_first);
     const char* why_doomed() const noexcept;
     /// The innermost one is an inner one: it is over, and part of the one around it.
     void leave_inner() noexcept;

@@ -100,6 +100,18 @@ struct TakesEverything {
         void* pointer;
     } any;
 };
+struct OnlyInts {         // takes no probe, so that nobody sees what follows
+    OnlyInts(int = 0) {}  // NOLINT
+    template <class T>
+    OnlyInts(T) = delete;
+};
+struct Behind {
+    double number;
+    OnlyInts only;
+    void* pointer;
+};
+enum class Address : std::uintptr_t {};
+enum class Small : unsigned char {};
 class Told {
 public:
     explicit Told(long number) : number_(number) {}
@@ -121,6 +133,7 @@ static_assert(is_pointer_free<std::pair<int, Point>> && is_pointer_free<std::tup
 static_assert(is_pointer_free<std::chrono::nanoseconds> && is_pointer_free<std::chrono::system_clock::time_point>);
 static_assert(!is_pointer_free<int*> && !is_pointer_free<void (*)()> && !is_pointer_free<std::nullptr_t> && !is_pointer_free<int Point::*>);
 static_assert(!is_pointer_free<std::uintptr_t> && !is_pointer_free<unsigned long long> && !is_pointer_free<std::pair<int, std::size_t>>);
+static_assert(!is_pointer_free<Behind> && !is_pointer_free<Address> && is_pointer_free<Small>);
 static_assert(!is_pointer_free<unsigned char> && !is_pointer_free<std::byte> && !is_pointer_free<Unsigned> && !is_pointer_free<Bytes>);
 static_assert(!is_pointer_free<Inner> && !is_pointer_free<Outer> && !is_pointer_free<PointerLast> && !is_pointer_free<PointerToMember>);
 static_assert(!is_pointer_free<WithReference> && !is_pointer_free<Union> && !is_pointer_free<TakesEverything> && !is_pointer_free<std::max_align_t>);

@@ -437,8 +437,17 @@ BOOST_AUTO_TEST_CASE(a_guard_that_ends_within_a_transaction_that_is_rolled_back_
     BOOST_TEST(is_refused());
     loading.reset();
     push(3, 4);
-    crash();
+    loading.emplace(*heap, RelaxedRollback::loading);
+    push(4, 6);
+    {
+        Transaction transaction(*heap);
+        loading.reset();
+    }
     holds(4);
+    BOOST_TEST(is_refused());  // no guard is left that could tell it
+    push(4, 5);
+    crash();
+    holds(5);
 }
 
 BOOST_AUTO_TEST_CASE(a_procedure_that_fails_dooms_its_transaction) {

@@ -71,6 +71,12 @@ consteval bool takes_somewhere(std::index_sequence<I...>) {
     return (takes_at<T, Probe>(std::make_index_sequence<I>(), std::make_index_sequence<sizeof...(I) - 1 - I>()) || ...);
 }
 
+/// Whether something follows the first `I…` members: counting ends at one that takes no probe.
+template <class T, std::size_t... I>
+consteval bool takes_one_more(std::index_sequence<I...>) {
+    return requires { T{Repeated<AnyValue, I>{}..., {}}; };
+}
+
 template <class T>
 consteval bool aggregate_holds_no_pointer() {
     if constexpr (!std::is_trivially_copy_constructible_v<T> || !std::is_copy_assignable_v<T> || std::is_same_v<T, std::max_align_t>) {
@@ -82,7 +88,7 @@ consteval bool aggregate_holds_no_pointer() {
         } else {
             constexpr auto members = std::make_index_sequence<count>();
             // Memory for objects of another type is aligned for them.
-            return !takes_somewhere<T, PointerValue>(members) && takes_somewhere<T, AlignedValue<alignof(T)>>(members);
+            return !takes_one_more<T>(members) && !takes_somewhere<T, PointerValue>(members) && takes_somewhere<T, AlignedValue<alignof(T)>>(members);
         }
     }
 }
@@ -102,7 +108,9 @@ consteval bool holds_no_pointer() {
         return is_pointer_free<std::remove_extent_t<T>>;
     } else if constexpr (std::is_same_v<T, unsigned char> || std::is_same_v<T, std::byte> || (std::is_unsigned_v<T> && sizeof(T) >= sizeof(void*))) {
         return false;
-    } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+    } else if constexpr (std::is_enum_v<T>) {
+        return !std::is_unsigned_v<std::underlying_type_t<T>> || sizeof(T) < sizeof(void*);
+    } else if constexpr (std::is_arithmetic_v<T>) {
         return true;
     } else if constexpr (!std::is_class_v<T> || std::is_empty_v<T>) {
         return false;

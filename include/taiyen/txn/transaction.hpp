@@ -5,7 +5,7 @@
 /// threads that commit at the same time share one write. Destroyed uncommitted: rolled back; that allocates nothing and can't fail.
 /// A transaction opened within another of the same thread and heap is an inner one, a savepoint: rolled back, or left by an exception, it takes back what was done since it began, and the outer one goes on. Committed
 /// it becomes part of the outer one, and is taken back if that is rolled back. To any depth.
-/// The innermost transaction's heap is the thread's current heap. A container outside the heap that existed before a transaction and was changed inside it is invalid after a
+/// (Without capture, RelaxedRollback::loading, it can't be taken back alone: the outer one is doomed, too.) A container outside the heap that existed before a transaction and was changed inside it is invalid after a
 /// rollback. A transaction may outlive its heap object: then it is over, and was rolled back. So is one that its thread leaves open when it ends, which is reported (errc::transaction_doomed).
 /// Thread rule: begins and ends on one thread, in reverse order.
 
@@ -36,7 +36,7 @@ public:
 
     /// Ends the transaction and keeps its changes; returns its serial. A transaction that changed nothing gets none: the last one's is returned.
     /// Durability: on return; with Durability::async about `loss_window` later; while the device is slower than that, commits wait for it (`TransactionalHeap::wait_durable`). An inner transaction: with the outermost one's commit.
-    /// Throws: Error{transaction_doomed (its thread has ended, or the system refuses to capture again what was touched) | foreign_pointer | uncaptured_store | closed | …}, std::bad_alloc, HeapFull: rolled back. Error{poisoned | io_error}: the log failed; whether the
+    /// Throws: Error{transaction_doomed (its thread has ended, an inner one or a procedure was rolled back without capture, or the system refuses to capture again what was touched) | foreign_pointer | uncaptured_store | closed | …}, std::bad_alloc, HeapFull: rolled back. Error{poisoned | io_error}: the log failed; whether the
     /// transaction survives is known when the heap is opened again. Error{scope_open} (an inner transaction is) | Error{invalid_argument} (ended already): nothing happened.
     Serial commit();
     /// Ends the transaction and takes its changes back; of an inner one its own, and those of what was kept within it. Nothing happens if it ended already.
