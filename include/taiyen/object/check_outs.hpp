@@ -1,7 +1,7 @@
 #pragma once
-/// The compiled side of ObjectManager: who has which objects checked out, who waits, and for what. Programs use <taiyen/object/object_manager.hpp>.
+/// The compiled side of ObjectManager: which objects are checked out, and what waits for them. Programs use <taiyen/object/object_manager.hpp>.
 ///
-/// Thread rule: safe, but for `Holding`, which is one thread's at a time.
+/// Thread rule: safe, except for `Holding`, which is one thread's at a time.
 
 #include <array>
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace taiyen {
 
-/// Whether who checks objects out changes them, alone, or reads them, together with other readers.
+/// Whether a check-out changes its objects, alone, or reads them, together with other readers.
 enum class Access : std::uint8_t { exclusive, shared };
 
 /// What a manager has done since it began.

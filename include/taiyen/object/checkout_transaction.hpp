@@ -4,7 +4,7 @@
 /// A TransactionalHeap has one writer at a time, from a transaction's begin to its commit. What takes long, preparing the changes, happens in drafts: copies of the objects outside the heap. The
 /// transaction is opened late: it assigns the drafts to their objects and commits, so its lock is held for that alone, and commits of several threads share a write.
 /// (I1) Nothing in the heap changes before commit(); readers and other transactions see the objects as they were.
-/// (I2) The check-out is what keeps others from preparing changes to the same objects: all who change them have to check them out.
+/// (I2) The check-out is what keeps others from preparing changes to the same objects: every thread that changes them has to check them out.
 /// Thread rule: one thread at a time; several threads each have their own.
 
 #include <cstddef>

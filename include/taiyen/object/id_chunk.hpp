@@ -5,7 +5,7 @@
 /// Roaring bitmaps", 2016; Lemire, Ssi-Yan-Kai, Kaser, "Consistently faster and smaller compressed bitmaps with Roaring", 2016; Lemire et al., "Roaring Bitmaps:
 /// Implementation of an Optimized Software Library", 2018).
 ///
-/// What is computed here only reads chunks and writes scratch memory of the caller: whoever stores into a heap is compiled with the program, so that its stores are captured.
+/// What is computed here only reads chunks and writes scratch memory of the caller: what stores into a heap is compiled with the program, so that its stores are captured.
 /// Thread rule: values; functions without state.
 
 #include <bit>

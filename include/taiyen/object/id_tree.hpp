@@ -164,7 +164,7 @@ public:
         height_ = 0;
     }
 
-    /// Calls `visit(pointer)` with each word of the tree that is a pointer, for who moves it: the one to a node before those in the node. Null ones, too.
+    /// Calls `visit(pointer)` with each word of the tree that is a pointer, for moving it: the one to a node before those in the node. Null ones, too.
     template <class Visit>
     void for_each_pointer(Visit&& visit) const {
         visit(root_);

@@ -142,7 +142,7 @@ public:
         changed();
         other.changed();
     }
-    /// Calls `visit(pointer)` with each word of the set, in the object and in its memory, that is a pointer: for who moves the set. Null ones, too.
+    /// Calls `visit(pointer)` with each word of the set, in the object and in its memory, that is a pointer, for moving the set. Null ones, too.
     template <class Visit>
     void for_each_pointer(Visit&& visit) const {
         tree_.for_each_pointer(std::forward<Visit>(visit));

@@ -14,11 +14,11 @@
 /// The manager knows where objects are; they lie in a heap, or anywhere. It neither makes nor destroys them.
 ///
 /// (I1) All or none. A request holds nothing while it waits: it takes its objects in ascending order, each by one atomic step, and gives them back at the first one that is taken. So
-///      nobody waits for who waits: there are no deadlocks among requests, whatever they ask for. A thread that holds objects and *waits* for others can still wait for itself, or
+///      no request waits for a waiting one, and requests can't deadlock, whatever they ask for. A thread that holds objects and *waits* for others can still wait for itself, or
 ///      for another one like it: check out everything at once, or use try_checkout.
-/// (I2) Who has to wait stands in one queue, that of the object which was taken, and sleeps. Who gives that object back wakes the first one there, or all readers if the first one is one. Who was
-///      woken and finds another object taken wakes the next one in its stead before it joins the queue there.
-/// (I3) Running threads may overtake sleeping ones, which keeps processors busy, but not for ever: who was woken in vain several times, or waited longer than `patience`, goes first. It
+/// (I2) A waiting request stands in one queue, that of the object that was taken, and its thread sleeps. Giving that object back wakes the first request there, or all readers if the first is a reader.
+///      A request that was woken and finds another object taken wakes the next one in its stead, and then joins the queue there.
+/// (I3) Running threads may overtake sleeping ones, which keeps processors busy, but not for ever: a request that was woken in vain several times, or waited longer than `patience`, goes first. It
 ///      reserves all its objects: those that have one finish, nobody else gets one, and it takes all of them when the last is free. One request at a time goes first, in the order of asking, so that this can't
 ///      lock up either.
 /// (I4) An object that isn't there is loaded by one caller, which holds nothing meanwhile; others that ask for it wait for that. What the loader throws all of them get; the next request tries again.

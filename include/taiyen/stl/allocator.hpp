@@ -60,7 +60,7 @@ public:
     Home for_copy() const noexcept;
 
     /// Throws: HeapFull, Error{closed | read_only | …}.
-    /// Error{raw_pointer}: durable memory of a position-independent heap for who keeps addresses.
+    /// Error{raw_pointer}: durable memory of a position-independent heap for a container that keeps addresses.
     void* allocate(std::size_t bytes, std::size_t alignment, Pointers pointers = Pointers::addresses, heap::Content content = heap::Content::any);
     /// By the block's own heap, and, for memory on loan, by what became of the scope that lent it. A bad pointer is reported and changes nothing.
     void deallocate(void* block) noexcept {

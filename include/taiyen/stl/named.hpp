@@ -117,7 +117,7 @@ T* find(const heap::HeapCore& core, std::string_view name) {
     return object;
 }
 
-/// The same for who may change the heap. With `accept` the object is taken for a T whatever lies inside.
+/// The same where the heap may be changed. With `accept` the object is taken for a T whatever lies inside.
 template <class T>
 T* find(heap::HeapCore& core, std::string_view name, bool accept = false) {
     check_object<T>();

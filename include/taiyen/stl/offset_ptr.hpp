@@ -3,7 +3,7 @@
 ///
 /// All pointers inside are distances, so the same bytes work at another address. Homes are those of persistent_allocator. The standard library's string, map, set,
 /// list, forward_list, unordered containers and vector<bool> keep raw pointers whatever the allocator says, and are refused with a sentence that names what to take instead; so are elements
-/// with raw pointers. std::vector and std::deque work. Details: doc/offset_heaps.md.
+/// with raw pointers. std::vector and std::deque work. Details: doc/moving.md.
 
 #include <cstddef>
 #include <cstdint>

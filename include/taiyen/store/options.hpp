@@ -75,12 +75,12 @@ struct PersistentOptions {
     bool detach_data_file = false;
     std::filesystem::path log_file{};  ///< empty: `x.tyn.log` (transactional heaps) beside it
     std::size_t log_capacity = 0;      ///< bytes, rounded up to 4 KiB, at least 64 KiB; of a log that exists what the file says wins; 0: 64 MiB
-    /// Durability::async: what is lost was committed within one such window. A commit waits while one that is so much older isn't durable, because the device is slow.
+    /// Durability::async: what is lost was committed within one such window. A commit waits while one that is older by as much isn't durable, because the device is slow.
     std::chrono::microseconds loss_window{10'000};
     // When a transactional heap brings its files up to date in the background: whichever comes first.
     double snapshot_log_fill = 0.5;                  ///< so full the log is then, as a fraction of its capacity
     std::chrono::milliseconds snapshot_interval{0};  ///< so long after the last time, if anything was committed since; 0: never for that reason
-    std::size_t snapshot_dirty_bytes = 0;            ///< so many bytes of pages were changed since the last time; 0: chosen from `dirty_limit`
+    std::size_t snapshot_dirty_bytes = 0;            ///< this many bytes of pages were changed since the last time; 0: chosen from `dirty_limit`
     /// Unsaved bytes before HeapFull (a transactional heap saves in the background instead, and gives saved pages back); 0: half of memory, or of the least limit of its cgroup (v1, v2) and those above.
     std::size_t dirty_limit = 0;
     Capture capture = Capture::pages;

@@ -7,7 +7,7 @@
 ///
 /// Blocks go where there is room: out of the segments (64 KiB) with the fewest live bytes first, into holes between other blocks, so that whole pages and segments become free; then pages
 /// and large blocks go down into free pages. The pointers to them that declared types name, and named objects, follow. What no declared type covers stays, and so does whatever bytes that no type
-/// covers may point to. Details: doc/relocation.md.
+/// covers may point to. Details: doc/moving.md.
 
 #include <chrono>
 #include <cstddef>
@@ -72,7 +72,7 @@ struct CompactReport {
 /// Error{corrupt}: the heap's file doesn't have what was saved, in a page with pointers or of a block that was to move (damage would get a fresh checksum, or keep an old address);
 /// std::bad_alloc, and on a TransactionalHeap as Transaction::commit: nothing was moved. A full disk ends the step early.
 /// Complexity: one walk over all objects that declared types lead to, one pass over the heap's metadata and the bytes that no type covers, and the checksums of all these pages, whatever the budget;
-/// what is moved and how many pointers' pages are written follow the budget. Memory: about 100 bytes a block. Thread rule: as a change of the heap: nobody else uses it meanwhile, but for a TransactionalHeap, whose other threads wait.
+/// what is moved and how many pointers' pages are written follow the budget. Memory: about 100 bytes a block. Thread rule: as a change of the heap: nobody else uses it meanwhile, except for a TransactionalHeap, whose other threads wait.
 TAIYEN_EXPORT CompactReport compact(ArchiveHeap& heap, const CompactOptions& options);
 
 }  // namespace taiyen

@@ -2,7 +2,7 @@
 /// convert: a heap as another heap in a new file: of another kind, capacity or address, or with its blocks laid close together, in any combination.
 ///
 /// As compress() and expand() one after the other, without the stream between them. The heap that is converted stays as it is, in its files, until the program removes it; the new one has an identity of
-/// its own, and no history. Memory: at most 64 MiB; where blocks move or types are declared, what doc/transfer.md says besides. Thread rule: safe.
+/// its own, and no history. Memory: at most 64 MiB; where blocks move or types are declared, what doc/moving.md says besides. Thread rule: safe.
 
 #include <taiyen/transfer/expand.hpp>
 

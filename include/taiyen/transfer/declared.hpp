@@ -40,17 +40,17 @@ public:
     void end(const void* word, const void* first);
     /// The block of that address is met now, and all of it is known: blocks can be laid in this order.
     void reach(const void* address);
-    /// The same of so many elements of a container. Throws: Error{type_mismatch}: there is no live block with room for them.
+    /// The same of this many elements of a container. Throws: Error{type_mismatch}: there is no live block with room for them.
     void reach_elements(const void* first, std::size_t count, std::size_t bytes_each, std::size_t alignment, std::string_view container);
-    /// The block of that address is met now, and only so many bytes from there on are known; what else lies in it, no type says.
+    /// The block of that address is met now, and only this many bytes from there on are known; what else lies in it, no type says.
     void part(const void* address, std::size_t bytes);
-    /// `object` has so many bytes, and is walked when what is walked now is done, once, however many lead there.
+    /// `object` has this many bytes, and is walked when what is walked now is done, once, however many lead there.
     void later(const void* object, std::size_t bytes, Step step);
     /// The same of an array. Throws: Error{type_mismatch}: there is no live block with room for it.
     void later(const void* first, std::size_t bytes_each, std::size_t alignment, Step step, std::size_t count);
     /// A container finds its elements by their address: by its hash, or by its order.
     void keyed_by_address(bool hashed) noexcept;
-    /// What pointers lead to between `true` and `false` are the keys of such a container. Returns whether to walk them for that: only for who moves some blocks and not others.
+    /// What pointers lead to between `true` and `false` are the keys of such a container. Returns whether to walk them for that: only for a move of some blocks and not others.
     bool within_key(bool within) noexcept;
     /// Throws: Error{type_mismatch}: a container is not laid out as this build's library lays them out.
     [[noreturn]] void throw_unknown_layout(std::string_view container) const;

@@ -4,7 +4,7 @@
 /// Unless asked otherwise the new heap lies at the same address as the one that was compressed, with every object where it was; it has an identity of its own, so that both may be used, though not by one
 /// process at once unless the heap is position-independent. On the way it can get another kind, capacity and address, and its blocks can be laid close together: in any combination.
 /// Nothing of a stream is believed before its checksum, and the heap gets its name when it is complete, has been checked, and is durable. Memory: at most 64 MiB; where blocks move or types are declared,
-/// what doc/transfer.md says besides. Thread rule: safe.
+/// what doc/moving.md says besides. Thread rule: safe.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,10 @@
 #pragma once
 /// Moving a heap to another address: every pointer in it is rewritten, its files say the new address.
 ///
-/// A program declares the types of its named objects, and exactly their pointers are rewritten. Only who asks for it by name (`conservative`) gets pointers *guessed* where no type is declared: an aligned word in a
+/// A program declares the types of its named objects, and exactly their pointers are rewritten. Only a program that asks for it by name (`conservative`) gets pointers *guessed* where no type is declared: an aligned word in a
 /// live block is one if its value is the address of a live block, of a place in one, or of one's end. A number of such a value can't be told from a pointer and is changed: two small ints side by side will do.
 /// So the report lists each word that was changed and that nothing proves to be a pointer. Words whose value lies in the heap's range without being that are *ambiguous*: they stay as they are and are
-/// reported. Details: doc/relocation.md.
+/// reported. Details: doc/moving.md.
 
 #include <cstddef>
 #include <cstdint>
@@ -111,7 +111,7 @@ struct RebaseReport {
 
 /// Moves the heap, of whatever kind, that nobody has open, to `address`: a multiple of 2 GiB where nothing of this process lies. A position-independent heap stays: the report says so, at no cost. A heap whose user crashed is recovered first, and a transaction
 /// log is brought into the files and emptied.
-/// Durability: on return; a crash leaves the heap at its old address or at its new one, whole. Disk: pages that change lie twice in the files meanwhile. Memory: 64 MiB, 10 bytes for each such page, and what doc/transfer.md says of pointers.
+/// Durability: on return; a crash leaves the heap at its old address or at its new one, whole. Disk: pages that change lie twice in the files meanwhile. Memory: 64 MiB, 10 bytes for each such page, and what doc/moving.md says of pointers.
 /// Throws: Error{invalid_argument | address_in_use (the old address, which is needed to recover it, or the new one) | out_of_address_space}, Error{foreign_pointer | history_conflict |
 /// type_mismatch} as the options say, Error{corrupt}: a page is damaged, and what opening it throws. Unless it is io_error, the heap lies where it lay.
 TAIYEN_EXPORT RebaseReport rebase(const std::filesystem::path& path, std::uintptr_t address, const RebaseOptions& options = {});

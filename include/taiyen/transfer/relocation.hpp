@@ -32,7 +32,7 @@ struct no_pointers {
     static void describe(T&, Visit) {}
 };
 
-/// A pointer that leads to an array of so many elements; `visit(taiyen::elements(table.first, table.count))`.
+/// A pointer that leads to an array of this many elements; `visit(taiyen::elements(table.first, table.count))`.
 template <class T>
 struct Elements {
     T*& first;

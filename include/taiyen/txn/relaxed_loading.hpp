@@ -13,7 +13,7 @@
 /// A save that fails meanwhile (a full disk) stops no transaction before half of `dirty_limit` has been changed since the last one; from then on beginning one tries the save again, and throws what it threw.
 /// It holds for all threads of this process, as long as any guard lives; it ends with the process.
 ///
-/// Rolling one transaction back takes the bytes before it, so each page that it stores into is captured, which is most of what loading costs with `Capture::pages`. Who can do without says so:
+/// Rolling one transaction back takes the bytes before it, so each page that it stores into is captured, which is most of what loading costs with `Capture::pages`. A program that can do without says so:
 ///
 ///   taiyen::RelaxedLoading loading(heap, taiyen::RelaxedRollback::loading);
 ///

@@ -68,7 +68,7 @@ private:
 };
 
 /// Runs `action`, with the transaction as its argument if it takes one: committed when it returns, rolled back when it throws. Returns what it returns.
-/// `committed`: gets the serial that the commit returned, for who waits for it (`wait_durable`) or tells it to others; unchanged if something throws.
+/// `committed`: gets the serial that the commit returned, for waiting for it (`wait_durable`) or telling others; unchanged if something throws.
 /// Durability and Throws: as Transaction::commit; and what `action` throws.
 template <class F>
 auto transact(TransactionalHeap& heap, Serial& committed, F&& action) {
@@ -89,7 +89,7 @@ auto transact(TransactionalHeap& heap, Serial& committed, F&& action) {
         return result;
     }
 }
-/// The same for who doesn't ask for the serial.
+/// The same without the serial.
 template <class F>
 auto transact(TransactionalHeap& heap, F&& action) {
     Serial committed;
