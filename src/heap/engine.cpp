@@ -12,6 +12,8 @@ namespace taiyen::heap {
 
 using layout::granule_bytes;
 
+static_assert(Engine::zone_distance_pages == layout::zone_distance);
+
 namespace {
 
 /// Tails that leave less than this of their page are rounded up to the page.
@@ -52,7 +54,7 @@ void Engine::format(std::byte* span, ByteCount capacity_bytes, SpanHost& host, W
     Span(span, observer).store(*reinterpret_cast<layout::SuperBlock*>(span), super);
 }
 
-Engine::Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool read_only) {
+Engine::Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool read_only, std::uint32_t zone_distance) {
     if (!valid_capacity(capacity_bytes))
         throw Error(errc::invalid_argument,
                     "a heap's capacity is a multiple of 4 KiB between 256 KiB and 8 TiB, not " + std::to_string(capacity_bytes));
@@ -64,7 +66,7 @@ Engine::Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteO
                     "the block engine's format has version " + std::to_string(super.version) + ", this library reads 1 and 2");
     if (super.page_bytes != page_bytes || super.capacity != capacity_bytes)
         throw_corrupt(offsetof(layout::SuperBlock, capacity), "the super block's capacity differs from the span's");
-    state_ = std::make_unique<State>(span, capacity_bytes, host, observer, read_only);
+    state_ = std::make_unique<State>(span, capacity_bytes, host, observer, read_only, zone_distance);
     state_->pages.reload();
 }
 
@@ -150,14 +152,22 @@ bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment, Content
     if (page < region.first_user || end > region.end) return false;
     if (end > s.pages.extent() && !s.supply.extend_to(static_cast<Page>(end))) s.supply.throw_full(bytes, HeapFull::Cause::disk);
     s.supply.proofs().lines(page, static_cast<Page>(end - page));
-    if (!small) return s.runs.allocate_at(page, granules * granule_bytes, content);
+    const PageRun run{page, static_cast<Page>(end - page)};
+    if (!small) {
+        const bool taken = s.runs.allocate_at(page, granules * granule_bytes, content);
+        s.pages.close_zones(run);
+        return taken;
+    }
     if (s.pages.state(page) == PageState::growth) s.supply.surrender_growth();
     const bool fits_kind =
         s.pages.is_packed(page) ? slot && packed_class_of(s.pages.packed_line(page)) == packed_class : !slot && s.pages.is_small(page, content);
     if (!fits_kind) s.supply.reclaim({page, 1});  // an empty page of another kind
+    s.pages.open_zones(run);
     if (s.pages.is_available(page)) s.supply.about_to_use({page, 1});
     if (slot && s.packed.allocate_at(page, in_page, packed_class)) return true;
-    return granule && s.small_of(content).allocate_at(page, start, static_cast<unsigned>(granules));
+    const bool taken = granule && s.small_of(content).allocate_at(page, start, static_cast<unsigned>(granules));
+    s.pages.close_zones(run);
+    return taken;
 }
 
 FreeResult Engine::deallocate(void* block) noexcept {
@@ -221,7 +231,7 @@ void* Engine::resize(void* block, ByteCount bytes) {
     const auto move_to = [&](const Runs::Place& to, ByteCount kept) {
         const SpanHost::MovedBytes moved = s.relocate(to, static_cast<const std::byte*>(block), kept);
         deallocate(block);
-        if (moved.source_is_empty) s.pages.write_states({page, static_cast<Page>(moved.count / page_bytes)}, PageState::released);
+        if (moved.source_is_empty) s.pages.write_available({page, static_cast<Page>(moved.count / page_bytes)}, PageState::released);
         return s.span.base() + std::uint64_t{to.head} * page_bytes;
     };
     if (was_small && small) {

@@ -106,6 +106,8 @@ public:
     static constexpr ByteCount capacity_min = 256 * 1024;
     /// Largest alignment `allocate` takes.
     static constexpr ByteCount alignment_max = 2 * 1024 * 1024;
+    /// 2 GiB.
+    static constexpr std::uint32_t zone_distance_pages = 1U << 19U;
 
     /// Formats an all-zero span: afterwards an empty heap of `capacity_bytes` (a multiple of 4 KiB, ≥ capacity_min) whose extent is as small as possible.
     static void format(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer = nullptr);
@@ -114,7 +116,9 @@ public:
     /// `span` must be aligned like the largest alignment that blocks are to have, at least to a page.
     /// Throws: Error{corrupt | unsupported_version}: hostile bytes must not crash, hang, read outside or allocate without bound, here and in every call below.
     /// `read_only`: no store ever happens; changing calls throw Error{read_only}.
-    Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer = nullptr, bool read_only = false);
+    /// `zone_distance`: pages from zone to zone (FORMAT.md), a power of two; other values are for tests.
+    Engine(std::byte* span, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer = nullptr, bool read_only = false,
+           std::uint32_t zone_distance = zone_distance_pages);
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
     ~Engine();

@@ -65,6 +65,9 @@ private:
         if (pages_.content_of(page) == Content::pointer_free && pages_.super().version == layout::version)
             found(span_.offset_of(pages_.word(page)), "a pointer-free block in a heap whose version has none");
         switch (pages_.state(page)) {
+            case PageState::absent:
+                if (!pages_.geometry().in_zone(page)) found(span_.offset_of(pages_.word(page)), "a page has no valid state");
+                [[fallthrough]];
             case PageState::available:
             case PageState::released:
                 if (!line_zero(pages_.line(page))) found(line_place(page), "the line of an available page is not zero");

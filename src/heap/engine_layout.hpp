@@ -22,6 +22,10 @@ inline constexpr std::uint32_t page_granules = static_cast<std::uint32_t>(page_b
 inline constexpr std::uint32_t segment_pages = 16;  ///< pages whose states share one word
 inline constexpr std::uint32_t fan_out = 16;        ///< children of a summary
 inline constexpr std::uint32_t first_region_pages = 64;
+/// A zone: so many pages at each multiple of the distance, but for offset 0. Blocks may lie over it, none begins there as long as there is room elsewhere. Heaps begin at multiples of 2 GiB: so the low
+/// half of a block's address is no small number.
+inline constexpr std::uint32_t zone_pages = 256;
+inline constexpr std::uint32_t zone_distance = 1U << 19U;
 inline constexpr std::uint32_t region_count_max = 26;
 inline constexpr std::uint64_t capacity_max = std::uint64_t{1} << 43U;
 
@@ -60,7 +64,7 @@ enum class RunKind : std::uint32_t { user = 1, directory = 2 };
 
 /// State of a page, four bits. Bit 3 without bit 2: available; bits 0 and 2 together: blocks, and room for another one.
 enum class PageState : std::uint8_t {
-    absent = 0,              ///< metadata, or beyond the extent
+    absent = 0,              ///< metadata, beyond the extent, or kept free in a zone
     small_full = 1,          ///< small blocks, no free granule
     run_head = 2,            ///< first page of a run
     run_body = 3,            ///< further page of a run

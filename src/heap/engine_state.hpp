@@ -9,8 +9,8 @@
 namespace taiyen::heap {
 
 struct Engine::State {
-    State(std::byte* base, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool is_read_only)
-        : span(base, observer), geometry(capacity_bytes), pages(span, geometry, is_read_only), bins(geometry.page_end()),
+    State(std::byte* base, ByteCount capacity_bytes, SpanHost& host, WriteObserver* observer, bool is_read_only, Page zone_distance)
+        : span(base, observer), geometry(capacity_bytes, zone_distance), pages(span, geometry, is_read_only), bins(geometry.page_end()),
           pointer_free_bins(geometry.page_end()), supply(span, pages, host, is_read_only), packed(span, pages, bins, supply),
           small(Content::any, span, pages, bins, supply, packed), pointer_free(Content::pointer_free, span, pages, pointer_free_bins, supply, packed),
           runs(span, pages, supply, small), directory(span, pages, runs), capacity(capacity_bytes), read_only(is_read_only),

@@ -1,7 +1,5 @@
 #include "heap/geometry.hpp"
 
-#include <algorithm>
-
 namespace taiyen::heap {
 
 namespace {
@@ -30,7 +28,7 @@ bool lay_out(Region& region) {
 
 }  // namespace
 
-Geometry::Geometry(ByteCount capacity) {
+Geometry::Geometry(ByteCount capacity, Page zone_distance) : zone_distance_(zone_distance) {
     const std::uint64_t pages = capacity / page_bytes;
     for (std::uint64_t first = 0, end = layout::first_region_pages; first < pages && count_ < layout::region_count_max; first = end, end *= 2) {
         Region& region = regions_[count_];

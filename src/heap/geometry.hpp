@@ -5,6 +5,7 @@
 /// its metadata: state words, summaries, lines; user pages follow. So metadata in use is at most 1/63 of the extent plus one region's, and a small
 /// heap in a large capacity is a small file.
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -28,7 +29,8 @@ struct Region {
 class Geometry {
 public:
     /// `capacity`: a multiple of 4 KiB in [256 KiB, capacity_max].
-    explicit Geometry(ByteCount capacity);
+    /// `zone_distance`: in pages, a power of two.
+    explicit Geometry(ByteCount capacity, Page zone_distance = layout::zone_distance);
 
     static unsigned region_of(Page page) {
         return static_cast<unsigned>(std::bit_width(page | (layout::first_region_pages - 1))) -
@@ -38,12 +40,26 @@ public:
     unsigned count() const { return count_; }
     /// Pages up to the end of the last region.
     Page page_end() const { return regions_[count_ - 1].end; }
+    bool in_zone(Page page) const { return page >= zone_distance_ && page % zone_distance_ < layout::zone_pages; }
+    /// Calls `visit(first, end)`, ascending, for the user pages of zones among these.
+    template <class F>
+    void for_each_zone(Page first, Page end, F&& visit) const {
+        if (end <= zone_distance_) return;
+        for (std::uint64_t zone = std::max(first - first % zone_distance_, zone_distance_); zone < end; zone += zone_distance_) {
+            const Page from = std::max({static_cast<Page>(zone), first, region(region_of(static_cast<Page>(zone))).first_user});
+            const Page to = std::min(static_cast<Page>(zone) + layout::zone_pages, end);
+            if (from < to) visit(from, to);
+        }
+    }
+    /// Pages of the longest run that lies between zones.
+    Page between_zones() const { return zone_distance_ - layout::zone_pages; }
     /// Whether an engine could have left the extent there.
     bool valid_extent(std::uint64_t bytes) const;
 
 private:
     std::array<Region, layout::region_count_max> regions_{};
     unsigned count_ = 0;
+    Page zone_distance_;
 };
 
 }  // namespace taiyen::heap

@@ -117,7 +117,7 @@ void PackedBlocks::unfile(Page page) noexcept {
 void PackedBlocks::release(Page page) noexcept {
     unfile(page);
     span_.store(pages_.packed_line(page), layout::PackedLine{});
-    pages_.set_states({page, 1}, PageState::available);
+    pages_.set_available({page, 1});
 }
 
 bool PackedBlocks::release_if_empty(Page page) {

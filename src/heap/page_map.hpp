@@ -3,7 +3,7 @@
 ///
 /// (I1) A summary equals what its children say, except that `longest` of the lowest level may be too large: each changing call here ends with that.
 ///      A search that was promised too much makes it true.
-/// (I2) Pages beyond the extent and metadata pages are `absent`.
+/// (I2) Pages beyond the extent and metadata pages are `absent`, and so are pages of zones that no block lies over: searches by states pass them by.
 /// (I3) Values read from the span are compared with the geometry before they are used; a lie is Error{corrupt}.
 /// Complexity: refreshing after a change touches O(log16 of the region's pages) summaries; finding a run too, amortised over the allocations since the last search.
 
@@ -66,6 +66,22 @@ public:
         write_states(run, state);
         refresh_uniform(run, layout::is_available(state));
     }
+    /// The pages become available in that state, but for those of zones.
+    void set_available(PageRun run, PageState state = PageState::available) {
+        set_states(run, state);
+        geometry_.for_each_zone(run.first, run.first + run.count,
+                                [this](Page first, Page end) { set_states({first, end - first}, PageState::absent); });
+    }
+    /// The same as `write_states`.
+    void write_available(PageRun run, PageState state = PageState::available) {
+        write_states(run, state);
+        geometry_.for_each_zone(run.first, run.first + run.count,
+                                [this](Page first, Page end) { write_states({first, end - first}, PageState::absent); });
+    }
+    /// Pages of zones among these become available where no block lies over them; false if there were none.
+    bool open_zones(PageRun run);
+    /// What is available in zones among these is so no longer.
+    void close_zones(PageRun run);
     /// From no room to room, or back, of one page of small or packed blocks.
     void set_state(Page page, PageState state);
 
@@ -80,13 +96,16 @@ public:
         std::uint64_t available = 0;  ///< and not released
         std::uint64_t released = 0;
     };
-    /// Of all user pages.
+    /// Of all user pages, but for those of zones that no block lies over.
     Counts count_states() const;
     /// Whether released pages may be used like others, as memory comes by itself: then fresh pages count as released.
     bool memory_comes_with_use() const { return fresh_state_ == PageState::released; }
     void set_memory_comes_with_use() { fresh_state_ = PageState::released; }
     /// Pages from `first` on, at most `limit`, that are available (released ones too).
     Page count_available(Page first, Page limit) const;
+    /// Like `count_available`, with pages of zones that no block lies over.
+    Page count_over_zones(Page first, Page limit) const;
+    Page count_over_zones_before(Page end, Page limit) const;
     /// Available pages right before `end`, at most `limit`, within its region's user pages.
     Page count_available_before(Page end, Page limit) const;
 
@@ -102,13 +121,13 @@ public:
     /// First page of the lowest run of `count` (at least 16) available pages at or behind `from` that all have memory, its first page a multiple of `alignment`. Looks at 65,536 pages
     /// at most, a word for 16 of them. Nothing: none is among them.
     std::optional<Page> find_with_memory(Page from, Page count, Page alignment) const;
-    /// Longest run of available pages, exactly. Complexity: linear in the lowest summaries at worst.
+    /// Longest run of available pages and those of zones, exactly. Complexity: linear in the lowest summaries at worst.
     Page longest_available() const;
 
     /// First segment (page number / 16) of the region at or behind `from` that has a page with room.
     std::optional<Page> find_roomy_segment(unsigned region, Page from) const;
 
-    /// Makes [extent, end) part of the extent: its user pages become available. Requires: the host has extended.
+    /// Makes [extent, end) part of the extent: its user pages become available, but for zones. Requires: the host has extended.
     void adopt(Page end);
 
     /// First page at or behind `page` that is a user page of the extent; the extent if none.

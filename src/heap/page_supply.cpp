@@ -20,9 +20,14 @@ Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     auto found = alignment <= 1 ? pages_.take_hint(count) : std::nullopt;
     if (!found) found = pages_.find_aligned(count, alignment);
     if (!found && release_empty_pages()) found = pages_.find_aligned(count, alignment);
-    if (!found && grow_for(count, alignment, refused)) found = pages_.find_aligned(count, alignment);
+    if (!found && count > pages_.geometry().between_zones()) found = find_over_zones(count, alignment);
+    if (!found && grow_for(count, alignment, refused)) {
+        found = pages_.find_aligned(count, alignment);
+        if (!found) found = find_over_zones(count, alignment);
+    }
     if (!found && surrender_growth()) found = pages_.find_aligned(count, alignment);
     if (!found && know_all()) found = pages_.find_aligned(count, alignment);
+    if (!found) found = find_over_zones(count, alignment);
     if (found && pages_.memory_comes_with_use() && count >= warm_pages_min && pages_.any_released({*found, count}))
         if (const auto warm = pages_.find_with_memory(*found, count, alignment)) found = warm;
     if (!found) throw_full(wanted, refused.value_or(HeapFull::Cause::capacity));
@@ -30,6 +35,21 @@ Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     proofs_.lines(*found + count - 1);  // where a run's tail lies
     about_to_use({*found, count});
     return *found;
+}
+
+std::optional<Page> PageSupply::find_over_zones(Page count, Page alignment) {
+    if (!pages_.open_zones({0, pages_.extent()})) return std::nullopt;
+    auto found = pages_.find_aligned(count, alignment);
+    if (found)
+        pages_.geometry().for_each_zone(*found, *found + 1, [&](Page, Page) {
+            const std::uint64_t behind = round_up(*found - *found % layout::zone_pages + layout::zone_pages, alignment);
+            if (behind < pages_.extent() && pages_.count_available(static_cast<Page>(behind), count) == count) found = static_cast<Page>(behind);
+        });
+    const Page first = found.value_or(0);
+    const Page behind = found ? first + count : 0;
+    pages_.close_zones({0, first});
+    pages_.close_zones({behind, pages_.extent() - behind});
+    return found;
 }
 
 bool PageSupply::look_for_room() { return small_[0]->know_some(); }  // it knows the packed pages
@@ -68,8 +88,15 @@ bool PageSupply::grow_for(Page count, Page alignment, std::optional<HeapFull::Ca
     for (unsigned index = Geometry::region_of(extent - 1); index < geometry.count(); ++index) {
         const Region& region = geometry.region(index);
         const Page open_end = std::min(std::max(extent, region.first_user), region.end);
-        const Page before = extent > region.first_user && extent <= region.end ? pages_.count_available_before(extent, count) : 0;
-        const std::uint64_t need = round_up(open_end - before, alignment) + count;
+        const Page before = extent > region.first_user && extent <= region.end ? pages_.count_over_zones_before(extent, count) : 0;
+        const std::uint64_t lowest = round_up(open_end - before, alignment);
+        // Behind each zone in which the run would begin, or over which it would lie without need, if it fits there.
+        std::uint64_t aside = lowest;
+        const Page part = count <= geometry.between_zones() ? count : 1;
+        geometry.for_each_zone(open_end - before, region.end, [&](Page first, Page end) {
+            if (aside < end && aside + part > first) aside = round_up(end, alignment);
+        });
+        const std::uint64_t need = (aside + count <= region.end ? aside : lowest) + count;
         if (need > region.end || need <= extent) continue;
         const std::uint64_t step = std::clamp<Page>(extent / 8, step_min, step_max);
         const std::uint64_t generous = std::min<std::uint64_t>(std::max<std::uint64_t>(need, extent + step), region.end);
@@ -102,7 +129,7 @@ bool PageSupply::surrender_growth() {
         for (; page < end; ++page) {
             if (pages_.state(page) != PageState::growth) continue;
             const Page run = std::max<Page>(1, pages_.count_equal(page, pages_.extent() - page, PageState::growth));
-            pages_.set_states({page, run}, PageState::available);
+            pages_.set_available({page, run});
             any = true;
             page += run - 1;
         }
@@ -120,7 +147,7 @@ ByteCount PageSupply::largest_block(bool growing) const {
         for (unsigned index = Geometry::region_of(extent - 1); index < geometry.count(); ++index) {
             const Region& region = geometry.region(index);
             const Page open_end = std::min(std::max(extent, region.first_user), region.end);
-            const Page before = extent > region.first_user && extent <= region.end ? pages_.count_available_before(extent, extent) : 0;
+            const Page before = extent > region.first_user && extent <= region.end ? pages_.count_over_zones_before(extent, extent) : 0;
             pages = std::max<std::uint64_t>(pages, region.end - open_end + before);
         }
     }

@@ -1,5 +1,5 @@
 #pragma once
-/// Finds runs of available pages, and when there are none: empty small pages, a larger extent, other blocks' growth buffers, in this order.
+/// Finds runs of available pages, and when there are none: empty small pages, a larger extent, other blocks' growth buffers, zones, in this order.
 
 #include <array>
 
@@ -39,6 +39,8 @@ public:
     MetadataProofs& proofs() { return proofs_; }
 
 private:
+    /// First page of so many available ones, where runs may begin in zones and lie over them; of zones only what that run needs is available then.
+    std::optional<Page> find_over_zones(Page count, Page alignment);
     /// True: a run of `count` pages has come into being.
     bool grow_for(Page count, Page alignment, std::optional<HeapFull::Cause>& refused);
     bool know_all();

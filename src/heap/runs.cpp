@@ -58,7 +58,10 @@ Page Runs::find_before_front(Page pages, unsigned tail) {
 bool Runs::allocate_at(Page head, std::uint64_t bytes, Content content) {
     const Page pages = full_pages(bytes);
     const unsigned tail = tail_of(bytes);
-    const auto free = [&] { return pages_.count_available(head, pages) == pages; };
+    const auto free = [&] {
+        pages_.open_zones({head, pages});
+        return pages_.count_available(head, pages) == pages;
+    };
     if (!free() && !(supply_.reclaim({head, pages}) && free()) && !(supply_.surrender_growth() && free())) return false;
     if (tail != 0 && pages_.state(head + pages) == PageState::growth) supply_.surrender_growth();
     if (tail == 0) {
@@ -67,7 +70,10 @@ bool Runs::allocate_at(Page head, std::uint64_t bytes, Content content) {
         return true;
     }
     const Page last = head + pages;
-    if (!pages_.is_small(last, Content::any)) supply_.reclaim({last, 1});
+    if (!pages_.is_small(last, Content::any)) {
+        supply_.reclaim({last, 1});
+        pages_.open_zones({last, 1});
+    }
     if (pages_.is_available(last)) {
         supply_.about_to_use({head, pages + 1});
         write(head, bytes, content);
@@ -124,7 +130,7 @@ void Runs::free(const Run& run) {
     count_growth(-std::int64_t{run.growth});
     const Page behind = run.head + run.pages;
     const bool tail_too = run.tail_granules != 0 && small_.clear_tail(behind, run.tail_granules);
-    pages_.set_states({run.head, run.pages + run.growth + (tail_too ? 1 : 0)}, PageState::available);
+    pages_.set_available({run.head, run.pages + run.growth + (tail_too ? 1 : 0)});
     if (run.tail_granules != 0 && !tail_too) {
         small_.end_tail(behind, run.tail_granules);
         fronts_.add(behind, run.pages);
@@ -153,14 +159,14 @@ bool Runs::resize_in_place(Run run, Page pages) {
     const Page behind = run.head + run.pages;
     if (pages > run.pages && run.tail_granules == 0 && pages > own) {
         const Page next = run.head + own;
-        Page following = next < std::min(end, pages_.extent()) ? pages_.count_available(next, pages - own) : 0;
+        Page following = next < std::min(end, pages_.extent()) ? pages_.count_over_zones(next, pages - own) : 0;
         if (own + following < pages && next + following == pages_.extent() && supply_.extend_to(run.head + pages)) following = pages - own;
         if (own + following < pages) return false;
         supply_.about_to_use({next, pages - own});
     } else if (pages > run.pages && run.tail_granules != 0) {
         const Page next = behind + 1;
         const Page more = pages - run.pages - 1;
-        Page following = more != 0 && next < std::min(end, pages_.extent()) ? pages_.count_available(next, more) : 0;
+        Page following = more != 0 && next < std::min(end, pages_.extent()) ? pages_.count_over_zones(next, more) : 0;
         if (following < more && next + following == pages_.extent() && small_.only_tail(behind, run.tail_granules) &&
             supply_.extend_to(run.head + pages))
             following = more;
@@ -174,11 +180,11 @@ bool Runs::resize_in_place(Run run, Page pages) {
         else
             small_.end_tail(behind, run.tail_granules);
     }
-    if (run.growth != 0) pages_.write_states({behind, run.growth}, PageState::available);
+    if (run.growth != 0) pages_.write_available({behind, run.growth});
     if (pages > run.pages)
         pages_.write_states({behind, pages - run.pages}, PageState::run_body);
     else if (pages < run.pages)
-        pages_.write_states({run.head + pages, run.pages - pages}, PageState::available);
+        pages_.write_available({run.head + pages, run.pages - pages});
     span_.store(pages_.run_line(run.head).bytes, std::uint64_t{pages} * page_bytes);
     pages_.refresh({run.head, std::max(pages, own)});
     const Page rest = run.head + pages;

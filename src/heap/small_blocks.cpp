@@ -380,7 +380,7 @@ void SmallBlocks::page_emptied(Page page) noexcept {
     if (entry == nullptr || (entry->cursors == 0 && entry->bin != layout::page_granules + 1)) file(page);
 }
 
-void SmallBlocks::release(Page page) { pages_.set_states({page, 1}, PageState::available); }
+void SmallBlocks::release(Page page) { pages_.set_available({page, 1}); }
 
 void SmallBlocks::evict(ClassHints& hints, unsigned count) noexcept {
     for (unsigned i = 0; i < count; ++i) {

@@ -57,7 +57,7 @@ PagesInUse Survey::from(Page page) const {
 Page Survey::free_from(Page page) const {
     if (!pages_.is_user(page)) return 0;
     const PageState state = pages_.state(page);
-    const bool is_free = state == PageState::available || state == PageState::released || state == PageState::growth;
+    const bool is_free = state == PageState::available || state == PageState::released || state == PageState::growth || state == PageState::absent;
     return is_free ? std::max<Page>(1, pages_.count_equal(page, extent() - page, state)) : 0;
 }
 
@@ -66,7 +66,10 @@ PagesInUse Survey::at(Page page) const {
     PagesInUse found{page, 1, PageUse::metadata, 0, 0, 0, 0, Content::any};
     found.content = pages_.content_of(page);
     switch (pages_.state(page)) {
-        case PageState::absent: break;
+        case PageState::absent:
+            found.use = PageUse::zone;
+            found.count = std::max<Page>(1, pages_.count_equal(page, limit, PageState::absent));
+            break;
         case PageState::available:
         case PageState::released:
         case PageState::growth:
@@ -119,6 +122,7 @@ bool Survey::is_free(HeapOffset offset) const {
     if (page == extent() || !pages_.is_user(page)) return false;
     const auto within = static_cast<unsigned>(offset.value % page_bytes);
     switch (pages_.state(page)) {
+        case PageState::absent:
         case PageState::available:
         case PageState::released:
         case PageState::growth: return true;

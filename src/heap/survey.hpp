@@ -12,7 +12,13 @@
 
 namespace taiyen::heap {
 
-enum class PageUse { metadata, small, packed, run, directory, growth, available, released };
+/// `zone`: kept free of blocks.
+enum class PageUse { metadata, small, packed, run, directory, growth, available, released, zone };
+
+/// Whether no block and no metadata lies there.
+constexpr bool is_nobodys(PageUse use) {
+    return use == PageUse::available || use == PageUse::released || use == PageUse::growth || use == PageUse::zone;
+}
 
 /// Pages [first, first + count) of one use: each page of small or packed blocks on its own, a run of pages or of free ones in one piece.
 struct PagesInUse {
@@ -76,8 +82,12 @@ void Survey::for_each_live_range(Page page, F&& range) const {
         }
         end = to;
     };
-    const PageState state = pages_.is_user(page) ? pages_.state(page) : PageState::absent;
-    switch (state) {
+    if (!pages_.is_user(page)) {
+        range(0U, static_cast<unsigned>(page_bytes));
+        return;
+    }
+    switch (pages_.state(page)) {
+        case PageState::absent:
         case PageState::available:
         case PageState::released:
         case PageState::growth: return;

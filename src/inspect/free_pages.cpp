@@ -49,6 +49,7 @@ void count_pages(const store::HeapFile& file, FreePagesReport& report) {
             case heap::PageUse::released: report.released_pages += pages.count; [[fallthrough]];
             case heap::PageUse::available: report.free_pages += pages.count; break;
             case heap::PageUse::metadata:
+            case heap::PageUse::zone:
             case heap::PageUse::growth: break;
         }
         return true;

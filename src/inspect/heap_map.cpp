@@ -91,8 +91,7 @@ private:
         const heap::Survey survey(reinterpret_cast<const std::byte*>(file_.ranges().durable), map_.capacity_bytes);
         ByteCount free_run = 0;
         survey.visit([&](const PagesInUse& pages) {
-            const bool is_free = pages.use == PageUse::available || pages.use == PageUse::released || pages.use == PageUse::growth;
-            if (is_free) {
+            if (heap::is_nobodys(pages.use)) {
                 free_run += pages.count * page_bytes;
             } else {
                 add_fitting(std::exchange(free_run, 0));
@@ -115,6 +114,7 @@ private:
             case PageUse::metadata:
             case PageUse::directory: for_each_part(offset, bytes, [](MapCell& cell, std::uint64_t part) { cell.metadata_bytes += part; }); return;
             case PageUse::available: for_each_part(offset, bytes, [](MapCell& cell, std::uint64_t part) { cell.free_bytes += part; }); return;
+            case PageUse::zone:
             case PageUse::released: for_each_part(offset, bytes, [](MapCell& cell, std::uint64_t part) { cell.released_bytes += part; }); return;
             case PageUse::growth: for_each_part(offset, bytes, [](MapCell& cell, std::uint64_t part) { cell.growth_bytes += part; }); return;
             case PageUse::small:

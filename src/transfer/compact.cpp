@@ -87,7 +87,7 @@ std::vector<bool> pages_that_decide(const HeapView& heap, const PointerPlaces& p
     for (const PointerPlaces::Page& page : places.pages()) decide[page.number] = true;
     const heap::Survey survey(heap.bytes, heap.capacity);
     survey.visit([&](const heap::PagesInUse& found) {
-        if (found.use == heap::PageUse::available || found.use == heap::PageUse::released || found.use == heap::PageUse::growth) return true;
+        if (heap::is_nobodys(found.use)) return true;
         const auto first = decide.begin() + static_cast<std::ptrdiff_t>(found.first);
         const auto end = first + static_cast<std::ptrdiff_t>(found.count);
         const bool is_quiet = found.use == heap::PageUse::run && known.whole.test(found.first * page_bytes) && std::find(first, end, true) == end;

@@ -84,6 +84,7 @@ void CompactionPlan::look_at(const heap::Survey& survey) {
                 if (found.block_bytes % page_bytes != 0 && found.first + found.count < rooms_.size()) rooms_[found.first + found.count].stays = true;
                 break;
             case heap::PageUse::metadata:
+            case heap::PageUse::zone:
             case heap::PageUse::growth: break;
         }
         return true;

@@ -44,7 +44,6 @@ ByteCount free_capacity(const MovedHeap& heap, ByteCount wanted) {
 }
 
 bool holds_blocks(heap::PageUse use) { return use == heap::PageUse::small || use == heap::PageUse::packed || use == heap::PageUse::run; }
-bool is_nobodys(heap::PageUse use) { return use == heap::PageUse::available || use == heap::PageUse::released || use == heap::PageUse::growth; }
 
 }  // namespace
 
@@ -152,7 +151,7 @@ void HeapMove::write_in_place(Writer& writer) const {
     const Relocation relocation(old_.base, old_.capacity, plan_.base);
     const heap::Survey survey(old_.metadata, old_.capacity);
     survey.visit([&](const heap::PagesInUse& pages) {
-        for (std::uint64_t page = pages.first; !is_nobodys(pages.use) && page < pages.first + pages.count; ++page) {
+        for (std::uint64_t page = pages.first; !heap::is_nobodys(pages.use) && page < pages.first + pages.count; ++page) {
             const auto bytes = writer.next(page);
             const std::byte* const from = (holds_blocks(pages.use) ? old_.bytes : old_.metadata) + page * page_bytes;
             survey.for_each_live_range(static_cast<heap::Page>(page),
@@ -197,7 +196,7 @@ void HeapMove::write_laid_out(Writer& writer) const {
     };
     const heap::Survey survey(places_->span(), places_->engine().capacity());
     survey.visit([&](const heap::PagesInUse& pages) {
-        for (std::uint64_t page = pages.first; !is_nobodys(pages.use) && page < pages.first + pages.count; ++page) {
+        for (std::uint64_t page = pages.first; !heap::is_nobodys(pages.use) && page < pages.first + pages.count; ++page) {
             const auto bytes = writer.next(page);
             if (holds_blocks(pages.use)) {
                 put_blocks(page, bytes);

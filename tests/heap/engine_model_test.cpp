@@ -23,7 +23,8 @@ struct Live {
 
 class Model {
 public:
-    Model(ByteCount capacity, std::uint64_t seed) : capacity_(capacity), memory_(capacity), random_(seed) {
+    Model(ByteCount capacity, std::uint64_t seed, std::uint32_t zone_distance = Engine::zone_distance_pages)
+        : capacity_(capacity), zone_distance_(zone_distance), memory_(capacity), random_(seed) {
         Engine::format(memory_.base(), capacity, host_, &observer_);
         reopen();
     }
@@ -266,7 +267,7 @@ private:
 
     void reopen() {
         engine_.reset();
-        engine_.emplace(base(), capacity_, host_, &observer_);
+        engine_.emplace(base(), capacity_, host_, &observer_, false, zone_distance_);
     }
 
     void check() {
@@ -310,6 +311,7 @@ private:
     }
 
     ByteCount capacity_;
+    std::uint32_t zone_distance_;
     SpanMemory memory_;
     TestHost host_;
     TestObserver observer_;
@@ -346,6 +348,12 @@ BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_heaps_of_odd_capaci
 BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_in_a_large_capacity) {
     std::mt19937_64 seeds(taiyen::test::seed_of_run() + 2);
     for (int i = 0; i < taiyen::test::rounds(2); ++i) Model(64 * 1024 * 1024, seeds()).run(6000);
+}
+
+BOOST_AUTO_TEST_CASE(random_programs_agree_with_the_model_where_zones_are_many) {
+    std::mt19937_64 seeds(taiyen::test::seed_of_run() + 3);
+    for (const std::uint32_t distance : {512U, 1024U, 2048U})
+        for (int i = 0; i < taiyen::test::rounds(2); ++i) Model(ByteCount{16} << 20U, seeds(), distance).run(4000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
