@@ -42,6 +42,19 @@ ArchiveHeap open_wide(const std::filesystem::path& path, OpenMode mode, HeapKind
 }
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(no_block_of_a_large_heap_has_a_small_number_in_its_address) {
+    const ScratchDirectory dir;
+    ArchiveHeap heap = open_wide(dir / "a.tyn", OpenMode::create_only, HeapKind::archive);
+    const std::uintptr_t begin = HeapAccess::file(heap).ranges().durable;
+    for (std::uintptr_t end = 0; end < 7_GiB;) {
+        const ByteCount bytes = end < 5_GiB + 512_MiB ? 256_MiB : 1_MiB;
+        const auto block = reinterpret_cast<std::uintptr_t>(heap.allocate(bytes));
+        BOOST_TEST_REQUIRE(static_cast<std::uint32_t>(block) >= 1_MiB);
+        end = block - begin + bytes;
+    }
+    heap.close();
+}
+
 BOOST_AUTO_TEST_CASE(a_block_that_nobody_has_written_takes_no_disk_and_is_not_dirty) {
     constexpr ByteCount bytes = 4_GiB;
     for (const HeapKind kind : sparse_kinds) {
