@@ -42,6 +42,9 @@
 #include <taiyen/object/id_tree.hpp>
 #include <taiyen/object/object_id_set.hpp>
 #include <taiyen/object/object_manager.hpp>
+#include <taiyen/ordered/btree.hpp>
+#include <taiyen/ordered/btree_map.hpp>
+#include <taiyen/ordered/key_search.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/declared.hpp>

@@ -17,6 +17,7 @@ template <class In>
 struct taiyen::pointers_of<taiyen::test::Document<In>> {
     template <class Visit>
     static void describe(taiyen::test::Document<In>& d, Visit visit) {
-        visit(d.numbers, d.lines, d.queue, d.names, d.stack, d.index, d.events, d.words, d.counts, d.table, d.links, d.seen, d.bag, d.parts);
+        visit(d.numbers, d.lines, d.queue, d.names, d.stack, d.index, d.events, d.words, d.counts, d.table, d.links, d.seen, d.bag, d.parts, d.ledger,
+              d.calendar, d.terms, d.scores);
     }
 };

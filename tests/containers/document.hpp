@@ -42,6 +42,10 @@ struct Document {
     typename In::template unordered_set<string> seen;
     typename In::template unordered_multiset<int> bag;
     typename In::template map<string, Part<In>> parts;
+    typename In::template btree_map<string, string> ledger;
+    typename In::template btree_multimap<int, string> calendar;
+    typename In::template btree_set<string> terms;
+    typename In::template btree_multiset<int> scores;
 };
 
 /// One change: the same numbers make the same changes in either kind of document.
@@ -51,7 +55,7 @@ void change_once(Document<In>& d, std::mt19937& random) {
     const auto text = [&] { return std::string("text ") + std::to_string(random() % 300) + std::string(random() % 90, '#'); };
     const auto key = [&] { return "key " + std::to_string(random() % 60) + " of the table, longer than a small buffer"; };
     const auto number = static_cast<int>(random() % 1000);
-    switch (random() % 20) {
+    switch (random() % 24) {
         case 0: d.numbers.push_back(number); break;
         case 1:
             if (!d.numbers.empty()) d.numbers.erase(d.numbers.begin() + number % static_cast<int>(d.numbers.size()));
@@ -111,6 +115,23 @@ void change_once(Document<In>& d, std::mt19937& random) {
                 part.shape = number;
             break;
         }
+        case 19:  // enough for several leaves, now and then
+            for (int i = 0; i < number % 30; ++i)
+                d.ledger.emplace(string(("entry " + std::to_string((number + 37 * i) % 500)).c_str()), text().c_str());
+            d.ledger.erase(string(("entry " + std::to_string(number % 500)).c_str()));
+            break;
+        case 20:
+            d.calendar.emplace(number % 40, text().c_str());
+            if (number % 4 == 0) d.calendar.erase(d.calendar.begin());
+            break;
+        case 21:
+            d.terms.emplace(key().c_str());
+            d.terms.erase(string(key().c_str()));
+            break;
+        case 22:
+            for (int i = 0; i < number % 40; ++i) d.scores.insert((number + i * i) % 300);
+            d.scores.erase(number % 300);
+            break;
         default:
             if (d.parts.size() > 20) {
                 for (auto& [name, part] : d.parts) part.neighbour = nullptr;
@@ -140,6 +161,10 @@ void keep_small(Document<In>& d, std::mt19937& random) {
         for (auto& [name, part] : d.parts) part.neighbour = nullptr;
         d.parts.erase(d.parts.begin());
     }
+    if (d.ledger.size() > 150) d.ledger.erase(d.ledger.begin(), d.ledger.find(std::next(d.ledger.begin(), 120)->first));
+    if (d.calendar.size() > 30) d.calendar.clear();
+    if (d.terms.size() > 20) d.terms.erase(d.terms.begin());
+    if (d.scores.size() > 400) d.scores.erase(d.scores.lower_bound(50), d.scores.end());
     for (auto& [name, part] : d.parts) {
         if (part.tags.size() > 5) part.tags.clear();
     }
@@ -176,11 +201,21 @@ std::string describe(const Document<In>& d) {
     all("stack", d.stack);
     all("words", d.words);
     all("counts", d.counts);
+    all("terms", d.terms);
+    all("scores", d.scores);
     for (const auto& [name, values] : d.index) {
         add(name);
         all("index", values);
     }
     for (const auto& [number, value] : d.events) {
+        add(number);
+        add(value);
+    }
+    for (const auto& [name, value] : d.ledger) {
+        add(name);
+        add(value);
+    }
+    for (const auto& [number, value] : d.calendar) {
         add(number);
         add(value);
     }

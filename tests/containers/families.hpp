@@ -55,6 +55,14 @@ struct InHeap {
     using unordered_set = taiyen::unordered_set<K>;
     template <class K>
     using unordered_multiset = taiyen::unordered_multiset<K>;
+    template <class K, class V>
+    using btree_map = taiyen::btree_map<K, V>;
+    template <class K, class V>
+    using btree_multimap = taiyen::btree_multimap<K, V>;
+    template <class K>
+    using btree_set = taiyen::btree_set<K>;
+    template <class K>
+    using btree_multiset = taiyen::btree_multiset<K>;
 };
 
 struct InMemory {
@@ -83,6 +91,14 @@ struct InMemory {
     using unordered_set = std::unordered_set<K, taiyen::hash<K>, std::equal_to<>>;
     template <class K>
     using unordered_multiset = std::unordered_multiset<K, taiyen::hash<K>, std::equal_to<>>;
+    template <class K, class V>
+    using btree_map = map<K, V>;
+    template <class K, class V>
+    using btree_multimap = multimap<K, V>;
+    template <class K>
+    using btree_set = set<K>;
+    template <class K>
+    using btree_multiset = multiset<K>;
 };
 
 }  // namespace taiyen::test

@@ -38,6 +38,14 @@ struct InOffsetHeap {
     using unordered_set = offset::set<K>;
     template <class K>
     using unordered_multiset = offset::multiset<K>;
+    template <class K, class V>
+    using btree_map = offset::btree_map<K, V>;
+    template <class K, class V>
+    using btree_multimap = offset::btree_multimap<K, V>;
+    template <class K>
+    using btree_set = offset::btree_set<K>;
+    template <class K>
+    using btree_multiset = offset::btree_multiset<K>;
 };
 
 template <class T>

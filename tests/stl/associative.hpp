@@ -10,13 +10,14 @@
 
 namespace taiyen::stl::test {
 
-/// `Of` is the container; V is void for sets.
-template <class W, class V, class Of>
+/// `Of` is the container; V is void for sets. B-trees have no nodes to extract.
+template <class W, class V, class Of, bool HasNodes = true>
 struct Associative {
     using Container = Of;
     using C = Of;
     using Op = Operation<W, C>;
     using K = typename W::string;
+    static constexpr bool has_nodes = HasNodes;
     static constexpr bool is_map = !std::is_void_v<V>;
     static constexpr bool is_unordered = requires { typename C::hasher; };
 
@@ -87,7 +88,7 @@ struct Associative {
                        }});
         all.push_back({"emplace of the other's moved elements",
                        [](C& c, C& o, const Maker&) {
-                           for (auto& e : o) c.emplace(std::move(e));
+                           for (auto&& e : o) c.emplace(std::move(e));
                            return std::string();
                        },
                        true});
@@ -112,7 +113,8 @@ struct Associative {
                            return std::string();
                        }});
         all.push_back({"std::erase_if", [](C& c, C&, const Maker&) {
-                           std::erase_if(c, [](const auto& e) { return text_of(e).find("1002") != std::string::npos; });
+                           using std::erase_if;
+                           erase_if(c, [](const auto& e) { return text_of(e).find("1002") != std::string::npos; });
                            return std::string();
                        }});
         all.push_back({"looked up by views and literals", [](C& c, C&, const Maker&) {
@@ -121,6 +123,27 @@ struct Associative {
                                   std::to_string(constant.count(long_text(2).c_str())) +
                                   std::to_string(constant.contains("nothing of that name, and longer than what a string keeps inside itself"));
                        }});
+        if constexpr (has_nodes) with_nodes(all);
+        all.push_back({"merge",
+                       [](C& c, C& o, const Maker& make) {
+                           o.insert(element(make, 2));
+                           c.merge(o);
+                           return text_of(o);
+                       },
+                       true, true});
+        all.push_back({"constructed from a range",
+                       [](C& c, C& o, const Maker&) {
+                           C made(c.get_allocator());
+                           made.insert(o.begin(), o.end());
+                           return text_of(made);
+                       },
+                       true});
+        if constexpr (is_unordered) with_buckets(all);
+        if constexpr (is_map) with_values(all);
+        return all;
+    }
+
+    static void with_nodes(std::vector<Op>& all) {
         all.push_back({"a node extracted and inserted again", [](C& c, C&, const Maker&) {
                            c.insert(c.extract(c.find(std::string_view(long_text(1)))));
                            return std::string();
@@ -145,23 +168,6 @@ struct Associative {
                            return std::string();
                        },
                        true, true});
-        all.push_back({"merge",
-                       [](C& c, C& o, const Maker& make) {
-                           o.insert(element(make, 2));
-                           c.merge(o);
-                           return text_of(o);
-                       },
-                       true, true});
-        all.push_back({"constructed from a range",
-                       [](C& c, C& o, const Maker&) {
-                           C made(c.get_allocator());
-                           made.insert(o.begin(), o.end());
-                           return text_of(made);
-                       },
-                       true});
-        if constexpr (is_unordered) with_buckets(all);
-        if constexpr (is_map) with_values(all);
-        return all;
     }
 
     static void with_buckets(std::vector<Op>& all) {

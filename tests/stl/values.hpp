@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "containers/families.hpp"
+#include "taiyen/ordered/btree_map.hpp"
 
 namespace taiyen::stl::test {
 
@@ -152,6 +153,10 @@ struct Text {
 template <class A, class B>
 struct Text<std::pair<A, B>> {
     static std::string of(const std::pair<A, B>& value) { return joined('(', ')', value.first, value.second); }
+};
+template <class A, class B>
+struct Text<taiyen::ordered::ElementReference<A, B>> {
+    static std::string of(const taiyen::ordered::ElementReference<A, B>& value) { return joined('(', ')', value.first, value.second); }
 };
 template <class... A>
 struct Text<std::tuple<A...>> {

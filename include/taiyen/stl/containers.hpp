@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <taiyen/ordered/btree_map.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/hash.hpp>
 #include <taiyen/stl/swap.hpp>

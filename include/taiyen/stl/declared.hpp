@@ -23,6 +23,7 @@
 #include <variant>
 
 #include <taiyen/object/object_id_set.hpp>
+#include <taiyen/ordered/btree_map.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/fingerprint.hpp>
 #include <taiyen/transfer/declared.hpp>
@@ -420,6 +421,109 @@ template <class K, class H, class E>
 struct Links<std::unordered_set<K, H, E, persistent_allocator<K>>> : TableLinks<unordered_set<K, H, E>> {};
 template <class K, class H, class E>
 struct Links<std::unordered_multiset<K, H, E, persistent_allocator<K>>> : TableLinks<unordered_multiset<K, H, E>> {};
+
+/// B-trees: from the root down, the leaves from the first on, each where its neighbours say.
+template <class Container>
+struct BTreeLinks {
+    using Tree = std::remove_cvref_t<decltype(std::declval<const Container&>().tree())>;
+    using Leaf = typename Tree::Leaf;
+    using Inner = typename Tree::Inner;
+    using Pointer = typename Tree::Pointer;
+    using Line = ordered::Line;
+    using K = typename Container::key_type;
+
+    static void walk(Container& container, PointerWalk& walk) {
+        static_assert(std::is_empty_v<typename Container::key_compare>, "taiyen: a comparison that holds something can't be walked");
+        if constexpr (is_address<K>()) walk.keyed_by_address(false);
+        const Tree& tree = container.tree();
+        BTreeLinks links{walk, {walk, "B-tree"}};
+        walk.pointer(&tree.root());
+        walk.pointer(&tree.first());
+        walk.pointer(&tree.last());
+        if (tree.root() == nullptr) {
+            links.proof.that(tree.first() == nullptr && tree.last() == nullptr && tree.size() == 0);
+            return;
+        }
+        links.proof.that(tree.height() < Tree::depth_max);
+        links.node(tree.root(), tree.height(), tree.height() == 0);
+        links.proof.that(links.last == tree.last() && links.next == nullptr && links.first == tree.first() && links.size == tree.size());
+    }
+
+private:
+    PointerWalk& walk_;
+    Proof proof;
+    Pointer first = nullptr;
+    Pointer last = nullptr;
+    Pointer next = nullptr;  ///< what the last leaf says
+    std::size_t size = 0;
+
+    BTreeLinks(PointerWalk& walk, const Proof& proven) : walk_(walk), proof(proven) {}
+
+    void node(const Pointer& node, std::uint32_t level, bool is_root) {
+        proof.that(node != nullptr);
+        if (level == 0) {
+            leaf(node, is_root);
+            return;
+        }
+        proof.elements(reinterpret_cast<const Line*>(node), Tree::inner_lines);
+        const Inner& inner = *Tree::inner_at(node);
+        proof.that(inner.count <= Tree::inner_separators && (!is_root || inner.count != 0));
+        for (std::uint32_t i = 0; i <= inner.count; ++i) {
+            walk_.pointer(&inner.children[i]);
+            if (i != inner.count) separator(inner, i);
+            this->node(inner.children[i], level - 1, false);
+        }
+    }
+    void separator(const Inner& inner, std::uint32_t i) {
+        if constexpr (Tree::separators_inline) {
+            key(const_cast<K&>(inner.key(i)));
+        } else if constexpr (Tree::digests != ordered::Digests::keys) {
+            walk_.pointer(&inner.separator[i]);
+            proof.elements(inner.separator[i], 1);
+            key(*inner.separator[i]);
+        }
+    }
+    void leaf(const Pointer& node, bool is_root) {
+        proof.elements(reinterpret_cast<const Line*>(node), 1);
+        Leaf& leaf = *Tree::leaf_at(node);
+        proof.that(leaf.count != 0 && leaf.count <= leaf.slots && leaf.slots <= Tree::leaf_slots && (is_root || leaf.slots == Tree::leaf_slots));
+        proof.elements(reinterpret_cast<const Line*>(node), Tree::lines_of(Tree::leaf_bytes(leaf.slots)));
+        proof.that(leaf.previous == last && (last == nullptr || next == node));
+        walk_.pointer(&leaf.previous);
+        walk_.pointer(&leaf.next);
+        if (last == nullptr) first = node;
+        last = node;
+        next = leaf.next;
+        size += leaf.count;
+        std::array<bool, 256> met{};
+        for (std::uint32_t i = 0; i != leaf.count; ++i) {
+            const std::uint8_t slot = leaf.order()[i];
+            proof.that(slot < leaf.slots && !met[slot]);
+            met[slot] = true;
+            if constexpr (!is_still<K>()) key(leaf.keys()[slot]);
+            if constexpr (Tree::has_values) {
+                if constexpr (!is_still<typename Container::mapped_type>()) walk_object(leaf.values()[slot], walk_);
+            }
+        }
+    }
+    void key(K& key) {
+        if constexpr (is_address<K>()) {
+            if (walk_.within_key(true)) {
+                walk_object(key, walk_);
+                walk_.within_key(false);
+            }
+        }
+        walk_object(key, walk_);
+    }
+};
+template <class K, class V, class C>
+struct Links<btree_map<K, V, C, persistent_allocator<std::pair<const K, V>>>> : BTreeLinks<btree_map<K, V, C>> {};
+template <class K, class V, class C>
+struct Links<btree_multimap<K, V, C, persistent_allocator<std::pair<const K, V>>>> : BTreeLinks<btree_multimap<K, V, C>> {};
+template <class K, class C>
+struct Links<btree_set<K, C, persistent_allocator<K>>> : BTreeLinks<btree_set<K, C>> {};
+template <class K, class C>
+struct Links<btree_multiset<K, C, persistent_allocator<K>>> : BTreeLinks<btree_multiset<K, C>> {};
 
 template <>
 struct Links<object_id_set<persistent_allocator<std::int64_t>>> {

@@ -31,6 +31,7 @@ consteval std::uint64_t library_version() {
         if (spelled<T>().starts_with("boost::")) return BOOST_VERSION;
     }
 #endif
+    if constexpr (requires { T::layout_version; }) return T::layout_version;
     return 0;
 }
 

@@ -33,6 +33,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include <taiyen/ordered/btree_map.hpp>
 #include <taiyen/stl/allocator.hpp>
 
 namespace taiyen {
@@ -132,6 +133,14 @@ template <class K, class Compare = std::less<>>
 using flat_set = boost::container::flat_set<K, Compare, offset_allocator<K>>;
 template <class K, class Compare = std::less<>>
 using flat_multiset = boost::container::flat_multiset<K, Compare, offset_allocator<K>>;
+template <class K, class V, class Compare = std::less<>>
+using btree_map = taiyen::btree_map<K, V, Compare, offset_allocator<std::pair<const K, V>>>;
+template <class K, class V, class Compare = std::less<>>
+using btree_multimap = taiyen::btree_multimap<K, V, Compare, offset_allocator<std::pair<const K, V>>>;
+template <class K, class Compare = std::less<>>
+using btree_set = taiyen::btree_set<K, Compare, offset_allocator<K>>;
+template <class K, class Compare = std::less<>>
+using btree_multiset = taiyen::btree_multiset<K, Compare, offset_allocator<K>>;
 /// Iterators and references to its elements stay as long as the elements.
 template <class T>
 using stable_vector = boost::container::stable_vector<T, offset_allocator<T>>;

@@ -1,0 +1,1129 @@
+#pragma once
+/// The B+ tree behind btree_map, btree_set and their like (Bayer, McCreight, "Organization and maintenance of large ordered indices", 1972; leaves linked as in Comer, "The ubiquitous
+/// B-tree", 1979).
+///
+/// A leaf keeps its elements in slots, keys apart from mapped values, and their order in one byte each: an insertion writes its slot and the bytes behind its place, nothing else moves.
+/// (L1) The first `count` order bytes name the slots of the elements, in the order of keys; the others name the free slots.
+/// (L2) Numbers and heads of free slots are not less than any: so a search counts over all slots.
+/// (L3) No leaf is empty. Only the root may be a leaf of fewer than `leaf_slots`.
+/// (N1) An inner node of `count` separators has `count + 1` children. What lies below child i is not less than separator i - 1 and, if keys are unique, less than separator i; else not greater.
+/// (N2) A separator that is a key's bytes is that of the first element to its right: where keys are pointers, it leads to something as long as theirs do.
+///
+/// Exceptions: an insertion makes its element, and all nodes that it needs, before it changes anything.
+/// Everything that stores is a member of a template over the allocator: that keeps functions of instrumented programs apart from those of others.
+/// Thread rule: external lock; concurrent reads are fine.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <taiyen/base/check.hpp>
+#include <taiyen/base/instrumented.hpp>
+#include <taiyen/ordered/key_search.hpp>
+
+namespace taiyen::ordered {
+
+/// What nodes are made of: cache lines.
+struct alignas(64) Line {
+    std::byte bytes[64];
+};
+
+/// Stands for the mapped value of a set.
+struct Nothing {};
+
+/// `V` is Nothing for sets.
+template <class K, class V, class Compare, class Allocator, bool IsUnique>
+class BTree {
+public:
+    using LineAllocator = typename std::allocator_traits<Allocator>::template rebind_alloc<Line>;
+    using Traits = std::allocator_traits<LineAllocator>;
+    using Pointer = typename Traits::pointer;
+    using KeyAllocator = typename std::allocator_traits<Allocator>::template rebind_alloc<K>;
+    using KeyTraits = std::allocator_traits<KeyAllocator>;
+
+    static constexpr bool has_values = !std::is_same_v<V, Nothing>;
+    static constexpr Digests digests = digests_of<K, Compare>();
+    using Digester = DigestOf<K, digests>;
+    using Digest = typename Digester::type;
+    /// How an inner node keeps a separator whose digest is not all of it.
+    static constexpr bool separators_inline = digests == Digests::none && std::is_trivially_copyable_v<K> && sizeof(K) <= 32;
+    using Separator = std::conditional_t<separators_inline, K, typename KeyTraits::pointer>;
+    static constexpr bool is_moved_by_bytes = std::is_trivially_copyable_v<K> && std::is_trivially_copyable_v<V>;
+
+    static_assert(alignof(K) <= alignof(Line) && alignof(V) <= alignof(Line), "taiyen: keys and values of a B-tree may be aligned to 64 bytes");
+
+    struct Leaf {
+        Pointer previous;
+        Pointer next;
+        std::uint16_t count;
+        std::uint16_t slots;
+        std::uint32_t zero;
+
+        Digest* digest() noexcept { return reinterpret_cast<Digest*>(this + 1); }
+        const Digest* digest() const noexcept { return reinterpret_cast<const Digest*>(this + 1); }
+        std::uint8_t* order() noexcept { return reinterpret_cast<std::uint8_t*>(this) + order_at(slots); }
+        const std::uint8_t* order() const noexcept { return reinterpret_cast<const std::uint8_t*>(this) + order_at(slots); }
+        K* keys() noexcept { return reinterpret_cast<K*>(reinterpret_cast<std::byte*>(this) + keys_at(slots)); }
+        const K* keys() const noexcept { return reinterpret_cast<const K*>(reinterpret_cast<const std::byte*>(this) + keys_at(slots)); }
+        V* values() noexcept { return reinterpret_cast<V*>(reinterpret_cast<std::byte*>(this) + values_at(slots)); }
+
+        // Of the element with that number.
+        const K& key(std::uint32_t i) const noexcept { return keys()[order()[i]]; }
+        V& value(std::uint32_t i) noexcept { return values()[order()[i]]; }
+    };
+
+    // Where the parts of a leaf lie, in bytes from its beginning.
+    static constexpr std::size_t aligned(std::size_t bytes, std::size_t alignment) noexcept {
+        return (bytes + alignment - 1) / alignment * alignment;
+    }
+    static constexpr std::size_t order_at(std::size_t slots) noexcept {
+        return sizeof(Leaf) + (digests == Digests::none ? 0 : slots * sizeof(Digest));
+    }
+    static constexpr std::size_t keys_at(std::size_t slots) noexcept {
+        return digests == Digests::keys ? sizeof(Leaf) : aligned(order_at(slots) + slots, alignof(K));
+    }
+    static constexpr std::size_t values_at(std::size_t slots) noexcept {
+        return aligned(digests == Digests::keys ? order_at(slots) + slots : keys_at(slots) + slots * sizeof(K), alignof(V));
+    }
+    static constexpr std::size_t leaf_bytes(std::size_t slots) noexcept { return values_at(slots) + (has_values ? slots * sizeof(V) : 0); }
+    static constexpr std::size_t lines_of(std::size_t bytes) noexcept { return (bytes + sizeof(Line) - 1) / sizeof(Line); }
+
+    static constexpr std::size_t slots_in(std::size_t bytes) noexcept {
+        std::size_t slots = 0;
+        while (slots < 255 && leaf_bytes(slots + 1) <= bytes) ++slots;
+        return slots;
+    }
+    /// 2 KiB hold enough small elements; for others 4 KiB. Counting is for at most a KiB of digests.
+    static constexpr std::size_t slots_wanted() noexcept {
+        constexpr std::size_t many = 96;
+        constexpr std::size_t few = 8;
+        std::size_t slots = slots_in(2048) >= many ? slots_in(2048) : slots_in(4096);
+        if (digests != Digests::none) slots = std::min(slots, 1024 / sizeof(Digest));
+        return std::max(slots, few);
+    }
+    static constexpr std::uint32_t leaf_slots = slots_wanted();
+    static constexpr std::uint32_t first_slots = std::clamp<std::uint32_t>(slots_in(256), 2, leaf_slots);
+    static constexpr std::uint32_t slots_growth = 4;
+
+    static constexpr std::size_t separator_bytes() noexcept {
+        return (digests == Digests::none ? 0 : sizeof(Digest)) + (digests == Digests::keys ? 0 : sizeof(Separator));
+    }
+    static constexpr std::uint32_t inner_separators = std::max<std::size_t>((2048 - 32 - sizeof(Pointer)) / (separator_bytes() + sizeof(Pointer)), 8);
+    static constexpr std::uint32_t depth_max = 20;
+
+    template <class T, bool Exists>
+    struct Array {
+        T of[inner_separators];
+        T& operator[](std::uint32_t i) noexcept { return of[i]; }
+        const T& operator[](std::uint32_t i) const noexcept { return of[i]; }
+    };
+    template <class T>
+    struct Array<T, false> {};
+
+    struct Inner {
+        std::uint32_t count;
+        std::uint32_t zero;
+        [[no_unique_address]] Array<Digest, digests != Digests::none> digest;
+        [[no_unique_address]] Array<Separator, digests != Digests::keys> separator;
+        Pointer children[inner_separators + 1];
+
+        const K& key(std::uint32_t i) const noexcept {
+            if constexpr (digests == Digests::keys) {
+                return digest[i];
+            } else if constexpr (separators_inline) {
+                return separator[i];
+            } else {
+                return *separator[i];
+            }
+        }
+    };
+    static constexpr std::size_t inner_lines = lines_of(sizeof(Inner));
+
+    /// From the root to a leaf.
+    struct Path {
+        struct Step {
+            Inner* node;
+            std::uint32_t index;
+        };
+        Leaf* leaf = nullptr;  ///< null in an empty tree only
+        std::uint32_t depth = 0;
+        Step steps[depth_max];
+    };
+    /// An element, or the end: behind the last one of the last leaf.
+    struct Place {
+        Leaf* leaf = nullptr;
+        std::uint32_t index = 0;
+        bool operator==(const Place&) const = default;
+    };
+
+    BTree() noexcept(std::is_nothrow_default_constructible_v<LineAllocator> && std::is_nothrow_default_constructible_v<Compare>) = default;
+    BTree(const Compare& compare, const LineAllocator& allocator) : compare_(compare), allocator_(allocator) {}
+    BTree(BTree&& other) noexcept : compare_(other.compare_), allocator_(std::move(other.allocator_)) { take(other); }
+    BTree(const BTree&) = delete;
+    BTree& operator=(const BTree&) = delete;
+    ~BTree() { clear(); }
+
+    const LineAllocator& allocator() const noexcept { return allocator_; }
+    void assign_allocator(const LineAllocator& allocator) noexcept { allocator_ = allocator; }
+    const Compare& compare() const noexcept { return compare_; }
+    void assign_compare(const Compare& compare) { compare_ = compare; }
+    std::size_t size() const noexcept { return size_; }
+    std::uint32_t height() const noexcept { return height_; }
+
+    /// Takes everything over; this tree is empty.
+    void take(BTree& other) noexcept {
+        root_ = other.root_;
+        first_ = other.first_;
+        last_ = other.last_;
+        size_ = other.size_;
+        height_ = other.height_;
+        other.forget();
+    }
+    void swap(BTree& other) noexcept {
+        if constexpr (Traits::propagate_on_container_swap::value) {
+            using std::swap;
+            swap(allocator_, other.allocator_);
+        }
+        if constexpr (!std::is_empty_v<Compare>) {
+            const Compare compare = compare_;
+            compare_ = other.compare_;
+            other.compare_ = compare;
+        }
+        const Pointer root = root_;
+        const Pointer first = first_;
+        const Pointer last = last_;
+        const std::size_t size = size_;
+        const std::uint32_t height = height_;
+        take(other);
+        other.root_ = root;
+        other.first_ = first;
+        other.last_ = last;
+        other.size_ = size;
+        other.height_ = height;
+    }
+    void clear() noexcept {
+        if (root_ != nullptr) free_below(root_, height_);
+        forget();
+    }
+
+    // Places.
+    Place begin() const noexcept { return {leaf_or_null(first_), 0}; }
+    Place end() const noexcept {
+        Leaf* const last = leaf_or_null(last_);
+        return {last, last == nullptr ? 0U : last->count};
+    }
+    static void next(Place& at) noexcept {
+        if (++at.index == at.leaf->count && at.leaf->next != nullptr) at = {leaf_at(at.leaf->next), 0};
+    }
+    static void previous(Place& at) noexcept {
+        if (at.index == 0) {
+            at.leaf = leaf_at(at.leaf->previous);
+            at.index = at.leaf->count;
+        }
+        --at.index;
+    }
+    /// The element at a place that may lie behind its leaf.
+    static Place settled(Leaf* leaf, std::uint32_t index) noexcept {
+        if (leaf != nullptr && index == leaf->count && leaf->next != nullptr) return {leaf_at(leaf->next), 0};
+        return {leaf, index};
+    }
+    static const K& key_at(const Place& at) noexcept { return at.leaf->key(at.index); }
+
+    // Look-up. Complexity: logarithmic; a node costs the cache lines of its digests, fetched at once, and one line of its order.
+    template <class Q>
+    Place lower_bound(const Q& key) const {
+        if (root_ == nullptr) return {};
+        const Query<Q> query(key);
+        Leaf* const leaf = descend<IsUnique>(query);
+        return settled(leaf, rank<false>(*leaf, query));
+    }
+    template <class Q>
+    Place upper_bound(const Q& key) const {
+        if (root_ == nullptr) return {};
+        const Query<Q> query(key);
+        Leaf* const leaf = descend<true>(query);
+        return settled(leaf, rank<true>(*leaf, query));
+    }
+    template <class Q>
+    Place find(const Q& key) const {
+        if (root_ == nullptr) return {};
+        const Query<Q> query(key);
+        Leaf* const leaf = descend<IsUnique>(query);
+        const Place at = settled(leaf, rank<false>(*leaf, query));
+        return at.index < at.leaf->count && is_equal(at, query) ? at : end();
+    }
+    /// Finds keys in groups whose cache misses overlap (as in Kocberber, Falsafi, Grot, "Asynchronous memory access chaining", VLDB 2015): `found(number, place)` for each key, in their order.
+    template <class Q, class Found>
+    void find_many(std::span<const Q> keys, Found&& found) const {
+        constexpr std::size_t group = 16;
+        for (std::size_t first = 0; first < keys.size(); first += group) {
+            const std::size_t count = std::min(group, keys.size() - first);
+            if (root_ == nullptr) {
+                for (std::size_t i = 0; i != count; ++i) found(first + i, Place());
+                continue;
+            }
+            void* nodes[group];
+            std::fill_n(nodes, count, address_of(root_));
+            for (std::uint32_t level = height_; level != 0; --level) {
+                for (std::size_t i = 0; i != count; ++i) {
+                    const Inner& inner = *static_cast<const Inner*>(nodes[i]);
+                    nodes[i] = address_of(inner.children[rank<IsUnique>(inner, Query<Q>(keys[first + i]))]);
+                    prefetch_node(nodes[i], level == 1);
+                }
+            }
+            Place places[group];
+            for (std::size_t i = 0; i != count; ++i) {
+                Leaf* const leaf = static_cast<Leaf*>(nodes[i]);
+                const Query<Q> query(keys[first + i]);
+                const Place at = settled(leaf, rank<false>(*leaf, query));
+                places[i] = at.index < at.leaf->count && is_equal(at, query) ? at : end();
+                if constexpr (has_values) {
+                    if (places[i].index < places[i].leaf->count) __builtin_prefetch(&places[i].leaf->value(places[i].index));
+                }
+            }
+            for (std::size_t i = 0; i != count; ++i) found(first + i, places[i]);
+        }
+    }
+
+    // Changes.
+    struct Inserted {
+        Place at;
+        bool is_new;
+    };
+    /// `make(leaf, slot)` makes the element there (make_element) unless a unique key is there already. Throws: what `make` does, HeapFull or std::bad_alloc; nothing has changed then.
+    template <class Q, class Make>
+    Inserted insert(const Q& key, Make&& make) {
+        if (root_ == nullptr) return {insert_first(make), true};
+        const Query<Q> query(key);
+        Path path;
+        locate<true>(path, query);
+        const std::uint32_t index = rank<!IsUnique>(*path.leaf, query);
+        if constexpr (IsUnique) {
+            const Place at{path.leaf, index};
+            if (index < path.leaf->count && is_equal(at, query)) return {at, false};
+        }
+        return {insert_at(path, index, make), true};
+    }
+    /// The same in front of `hint` if it belongs there, at an end without a search. Equal keys: as near to the hint as the order allows.
+    template <class Q, class Make>
+    Inserted insert(const Place& hint, const Q& key, Make&& make) {
+        if (root_ == nullptr) return {insert_first(make), true};
+        const bool is_end = hint == end();
+        if (is_end && is_before(key_at(last_place()), key)) return {append(make), true};
+        if constexpr (!IsUnique) {
+            const bool follows = hint == begin() || !is_before(key, key_at(before(hint)));
+            const bool precedes = is_end || !is_before(key_at(hint), key);
+            if (!precedes) return insert(key, make);
+            const Place at = follows ? hint : lower_bound(key);
+            Path path;
+            if (at.index == 0 && at.leaf->previous != nullptr) {
+                // Behind the last one of the leaf in front, if the key is less than the separator between the two.
+                locate<true>(path, Query<Q>(key));
+                if (path.leaf == leaf_at(at.leaf->previous)) return {insert_at(path, path.leaf->count, make), true};
+            }
+            path_to(path, at);
+            return {insert_at(path, at.index, make), true};
+        } else {
+            return insert(key, make);
+        }
+    }
+    /// Behind the last element, unchecked.
+    template <class Make>
+    Place append(Make&& make) {
+        if (root_ == nullptr) return insert_first(make);
+        Leaf& last = *leaf_at(last_);
+        if (last.count != last.slots) {
+            make(last, last.order()[last.count]);
+            put(last, last.count);
+            return {&last, last.count - 1U};
+        }
+        Path path;
+        locate_last(path);
+        return insert_at(path, last.count, make);
+    }
+    /// Makes an element in a free slot. `make_value(V*)` makes the mapped value.
+    template <class Key, class MakeValue>
+    void make_element(Leaf& leaf, std::uint32_t slot, Key&& key, MakeValue&& make_value) {
+        if constexpr (has_values) make_value(leaf.values() + slot);
+        if constexpr (digests == Digests::keys) {
+            leaf.digest()[slot] = static_cast<K>(std::forward<Key>(key));
+        } else {
+            Undo undo([&] { destroy_value(leaf, slot); });
+            Traits::construct(allocator_, leaf.keys() + slot, std::forward<Key>(key));
+            undo.is_needed = false;
+            if constexpr (digests == Digests::heads) leaf.digest()[slot] = Digester::of(leaf.keys()[slot]);
+        }
+    }
+
+    /// The place behind. Throws what the comparison throws; nothing has changed then.
+    Place erase(const Place& at) {
+        Path path;
+        path_to(path, at);
+        return erase_in_leaf(path, at.index, 1);
+    }
+    /// `count` elements from there on.
+    Place erase(Place at, std::size_t count) {
+        if (count == size_) {
+            clear();
+            return {};
+        }
+        while (count != 0) {
+            Path path;
+            path_to(path, at);
+            const auto here = static_cast<std::uint32_t>(std::min<std::size_t>(count, at.leaf->count - at.index));
+            count -= here;
+            at = erase_in_leaf(path, at.index, here);
+        }
+        return at;
+    }
+    /// How many elements lie from `from` to `to`. Complexity: linear in leaves.
+    static std::size_t distance(const Place& from, const Place& to) noexcept {
+        std::size_t count = 0;
+        Place at = from;
+        while (at.leaf != to.leaf) {
+            count += at.leaf->count - at.index;
+            at = {leaf_at(at.leaf->next), 0};
+        }
+        return count + to.index - at.index;
+    }
+
+    /// Whether everything is where it should be, for tests.
+    bool is_sound() const {
+        if (root_ == nullptr) return size_ == 0 && height_ == 0 && first_ == nullptr && last_ == nullptr;
+        Walk walk;
+        if (!is_sound_below(root_, height_, walk)) return false;
+        return walk.size == size_ && walk.last == address_of(last_) && leaf_at(last_)->next == nullptr;
+    }
+    /// Bytes of its nodes and separators.
+    std::size_t node_bytes() const noexcept { return root_ == nullptr ? 0 : bytes_below(root_, height_); }
+
+    const Pointer& root() const noexcept { return root_; }
+    const Pointer& first() const noexcept { return first_; }
+    const Pointer& last() const noexcept { return last_; }
+
+    static void* address_of(const Pointer& pointer) noexcept { return std::to_address(pointer); }
+    static Leaf* leaf_at(const Pointer& pointer) noexcept { return reinterpret_cast<Leaf*>(std::to_address(pointer)); }
+    static Inner* inner_at(const Pointer& pointer) noexcept { return reinterpret_cast<Inner*>(std::to_address(pointer)); }
+    static Leaf* leaf_or_null(const Pointer& pointer) noexcept { return pointer == nullptr ? nullptr : leaf_at(pointer); }
+
+private:
+    /// Calls its function unless all went well.
+    template <class F>
+    struct Undo {
+        explicit Undo(F what) : function(std::move(what)) {}
+        Undo(const Undo&) = delete;
+        Undo& operator=(const Undo&) = delete;
+        ~Undo() {
+            if (is_needed) function();
+        }
+        F function;
+        bool is_needed = true;
+    };
+
+    /// A key that is looked for.
+    template <class Q>
+    struct Query {
+        static constexpr bool has_digest = Digester::template takes<Q>;
+        explicit Query(const Q& wanted) : key(wanted) {
+            if constexpr (has_digest) digest = Digester::of(wanted);
+        }
+        const Q& key;
+        Digest digest{};
+    };
+
+    static Pointer pointer_to(void* node) noexcept { return std::pointer_traits<Pointer>::pointer_to(*static_cast<Line*>(node)); }
+    template <class A, class B>
+    bool is_before(const A& a, const B& b) const {
+        return static_cast<bool>(compare_(a, b));
+    }
+    Place last_place() const noexcept {
+        Leaf* const last = leaf_at(last_);
+        return {last, last->count - 1U};
+    }
+    static Place before(Place at) noexcept {
+        previous(at);
+        return at;
+    }
+    void forget() noexcept {
+        root_ = nullptr;
+        first_ = nullptr;
+        last_ = nullptr;
+        size_ = 0;
+        height_ = 0;
+    }
+
+    // Searching within a node.
+
+    /// First of the numbers in [from, to) whose key is not less than the query's; with Upper: greater.
+    template <bool Upper, class KeyOf, class Q>
+    std::uint32_t bisect(std::uint32_t from, std::uint32_t to, const KeyOf& key_of, const Query<Q>& query) const {
+        while (from != to) {
+            const std::uint32_t middle = (from + to) / 2;
+            bool is_left = false;
+            if constexpr (Upper) {
+                is_left = !is_before(query.key, key_of(middle));
+            } else {
+                is_left = is_before(key_of(middle), query.key);
+            }
+            if (is_left) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        return from;
+    }
+    template <bool Upper, class KeyOf, class Q>
+    std::uint32_t rank_among(const Digest* of, std::uint32_t places, std::uint32_t count, const KeyOf& key_of, const Query<Q>& query) const {
+        if constexpr (digests == Digests::keys && Query<Q>::has_digest) {
+            return std::min(count_below<Upper>(of, places, query.digest), count);
+        } else if constexpr (digests == Digests::heads && Query<Q>::has_digest) {
+            const std::uint32_t from = count_below<false>(of, places, query.digest);
+            const std::uint32_t to = std::min(count_below<true>(of, places, query.digest), count);
+            return bisect<Upper>(from, to, key_of, query);
+        } else {
+            return bisect<Upper>(0, count, key_of, query);
+        }
+    }
+    /// How many elements are less than the query; with Upper: not greater.
+    template <bool Upper, class Q>
+    std::uint32_t rank(const Leaf& leaf, const Query<Q>& query) const {
+        return rank_among<Upper>(leaf.digest(), leaf.slots, leaf.count, [&leaf](std::uint32_t i) -> const K& { return leaf.key(i); }, query);
+    }
+    template <bool Upper, class Q>
+    std::uint32_t rank(const Inner& inner, const Query<Q>& query) const {
+        const Digest* of = nullptr;
+        if constexpr (digests != Digests::none) of = inner.digest.of;
+        return rank_among<Upper>(of, inner.count, inner.count, [&inner](std::uint32_t i) -> const K& { return inner.key(i); }, query);
+    }
+    /// Whether the first element that is not less than the query equals it.
+    template <class Q>
+    bool is_equal(const Place& at, const Query<Q>& query) const {
+        if constexpr (digests == Digests::keys && Query<Q>::has_digest) {
+            return key_at(at) == query.digest;
+        } else {
+            if constexpr (digests == Digests::heads && Query<Q>::has_digest) {
+                if (at.leaf->digest()[at.leaf->order()[at.index]] != query.digest) return false;
+            }
+            return !is_before(query.key, key_at(at));
+        }
+    }
+
+    template <bool Upper, class Q>
+    Leaf* descend(const Query<Q>& query) const {
+        void* node = address_of(root_);
+        for (std::uint32_t level = height_; level != 0; --level) {
+            const Inner& inner = *static_cast<const Inner*>(node);
+            node = address_of(inner.children[rank<Upper>(inner, query)]);
+            if (level == 1) prefetch_leaf(node);
+        }
+        return static_cast<Leaf*>(node);
+    }
+    /// The order bytes: they are read only when the digests have been.
+    static void prefetch_leaf(const void* leaf) noexcept {
+        const auto* const bytes = static_cast<const std::byte*>(leaf);
+        __builtin_prefetch(bytes);
+        for (std::size_t at = order_at(leaf_slots); at < order_at(leaf_slots) + leaf_slots; at += sizeof(Line)) __builtin_prefetch(bytes + at);
+    }
+    static void prefetch_node(const void* node, bool is_leaf) noexcept {
+        const auto* const bytes = static_cast<const std::byte*>(node);
+        const std::size_t searched = is_leaf ? order_at(leaf_slots) + leaf_slots : sizeof(Inner) - sizeof(Inner::children);
+        for (std::size_t at = 0; at < searched; at += sizeof(Line)) __builtin_prefetch(bytes + at);
+    }
+    template <bool Upper, class Q>
+    void locate(Path& path, const Query<Q>& query) const {
+        path.depth = 0;
+        void* node = address_of(root_);
+        for (std::uint32_t level = height_; level != 0; --level) {
+            Inner* const inner = static_cast<Inner*>(node);
+            const std::uint32_t index = rank<Upper>(*inner, query);
+            path.steps[path.depth++] = {inner, index};
+            node = address_of(inner->children[index]);
+        }
+        path.leaf = static_cast<Leaf*>(node);
+    }
+    void locate_last(Path& path) const noexcept {
+        path.depth = 0;
+        void* node = address_of(root_);
+        for (std::uint32_t level = height_; level != 0; --level) {
+            Inner* const inner = static_cast<Inner*>(node);
+            path.steps[path.depth++] = {inner, inner->count};
+            node = address_of(inner->children[inner->count]);
+        }
+        path.leaf = static_cast<Leaf*>(node);
+    }
+    /// To the next leaf, which is there.
+    static void to_next_leaf(Path& path) noexcept {
+        std::uint32_t level = path.depth;
+        do --level;
+        while (path.steps[level].index == path.steps[level].node->count);
+        ++path.steps[level].index;
+        for (void* node = address_of(path.steps[level].node->children[path.steps[level].index]);;
+             node = address_of(path.steps[level].node->children[0])) {
+            if (++level == path.depth) {
+                path.leaf = static_cast<Leaf*>(node);
+                return;
+            }
+            path.steps[level] = {static_cast<Inner*>(node), 0};
+        }
+    }
+    /// The path to a place's leaf. Where many leaves hold one key, it walks over them.
+    void path_to(Path& path, const Place& at) const {
+        if (at.index == at.leaf->count) {
+            locate_last(path);
+            return;
+        }
+        const Query<K> query(key_at(at));
+        locate<IsUnique>(path, query);
+        while (path.leaf != at.leaf) to_next_leaf(path);
+    }
+
+    // Elements in slots.
+    void destroy_value(Leaf& leaf, std::uint32_t slot) noexcept {
+        if constexpr (has_values) Traits::destroy(allocator_, leaf.values() + slot);
+    }
+    void destroy_element(Leaf& leaf, std::uint32_t slot) noexcept {
+        destroy_value(leaf, slot);
+        if constexpr (digests != Digests::keys) Traits::destroy(allocator_, leaf.keys() + slot);
+        if constexpr (digests != Digests::none) leaf.digest()[slot] = Digester::none;
+    }
+    /// Makes a copy, or what a move leaves of it if that doesn't throw. The source is to be destroyed then.
+    void carry(Leaf& from, std::uint32_t slot, Leaf& to, std::uint32_t to_slot) {
+        make_element(to, to_slot, std::move_if_noexcept(from.keys()[slot]), [&]([[maybe_unused]] V* place) {
+            if constexpr (has_values) Traits::construct(allocator_, place, std::move_if_noexcept(from.values()[slot]));
+        });
+    }
+    /// The elements from `first` on, to the free places of `to` that `slot_of(i)` gives. Throws what copying throws; all is as it was then.
+    template <class SlotOf>
+    void carry_all(Leaf& from, std::uint32_t first, Leaf& to, const SlotOf& slot_of) {
+        const std::uint32_t count = from.count - first;
+        const std::uint8_t* const order = from.order();
+        std::uint32_t done = 0;
+        Undo undo([&] {
+            while (done != 0) destroy_element(to, slot_of(--done));
+        });
+        for (; done != count; ++done) carry(from, order[first + done], to, slot_of(done));
+        undo.is_needed = false;
+        for (std::uint32_t i = first; i != from.count; ++i) destroy_element(from, order[i]);
+    }
+    /// The first free slot, which has its element, becomes number `index`.
+    void put(Leaf& leaf, std::uint32_t index) noexcept {
+        std::uint8_t* const order = leaf.order();
+        if (const std::uint32_t behind = leaf.count - index; behind != 0) {
+            const std::uint8_t slot = order[leaf.count];
+            std::memmove(order + index + 1, order + index, behind);
+            order[index] = slot;
+        }
+        ++leaf.count;
+        ++size_;
+    }
+    /// The same for any free slot.
+    void put(Leaf& leaf, std::uint32_t index, std::uint32_t slot) noexcept {
+        std::uint8_t* const order = leaf.order();
+        std::uint32_t at = leaf.count;
+        while (order[at] != slot) ++at;
+        order[at] = order[leaf.count];
+        order[leaf.count] = static_cast<std::uint8_t>(slot);
+        put(leaf, index);
+    }
+
+    // Nodes.
+    Pointer new_leaf(std::uint32_t slots) {
+        const Pointer memory = Traits::allocate(allocator_, lines_of(leaf_bytes(slots)));
+        Leaf& leaf = *::new (address_of(memory)) Leaf{};
+        leaf.slots = static_cast<std::uint16_t>(slots);
+        std::uint8_t* const order = leaf.order();
+        for (std::uint32_t i = 0; i != slots; ++i) order[i] = static_cast<std::uint8_t>(i);
+        if constexpr (digests != Digests::none) {
+            Digest* const digest = leaf.digest();
+            for (std::uint32_t i = 0; i != slots; ++i) digest[i] = Digester::none;
+        }
+        return memory;
+    }
+    void free_leaf(const Pointer& leaf) noexcept { Traits::deallocate(allocator_, leaf, lines_of(leaf_bytes(leaf_at(leaf)->slots))); }
+    Pointer new_inner() {
+        const Pointer memory = Traits::allocate(allocator_, inner_lines);
+        ::new (address_of(memory)) Inner;
+        inner_at(memory)->count = 0;
+        inner_at(memory)->zero = 0;
+        return memory;
+    }
+    void free_inner(const Pointer& inner) noexcept { Traits::deallocate(allocator_, inner, inner_lines); }
+
+    /// A separator on its way.
+    struct Fence {
+        Digest digest{};
+        [[no_unique_address]] std::conditional_t<digests == Digests::keys, Nothing, Separator> separator{};
+    };
+    Fence new_fence(const K& key) {
+        Fence fence;
+        if constexpr (digests != Digests::none) fence.digest = Digester::of(key);
+        if constexpr (separators_inline) {
+            fence.separator = key;
+        } else if constexpr (digests != Digests::keys) {
+            KeyAllocator keys(allocator_);
+            fence.separator = KeyTraits::allocate(keys, 1);
+            Undo undo([&] { KeyTraits::deallocate(keys, fence.separator, 1); });
+            KeyTraits::construct(keys, std::to_address(fence.separator), key);
+            undo.is_needed = false;
+        }
+        return fence;
+    }
+    void free_fence([[maybe_unused]] const Fence& fence) noexcept {
+        if constexpr (digests != Digests::keys && !separators_inline) {
+            KeyAllocator keys(allocator_);
+            KeyTraits::destroy(keys, std::to_address(fence.separator));
+            KeyTraits::deallocate(keys, fence.separator, 1);
+        }
+    }
+    static Fence fence_of(const Inner& inner, std::uint32_t i) noexcept {
+        Fence fence;
+        if constexpr (digests != Digests::none) fence.digest = inner.digest[i];
+        if constexpr (digests != Digests::keys) fence.separator = inner.separator[i];
+        return fence;
+    }
+    void set_fence(Inner& inner, std::uint32_t i, const Fence& fence) noexcept {
+        if constexpr (digests != Digests::none) inner.digest[i] = fence.digest;
+        if constexpr (digests != Digests::keys) inner.separator[i] = fence.separator;
+    }
+    /// Moves words within an array or between two; to the right, from behind.
+    template <class T>
+    void move_words(T* from, std::uint32_t count, T* to) noexcept {
+        if constexpr (std::is_trivially_copyable_v<T>) {
+            std::memmove(to, from, count * sizeof(T));
+        } else if (to < from || to >= from + count) {
+            for (std::uint32_t i = 0; i != count; ++i) to[i] = from[i];
+        } else {
+            while (count-- != 0) to[count] = from[count];
+        }
+    }
+    /// `count` separators and as many children, those of the separators' right sides.
+    void move_entries(Inner& from, std::uint32_t first, std::uint32_t count, Inner& to, std::uint32_t at) noexcept {
+        if constexpr (digests != Digests::none) move_words(from.digest.of + first, count, to.digest.of + at);
+        if constexpr (digests != Digests::keys) move_words(from.separator.of + first, count, to.separator.of + at);
+        move_words(from.children + first + 1, count, to.children + at + 1);
+    }
+
+    /// What a split needs, until it is used.
+    class Spare {
+    public:
+        explicit Spare(BTree& tree) noexcept : tree_(tree) {}
+        Spare(const Spare&) = delete;
+        Spare& operator=(const Spare&) = delete;
+        ~Spare() {
+            if (has_fence) tree_.free_fence(fence);
+            if (leaf != nullptr) tree_.free_leaf(leaf);
+            while (inner_count_ != 0) tree_.free_inner(inner_[--inner_count_]);
+        }
+        void reserve(const Path& path) {
+            leaf = tree_.new_leaf(leaf_slots);
+            std::uint32_t level = path.depth;
+            while (level != 0 && path.steps[level - 1].node->count == inner_separators) {
+                reserve_inner();
+                --level;
+            }
+            if (level == 0) {
+                TAIYEN_CHECK(path.depth < depth_max);
+                reserve_inner();
+            }
+        }
+        Pointer take_leaf() noexcept {
+            const Pointer taken = leaf;
+            leaf = nullptr;
+            return taken;
+        }
+        Pointer take_inner() noexcept { return inner_[--inner_count_]; }
+
+        Pointer leaf = nullptr;
+        Fence fence;
+        bool has_fence = false;
+
+    private:
+        void reserve_inner() {
+            inner_[inner_count_] = tree_.new_inner();
+            ++inner_count_;
+        }
+        BTree& tree_;
+        Pointer inner_[depth_max + 1];
+        std::uint32_t inner_count_ = 0;
+    };
+
+    // Insertion.
+    template <class Make>
+    Place insert_first(Make& make) {
+        const Pointer memory = new_leaf(first_slots);
+        Leaf& leaf = *leaf_at(memory);
+        Undo undo([&] { free_leaf(memory); });
+        make(leaf, 0);
+        undo.is_needed = false;
+        root_ = memory;
+        first_ = memory;
+        last_ = memory;
+        put(leaf, 0);
+        return {&leaf, 0};
+    }
+    template <class Make>
+    Place insert_at(Path& path, std::uint32_t index, Make& make) {
+        Leaf& leaf = *path.leaf;
+        if (leaf.count != leaf.slots) {
+            make(leaf, leaf.order()[leaf.count]);
+            put(leaf, index);
+            if (index == 0) renew_fence(path, leaf.key(0));
+            return {&leaf, index};
+        }
+        return leaf.slots == leaf_slots ? split(path, index, make) : grow(index, make);
+    }
+    /// The root, a leaf, becomes a larger one. The new element comes first: what it is made of may lie in the old leaf.
+    template <class Make>
+    Place grow(std::uint32_t index, Make& make) {
+        Leaf& old = *leaf_at(root_);
+        const Pointer memory = new_leaf(std::min(old.slots * slots_growth, leaf_slots));
+        Leaf& leaf = *leaf_at(memory);
+        Undo undo([&] { free_leaf(memory); });
+        make(leaf, old.count);
+        Undo undo_element([&] { destroy_element(leaf, old.count); });
+        carry_all(old, 0, leaf, [](std::uint32_t i) { return i; });
+        undo_element.is_needed = false;
+        undo.is_needed = false;
+        leaf.count = old.count;
+        put(leaf, index);
+        free_leaf(root_);
+        root_ = memory;
+        first_ = memory;
+        last_ = memory;
+        return {&leaf, index};
+    }
+    /// A full leaf becomes two; at the end of the tree the left one stays full.
+    template <class Make>
+    Place split(Path& path, std::uint32_t index, Make& make) {
+        Leaf& left = *path.leaf;
+        const bool is_end = index == left.count && left.next == nullptr;
+        const std::uint32_t stay = is_end ? left.count : left.count / 2U;
+        const bool goes_right = index >= stay;
+        constexpr std::uint32_t slot = leaf_slots - 1;
+        Spare spare(*this);
+        spare.reserve(path);
+        Leaf& right = *leaf_at(spare.leaf);
+        make(right, slot);
+        Undo undo([&] { destroy_element(right, slot); });
+        spare.fence = new_fence(index == stay ? right.keys()[slot] : left.key(stay));
+        spare.has_fence = true;
+        carry_all(left, stay, right, [](std::uint32_t i) { return i; });
+        if (goes_right) undo.is_needed = false;
+
+        right.count = static_cast<std::uint16_t>(left.count - stay);
+        left.count = static_cast<std::uint16_t>(stay);
+        const Pointer right_pointer = spare.take_leaf();
+        right.previous = pointer_to(&left);
+        right.next = left.next;
+        if (left.next == nullptr) {
+            last_ = right_pointer;
+        } else {
+            leaf_at(left.next)->previous = right_pointer;
+        }
+        left.next = right_pointer;
+        spare.has_fence = false;
+        if (index == 0) renew_fence(path, right.keys()[slot]);
+        add_child(path, path.depth, spare.fence, right_pointer, spare);
+        if (goes_right) {
+            put(right, index - stay, slot);
+            return {&right, index - stay};
+        }
+        // Should copying it throw, the leaf has been split and the element isn't there.
+        carry(right, slot, left, left.order()[left.count]);
+        put(left, index);
+        return {&left, index};
+    }
+    /// (N2): the separator in front of a leaf, wherever it is.
+    void renew_fence([[maybe_unused]] Path& path, [[maybe_unused]] const K& first) noexcept {
+        if constexpr (separators_inline) {
+            std::uint32_t level = path.depth;
+            while (level != 0 && path.steps[level - 1].index == 0) --level;
+            if (level != 0) path.steps[level - 1].node->separator[path.steps[level - 1].index - 1] = first;
+        }
+    }
+    /// Enters what was split off at `depth` into the node above.
+    void add_child(Path& path, std::uint32_t depth, Fence fence, Pointer child, Spare& spare) noexcept {
+        for (; depth != 0; --depth) {
+            Inner& inner = *path.steps[depth - 1].node;
+            const std::uint32_t index = path.steps[depth - 1].index;
+            if (inner.count != inner_separators) {
+                enter(inner, index, fence, child);
+                return;
+            }
+            const Pointer right_pointer = spare.take_inner();
+            Inner& right = *inner_at(right_pointer);
+            // At the end of the level the left node stays full: its new neighbour begins with the new child.
+            const bool is_end = index == inner.count && is_last(path, depth - 1);
+            const std::uint32_t stay = is_end ? inner.count : inner.count / 2U;
+            if (index == stay) {
+                right.children[0] = child;
+                move_entries(inner, stay, inner.count - stay, right, 0);
+                right.count = inner.count - stay;
+                inner.count = stay;
+            } else {
+                const std::uint32_t up = index < stay ? stay - 1 : stay;
+                const Fence above = fence_of(inner, up);
+                right.children[0] = inner.children[up + 1];
+                move_entries(inner, up + 1, inner.count - up - 1, right, 0);
+                right.count = inner.count - up - 1;
+                inner.count = up;
+                if (index < stay) {
+                    enter(inner, index, fence, child);
+                } else {
+                    enter(right, index - up - 1, fence, child);
+                }
+                fence = above;
+            }
+            child = right_pointer;
+        }
+        const Pointer root = spare.take_inner();
+        Inner& inner = *inner_at(root);
+        inner.children[0] = root_;
+        enter(inner, 0, fence, child);
+        root_ = root;
+        ++height_;
+    }
+    static bool is_last(const Path& path, std::uint32_t depth) noexcept {
+        while (depth-- != 0) {
+            if (path.steps[depth].index != path.steps[depth].node->count) return false;
+        }
+        return true;
+    }
+    /// A separator and the child on its right side.
+    void enter(Inner& inner, std::uint32_t index, const Fence& fence, const Pointer& child) noexcept {
+        move_entries(inner, index, inner.count - index, inner, index + 1);
+        set_fence(inner, index, fence);
+        inner.children[index + 1] = child;
+        ++inner.count;
+    }
+
+    // Erasure.
+    Place erase_in_leaf(Path& path, std::uint32_t index, std::uint32_t count) noexcept {
+        Leaf& leaf = *path.leaf;
+        std::uint8_t* const order = leaf.order();
+        std::uint8_t gone[256];
+        for (std::uint32_t i = 0; i != count; ++i) {
+            gone[i] = order[index + i];
+            destroy_element(leaf, gone[i]);
+        }
+        std::memmove(order + index, order + index + count, leaf.count - index - count);
+        leaf.count = static_cast<std::uint16_t>(leaf.count - count);
+        std::memcpy(order + leaf.count, gone, count);
+        size_ -= count;
+        if (leaf.count == 0) return drop_leaf(path);
+        if (index == 0) renew_fence(path, leaf.key(0));
+        if (path.depth != 0 && leaf.count < leaf_slots / 3) return join(path, index);
+        return settled(&leaf, index);
+    }
+    Place drop_leaf(Path& path) noexcept {
+        Leaf& leaf = *path.leaf;
+        Leaf* const next = leaf_or_null(leaf.next);
+        Leaf* const previous = leaf_or_null(leaf.previous);
+        if (path.depth == 0) {
+            free_leaf(root_);
+            forget();
+            return {};
+        }
+        // If the leaf was the first of more than one below a separator, the next one is now.
+        for (std::uint32_t level = path.depth; level != 0 && path.steps[level - 1].index == 0; --level) {
+            if (path.steps[level - 1].node->count == 0) continue;
+            renew_fence(path, next->key(0));
+            break;
+        }
+        const Pointer gone = pointer_to(&leaf);
+        unlink(leaf);
+        free_leaf(gone);
+        remove_child(path, path.depth - 1, true);
+        if (next != nullptr) return {next, 0};
+        return {previous, previous->count};
+    }
+    void unlink(Leaf& leaf) noexcept {
+        if (leaf.next == nullptr) {
+            last_ = leaf.previous;
+        } else {
+            leaf_at(leaf.next)->previous = leaf.previous;
+        }
+        if (leaf.previous == nullptr) {
+            first_ = leaf.next;
+        } else {
+            leaf_at(leaf.previous)->next = leaf.next;
+        }
+    }
+    /// A leaf with few elements joins a neighbour that has room for them. The place of element `index`.
+    Place join(Path& path, std::uint32_t index) noexcept {
+        constexpr std::uint32_t full_enough = leaf_slots - leaf_slots / 8;
+        auto& step = path.steps[path.depth - 1];
+        Leaf& leaf = *path.leaf;
+        Leaf* left = step.index == 0 ? nullptr : leaf_at(step.node->children[step.index - 1]);
+        Leaf* right = &leaf;
+        if (left == nullptr || left->count + leaf.count > full_enough) {
+            if (step.index == step.node->count) return settled(&leaf, index);
+            left = &leaf;
+            right = leaf_at(step.node->children[step.index + 1]);
+            if (left->count + right->count > full_enough) return settled(&leaf, index);
+        }
+        try {
+            const std::uint8_t* const free_slots = left->order() + left->count;
+            carry_all(*right, 0, *left, [free_slots](std::uint32_t i) -> std::uint32_t { return free_slots[i]; });
+        } catch (...) {
+            return settled(&leaf, index);  // nothing was carried; the leaves stay as they are
+        }
+        if (right == &leaf) {
+            index += left->count;
+        } else {
+            ++step.index;
+        }
+        left->count = static_cast<std::uint16_t>(left->count + right->count);
+        const Pointer gone = pointer_to(right);
+        unlink(*right);
+        free_leaf(gone);
+        remove_child(path, path.depth - 1, true);
+        return settled(left, index);
+    }
+    /// Child number `path.steps[depth].index`, which is free, leaves its node, and with it a separator beside it.
+    void remove_child(Path& path, std::uint32_t depth, bool frees_fence) noexcept {
+        Inner& inner = *path.steps[depth].node;
+        const std::uint32_t index = path.steps[depth].index;
+        if (inner.count == 0) {  // it was the only one
+            const Pointer gone = pointer_to(&inner);
+            free_inner(gone);
+            remove_child(path, depth - 1, true);  // a root with one child isn't left standing
+            return;
+        }
+        const std::uint32_t separator = index == 0 ? 0 : index - 1;
+        if (frees_fence) free_fence(fence_of(inner, separator));
+        if (index == 0) inner.children[0] = inner.children[1];
+        move_entries(inner, separator + 1, inner.count - separator - 1, inner, separator);
+        --inner.count;
+        if (depth == 0) {
+            while (height_ != 0 && inner_at(root_)->count == 0) {
+                const Pointer gone = root_;
+                root_ = inner_at(gone)->children[0];
+                free_inner(gone);
+                --height_;
+            }
+        } else if (inner.count < inner_separators / 4) {
+            join_inner(path, depth);
+        }
+    }
+    void join_inner(Path& path, std::uint32_t depth) noexcept {
+        constexpr std::uint32_t full_enough = inner_separators - inner_separators / 8;
+        Inner& inner = *path.steps[depth].node;
+        auto& step = path.steps[depth - 1];
+        std::uint32_t between = step.index;  // the separator between the two
+        if (step.index != 0 && inner_at(step.node->children[step.index - 1])->count + inner.count < full_enough) {
+            --between;
+        } else if (step.index == step.node->count || inner.count + inner_at(step.node->children[step.index + 1])->count >= full_enough) {
+            return;
+        }
+        Inner& left = *inner_at(step.node->children[between]);
+        const Pointer gone = step.node->children[between + 1];
+        Inner& right = *inner_at(gone);
+        set_fence(left, left.count, fence_of(*step.node, between));
+        left.children[left.count + 1] = right.children[0];
+        move_entries(right, 0, right.count, left, left.count + 1);
+        left.count += right.count + 1;
+        free_inner(gone);
+        step.index = between + 1;
+        remove_child(path, depth - 1, false);
+    }
+    void free_below(const Pointer& node, std::uint32_t level) noexcept {
+        if (level == 0) {
+            Leaf& leaf = *leaf_at(node);
+            if constexpr (!std::is_trivially_destructible_v<K> || !std::is_trivially_destructible_v<V>) {
+                for (std::uint32_t i = 0; i != leaf.count; ++i) destroy_element(leaf, leaf.order()[i]);
+            }
+            free_leaf(node);
+            return;
+        }
+        Inner& inner = *inner_at(node);
+        for (std::uint32_t i = 0; i <= inner.count; ++i) free_below(inner.children[i], level - 1);
+        for (std::uint32_t i = 0; i != inner.count; ++i) free_fence(fence_of(inner, i));
+        free_inner(node);
+    }
+
+    // For tests.
+    struct Walk {
+        std::size_t size = 0;
+        const void* last = nullptr;
+        const K* before = nullptr;
+    };
+    bool is_sound_leaf(const Leaf& leaf, Walk& walk) const {
+        if (leaf.count == 0 || leaf.count > leaf.slots || (height_ != 0 && leaf.slots != leaf_slots)) return false;
+        if (address_of_or_null(leaf.previous) != walk.last || (walk.last == nullptr && &leaf != address_of(first_))) return false;
+        bool met[256] = {};
+        for (std::uint32_t i = 0; i != leaf.slots; ++i) {
+            const std::uint8_t slot = leaf.order()[i];
+            if (slot >= leaf.slots || std::exchange(met[slot], true)) return false;
+            if (i >= leaf.count) {
+                if constexpr (digests != Digests::none) {
+                    if (leaf.digest()[slot] != Digester::none) return false;
+                }
+                continue;
+            }
+            const K& key = leaf.keys()[slot];
+            if constexpr (digests == Digests::heads) {
+                if (leaf.digest()[slot] != Digester::of(key)) return false;
+            }
+            if (walk.before != nullptr && (IsUnique ? !is_before(*walk.before, key) : is_before(key, *walk.before))) return false;
+            walk.before = &key;
+        }
+        walk.size += leaf.count;
+        walk.last = &leaf;
+        return true;
+    }
+    static const void* address_of_or_null(const Pointer& pointer) noexcept { return pointer == nullptr ? nullptr : address_of(pointer); }
+    bool is_sound_below(const Pointer& node, std::uint32_t level, Walk& walk) const {
+        if (level == 0) return is_sound_leaf(*leaf_at(node), walk);
+        const Inner& inner = *inner_at(node);
+        if (inner.count > inner_separators || (level == height_ && inner.count == 0)) return false;
+        for (std::uint32_t i = 0; i <= inner.count; ++i) {
+            if (i != 0) {
+                if constexpr (digests == Digests::heads) {
+                    if (inner.digest[i - 1] != Digester::of(inner.key(i - 1))) return false;
+                }
+                if (IsUnique ? !is_before(*walk.before, inner.key(i - 1)) : is_before(inner.key(i - 1), *walk.before)) return false;
+            }
+            const std::size_t size = walk.size;
+            const K* const before_child = walk.before;
+            if (!is_sound_below(inner.children[i], level - 1, walk)) return false;
+            if (walk.size == size || walk.before == before_child) return false;
+            if (i == 0) continue;
+            const K& first = first_key_below(inner.children[i], level - 1);
+            if (is_before(first, inner.key(i - 1))) return false;
+            if constexpr (separators_inline) {
+                if (std::memcmp(&first, &inner.key(i - 1), sizeof(K)) != 0) return false;
+            }
+        }
+        return true;
+    }
+    static const K& first_key_below(Pointer node, std::uint32_t level) noexcept {
+        for (; level != 0; --level) node = Pointer(inner_at(node)->children[0]);
+        return leaf_at(node)->key(0);
+    }
+    static std::size_t bytes_below(const Pointer& node, std::uint32_t level) noexcept {
+        if (level == 0) return lines_of(leaf_bytes(leaf_at(node)->slots)) * sizeof(Line);
+        const Inner& inner = *inner_at(node);
+        std::size_t bytes = inner_lines * sizeof(Line);
+        if constexpr (digests != Digests::keys && !separators_inline) bytes += inner.count * sizeof(K);
+        for (std::uint32_t i = 0; i <= inner.count; ++i) bytes += bytes_below(inner.children[i], level - 1);
+        return bytes;
+    }
+
+    [[no_unique_address]] Compare compare_;
+    LineAllocator allocator_;
+    Pointer root_ = nullptr;
+    Pointer first_ = nullptr;
+    Pointer last_ = nullptr;
+    std::size_t size_ = 0;
+    std::uint32_t height_ = 0;
+    std::uint32_t zero_ = 0;
+};
+
+}  // namespace taiyen::ordered

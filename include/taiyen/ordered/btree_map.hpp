@@ -1,0 +1,761 @@
+#pragma once
+/// btree_map, btree_multimap, btree_set and btree_multiset: the standard library's ordered containers as B+ trees (ordered/btree.hpp).
+///
+/// They have the interface of std::map and std::set, but for nodes (`extract`), and the differences that follow from keeping many elements in a node:
+/// - A map's elements are pairs of references, `{const Key& first, Value& second}`, as those of std::flat_map: write `for (auto&& [key, value] : map)`.
+/// - Insertions and erasures invalidate iterators and references of the container; `erase` returns a valid iterator. Assigning to a mapped value invalidates nothing.
+/// - Keys can be copied: inner nodes have copies of some.
+/// - `erase(iterator)` looks for the key: logarithmic.
+/// Beyond it: ascending input is appended, whoever inserts it; `find_many` and `for_each_found` look many keys up at once, with their cache misses side by side.
+///
+/// All memory comes from the allocator, so in a persistent heap they are saved, undone, rolled back and found again like any other container. The default is the allocator of heaps (include
+/// <taiyen/stl/allocator.hpp>, or taiyen/taiyen.hpp).
+///
+/// Exceptions: inserting or erasing one element either happens or changes nothing, if moving elements doesn't throw or they can be copied.
+/// Complexity: look-up, insertion and erasure logarithmic, with 60 to 120 elements a node where they are small. Copies, ranges in order, iteration: linear.
+/// Thread rule: as the standard containers: concurrent reads are fine.
+
+#include <algorithm>
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <taiyen/base/export.hpp>
+#include <taiyen/base/instrumented.hpp>
+#include <taiyen/ordered/btree.hpp>
+
+namespace taiyen {
+
+namespace ordered {
+
+/// An element of a map: what `*iterator` gives. A pair of references, which converts to a pair of values.
+template <class K, class V>
+struct ElementReference : std::pair<const K&, V&> {
+    using std::pair<const K&, V&>::pair;
+};
+
+/// Throws: std::out_of_range.
+[[noreturn]] TAIYEN_EXPORT void throw_no_such_key();
+
+template <class Tree, class K, class V, bool IsConst>
+class Iterator {
+    using Mapped = std::conditional_t<IsConst, const V, V>;
+    using Place = typename Tree::Place;
+
+public:
+    using iterator_category = std::bidirectional_iterator_tag;
+    using iterator_concept = std::bidirectional_iterator_tag;
+    using difference_type = std::ptrdiff_t;
+    using value_type = std::conditional_t<Tree::has_values, std::pair<const K, V>, K>;
+    using reference = std::conditional_t<Tree::has_values, ElementReference<K, Mapped>, const K&>;
+
+    /// What `->` gives for a pair of references.
+    struct Arrow {
+        reference element;
+        reference* operator->() noexcept { return &element; }
+    };
+    using pointer = std::conditional_t<Tree::has_values, Arrow, const K*>;
+
+    Iterator() noexcept = default;
+    /// An iterator becomes a const_iterator.
+    template <bool Other>
+        requires(IsConst && !Other)
+    Iterator(const Iterator<Tree, K, V, Other>& other) noexcept : at_(other.at_) {}  // NOLINT(google-explicit-constructor)
+
+    reference operator*() const noexcept {
+        if constexpr (Tree::has_values) {
+            const std::uint8_t slot = at_.leaf->order()[at_.index];
+            return reference(at_.leaf->keys()[slot], at_.leaf->values()[slot]);
+        } else {
+            return Tree::key_at(at_);
+        }
+    }
+    pointer operator->() const noexcept {
+        if constexpr (Tree::has_values) {
+            return {**this};
+        } else {
+            return &**this;
+        }
+    }
+    Iterator& operator++() noexcept {
+        Tree::next(at_);
+        return *this;
+    }
+    Iterator operator++(int) noexcept {
+        const Iterator before = *this;
+        ++*this;
+        return before;
+    }
+    Iterator& operator--() noexcept {
+        Tree::previous(at_);
+        return *this;
+    }
+    Iterator operator--(int) noexcept {
+        const Iterator before = *this;
+        --*this;
+        return before;
+    }
+    template <bool Other>
+    bool operator==(const Iterator<Tree, K, V, Other>& other) const noexcept {
+        return at_ == other.at_;
+    }
+
+private:
+    template <class, class, class, bool>
+    friend class Iterator;
+    template <class, class, class, class, bool>
+    friend class BTreeContainer;
+    explicit Iterator(const Place& at) noexcept : at_(at) {}
+
+    Place at_;
+};
+
+/// What the four have in common. `V` is Nothing for sets.
+template <class K, class V, class Compare, class Allocator, bool IsUnique>
+class BTreeContainer {
+protected:
+    using Tree = BTree<K, V, Compare, Allocator, IsUnique>;
+    using Place = typename Tree::Place;
+    using Leaf = typename Tree::Leaf;
+    static constexpr bool is_map = Tree::has_values;
+
+public:
+    using key_type = K;
+    using value_type = std::conditional_t<is_map, std::pair<const K, V>, K>;
+    using key_compare = Compare;
+    using allocator_type = Allocator;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    using const_iterator = Iterator<Tree, K, V, true>;
+    using iterator = std::conditional_t<is_map, Iterator<Tree, K, V, false>, const_iterator>;
+    using reference = typename iterator::reference;
+    using const_reference = typename const_iterator::reference;
+    using pointer = typename iterator::pointer;
+    using const_pointer = typename const_iterator::pointer;
+    using reverse_iterator = std::reverse_iterator<iterator>;
+    using const_reverse_iterator = std::reverse_iterator<const_iterator>;
+
+    /// What this says of bytes in a heap: another number, another layout.
+    static constexpr std::uint64_t layout_version = 1;
+
+    static_assert(std::is_same_v<typename std::allocator_traits<Allocator>::value_type, value_type>,
+                  "taiyen: the allocator's value_type is the container's: std::pair<const Key, Value>, or Key");
+    static_assert(std::is_copy_constructible_v<K>, "taiyen: keys of a B-tree can be copied");
+
+    /// Compares elements by their keys.
+    class value_compare {
+    public:
+        template <class A, class B>
+        bool operator()(const A& a, const B& b) const {
+            return compare_(key_of(a), key_of(b));
+        }
+
+    private:
+        friend BTreeContainer;
+        explicit value_compare(const Compare& compare) : compare_(compare) {}
+        [[no_unique_address]] Compare compare_;
+    };
+
+    allocator_type get_allocator() const noexcept { return allocator_type(tree_.allocator()); }
+    key_compare key_comp() const { return tree_.compare(); }
+    value_compare value_comp() const { return value_compare(tree_.compare()); }
+
+    iterator begin() noexcept { return iterator(tree_.begin()); }
+    iterator end() noexcept { return iterator(tree_.end()); }
+    const_iterator begin() const noexcept { return const_iterator(tree_.begin()); }
+    const_iterator end() const noexcept { return const_iterator(tree_.end()); }
+    const_iterator cbegin() const noexcept { return begin(); }
+    const_iterator cend() const noexcept { return end(); }
+    reverse_iterator rbegin() noexcept { return reverse_iterator(end()); }
+    reverse_iterator rend() noexcept { return reverse_iterator(begin()); }
+    const_reverse_iterator rbegin() const noexcept { return const_reverse_iterator(end()); }
+    const_reverse_iterator rend() const noexcept { return const_reverse_iterator(begin()); }
+    const_reverse_iterator crbegin() const noexcept { return rbegin(); }
+    const_reverse_iterator crend() const noexcept { return rend(); }
+
+    [[nodiscard]] bool empty() const noexcept { return tree_.size() == 0; }
+    size_type size() const noexcept { return tree_.size(); }
+    size_type max_size() const noexcept { return std::numeric_limits<difference_type>::max() / (sizeof(K) + sizeof(V)); }
+
+    void clear() noexcept { tree_.clear(); }
+
+    // Look-up: by keys, and with a transparent comparison by what compares with them.
+    iterator find(const K& key) { return iterator(tree_.find(key)); }
+    const_iterator find(const K& key) const { return const_iterator(tree_.find(key)); }
+    bool contains(const K& key) const { return has(key); }
+    size_type count(const K& key) const { return count_of(key); }
+    iterator lower_bound(const K& key) { return iterator(tree_.lower_bound(key)); }
+    const_iterator lower_bound(const K& key) const { return const_iterator(tree_.lower_bound(key)); }
+    iterator upper_bound(const K& key) { return iterator(tree_.upper_bound(key)); }
+    const_iterator upper_bound(const K& key) const { return const_iterator(tree_.upper_bound(key)); }
+    std::pair<iterator, iterator> equal_range(const K& key) { return {lower_bound(key), upper_bound(key)}; }
+    std::pair<const_iterator, const_iterator> equal_range(const K& key) const { return {lower_bound(key), upper_bound(key)}; }
+
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    iterator find(const Q& key) {
+        return iterator(tree_.find(key));
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    const_iterator find(const Q& key) const {
+        return const_iterator(tree_.find(key));
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    bool contains(const Q& key) const {
+        return has(key);
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    size_type count(const Q& key) const {
+        return count_of(key);
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    iterator lower_bound(const Q& key) {
+        return iterator(tree_.lower_bound(key));
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    const_iterator lower_bound(const Q& key) const {
+        return const_iterator(tree_.lower_bound(key));
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    iterator upper_bound(const Q& key) {
+        return iterator(tree_.upper_bound(key));
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    const_iterator upper_bound(const Q& key) const {
+        return const_iterator(tree_.upper_bound(key));
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    std::pair<iterator, iterator> equal_range(const Q& key) {
+        return {lower_bound(key), upper_bound(key)};
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    std::pair<const_iterator, const_iterator> equal_range(const Q& key) const {
+        return {lower_bound(key), upper_bound(key)};
+    }
+
+    /// Finds many keys at once: `out[i]` becomes `find(keys[i])`. Their cache misses lie side by side: several times as fast as one by one where the tree is larger than the processor's
+    /// caches. `out` is at least as long as `keys`.
+    template <class Q>
+    void find_many(std::span<const Q> keys, std::span<const_iterator> out) const {
+        TAIYEN_CHECK(out.size() >= keys.size());
+        tree_.find_many(keys, [&](std::size_t i, const Place& at) { out[i] = const_iterator(at); });
+    }
+    template <class Q>
+    void find_many(std::span<const Q> keys, std::span<iterator> out)
+        requires is_map
+    {
+        TAIYEN_CHECK(out.size() >= keys.size());
+        tree_.find_many(keys, [&](std::size_t i, const Place& at) { out[i] = iterator(at); });
+    }
+    /// The same: `visit(i, element)` for each key that is there, in their order. `visit` doesn't change the container.
+    template <class Q, class Visit>
+    void for_each_found(std::span<const Q> keys, Visit&& visit) const {
+        const Place last = tree_.end();
+        tree_.find_many(keys, [&](std::size_t i, const Place& at) {
+            if (at != last) visit(i, *const_iterator(at));
+        });
+    }
+
+    // Erasure.
+    iterator erase(const_iterator at) { return iterator(tree_.erase(at.at_)); }
+    iterator erase(iterator at)
+        requires is_map
+    {
+        return iterator(tree_.erase(at.at_));
+    }
+    /// Complexity: linear in the elements erased and in leaves.
+    iterator erase(const_iterator from, const_iterator to) {
+        if (from == to) return iterator(to.at_);
+        return iterator(tree_.erase(from.at_, Tree::distance(from.at_, to.at_)));
+    }
+    size_type erase(const K& key) { return erase_all(key); }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+        requires(!std::is_convertible_v<Q &&, iterator> && !std::is_convertible_v<Q &&, const_iterator>)
+    size_type erase(Q&& key) {
+        return erase_all(key);
+    }
+    /// Erases what `is_gone(element)` says; returns how many. Complexity: linear.
+    template <class IsGone>
+    size_type erase_if(IsGone is_gone) {
+        const size_type before = size();
+        for (iterator at = begin(); at != end();) {
+            if (!is_gone(*at)) {
+                ++at;
+                continue;
+            }
+            iterator to = at;
+            std::size_t run = 1;
+            while (++to != end() && is_gone(*to)) ++run;
+            at = iterator(tree_.erase(at.at_, run));
+            if (at != end()) ++at;  // it was asked already
+        }
+        return before - size();
+    }
+
+    // Insertion.
+    auto insert(const value_type& element) { return returned(insert_element(nullptr, element)); }
+    auto insert(value_type&& element) { return returned(insert_element(nullptr, std::move(element))); }
+    template <class P>
+        requires(is_map && std::is_constructible_v<value_type, P &&>)
+    auto insert(P&& element) {
+        return returned(insert_element(nullptr, std::forward<P>(element)));
+    }
+    iterator insert(const_iterator hint, const value_type& element) { return iterator(insert_element(&hint.at_, element).at); }
+    iterator insert(const_iterator hint, value_type&& element) { return iterator(insert_element(&hint.at_, std::move(element)).at); }
+    template <class P>
+        requires(is_map && std::is_constructible_v<value_type, P &&>)
+    iterator insert(const_iterator hint, P&& element) {
+        return iterator(insert_element(&hint.at_, std::forward<P>(element)).at);
+    }
+    /// Complexity: of an ascending range behind the last element linear.
+    template <std::input_iterator It>
+    void insert(It from, It to) {
+        for (; from != to; ++from) {
+            const Place end = tree_.end();
+            insert_element(&end, *from);
+        }
+    }
+    void insert(std::initializer_list<value_type> elements) { insert(elements.begin(), elements.end()); }
+    template <class... A>
+    auto emplace(A&&... arguments) {
+        return returned(emplace_element(nullptr, std::forward<A>(arguments)...));
+    }
+    template <class... A>
+    iterator emplace_hint(const_iterator hint, A&&... arguments) {
+        return iterator(emplace_element(&hint.at_, std::forward<A>(arguments)...).at);
+    }
+    /// Moves the elements of another container here whose keys aren't here yet, or all for a multimap or multiset; the others stay there.
+    template <class C2, bool Unique2>
+    void merge(BTreeContainer<K, V, C2, Allocator, Unique2>& other) {
+        for (auto at = other.tree_.begin(); at != other.tree_.end();) {
+            const std::uint8_t slot = at.leaf->order()[at.index];
+            const size_type before = size();
+            insert_key(nullptr, std::move(at.leaf->keys()[slot]), moved_value(*at.leaf, slot));
+            if (size() == before) {
+                other.tree_.next(at);
+            } else {
+                at = other.tree_.erase(at);
+            }
+        }
+    }
+    template <class C2, bool Unique2>
+    void merge(BTreeContainer<K, V, C2, Allocator, Unique2>&& other) {
+        merge(other);
+    }
+
+    /// Whether its nodes are as they should be. For tests.
+    bool is_sound() const { return tree_.is_sound(); }
+    /// Bytes of its nodes.
+    size_type node_bytes() const noexcept { return tree_.node_bytes(); }
+    /// For what moves and shows containers.
+    const Tree& tree() const noexcept { return tree_; }
+
+protected:
+    template <class, class, class, class, bool>
+    friend class BTreeContainer;
+    using LineAllocator = typename Tree::LineAllocator;
+    using Traits = std::allocator_traits<LineAllocator>;
+
+    BTreeContainer() = default;
+    BTreeContainer(const Compare& compare, const Allocator& allocator) : tree_(compare, LineAllocator(allocator)) {}
+    BTreeContainer(const BTreeContainer& other)
+        : tree_(other.tree_.compare(), Traits::select_on_container_copy_construction(other.tree_.allocator())) {
+        append_all(other);
+    }
+    BTreeContainer(const BTreeContainer& other, const Allocator& allocator) : tree_(other.tree_.compare(), LineAllocator(allocator)) {
+        append_all(other);
+    }
+    BTreeContainer(BTreeContainer&& other) noexcept = default;
+    BTreeContainer(BTreeContainer&& other, const Allocator& allocator) : tree_(other.tree_.compare(), LineAllocator(allocator)) { take(other); }
+    BTreeContainer& operator=(const BTreeContainer& other) {
+        if (this == &other) return *this;
+        if constexpr (Traits::propagate_on_container_copy_assignment::value) {
+            if (tree_.allocator() != other.tree_.allocator()) clear();
+            tree_.assign_allocator(other.tree_.allocator());
+        }
+        BTreeContainer copy(other, get_allocator());
+        replace_by(copy);
+        return *this;
+    }
+    /// Between different homes elements are moved one by one.
+    BTreeContainer& operator=(BTreeContainer&& other) noexcept(Traits::propagate_on_container_move_assignment::value ||
+                                                               Traits::is_always_equal::value) {
+        if (this == &other) return *this;
+        clear();
+        if constexpr (Traits::propagate_on_container_move_assignment::value) tree_.assign_allocator(other.tree_.allocator());
+        tree_.assign_compare(other.tree_.compare());
+        take(other);
+        return *this;
+    }
+    ~BTreeContainer() = default;
+    void assign(std::initializer_list<value_type> elements) {
+        BTreeContainer made(tree_.compare(), get_allocator());
+        made.insert(elements);
+        replace_by(made);
+    }
+    void swap(BTreeContainer& other) noexcept { tree_.swap(other.tree_); }
+
+    template <class T>
+    static const K& key_of(const T& element) noexcept {
+        if constexpr (!is_map || std::is_same_v<T, K>) {
+            return element;
+        } else {
+            return element.first;
+        }
+    }
+    auto returned(const typename Tree::Inserted& inserted) {
+        if constexpr (IsUnique) {
+            return std::pair<iterator, bool>(iterator(inserted.at), inserted.is_new);
+        } else {
+            return iterator(inserted.at);
+        }
+    }
+    template <class... A>
+    auto make_value(A&&... arguments) {
+        return [this, &arguments...](V* place) { Traits::construct(allocator_of(), place, std::forward<A>(arguments)...); };
+    }
+    static auto no_value() {
+        return [](Nothing*) {};
+    }
+    auto moved_value(Leaf& leaf, std::uint8_t slot) {
+        if constexpr (is_map) {
+            return make_value(std::move(leaf.values()[slot]));
+        } else {
+            return no_value();
+        }
+    }
+    /// A copy of the tree's allocator, for constructing: what it makes has the home of its place.
+    LineAllocator& allocator_of() { return const_cast<LineAllocator&>(tree_.allocator()); }
+
+    /// Inserts under a key of type K, or one that is looked up by itself and makes a K.
+    template <class Key, class MakeValue>
+    typename Tree::Inserted insert_key(const Place* hint, Key&& key, MakeValue&& value) {
+        const auto make = [&](Leaf& leaf, std::uint32_t slot) { tree_.make_element(leaf, slot, std::forward<Key>(key), value); };
+        const auto& wanted = key;
+        return hint == nullptr ? tree_.insert(wanted, make) : tree_.insert(*hint, wanted, make);
+    }
+    template <class Key, class MakeValue>
+    iterator insert_hinted(const_iterator hint, Key&& key, MakeValue&& value) {
+        return iterator(insert_key(&hint.at_, std::forward<Key>(key), value).at);
+    }
+    template <class T>
+    typename Tree::Inserted insert_element(const Place* hint, T&& element) {
+        using Plain = std::remove_cvref_t<T>;
+        if constexpr (!is_map) {
+            if constexpr (std::is_same_v<Plain, K>) {
+                return insert_key(hint, std::forward<T>(element), no_value());
+            } else {
+                K key(std::forward<T>(element));
+                return insert_key(hint, std::move(key), no_value());
+            }
+        } else if constexpr (requires {
+                                 requires std::is_same_v<std::remove_cvref_t<decltype(element.first)>, K>;
+                                 element.second;
+                             }) {
+            return insert_key(hint, std::get<0>(std::forward<T>(element)), make_value(std::get<1>(std::forward<T>(element))));
+        } else if constexpr (requires {
+                                 element.first;
+                                 element.second;
+                             }) {
+            K key(std::get<0>(std::forward<T>(element)));
+            return insert_key(hint, std::move(key), make_value(std::get<1>(std::forward<T>(element))));
+        } else {
+            std::pair<K, V> made(std::forward<T>(element));
+            return insert_key(hint, std::move(made.first), make_value(std::move(made.second)));
+        }
+    }
+    template <class... A>
+    typename Tree::Inserted emplace_element(const Place* hint, A&&... arguments) {
+        if constexpr (sizeof...(A) == 1) {
+            return insert_element(hint, std::forward<A>(arguments)...);
+        } else if constexpr (!is_map) {
+            K key(std::forward<A>(arguments)...);
+            return insert_key(hint, std::move(key), no_value());
+        } else if constexpr (sizeof...(A) == 0) {
+            K key{};
+            return insert_key(hint, std::move(key), make_value());
+        } else if constexpr (sizeof...(A) == 2) {
+            return emplace_two(hint, std::forward<A>(arguments)...);
+        } else {
+            return emplace_pieces(hint, std::forward<A>(arguments)...);
+        }
+    }
+    template <class Key, class Value>
+    typename Tree::Inserted emplace_two(const Place* hint, Key&& key, Value&& value) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<Key>, K>) {
+            return insert_key(hint, std::forward<Key>(key), make_value(std::forward<Value>(value)));
+        } else {
+            K made(std::forward<Key>(key));
+            return insert_key(hint, std::move(made), make_value(std::forward<Value>(value)));
+        }
+    }
+    template <class... Ks, class... Vs>
+    typename Tree::Inserted emplace_pieces(const Place* hint, std::piecewise_construct_t, std::tuple<Ks...> key, std::tuple<Vs...> value) {
+        K made = std::make_from_tuple<K>(std::move(key));
+        return insert_key(hint, std::move(made), [&](V* place) {
+            std::apply([&](auto&... pieces) { Traits::construct(allocator_of(), place, std::forward<Vs>(pieces)...); }, value);
+        });
+    }
+
+    template <class Q>
+    bool has(const Q& key) const {
+        const Place at = tree_.find(key);
+        return at != tree_.end();
+    }
+    template <class Q>
+    size_type count_of(const Q& key) const {
+        if constexpr (IsUnique) {
+            if constexpr (std::is_same_v<Q, K>) return has(key) ? 1 : 0;
+        }
+        return Tree::distance(tree_.lower_bound(key), tree_.upper_bound(key));
+    }
+    template <class Q>
+    size_type erase_all(const Q& key) {
+        if constexpr (IsUnique && std::is_same_v<Q, K>) {
+            const Place at = tree_.find(key);
+            if (at == tree_.end()) return 0;
+            tree_.erase(at);
+            return 1;
+        } else {
+            const Place from = tree_.lower_bound(key);
+            const size_type count = Tree::distance(from, tree_.upper_bound(key));
+            if (count != 0) tree_.erase(from, count);
+            return count;
+        }
+    }
+    void append_all(const BTreeContainer& other) {
+        for (auto at = other.tree_.begin(); at != other.tree_.end(); Tree::next(at)) {
+            const std::uint8_t slot = at.leaf->order()[at.index];
+            append_one(std::as_const(at.leaf->keys()[slot]), std::as_const(at.leaf->values()[slot]));
+        }
+    }
+    template <class Key, class Value>
+    void append_one(Key&& key, [[maybe_unused]] Value&& value) {
+        const auto make = [&](Leaf& leaf, std::uint32_t slot) {
+            if constexpr (is_map) {
+                tree_.make_element(leaf, slot, std::forward<Key>(key), make_value(std::forward<Value>(value)));
+            } else {
+                tree_.make_element(leaf, slot, std::forward<Key>(key), no_value());
+            }
+        };
+        tree_.append(make);
+    }
+    /// This one is empty.
+    void take(BTreeContainer& other) {
+        if (Traits::is_always_equal::value || tree_.allocator() == other.tree_.allocator()) {
+            tree_.take(other.tree_);
+            return;
+        }
+        for (auto at = other.tree_.begin(); at != other.tree_.end(); Tree::next(at)) {
+            const std::uint8_t slot = at.leaf->order()[at.index];
+            append_one(std::move(at.leaf->keys()[slot]), std::move(at.leaf->values()[slot]));
+        }
+        other.clear();
+    }
+    /// By one with an equal allocator.
+    void replace_by(BTreeContainer& made) noexcept {
+        clear();
+        tree_.assign_compare(made.tree_.compare());
+        tree_.take(made.tree_);
+    }
+
+    Tree tree_;
+};
+
+template <class K, class V, class C, class A, bool U>
+bool operator==(const BTreeContainer<K, V, C, A, U>& a, const BTreeContainer<K, V, C, A, U>& b) {
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+}
+template <class K, class V, class C, class A, bool U, class IsGone>
+std::size_t erase_if(BTreeContainer<K, V, C, A, U>& container, IsGone is_gone) {
+    return container.erase_if(std::move(is_gone));
+}
+/// What `a < b` of pairs would say, for elements that are pairs of references.
+template <class K, class V, class C, class A, bool U>
+auto operator<=>(const BTreeContainer<K, V, C, A, U>& a, const BTreeContainer<K, V, C, A, U>& b) {
+    const auto order = []<class T>(const T& x, const T& y) {
+        if constexpr (std::three_way_comparable<T>) {
+            return x <=> y;
+        } else {
+            return x < y ? std::weak_ordering::less : y < x ? std::weak_ordering::greater : std::weak_ordering::equivalent;
+        }
+    };
+    const auto element_order = [&](const auto& x, const auto& y) {
+        if constexpr (std::is_same_v<V, Nothing>) {
+            return order(x, y);
+        } else {
+            using Result = std::common_comparison_category_t<decltype(order(x.first, y.first)), decltype(order(x.second, y.second))>;
+            if (const Result first = order(x.first, y.first); first != 0) return first;
+            return Result(order(x.second, y.second));
+        }
+    };
+    return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end(), element_order);
+}
+
+}  // namespace ordered
+
+// The constructors of an ordered container, for one whose base has them by parts.
+#define TAIYEN_BTREE_CONSTRUCTORS(Name)                                                                                                           \
+    Name() = default;                                                                                                                             \
+    explicit Name(const Compare& compare, const Allocator& allocator = Allocator()) : Base(compare, allocator) {}                                 \
+    explicit Name(const Allocator& allocator) : Base(Compare(), allocator) {}                                                                     \
+    template <std::input_iterator It>                                                                                                             \
+    Name(It from, It to, const Compare& compare = Compare(), const Allocator& allocator = Allocator()) : Base(compare, allocator) {               \
+        this->insert(from, to);                                                                                                                   \
+    }                                                                                                                                             \
+    template <std::input_iterator It>                                                                                                             \
+    Name(It from, It to, const Allocator& allocator) : Base(Compare(), allocator) {                                                               \
+        this->insert(from, to);                                                                                                                   \
+    }                                                                                                                                             \
+    Name(std::initializer_list<typename Base::value_type> elements, const Compare& compare = Compare(), const Allocator& allocator = Allocator()) \
+        : Base(compare, allocator) {                                                                                                              \
+        this->insert(elements);                                                                                                                   \
+    }                                                                                                                                             \
+    Name(std::initializer_list<typename Base::value_type> elements, const Allocator& allocator) : Base(Compare(), allocator) {                    \
+        this->insert(elements);                                                                                                                   \
+    }                                                                                                                                             \
+    Name(const Name&) = default;                                                                                                                  \
+    Name(const Name& other, const Allocator& allocator) : Base(other, allocator) {}                                                               \
+    Name(Name&&) = default;                                                                                                                       \
+    Name(Name&& other, const Allocator& allocator) : Base(std::move(other), allocator) {}                                                         \
+    Name& operator=(const Name&) = default;                                                                                                       \
+    Name& operator=(Name&&) = default;                                                                                                            \
+    Name& operator=(std::initializer_list<typename Base::value_type> elements) {                                                                  \
+        Base::assign(elements);                                                                                                                   \
+        return *this;                                                                                                                             \
+    }                                                                                                                                             \
+    ~Name() = default;                                                                                                                            \
+    void swap(Name& other) noexcept { Base::swap(other); }                                                                                        \
+    friend void swap(Name& a, Name& b) noexcept { a.swap(b); }
+
+/// A map with unique keys.
+template <class K, class V, class Compare = std::less<>, class Allocator = persistent_allocator<std::pair<const K, V>>>
+class btree_map : public ordered::BTreeContainer<K, V, Compare, Allocator, true> {
+    using Base = ordered::BTreeContainer<K, V, Compare, Allocator, true>;
+
+public:
+    using mapped_type = V;
+    using typename Base::const_iterator;
+    using typename Base::iterator;
+    TAIYEN_BTREE_CONSTRUCTORS(btree_map)
+
+    /// Throws: std::out_of_range.
+    V& at(const K& key) { return value_of(key); }
+    const V& at(const K& key) const { return value_of(key); }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    V& at(const Q& key) {
+        return value_of(key);
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    const V& at(const Q& key) const {
+        return value_of(key);
+    }
+    V& operator[](const K& key) { return try_emplace(key).first->second; }
+    V& operator[](K&& key) { return try_emplace(std::move(key)).first->second; }
+
+    template <class... A>
+    std::pair<iterator, bool> try_emplace(const K& key, A&&... arguments) {
+        return this->returned(this->insert_key(nullptr, key, this->make_value(std::forward<A>(arguments)...)));
+    }
+    template <class... A>
+    std::pair<iterator, bool> try_emplace(K&& key, A&&... arguments) {
+        return this->returned(this->insert_key(nullptr, std::move(key), this->make_value(std::forward<A>(arguments)...)));
+    }
+    template <class... A>
+    iterator try_emplace(const_iterator hint, const K& key, A&&... arguments) {
+        return emplace_there(hint, key, std::forward<A>(arguments)...);
+    }
+    template <class... A>
+    iterator try_emplace(const_iterator hint, K&& key, A&&... arguments) {
+        return emplace_there(hint, std::move(key), std::forward<A>(arguments)...);
+    }
+    template <class M>
+    std::pair<iterator, bool> insert_or_assign(const K& key, M&& value) {
+        return put(try_emplace(key, std::forward<M>(value)), std::forward<M>(value));
+    }
+    template <class M>
+    std::pair<iterator, bool> insert_or_assign(K&& key, M&& value) {
+        return put(try_emplace(std::move(key), std::forward<M>(value)), std::forward<M>(value));
+    }
+    template <class M>
+    iterator insert_or_assign(const_iterator, const K& key, M&& value) {
+        return insert_or_assign(key, std::forward<M>(value)).first;
+    }
+    template <class M>
+    iterator insert_or_assign(const_iterator, K&& key, M&& value) {
+        return insert_or_assign(std::move(key), std::forward<M>(value)).first;
+    }
+
+private:
+    template <class Q>
+    V& value_of(const Q& key) const {
+        const auto at = this->tree_.find(key);
+        if (at == this->tree_.end()) ordered::throw_no_such_key();
+        return at.leaf->value(at.index);
+    }
+    template <class Key, class... A>
+    iterator emplace_there(const_iterator hint, Key&& key, A&&... arguments) {
+        return this->insert_hinted(hint, std::forward<Key>(key), this->make_value(std::forward<A>(arguments)...));
+    }
+    /// What was not made of the value is assigned it.
+    template <class M>
+    static std::pair<iterator, bool> put(std::pair<iterator, bool> inserted, M&& value) {
+        if (!inserted.second) inserted.first->second = std::forward<M>(value);
+        return inserted;
+    }
+};
+
+/// A map in which keys may be equal. Equal ones stay in the order of their insertion.
+template <class K, class V, class Compare = std::less<>, class Allocator = persistent_allocator<std::pair<const K, V>>>
+class btree_multimap : public ordered::BTreeContainer<K, V, Compare, Allocator, false> {
+    using Base = ordered::BTreeContainer<K, V, Compare, Allocator, false>;
+
+public:
+    using mapped_type = V;
+    TAIYEN_BTREE_CONSTRUCTORS(btree_multimap)
+};
+
+/// A set of unique keys.
+template <class K, class Compare = std::less<>, class Allocator = persistent_allocator<K>>
+class btree_set : public ordered::BTreeContainer<K, ordered::Nothing, Compare, Allocator, true> {
+    using Base = ordered::BTreeContainer<K, ordered::Nothing, Compare, Allocator, true>;
+
+public:
+    TAIYEN_BTREE_CONSTRUCTORS(btree_set)
+};
+
+/// A set in which keys may be equal.
+template <class K, class Compare = std::less<>, class Allocator = persistent_allocator<K>>
+class btree_multiset : public ordered::BTreeContainer<K, ordered::Nothing, Compare, Allocator, false> {
+    using Base = ordered::BTreeContainer<K, ordered::Nothing, Compare, Allocator, false>;
+
+public:
+    TAIYEN_BTREE_CONSTRUCTORS(btree_multiset)
+};
+
+#undef TAIYEN_BTREE_CONSTRUCTORS
+
+}  // namespace taiyen
+
+namespace std {
+
+// Pairs of references and the pairs that they are made of: what algorithms of std::ranges ask for.
+template <class K, class V, template <class> class Q1, template <class> class Q2>
+struct basic_common_reference<taiyen::ordered::ElementReference<K, V>, pair<const K, remove_const_t<V>>, Q1, Q2> {
+    using type = pair<const K&, const V&>;
+};
+template <class K, class V, template <class> class Q1, template <class> class Q2>
+struct basic_common_reference<pair<const K, remove_const_t<V>>, taiyen::ordered::ElementReference<K, V>, Q1, Q2> {
+    using type = pair<const K&, const V&>;
+};
+
+}  // namespace std

@@ -1,0 +1,142 @@
+#pragma once
+/// What a B+ tree compares in the place of keys, and how many of them lie below one.
+///
+/// - Numbers stand for themselves. A node's are counted, not searched: all its cache lines are fetched at once and no branch is guessed.
+/// - Text (strings of char or char8_t) is told apart by its first eight bytes, the head, which lies in the node; what its block holds is read only where heads are equal.
+/// - Other keys, and keys in another order than std::less, are found by binary search with the comparison.
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <taiyen/base/export.hpp>
+
+namespace taiyen::ordered {
+
+// How many of `count` numbers are less than `than`, and how many are not greater. AVX2 where the processor has it.
+TAIYEN_EXPORT std::uint32_t count_less(const std::int32_t* numbers, std::uint32_t count, std::int32_t than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_less(const std::uint32_t* numbers, std::uint32_t count, std::uint32_t than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_less(const std::int64_t* numbers, std::uint32_t count, std::int64_t than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_less(const std::uint64_t* numbers, std::uint32_t count, std::uint64_t than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_less(const float* numbers, std::uint32_t count, float than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_less(const double* numbers, std::uint32_t count, double than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_not_greater(const std::int32_t* numbers, std::uint32_t count, std::int32_t than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_not_greater(const std::uint32_t* numbers, std::uint32_t count, std::uint32_t than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_not_greater(const std::int64_t* numbers, std::uint32_t count, std::int64_t than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_not_greater(const std::uint64_t* numbers, std::uint32_t count, std::uint64_t than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_not_greater(const float* numbers, std::uint32_t count, float than) noexcept;
+TAIYEN_EXPORT std::uint32_t count_not_greater(const double* numbers, std::uint32_t count, double than) noexcept;
+
+/// The number type of the same width, sign and order that the functions above take; narrow numbers are counted by a loop.
+template <class T>
+struct Counted {
+    using type = T;
+};
+template <std::integral T>
+    requires(sizeof(T) == 4 || sizeof(T) == 8)
+struct Counted<T> {
+    using type = std::conditional_t<sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>,
+                                    std::conditional_t<std::is_signed_v<T>, std::int32_t, std::uint32_t>>;
+};
+
+template <bool OrEqual, class T>
+std::uint32_t count_below(const T* numbers, std::uint32_t count, T than) noexcept {
+    if constexpr (sizeof(T) < 4) {
+        std::uint32_t below = 0;
+        for (std::uint32_t i = 0; i != count; ++i) below += static_cast<std::uint32_t>(OrEqual ? numbers[i] <= than : numbers[i] < than);
+        return below;
+    } else {
+        using Number = typename Counted<T>::type;
+        const auto* const same = reinterpret_cast<const Number*>(numbers);
+        return OrEqual ? count_not_greater(same, count, static_cast<Number>(than)) : count_less(same, count, static_cast<Number>(than));
+    }
+}
+
+template <class T>
+concept byte_text = requires(const T& text) {
+    typename T::traits_type;
+    requires std::same_as<typename T::value_type, char> || std::same_as<typename T::value_type, char8_t>;
+    requires std::same_as<typename T::traits_type, std::char_traits<typename T::value_type>>;
+    { text.data() } -> std::convertible_to<const typename T::value_type*>;
+    { text.size() } -> std::convertible_to<std::size_t>;
+};
+
+/// How a tree tells keys apart.
+enum class Digests : std::uint8_t { none, heads, keys };
+
+template <class K, class Compare>
+consteval Digests digests_of() {
+    constexpr bool is_ascending = std::is_same_v<Compare, std::less<>> || std::is_same_v<Compare, std::less<K>>;
+    if constexpr (!is_ascending) {
+        return Digests::none;
+    } else if constexpr (std::is_arithmetic_v<K> && !std::is_same_v<K, bool> && sizeof(K) <= sizeof(std::uint64_t)) {
+        return Digests::keys;
+    } else if constexpr (byte_text<K>) {
+        return Digests::heads;
+    } else {
+        return Digests::none;
+    }
+}
+
+/// The first eight bytes, missing ones as zeros, as a number that sorts as they do.
+inline std::uint64_t head_of(const void* text, std::size_t bytes) noexcept {
+    std::uint64_t head = 0;
+    if (bytes != 0) std::memcpy(&head, text, bytes < sizeof head ? bytes : sizeof head);
+    if constexpr (std::endian::native == std::endian::little) head = __builtin_bswap64(head);
+    return head;
+}
+
+/// The digests of keys `K`, and of what such keys are looked up by.
+template <class K, Digests How>
+struct DigestOf {
+    using type = std::uint8_t;  // there is none
+    template <class Q>
+    static constexpr bool takes = false;
+};
+template <class K>
+struct DigestOf<K, Digests::keys> {
+    using type = K;
+    /// In a place without a key: no key is greater.
+    static constexpr K none = std::numeric_limits<K>::has_infinity ? std::numeric_limits<K>::infinity() : std::numeric_limits<K>::max();
+    /// Whether `key < q` compares as two K do.
+    template <class Q>
+    static constexpr bool takes = [] {
+        if constexpr (std::is_same_v<Q, K>) {
+            return true;
+        } else if constexpr (std::is_arithmetic_v<Q>) {
+            return std::is_same_v<std::common_type_t<K, Q>, K> && sizeof(K) >= sizeof(int);
+        } else {
+            return false;
+        }
+    }();
+    template <class Q>
+    static K of(const Q& key) noexcept {
+        return static_cast<K>(key);
+    }
+};
+template <class K>
+struct DigestOf<K, Digests::heads> {
+    using type = std::uint64_t;
+    using View = std::basic_string_view<typename K::value_type>;
+    static constexpr std::uint64_t none = ~std::uint64_t{0};
+    template <class Q>
+    static constexpr bool takes = std::is_same_v<Q, K> || std::is_convertible_v<const Q&, View>;
+    template <class Q>
+    static std::uint64_t of(const Q& key) noexcept {
+        if constexpr (std::is_same_v<Q, K>) {
+            return head_of(key.data(), key.size());
+        } else {
+            const View view = key;
+            return head_of(view.data(), view.size());
+        }
+    }
+};
+
+}  // namespace taiyen::ordered

@@ -1,0 +1,28 @@
+#include "stl/associative.hpp"
+
+using namespace taiyen::stl::test;
+
+BOOST_AUTO_TEST_SUITE(btree_matrix)
+
+namespace {
+
+template <class W>
+using MapToStrings = Associative<W, typename W::string, typename W::template btree_map<typename W::string, typename W::string>, false>;
+template <class W>
+using MapToRich = Associative<W, Rich<W>, typename W::template btree_map<typename W::string, Rich<W>>, false>;
+template <class W>
+using Multimap = Associative<W, Part<W>, typename W::template btree_multimap<typename W::string, Part<W>>, false>;
+template <class W>
+using Set = Associative<W, void, typename W::template btree_set<typename W::string>, false>;
+template <class W>
+using Multiset = Associative<W, void, typename W::template btree_multiset<typename W::string>, false>;
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_btree_map_to_strings_keeps_every_block_at_home) { Matrix<MapToStrings>::run(); }
+BOOST_AUTO_TEST_CASE(a_btree_map_to_structs_with_optionals_variants_and_maps_keeps_every_block_at_home) { Matrix<MapToRich>::run(); }
+BOOST_AUTO_TEST_CASE(a_btree_multimap_keeps_every_block_at_home) { Matrix<Multimap>::run(); }
+BOOST_AUTO_TEST_CASE(a_btree_set_keeps_every_block_at_home) { Matrix<Set>::run(); }
+BOOST_AUTO_TEST_CASE(a_btree_multiset_keeps_every_block_at_home) { Matrix<Multiset>::run(); }
+
+BOOST_AUTO_TEST_SUITE_END()
