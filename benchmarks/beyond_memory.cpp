@@ -137,8 +137,9 @@ int run(const bench::Options& options) {
     subjects.push_back({"LMDB", "lmdb", [](const bench::Setup& setup) { return bench::make_lmdb(setup); }});
     subjects.push_back({"RocksDB", "rocksdb", [](const bench::Setup& setup) { return bench::make_rocksdb(setup); }});
     taiyen_with("boost::unordered_flat_map in a heap", "flat", bench::Container::flat_map, automatic);
-    taiyen_with("absl's B-tree in a heap, nodes of a page", "pages", bench::Container::btree_map_pages, automatic);
-    taiyen_with("absl::btree_map in a heap", "btree", bench::Container::btree_map, automatic);
+    taiyen_with("absl's B-tree in a heap, nodes of a page", "pages", bench::Container::absl_btree_map_pages, automatic);
+    taiyen_with("absl::btree_map in a heap", "absl", bench::Container::absl_btree_map, automatic);
+    taiyen_with("taiyen::btree_map", "btree", bench::Container::btree_map, automatic);
     taiyen_with("taiyen::unordered_map", "unordered", bench::Container::unordered_map, automatic);
     taiyen_with("taiyen::map", "map", bench::Container::map, automatic);
     if (options.number("--normal") != 0) taiyen_with("taiyen::map, ReadAhead::normal", "map", bench::Container::map, taiyen::ReadAhead::normal);

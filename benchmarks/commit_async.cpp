@@ -112,11 +112,16 @@ int run(const bench::Options& options) {
                                     [&] { return bench::make_taiyen_stores(setup("stores-unordered"), bench::Container::unordered_map, pages); }));
     if (wanted("stores"))
         add(bench::make_if_possible("taiyen_stores", [&] { return bench::make_taiyen_stores(setup("stores-map"), bench::Container::map, pages); }));
+    if (wanted("stores"))
+        add(bench::make_if_possible("taiyen_stores",
+                                    [&] { return bench::make_taiyen_stores(setup("stores-btree"), bench::Container::btree_map, pages); }));
     if (wanted("declared"))
         add(bench::make_if_possible("taiyen",
                                     [&] { return bench::make_taiyen(setup("declared-unordered"), bench::Container::unordered_map, declared); }));
     if (wanted("declared"))
         add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared-map"), bench::Container::map, declared); }));
+    if (wanted("declared"))
+        add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("declared-btree"), bench::Container::btree_map, declared); }));
     if (wanted("pages"))
         hashed_pages =
             bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("pages-unordered"), bench::Container::unordered_map, pages); });

@@ -1,6 +1,6 @@
 // What does reading one of a million keys in a transaction of its own cost, and do readers keep their rate while somebody commits?
 //
-// taiyen: a ReadLock and a find in a map or unordered_map; LMDB: renewing a read transaction and a get.
+// taiyen: a ReadLock and a find in an unordered_map, map or btree_map; LMDB: renewing a read transaction and a get.
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -142,6 +142,7 @@ int run(const bench::Options& options) {
     const bool compared = !stores.empty();
     add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("unordered"), bench::Container::unordered_map, heap); }));
     add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("map"), bench::Container::map, heap); }));
+    add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("btree"), bench::Container::btree_map, heap); }));
     const std::size_t synchronous = stores.size();
     add(bench::make_if_possible(
         "taiyen", [&] { return bench::make_taiyen(setup("unordered-async", bench::Commit::async), bench::Container::unordered_map, heap); }));

@@ -6,7 +6,7 @@
     (gdb) print *$taiyen_object(heap, "parts")
     (gdb) print $taiyen_offset(pointer)   where in its heap something lies
 
-Containers in heaps are the standard library's, so its own printers print them. What is shown of a heap is read from its bytes (src/heap/FORMAT.md), so it works without debug
+Most containers in heaps are the standard library's, so its own printers print them. What is shown of a heap is read from its bytes (src/heap/FORMAT.md), so it works without debug
 information of the library, and in core files that hold its pages. With it there is more: path, saves, transactions.
 Nothing here calls a function of the program.
 """
@@ -165,6 +165,22 @@ def core_of(heap):
     return int(innermost(heap[member]))
 
 
+def aligned(at, alignment):
+    return (at + alignment - 1) // alignment * alignment
+
+
+def object_of(kind, address):
+    return gdb.Value(address).cast(kind.pointer()).dereference()
+
+
+def pointed(pointer):
+    """Where a raw pointer or an offset_ptr leads to, as a number; 0: nowhere."""
+    if pointer.type.strip_typedefs().code == gdb.TYPE_CODE_PTR:
+        return int(pointer)
+    distance = int(pointer["internal"]["m_offset"])
+    return 0 if distance == 1 else (int(pointer.address) + distance) & (1 << 64) - 1
+
+
 def span_of(heap):
     core = core_of(heap)
     if core == 0:
@@ -290,6 +306,51 @@ class IdSetPrinter:
         return f"set of {count} id{'' if count == 1 else 's'}"
 
 
+class BTreePrinter:
+    """btree_map, btree_set and their like: leaf by leaf, as include/taiyen/ordered/btree.hpp lays them out."""
+
+    def __init__(self, value):
+        self.tree = value["tree_"]
+        container = self.tree.type.strip_typedefs()
+        self.key, mapped = (container.template_argument(i).strip_typedefs() for i in (0, 1))
+        self.mapped = None if mapped.name == "taiyen::ordered::Nothing" else mapped
+        self.leaf = gdb.lookup_type(f"{container.name}::Leaf")
+        self.digest_bytes = {"none": 0, "heads": 8, "keys": self.key.sizeof}[str(self.tree["digests"]).rpartition("::")[2]]
+        self.keys_are_digests = str(self.tree["digests"]).endswith("::keys")
+
+    def to_string(self):
+        kind = "set" if self.mapped is None else "map"
+        count = int(self.tree["size_"])
+        return f"B-tree {kind} with {count} element{'' if count == 1 else 's'}"
+
+    def display_hint(self):
+        return "array" if self.mapped is None else "map"
+
+    def children(self):
+        try:
+            yield from self.elements()
+        except (Unreadable, gdb.error):
+            return
+
+    def elements(self):
+        number = 0
+        at = pointed(self.tree["first_"])
+        while at != 0:
+            leaf = gdb.Value(at).cast(self.leaf.pointer()).dereference()
+            slots = int(leaf["slots"])
+            order = self.leaf.sizeof + self.digest_bytes * slots
+            keys = self.leaf.sizeof if self.keys_are_digests else aligned(order + slots, self.key.alignof)
+            behind = order + slots if self.keys_are_digests else keys + slots * self.key.sizeof
+            for slot in read(at + order, int(leaf["count"])):
+                yield str(number), object_of(self.key, at + keys + slot * self.key.sizeof)
+                number += 1
+                if self.mapped is not None:
+                    values = at + aligned(behind, self.mapped.alignof)
+                    yield str(number), object_of(self.mapped, values + slot * self.mapped.sizeof)
+                    number += 1
+            at = pointed(leaf["next"])
+
+
 class OffsetPointerPrinter:
     """The pointer that a distance means; needs to know where it lies itself."""
 
@@ -303,8 +364,7 @@ class OffsetPointerPrinter:
             return "offset_ptr to nothing"
         if self.value.address is None:
             return f"offset_ptr to what lies {distance:#x} bytes from it"
-        address = (int(self.value.address) + distance) & (1 << 64) - 1
-        return f"({target} *) {address:#x}"
+        return f"({target} *) {pointed(self.value):#x}"
 
 
 class Offset(gdb.Function):
@@ -364,6 +424,7 @@ def printers():
     made.add_printer("number", r"^taiyen::(Serial|Generation|Epoch|HeapOffset|PageNumber)$", NumberPrinter)
     made.add_printer("allocator", r"^taiyen::(persistent|offset)_allocator<.*>$", AllocatorPrinter)
     made.add_printer("set of ids", r"^taiyen::object_id_set<.*>$", IdSetPrinter)
+    made.add_printer("B-tree", r"^taiyen::btree_(multi)?(map|set)<.*>$", BTreePrinter)
     made.add_printer("offset pointer", r"^boost::interprocess::offset_ptr<.*>$", OffsetPointerPrinter)
     return made
 

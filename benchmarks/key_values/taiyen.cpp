@@ -80,13 +80,13 @@ public:
 
     std::vector<std::uint64_t> keys_on_pages(std::size_t pages) override {
         std::unordered_set<std::uintptr_t> all;
-        for (const auto& pair : *map_) all.insert(page_of(pair));
+        for (auto&& pair : *map_) all.insert(page_of(pair));
         std::vector<std::uintptr_t> spread(all.begin(), all.end());
         std::sort(spread.begin(), spread.end());
         std::unordered_set<std::uintptr_t> chosen;
         for (std::size_t i = 0; i < std::min(pages, spread.size()); ++i) chosen.insert(spread[i * spread.size() / pages]);
         std::vector<std::uint64_t> keys;
-        for (const auto& pair : *map_) {
+        for (auto&& pair : *map_) {
             if (chosen.contains(page_of(pair))) keys.push_back(pair.first);
         }
         return keys;
@@ -94,7 +94,7 @@ public:
 
     std::size_t pages() override {
         std::unordered_set<std::uintptr_t> all;
-        for (const auto& pair : *map_) all.insert(page_of(pair));
+        for (auto&& pair : *map_) all.insert(page_of(pair));
         return all.size();
     }
 
@@ -144,7 +144,10 @@ private:
         }
     }
     /// The page on which most of the value lies.
-    static std::uintptr_t page_of(const typename Map::value_type& pair) { return reinterpret_cast<std::uintptr_t>(&pair.second[12]) >> 12U; }
+    template <class Pair>
+    static std::uintptr_t page_of(const Pair& pair) {
+        return reinterpret_cast<std::uintptr_t>(&pair.second[12]) >> 12U;
+    }
     template <class Place>
     void store(taiyen::Transaction& transaction, Place place, const Value& value) {
         if (place == map_->end()) throw std::runtime_error("taiyen: a key is missing");
@@ -168,7 +171,7 @@ std::unique_ptr<HeapKeyValues> make(const Setup& setup, Container container, tai
         throw std::runtime_error("built without it (libboost1.81-dev)");
 #endif
     }
-    if (container == Container::btree_map) {
+    if (container == Container::absl_btree_map) {
 #ifdef TAIYEN_BENCH_ABSL
         using Pair = std::pair<const std::uint64_t, Value>;
         using Map = absl::btree_map<std::uint64_t, Value, std::less<>, taiyen::persistent_allocator<Pair>>;
@@ -177,7 +180,7 @@ std::unique_ptr<HeapKeyValues> make(const Setup& setup, Container container, tai
         throw std::runtime_error("built without it (libabsl-dev)");
 #endif
     }
-    if (container == Container::btree_map_pages) {
+    if (container == Container::absl_btree_map_pages) {
 #ifdef TAIYEN_BENCH_ABSL
         using Pair = std::pair<const std::uint64_t, Value>;
         return std::make_unique<Heap<BtreeOfPages<std::uint64_t, Value, taiyen::persistent_allocator<Pair>>>>(setup, "B-tree, nodes of a page",
@@ -186,6 +189,8 @@ std::unique_ptr<HeapKeyValues> make(const Setup& setup, Container container, tai
         throw std::runtime_error("built without it (libabsl-dev)");
 #endif
     }
+    if (container == Container::btree_map)
+        return std::make_unique<Heap<taiyen::btree_map<std::uint64_t, Value>>>(setup, "taiyen::btree_map", options);
     if (container == Container::map) return std::make_unique<Heap<taiyen::map<std::uint64_t, Value>>>(setup, "taiyen::map", options);
     return std::make_unique<Heap<taiyen::unordered_map<std::uint64_t, Value>>>(setup, "taiyen::unordered_map", options);
 }

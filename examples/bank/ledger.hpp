@@ -56,7 +56,7 @@ struct Posting {
 struct Ledger {
     taiyen::unordered_map<AccountNumber, Account> accounts;
     taiyen::deque<Posting> journal;
-    taiyen::multimap<taiyen::string, NumberedAccount*> by_owner;
+    taiyen::btree_multimap<taiyen::string, NumberedAccount*> by_owner;
     AccountNumber last_account = 0;
 };
 

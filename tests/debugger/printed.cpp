@@ -55,6 +55,10 @@ int main(int, char** argv) {
         taiyen::Transaction outer(bank);
         taiyen::Transaction inner(bank);
         const taiyen::string outside("text of a container that lies outside", drawing);
+        taiyen::btree_map<taiyen::string, int> ledger;
+        for (int i = 0; i < 150; ++i) ledger.emplace(std::to_string(1000 + i), i);
+        ledger.erase("1001");
+        const taiyen::btree_multiset<double> weights{2.5, -1, 2.5};
         look();
         inner.commit();
         outer.rollback();
