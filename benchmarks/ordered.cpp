@@ -174,15 +174,11 @@ Figures measure(std::uint64_t count, std::uint64_t seed) {
     time(iterate, count, [&] {
         for (auto&& [key, value] : map) sum += value;
     });
-    time(erase, count / 2, [&] {
-        for (std::uint64_t i = 0; i < count; i += 2) {
-            if constexpr (requires { map.unsafe_erase(made<Key>(i)); }) {
-                map.unsafe_erase(made<Key>(i));
-            } else {
-                map.erase(made<Key>(i));
-            }
-        }
-    });
+    if constexpr (requires { map.erase(made<Key>(0)); }) {
+        time(erase, count / 2, [&] {
+            for (std::uint64_t i = 0; i < count; i += 2) map.erase(made<Key>(i));
+        });
+    }
     sink = sink + sum;
     return figures;
 }
@@ -299,6 +295,10 @@ void compare(const bench::Options& options, const std::string& keys, std::uint64
     for (std::size_t i = 0; i < all.size(); ++i) {
         std::vector<std::string> row{all[i].name};
         for (std::size_t operation = 0; operation < operations; ++operation) {
+            if (operation == erase && samples[i][operation].median() == 0) {  // tbb's takes only iterators, and isn't meant to be called much
+                row.emplace_back();
+                continue;
+            }
             std::string cell = bench::fixed(samples[i][operation].median(), operation == iterate || operation == bytes ? 1 : 0);
             if (i != 0 && operation < bytes && !samples[i][operation].empty()) {
                 cell += " (" + bench::fixed(bench::ratio(samples[i][operation], samples[0][operation]).median(), 2) + ")";

@@ -2,6 +2,8 @@
 
 #include <taiyen/txn/relaxed_loading.hpp>
 
+#include <ctime>
+
 #include <chrono>
 #include <utility>
 
@@ -37,6 +39,16 @@ void RelaxedLoading::wait_until_strict() {
 }  // namespace taiyen
 
 namespace taiyen::txn {
+namespace {
+
+/// Of this thread, the kernel's share included.
+std::chrono::nanoseconds processor_time() noexcept {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace
 
 void TransactionService::relax(RelaxedRollback takes_back) noexcept {
     // In this order, and back in the other one: whoever counts the guards of this kind first, and finds as many guards, has missed none of the other.
@@ -81,11 +93,12 @@ void TransactionService::choose_capture(store::HeapFile& file, Purpose purpose) 
     uncaptured_ = without;
 }
 
-/// Nobody counts the pages that change: from time to time the system is asked, so seldom that it costs some percent.
+/// Nobody counts the pages that change: from time to time the system is asked, so seldom that it costs some percent. What a look costs is processor time: one that has to wait for a
+/// processor puts off none of the next.
 void TransactionService::look_at_memory(const store::HeapFile& file) noexcept {
     constexpr int share = 32;
-    const auto begun = std::chrono::steady_clock::now();
-    if (begun < next_look_) return;
+    if (std::chrono::steady_clock::now() < next_look_) return;
+    const auto begun = processor_time();
     try {
         if (file.private_bytes() > file.dirty_limit()) {
             changed_bytes_.store(std::max(changed_bytes_.load(std::memory_order_relaxed), changed_bytes_allowed_.load(std::memory_order_relaxed) + 1),
@@ -94,8 +107,7 @@ void TransactionService::look_at_memory(const store::HeapFile& file) noexcept {
     } catch (const std::exception&) {
         // The next look will tell.
     }
-    const auto ended = std::chrono::steady_clock::now();
-    next_look_ = ended + share * (ended - begun);
+    next_look_ = std::chrono::steady_clock::now() + share * (processor_time() - begun);
 }
 
 /// What a crash would take is gone, and what the open transaction did with it.

@@ -19,12 +19,12 @@ BOOST_AUTO_TEST_CASE(leaves_and_inner_nodes_that_grow_split_and_join_are_seen) {
     Stage stage(ByteCount{8} << 20U);
     using Numbers = btree_map<std::uint64_t, std::uint64_t>;
     Numbers& numbers = *stl::make<Numbers>(stage.core());
-    std::vector<std::uint64_t> keys(9000);
+    std::vector<std::uint64_t> keys(15'000);
     for (std::uint64_t& key : keys) key = random();
     const auto each = [&](std::size_t from, auto&& action) {
-        for (std::size_t k = from; k < from + 900; ++k) action(keys[k]);
+        for (std::size_t k = from; k < from + 1500; ++k) action(keys[k]);
     };
-    for (std::size_t i = 0; i < keys.size(); i += 900) {
+    for (std::size_t i = 0; i < keys.size(); i += 1500) {
         const auto insert = [&] { each(i, [&](std::uint64_t key) { numbers.emplace(key, key + 1); }); };
         stage.taken_back("inserting", insert);
         BOOST_TEST(numbers.size() == i);
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(leaves_and_inner_nodes_that_grow_split_and_join_are_seen) {
     stage.taken_back("assigning", [&] {
         for (auto&& [key, value] : numbers) value += key;
     });
-    for (std::size_t i = 0; i < keys.size(); i += 900) {
+    for (std::size_t i = 0; i < keys.size(); i += 1500) {
         const auto erase = [&] { each(i, [&](std::uint64_t key) { numbers.erase(key); }); };
         stage.taken_back("erasing", erase);
         BOOST_TEST(numbers.contains(keys[i]));
