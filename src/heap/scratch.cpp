@@ -72,6 +72,11 @@ std::pair<std::uintptr_t, std::uintptr_t> scratch_used() noexcept {
     return {core->ranges().durable, core->ranges().durable + core->durable_extent()};
 }
 
+std::uint64_t scratch_live_blocks() {
+    const VolatileCore* const core = scratch.load(std::memory_order_acquire);
+    return core == nullptr ? 0 : core->live_blocks(0).count;
+}
+
 }  // namespace taiyen::heap
 
 namespace taiyen {

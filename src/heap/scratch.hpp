@@ -17,6 +17,8 @@ namespace taiyen::heap {
 bool is_scratch_block_start(const void* address) noexcept;
 /// The part of the range that can hold blocks now: [begin, end) as addresses; empty if none was needed yet.
 std::pair<std::uintptr_t, std::uintptr_t> scratch_used() noexcept;
+/// How many live; no other thread may be in scratch memory.
+std::uint64_t scratch_live_blocks();
 /// False: the address is none of scratch memory. A bad free within is reported.
 bool deallocate_scratch(void* block) noexcept;
 

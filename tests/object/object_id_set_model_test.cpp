@@ -9,7 +9,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "campaign_factor.hpp"
-#include "object/allocators.hpp"
+#include "containers/allocators.hpp"
 #include "object/interval_model.hpp"
 #include "seed.hpp"
 
@@ -19,6 +19,9 @@ namespace {
 
 using namespace taiyen;
 using namespace taiyen::object::test;
+using taiyen::test::CountingAllocator;
+using taiyen::test::Ledger;
+using taiyen::test::OffsetPointerAllocator;
 
 using Set = object_id_set<std::allocator<Id>>;
 using OffsetSet = object_id_set<OffsetPointerAllocator<Id>>;

@@ -13,7 +13,7 @@
 
 #include <taiyen/base/error.hpp>
 
-#include "object/allocators.hpp"
+#include "containers/allocators.hpp"
 #include "object/interval_model.hpp"
 #include "seed.hpp"
 #include "throws.hpp"
@@ -24,6 +24,8 @@ namespace {
 
 using namespace taiyen;
 using namespace taiyen::object::test;
+using taiyen::test::CountingAllocator;
+using taiyen::test::Ledger;
 
 using Set = object_id_set<std::allocator<Id>>;
 static_assert(std::bidirectional_iterator<Set::iterator>);

@@ -13,12 +13,13 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <taiyen/heap/scratch.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/named.hpp>
 
+#include "campaign_factor.hpp"
 #include "heap/memory_core.hpp"
+#include "heap/scratch.hpp"
 #include "stl/values.hpp"
 
 namespace taiyen::stl::test {
@@ -75,8 +76,8 @@ struct World {
         bool operator==(const Counts&) const = default;
     };
     Counts counts() {
-        return {first.engine().stats().live_blocks, second.engine().stats().live_blocks, volatile_heap.stats().live_blocks,
-                scratch_stats().live_blocks};
+        return {first.engine().stats().live_blocks, second.engine().stats().live_blocks, volatile_heap.live_blocks(0).count,
+                heap::scratch_live_blocks()};
     }
 };
 
@@ -122,13 +123,16 @@ public:
         std::size_t cases = 0;
         for (std::size_t i = 0; i < ours.size(); ++i) {
             const std::string expected = reference(theirs[i]);
+            World world;
+            std::size_t place = i;  // under a sanitizer every third: another third for each operation
             for (const Given given : {Given::nothing, Given::a_file, Given::a_volatile_heap}) {
                 for (const Where where : {Where::inside, Where::outside, Where::given}) {
                     for (const Where other : {Where::inside, Where::outside, Where::given}) {
                         for (const bool other_heap : {false, true}) {
                             if (!ours[i].binary && (other != Where::inside || other_heap)) continue;
                             if (other != Where::inside && other_heap) continue;
-                            cases += one(ours[i], expected, given, where, other, other_heap);
+                            if (taiyen::test::under_sanitizer && ++place % 3 != 0) continue;
+                            cases += one(world, ours[i], expected, given, where, other, other_heap);
                         }
                     }
                 }
@@ -149,9 +153,8 @@ private:
         return text_of(container).append(" | ").append(extra);
     }
 
-    static std::size_t one(const Operation<Ours, C>& operation, const std::string& expected, Given given, Where where, Where other_where,
-                           bool other_heap) {
-        World world;
+    static std::size_t one(World& world, const Operation<Ours, C>& operation, const std::string& expected, Given given, Where where,
+                           Where other_where, bool other_heap) {
         const Reports reports;
         const std::string title = operation.name + "; container " + name_of(where) + "; other " + name_of(other_where) +
                                   (other_heap ? " (another heap)" : "") + "; " + name_of(given);
@@ -173,7 +176,7 @@ private:
                 found = text_of(*container).append(" | ").append(extra);
                 BOOST_TEST(foreign_words(world.first) == 0U, title << ": a word of the first heap points out of it");
                 BOOST_TEST(foreign_words(world.second) == 0U, title << ": a word of the second heap points out of it");
-                if (where == Where::inside) BOOST_TEST(world.counts().first_durable > before.first_durable, title << ": nothing durable");
+                if (where == Where::inside) BOOST_TEST(world.first.engine().stats().live_blocks > before.first_durable, title << ": nothing durable");
             }
         } catch (const std::exception& error) {
             BOOST_ERROR(title << ": " << error.what());

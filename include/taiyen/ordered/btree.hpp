@@ -318,8 +318,8 @@ public:
         if constexpr (!IsUnique) {
             const bool follows = hint == begin() || !is_before(key, key_at(before(hint)));
             const bool precedes = is_end || !is_before(key_at(hint), key);
-            if (!precedes) return insert(key, make);
-            const Place at = follows ? hint : lower_bound(key);
+            if (!follows) return insert(key, make);  // the last place for it is the nearest
+            const Place at = precedes ? hint : lower_bound(key);
             Path path;
             if (at.index == 0 && at.leaf->previous != nullptr) {
                 // Behind the last one of the leaf in front, if the key is less than the separator between the two.

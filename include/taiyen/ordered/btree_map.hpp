@@ -336,6 +336,7 @@ public:
     /// Moves the elements of another container here whose keys aren't here yet, or all for a multimap or multiset; the others stay there.
     template <class C2, bool Unique2>
     void merge(BTreeContainer<K, V, C2, Allocator, Unique2>& other) {
+        if (static_cast<const void*>(this) == &other) return;
         for (auto at = other.tree_.begin(); at != other.tree_.end();) {
             const std::uint8_t slot = at.leaf->order()[at.index];
             const size_type before = size();

@@ -9,7 +9,7 @@
 
 #include <boost/interprocess/offset_ptr.hpp>
 
-namespace taiyen::object::test {
+namespace taiyen::test {
 
 struct Ledger {
     std::uint64_t blocks = 0;
@@ -57,4 +57,4 @@ public:
     bool operator==(const OffsetPointerAllocator&) const noexcept { return true; }
 };
 
-}  // namespace taiyen::object::test
+}  // namespace taiyen::test

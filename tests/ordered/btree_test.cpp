@@ -1,0 +1,295 @@
+// What std::map's users count on in a B-tree: types, exceptions that change nothing, arguments that lie in the tree, homes, and look-ups by other types.
+#include <taiyen/ordered/btree_map.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <ranges>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include "containers/allocators.hpp"
+
+namespace {
+
+using namespace taiyen;
+using taiyen::test::CountingAllocator;
+using taiyen::test::Ledger;
+
+template <class K, class V, class C = std::less<>>
+using Map = btree_map<K, V, C, std::allocator<std::pair<const K, V>>>;
+template <class K, class C = std::less<>>
+using Set = btree_set<K, C, std::allocator<K>>;
+
+using Plain = Map<int, std::string>;
+static_assert(std::is_same_v<Plain::value_type, std::pair<const int, std::string>> && std::is_same_v<Plain::mapped_type, std::string>);
+static_assert(std::bidirectional_iterator<Plain::iterator> && std::bidirectional_iterator<Plain::const_iterator> &&
+              std::ranges::bidirectional_range<Plain>);
+static_assert(std::bidirectional_iterator<Set<int>::iterator> && std::is_same_v<Set<int>::iterator, Set<int>::const_iterator>);
+static_assert(std::is_convertible_v<Plain::iterator, Plain::const_iterator> && !std::is_convertible_v<Plain::const_iterator, Plain::iterator>);
+static_assert(std::is_nothrow_move_constructible_v<Plain> && std::is_nothrow_move_assignable_v<Plain> && std::is_nothrow_swappable_v<Plain>);
+static_assert(std::is_same_v<decltype(std::declval<const Plain&>().begin()->second), const std::string&>);
+static_assert(std::is_same_v<decltype(std::declval<Plain&>().begin()->second), std::string&>);
+
+/// Copies, and comparisons, that fail when their time has come; counts who lives.
+struct Chance {
+    static inline std::uint64_t until = ~std::uint64_t{0};
+    static inline std::int64_t alive = 0;
+    static void take() {
+        if (until == 0) throw std::runtime_error("now");
+        --until;
+    }
+};
+struct Risky {
+    int number = 0;
+    std::unique_ptr<int> own;  // a copy that is forgotten, or destroyed twice, is found
+
+    Risky(int value) : number(value), own(std::make_unique<int>(value)) { ++Chance::alive; }  // NOLINT(google-explicit-constructor): as keys are
+    Risky(const Risky& other) : number(other.number), own((Chance::take(), std::make_unique<int>(other.number))) { ++Chance::alive; }
+    Risky& operator=(const Risky&) = delete;
+    ~Risky() { --Chance::alive; }
+    bool operator==(const Risky& other) const { return number == other.number; }
+    bool operator<(const Risky& other) const {
+        Chance::take();
+        return number < other.number;
+    }
+};
+
+using RiskyMap = btree_map<Risky, Risky, std::less<>, CountingAllocator<std::pair<const Risky, Risky>>>;
+using RiskyMultiset = btree_multiset<Risky, std::less<>, CountingAllocator<Risky>>;
+
+template <class Tree>
+std::vector<int> numbers_of(const Tree& tree) {
+    std::vector<int> numbers;
+    for (const auto& element : tree) {
+        if constexpr (std::is_same_v<Tree, RiskyMap>) {
+            numbers.push_back(element.first.number * 1000 + element.second.number);
+        } else {
+            numbers.push_back(element.number);
+        }
+    }
+    return numbers;
+}
+
+/// Calls `change` again and again, each time with more copies, comparisons or allocations that go well; each time it throws, `tree` is as it was. Ends when it doesn't throw.
+template <class Tree, class F>
+void fails_at_every_point(Tree& tree, Ledger& ledger, bool is_strong, const F& change) {
+    for (const bool of_memory : {false, true}) {
+        for (std::uint64_t point = 0;; point += is_strong ? 1 : 1 + point / 16) {
+            Tree copy(tree, tree.get_allocator());
+            const std::vector<int> before = numbers_of(copy);
+            (of_memory ? ledger.until_failure : Chance::until) = point;
+            bool has_thrown = false;
+            try {
+                change(copy);
+            } catch (const std::exception&) {
+                has_thrown = true;
+            }
+            ledger.until_failure = Chance::until = ~std::uint64_t{0};
+            BOOST_REQUIRE(copy.is_sound());
+            if (!has_thrown) break;
+            if (is_strong) BOOST_REQUIRE(numbers_of(copy) == before);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_SUITE(btree)
+
+BOOST_AUTO_TEST_CASE(an_insertion_that_throws_changes_nothing_and_loses_nothing) {
+    Ledger ledger;
+    const std::int64_t before = Chance::alive;
+    for (const int size : {0, 1, 2, 3, 7, 8, 12, 31, 32, 48, 49, 60, 200, 700}) {
+        RiskyMap map{CountingAllocator<std::pair<const Risky, Risky>>(ledger)};
+        RiskyMultiset set{CountingAllocator<Risky>(ledger)};
+        for (int i = 0; i < size; ++i) {
+            map.emplace(i * 2, i);
+            set.emplace(i / 3);
+        }
+        for (const int key : {-1, size, size | 1, size * 2 + 1}) {
+            fails_at_every_point(map, ledger, true, [&](RiskyMap& tree) { tree.emplace(key, 5); });
+            fails_at_every_point(map, ledger, true, [&](RiskyMap& tree) { tree.try_emplace(Risky(key), 5); });
+            fails_at_every_point(set, ledger, true, [&](RiskyMultiset& tree) { tree.emplace(key); });
+        }
+    }
+    BOOST_TEST(Chance::alive == before);
+    BOOST_TEST(ledger.blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_erasure_that_throws_changes_nothing_and_what_takes_many_steps_leaves_a_sound_tree) {
+    Ledger ledger;
+    const std::int64_t before = Chance::alive;
+    for (const int size : {1, 9, 60, 300}) {
+        RiskyMap map{CountingAllocator<std::pair<const Risky, Risky>>(ledger)};
+        for (int i = 0; i < size; ++i) map.emplace(i, i);
+        const Risky middle(size / 2);
+        fails_at_every_point(map, ledger, true, [&](RiskyMap& tree) { tree.erase(middle); });
+        fails_at_every_point(map, ledger, true, [&](RiskyMap& tree) { tree.erase(tree.begin()); });
+        fails_at_every_point(map, ledger, false, [&](RiskyMap& tree) { tree.erase(tree.begin(), tree.find(middle)); });
+        fails_at_every_point(map, ledger, false, [&](RiskyMap& tree) { erase_if(tree, [](const auto& one) { return one.first.number % 3 != 0; }); });
+        fails_at_every_point(map, ledger, true, [&](RiskyMap& tree) {
+            const RiskyMap copy(tree, tree.get_allocator());
+            BOOST_TEST(copy.size() == tree.size());
+        });
+        fails_at_every_point(map, ledger, false, [&](RiskyMap& tree) {
+            RiskyMap other{tree.get_allocator()};
+            for (int i = 0; i < size; ++i) other.emplace(i * 2, i);
+            tree.merge(other);
+        });
+    }
+    BOOST_TEST(Chance::alive == before);
+    BOOST_TEST(ledger.blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(arguments_may_lie_in_the_tree) {
+    Map<std::string, std::string> map;
+    btree_multiset<std::string, std::less<>, std::allocator<std::string>> set;
+    const auto text = [](int i) { return "a text longer than a small buffer " + std::to_string(i); };
+    map.emplace(text(0), text(0));
+    set.insert(text(0));
+    for (int i = 1; i < 1000; ++i) {
+        const auto from = map.find(text(i / 2));
+        map.emplace(text(i), from->second);
+        BOOST_REQUIRE(map.at(text(i)) == text(0));
+        map.insert_or_assign(text(i), map.begin()->second);
+        set.insert(*set.begin());
+        set.emplace(*set.rbegin());
+        set.insert(set.end(), *set.find(text(0)));
+    }
+    BOOST_TEST(set.size() == 2998U);
+    BOOST_TEST((set.is_sound() && map.is_sound()));
+    while (!map.empty()) BOOST_REQUIRE(map.erase(map.begin()->first) == 1U);
+    BOOST_REQUIRE(set.erase(*set.begin()) == 2998U);
+
+    auto& same = map;
+    map.emplace("x", "y");
+    map = same;
+    map.swap(same);
+    map = std::move(same);
+    map.merge(same);
+    set.insert({"a", "a", "b"});
+    set.merge(set);
+    BOOST_TEST(map.at("x") == "y");
+    BOOST_TEST(set.size() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(look_ups_by_other_types_say_what_comparing_says) {
+    Map<std::int64_t, int> numbers;
+    std::map<std::int64_t, int, std::less<>> model;
+    for (std::int64_t i = -50; i < 50; ++i) {
+        numbers.emplace(i * 3, 0);
+        model.emplace(i * 3, 0);
+    }
+    numbers.emplace(std::int64_t{1} << 60, 0);
+    model.emplace(std::int64_t{1} << 60, 0);
+    const auto same = [&](const auto& asked) {
+        BOOST_TEST(numbers.contains(asked) == model.contains(asked));
+        BOOST_TEST(std::distance(numbers.begin(), numbers.lower_bound(asked)) == std::distance(model.begin(), model.lower_bound(asked)));
+        BOOST_TEST(std::distance(numbers.begin(), numbers.upper_bound(asked)) == std::distance(model.begin(), model.upper_bound(asked)));
+        BOOST_TEST(numbers.count(asked) == model.count(asked));
+    };
+    same(3);
+    same(std::int8_t{-3});
+    same(std::int64_t{1} << 60);
+    same(3.5);
+    same(-3.0F);
+    same(1e300);
+    same(-1e300);
+    same(std::uint32_t{9});
+
+    Map<std::string, int> names;
+    names.emplace("abcdefgh", 1);
+    names.emplace("abcdefghi", 2);
+    names.emplace(std::string("abcdefgh\0", 9), 3);
+    BOOST_TEST(names.find("abcdefgh")->second == 1);
+    BOOST_TEST(names.find(std::string_view("abcdefghi"))->second == 2);
+    BOOST_TEST(names.find(std::string_view("abcdefgh\0", 9))->second == 3);
+    BOOST_TEST((names.find("abcdefg") == names.end()));
+    BOOST_TEST(names.erase("abcdefgh") == 1U);
+    BOOST_CHECK_THROW(names.at("abcdefgh"), std::out_of_range);
+}
+
+BOOST_AUTO_TEST_CASE(homes_are_kept) {
+    Ledger here;
+    Ledger there;
+    using Tree = btree_map<int, std::string, std::less<>, CountingAllocator<std::pair<const int, std::string>>>;
+    {
+        Tree a{CountingAllocator<std::pair<const int, std::string>>(here)};
+        Tree b{CountingAllocator<std::pair<const int, std::string>>(there)};
+        for (int i = 0; i < 500; ++i) a.emplace(i, std::to_string(i));
+        BOOST_TEST(there.blocks == 0U);
+        b = a;
+        BOOST_TEST((b == a));
+        const std::uint64_t of_b = there.bytes;
+        a = std::move(b);  // element by element
+        BOOST_TEST(there.bytes < of_b);
+        BOOST_TEST((a.size() == 500U && a.get_allocator().ledger() == &here));
+        Tree c(std::move(a), CountingAllocator<std::pair<const int, std::string>>(there));
+        BOOST_TEST((c.size() == 500U && c.is_sound() && here.blocks == 0U));
+        Tree d(c);
+        BOOST_TEST(d.get_allocator().ledger() == &there);
+    }
+    BOOST_TEST((here.blocks == 0U && there.blocks == 0U && here.bytes == 0U && there.bytes == 0U));
+}
+
+BOOST_AUTO_TEST_CASE(values_that_can_only_be_moved_and_such_as_cannot_be) {
+    Map<int, std::unique_ptr<int>> owners;
+    for (int i = 0; i < 1000; ++i) owners.emplace(i * 7 % 1000, std::make_unique<int>(i));
+    BOOST_TEST(owners.try_emplace(5, nullptr).second == false);
+    BOOST_TEST(*owners.at(7) == 1);
+    auto moved = std::move(owners);
+    BOOST_TEST((moved.is_sound() && moved.size() == 1000U && owners.empty()));  // NOLINT(bugprone-use-after-move): promised
+
+    struct alignas(32) Aligned {
+        std::byte bytes[32];
+    };
+    Map<std::uint8_t, Aligned> aligned;
+    for (int i = 0; i < 256; ++i) {
+        const auto place = reinterpret_cast<std::uintptr_t>(&aligned.try_emplace(static_cast<std::uint8_t>(i * 37)).first->second);
+        BOOST_REQUIRE(place % 32 == 0U);
+    }
+    BOOST_TEST(aligned.size() == 256U);
+}
+
+BOOST_AUTO_TEST_CASE(ascending_input_leaves_full_leaves_and_a_byte_of_overhead) {
+    Map<std::uint64_t, std::uint64_t> map;
+    for (std::uint64_t i = 0; i < 100'000; ++i) map.emplace_hint(map.end(), i, i);
+    BOOST_TEST(map.is_sound());
+    BOOST_TEST(map.node_bytes() < 100'000U * 18);
+    Map<std::uint64_t, std::uint64_t> plain;
+    for (std::uint64_t i = 0; i < 100'000; ++i) plain.emplace(i, i);
+    BOOST_TEST(plain.node_bytes() == map.node_bytes());
+    for (std::uint64_t i = 0; i < 100'000; ++i) {
+        if (i % 10 != 0) plain.erase(i);
+    }
+    BOOST_TEST(plain.is_sound());
+    BOOST_TEST(plain.node_bytes() < 10'000U * 60);
+}
+
+BOOST_AUTO_TEST_CASE(algorithms_of_ranges_take_them) {
+    Plain map;
+    for (int i = 0; i < 300; ++i) map.emplace(i, std::to_string(i));
+    const auto found = std::ranges::find_if(map, [](const auto& element) { return element.second == "77"; });
+    BOOST_TEST(found->first == 77);
+    BOOST_TEST(std::ranges::count_if(map, [](const auto& element) { return element.first % 2 == 0; }) == 150);
+    std::vector<std::pair<int, std::string>> copied(map.begin(), map.end());
+    BOOST_TEST(copied.back().second == "299");
+    const Plain again(copied.begin(), copied.end());
+    BOOST_TEST((again == map));
+    for (auto&& [key, value] : map) value += std::to_string(key);
+    BOOST_TEST(map.at(5) == "55");
+    BOOST_TEST((again < map));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
