@@ -153,19 +153,24 @@ bool Engine::allocate_at(void* at, ByteCount bytes, ByteCount alignment, Content
     if (end > s.pages.extent() && !s.supply.extend_to(static_cast<Page>(end))) s.supply.throw_full(bytes, HeapFull::Cause::disk);
     s.supply.proofs().lines(page, static_cast<Page>(end - page));
     const PageRun run{page, static_cast<Page>(end - page)};
-    if (!small) {
-        const bool taken = s.runs.allocate_at(page, granules * granule_bytes, content);
+    const auto take = [&] {
+        if (!small) return s.runs.allocate_at(page, granules * granule_bytes, content);
+        if (s.pages.state(page) == PageState::growth) s.supply.surrender_growth();
+        const bool fits_kind =
+            s.pages.is_packed(page) ? slot && packed_class_of(s.pages.packed_line(page)) == packed_class : !slot && s.pages.is_small(page, content);
+        if (!fits_kind) s.supply.reclaim({page, 1});  // an empty page of another kind
+        s.pages.open_zones(run);
+        if (s.pages.is_available(page)) s.supply.about_to_use({page, 1});
+        if (slot && s.packed.allocate_at(page, in_page, packed_class)) return true;
+        return granule && s.small_of(content).allocate_at(page, start, static_cast<unsigned>(granules));
+    };
+    bool taken = false;
+    try {
+        taken = take();
+    } catch (...) {
         s.pages.close_zones(run);
-        return taken;
+        throw;
     }
-    if (s.pages.state(page) == PageState::growth) s.supply.surrender_growth();
-    const bool fits_kind =
-        s.pages.is_packed(page) ? slot && packed_class_of(s.pages.packed_line(page)) == packed_class : !slot && s.pages.is_small(page, content);
-    if (!fits_kind) s.supply.reclaim({page, 1});  // an empty page of another kind
-    s.pages.open_zones(run);
-    if (s.pages.is_available(page)) s.supply.about_to_use({page, 1});
-    if (slot && s.packed.allocate_at(page, in_page, packed_class)) return true;
-    const bool taken = granule && s.small_of(content).allocate_at(page, start, static_cast<unsigned>(granules));
     s.pages.close_zones(run);
     return taken;
 }
@@ -543,6 +548,14 @@ std::vector<FreeRun> Engine::release_free_pages(ByteCount minimum, ByteCount kep
     }
     for (const FreeRun& run : released)
         s.pages.set_states({static_cast<Page>(run.offset.value / page_bytes), static_cast<Page>(run.length / page_bytes)}, PageState::released);
+    if (s.pages.take_zones_were_used())
+        s.geometry.for_each_zone(0, s.pages.extent(), [&](Page first, Page end) {
+            for (Page page = first; page < end; ++page) {
+                const Page run = s.pages.count_equal(page, end - page, PageState::absent);
+                if (run >= least) released.push_back({{std::uint64_t{page} * page_bytes}, run * page_bytes});
+                page += run;
+            }
+        });
     return released;
 }
 

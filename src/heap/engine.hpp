@@ -184,6 +184,7 @@ public:
     void release_empty_pages();
     /// Marks free page runs of at least `minimum` bytes that may have disk blocks as "free without disk blocks" and returns them; the caller turns them into
     /// zeros and holes (logged).
+    /// Pages of zones in which blocks lay come last; they stay kept free.
     /// With `kept` only the highest ones, until no more than that is free and not released.
     std::vector<FreeRun> release_free_pages(ByteCount minimum, ByteCount kept = 0);
     /// Complexity: linear in the extent, a word for each 64 KiB.

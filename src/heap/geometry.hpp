@@ -41,6 +41,8 @@ public:
     /// Pages up to the end of the last region.
     Page page_end() const { return regions_[count_ - 1].end; }
     bool in_zone(Page page) const { return page >= zone_distance_ && page % zone_distance_ < layout::zone_pages; }
+    /// Behind the zone's last page. Requires: in_zone(page).
+    Page zone_end(Page page) const { return std::min(page - page % layout::zone_pages + layout::zone_pages, page_end()); }
     /// Calls `visit(first, end)`, ascending, for the user pages of zones among these.
     template <class F>
     void for_each_zone(Page first, Page end, F&& visit) const {

@@ -530,15 +530,7 @@ Page PageMap::longest_available() const {
         const Region& r = geometry_.region(index);
         longest = std::min(longest_below(index, r.levels, 0, longest), std::max(longest, r.end - r.first_user));
     }
-    Page seen = 0;
-    geometry_.for_each_zone(0, extent_, [&](Page first, Page) {
-        if (first < seen) return;
-        const Page before = count_over_zones_before(first, first);
-        const Page run = before + count_over_zones(first, extent_ - first);
-        longest = std::max(longest, run);
-        seen = first - before + run;
-    });
-    return longest;
+    return std::max(longest, longest_over_zones());
 }
 
 Page PageMap::longest_below(unsigned index, unsigned level, Page node, Page least) const {
@@ -589,51 +581,6 @@ void PageMap::adopt(Page end) {
         const Page to = std::min(end, r.end);
         if (from < to) set_available({from, to - from}, fresh_state_);
     }
-}
-
-bool PageMap::open_zones(PageRun run) {
-    bool any = false;
-    geometry_.for_each_zone(run.first, std::min(extent_, run.first + run.count), [&](Page first, Page end) {
-        for (Page page = first; page < end; ++page) {
-            const Page count = count_equal(page, end - page, PageState::absent);
-            if (count == 0) continue;
-            set_states({page, count}, fresh_state_);
-            any = true;
-            page += count - 1;
-        }
-    });
-    return any;
-}
-
-void PageMap::close_zones(PageRun run) {
-    geometry_.for_each_zone(run.first, std::min(extent_, run.first + run.count), [&](Page first, Page end) {
-        for (Page page = first; page < end; ++page) {
-            const Page count = count_available(page, end - page);
-            if (count == 0) continue;
-            set_states({page, count}, PageState::absent);
-            page += count - 1;
-        }
-    });
-}
-
-Page PageMap::count_over_zones(Page first, Page limit) const {
-    const Page end = scan_end(first, limit);
-    Page page = first + count_available(first, limit);
-    while (page < end && geometry_.in_zone(page) && state(page) == PageState::absent) {
-        ++page;
-        page += count_available(page, end - page);
-    }
-    return page - first;
-}
-
-Page PageMap::count_over_zones_before(Page end, Page limit) const {
-    Page count = count_available_before(end, limit);
-    while (count < limit && count < end && is_user(end - count - 1) && geometry_.in_zone(end - count - 1) &&
-           state(end - count - 1) == PageState::absent) {
-        ++count;
-        if (count < limit) count += count_available_before(end - count, limit - count);
-    }
-    return count;
 }
 
 Page PageMap::next_user(Page page) const {

@@ -8,6 +8,7 @@
 /// Complexity: refreshing after a change touches O(log16 of the region's pages) summaries; finding a run too, amortised over the allocations since the last search.
 
 #include <optional>
+#include <utility>
 
 #include <taiyen/heap/access.hpp>
 
@@ -69,19 +70,25 @@ public:
     /// The pages become available in that state, but for those of zones.
     void set_available(PageRun run, PageState state = PageState::available) {
         set_states(run, state);
-        geometry_.for_each_zone(run.first, run.first + run.count,
-                                [this](Page first, Page end) { set_states({first, end - first}, PageState::absent); });
+        geometry_.for_each_zone(run.first, run.first + run.count, [this](Page first, Page end) {
+            set_states({first, end - first}, PageState::absent);
+            zones_were_used_ = true;
+        });
     }
     /// The same as `write_states`.
     void write_available(PageRun run, PageState state = PageState::available) {
         write_states(run, state);
-        geometry_.for_each_zone(run.first, run.first + run.count,
-                                [this](Page first, Page end) { write_states({first, end - first}, PageState::absent); });
+        geometry_.for_each_zone(run.first, run.first + run.count, [this](Page first, Page end) {
+            write_states({first, end - first}, PageState::absent);
+            zones_were_used_ = true;
+        });
     }
-    /// Pages of zones among these become available where no block lies over them; false if there were none.
-    bool open_zones(PageRun run);
+    /// Pages of zones among these become available where no block lies over them.
+    void open_zones(PageRun run);
     /// What is available in zones among these is so no longer.
     void close_zones(PageRun run);
+    /// Whether pages of zones may have memory though no block lies over them; false from then on, until there are such pages again.
+    bool take_zones_were_used() { return std::exchange(zones_were_used_, false); }
     /// From no room to room, or back, of one page of small or packed blocks.
     void set_state(Page page, PageState state);
 
@@ -103,7 +110,7 @@ public:
     void set_memory_comes_with_use() { fresh_state_ = PageState::released; }
     /// Pages from `first` on, at most `limit`, that are available (released ones too).
     Page count_available(Page first, Page limit) const;
-    /// Like `count_available`, with pages of zones that no block lies over.
+    /// Like `count_available`, with pages of zones that no block lies over. Complexity: O(log16 of the pages) for each stretch between zones.
     Page count_over_zones(Page first, Page limit) const;
     Page count_over_zones_before(Page end, Page limit) const;
     /// Available pages right before `end`, at most `limit`, within its region's user pages.
@@ -121,6 +128,9 @@ public:
     /// First page of the lowest run of `count` (at least 16) available pages at or behind `from` that all have memory, its first page a multiple of `alignment`. Looks at 65,536 pages
     /// at most, a word for 16 of them. Nothing: none is among them.
     std::optional<Page> find_with_memory(Page from, Page count, Page alignment) const;
+    /// First page of a run of `count` pages that are available or closed in zones, a multiple of `alignment`; it lies over a zone. A run that begins outside zones comes first.
+    /// Writes nothing. Throws: Error{corrupt}. Complexity: linear in the words of zones.
+    std::optional<Page> find_over_zones(Page count, Page alignment) const;
     /// Longest run of available pages and those of zones, exactly. Complexity: linear in the lowest summaries at worst.
     Page longest_available() const;
 
@@ -183,6 +193,26 @@ private:
     std::optional<Page> find_in(unsigned region, Page count);
     /// The longest run below the node, or `least` if that is longer.
     Page longest_below(unsigned region, unsigned level, Page node, Page least) const;
+    /// Calls `visit(PageRun)`, ascending, for each longest run with closed pages of zones in it, until it returns false.
+    template <class F>
+    void for_each_run_over_zones(F&& visit) const {
+        bool goes_on = true;
+        Page seen = 0;
+        geometry_.for_each_zone(0, extent_, [&](Page first, Page end) {
+            for (Page page = std::max(first, seen); goes_on && page < end; ++page) {
+                if (state(page) != PageState::absent) continue;
+                const Page before = count_over_zones_before(page, page);
+                const Page count = before + count_over_zones(page, extent_ - page);
+                goes_on = visit(PageRun{page - before, count});
+                seen = page - before + count;
+                page = seen;
+            }
+        });
+    }
+    Page longest_over_zones() const;
+    /// Available pages from `first` on, or right before `end`, up to a page of the same region, by summaries.
+    Page count_by_summaries(Page first, Page end) const;
+    Page count_by_summaries_before(Page end, Page least) const;
     /// Behind the pages that a scan from `first` over at most `limit` pages may visit.
     Page scan_end(Page first, Page limit) const;
 
@@ -190,6 +220,7 @@ private:
     const Geometry& geometry_;
     bool read_only_;
     PageState fresh_state_ = PageState::available;
+    bool zones_were_used_ = false;
     RunHints hints_;
     Page extent_ = 0;
     std::uint64_t free_end_ = 0;

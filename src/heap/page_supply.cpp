@@ -20,36 +20,31 @@ Page PageSupply::find(Page count, Page alignment, ByteCount wanted) {
     auto found = alignment <= 1 ? pages_.take_hint(count) : std::nullopt;
     if (!found) found = pages_.find_aligned(count, alignment);
     if (!found && release_empty_pages()) found = pages_.find_aligned(count, alignment);
-    if (!found && count > pages_.geometry().between_zones()) found = find_over_zones(count, alignment);
-    if (!found && grow_for(count, alignment, refused)) {
+    bool over_zones = false;
+    const auto look_over_zones = [&] {
+        found = pages_.find_over_zones(count, alignment);
+        over_zones = found.has_value();
+    };
+    if (!found && count > pages_.geometry().between_zones()) look_over_zones();
+    if (!found && grow_for(count, alignment, Zones::avoided, refused)) {
         found = pages_.find_aligned(count, alignment);
-        if (!found) found = find_over_zones(count, alignment);
+        if (!found) look_over_zones();
     }
     if (!found && surrender_growth()) found = pages_.find_aligned(count, alignment);
     if (!found && know_all()) found = pages_.find_aligned(count, alignment);
-    if (!found) found = find_over_zones(count, alignment);
+    if (!found) look_over_zones();
+    if (!found && grow_for(count, alignment, Zones::used, refused)) look_over_zones();
     if (found && pages_.memory_comes_with_use() && count >= warm_pages_min && pages_.any_released({*found, count}))
-        if (const auto warm = pages_.find_with_memory(*found, count, alignment)) found = warm;
+        if (const auto warm = pages_.find_with_memory(*found, count, alignment)) {
+            found = warm;
+            over_zones = false;
+        }
     if (!found) throw_full(wanted, refused.value_or(HeapFull::Cause::capacity));
     proofs_.lines(*found);
     proofs_.lines(*found + count - 1);  // where a run's tail lies
     about_to_use({*found, count});
+    if (over_zones) pages_.open_zones({*found, count});  // nothing fails behind this
     return *found;
-}
-
-std::optional<Page> PageSupply::find_over_zones(Page count, Page alignment) {
-    if (!pages_.open_zones({0, pages_.extent()})) return std::nullopt;
-    auto found = pages_.find_aligned(count, alignment);
-    if (found)
-        pages_.geometry().for_each_zone(*found, *found + 1, [&](Page, Page) {
-            const std::uint64_t behind = round_up(*found - *found % layout::zone_pages + layout::zone_pages, alignment);
-            if (behind < pages_.extent() && pages_.count_available(static_cast<Page>(behind), count) == count) found = static_cast<Page>(behind);
-        });
-    const Page first = found.value_or(0);
-    const Page behind = found ? first + count : 0;
-    pages_.close_zones({0, first});
-    pages_.close_zones({behind, pages_.extent() - behind});
-    return found;
 }
 
 bool PageSupply::look_for_room() { return small_[0]->know_some(); }  // it knows the packed pages
@@ -82,7 +77,7 @@ bool PageSupply::extend_to(Page end) {
     return true;
 }
 
-bool PageSupply::grow_for(Page count, Page alignment, std::optional<HeapFull::Cause>& refused) {
+bool PageSupply::grow_for(Page count, Page alignment, Zones zones, std::optional<HeapFull::Cause>& refused) {
     const Geometry& geometry = pages_.geometry();
     const Page extent = pages_.extent();
     for (unsigned index = Geometry::region_of(extent - 1); index < geometry.count(); ++index) {
@@ -96,7 +91,8 @@ bool PageSupply::grow_for(Page count, Page alignment, std::optional<HeapFull::Ca
         geometry.for_each_zone(open_end - before, region.end, [&](Page first, Page end) {
             if (aside < end && aside + part > first) aside = round_up(end, alignment);
         });
-        const std::uint64_t need = (aside + count <= region.end ? aside : lowest) + count;
+        if (zones == Zones::used && aside == lowest) continue;  // refused before
+        const std::uint64_t need = (zones == Zones::avoided ? aside : lowest) + count;
         if (need > region.end || need <= extent) continue;
         const std::uint64_t step = std::clamp<Page>(extent / 8, step_min, step_max);
         const std::uint64_t generous = std::min<std::uint64_t>(std::max<std::uint64_t>(need, extent + step), region.end);

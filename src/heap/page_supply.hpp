@@ -39,10 +39,9 @@ public:
     MetadataProofs& proofs() { return proofs_; }
 
 private:
-    /// First page of so many available ones, where runs may begin in zones and lie over them; of zones only what that run needs is available then.
-    std::optional<Page> find_over_zones(Page count, Page alignment);
-    /// True: a run of `count` pages has come into being.
-    bool grow_for(Page count, Page alignment, std::optional<HeapFull::Cause>& refused);
+    enum class Zones { avoided, used };
+    /// True: a run of `count` pages has come into being. `zones`: whether it may begin in a zone, or lie over one without need.
+    bool grow_for(Page count, Page alignment, Zones zones, std::optional<HeapFull::Cause>& refused);
     bool know_all();
 
     const Span span_;

@@ -1,6 +1,10 @@
 /// Zones: blocks begin there only when nothing else is left. They are many here, so that small spans have some.
 
+#include <array>
+#include <cstddef>
+#include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "heap/geometry.hpp"
@@ -19,16 +23,26 @@ using namespace taiyen::literals;
 constexpr Page distance_pages = 1024;
 constexpr Page no_zones = Page{1} << 31U;
 
+/// Refuses to let pages be used, if told so.
+class MeagreHost : public TestHost {
+public:
+    void about_to_use(ByteCount length) override {
+        if (refuses) throw HeapFull(length, 0, HeapFull::Cause::disk);
+    }
+    bool refuses = false;
+};
+
 struct ZonedHeap {
-    explicit ZonedHeap(Page distance = distance_pages, ByteCount capacity_bytes = 64_MiB)
+    explicit ZonedHeap(Page distance = distance_pages, ByteCount capacity_bytes = 64_MiB, ByteCount limit = ~ByteCount{0})
         : capacity(capacity_bytes), zone_distance(distance), geometry(capacity_bytes, distance), memory(capacity_bytes) {
+        host.limit = limit;
         Engine::format(memory.base(), capacity, host);
         reopen();
     }
     ~ZonedHeap() { BOOST_TEST(damage_text(*engine) == ""); }
     void reopen() {
         engine.reset();
-        engine.emplace(memory.base(), capacity, host, nullptr, false, zone_distance);
+        engine.emplace(memory.base(), capacity, host, observer, false, zone_distance);
     }
     Page page_of(const void* block) const {
         return static_cast<Page>(static_cast<ByteCount>(static_cast<const std::byte*>(block) - memory.base()) / page_bytes);
@@ -59,7 +73,8 @@ struct ZonedHeap {
     Page zone_distance;
     Geometry geometry;
     SpanMemory memory;
-    TestHost host;
+    MeagreHost host;
+    WriteObserver* observer = nullptr;
     std::optional<Engine> engine;
 };
 
@@ -186,6 +201,194 @@ BOOST_AUTO_TEST_CASE(a_page_outside_zones_that_is_nobodys_is_damage) {
     BOOST_TEST(damage_text(*heap.engine) != "");
     BOOST_TEST_REQUIRE((before == PageState::available));
     pages.set_states({page, 1}, before);
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_whose_end_lies_in_or_near_a_zone_is_full_no_earlier) {
+    constexpr Page zone = 5 * distance_pages;  // not where a region begins
+    for (const Page end : {zone - 1, zone, zone + 1, zone + 2, zone + 17, zone + 64, zone + 255, zone + 256, zone + 257, zone + 300}) {
+        const ByteCount bytes = std::uint64_t{end} * page_bytes;
+        for (const ByteCount block : {4_KiB, 12_KiB}) {
+            // The capacity ends there, or the disk.
+            for (const auto& [capacity, limit] : {std::pair{bytes, ~ByteCount{0}}, std::pair{ByteCount{64_MiB}, bytes}}) {
+                const std::size_t most = ZonedHeap(no_zones, capacity, limit).fill(block).size();
+                ZonedHeap heap(distance_pages, capacity, limit);
+                const std::size_t blocks = heap.fill(block).size();
+                // Runs of several pages may lie otherwise beside zones.
+                BOOST_TEST(blocks + (block > 4096 ? 16U : 0U) >= most,
+                           "end " << end << ", capacity " << capacity << ": " << blocks << " of " << most);
+                BOOST_TEST(heap.open_pages() == 0U);
+                BOOST_TEST(damage_text(*heap.engine) == "");
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(small_heaps_that_end_around_the_first_zone_are_full_no_earlier) {
+    for (const Page distance : {256U, 512U, 1024U})
+        for (Page end = distance - 2; end < distance + 300; end += end % 64 < 3 ? 1 : 13) {
+            const ByteCount bytes = std::uint64_t{end} * page_bytes;
+            BOOST_TEST(ZonedHeap(distance, bytes).fill(4096).size() == ZonedHeap(no_zones, bytes).fill(4096).size(),
+                       "distance " << distance << ", end " << end);
+        }
+}
+
+BOOST_AUTO_TEST_CASE(zones_are_closed_after_a_refused_use) {
+    ZonedHeap heap;
+    while (!heap.begins_in_zone(heap.engine->allocate(4096))) {}
+    heap.host.refuses = true;
+    for (const ByteCount bytes : {4_KiB, 8_KiB, 12_KiB, 100_KiB}) {
+        BOOST_CHECK_THROW(heap.engine->allocate(bytes), HeapFull);
+        BOOST_TEST(heap.open_pages() == 0U);
+    }
+    heap.fill(16);
+    BOOST_TEST(heap.open_pages() == 0U);
+    constexpr std::uint64_t free_zone = 52_MiB;
+    for (const unsigned bytes : {16U, 100U, 4096U, 10000U}) {
+        BOOST_CHECK_THROW(heap.engine->allocate_at(heap.at(free_zone), bytes), HeapFull);
+        BOOST_TEST(heap.open_pages() == 0U);
+    }
+    BOOST_TEST(damage_text(*heap.engine) == "");
+    heap.host.refuses = false;
+    BOOST_TEST(heap.engine->allocate_at(heap.at(free_zone), 10'000));
+    BOOST_TEST(heap.open_pages() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_allocation_of_a_full_heap_writes_nothing) {
+    ZonedHeap heap;
+    TestObserver observer;
+    heap.observer = &observer;
+    heap.reopen();
+    while (!heap.begins_in_zone(heap.engine->allocate(4096))) {}
+    BOOST_CHECK_THROW(heap.engine->allocate(10_MiB), HeapFull);  // zones are left, and don't suffice
+    observer.announced.clear();
+    BOOST_CHECK_THROW(heap.engine->allocate(10_MiB), HeapFull);
+    BOOST_TEST(observer.announced.size() == 0U);
+    // A page out of a zone: no other zone is touched.
+    BOOST_TEST(heap.begins_in_zone(heap.engine->allocate(4096)));
+    BOOST_TEST(observer.announced.size() < 16U);
+    heap.fill(4096);
+    observer.announced.clear();
+    BOOST_CHECK_THROW(heap.engine->allocate(4096), HeapFull);
+    BOOST_TEST(observer.announced.size() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(pages_of_zones_are_given_back_after_use) {
+    ZonedHeap heap;
+    const auto given_back = [&] {
+        Page pages = 0;
+        for (const FreeRun& run : heap.engine->release_free_pages(page_bytes))
+            for (ByteCount at = 0; at < run.length; at += page_bytes)
+                pages += heap.geometry.in_zone(static_cast<Page>((run.offset.value + at) / page_bytes)) ? 1 : 0;
+        return pages;
+    };
+    const std::vector<void*> blocks = heap.fill(4096);
+    BOOST_TEST(given_back() == 0U);
+    Page freed = 0;
+    for (void* block : blocks) {
+        heap.engine->deallocate(block);
+        freed += heap.begins_in_zone(block) ? 1 : 0;
+    }
+    BOOST_TEST(freed > 0U);
+    BOOST_TEST(given_back() >= freed);
+    BOOST_TEST(given_back() == 0U);  // once
+    BOOST_TEST(heap.open_pages() == 0U);
+    BOOST_TEST(heap.fill(4096).size() == blocks.size());
+}
+
+BOOST_AUTO_TEST_CASE(the_longest_run_over_zones_is_what_looking_at_each_page_says) {
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    for (const Page distance : {512U, 1024U, 4096U}) {
+        ZonedHeap heap(distance);
+        std::vector<void*> blocks;
+        for (int round = 0; round < 60; ++round) {
+            try {
+                blocks.push_back(heap.engine->allocate(page_bytes * (1 + random() % (round % 3 == 0 ? 2000 : 40))));
+            } catch (const HeapFull&) {}
+            if (random() % 3 == 0) {
+                std::swap(blocks[random() % blocks.size()], blocks.back());
+                heap.engine->deallocate(blocks.back());
+                blocks.pop_back();
+            }
+            const Span span(heap.memory.base(), nullptr);
+            PageMap pages(span, heap.geometry, true);
+            pages.reload();
+            Page longest = 0;
+            Page run = 0;
+            for (Page page = 0; page < pages.extent(); ++page) {
+                const bool begins = page == heap.geometry.region(Geometry::region_of(page)).first;
+                const bool open =
+                    pages.is_user(page) && (pages.is_available(page) || (heap.geometry.in_zone(page) && pages.state(page) == PageState::absent));
+                run = open ? (begins ? 0 : run) + 1 : 0;
+                longest = std::max(longest, run);
+                if (!open) continue;
+                if (random() % 64 != 0) continue;
+                BOOST_TEST_REQUIRE(pages.count_over_zones_before(page + 1, page + 1) == run);
+                BOOST_TEST_REQUIRE(pages.count_over_zones(page + 1 - run, run) == run);
+            }
+            BOOST_TEST_REQUIRE(pages.longest_available() == longest);
+        }
+        for (void* block : blocks) heap.engine->deallocate(block);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(damage_around_zones_ends_in_errors_not_in_crashes) {
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    constexpr ByteCount capacity = 16_MiB;
+    constexpr Page distance = 512;
+    const Geometry geometry(capacity, distance);
+    for (int round = 0; round < 60; ++round) {
+        SpanMemory memory(capacity);
+        MeagreHost host;
+        Engine::format(memory.base(), capacity, host);
+        std::optional<Engine> engine(std::in_place, memory.base(), capacity, host, nullptr, false, distance);
+        const auto use = [&](int steps) {
+            std::vector<void*> blocks;
+            for (int i = 0; i < steps; ++i) {
+                try {
+                    switch (random() % 6) {
+                        case 0: blocks.push_back(engine->allocate(random() % 6_MiB)); break;
+                        case 1: engine->allocate_at(memory.base() + random() % capacity / page_bytes * page_bytes, random() % 60'000); break;
+                        case 2: engine->deallocate(memory.base() + random() % capacity / page_bytes * page_bytes); break;
+                        case 3:
+                            if (!blocks.empty()) blocks.back() = engine->resize(blocks.back(), random() % 4_MiB);
+                            break;
+                        case 4: engine->release_free_pages(page_bytes); break;
+                        default: blocks.push_back(engine->allocate(random() % 20'000));
+                    }
+                } catch (const HeapFull&) {
+                } catch (const Error& error) {
+                    BOOST_TEST((error.code() == errc::corrupt || error.code() == errc::double_free));
+                }
+            }
+        };
+        use(60);
+        for (unsigned hits = 1 + static_cast<unsigned>(random() % 4); hits != 0; --hits) {
+            const Page zone = distance * static_cast<Page>(1 + random() % (capacity / page_bytes / distance - 1));
+            const Page page = zone + static_cast<Page>(random() % 300);
+            const Region& region = geometry.region(Geometry::region_of(page));
+            const std::uint64_t word = region.states + (page - region.first) / layout::segment_pages * sizeof(std::uint64_t);
+            const std::uint64_t summary = region.level_offset[0] + (page - region.first) / 256 * sizeof(layout::Summary);
+            const std::uint64_t line = region.lines + std::uint64_t{std::max(page, region.first_user) - region.first_user} * sizeof(layout::Line);
+            const std::uint64_t root = offsetof(layout::SuperBlock, regions) + random() % geometry.count() * sizeof(layout::Summary);
+            const std::array places{word, region.levels == 0 ? root : summary, line, root};
+            const std::uint64_t bytes = random() >> (random() % 64);
+            std::memcpy(memory.base() + places[random() % places.size()], &bytes, sizeof bytes);
+        }
+        if (random() % 2 == 0) {
+            engine.reset();
+            try {
+                engine.emplace(memory.base(), capacity, host, nullptr, false, distance);
+            } catch (const Error& error) {
+                BOOST_TEST((error.code() == errc::corrupt));
+                continue;
+            }
+        }
+        BOOST_TEST(engine->check(5).size() <= 5U);
+        engine->stats();
+        use(60);
+        BOOST_TEST(engine->check(5).size() <= 5U);
+        engine->stats();
+    }
 }
 
 BOOST_AUTO_TEST_CASE(in_a_large_heap_no_small_block_has_an_address_of_small_halves) {
