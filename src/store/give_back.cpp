@@ -42,7 +42,11 @@ GiveBack::Runs GiveBack::release() {
 GiveBack::Runs GiveBack::released() const {
     Runs runs;
     const heap::Survey survey(reinterpret_cast<const std::byte*>(heap_.ranges().durable), heap_.ranges().durable_bytes);
-    survey.visit_released([&](heap::PageRun run) { runs.push_back({offset_of(PageNumber{run.first}), run.count * page_bytes}); });
+    survey.visit([&](const heap::PagesInUse& pages) {
+        if (pages.use == heap::PageUse::released || pages.use == heap::PageUse::zone)
+            runs.push_back({offset_of(PageNumber{pages.first}), pages.count * page_bytes});
+        return true;
+    });
     return runs;
 }
 
