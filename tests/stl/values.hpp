@@ -13,8 +13,9 @@
 #include <variant>
 #include <vector>
 
+#include <taiyen/ordered/btree_map.hpp>
+
 #include "containers/families.hpp"
-#include "taiyen/ordered/btree_map.hpp"
 
 namespace taiyen::stl::test {
 
