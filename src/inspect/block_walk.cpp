@@ -46,6 +46,8 @@ void BlockWalk::look_at(const heap::Block& block, Listener& listener) {
     if (block.content == heap::Content::pointer_free) return;
     const std::uint64_t end = block.offset.value + block.usable_bytes / 8 * 8;
     for (std::uint64_t place = block.offset.value; place < end; place += 8) {
+        if (const std::uint64_t value = word(place); heap::ProgramMemory::may_hold(value) && value - base_ >= capacity_)
+            listener.leads_out(block, {place}, value);
         const std::uint64_t target = target_at(place);
         if (target >= extent_) continue;
         // Most small numbers are distances to somewhere in their own block.

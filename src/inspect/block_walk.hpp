@@ -14,6 +14,7 @@
 #include <taiyen/object/object_id_set.hpp>
 
 #include "heap/core.hpp"
+#include "heap/program_memory.hpp"
 #include "heap/survey.hpp"
 
 namespace taiyen::inspect {
@@ -27,7 +28,7 @@ class BlockWalk {
 public:
     explicit BlockWalk(const heap::HeapCore& core)
         : engine_(core.engine()), links_(core.links()), base_(core.ranges().durable), extent_(core.engine().extent()),
-          survey_(reinterpret_cast<const std::byte*>(core.ranges().durable), core.engine().capacity()) {}
+          capacity_(core.engine().capacity()), survey_(reinterpret_cast<const std::byte*>(core.ranges().durable), core.engine().capacity()) {}
 
     /// What a walk tells. `reached` is called with each block before its words are looked at.
     class Listener {
@@ -38,6 +39,8 @@ public:
         virtual void met_again(HeapOffset /*block*/) {}
         /// A word points into free space; of a position-independent heap: a word is an address in the heap.
         virtual void dangles(HeapOffset /*word*/, HeapOffset /*target*/) {}
+        /// A word leads to where programs have their own memory (heap::ProgramMemory::may_hold).
+        virtual void leads_out(const heap::Block& /*block*/, HeapOffset /*place*/, std::uint64_t /*word*/) {}
     };
 
     /// Visits the block that contains the place, and whatever it leads to, but for what was visited before.
@@ -73,6 +76,7 @@ private:
     const heap::Links links_;
     const std::uintptr_t base_;
     const ByteCount extent_;
+    const ByteCount capacity_;
     const heap::Survey survey_;
     BlockSet visited_;
     BlockSet here_;  ///< visited by the walk that runs

@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "inspect/block_walk.hpp"
+#include "inspect/program_words.hpp"
+#include "inspect/type_text.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
 
@@ -19,7 +21,8 @@ using inspect::BlockWalk;
 
 class LeakFinder {
 public:
-    LeakFinder(const store::HeapFile& file, const LeakOptions& options) : file_(file), options_(options), engine_(file.engine()), walk_(file) {}
+    LeakFinder(const store::HeapFile& file, const LeakOptions& options)
+        : file_(file), options_(options), engine_(file.engine()), walk_(file), program_words_(options.program_pointers) {}
 
     LeakReport run() {
         file_.will_read_metadata();
@@ -34,6 +37,7 @@ public:
             walk_.from(root.object, holder);
             report_.holdings.push_back(holder.holding);
         }
+        tell_program_pointers(roots);
         find_doubtful();
         find_lost();
         std::sort(chosen_.begin(), chosen_.end(), comes_before);
@@ -58,6 +62,10 @@ private:
             if (finder.report_.dangling.size() < finder.options_.listed_max) {
                 finder.report_.dangling.push_back({word.value, target.value, holding.name});
             }
+        }
+        void leads_out(const Block& block, HeapOffset place, std::uint64_t word) override {
+            if (finder.options_.program_pointers != ProgramSearch::none)
+                finder.program_words_.add(block, place, word, finder.report_.holdings.size());
         }
         LeakFinder& finder;
         Holding holding;
@@ -98,6 +106,21 @@ private:
         if (options_.progress && done_ - told_ >= told_step) {
             told_ = done_;
             options_.progress(done_, report_.live_bytes);
+        }
+    }
+
+    /// `roots`: as report_.holdings.
+    void tell_program_pointers(const std::vector<heap::Root>& roots) {
+        inspect::ProgramWords::Verdict verdict = program_words_.judge();
+        report_.program_pointers = verdict.words;
+        report_.program_places = verdict.found.size();
+        report_.program_words_unjudged = verdict.unjudged;
+        if (verdict.found.size() > options_.listed_max) verdict.found.resize(options_.listed_max);
+        for (inspect::ProgramWords::Found& found : verdict.found) {
+            const heap::Root& holder = roots[found.holder];
+            const bool is_own = found.place.value - holder.object.value < holder.bytes;
+            report_.program.push_back({found.place.value, found.block.offset.value, found.block.usable_bytes, found.target, found.words, holder.name,
+                                       is_own ? inspect::type_text(holder.fingerprint) : std::string(), std::move(found.leads_to)});
         }
     }
 
@@ -180,6 +203,7 @@ private:
     const LeakOptions& options_;
     const heap::Engine& engine_;
     BlockWalk walk_;
+    inspect::ProgramWords program_words_;
     LeakReport report_;
     std::map<std::size_t, std::pair<std::uint64_t, std::size_t>> by_size_;
     std::vector<LeakedBlock> chosen_;

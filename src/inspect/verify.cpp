@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -16,6 +18,8 @@
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
 #include "base/sentence.hpp"
+#include "inspect/program_words.hpp"
+#include "inspect/type_text.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
 #include "undo/history_memory.hpp"
@@ -27,6 +31,13 @@ using store::HeapFile;
 using store::PageFile;
 using store::TablePage;
 using store::Via;
+
+std::string hexadecimal(std::uint64_t value) {
+    char digits[2 + 16];
+    digits[0] = '0';
+    digits[1] = 'x';
+    return {digits, std::to_chars(digits + 2, std::end(digits), value, 16).ptr};
+}
 
 /// Findings stop here: a file that is damaged all over is damaged.
 constexpr std::size_t findings_max = 1000;
@@ -47,6 +58,7 @@ public:
         verify_ring();
         verify_blocks();
         verify_history();
+        if (options_.program_pointers != ProgramSearch::none && report_.ok()) note_program_pointers();
         // Threads find things in any order.
         std::sort(report_.findings.begin(), report_.findings.end(), [](const Finding& a, const Finding& b) {
             return std::tie(a.path.native(), a.offset, a.what) < std::tie(b.path.native(), b.offset, b.what);
@@ -303,6 +315,44 @@ private:
             add(severity_in(store::Sequence::span), heap_.view().path(), heap_.view().layout.file_offset(damage.where), damage.what);
         }
         report_.blocks_checked = heap_.engine().stats().live_blocks;
+    }
+
+    /// In the order of the blocks, so that a heap beyond memory is read once: which object holds a block, find_leaks() knows.
+    void note_program_pointers() {
+        const heap::Engine& engine = heap_.engine();
+        const auto* const begin = reinterpret_cast<const std::byte*>(heap_.ranges().durable);
+        inspect::ProgramWords words(options_.program_pointers);
+        engine.for_each_block([&](const heap::Block& block) {
+            if (block.content == heap::Content::pointer_free) return true;
+            for (ByteCount at = 0; at + sizeof(std::uint64_t) <= block.usable_bytes; at += sizeof(std::uint64_t)) {
+                std::uint64_t word;
+                std::memcpy(&word, begin + block.offset.value + at, sizeof word);
+                if (inspect::ProgramWords::may_be(heap_, word)) words.add(block, {block.offset.value + at}, word, 0);
+            }
+            return true;
+        });
+        const inspect::ProgramWords::Verdict verdict = words.judge();
+        const std::vector<heap::Root> roots = engine.roots();
+        const auto file_offset = [&](HeapOffset place) { return heap_.view().layout.file_offset(place); };
+        for (const inspect::ProgramWords::Found& found : verdict.found) {
+            const auto object =
+                std::find_if(roots.begin(), roots.end(), [&](const heap::Root& root) { return found.place.value - root.object.value < root.bytes; });
+            const std::string what =
+                object == roots.end() ? "" : ", in the object '" + object->name + "' (" + inspect::type_text(object->fingerprint) + ")";
+            const std::string others = found.words == 1   ? ""
+                                       : found.words == 2 ? ", and so does another word in blocks of that size"
+                                                          : ", and so do " + std::to_string(found.words - 1) + " others in blocks of that size";
+            const std::string target =
+                found.leads_to.empty() ? "what looks like a program's own memory" : "the program's own memory, " + found.leads_to;
+            add(Severity::note, heap_.view().path(), file_offset(found.place),
+                "byte " + std::to_string(found.place.value - found.block.offset.value) + " of the block of " +
+                    std::to_string(found.block.usable_bytes) + " bytes at offset " + hexadecimal(found.block.offset.value) + what + " points to " +
+                    hexadecimal(found.target) + ", " + target + others +
+                    "; after a restart this points to nothing: keep an offset, an id or a name instead");
+        }
+        if (verdict.unjudged != 0)
+            add(Severity::note, heap_.view().path(), 0,
+                std::to_string(verdict.unjudged) + " more words may be pointers to a program's own memory; the search keeps no more");
     }
 
     void verify_history() {

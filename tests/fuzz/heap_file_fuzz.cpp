@@ -312,9 +312,14 @@ private:
             const std::byte* const annex = file.open_annex(0);
             for (ByteCount at = 0; at < file.annex_bytes(); at += 64) sum += static_cast<std::uint64_t>(annex[at]);
         }
-        const Report report = heap.verify();
+        VerifyOptions everything;
+        everything.threads = 1;
+        everything.program_pointers = ProgramSearch::any_process;
+        const Report report = verify(heap, everything);
         try {
-            find_leaks(heap);
+            LeakOptions options;
+            options.program_pointers = ProgramSearch::any_process;
+            find_leaks(heap, options);
             map_of(heap);
             stored_objects(heap);
         } catch (const Error&) {}  // they believe what they read, and must come to an end with any of it

@@ -47,11 +47,16 @@ void make_heap(io::Storage& disk, HeapKind kind) {
 bool damage_found(io::Storage& disk, HeapKind kind) {
     try {
         const auto heap = HeapAccess::make<ArchiveHeap>(open(disk, store::OpenMode::read_only, kind));
-        const Report report = heap.verify();
+        VerifyOptions everything;
+        everything.threads = 1;
+        everything.program_pointers = ProgramSearch::any_process;
+        const Report report = verify(heap, everything);
         const bool sound = report.ok();
         // These believe what they read; they must come to an end with any of it.
         try {
-            find_leaks(heap);
+            LeakOptions options;
+            options.program_pointers = ProgramSearch::any_process;
+            find_leaks(heap, options);
             map_of(heap);
             MapOptions by_owner;
             by_owner.colour = MapColour::owner;

@@ -9,7 +9,7 @@
 /// In a position-independent heap distances are the pointers: each even word of a reached block, added to the place where it stands, and none is taken for an end. What its containers hold is never called a leak there either, wherever it is
 /// mapped. A leak hides more easily: behind any number that is the distance of its beginning.
 ///
-/// Memory: sets of block addresses, at most one bit for every 8 bytes of the heap in use and usually far less, and what is listed.
+/// Memory: sets of block addresses, at most one bit for every 8 bytes of the heap in use and usually far less, what is listed, and at most 32 MiB for program pointers.
 /// Thread rule: as the heap's.
 
 #include <array>
@@ -27,8 +27,9 @@ class ArchiveHeap;
 
 /// How much find_leaks() lists, and whom it tells how far it is.
 struct LeakOptions {
-    std::size_t listed_max = 100;  ///< leaks, and dangling pointers, that are listed one by one
+    std::size_t listed_max = 100;  ///< leaks, dangling pointers, and places of program pointers, that are listed one by one
     Progress progress;             ///< may be empty
+    ProgramSearch program_pointers = ProgramSearch::none;
 };
 
 /// How a leaked block is told from one that is held.
@@ -58,6 +59,19 @@ struct DanglingPointer {
     std::string holder;        ///< the named object that holds the word's block
 };
 
+/// Words of reached blocks that are pointers to a program's own memory, as far as LeakOptions::program_pointers asks for them: after a restart they lead to nothing. An offset, an id or a name in their place would stay true.
+/// One entry stands for all of them at the same offset in blocks of the same size; in blocks above 1 KiB, at any offset.
+struct ProgramPointer {
+    std::uint64_t offset = 0;  ///< of the first such word, in the heap
+    std::uint64_t block = 0;   ///< where its block begins, in the heap
+    std::size_t block_bytes = 0;
+    std::uint64_t target = 0;  ///< the address it is
+    std::uint64_t words = 0;   ///< how many there are; not all of thousands are looked at
+    std::string holder;        ///< the named object that holds the block
+    std::string type;          ///< of that object, if the word stands in its own bytes; else empty
+    std::string leads_to;      ///< ProgramSearch::this_process: what lies there; else empty
+};
+
 /// What a named object holds: itself and everything that can be reached from it and from none of the objects listed before it.
 struct Holding {
     std::string name;
@@ -83,11 +97,15 @@ struct LeakReport {
     std::uint64_t doubtful_blocks = 0;
     std::size_t doubtful_bytes = 0;
     std::uint64_t dangling_pointers = 0;
-    bool position_independent = false;      ///< distances were followed, not addresses
-    std::vector<Holding> holdings;          ///< by name
-    std::vector<LeakSize> sizes;            ///< of leaked blocks, ascending
-    std::vector<LeakedBlock> leaks;         ///< direct, then indirect, then doubtful ones; the largest first
-    std::vector<DanglingPointer> dangling;  ///< the first ones found
+    std::uint64_t program_pointers = 0;        ///< words; they are no leaks
+    std::uint64_t program_places = 0;          ///< of them: an offset in blocks of a size is one
+    std::uint64_t program_words_unjudged = 0;  ///< words that may be more of them, for which the search had no memory
+    bool position_independent = false;         ///< distances were followed, not addresses
+    std::vector<Holding> holdings;             ///< by name
+    std::vector<LeakSize> sizes;               ///< of leaked blocks, ascending
+    std::vector<LeakedBlock> leaks;            ///< direct, then indirect, then doubtful ones; the largest first
+    std::vector<DanglingPointer> dangling;     ///< the first ones found
+    std::vector<ProgramPointer> program;       ///< the first ones in the heap
 };
 
 /// Throws: Error{closed | corrupt | …}, std::bad_alloc. Complexity: reads every live block; a look-up for each word that looks like an address of the heap.

@@ -40,10 +40,20 @@ struct Report {
     }
 };
 
+/// Whether the blocks of a heap are searched for pointers to a program's own memory (its constants, malloc's memory, stacks), which lead to nothing once it has ended.
+enum class ProgramSearch {
+    none,
+    this_process,  ///< words that lead to what this process has now
+    /// Words that look like pointers of any process that had the heap open: what stands at one place of blocks of one size and leads close together. A pointer that stands alone, and literals that occur once each,
+    /// are not found. Little but pointers looks like that; bytes that were never set may have been one
+    any_process
+};
+
 /// How verify() works, and whom it tells how far it is.
 struct VerifyOptions {
-    unsigned threads = 0;  ///< that read and compute checksums; 0: one for each processor, at most 4
-    Progress progress;     ///< may be empty; called on the calling thread
+    unsigned threads = 0;                                  ///< that read and compute checksums; 0: one for each processor, at most 4
+    Progress progress;                                     ///< may be empty; called on the calling thread
+    ProgramSearch program_pointers = ProgramSearch::none;  ///< found: notes, if nothing is damaged; reads every live block that may hold pointers
 };
 
 /// Proves every structure of the heap's files: both header copies, checksum tables, each page of each copy, the journal or log, blocks, names, the undo history (its links, its cursor, the changes in its steps).
