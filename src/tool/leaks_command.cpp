@@ -43,7 +43,10 @@ JsonWriter json_of(const Given& given, const LeakReport& report) {
         .member("direct_blocks", report.direct_blocks)
         .member("doubtful_blocks", report.doubtful_blocks)
         .member("doubtful_bytes", report.doubtful_bytes)
-        .member("dangling_pointers", report.dangling_pointers);
+        .member("dangling_pointers", report.dangling_pointers)
+        .member("program_pointers", report.program_pointers)
+        .member("program_places", report.program_places)
+        .member("program_words_unjudged", report.program_words_unjudged);
     json.key("objects").begin_array();
     for (const Holding& holding : report.holdings) {
         json.begin_object()
@@ -70,6 +73,18 @@ JsonWriter json_of(const Given& given, const LeakReport& report) {
     json.end_array().key("dangling").begin_array();
     for (const DanglingPointer& pointer : report.dangling) {
         json.begin_object().member("offset", pointer.offset).member("target", pointer.target).member("holder", pointer.holder).end_object();
+    }
+    json.end_array().key("program").begin_array();
+    for (const ProgramPointer& pointer : report.program) {
+        json.begin_object()
+            .member("offset", pointer.offset)
+            .member("block", pointer.block)
+            .member("block_bytes", pointer.block_bytes)
+            .member("target", pointer.target)
+            .member("words", pointer.words)
+            .member("holder", pointer.holder)
+            .member("type", pointer.type)
+            .end_object();
     }
     json.end_array().end_object();
     return json;
@@ -108,6 +123,21 @@ void print_text(const LeakReport& report) {
         print_left_out(report.dangling.size(), report.dangling_pointers);
         print("\n");
     }
+    if (report.program_pointers != 0) {
+        print(counted(report.program_pointers, "word looks like a pointer", "words look like pointers") +
+              " to a program's own memory; after a restart that is nothing: keep an offset, an id or a name instead:\n");
+        for (const ProgramPointer& pointer : report.program) {
+            print("  at " + address_text(pointer.offset) + ", byte " + count_text(pointer.offset - pointer.block) + " of a block of " +
+                  count_text(pointer.block_bytes) + " B held by " + visible(pointer.holder) +
+                  (pointer.type.empty() ? "" : " (" + visible(pointer.type) + ")") + ": points to " + address_text(pointer.target) +
+                  (pointer.words == 1 ? "" : ", and " + count_text(pointer.words - 1) + " more in blocks of that size") + "\n");
+        }
+        print_left_out(report.program.size(), report.program_places);
+        print("\n");
+    }
+    if (report.program_words_unjudged != 0) {
+        print(counted(report.program_words_unjudged, "more word", "more words") + " may be such pointers; the search keeps no more\n\n");
+    }
     if (report.doubtful_blocks != 0) {
         print("doubtful: " + counted(report.doubtful_blocks, "block") + ", " + bytes_text(report.doubtful_bytes) +
               "; words lead into them, or are the end of a block beside them, and none is their address\n");
@@ -128,6 +158,7 @@ Exit run_leaks(const Given& given) {
     const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
     LeakOptions options;
     options.listed_max = given.number("list", 20);
+    options.program_pointers = ProgramSearch::any_process;
     LeakReport report;
     {
         ProgressLine line("looking for leaks");
@@ -145,17 +176,19 @@ Exit run_leaks(const Given& given) {
 }  // namespace
 
 Command leaks_command() {
-    return {"leaks",
-            "What the named objects hold, and what nothing holds",
-            "Walks from the named objects over every word that is the address of a block. Blocks that are not reached are leaks: direct ones, and "
-            "those that only leaks lead to. A block whose "
-            "address something holds is never called a leak; one that words only lead into is called doubtful; a leak can hide behind bytes that "
-            "were its address by chance. What "
-            "several objects reach counts for the first of them by name.",
-            {"FILE"},
-            {{"list", "N", "how many leaks and dangling pointers are listed, the largest first (20)"}},
-            "there are leaks (doubtful ones don't count)",
-            run_leaks};
+    return {
+        "leaks",
+        "What the named objects hold, and what nothing holds",
+        "Walks from the named objects over every word that is the address of a block. Blocks that are not reached are leaks: direct ones, and "
+        "those that only leaks lead to. A block whose "
+        "address something holds is never called a leak; one that words only lead into is called doubtful; a leak can hide behind bytes that "
+        "were its address by chance. What "
+        "several objects reach counts for the first of them by name. Words that look like pointers to the memory of a program (constants, malloc, "
+        "stacks) are told; they are no leaks.",
+        {"FILE"},
+        {{"list", "N", "how many leaks, dangling pointers and places of program pointers are listed, the largest leaks first (20)"}},
+        "there are leaks (doubtful ones don't count)",
+        run_leaks};
 }
 
 }  // namespace taiyen::tool

@@ -13,6 +13,7 @@ namespace {
 Exit run_verify(const Given& given) {
     VerifyOptions options;
     options.threads = static_cast<unsigned>(given.number("threads", 0));
+    options.program_pointers = ProgramSearch::any_process;
     Report report;
     try {
         const ArchiveHeap heap(open_read_only, given.files[0], given.heap_options());
@@ -42,7 +43,8 @@ Command verify_command() {
             "Whether every byte is as it was saved",
             "Reads all files of the heap past the page cache: both header copies, checksum tables, each page of both copies, free pages too, the "
             "journal or log, blocks, names and the undo history. Nothing is "
-            "changed and nothing repaired: 'taiyen scrub' restores what a second copy has. The heap must not be open for writing elsewhere.",
+            "changed and nothing repaired: 'taiyen scrub' restores what a second copy has. The heap must not be open for writing elsewhere. "
+            "Words that look like pointers to the memory of a program (constants, malloc, stacks) are notes: what they led to has gone with it.",
             {"FILE"},
             {{"threads", "N", "that read and compute checksums; 0: one for each processor, at most 4"}},
             "damage was found, also where a second copy can heal it",

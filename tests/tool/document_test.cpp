@@ -56,6 +56,12 @@ void make_heaps(const ScratchDirectory& dir) {
         fill(heap);
         heap.snapshot();
     }
+    {
+        taiyen::SnapshotHeap heap(taiyen::create_only, dir / "pointing.tyn", small());
+        auto& kinds = heap.construct<taiyen::map<int, const char*>>("kinds");
+        for (std::uintptr_t i = 0; i < 20; ++i) kinds[static_cast<int>(i)] = reinterpret_cast<const char*>(0x5c03'91d4'2011 + i % 4 * 7);
+        heap.snapshot();
+    }
     taiyen::SnapshotHeap heap(taiyen::open_only, dir / "leaking.tyn");
     for (const char* text : {"an outline that nobody points to any more", "another one"}) {
         auto* const lost = static_cast<char*>(heap.allocate(2000));
