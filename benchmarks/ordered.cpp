@@ -33,6 +33,12 @@
 #include <oneapi/tbb/concurrent_map.h>
 #endif
 
+#if defined(TAIYEN_BENCH_ABSL)
+/// Each run is one process.
+template <class... A>
+inline constexpr bool taiyen::points_to_constant<absl::btree_map<A...>> = false;
+#endif
+
 namespace {
 
 using bench::Random;

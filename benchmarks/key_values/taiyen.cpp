@@ -22,6 +22,14 @@
 #include <taiyen/txn/transaction.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
+/// Each run is one process.
+template <class... A>
+inline constexpr bool taiyen::points_to_constant<boost::unordered_flat_map<A...>> = false;
+#if defined(TAIYEN_BENCH_ABSL)
+template <class... A>
+inline constexpr bool taiyen::points_to_constant<absl::btree_map<A...>> = false;
+#endif
+
 namespace bench {
 
 #ifdef TAIYEN_BENCH_ABSL

@@ -37,6 +37,18 @@ consteval bool is_std(std::string_view name) {
     return text.empty() || text.front() == '<' || text.front() == ']' || text.front() == ';';
 }
 
+/// By its name, as is_std.
+template <class C>
+consteval bool is_known_for_constants() {
+    std::string_view name = spelled<C>();
+    name = name.substr(0, name.find('<'));
+    const auto ends = [name](auto... ending) { return (name.ends_with(ending) || ...); };
+    if (name.starts_with("absl::")) return ends("_hash_map", "_hash_set", "::btree_map", "::btree_set", "::btree_multimap", "::btree_multiset");
+    if (name.starts_with("boost::")) return ends("::unordered_flat_map", "::unordered_flat_set");
+    if (name.starts_with("tsl::")) return ends("::robin_map", "::robin_set", "::hopscotch_map", "::hopscotch_set");
+    return false;
+}
+
 /// Whether it is a class without a name of its own, as anonymous unions are.
 template <class T>
 consteval bool has_no_name() {
@@ -56,6 +68,11 @@ consteval bool has_no_name() {
 /// doesn't, or for one that does against appearances.
 template <class H>
 inline constexpr bool is_stable_hash = !stl::spelled<std::remove_cv_t<H>>().starts_with("absl::");
+
+/// Whether an empty container of that type points to a constant of the program, which the next process finds elsewhere. Known by its name for those of Abseil, Boost and Tessil; a class derived
+/// from one has another name. Specialise it for a container of your own, or to false for a program that opens its heaps in one process only.
+template <class C>
+inline constexpr bool points_to_constant = stl::is_known_for_constants<C>();
 
 /// Whether containers with this allocator that lie in a heap keep all of their memory in it: only those may be stored. Specialise it for an allocator of your own.
 template <class A>
@@ -77,8 +94,9 @@ enum class Flaw {
     nested_reference,
     member,
     unstable_hash,
-    raw_pointer,   ///< only where position independence is asked for
-    raw_container  ///< the same: a container whose allocator gives addresses
+    shared_constant,  ///< a container that points to a constant of the program while it is empty
+    raw_pointer,      ///< only where position independence is asked for
+    raw_container     ///< the same: a container whose allocator gives addresses
 };
 
 /// Allocators whose pointers are distances specialise this, too.
@@ -155,6 +173,8 @@ consteval Flaw flaw_of_container() {
         return Flaw::foreign_container;
     } else if constexpr (at_any_address<Seen...> && !keeps_distances<typename C::allocator_type>) {
         return Flaw::raw_container;
+    } else if constexpr (points_to_constant<C>) {
+        return Flaw::shared_constant;
     } else {
         Flaw flaw = flaw_of<typename C::value_type, Seen...>();
         if constexpr (requires { typename C::key_compare; }) flaw = flaw == Flaw::none ? flaw_of<typename C::key_compare, Seen...>() : flaw;
@@ -320,6 +340,9 @@ consteval void check_storable() {
     static_assert(flaw != Flaw::unstable_hash,
                   "taiyen: the container's hash changes with the process, and the next one would find no key; use taiyen::hash, or specialise "
                   "taiyen::is_stable_hash if that is not so");
+    static_assert(flaw != Flaw::shared_constant,
+                  "taiyen: the container points to a constant of the program while it is empty, and the next process finds it elsewhere; use "
+                  "taiyen::unordered_map, taiyen::btree_map, …");
     static_assert(flaw != Flaw::outside_memory, "taiyen: std::filesystem::path and std::error_code keep memory outside the heap");
 }
 
