@@ -4,6 +4,7 @@
 //   taiyen_other_containers                             runs all, and compares doc/containers.md with the table (TAIYEN_WRITE_DOCUMENTS=1: writes it)
 //   taiyen_other_containers CASE STATE STEP HEAP FILE   one process; exit status 0: good, 1: failed, 2: refused; prints why
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <sstream>
 
@@ -58,7 +60,7 @@ int one(char** arguments) {
 /// What comes of one step in a process of its own: "good", or why not.
 std::string outcome_of_step(std::size_t what, std::size_t state, int number, const char* heap, const std::string& path) {
     int ends[2];
-    expect(::pipe(ends) == 0, "a pipe");
+    expect(::pipe2(ends, O_CLOEXEC) == 0, "a pipe");
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -105,7 +107,7 @@ std::string table() {
     return text;
 }
 
-bool page_agrees() {
+[[maybe_unused]] bool page_agrees() {
     constexpr std::string_view begin = "<!-- table: tests/other_containers -->\n", end = "<!-- end of table -->";
     const std::filesystem::path page = TAIYEN_ROOT "/doc/containers.md";
     std::stringstream read;
@@ -125,15 +127,18 @@ int all() {
     int failures = 0;
     for (std::size_t what = 0; what < cases().size(); ++what) {
         if (cases()[what].run == nullptr) continue;
-        for (std::size_t state = 0; state < std::size(states); ++state) {
-            for (const char* heap : heaps) {
-                const std::string got = outcome(what, state, heap);
-                if (got == cases()[what].expected[state]) continue;
-                ++failures;
-                std::printf("FAILED: %s, state %zu, heap %s: %s instead of %s\n", cases()[what].name.c_str(), state, heap, got.c_str(),
-                            cases()[what].expected[state].c_str());
-                std::fflush(stdout);
-            }
+        // Side by side, as they mostly wait for the disk.
+        std::vector<std::future<std::string>> outcomes;
+        for (std::size_t n = 0; n < std::size(states) * std::size(heaps); ++n) {
+            outcomes.push_back(std::async(std::launch::async, outcome, what, n / std::size(heaps), heaps[n % std::size(heaps)]));
+        }
+        for (std::size_t n = 0; n < outcomes.size(); ++n) {
+            const std::string got = outcomes[n].get();
+            const std::string& expected = cases()[what].expected[n / std::size(heaps)];
+            if (got == expected) continue;
+            ++failures;
+            std::printf("FAILED: %s, state %zu, heap %s: %s instead of %s\n", cases()[what].name.c_str(), n / std::size(heaps),
+                        heaps[n % std::size(heaps)], got.c_str(), expected.c_str());
         }
     }
 #if defined(TAIYEN_TEST_EVERY_LIBRARY)
