@@ -9,11 +9,13 @@
 namespace taiyen::ordered {
 namespace {
 
-/// Inlined into functions for one processor and another. The sum is as wide as the numbers: so it is a vector of theirs.
+/// Inlined into functions for one processor and another. The sum is as wide as the numbers: so it is a vector of theirs. The numbers may be of another type of that width, as `long long` is.
 template <bool OrEqual, class Number>
 [[gnu::always_inline]] inline std::uint32_t count(const Number* numbers, std::uint32_t count, Number than) noexcept {
+    using Any [[gnu::may_alias]] = const Number;
+    const auto* const any = reinterpret_cast<Any*>(numbers);
     std::conditional_t<sizeof(Number) == 8, std::uint64_t, std::uint32_t> below = 0;
-    for (std::uint32_t i = 0; i != count; ++i) below += (OrEqual ? numbers[i] <= than : numbers[i] < than) ? 1U : 0U;
+    for (std::uint32_t i = 0; i != count; ++i) below += (OrEqual ? any[i] <= than : any[i] < than) ? 1U : 0U;
     return static_cast<std::uint32_t>(below);
 }
 

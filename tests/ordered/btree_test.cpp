@@ -241,6 +241,24 @@ BOOST_AUTO_TEST_CASE(homes_are_kept) {
     BOOST_TEST((here.blocks == 0U && there.blocks == 0U && here.bytes == 0U && there.bytes == 0U));
 }
 
+BOOST_AUTO_TEST_CASE(elements_that_move_to_another_home_and_find_no_memory_leave_two_sound_trees) {
+    using Tree = btree_map<std::string, std::string, std::less<>, CountingAllocator<std::pair<const std::string, std::string>>>;
+    Ledger here;
+    for (std::uint64_t until = 0; until < 12; ++until) {
+        Ledger there;
+        Tree from{CountingAllocator<std::pair<const std::string, std::string>>(here)};
+        Tree to{CountingAllocator<std::pair<const std::string, std::string>>(there)};
+        for (int i = 0; i < 500; ++i) from.emplace("a key of more than a few letters " + std::to_string(i), "x");
+        there.until_failure = until;
+        BOOST_CHECK_THROW(to = std::move(from), std::bad_alloc);
+        BOOST_TEST((to.is_sound() && from.is_sound()));  // NOLINT(bugprone-use-after-move): promised
+        from.emplace("b", "c");
+        BOOST_TEST(from.at("b") == "c");
+        there.until_failure = ~std::uint64_t{0};
+    }
+    BOOST_TEST(here.blocks == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(values_that_can_only_be_moved_and_such_as_cannot_be) {
     Map<int, std::unique_ptr<int>> owners;
     for (int i = 0; i < 1000; ++i) owners.emplace(i * 7 % 1000, std::make_unique<int>(i));

@@ -22,6 +22,12 @@ static_assert(digests_of<int, std::greater<>>() == Digests::none && digests_of<b
 static_assert(digests_of<std::string, std::less<>>() == Digests::heads && digests_of<std::u8string, std::less<>>() == Digests::heads);
 static_assert(digests_of<std::wstring, std::less<>>() == Digests::none && digests_of<std::vector<char>, std::less<>>() == Digests::none);
 static_assert(digests_of<long double, std::less<>>() == Digests::none && digests_of<const char*, std::less<>>() == Digests::none);
+struct Named : std::string {
+    bool operator<(const Named& other) const { return size() < other.size(); }
+};
+static_assert(digests_of<Named, std::less<>>() == Digests::none && digests_of<std::string_view, std::less<>>() == Digests::heads);
+static_assert(!DigestOf<std::string, Digests::heads>::takes<Named> && DigestOf<std::string, Digests::heads>::takes<char[4]>);
+static_assert(DigestOf<std::string, Digests::heads>::takes<const char*> && DigestOf<std::string, Digests::heads>::takes<std::string_view>);
 // What doesn't compare as two keys do is compared by itself.
 static_assert(DigestOf<std::int64_t, Digests::keys>::takes<int> && !DigestOf<std::int64_t, Digests::keys>::takes<double>);
 static_assert(!DigestOf<std::int32_t, Digests::keys>::takes<std::uint32_t> && !DigestOf<std::int8_t, Digests::keys>::takes<int>);

@@ -556,12 +556,16 @@ protected:
             tree_.take(other.tree_);
             return;
         }
+        // Should one throw, those that were moved before it have no order any more.
+        const std::unique_ptr<BTreeContainer, Cleared> cleared(&other);
         for (auto at = other.tree_.begin(); at != other.tree_.end(); Tree::next(at)) {
             const std::uint8_t slot = at.leaf->order()[at.index];
             append_one(std::move(at.leaf->keys()[slot]), std::move(at.leaf->values()[slot]));
         }
-        other.clear();
     }
+    struct Cleared {
+        void operator()(BTreeContainer* container) const noexcept { container->clear(); }
+    };
     /// By one with an equal allocator.
     void replace_by(BTreeContainer& made) noexcept {
         clear();

@@ -59,14 +59,13 @@ std::uint32_t count_below(const T* numbers, std::uint32_t count, T than) noexcep
     }
 }
 
+/// Strings and views themselves: a class derived from one may compare in its own way.
 template <class T>
-concept byte_text = requires(const T& text) {
-    typename T::traits_type;
-    requires std::same_as<typename T::value_type, char> || std::same_as<typename T::value_type, char8_t>;
-    requires std::same_as<typename T::traits_type, std::char_traits<typename T::value_type>>;
-    { text.data() } -> std::convertible_to<const typename T::value_type*>;
-    { text.size() } -> std::convertible_to<std::size_t>;
-};
+inline constexpr bool is_byte_text = false;
+template <template <class, class, class> class String, class C, class Allocator>
+inline constexpr bool is_byte_text<String<C, std::char_traits<C>, Allocator>> = std::same_as<C, char> || std::same_as<C, char8_t>;
+template <class C>
+inline constexpr bool is_byte_text<std::basic_string_view<C, std::char_traits<C>>> = std::same_as<C, char> || std::same_as<C, char8_t>;
 
 /// How a tree tells keys apart.
 enum class Digests : std::uint8_t { none, heads, keys };
@@ -78,7 +77,7 @@ consteval Digests digests_of() {
         return Digests::none;
     } else if constexpr (std::is_arithmetic_v<K> && !std::is_same_v<K, bool> && sizeof(K) <= sizeof(std::uint64_t)) {
         return Digests::keys;
-    } else if constexpr (byte_text<K>) {
+    } else if constexpr (is_byte_text<K>) {
         return Digests::heads;
     } else {
         return Digests::none;
@@ -127,7 +126,7 @@ struct DigestOf<K, Digests::heads> {
     using View = std::basic_string_view<typename K::value_type>;
     static constexpr std::uint64_t none = ~std::uint64_t{0};
     template <class Q>
-    static constexpr bool takes = std::is_same_v<Q, K> || std::is_convertible_v<const Q&, View>;
+    static constexpr bool takes = std::is_convertible_v<const Q&, View> && (is_byte_text<Q> || std::is_array_v<Q> || std::is_pointer_v<Q>);
     template <class Q>
     static std::uint64_t of(const Q& key) noexcept {
         if constexpr (std::is_same_v<Q, K>) {
