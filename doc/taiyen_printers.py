@@ -314,7 +314,7 @@ class BTreePrinter:
         container = self.tree.type.strip_typedefs()
         self.key, mapped = (container.template_argument(i).strip_typedefs() for i in (0, 1))
         self.mapped = None if mapped.name == "taiyen::ordered::Nothing" else mapped
-        self.leaf = gdb.lookup_type(f"{container.name}::Leaf")
+        self.leaf = gdb.lookup_type(f"{container.fields()[0].type.name}::Leaf")  # of the base class, BTreeNodes
         self.digest_bytes = {"none": 0, "heads": 8, "keys": self.key.sizeof}[str(self.tree["digests"]).rpartition("::")[2]]
         self.keys_are_digests = str(self.tree["digests"]).endswith("::keys")
 

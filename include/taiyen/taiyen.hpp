@@ -44,6 +44,7 @@
 #include <taiyen/object/object_manager.hpp>
 #include <taiyen/ordered/btree.hpp>
 #include <taiyen/ordered/btree_map.hpp>
+#include <taiyen/ordered/btree_nodes.hpp>
 #include <taiyen/ordered/key_search.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>

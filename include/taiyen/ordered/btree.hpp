@@ -2,13 +2,7 @@
 /// The B+ tree behind btree_map, btree_set and their like (Bayer, McCreight, "Organization and maintenance of large ordered indices", 1972; leaves linked as in Comer, "The ubiquitous
 /// B-tree", 1979).
 ///
-/// A leaf keeps its elements in slots, keys apart from mapped values, and their order in one byte each: an insertion writes its slot and the bytes behind its place, nothing else moves.
-/// (L1) The first `count` order bytes name the slots of the elements, in the order of keys; the others name the free slots.
-/// (L2) Numbers and heads of free slots are not less than any: so a search counts over all slots.
-/// (L3) No leaf is empty. Only the root may be a leaf of fewer than `leaf_slots`.
-/// (N1) An inner node of `count` separators has `count + 1` children. What lies below child i is not less than separator i - 1 and, if keys are unique, less than separator i; else not greater.
-/// (N2) A separator that is a key's bytes is that of the first element to its right: where keys are pointers, it leads to something as long as theirs do.
-///
+/// Nodes, and what holds of them: btree_nodes.hpp.
 /// Exceptions: an insertion makes its element, and all nodes that it needs, before it changes anything.
 /// Everything that stores is a member of a template over the allocator: that keeps functions of instrumented programs apart from those of others.
 /// Thread rule: external lock; concurrent reads are fine.
@@ -24,142 +18,45 @@
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/instrumented.hpp>
+#include <taiyen/ordered/btree_nodes.hpp>
 #include <taiyen/ordered/key_search.hpp>
 
 namespace taiyen::ordered {
 
-/// What nodes are made of: cache lines.
-struct alignas(64) Line {
-    std::byte bytes[64];
-};
-
-/// Stands for the mapped value of a set.
-struct Nothing {};
-
 /// `V` is Nothing for sets.
 template <class K, class V, class Compare, class Allocator, bool IsUnique>
-class BTree {
+class BTree : public BTreeNodes<K, V, Compare, Allocator> {
 public:
-    using LineAllocator = typename std::allocator_traits<Allocator>::template rebind_alloc<Line>;
-    using Traits = std::allocator_traits<LineAllocator>;
-    using Pointer = typename Traits::pointer;
-    using KeyAllocator = typename std::allocator_traits<Allocator>::template rebind_alloc<K>;
-    using KeyTraits = std::allocator_traits<KeyAllocator>;
-
-    static constexpr bool has_values = !std::is_same_v<V, Nothing>;
-    static constexpr Digests digests = digests_of<K, Compare>();
-    using Digester = DigestOf<K, digests>;
-    using Digest = typename Digester::type;
-    /// How an inner node keeps a separator whose digest is not all of it.
-    static constexpr bool separators_inline = digests == Digests::none && std::is_trivially_copyable_v<K> && sizeof(K) <= 32;
-    using Separator = std::conditional_t<separators_inline, K, typename KeyTraits::pointer>;
-    static constexpr bool is_moved_by_bytes = std::is_trivially_copyable_v<K> && std::is_trivially_copyable_v<V>;
-
-    static_assert(alignof(K) <= alignof(Line) && alignof(V) <= alignof(Line), "taiyen: keys and values of a B-tree may be aligned to 64 bytes");
-
-    struct Leaf {
-        Pointer previous;
-        Pointer next;
-        std::uint16_t count;
-        std::uint16_t slots;
-        std::uint32_t zero;
-
-        Digest* digest() noexcept { return reinterpret_cast<Digest*>(this + 1); }
-        const Digest* digest() const noexcept { return reinterpret_cast<const Digest*>(this + 1); }
-        std::uint8_t* order() noexcept { return reinterpret_cast<std::uint8_t*>(this) + order_at(slots); }
-        const std::uint8_t* order() const noexcept { return reinterpret_cast<const std::uint8_t*>(this) + order_at(slots); }
-        K* keys() noexcept { return reinterpret_cast<K*>(reinterpret_cast<std::byte*>(this) + keys_at(slots)); }
-        const K* keys() const noexcept { return reinterpret_cast<const K*>(reinterpret_cast<const std::byte*>(this) + keys_at(slots)); }
-        V* values() noexcept { return reinterpret_cast<V*>(reinterpret_cast<std::byte*>(this) + values_at(slots)); }
-
-        // Of the element with that number.
-        const K& key(std::uint32_t i) const noexcept { return keys()[order()[i]]; }
-        V& value(std::uint32_t i) noexcept { return values()[order()[i]]; }
-    };
-
-    // Where the parts of a leaf lie, in bytes from its beginning.
-    static constexpr std::size_t aligned(std::size_t bytes, std::size_t alignment) noexcept {
-        return (bytes + alignment - 1) / alignment * alignment;
-    }
-    static constexpr std::size_t order_at(std::size_t slots) noexcept {
-        return sizeof(Leaf) + (digests == Digests::none ? 0 : slots * sizeof(Digest));
-    }
-    static constexpr std::size_t keys_at(std::size_t slots) noexcept {
-        return digests == Digests::keys ? sizeof(Leaf) : aligned(order_at(slots) + slots, alignof(K));
-    }
-    static constexpr std::size_t values_at(std::size_t slots) noexcept {
-        return aligned(digests == Digests::keys ? order_at(slots) + slots : keys_at(slots) + slots * sizeof(K), alignof(V));
-    }
-    static constexpr std::size_t leaf_bytes(std::size_t slots) noexcept { return values_at(slots) + (has_values ? slots * sizeof(V) : 0); }
-    static constexpr std::size_t lines_of(std::size_t bytes) noexcept { return (bytes + sizeof(Line) - 1) / sizeof(Line); }
-
-    static constexpr std::size_t slots_in(std::size_t bytes) noexcept {
-        std::size_t slots = 0;
-        while (slots < 255 && leaf_bytes(slots + 1) <= bytes) ++slots;
-        return slots;
-    }
-    /// 2 KiB hold enough small elements; for others 4 KiB. Counting is for at most a KiB of digests.
-    static constexpr std::size_t slots_wanted() noexcept {
-        constexpr std::size_t many = 96;
-        constexpr std::size_t few = 8;
-        std::size_t slots = slots_in(2048) >= many ? slots_in(2048) : slots_in(4096);
-        if (digests != Digests::none) slots = std::min(slots, 1024 / sizeof(Digest));
-        return std::max(slots, few);
-    }
-    static constexpr std::uint32_t leaf_slots = slots_wanted();
-    static constexpr std::uint32_t first_slots = std::clamp<std::uint32_t>(slots_in(256), 2, leaf_slots);
-    static constexpr std::uint32_t slots_growth = 4;
-
-    static constexpr std::size_t separator_bytes() noexcept {
-        return (digests == Digests::none ? 0 : sizeof(Digest)) + (digests == Digests::keys ? 0 : sizeof(Separator));
-    }
-    static constexpr std::uint32_t inner_separators = std::max<std::size_t>((2048 - 32 - sizeof(Pointer)) / (separator_bytes() + sizeof(Pointer)), 8);
-    static constexpr std::uint32_t depth_max = 20;
-
-    template <class T, bool Exists>
-    struct Array {
-        T of[inner_separators];
-        T& operator[](std::uint32_t i) noexcept { return of[i]; }
-        const T& operator[](std::uint32_t i) const noexcept { return of[i]; }
-    };
-    template <class T>
-    struct Array<T, false> {};
-
-    struct Inner {
-        std::uint32_t count;
-        std::uint32_t zero;
-        [[no_unique_address]] Array<Digest, digests != Digests::none> digest;
-        [[no_unique_address]] Array<Separator, digests != Digests::keys> separator;
-        Pointer children[inner_separators + 1];
-
-        const K& key(std::uint32_t i) const noexcept {
-            if constexpr (digests == Digests::keys) {
-                return digest[i];
-            } else if constexpr (separators_inline) {
-                return separator[i];
-            } else {
-                return *separator[i];
-            }
-        }
-    };
-    static constexpr std::size_t inner_lines = lines_of(sizeof(Inner));
-
-    /// From the root to a leaf.
-    struct Path {
-        struct Step {
-            Inner* node;
-            std::uint32_t index;
-        };
-        Leaf* leaf = nullptr;  ///< null in an empty tree only
-        std::uint32_t depth = 0;
-        Step steps[depth_max];
-    };
-    /// An element, or the end: behind the last one of the last leaf.
-    struct Place {
-        Leaf* leaf = nullptr;
-        std::uint32_t index = 0;
-        bool operator==(const Place&) const = default;
-    };
+    using Nodes = BTreeNodes<K, V, Compare, Allocator>;
+    using Nodes::address_of;
+    using Nodes::depth_max;
+    using Nodes::digests;
+    using Nodes::has_values;
+    using Nodes::inner_at;
+    using Nodes::inner_lines;
+    using Nodes::inner_separators;
+    using Nodes::key_at;
+    using Nodes::leaf_at;
+    using Nodes::leaf_bytes;
+    using Nodes::leaf_or_null;
+    using Nodes::leaf_slots;
+    using Nodes::lines_of;
+    using Nodes::next;
+    using Nodes::previous;
+    using Nodes::separators_inline;
+    using Nodes::settled;
+    using typename Nodes::Digest;
+    using typename Nodes::Digester;
+    using typename Nodes::Fence;
+    using typename Nodes::Inner;
+    using typename Nodes::KeyAllocator;
+    using typename Nodes::KeyTraits;
+    using typename Nodes::Leaf;
+    using typename Nodes::LineAllocator;
+    using typename Nodes::Path;
+    using typename Nodes::Place;
+    using typename Nodes::Pointer;
+    using typename Nodes::Traits;
 
     BTree() noexcept(std::is_nothrow_default_constructible_v<LineAllocator> && std::is_nothrow_default_constructible_v<Compare>) = default;
     BTree(const Compare& compare, const LineAllocator& allocator) : compare_(compare), allocator_(allocator) {}
@@ -217,23 +114,6 @@ public:
         Leaf* const last = leaf_or_null(last_);
         return {last, last == nullptr ? 0U : last->count};
     }
-    static void next(Place& at) noexcept {
-        if (++at.index == at.leaf->count && at.leaf->next != nullptr) at = {leaf_at(at.leaf->next), 0};
-    }
-    static void previous(Place& at) noexcept {
-        if (at.index == 0) {
-            at.leaf = leaf_at(at.leaf->previous);
-            at.index = at.leaf->count;
-        }
-        --at.index;
-    }
-    /// The element at a place that may lie behind its leaf.
-    static Place settled(Leaf* leaf, std::uint32_t index) noexcept {
-        if (leaf != nullptr && index == leaf->count && leaf->next != nullptr) return {leaf_at(leaf->next), 0};
-        return {leaf, index};
-    }
-    static const K& key_at(const Place& at) noexcept { return at.leaf->key(at.index); }
-
     // Look-up. Complexity: logarithmic; a node costs the cache lines of its digests, fetched at once, and one line of its order.
     template <class Q>
     Place lower_bound(const Q& key) const {
@@ -381,17 +261,6 @@ public:
         }
         return at;
     }
-    /// How many elements lie from `from` to `to`. Complexity: linear in leaves.
-    static std::size_t distance(const Place& from, const Place& to) noexcept {
-        std::size_t count = 0;
-        Place at = from;
-        while (at.leaf != to.leaf) {
-            count += at.leaf->count - at.index;
-            at = {leaf_at(at.leaf->next), 0};
-        }
-        return count + to.index - at.index;
-    }
-
     /// Whether everything is where it should be, for tests.
     bool is_sound() const {
         if (root_ == nullptr) return size_ == 0 && height_ == 0 && first_ == nullptr && last_ == nullptr;
@@ -400,18 +269,25 @@ public:
         return walk.size == size_ && walk.last == address_of(last_) && leaf_at(last_)->next == nullptr;
     }
     /// Bytes of its nodes and separators.
-    std::size_t node_bytes() const noexcept { return root_ == nullptr ? 0 : bytes_below(root_, height_); }
+    std::size_t node_bytes() const noexcept { return root_ == nullptr ? 0 : Nodes::bytes_below(root_, height_); }
 
     const Pointer& root() const noexcept { return root_; }
     const Pointer& first() const noexcept { return first_; }
     const Pointer& last() const noexcept { return last_; }
 
-    static void* address_of(const Pointer& pointer) noexcept { return std::to_address(pointer); }
-    static Leaf* leaf_at(const Pointer& pointer) noexcept { return reinterpret_cast<Leaf*>(std::to_address(pointer)); }
-    static Inner* inner_at(const Pointer& pointer) noexcept { return reinterpret_cast<Inner*>(std::to_address(pointer)); }
-    static Leaf* leaf_or_null(const Pointer& pointer) noexcept { return pointer == nullptr ? nullptr : leaf_at(pointer); }
-
 private:
+    using Nodes::address_or_null;
+    using Nodes::before;
+    using Nodes::fence_of;
+    using Nodes::first_key_below;
+    using Nodes::first_slots;
+    using Nodes::is_last;
+    using Nodes::pointer_to;
+    using Nodes::prefetch_leaf;
+    using Nodes::prefetch_node;
+    using Nodes::slots_growth;
+    using Nodes::to_next_leaf;
+
     /// Calls its function unless all went well.
     template <class F>
     struct Undo {
@@ -436,7 +312,6 @@ private:
         Digest digest{};
     };
 
-    static Pointer pointer_to(void* node) noexcept { return std::pointer_traits<Pointer>::pointer_to(*static_cast<Line*>(node)); }
     template <class A, class B>
     bool is_before(const A& a, const B& b) const {
         return static_cast<bool>(compare_(a, b));
@@ -444,10 +319,6 @@ private:
     Place last_place() const noexcept {
         Leaf* const last = leaf_at(last_);
         return {last, last->count - 1U};
-    }
-    static Place before(Place at) noexcept {
-        previous(at);
-        return at;
     }
     void forget() noexcept {
         root_ = nullptr;
@@ -524,17 +395,6 @@ private:
         }
         return static_cast<Leaf*>(node);
     }
-    /// The order bytes: they are read only when the digests have been.
-    static void prefetch_leaf(const void* leaf) noexcept {
-        const auto* const bytes = static_cast<const std::byte*>(leaf);
-        __builtin_prefetch(bytes);
-        for (std::size_t at = order_at(leaf_slots); at < order_at(leaf_slots) + leaf_slots; at += sizeof(Line)) __builtin_prefetch(bytes + at);
-    }
-    static void prefetch_node(const void* node, bool is_leaf) noexcept {
-        const auto* const bytes = static_cast<const std::byte*>(node);
-        const std::size_t searched = is_leaf ? order_at(leaf_slots) + leaf_slots : sizeof(Inner) - sizeof(Inner::children);
-        for (std::size_t at = 0; at < searched; at += sizeof(Line)) __builtin_prefetch(bytes + at);
-    }
     template <bool Upper, class Q>
     void locate(Path& path, const Query<Q>& query) const {
         path.depth = 0;
@@ -556,21 +416,6 @@ private:
             node = address_of(inner->children[inner->count]);
         }
         path.leaf = static_cast<Leaf*>(node);
-    }
-    /// To the next leaf, which is there.
-    static void to_next_leaf(Path& path) noexcept {
-        std::uint32_t level = path.depth;
-        do --level;
-        while (path.steps[level].index == path.steps[level].node->count);
-        ++path.steps[level].index;
-        for (void* node = address_of(path.steps[level].node->children[path.steps[level].index]);;
-             node = address_of(path.steps[level].node->children[0])) {
-            if (++level == path.depth) {
-                path.leaf = static_cast<Leaf*>(node);
-                return;
-            }
-            path.steps[level] = {static_cast<Inner*>(node), 0};
-        }
     }
     /// The path to a place's leaf. Where many leaves hold one key, it walks over them.
     void path_to(Path& path, const Place& at) const {
@@ -655,11 +500,6 @@ private:
     }
     void free_inner(const Pointer& inner) noexcept { Traits::deallocate(allocator_, inner, inner_lines); }
 
-    /// A separator on its way.
-    struct Fence {
-        Digest digest{};
-        [[no_unique_address]] std::conditional_t<digests == Digests::keys, Nothing, Separator> separator{};
-    };
     Fence new_fence(const K& key) {
         Fence fence;
         if constexpr (digests != Digests::none) fence.digest = Digester::of(key);
@@ -680,12 +520,6 @@ private:
             KeyTraits::destroy(keys, std::to_address(fence.separator));
             KeyTraits::deallocate(keys, fence.separator, 1);
         }
-    }
-    static Fence fence_of(const Inner& inner, std::uint32_t i) noexcept {
-        Fence fence;
-        if constexpr (digests != Digests::none) fence.digest = inner.digest[i];
-        if constexpr (digests != Digests::keys) fence.separator = inner.separator[i];
-        return fence;
     }
     void set_fence(Inner& inner, std::uint32_t i, const Fence& fence) noexcept {
         if constexpr (digests != Digests::none) inner.digest[i] = fence.digest;
@@ -889,12 +723,6 @@ private:
         root_ = root;
         ++height_;
     }
-    static bool is_last(const Path& path, std::uint32_t depth) noexcept {
-        while (depth-- != 0) {
-            if (path.steps[depth].index != path.steps[depth].node->count) return false;
-        }
-        return true;
-    }
     /// A separator and the child on its right side.
     void enter(Inner& inner, std::uint32_t index, const Fence& fence, const Pointer& child) noexcept {
         move_entries(inner, index, inner.count - index, inner, index + 1);
@@ -1056,7 +884,7 @@ private:
     };
     bool is_sound_leaf(const Leaf& leaf, Walk& walk) const {
         if (leaf.count == 0 || leaf.count > leaf.slots || (height_ != 0 && leaf.slots != leaf_slots)) return false;
-        if (address_of_or_null(leaf.previous) != walk.last || (walk.last == nullptr && &leaf != address_of(first_))) return false;
+        if (address_or_null(leaf.previous) != walk.last || (walk.last == nullptr && &leaf != address_of(first_))) return false;
         bool met[256] = {};
         for (std::uint32_t i = 0; i != leaf.slots; ++i) {
             const std::uint8_t slot = leaf.order()[i];
@@ -1078,7 +906,6 @@ private:
         walk.last = &leaf;
         return true;
     }
-    static const void* address_of_or_null(const Pointer& pointer) noexcept { return pointer == nullptr ? nullptr : address_of(pointer); }
     bool is_sound_below(const Pointer& node, std::uint32_t level, Walk& walk) const {
         if (level == 0) return is_sound_leaf(*leaf_at(node), walk);
         const Inner& inner = *inner_at(node);
@@ -1103,19 +930,6 @@ private:
         }
         return true;
     }
-    static const K& first_key_below(Pointer node, std::uint32_t level) noexcept {
-        for (; level != 0; --level) node = Pointer(inner_at(node)->children[0]);
-        return leaf_at(node)->key(0);
-    }
-    static std::size_t bytes_below(const Pointer& node, std::uint32_t level) noexcept {
-        if (level == 0) return lines_of(leaf_bytes(leaf_at(node)->slots)) * sizeof(Line);
-        const Inner& inner = *inner_at(node);
-        std::size_t bytes = inner_lines * sizeof(Line);
-        if constexpr (digests != Digests::keys && !separators_inline) bytes += inner.count * sizeof(K);
-        for (std::uint32_t i = 0; i <= inner.count; ++i) bytes += bytes_below(inner.children[i], level - 1);
-        return bytes;
-    }
-
     [[no_unique_address]] Compare compare_;
     LineAllocator allocator_;
     Pointer root_ = nullptr;
