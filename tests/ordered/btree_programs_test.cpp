@@ -202,6 +202,23 @@ private:
             both(at, model_at);
         }
     }
+    /// And puts the parts together again, now and then.
+    void split() {
+        const K key = any_key();
+        Tree to(compare_, allocator());
+        Model of_model(compare_);
+        tree_.split(tree_.lower_bound(key), to);
+        for (auto at = model_.lower_bound(key); at != model_.end(); at = model_.erase(at)) of_model.insert(*at);
+        require(tree_.is_sound() && to.is_sound() && to.size() == of_model.size());
+        require(std::equal(to.begin(), to.end(), of_model.begin(), of_model.end(), [](const auto& a, const auto& b) { return same(a, b); }));
+        if (pick(3) == 0) {
+            tree_ = to;
+            model_ = of_model;
+        } else {
+            tree_.merge(to);
+            model_.merge(of_model);
+        }
+    }
     void erase_some() {
         std::uint64_t at = 0;
         std::uint64_t model_at = 0;
@@ -210,7 +227,7 @@ private:
                 std::erase_if(model_, [&](const auto&) { return model_at++ % every == 0; }));
     }
     void step() {
-        switch (pick(22)) {
+        switch (pick(23)) {
             case 0:
             case 1:
             case 2: insert_one(); break;
@@ -258,6 +275,7 @@ private:
                 tree_ = moved;
                 break;
             }
+            case 19: split(); break;
             case 18:
                 if (pick(4) == 0) {
                     tree_.clear();

@@ -261,6 +261,19 @@ public:
         }
         return at;
     }
+    /// What lies from there on goes to `other`, which is empty and has an equal allocator. Throws: HeapFull, std::bad_alloc, what copying throws; nothing has changed then.
+    /// Complexity: logarithmic, and linear in the leaves that go.
+    void split_off(const Place& at, BTree& other) {
+        if (at == end()) return;
+        if (at == begin()) return other.take(*this);
+        const std::size_t count = Nodes::distance(at, end());
+        Path path;
+        path_to(path, at);
+        cut(path, at.index, other);
+        size_ -= count;
+        other.size_ = count;
+    }
+
     /// Whether everything is where it should be, for tests.
     bool is_sound() const {
         if (root_ == nullptr) return size_ == 0 && height_ == 0 && first_ == nullptr && last_ == nullptr;
@@ -566,6 +579,10 @@ private:
                 reserve_inner();
             }
         }
+        void reserve(bool with_leaf, std::uint32_t inner_count) {
+            if (with_leaf) leaf = tree_.new_leaf(leaf_slots);
+            while (inner_count-- != 0) reserve_inner();
+        }
         Pointer take_leaf() noexcept {
             const Pointer taken = leaf;
             leaf = nullptr;
@@ -586,6 +603,64 @@ private:
         Pointer inner_[depth_max + 1];
         std::uint32_t inner_count_ = 0;
     };
+
+    /// Cuts the tree in front of element `index` of the path's leaf, which isn't the first. The right part is `other`'s but for its size.
+    void cut(Path& path, std::uint32_t index, BTree& other) {
+        Leaf& left = *path.leaf;
+        bool is_whole = index == 0;  // what lies below this level goes as it is
+        std::uint32_t shared = path.depth;
+        while (is_whole && shared != 0 && path.steps[shared - 1].index == 0) --shared;
+        Spare spare(*this);
+        spare.reserve(!is_whole, shared);
+        Pointer child = pointer_to(&left);
+        Leaf* before_cut = &left;
+        if (is_whole) {
+            before_cut = leaf_at(left.previous);
+        } else {
+            Leaf& right = *leaf_at(spare.leaf);
+            carry_all(left, index, right, [](std::uint32_t i) { return i; });
+            right.count = static_cast<std::uint16_t>(left.count - index);
+            left.count = static_cast<std::uint16_t>(index);
+            right.next = left.next;
+            child = spare.take_leaf();
+            if (right.next != nullptr) leaf_at(right.next)->previous = child;
+        }
+        other.first_ = child;
+        other.last_ = leaf_at(child)->next == nullptr ? child : last_;
+        other.height_ = height_;
+        leaf_at(child)->previous = nullptr;
+        before_cut->next = nullptr;
+        last_ = pointer_to(before_cut);
+        for (std::uint32_t level = path.depth; level != 0; --level) {
+            Inner& inner = *path.steps[level - 1].node;
+            const std::uint32_t from = path.steps[level - 1].index;
+            if (is_whole && from == 0) {
+                child = pointer_to(&inner);
+                continue;
+            }
+            const Pointer right_pointer = spare.take_inner();
+            Inner& right = *inner_at(right_pointer);
+            right.children[0] = child;
+            move_entries(inner, from, inner.count - from, right, 0);
+            right.count = inner.count - from;
+            inner.count = from;
+            if (is_whole) free_fence(fence_of(inner, --inner.count));
+            is_whole = false;
+            child = right_pointer;
+        }
+        other.root_ = child;
+        drop_empty_roots();
+        other.drop_empty_roots();
+    }
+    /// A root with one child isn't left standing.
+    void drop_empty_roots() noexcept {
+        while (height_ != 0 && inner_at(root_)->count == 0) {
+            const Pointer gone = root_;
+            root_ = inner_at(gone)->children[0];
+            free_inner(gone);
+            --height_;
+        }
+    }
 
     // Insertion.
     template <class Make>
@@ -830,12 +905,7 @@ private:
         move_entries(inner, separator + 1, inner.count - separator - 1, inner, separator);
         --inner.count;
         if (depth == 0) {
-            while (height_ != 0 && inner_at(root_)->count == 0) {
-                const Pointer gone = root_;
-                root_ = inner_at(gone)->children[0];
-                free_inner(gone);
-                --height_;
-            }
+            drop_empty_roots();
         } else if (inner.count < inner_separators / 4) {
             join_inner(path, depth);
         }

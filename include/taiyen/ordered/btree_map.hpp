@@ -30,6 +30,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <taiyen/base/check.hpp>
 #include <taiyen/base/export.hpp>
 #include <taiyen/base/instrumented.hpp>
 #include <taiyen/ordered/btree.hpp>
@@ -351,6 +352,22 @@ public:
     template <class C2, bool Unique2>
     void merge(BTreeContainer<K, V, C2, Allocator, Unique2>&& other) {
         merge(other);
+    }
+
+    /// Moves the elements from there on to `to`, which is empty. Throws: HeapFull, std::bad_alloc, what copying throws; within one home nothing has changed then.
+    /// Complexity: logarithmic, and linear in the leaves that go; between different homes linear, one by one.
+    void split(const_iterator from, BTreeContainer& to) {
+        TAIYEN_CHECK(to.empty() && this != &to);
+        to.tree_.assign_compare(tree_.compare());
+        if (Traits::is_always_equal::value || tree_.allocator() == to.tree_.allocator()) {
+            tree_.split_off(from.at_, to.tree_);
+            return;
+        }
+        for (const_iterator at = from; at != end(); ++at) {
+            const std::uint8_t slot = at.at_.leaf->order()[at.at_.index];
+            to.append_one(std::as_const(at.at_.leaf->keys()[slot]), std::move(at.at_.leaf->values()[slot]));
+        }
+        erase(from, end());
     }
 
     /// Whether its nodes are as they should be. For tests.
