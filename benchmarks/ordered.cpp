@@ -34,7 +34,7 @@
 #endif
 
 #if defined(TAIYEN_BENCH_ABSL)
-/// Each run is one process.
+/// It is never saved.
 template <class... A>
 inline constexpr bool taiyen::points_to_constant<absl::btree_map<A...>> = false;
 #endif

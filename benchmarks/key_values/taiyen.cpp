@@ -22,9 +22,11 @@
 #include <taiyen/txn/transaction.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
-/// Each run is one process.
+// They are never saved while they are empty.
+#ifdef TAIYEN_BENCH_FLAT_MAP
 template <class... A>
 inline constexpr bool taiyen::points_to_constant<boost::unordered_flat_map<A...>> = false;
+#endif
 #if defined(TAIYEN_BENCH_ABSL)
 template <class... A>
 inline constexpr bool taiyen::points_to_constant<absl::btree_map<A...>> = false;
