@@ -144,7 +144,8 @@ int run(const bench::Options& options) {
     taiyen_with("taiyen::map", "map", bench::Container::map, automatic);
     if (options.number("--normal") != 0) taiyen_with("taiyen::map, ReadAhead::normal", "map", bench::Container::map, taiyen::ReadAhead::normal);
     const std::string only = options.text("--only");
-    std::erase_if(subjects, [&](const Subject& subject) { return !only.empty() && subject.folder != only; });
+    std::erase_if(subjects,
+                  [&](const Subject& subject) { return !only.empty() && ("," + only + ",").find("," + subject.folder + ",") == std::string::npos; });
 
     std::printf("%zu keys, %zu MiB of keys and values; %zu MiB of memory for a contender and its page cache; %s\n\n", keys,
                 keys * (sizeof(std::uint64_t) + sizeof(bench::Value)) >> 20U, memory >> 20U,
@@ -210,15 +211,15 @@ int run(const bench::Options& options) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        return run(bench::Options(argc, argv,
-                                  "Data four times as large as memory: how many random look-ups and durable updates of 100-byte values per second?",
-                                  3, bench::Priority::normal,
-                                  {{"--memory", "256", "MiB of memory for each contender, page cache included"},
-                                   {"--times", "4", "so many times as much data"},
-                                   {"--seconds", "5", "of look-ups, and of updates, in each round"},
-                                   {"--normal", "0", "1: a heap with ReadAhead::normal, too"},
-                                   {"--only", "", "one contender's folder: lmdb, rocksdb, flat, pages, btree, unordered, map"},
-                                   {"--group", "", "a memory control group that is there, or \"none\": it is limited already"}},
-                                  bench::Processors::all));
+        return run(bench::Options(
+            argc, argv, "Data four times as large as memory: how many random look-ups and durable updates of 100-byte values per second?", 3,
+            bench::Priority::normal,
+            {{"--memory", "256", "MiB of memory for each contender, page cache included"},
+             {"--times", "4", "so many times as much data"},
+             {"--seconds", "5", "of look-ups, and of updates, in each round"},
+             {"--normal", "0", "1: a heap with ReadAhead::normal, too"},
+             {"--only", "", "contenders by their folders, with commas between them: lmdb, rocksdb, flat, pages, btree, unordered, map"},
+             {"--group", "", "a memory control group that is there, or \"none\": it is limited already"}},
+            bench::Processors::all));
     });
 }
