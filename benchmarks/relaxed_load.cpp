@@ -127,9 +127,9 @@ int run_all(int argc, char** argv) {
                 static_cast<unsigned long long>(entries));
     const std::vector<bench::Samples> times = bench::interleave(
         options.rounds(), {{"archive heap", [&] { return fill_archive(options, entries); }},
-                           {"relaxed", [&] { return fill_relaxed(options, entries, taiyen::RelaxedRollback::transaction); }},
-                           {"relaxed, without capture", [&] { return fill_relaxed(options, entries, taiyen::RelaxedRollback::loading); }}});
-    bench::Table beside({"", "archive heap", "relaxed", "relaxed, without capture", "relaxed / archive", "without capture / archive"});
+                           {"relaxed, captured", [&] { return fill_relaxed(options, entries, taiyen::RelaxedRollback::transaction); }},
+                           {"relaxed", [&] { return fill_relaxed(options, entries, taiyen::RelaxedRollback::loading); }}});
+    bench::Table beside({"", "archive heap", "relaxed, captured", "relaxed", "captured / archive", "relaxed / archive"});
     beside.row({"µs", bench::spread(times[0], 2), bench::spread(times[1], 2), bench::spread(times[2], 2),
                 bench::spread(bench::ratio(times[1], times[0]), 1), bench::spread(bench::ratio(times[2], times[0]), 2)});
     beside.print();

@@ -134,7 +134,7 @@ private:
         taiyen::PersistentOptions options;
         options.capacity = capacity;
         taiyen::ArchiveHeap heap(taiyen::create_only, path, options);
-        Map& map = made(heap, setup.keys);
+        Map& map = made(heap, setup.keys, setup.ascending ? sorted_keys(setup.keys).front() : key_of(0));
         if (setup.ascending) {
             for (const std::uint64_t key : sorted_keys(setup.keys)) map.emplace(key, first_value(key));
         } else {
@@ -145,9 +145,9 @@ private:
         return path;
     }
     /// Empty ones of other libraries lead to constants of the program, so those begin with what they need.
-    static Map& made(taiyen::ArchiveHeap& heap, std::size_t keys) {
+    static Map& made(taiyen::ArchiveHeap& heap, std::size_t keys, std::uint64_t first_key) {
         if constexpr (requires(Map map) { map.key_comp(); }) {
-            const std::pair<const std::uint64_t, Value> first(key_of(0), first_value(key_of(0)));
+            const std::pair<const std::uint64_t, Value> first(first_key, first_value(first_key));
             return heap.construct<Map>("pairs", &first, &first + 1);
         } else {
             return heap.construct<Map>("pairs", keys);

@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(zeros_loaded_relaxed_over_a_lost_sector_are_kept) {
     lose_sector(path, place);
     {
         TransactionalHeap heap(open_only, path, options);
-        RelaxedLoading loading(heap);
+        RelaxedLoading loading(heap, RelaxedRollback::transaction);
         store_zero(heap, true);
         loading.wait_until_strict();
         heap.close();

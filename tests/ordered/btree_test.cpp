@@ -293,6 +293,27 @@ BOOST_AUTO_TEST_CASE(ascending_input_leaves_full_leaves_and_a_byte_of_overhead) 
     BOOST_TEST(plain.node_bytes() < 10'000U * 60);
 }
 
+BOOST_AUTO_TEST_CASE(runs_of_keys_leave_full_leaves_wherever_they_lie) {
+    constexpr std::uint64_t count = 100'000;
+    const auto bytes_of = [](std::initializer_list<std::uint64_t> first, auto&& key) {
+        Map<std::uint64_t, std::uint64_t> map;
+        for (const std::uint64_t there : first) map.emplace(there, there);
+        for (std::uint64_t i = 0; i < count; ++i) map.emplace(key(i), i);
+        BOOST_TEST(map.is_sound());
+        BOOST_TEST(map.size() == count + first.size());
+        return map.node_bytes();
+    };
+    const auto rising = [](std::uint64_t i) { return count + i; };
+    const auto falling = [](std::uint64_t i) { return 2 * count - i; };
+    BOOST_TEST(bytes_of({10 * count}, rising) < count * 19);
+    BOOST_TEST(bytes_of({1, 10 * count}, rising) < count * 19);
+    BOOST_TEST(bytes_of({}, falling) < count * 19);
+    BOOST_TEST(bytes_of({10 * count}, falling) < count * 19);
+    BOOST_TEST(bytes_of({1, 10 * count}, falling) < count * 19);
+    // One that turns around at each step has its ends in one leaf.
+    BOOST_TEST(bytes_of({1, 10 * count}, [](std::uint64_t i) { return i % 2 == 0 ? count + i : 9 * count - i; }) < count * 40);
+}
+
 BOOST_AUTO_TEST_CASE(algorithms_of_ranges_take_them) {
     Plain map;
     for (int i = 0; i < 300; ++i) map.emplace(i, std::to_string(i));

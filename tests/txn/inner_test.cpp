@@ -430,7 +430,7 @@ BOOST_AUTO_TEST_CASE(calls_within_an_inner_transaction_are_taken_back_with_it_an
 BOOST_AUTO_TEST_CASE(an_inner_rollback_while_loading_is_relaxed_is_one_all_the_same) {
     push(1);
     {
-        RelaxedLoading loading(*heap);
+        RelaxedLoading loading(*heap, RelaxedRollback::transaction);
         transact(*heap, [&] {
             numbers().push_back(2);
             {

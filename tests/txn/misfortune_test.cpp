@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_reported_once_when_nobody_waits_for_the_snap
 
 BOOST_AUTO_TEST_CASE(a_full_disk_is_told_to_who_waits_for_what_was_loaded_relaxed_and_the_next_wait_saves_it) {
     for (int i = 0; i < 3; ++i) push(i);
-    RelaxedLoading loading(*heap);
+    RelaxedLoading loading(*heap, RelaxedRollback::transaction);
     for (int i = 3; i < 10; ++i) push(i);
     disk.arm({.error = ENOSPC, .sticky = true, .calls = io::Call::allocate});
     BOOST_TEST(throws(errc::no_space, [&] { loading.wait_until_strict(); }));
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_stays_full_bounds_what_is_loaded_relaxed_by_the
     using Bytes = taiyen::vector<char>;
     transact(*heap, [&] { heap->construct<Bytes>("bytes", std::size_t{8} << 20U); });
     heap->snapshot();
-    const RelaxedLoading loading(*heap);
+    const RelaxedLoading loading(*heap, RelaxedRollback::transaction);
     const auto fill = [&](std::size_t round) {
         transact(*heap, [&] {
             Bytes& bytes = *heap->find<Bytes>("bytes");
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fails_while_what_was_loaded_relaxed_is_saved_le
         for (int i = 0; i < 3; ++i) push(i);
         int told = 3;
         {
-            RelaxedLoading loading(*heap);
+            RelaxedLoading loading(*heap, RelaxedRollback::transaction);
             for (int i = 3; i < 10; ++i) push(i);
             disk.arm({.at = k,
                       .error = EIO,
@@ -483,7 +483,7 @@ BOOST_AUTO_TEST_CASE(a_creation_that_runs_out_of_descriptors_leaves_nothing_behi
 BOOST_AUTO_TEST_CASE(a_child_that_was_forked_while_a_guard_lives_and_a_block_is_held_disturbs_nobody) {
     push(0);
     transact(*heap, [&] { heap->find_or_construct<taiyen::string>("text") = std::string(1000, 't').c_str(); });
-    RelaxedLoading loading(*heap);
+    RelaxedLoading loading(*heap, RelaxedRollback::transaction);
     push(1);
     std::optional<taiyen::string> held;
     transact(*heap, [&] { held.emplace(std::move(*heap->find<taiyen::string>("text"))); });
@@ -492,7 +492,7 @@ BOOST_AUTO_TEST_CASE(a_child_that_was_forked_while_a_guard_lives_and_a_block_is_
     if (child == 0) {
         ::alarm(30);
         int wrong = 0;
-        wrong += throws(errc::forked, [&] { const RelaxedLoading another(*heap); }) ? 0 : 1;
+        wrong += throws(errc::forked, [&] { const RelaxedLoading another(*heap, RelaxedRollback::transaction); }) ? 0 : 1;
         wrong += throws(errc::forked, [&] { loading.wait_until_strict(); }) ? 0 : 2;
         held.reset();
         loading.end();

@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(a_crash_loses_what_was_relaxed_and_nothing_else) {
     push(0, 3);
     const ByteCount used = service().log().used();
     {
-        const RelaxedLoading loading(*heap);
+        const RelaxedLoading loading(*heap, RelaxedRollback::transaction);
         push(3, 50);
         BOOST_TEST(heap->last_durable().value == 3U);
         BOOST_TEST(service().log().used() == used);
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(a_crash_loses_what_was_relaxed_and_nothing_else) {
 
 BOOST_AUTO_TEST_CASE(who_waits_until_it_is_strict_loses_nothing) {
     push(0, 3);
-    RelaxedLoading loading(*heap);
+    RelaxedLoading loading(*heap, RelaxedRollback::transaction);
     push(3, 50);
     loading.wait_until_strict();
     BOOST_TEST(heap->last_durable().value == 50U);
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(the_first_commit_behind_it_makes_everything_durable) {
     for (int round = 0; round < 5; ++round) {
         const int at = static_cast<int>(values().size());
         {
-            const RelaxedLoading loading(*heap);
+            const RelaxedLoading loading(*heap, RelaxedRollback::transaction);
             push(at, at + 10);
         }
         push(at + 10, at + 11);
@@ -79,9 +79,9 @@ BOOST_AUTO_TEST_CASE(the_first_commit_behind_it_makes_everything_durable) {
 }
 
 BOOST_AUTO_TEST_CASE(it_lasts_as_long_as_any_guard) {
-    RelaxedLoading outer(*heap);
+    RelaxedLoading outer(*heap, RelaxedRollback::transaction);
     {
-        const RelaxedLoading inner(*heap);
+        const RelaxedLoading inner(*heap, RelaxedRollback::transaction);
         push(0, 2);
     }
     push(2, 4);
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(it_lasts_as_long_as_any_guard) {
 }
 
 BOOST_AUTO_TEST_CASE(a_snapshot_in_its_middle_keeps_what_came_before_it) {
-    const RelaxedLoading loading(*heap);
+    const RelaxedLoading loading(*heap, RelaxedRollback::transaction);
     push(0, 20);
     heap->snapshot();
     BOOST_TEST(heap->last_durable().value == 20U);
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_snapshot_in_its_middle_keeps_what_came_before_it) {
 }
 
 BOOST_AUTO_TEST_CASE(waiting_for_one_transaction_makes_it_durable_unless_the_thread_would_wait_for_itself) {
-    const RelaxedLoading loading(*heap);
+    const RelaxedLoading loading(*heap, RelaxedRollback::transaction);
     push(0, 20);
     {
         const ReadLock lock(*heap);
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(waiting_for_one_transaction_makes_it_durable_unless_the_thr
 
 BOOST_AUTO_TEST_CASE(closing_keeps_it) {
     {
-        const RelaxedLoading loading(*heap);
+        const RelaxedLoading loading(*heap, RelaxedRollback::transaction);
         push(0, 30);
         heap->close();
     }
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(closing_keeps_it) {
 }
 
 BOOST_AUTO_TEST_CASE(destroying_the_heap_before_the_guard_keeps_it) {
-    auto loading = std::make_unique<RelaxedLoading>(*heap);
+    auto loading = std::make_unique<RelaxedLoading>(*heap, RelaxedRollback::transaction);
     push(0, 30);
     heap.reset();
     loading.reset();
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(destroying_the_heap_before_the_guard_keeps_it) {
 }
 
 BOOST_AUTO_TEST_CASE(transactions_roll_back_as_ever) {
-    const RelaxedLoading loading(*heap);
+    const RelaxedLoading loading(*heap, RelaxedRollback::transaction);
     push(0, 5);
     {
         Transaction transaction(*heap);
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(transactions_roll_back_as_ever) {
 }
 
 BOOST_AUTO_TEST_CASE(rebuilding_is_refused_until_the_files_have_it) {
-    RelaxedLoading loading(*heap);
+    RelaxedLoading loading(*heap, RelaxedRollback::transaction);
     push(0, 5);
     BOOST_TEST(throws(errc::busy, [&] { heap->rebuild(); }));
     loading.wait_until_strict();
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(asynchronous_heaps_can_be_relaxed_too) {
     replace(other);
     push(0, 10);
     {
-        RelaxedLoading loading(*heap);
+        RelaxedLoading loading(*heap, RelaxedRollback::transaction);
         push(10, 20);
         loading.wait_until_strict();
     }
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(steps_of_a_history_are_relaxed_with_what_they_change) {
     heap->attach_undo();
     push(0, 3);
     {
-        RelaxedLoading loading(*heap);
+        RelaxedLoading loading(*heap, RelaxedRollback::transaction);
         push(3, 10);
         loading.wait_until_strict();
     }
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(more_than_memory_may_hold_is_saved_meanwhile) {
     replace(other);
     using Map = taiyen::map<int, taiyen::string>;
     {
-        const RelaxedLoading loading(*heap);
+        const RelaxedLoading loading(*heap, RelaxedRollback::transaction);
         for (int i = 0; i < 400; ++i) {
             transact(*heap, [&] { heap->find_or_construct<Map>("map")[i] = taiyen::string(20'000, 'x'); });
         }
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(several_threads_load_while_others_ask_for_snapshots, *boost
             for (int i = 0; i < 5; ++i) heap->snapshot();
             return;
         }
-        RelaxedLoading loading(*heap);
+        RelaxedLoading loading(*heap, RelaxedRollback::transaction);
         for (int i = 0; i < each; ++i) {
             transact(*heap, [&] { (*heap->find<Map>("map"))[static_cast<int>(number) * each + i] = i; });
         }
@@ -263,7 +263,7 @@ BOOST_FIXTURE_TEST_SUITE(uncaptured, UncapturedFixture)
 BOOST_AUTO_TEST_CASE(nothing_is_captured_and_all_of_it_is_saved) {
     push(0, 3);
     const std::uint64_t before = faults();
-    RelaxedLoading loading(*heap, RelaxedRollback::loading);
+    RelaxedLoading loading(*heap);
     transact(*heap, [&] {
         Map& map = heap->construct<Map>("map");
         for (int i = 0; i < 2'000; ++i) map[i * 7919 % 2'000] = text;
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(a_rollback_takes_what_a_crash_would) {
 
 BOOST_AUTO_TEST_CASE(a_rollback_takes_what_was_loaded_by_a_guard_before_it) {
     push(0, 3);
-    std::optional<RelaxedLoading> one_by_one(std::in_place, *heap);
+    std::optional<RelaxedLoading> one_by_one(std::in_place, *heap, RelaxedRollback::transaction);
     push(3, 10);
     const RelaxedLoading loading(*heap, RelaxedRollback::loading);
     one_by_one.reset();  // a save in the background may begin, and needs the writer lock
@@ -375,7 +375,7 @@ BOOST_AUTO_TEST_CASE(one_guard_of_the_other_kind_keeps_each_transaction_apart) {
     const RelaxedLoading loading(*heap, RelaxedRollback::loading);
     push(0, 5);
     {
-        const RelaxedLoading other(*heap);
+        const RelaxedLoading other(*heap, RelaxedRollback::transaction);
         push(5, 10);
         fail();
         holds(10);

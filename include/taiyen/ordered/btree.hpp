@@ -472,8 +472,10 @@ private:
     /// The first free slot, which has its element, becomes number `index`.
     void put(Leaf& leaf, std::uint32_t index) noexcept {
         std::uint8_t* const order = leaf.order();
+        const std::uint8_t slot = order[leaf.count];
+        leaf.run = is_newest(leaf, index - 1) || is_newest(leaf, index) ? static_cast<std::uint8_t>(std::min(leaf.run + 1, 255)) : std::uint8_t{0};
+        leaf.newest = slot;
         if (const std::uint32_t behind = leaf.count - index; behind != 0) {
-            const std::uint8_t slot = order[leaf.count];
             std::memmove(order + index + 1, order + index, behind);
             order[index] = slot;
         }
@@ -707,12 +709,21 @@ private:
         last_ = memory;
         return {&leaf, index};
     }
-    /// A full leaf becomes two; at the end of the tree the left one stays full.
+    /// How many elements of a full leaf stay in it when one is inserted at `index`: half, but a run of keys, rising or falling, leaves a full leaf behind it.
+    /// Then one element goes along, or stays, so that a run which turns around doesn't split at each step.
+    static std::uint32_t staying(const Leaf& leaf, std::uint32_t index) noexcept {
+        if (index == leaf.count && leaf.next == nullptr) return leaf.count;
+        if (leaf.run < 2) return leaf.count / 2U;
+        if (is_newest(leaf, index - 1)) return std::min(index + 1, leaf.count - 1U);
+        if (is_newest(leaf, index)) return std::max(index, 2U) - 1;
+        return leaf.count / 2U;
+    }
+    static bool is_newest(const Leaf& leaf, std::uint32_t index) noexcept { return index < leaf.count && leaf.order()[index] == leaf.newest; }
+    /// A full leaf becomes two.
     template <class Make>
     Place split(Path& path, std::uint32_t index, Make& make) {
         Leaf& left = *path.leaf;
-        const bool is_end = index == left.count && left.next == nullptr;
-        const std::uint32_t stay = is_end ? left.count : left.count / 2U;
+        const std::uint32_t stay = staying(left, index);
         const bool goes_right = index >= stay;
         constexpr std::uint32_t slot = leaf_slots - 1;
         Spare spare(*this);

@@ -53,7 +53,9 @@ struct BTreeNodes {
         Pointer next;
         std::uint16_t count;
         std::uint16_t slots;
-        std::uint32_t zero;
+        std::uint8_t newest;  ///< slot of the element that was inserted last, which may be gone
+        std::uint8_t run;     ///< so many times in a row, up to 255, an insertion went beside the one before it
+        std::uint16_t zero;
 
         Digest* digest() noexcept { return reinterpret_cast<Digest*>(this + 1); }
         const Digest* digest() const noexcept { return reinterpret_cast<const Digest*>(this + 1); }

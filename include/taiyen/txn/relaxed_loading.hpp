@@ -1,5 +1,5 @@
 #pragma once
-/// RelaxedLoading: while one lives, transactions of a heap are atomic and isolated as ever, but nothing of them is written: for filling a heap fast.
+/// RelaxedLoading: while one lives, transactions of a heap are isolated as ever, but nothing of them is written and nothing is captured: for filling a heap fast.
 ///
 ///   {
 ///       taiyen::RelaxedLoading loading(heap);
@@ -13,13 +13,14 @@
 /// A save that fails meanwhile (a full disk) stops no transaction before half of `dirty_limit` has been changed since the last one; from then on beginning one tries the save again, and throws what it threw.
 /// It holds for all threads of this process, as long as any guard lives; it ends with the process.
 ///
-/// Rolling one transaction back takes the bytes before it, so each page that it stores into is captured, which is most of what loading costs with `Capture::pages`. A program that can do without says so:
+/// Loading takes about as long as in an ArchiveHeap, because nobody notes what a transaction changes. A transaction that is rolled back, whatever it did, takes with it what a crash would: the heap is as of the last
+/// durable point again, what was made since is gone, and as long as the guard lives beginning a transaction throws Error{transaction_doomed}. Pointers that lead out of the heap are found by the save, stores outside
+/// transactions by nobody. A program whose transactions may fail one by one says so:
 ///
-///   taiyen::RelaxedLoading loading(heap, taiyen::RelaxedRollback::loading);
+///   taiyen::RelaxedLoading loading(heap, taiyen::RelaxedRollback::transaction);
 ///
-/// Then nothing is captured, and loading takes about as long as in an ArchiveHeap. A transaction that is rolled back nevertheless, whatever it did, takes with it what a crash would: the heap is as of the last durable point
-/// again, what was made since is gone, and as long as such a guard lives beginning a transaction throws Error{transaction_doomed}. Pointers that lead out of the heap are found by the save, stores outside transactions by
-/// nobody. With a history that is attached, an audit, `Verify::at_first_touch`, memory on loan, or a guard of the other kind beside it, transactions are captured and roll back one by one.
+/// Then each page that a transaction stores into is captured, which costs many times the rest with `Capture::pages`, and a rollback takes back that transaction alone. So it is without asking where somebody wants to know
+/// what changes: with a history that is attached, an audit, `Verify::at_first_touch`, memory on loan, or a guard of the other kind beside it.
 /// Thread rule: one thread at a time; several guards may live at once.
 
 #include <memory>
@@ -31,14 +32,14 @@ namespace taiyen {
 
 /// What a rollback takes back while loading is relaxed.
 enum class RelaxedRollback {
-    transaction,  ///< that transaction, as ever
-    loading       ///< it may take all that was committed since the last durable point: nothing is captured
+    loading,     ///< it may take all that was committed since the last durable point: nothing is captured
+    transaction  ///< that transaction, as ever
 };
 
 class TAIYEN_EXPORT RelaxedLoading {
 public:
     /// Throws: Error{closed | read_only | poisoned | forked}.
-    [[nodiscard]] explicit RelaxedLoading(TransactionalHeap& heap, RelaxedRollback takes_back = RelaxedRollback::transaction);
+    [[nodiscard]] explicit RelaxedLoading(TransactionalHeap& heap, RelaxedRollback takes_back = RelaxedRollback::loading);
     /// As end().
     ~RelaxedLoading();
     RelaxedLoading(const RelaxedLoading&) = delete;
