@@ -14,6 +14,8 @@
 #include "base/planted.hpp"
 #include "heap/engine_layout.hpp"
 #include "store/heap_file.hpp"
+#include "store/page_copies.hpp"
+#include "store/recovery_table.hpp"
 
 namespace taiyen::store {
 namespace {

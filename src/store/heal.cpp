@@ -6,6 +6,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "store/heap_file.hpp"
+#include "store/page_copies.hpp"
 
 namespace taiyen::store {
 

@@ -1,4 +1,5 @@
 #include "store/heap_file.hpp"
+#include "store/page_copies.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,122 +1,28 @@
 #include "store/recovery.hpp"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstring>
-#include <iterator>
 #include <set>
-#include <thread>
+#include <string>
+#include <utility>
+
+#include <taiyen/base/error.hpp>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "store/page_copies.hpp"
+#include "store/page_table.hpp"
+#include "store/recovery_table.hpp"
 
 namespace taiyen::store {
 namespace {
-
-std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Row::count_)> row_counts{};
-
-const std::filesystem::path& ring_path(const HeapPaths& paths, const Header& header) {
-    return header.ring_kind == RingKind::log ? paths.log : paths.journal;
-}
-
-/// Opens the journal or the transaction log that the header names. Throws: Error{log_missing | mismatch | corrupt …}.
-std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths, const Header& header, bool read_only) {
-    const std::filesystem::path& path = ring_path(paths, header);
-    const std::string name = header.ring_kind == RingKind::log ? "transaction log" : "journal";
-    if (!storage.find(path)) {
-        throw Error(errc::log_missing, path,
-                    "the heap was not closed and its " + name +
-                        " is missing: put it beside the heap, or name it in the options; it may hold the newest changes");
-    }
-    std::shared_ptr<io::File> file = open_locked(storage, path, read_only);
-    const log::RingIdentity found = log::Ring::read_identity(*file);
-    if (found.ring != header.ring || found.heap != header.heap || found.capacity_bytes != header.ring_capacity) {
-        throw Error(errc::mismatch, path,
-                    "this " + name + " belongs to another heap or to an earlier opening; put the right one beside " + paths.backing.string());
-    }
-    return file;
-}
-
-/// Whether there are transactions behind what the header says is in the files; nothing: there are none. Throws: Error{corrupt}.
-std::optional<LogTail> find_tail(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
-    const log::ScanResult first = log::Ring::scan(ring, newest.ring_identity(), newest.ring_start, [&](const log::Record& record) {
-        if (record.kind != record_transactions) {
-            throw Error(errc::corrupt, paths.log, record.file_offset, "the record holds no transactions; restore the files from a copy");
-        }
-        return false;
-    });
-    if (first.records != 0) {
-        return LogTail{newest.serial, newest.ring_start};
-    }
-    judge_end(first, newest.ring_capacity, paths.log, restoration);
-    return std::nullopt;
-}
-
-/// Throws: Error{corrupt | mismatch | missing_procedure}.
-void check_tail(LogTail& tail, const io::File& ring, const Header& newest, const HeapPaths& paths, const LogReplayMaker& make_replay,
-                Restoration& restoration) {
-    const std::unique_ptr<LogReplay> replay = make_replay(paths.log, newest.capacity, tail.contained);
-    const auto result = log::Ring::scan(ring, newest.ring_identity(), tail.start, [&](const log::Record& record) {
-        replay->check(record);
-        return true;
-    });
-    judge_end(result, newest.ring_capacity, paths.log, restoration);
-    tail.checked = true;
-}
-
-/// The save in the stage, entries and images proven. Throws: Error{corrupt}.
-SaveRecord read_stage(const io::File& ring, const Header& header, const HeapPaths& paths) {
-    auto save = decode_staged(header.staged, header.capacity);
-    if (!save || !load_stage(ring, *save, header.capacity, header.heap)) {
-        throw Error(errc::corrupt, ring_path(paths, header), header.staged.head.stage_offset,
-                    "the staged pages of a save are damaged; restore the files from a copy");
-    }
-    return std::move(*save);
-}
-
-/// The saves behind the header's generation, consecutive. Throws: Error{corrupt | mismatch}.
-std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
-    std::vector<SaveRecord> saves;
-    std::uint64_t expected = newest.generation.value + 1;
-    AnnexHead annex = newest.annex;
-    log::RingIdentity identity = newest.ring_identity();
-    const auto result = log::Ring::scan(ring, identity, newest.ring_start, [&](const log::Record& record) {
-        if (planted(Bug::replay_first_record_only) && !saves.empty()) {
-            return false;
-        }
-        auto save = decode_save(record, newest.capacity);
-        if (!save) {
-            throw Error(errc::corrupt, paths.journal, record.file_offset, "the record holds no save of this heap; restore the files from a copy");
-        }
-        if (record.number != expected) {
-            throw Error(errc::mismatch, paths.journal, record.file_offset,
-                        "save " + std::to_string(record.number) + " stands where save " + std::to_string(expected) +
-                            " is due; the files do not belong together");
-        }
-        if (!grows_from(annex, save->annex)) {
-            throw Error(errc::corrupt, paths.journal, record.file_offset,
-                        "the save speaks of another annex than the heap has; restore the files from a copy");
-        }
-        annex = save->annex;
-        ++expected;
-        saves.push_back(std::move(*save));
-        return true;
-    });
-    judge_end(result, newest.ring_capacity, paths.journal, restoration);
-    return saves;
-}
 
 /// Writes the saves' pages into the backing file and (not null) the data file, unconditionally, then tables, sync, headers; with a new epoch, or the ring going on from
 /// where it has been read.
 void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& saves, const log::RingStart& ring_start, bool new_epoch) {
     PageFile& backing = *files.backing;
-    std::set<std::uint64_t> covered;
+    const std::set<std::uint64_t> covered = pages_of(saves);
     Header after = backing.header;
     for (const SaveRecord& save : saves) {
-        for (const SavedPage& saved : save.pages) {
-            covered.insert(saved.page);
-        }
         after.extent = std::max<ByteCount>(after.extent, save.head.extent);
         after.annex = save.annex;
     }
@@ -206,456 +112,279 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
     throw Error(problem.code, path, 0, problem.what + (damaged ? "; restore the file from a copy" : ""));
 }
 
-/// A backing file whose two header slots are both damaged but which is recognisable as a heap.
-bool may_be_rebuilt(const Slots& slots) { return slots.verdict().code == errc::corrupt; }
+bool is_short(const PageFile& file) { return file.file().info().size_bytes < file.layout.file_bytes_for(file.header.extents()); }
 
-}  // namespace
+/// One opening: looks at the files, chooses the row, reads what the ring has, and carries the row out.
+class Recovery {
+public:
+    Recovery(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data)
+        : storage_(storage), paths_(paths), read_only_(read_only), detach_data_(detach_data) {}
 
-HeapPaths heap_paths(const std::filesystem::path& path, const PersistentOptions& options) {
-    const auto beside = [&](const char* suffix) { return std::filesystem::path(path.string() + suffix); };
-    return {path, options.data_file.empty() ? beside(".data") : options.data_file, beside(".journal"),
-            options.log_file.empty() ? beside(".log") : options.log_file};
-}
-
-void judge_end(const log::ScanResult& result, ByteCount capacity, const std::filesystem::path& path, Restoration& restoration) {
-    if (result.how == log::ScanEnd::corrupt) {
-        throw Error(errc::corrupt, path, result.next.position % std::max<ByteCount>(capacity, 1) + log::Ring::header_bytes,
-                    "an acknowledged record is damaged; restore the files from a copy");
+    /// As open_files().
+    OpenFiles run(const LogReplayMaker& log_replay, const std::function<void(const Header&)>& before_writing) {
+        look_at_backing();
+        look_at_data();
+        choose();
+        require_countable();
+        ring_ = read_ring(storage_, paths_, newest_, read_only_, files_.restoration);
+        prove();
+        if (ring_.tail && !read_only_ && writes_before_log()) check_tail(ring_, newest_, paths_, log_replay, files_.restoration);
+        before_writing(newest_);
+        files_.ring = ring_.file;
+        files_.tail = ring_.tail;
+        if (read_only_) {
+            files_.map_data = row_ == CopyRow::data_to_backing || row_ == CopyRow::backing_rebuilt;
+            files_.overlay = std::move(ring_.saves);
+            files_.stage = ring_.file;
+        } else {
+            carry_out();
+        }
+        return std::move(files_);
     }
-    if (result.how == log::ScanEnd::torn) {
-        restoration.records_cut = 1;
-        count_row(Row::torn_record_cut);
-    }
-}
 
-bool is_still_at(io::Storage& storage, const io::File& file, const std::filesystem::path& path) {
-    const auto found = storage.find(path);
-    const io::FileInfo info = file.info();
-    return found && found->inode == info.inode && found->device == info.device;
-}
+private:
+    using Data = CopiesFound::Data;
+    PageFile& backing() { return *files_.backing; }
+    PageFile& data() { return *files_.data; }
 
-std::shared_ptr<io::File> open_locked(io::Storage& storage, const std::filesystem::path& path, bool read_only) {
-    const auto until = std::chrono::steady_clock::now() + lock_goes_within.load();
-    for (;;) {
-        std::shared_ptr<io::File> file = storage.open(path, read_only ? io::Access::read_only : io::Access::read_write);
-        while (!file->try_lock(read_only ? io::Lock::shared : io::Lock::exclusive)) {
-            if (std::chrono::steady_clock::now() >= until)
-                throw Error(errc::busy, path,
-                            "the heap is open elsewhere; close it there first, or have it copied there: taiyen::compress(heap, file)");
-            std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        }
-        if (is_still_at(storage, *file, path)) return file;
-    }
-}
-
-std::uint64_t rows_taken(Row row) noexcept { return row_counts[static_cast<std::size_t>(row)].load(std::memory_order_relaxed); }
-void count_row(Row row) noexcept { row_counts[static_cast<std::size_t>(row)].fetch_add(1, std::memory_order_relaxed); }
-
-namespace {
-
-/// A table page torn by an interrupted checkpoint: its old and new version differ only in entries of covered pages; every other entry must match its page in one of the files.
-void rebuild_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents,
-                        const std::function<bool(PageNumber)>& is_covered, TablePage& page) {
-    const Uuid& heap = backing.header.heap;
-    const TableCover cover = cover_of(index);
-    const AlignedBuffer buffer(cover.count * page_bytes);
-    backing.try_read_pages(cover.first, buffer.span(), Via::device);
-    for (std::uint64_t i = 0; i < cover.count; ++i) {
-        const PageNumber number{cover.first.value + i};
-        const auto image = buffer.span().subspan(i * page_bytes, page_bytes);
-        const auto matches = [&] { return page_checksum(image, number, heap) == page.entries[i]; };
-        if (is_covered(number)) {
-            continue;
-        }
-        if (!extents.hold(number)) {
-            page.entries[i] = 0;
-            continue;
-        }
-        if (matches()) {
-            continue;
-        }
-        const std::optional<Error> refusal = backing.try_read_pages(number, image, Via::device);
-        if (!matches() && data != nullptr) {
-            data->try_read_pages(number, image, Via::device);
-        }
-        if (!matches()) {
-            if (refusal) {
-                throw Error(*refusal);
-            }
-            backing.throw_corrupt_page(number, "neither its checksum nor a second copy can be relied on");
+    // 1. What is there.
+    void look_at_backing() {
+        backing_file_ = open_locked(storage_, paths_.backing, read_only_);
+        backing_slots_ = read_slots(*backing_file_);
+        if (const Header* const newest = backing_slots_.newest()) {
+            if (newest->role != FileRole::backing)
+                throw Error(errc::mismatch, paths_.backing, "this is the data file of a heap; open the heap's own file instead");
+            files_.backing.emplace(backing_file_, *newest);
+            found_.backing_generation = newest->generation;
+        } else if (backing_slots_.verdict().code != errc::corrupt || !storage_.find(paths_.data)) {
+            throw_lost();
+        } else {
+            found_.backing_lost = true;
         }
     }
-    page.index = index;
-    page.checksum = table_page_checksum(page, heap);
-}
+    [[noreturn]] void throw_lost() const { throw_problem(paths_.backing, backing_slots_.verdict()); }
 
-}  // namespace
-
-bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_t index, const Extents& extents,
-                     const std::function<bool(PageNumber)>& is_covered, Via via, TablePage& page) {
-    const Uuid& heap = backing.header.heap;
-    const auto has_sound = [&](const PageFile& file, Via asked) {
-        const auto refusal = file.try_read_table_page(index, page, asked);
-        return !refusal && is_sound(page, index, heap);
-    };
-    if (via == Via::cache && has_sound(backing, Via::cache)) {
-        return false;
-    }
-    const std::optional<Error> refusal = backing.try_read_table_page(index, page, Via::device);
-    if (!refusal && is_sound(page, index, heap)) {
-        return false;
-    }
-    const TablePage found = page;
-    if (data != nullptr && has_sound(*data, Via::device)) {
-        count_row(Row::table_page_rebuilt);
-        return true;
-    }
-    if (refusal) {
-        throw Error(*refusal);  // nothing is left of it to begin with
-    }
-    page = found;
-    rebuild_table_page(backing, data, index, extents, is_covered, page);
-    count_row(Row::table_page_rebuilt);
-    return true;
-}
-
-std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via via, const PageFile* twin) {
-    std::uint64_t root = 0;
-    TablePage page;
-    for_each_table_page(extents, [&](std::uint64_t index) {
-        if (const auto refusal = file.try_read_table_page(index, page, via)) {
-            if (twin == nullptr || twin->try_read_table_page(index, page, via) || !is_sound(page, index, file.header.heap)) {
-                throw Error(*refusal);
+    void look_at_data() {
+        if (!found_.backing_lost) {
+            if (backing().header.data.is_nil()) return;
+            const bool is_there = storage_.find(paths_.data).has_value();
+            if (!is_there && !detach_data_)
+                throw Error(errc::mismatch, paths_.data,
+                            "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with "
+                            "detach_data_file to go on without it");
+            if (is_there && detach_data_)
+                throw Error(errc::already_exists, paths_.data,
+                            "the data file is here, so it can't be done without (detach_data_file): open the heap with it, or move it away first");
+            if (!is_there) {
+                found_.data = Data::missing;
+                return;
             }
         }
-        if (page.checksum != 0) {
-            root += mix(index, page.checksum);
+        const std::shared_ptr<io::File> file = open_locked(storage_, paths_.data, read_only_);
+        const Slots slots = read_slots(*file);
+        if (const Header* const newest = slots.newest()) {
+            require_belongs(*newest);
+            files_.data.emplace(file, *newest);
+            files_.header_behind = slots.damaged();
+            found_.data = newest->state == FileState::whole ? Data::whole : Data::filling;
+        } else if (found_.backing_lost) {
+            throw_lost();
+        } else {
+            require_damaged(slots.verdict());
+            files_.data.emplace(file, header_of_lost_data());
+            found_.data = Data::lost;
         }
-    });
-    return root;
-}
-
-void copy_newer(const PageFile& from, PageFile& to, Generation since, bool everything) {
-    const Extents extents = from.header.extents();
-    const Uuid& heap = from.header.heap;
-    to.layout = FileLayout(from.header.annex.places);
-    to.make_long_enough(extents);
-    TablePage table;
-    const auto is_newer = [&](const TablePage& page) { return everything || page.generation > since.value; };
-    if (!planted(Bug::copy_keeps_tail)) {
-        std::optional<std::uint64_t> read;
-        to.clear_growth(to.header.extents(), extents, [&](PageNumber page) {
-            if (const std::uint64_t index = place_of(page).table_page; read != index) {
-                from.read_table_page(index, table, Via::device);
-                read = index;
-            }
-            return is_newer(table);
-        });
+        const Header& header = data().header;
+        found_.data_generation = header.generation;
+        found_.data_clean = header.clean;
+        found_.data_unused = header.is_new;
     }
-    const AlignedBuffer pages(entries_per_table_page * page_bytes);
-    const AlignedBuffer source(page_bytes);
-    for_each_table_page(extents, [&](std::uint64_t index) {
-        from.read_table_page(index, table, Via::device);
-        if (!is_sound(table, index, heap)) {
-            throw Error(errc::corrupt, from.path(), from.layout.table_offset(index),
-                        "a page of the checksum table is damaged; restore the file from a copy");
-        }
-        const TableCover cover = cover_of(index);
-        const Sequence sequence = sequence_of(cover.first);
-        const std::uint64_t count = std::min(cover.count, page_of(start_of(sequence)).value + extents.of(sequence) / page_bytes - cover.first.value);
-        if (!is_newer(table)) {
-            return;
-        }
-        // What is about to be overwritten need not be readable.
-        TablePage old;
-        const bool old_is_refused = to.try_read_table_page(index, old, Via::device).has_value();
-        const bool some_are_refused = to.try_read_pages(cover.first, pages.first(count * page_bytes), Via::device).has_value();
-        for (std::uint64_t i = 0; i < count; ++i) {
-            const PageNumber number{cover.first.value + i};
-            const auto there = pages.span().subspan(i * page_bytes, page_bytes);
-            const bool same =
-                planted(Bug::copy_by_entries) ? old.entries[i] == table.entries[i] : page_checksum(there, number, heap) == table.entries[i];
-            const auto is_refused = [&] { return some_are_refused && to.try_read_pages(number, there, Via::device); };
-            if (same && !is_refused()) {
-                continue;
-            }
-            from.read_pages(number, source.span(), Via::device);
-            if (page_checksum(source.span(), number, heap) != table.entries[i]) {
-                from.throw_corrupt_page(number, "its checksum differs, and the other copy is older");
-            }
-            to.write_pages(number, source.span());
-        }
-        if (table.checksum != 0) {
-            to.write_table_page(table);
-        } else if (old_is_refused || !is_zero({reinterpret_cast<const std::byte*>(&old), sizeof old})) {
-            TablePage empty{};
-            to.file().write({reinterpret_cast<const std::byte*>(&empty), sizeof empty}, to.layout.table_offset(index));
-        }
-    });
-    to.sync();
-    to.header.take_content(from.header);
-    to.write_header();
-}
-
-namespace {
-
-/// Proves that the backing file and the ring alone hold the newest save: every page that no save of the ring brings is the one that the table stands for.
-void prove_alone(const PageFile& backing, const std::vector<SaveRecord>& saves) {
-    const Extents extents = backing.header.extents();
-    if (saves.empty() && table_root_of(backing, extents, Via::device) != backing.header.table_root) {
-        // An interrupted large save had begun to change it, and only the data file could tell how to go on.
-        throw Error(errc::corrupt, backing.path(), chunks_offset,
-                    "its pages are not the ones that its header stands for, and the data file is missing; restore it from a copy");
+    /// That it is the heap's data file.
+    void require_belongs(const Header& found) const {
+        if (found.role != FileRole::data) throw_other_heap();
+        if (found_.backing_lost) return;
+        const Header& own = files_.backing->header;
+        if (found.heap != own.heap || found.file != own.data) throw_other_heap();
+        // An interrupted save that moves the heap: the data file is there already.
+        const bool moved = found.state == FileState::whole && found.generation.value == own.generation.value + 1;
+        if ((found.base != own.base && !moved) || found.capacity != own.capacity)
+            throw Error(errc::mismatch, paths_.data, "address and capacity are not the heap's; restore the file from a copy");
+        if (found.position_independent != own.position_independent)
+            throw Error(errc::mismatch, paths_.data, "only one of the two may be mapped anywhere; restore the file from a copy");
+        if (!grows_from(own.annex, found.annex) && !grows_from(found.annex, own.annex))
+            throw Error(errc::mismatch, paths_.data, "its annex lies elsewhere than the heap's; restore the file from a copy");
     }
-    std::set<std::uint64_t> covered;
-    for (const SaveRecord& save : saves) {
-        for (const SavedPage& saved : save.pages) {
-            covered.insert(saved.page);
+    [[noreturn]] void throw_other_heap() const {
+        throw Error(errc::mismatch, paths_.data, "this data file belongs to another heap; put the right one beside " + paths_.backing.string());
+    }
+    /// That it was a data file, before its header was lost.
+    void require_damaged(const SlotProblem& problem) const {
+        if (problem.code == errc::corrupt || problem.code == errc::truncated) return;
+        if (problem.code == errc::io_error) throw_problem(paths_.data, problem);
+        throw Error(problem.code == errc::not_a_heap ? errc::mismatch : problem.code, paths_.data,
+                    "this is not the heap's data file: " + problem.what);
+    }
+    Header header_of_lost_data() const {
+        Header header = files_.backing->header;
+        header.role = FileRole::data;
+        header.file = header.data;
+        header.state = FileState::filling;
+        header.staged = {};
+        header.sequence = 0;
+        return header;
+    }
+
+    // 2. The row, and what counts by it.
+    void choose() {
+        if (!found_.backing_lost && is_short(backing()))
+            throw Error(errc::truncated, paths_.backing, backing_file_->info().size_bytes,
+                        "the file ends early: its header speaks of " + std::to_string(backing().layout.file_bytes_for(backing().header.extents())) +
+                            " bytes; restore it from a copy");
+        found_.data_short = files_.data && is_short(data());
+        if (planted(Bug::trust_filling_data) && found_.data == Data::filling && !found_.data_short && !found_.backing_lost) {
+            data().header.generation = data().header.filling_generation;
+            data().header.state = FileState::whole;
+            found_.data = Data::whole;
+            found_.data_generation = data().header.generation;
+        }
+        row_ = choose_row(found_);
+        switch (row_) {
+            case CopyRow::refused_lost: throw_lost();
+            case CopyRow::refused_short:
+                throw Error(errc::truncated, paths_.data, data().file().info().size_bytes,
+                            std::string("the file ends early") + (found_.backing_lost ? "" : ", and it holds a newer save than the heap") +
+                                "; restore it from a copy");
+            case CopyRow::refused_apart:
+                throw Error(errc::mismatch, paths_.data,
+                            "it is ahead of the heap by more than an interrupted save: one of them is an old copy; put back the other, or move the "
+                            "data file to where the heap finds none");
+            case CopyRow::backing_rebuilt: files_.backing.emplace(backing_file_, header_of_lost_backing()); break;
+            default: break;
+        }
+        const bool data_counts = row_ == CopyRow::backing_rebuilt || row_ == CopyRow::data_to_backing;
+        newest_ = data_counts ? data().header : backing().header;
+        files_.header_behind = files_.header_behind || backing_slots_.damaged();
+        files_.restoration.clean = newest_.clean && !data_counts && row_ != CopyRow::data_refilled;
+        files_.restoration.data_detached = row_ == CopyRow::data_given_up;
+        files_.restoration.backing_rebuilt = row_ == CopyRow::backing_rebuilt;
+    }
+    Header header_of_lost_backing() const {
+        Header header = files_.data->header;
+        header.role = FileRole::backing;
+        header.file = random_uuid();
+        header.generation = {};
+        header.is_new = false;
+        return header;
+    }
+    void require_countable() const {
+        if (read_only_) return;
+        for (const std::optional<PageFile>* const file : {&files_.backing, &files_.data}) {
+            if (*file && !(*file)->header.may_count_on())
+                throw Error(errc::corrupt, (*file)->file().path(), 0,
+                            "the header's counters have come close to their end, as no use of the heap brings them; restore the file from a copy, or "
+                            "open it for reading and make another heap of it");
         }
     }
-    const auto is_covered = [&](PageNumber page) { return covered.contains(page.value); };
-    TablePage table;
-    const AlignedBuffer buffer(entries_per_table_page * page_bytes);
-    for_each_table_page(extents, [&](std::uint64_t index) {
-        load_table_page(backing, nullptr, index, extents, is_covered, Via::device, table);
-        const TableCover cover = cover_of(index);
-        const auto pages = buffer.first(cover.count * page_bytes);
-        backing.read_pages(cover.first, pages, Via::device);
-        for (std::uint64_t i = 0; i < cover.count; ++i) {
-            const PageNumber number{cover.first.value + i};
-            if (extents.hold(number) && !is_covered(number) &&
-                page_checksum(pages.subspan(i * page_bytes, page_bytes), number, backing.header.heap) != table.entries[i]) {
-                backing.throw_corrupt_page(number, "its checksum differs, and the data file that might have it whole is missing");
-            }
+    /// That the backing file is whole, where the data file, which would tell how to go on after an interrupted large save, is lost.
+    void prove() {
+        if (row_ == CopyRow::data_given_up) prove_alone(backing(), ring_.saves);
+        if (row_ == CopyRow::data_refilled && ring_.saves.empty() &&
+            table_root_of(backing(), backing().header.extents(), Via::device) != backing().header.table_root)
+            throw Error(errc::corrupt, paths_.backing, chunks_offset,
+                        "its pages are not the ones that its header stands for, and the data file is damaged too; restore it from a copy");
+    }
+    /// Whether something is written before the transactions of the log are.
+    bool writes_before_log() { return (row_ != CopyRow::alone && row_ != CopyRow::alike) || !ring_.saves.empty() || headers_differ(); }
+    bool headers_differ() {
+        if (!files_.data || row_ == CopyRow::data_refilled) return false;
+        const Header& one = backing().header;
+        const Header& other = data().header;
+        return other.ring_start != one.ring_start || other.clean != one.clean || other.ring != one.ring || other.extents() != one.extents();
+    }
+
+    // 3. A writer applies it to the files.
+    void carry_out() {
+        const bool forgets_data = row_ == CopyRow::data_given_up || found_.data == Data::lost || found_.data_short;
+        if (forgets_data && !planted(Bug::lost_data_leaves_tail)) {
+            // Pages of a large save that only the data file knew of may have come this far: the heap is about to grow there.
+            backing().clear_behind(backing().header.extents());
+            backing().sync();
         }
-    });
-}
+        switch (row_) {
+            case CopyRow::data_given_up: give_data_up(); break;
+            case CopyRow::backing_rebuilt:
+                count_row(Row::backing_rebuilt);
+                copy_to_backing(true);
+                break;
+            case CopyRow::data_to_backing: copy_to_backing(false); break;
+            case CopyRow::backing_to_data:
+                count_row(Row::backing_to_data);
+                copy_newer(backing(), data(), data().header.generation, false);
+                break;
+            case CopyRow::data_refilled: begin_refill(); break;
+            default: break;
+        }
+        if (!planted(Bug::copy_keeps_address)) backing().header.base = newest_.base;  // a staged save may have moved the heap
+        install_ring();
+        if (row_ == CopyRow::data_refilled) refill();
+        if (files_.header_behind) {
+            ++files_.restoration.headers_repaired;
+            count_row(Row::slot_repaired);
+        }
+    }
+    /// The commit point. First of all: from here on the lost file, should it come back, is nobody's.
+    void give_data_up() {
+        if (planted(Bug::detach_in_memory_only)) return;
+        backing().header.data = {};
+        backing().write_header();
+    }
+    void copy_to_backing(bool everything) {
+        count_row(Row::data_to_backing);
+        copy_newer(data(), backing(), backing().header.generation, everything);
+    }
+    void begin_refill() {
+        count_row(Row::data_refilled);
+        files_.restoration.data_rebuilt = true;
+        if (found_.data == Data::filling && data().header.state == FileState::filling) return;
+        data().header.state = FileState::filling;
+        data().header.filling_generation = backing().header.generation;
+        data().write_header();
+    }
+    void refill() {
+        data().layout = backing().layout;
+        if (!planted(Bug::refill_keeps_tail)) data().clear_behind(backing().header.extents());
+        copy_newer(backing(), data(), {}, true);
+    }
+    void install_ring() {
+        const bool has_ring = newest_.ring_kind != RingKind::none;
+        const bool has_transactions = ring_.tail.has_value();
+        const bool is_due = has_transactions ? !ring_.saves.empty() : has_ring;
+        if (is_due || headers_differ()) {
+            PageFile* const second = files_.data && row_ != CopyRow::data_refilled ? &data() : nullptr;
+            install(files_, second, ring_.saves, newest_.ring_start, has_ring && !has_transactions);
+        } else if (!has_transactions) {
+            count_row(Row::clean);
+        }
+    }
+
+    io::Storage& storage_;
+    const HeapPaths& paths_;
+    const bool read_only_;
+    const bool detach_data_;
+    OpenFiles files_;
+    std::shared_ptr<io::File> backing_file_;
+    Slots backing_slots_;
+    CopiesFound found_;
+    CopyRow row_ = CopyRow::alone;
+    Header newest_;  ///< what counts
+    RingContents ring_;
+};
 
 }  // namespace
 
 OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const LogReplayMaker& log_replay,
                      const std::function<void(const Header&)>& before_writing) {
-    OpenFiles files;
-    std::shared_ptr<io::File> backing = open_locked(storage, paths.backing, read_only);
-    const Slots slots = read_slots(*backing);
-    bool rebuild = false;
-
-    // 1. Headers: which files are there, which is the newest.
-    if (const Header* newest = slots.newest()) {
-        if (newest->role != FileRole::backing) {
-            throw Error(errc::mismatch, paths.backing, "this is the data file of a heap; open the heap's own file instead");
-        }
-        files.backing.emplace(backing, *newest);
-    } else if (!may_be_rebuilt(slots) || !storage.find(paths.data)) {
-        throw_problem(paths.backing, slots.verdict());
-    } else {
-        rebuild = true;
-    }
-
-    Header* lost_data_header = nullptr;
-    Header from_backing;
-    const bool missing = !rebuild && !files.backing->header.data.is_nil() && !storage.find(paths.data);
-    if (missing && !detach_data) {
-        throw Error(errc::mismatch, paths.data,
-                    "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with detach_data_file "
-                    "to go on without it");
-    }
-    if (detach_data && !missing && !rebuild && !files.backing->header.data.is_nil()) {
-        throw Error(errc::already_exists, paths.data,
-                    "the data file is here, so it can't be done without (detach_data_file): open the heap with it, or move it away first");
-    }
-    files.restoration.data_detached = missing;
-    if (rebuild || (!files.backing->header.data.is_nil() && !missing)) {
-        std::shared_ptr<io::File> data = open_locked(storage, paths.data, read_only);
-        const Slots data_slots = read_slots(*data);
-        if (const Header* found = data_slots.newest()) {
-            if (found->role != FileRole::data ||
-                (!rebuild && (found->heap != files.backing->header.heap || found->file != files.backing->header.data))) {
-                throw Error(errc::mismatch, paths.data, "this data file belongs to another heap; put the right one beside " + paths.backing.string());
-            }
-            // An interrupted save that moves the heap: the data file is there already.
-            const bool moved = found->state == FileState::whole && !rebuild && found->generation.value == files.backing->header.generation.value + 1;
-            if (!rebuild && ((found->base != files.backing->header.base && !moved) || found->capacity != files.backing->header.capacity)) {
-                throw Error(errc::mismatch, paths.data, "address and capacity are not the heap's; restore the file from a copy");
-            }
-            if (!rebuild && found->position_independent != files.backing->header.position_independent) {
-                throw Error(errc::mismatch, paths.data, "only one of the two may be mapped anywhere; restore the file from a copy");
-            }
-            if (!rebuild && !grows_from(files.backing->header.annex, found->annex) && !grows_from(found->annex, files.backing->header.annex)) {
-                throw Error(errc::mismatch, paths.data, "its annex lies elsewhere than the heap's; restore the file from a copy");
-            }
-            files.data.emplace(data, *found);
-            files.header_behind = files.header_behind || data_slots.damaged();
-        } else if (rebuild) {
-            throw_problem(paths.backing, slots.verdict());
-        } else if (data_slots.verdict().code != errc::corrupt && data_slots.verdict().code != errc::truncated) {
-            const SlotProblem problem = data_slots.verdict();
-            if (problem.code == errc::io_error) {
-                throw_problem(paths.data, problem);
-            }
-            throw Error(problem.code == errc::not_a_heap ? errc::mismatch : problem.code, paths.data,
-                        "this is not the heap's data file: " + problem.what);
-        } else {
-            from_backing = files.backing->header;
-            from_backing.role = FileRole::data;
-            from_backing.file = from_backing.data;
-            from_backing.state = FileState::filling;
-            from_backing.staged = {};
-            from_backing.sequence = 0;
-            lost_data_header = &from_backing;
-            files.data.emplace(data, from_backing);
-        }
-    }
-    if (rebuild) {
-        if (files.data->header.state != FileState::whole || (files.data->header.is_new && files.data->header.generation.value == 0)) {
-            throw_problem(paths.backing, slots.verdict());
-        }
-        Header header = files.data->header;
-        header.role = FileRole::backing;
-        header.file = random_uuid();
-        header.generation = {};
-        header.is_new = false;
-        files.backing.emplace(backing, header);
-    }
-    PageFile& b = *files.backing;
-    PageFile* d = files.data ? &*files.data : nullptr;
-    if (!rebuild && b.file().info().size_bytes < b.layout.file_bytes_for(b.header.extents())) {
-        throw Error(errc::truncated, paths.backing, b.file().info().size_bytes,
-                    "the file ends early: its header speaks of " + std::to_string(b.layout.file_bytes_for(b.header.extents())) +
-                        " bytes; restore it from a copy");
-    }
-    const bool data_short = d != nullptr && d->file().info().size_bytes < d->layout.file_bytes_for(d->header.extents());
-    if (data_short && rebuild) {
-        throw Error(errc::truncated, paths.data, d->file().info().size_bytes, "the file ends early; restore it from a copy");
-    }
-    bool refill = d != nullptr && (lost_data_header != nullptr || data_short || d->header.state == FileState::filling) && !rebuild;
-    if (planted(Bug::trust_filling_data) && refill && lost_data_header == nullptr && !data_short) {
-        refill = false;
-        d->header.generation = d->header.filling_generation;
-        d->header.state = FileState::whole;
-    }
-    const bool data_newer = d != nullptr && !refill && (rebuild || d->header.generation > b.header.generation);
-    if (data_short && d->header.state == FileState::whole && d->header.generation > b.header.generation) {
-        throw Error(errc::truncated, paths.data, d->file().info().size_bytes,
-                    "the file ends early, and it holds a newer save than the heap; restore it from a copy");
-    }
-    if (data_newer && !rebuild && (d->header.clean || d->header.generation.value != b.header.generation.value + 1)) {
-        // No crash leaves that: the data file is ahead by the one save that was under way.
-        throw Error(errc::mismatch, paths.data,
-                    "it is ahead of the heap by more than an interrupted save: one of them is an old copy; put back the other, or move the data file "
-                    "to where the heap finds none");
-    }
-    Header newest = data_newer ? d->header : b.header;
-    files.header_behind = files.header_behind || slots.damaged();
-    files.restoration.clean = newest.clean && !data_newer && !refill;
-
-    for (const PageFile* const file : {&b, d}) {
-        if (!read_only && file != nullptr && !file->header.may_count_on()) {
-            throw Error(
-                errc::corrupt, file->file().path(), 0,
-                "the header's counters have come close to their end, as no use of the heap brings them; restore the file from a copy, or open it for "
-                "reading and make another heap of it");
-        }
-    }
-
-    // 2. Stage and ring: the saves, or the transactions, that the files do not have yet.
-    std::vector<SaveRecord> saves;
-    if (newest.ring_kind != RingKind::none) {
-        files.ring = open_ring(storage, paths, newest, read_only);
-        if (newest.state == FileState::staged) {
-            SaveRecord staged = read_stage(*files.ring, newest, paths);
-            if (!grows_from(newest.annex, staged.annex)) {
-                throw Error(errc::corrupt, paths.backing, "the staged save speaks of another annex than the heap has; restore the files from a copy");
-            }
-            saves.push_back(std::move(staged));
-            newest = newest.after_stage();
-        }
-        if (newest.ring_kind == RingKind::log) {
-            files.tail = find_tail(*files.ring, newest, paths, files.restoration);
-        } else {
-            std::vector<SaveRecord> recorded = read_saves(*files.ring, newest, paths, files.restoration);
-            std::move(recorded.begin(), recorded.end(), std::back_inserter(saves));
-        }
-        files.restoration.snapshots_replayed = saves.size();
-    }
-    files.restoration.backing_rebuilt = rebuild;
-    if (refill && saves.empty() && table_root_of(b, b.header.extents(), Via::device) != b.header.table_root) {
-        // An interrupted large save had begun to change it, and the data file, which would tell how to go on, is lost.
-        throw Error(errc::corrupt, paths.backing, chunks_offset,
-                    "its pages are not the ones that its header stands for, and the data file is damaged too; restore it from a copy");
-    }
-    if (missing) {
-        prove_alone(b, saves);
-    }
-    const auto headers_differ = [&] {
-        return d != nullptr && !refill &&
-               (d->header.ring_start != b.header.ring_start || d->header.clean != b.header.clean || d->header.ring != b.header.ring ||
-                d->header.extents() != b.header.extents());
-    };
-    const bool log_comes_last =
-        missing || data_newer || refill || !saves.empty() || headers_differ() || (d != nullptr && d->header.generation != b.header.generation);
-    if (files.tail && !read_only && log_comes_last) {
-        check_tail(*files.tail, *files.ring, newest, paths, log_replay, files.restoration);
-    }
-
-    before_writing(newest);
-
-    // 3. The row is chosen. A reader applies it in its view; a writer to the files.
-    if (read_only) {
-        files.map_data = data_newer;
-        files.overlay = std::move(saves);
-        files.stage = files.ring;
-        return files;
-    }
-    if ((missing || lost_data_header != nullptr || data_short) && !planted(Bug::lost_data_leaves_tail)) {
-        // Pages of a large save that only the data file knew of may have come this far: the heap is about to grow there.
-        b.clear_behind(b.header.extents());
-        b.sync();
-    }
-    if (missing && !planted(Bug::detach_in_memory_only)) {
-        // The commit point. First of all: from here on the lost file, should it come back, is nobody's.
-        b.header.data = {};
-        b.write_header();
-    }
-    if (rebuild) {
-        count_row(Row::backing_rebuilt);
-    }
-    if (data_newer) {
-        count_row(Row::data_to_backing);
-        copy_newer(*d, b, b.header.generation, rebuild);
-    }
-    if (refill) {
-        count_row(Row::data_refilled);
-        files.restoration.data_rebuilt = true;
-        if (d->header.state != FileState::filling || lost_data_header != nullptr) {
-            d->header.state = FileState::filling;
-            d->header.filling_generation = b.header.generation;
-            d->write_header();
-        }
-    } else if (d != nullptr && d->header.generation < b.header.generation) {
-        count_row(Row::backing_to_data);
-        copy_newer(b, *d, d->header.generation, false);
-    }
-    if (!planted(Bug::copy_keeps_address)) {
-        b.header.base = newest.base;  // a staged save may have moved the heap
-    }
-    if (files.tail ? !saves.empty() || headers_differ() : newest.ring_kind != RingKind::none || headers_differ()) {
-        install(files, refill ? nullptr : d, saves, newest.ring_start, newest.ring_kind != RingKind::none && !files.tail);
-    } else if (!files.tail) {
-        count_row(Row::clean);
-    }
-    if (refill) {
-        d->layout = b.layout;
-        if (!planted(Bug::refill_keeps_tail)) {
-            d->clear_behind(b.header.extents());
-        }
-        copy_newer(b, *d, {}, true);
-    }
-    if (files.header_behind) {
-        ++files.restoration.headers_repaired;
-        count_row(Row::slot_repaired);
-    }
-    return files;
+    return Recovery(storage, paths, read_only, detach_data).run(log_replay, before_writing);
 }
 
 }  // namespace taiyen::store

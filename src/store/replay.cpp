@@ -6,6 +6,7 @@
 #include "base/planted.hpp"
 #include "base/uuid.hpp"
 #include "store/heap_file.hpp"
+#include "store/recovery_table.hpp"
 
 namespace taiyen::store {
 

@@ -7,6 +7,7 @@
 #include "base/checksum.hpp"
 #include "heap/geometry.hpp"
 #include "heap/held_blocks.hpp"
+#include "store/page_copies.hpp"
 
 namespace taiyen::transfer {
 namespace {

@@ -12,7 +12,7 @@
 #include "crash/explorer.hpp"
 #include "crash/planted_bugs.hpp"
 #include "crash/scenario.hpp"
-#include "store/recovery.hpp"
+#include "store/recovery_table.hpp"
 
 namespace taiyen::crash {
 

@@ -10,6 +10,7 @@
 #include "io/simulated_storage.hpp"
 #include "store/heap_file.hpp"
 #include "store/heap_probe.hpp"
+#include "store/page_copies.hpp"
 #include "store/refusing_storage.hpp"
 
 namespace {

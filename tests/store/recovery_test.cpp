@@ -9,6 +9,7 @@
 #include "io/simulated_storage.hpp"
 #include "store/header.hpp"
 #include "store/page_file.hpp"
+#include "store/recovery_table.hpp"
 #include "store/save_record.hpp"
 
 // States of the files that no test of a plain crash makes: lost sizes, copies of different ages, two faults at once, hostile headers.

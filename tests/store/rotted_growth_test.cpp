@@ -14,6 +14,7 @@
 #include "io/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/byte_log.hpp"
+#include "store/page_copies.hpp"
 #include "store/page_file.hpp"
 #include "store/rot_behind.hpp"
 
