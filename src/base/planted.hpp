@@ -37,6 +37,8 @@ enum class Bug {
     log_named_before_complete,     ///< attaching a transaction log: the header names it before it is complete and durable
     clean_despite_log,             ///< close: the header says clean although the log holds more than the files
     replay_first_record_only,      ///< recovery stops after one record
+    restored_named_late,           ///< the heap's own file, restored from the data file, gets its name when the ring's saves are installed in both
+    cut_backing_is_believed,       ///< the header of a heap's own file that ends early goes on counting while it is filled from the data file
     detach_in_memory_only,         ///< opening without the lost data file: the header goes on naming it
     drop_implicit_step,            ///< undo: what was stored outside scopes becomes no step
     cursor_outside_record,         ///< undo: the history's cursor does not travel with the save

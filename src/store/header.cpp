@@ -296,6 +296,20 @@ void write_header(io::File& file, Header& header) {
     }
 }
 
+void spoil_headers(io::File& file) {
+    const AlignedBuffer slots(chunks_offset);
+    std::memset(slots.data(), 0, chunks_offset);
+    static_cast<void>(file.read_direct(slots.span(), 0));
+    for (std::size_t i = 0; i < 2; ++i) {
+        std::byte* const place = slots.data() + i * header_slot_bytes + offsetof(HeaderBlock, checksum);
+        std::uint64_t sum;
+        std::memcpy(&sum, place, sizeof sum);
+        sum = ~sum;
+        std::memcpy(place, &sum, sizeof sum);
+    }
+    file.write_durable(slots.span(), 0);
+}
+
 void write_first_headers(io::File& file, Header& header) {
     for (int i = 0; i < 2; ++i) {
         ++header.sequence;

@@ -7,9 +7,8 @@
 namespace taiyen::store {
 
 HeapPaths heap_paths(const std::filesystem::path& path, const PersistentOptions& options) {
-    const auto beside = [&](const char* suffix) { return std::filesystem::path(path.string() + suffix); };
-    return {path, options.data_file.empty() ? beside(".data") : options.data_file, beside(".journal"),
-            options.log_file.empty() ? beside(".log") : options.log_file};
+    return {path, options.data_file.empty() ? HeapPaths::beside(path, ".data") : options.data_file, HeapPaths::beside(path, ".journal"),
+            options.log_file.empty() ? HeapPaths::beside(path, ".log") : options.log_file};
 }
 
 bool is_still_at(io::Storage& storage, const io::File& file, const std::filesystem::path& path) {

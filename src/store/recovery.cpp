@@ -7,6 +7,7 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "store/page_copies.hpp"
@@ -149,6 +150,11 @@ private:
 
     // 1. What is there.
     void look_at_backing() {
+        if (is_restorable(storage_, paths_)) {
+            found_.backing_lost = true;
+            is_missing_ = true;
+            return;
+        }
         backing_file_ = open_locked(storage_, paths_.backing, read_only_);
         backing_slots_ = read_slots(*backing_file_);
         if (const Header* const newest = backing_slots_.newest()) {
@@ -156,13 +162,24 @@ private:
                 throw Error(errc::mismatch, paths_.backing, "this is the data file of a heap; open the heap's own file instead");
             files_.backing.emplace(backing_file_, *newest);
             found_.backing_generation = newest->generation;
-        } else if (backing_slots_.verdict().code != errc::corrupt || !storage_.find(paths_.data)) {
+        } else if (!was_a_heap() || !storage_.find(paths_.data)) {
             throw_lost();
         } else {
             found_.backing_lost = true;
         }
     }
-    [[noreturn]] void throw_lost() const { throw_problem(paths_.backing, backing_slots_.verdict()); }
+    /// Whether a file without a header may be written over: it is recognisable as a heap's, or nothing is in its place but zeros.
+    bool was_a_heap() const {
+        const errc code = backing_slots_.verdict().code;
+        if (code != errc::not_a_heap) return code == errc::corrupt || code == errc::truncated;
+        const AlignedBuffer head(chunks_offset);
+        const ByteCount got = backing_file_->read_direct(head.span(), 0);
+        return is_zero(head.first(got));
+    }
+    [[noreturn]] void throw_lost() const {
+        if (is_missing_) throw Error(errc::not_found, paths_.backing, "the heap is missing, and its data file alone can't bring it back");
+        throw_problem(paths_.backing, backing_slots_.verdict());
+    }
 
     void look_at_data() {
         if (!found_.backing_lost) {
@@ -181,6 +198,13 @@ private:
             }
         }
         const std::shared_ptr<io::File> file = open_locked(storage_, paths_.data, read_only_);
+        if (is_missing_) {
+            if (storage_.find(paths_.backing)) throw Error(errc::busy, paths_.backing, "the heap is being restored by somebody else; try again");
+            // A reader takes one file for both: it writes to neither.
+            backing_file_ = read_only_ ? file : storage_.create_unnamed(io::directory_of(paths_.backing));
+            if (!read_only_ && !backing_file_->try_lock(io::Lock::exclusive))
+                throw Error(errc::busy, paths_.backing, "a file that was just made is locked; try again");
+        }
         const Slots slots = read_slots(*file);
         if (const Header* const newest = slots.newest()) {
             require_belongs(*newest);
@@ -236,10 +260,7 @@ private:
 
     // 2. The row, and what counts by it.
     void choose() {
-        if (!found_.backing_lost && is_short(backing()))
-            throw Error(errc::truncated, paths_.backing, backing_file_->info().size_bytes,
-                        "the file ends early: its header speaks of " + std::to_string(backing().layout.file_bytes_for(backing().header.extents())) +
-                            " bytes; restore it from a copy");
+        found_.backing_short = !found_.backing_lost && is_short(backing());
         found_.data_short = files_.data && is_short(data());
         if (planted(Bug::trust_filling_data) && found_.data == Data::filling && !found_.data_short && !found_.backing_lost) {
             data().header.generation = data().header.filling_generation;
@@ -251,6 +272,10 @@ private:
         switch (row_) {
             case CopyRow::refused_lost: throw_lost();
             case CopyRow::refused_short:
+                if (found_.backing_short)
+                    throw Error(errc::truncated, paths_.backing, backing_file_->info().size_bytes,
+                                "the file ends early: its header speaks of " +
+                                    std::to_string(backing().layout.file_bytes_for(backing().header.extents())) + " bytes; restore it from a copy");
                 throw Error(errc::truncated, paths_.data, data().file().info().size_bytes,
                             std::string("the file ends early") + (found_.backing_lost ? "" : ", and it holds a newer save than the heap") +
                                 "; restore it from a copy");
@@ -263,7 +288,7 @@ private:
         }
         const bool data_counts = row_ == CopyRow::backing_rebuilt || row_ == CopyRow::data_to_backing;
         newest_ = data_counts ? data().header : backing().header;
-        files_.header_behind = files_.header_behind || backing_slots_.damaged();
+        files_.header_behind = files_.header_behind || (!is_missing_ && backing_slots_.damaged());
         files_.restoration.clean = newest_.clean && !data_counts && row_ != CopyRow::data_refilled;
         files_.restoration.data_detached = row_ == CopyRow::data_given_up;
         files_.restoration.backing_rebuilt = row_ == CopyRow::backing_rebuilt;
@@ -304,6 +329,8 @@ private:
 
     // 3. A writer applies it to the files.
     void carry_out() {
+        // Interrupted from here on, it is a file without a header.
+        if (found_.backing_short && !planted(Bug::cut_backing_is_believed)) spoil_headers(*backing_file_);
         const bool forgets_data = row_ == CopyRow::data_given_up || found_.data == Data::lost || found_.data_short;
         if (forgets_data && !planted(Bug::lost_data_leaves_tail)) {
             // Pages of a large save that only the data file knew of may have come this far: the heap is about to grow there.
@@ -327,6 +354,7 @@ private:
         if (!planted(Bug::copy_keeps_address)) backing().header.base = newest_.base;  // a staged save may have moved the heap
         install_ring();
         if (row_ == CopyRow::data_refilled) refill();
+        if (is_missing_ && planted(Bug::restored_named_late)) name_backing();
         if (files_.header_behind) {
             ++files_.restoration.headers_repaired;
             count_row(Row::slot_repaired);
@@ -341,6 +369,13 @@ private:
     void copy_to_backing(bool everything) {
         count_row(Row::data_to_backing);
         copy_newer(data(), backing(), backing().header.generation, everything);
+        if (is_missing_ && !planted(Bug::restored_named_late)) name_backing();
+    }
+    /// Before what the ring has goes into the data file: half of that there, and nothing elsewhere, would be all that there is.
+    void name_backing() {
+        backing_file_->prepare_durable();
+        storage_.publish(*backing_file_, paths_.backing);
+        storage_.sync_directory(io::directory_of(paths_.backing));
     }
     void begin_refill() {
         count_row(Row::data_refilled);
@@ -375,12 +410,26 @@ private:
     std::shared_ptr<io::File> backing_file_;
     Slots backing_slots_;
     CopiesFound found_;
+    bool is_missing_ = false;  ///< the backing file
     CopyRow row_ = CopyRow::alone;
     Header newest_;  ///< what counts
     RingContents ring_;
 };
 
 }  // namespace
+
+bool is_restorable(io::Storage& storage, const HeapPaths& paths) {
+    if (storage.find(paths.backing) || !storage.find(paths.data)) return false;
+    try {
+        const Slots slots = read_slots(*storage.open(paths.data, io::Access::read_only));
+        const Header* const header = slots.newest();
+        const bool is_whole = header != nullptr && header->role == FileRole::data && header->state == FileState::whole && !header->is_new;
+        return is_whole && !storage.find(paths.backing);  // asked again: a creation names the heap before it says that the data file isn't new
+    } catch (const Error& error) {
+        if (error.code() != errc::not_found) throw;
+        return false;
+    }
+}
 
 OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const LogReplayMaker& log_replay,
                      const std::function<void(const Header&)>& before_writing) {

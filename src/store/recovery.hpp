@@ -35,6 +35,9 @@ struct OpenFiles {
     bool header_behind = false;       ///< a header slot is damaged: the next header write repairs it
 };
 
+/// Whether the heap's own file is missing, but its data file is there and was whole: then opening brings it back. Throws: Error{io_error | …}.
+bool is_restorable(io::Storage& storage, const HeapPaths& paths);
+
 /// Opens and locks the files and recovers them. `before_writing` is called with the newest header when the row is chosen and nothing was written yet; if it
 /// throws, nothing is. Throws: Error as ArchiveHeap's constructors.
 /// `log_replay`: makes what checks the transaction log.

@@ -17,7 +17,8 @@ struct CopiesFound {
         filling,  ///< it was being filled from the backing file
         whole
     };
-    bool backing_lost = false;  ///< both of its header slots are damaged
+    bool backing_lost = false;   ///< it is missing, or both of its header slots are damaged or gone
+    bool backing_short = false;  ///< it ends before its header says
     Generation backing_generation;
     Data data = Data::none;
     Generation data_generation;
@@ -31,12 +32,12 @@ enum class CopyRow {
     alone,            ///< there is one
     alike,            ///< nothing
     data_given_up,    ///< the backing file goes on without the data file, which is missing
-    backing_rebuilt,  ///< the data file goes into the backing file, all of it
+    backing_rebuilt,  ///< the data file goes into the backing file, all of it; a header that is there is no longer believed
     data_to_backing,  ///< what is newer in the data file goes into the backing file
     backing_to_data,  ///< the other way round
     data_refilled,    ///< the backing file goes into the data file, all of it, once it has what the ring has
     refused_lost,     ///< neither has a header that can be relied on
-    refused_short,    ///< the one that counts ends early
+    refused_short,    ///< the one that counts ends early, and no other is as new
     refused_apart     ///< no crash leaves them so: one of them is an old copy
 };
 CopyRow choose_row(const CopiesFound& found) noexcept;

@@ -455,7 +455,7 @@ void HeapSubject::rot(io::SimulatedStorage& disk) const {
 }
 
 std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state) {
-    if (!disk.find(heap_path)) {
+    if (!disk.find(heap_path) && !setup_.misses_heap) {
         return check_missing(disk, state);
     }
     rot(disk);

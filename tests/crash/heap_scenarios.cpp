@@ -334,6 +334,10 @@ std::vector<Scenario> scenarios() {
         setup.rots = true;
         return setup;
     };
+    const auto missing = [](HeapSetup setup) {
+        setup.misses_heap = true;
+        return setup;
+    };
     const auto apart = [](HeapSetup setup) {
         setup.apart = true;
         return setup;
@@ -436,6 +440,9 @@ std::vector<Scenario> scenarios() {
         {.name = "log-kinds", .setup = transactional, .before = create_and_save, .life = change_kinds},
         {.name = "rebuild-log", .setup = doubled, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
         {.name = "rebuild", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
+        {.name = "lost-heap", .setup = missing(snapshot), .before = unclosed, .life = recover, .crashed_before = true},
+        {.name = "lost-heap-log", .setup = missing(doubled), .before = unclosed, .life = recover, .crashed_before = true},
+        {.name = "cut-heap", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .cut_heap = true},
         {.name = "detach",
          .setup = without,
          .before = create_and_save,

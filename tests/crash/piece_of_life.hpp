@@ -32,6 +32,7 @@ struct PieceOfLife {
     bool crashed_before = false;        ///< `before` ends without closing
     std::optional<HeapKind> kind_before = std::nullopt;
     bool damage_headers = false;  ///< both header slots of the heap's own file are lost in between
+    bool cut_heap = false;        ///< it ends behind its headers then
     bool lose_data = false;       ///< the data file is lost in between
     bool leftover =
         false;  ///< the crash was within a large save that only the data file knew of: pages of it lie behind the end of the heap's own file
@@ -63,6 +64,10 @@ struct PieceOfLife {
                 disk.node(setup.path())->write(std::vector<std::byte>(io::sector_bytes, std::byte{0x5a}), slot + io::sector_bytes);
             }
         }
+        if constexpr (requires { setup.misses_heap; }) {
+            if (setup.misses_heap) disk.take_away(setup.path());
+        }
+        if (cut_heap) disk.node(setup.path())->resize(2 * page_bytes);
         if (leftover) leave_behind_the_end(disk, setup.path());
         if constexpr (requires { setup.rots; }) {
             if (setup.rots) rot_behind_the_end(disk, setup.path(), earlier.data_path());
