@@ -13,8 +13,8 @@
 #include <optional>
 #include <random>
 
-#include "io/simulated_node.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_node.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
