@@ -75,7 +75,7 @@ public:
     HeapFile& file() { return *file_; }
     /// Grows by one with each step.
     std::uint64_t progress() const {
-        return transactional_ ? file_->participant()->transactions()->last_committed().value : file_->generation().value;
+        return transactional_ ? txn::TransactionService::of(*file_)->last_committed().value : file_->generation().value;
     }
 
     /// One step of the program, acknowledged when it returns.
