@@ -1,8 +1,10 @@
 #pragma once
-/// Planted bugs: the crash tests prove that they can see by removing one safeguard at a time.
+/// Planted bugs: the tests of crashes, capture and threads prove that they can see by removing one safeguard at a time.
 ///
-/// Compiled in with TAIYEN_PLANTED_BUGS only (a test build of the library); elsewhere `planted` is a constant false and leaves no code.
+/// Compiled in with TAIYEN_PLANTED_BUGS only (a test build of the library); elsewhere `planted` is a constant false, `planted_step` does nothing, and both leave no code.
+/// Thread rule: change `planted_bug` and `at_planted_step` while no other thread is in the library.
 
+#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -92,16 +94,35 @@ enum class Bug {
     copy_named_before_sync,      ///< a copy of the heap gets its name before it is synced
     compact_pointers_unheard,    ///< compacting: pointers are rewritten without a word to the capture
     engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept
+    next_not_woken,              ///< check-outs: who was woken in vain wakes no other one
+    sleep_without_look,          ///< check-outs: a word is not looked at again before its waiter sleeps
+    passed_over_for_ever,        ///< check-outs: a request that was passed over never goes first
+    kept_in_part,                ///< check-outs: what was taken before one that is taken is not given back
+    entered_unseen,              ///< check-outs: a writer looks whether there is a pause only before it enters
+    loaded_twice,                ///< check-outs: an object is loaded before its id is claimed
+    failure_untold,              ///< check-outs: who waits for a load doesn't learn that it failed
+    removed_while_held,          ///< check-outs: removing doesn't wait until nobody has the object
+    ids_not_compared,            ///< check-outs: an entry that serves another id now is taken for that of the old one
+    stands_for_other_id,         ///< check-outs: a request stands in the queue of an entry that serves another id now
+    stop_wakes_nobody,           ///< check-outs: who waits sleeps on when the manager is stopped
+    pause_loses_order,           ///< check-outs: those whom a pause held up go on from the last one to the first
+    readers_pass_writers,        ///< check-outs: readers join others although a writer waits
 };
 
 #ifdef TAIYEN_PLANTED_BUGS
 /// The bug that is switched on in this process.
-inline Bug planted_bug = Bug::none;
-inline bool planted(Bug bug) { return planted_bug == bug; }
+inline std::atomic<Bug> planted_bug = Bug::none;
+inline bool planted(Bug bug) { return planted_bug.load(std::memory_order_relaxed) == bug; }
+/// What a thread does between two steps of an algorithm that runs in several: tests hold it up there. Null: nothing.
+inline std::atomic<void (*)() noexcept> at_planted_step = nullptr;
+inline void planted_step() noexcept {
+    if (const auto call = at_planted_step.load(std::memory_order_relaxed)) call();
+}
 /// If not 0, `random_uuid` and `random_u64` follow from it instead of asking the system: a crash state comes again from its id alone.
 inline std::uint64_t repeatable_random = 0;
 #else
 constexpr bool planted(Bug) { return false; }
+constexpr void planted_step() noexcept {}
 #endif
 
 }  // namespace taiyen

@@ -1,6 +1,5 @@
 #include "heap/block_guards.hpp"
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 
@@ -8,9 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include <taiyen/base/report.hpp>
+
+#include "base/demangle.hpp"
 
 namespace taiyen::heap {
 
@@ -43,11 +43,7 @@ Damaged damaged(const std::byte* begin, ByteCount bytes, std::byte filling) {
 std::string frame_text(void* frame) {
     Dl_info info{};
     if (::dladdr(frame, &info) == 0 || info.dli_fname == nullptr) return hexadecimal(frame);
-    if (info.dli_sname != nullptr) {
-        int status = 0;
-        const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
-        return status == 0 && text ? text.get() : info.dli_sname;
-    }
+    if (info.dli_sname != nullptr) return demangled(info.dli_sname).value_or(info.dli_sname);
     const std::string_view file(info.dli_fname);
     const auto slash = file.rfind('/');
     return std::string(file.substr(slash == std::string_view::npos ? 0 : slash + 1)) + "+" +

@@ -1,10 +1,7 @@
 #include "heap/core.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <vector>
@@ -13,6 +10,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/report.hpp>
 
+#include "base/demangle.hpp"
 #include "base/sanitizers.hpp"
 #include "base/sentence.hpp"
 #include "heap/scratch.hpp"
@@ -45,9 +43,7 @@ void report_bad_free(errc code, const void* block, std::string_view text) noexce
 /// The type name at the front of a fingerprint, readable where the compiler's name can be undone.
 std::string readable_type(std::string_view fingerprint) {
     const std::string mangled(fingerprint.substr(0, fingerprint.find(' ')));
-    int status = 0;
-    const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
-    std::string name = status == 0 && text ? text.get() : mangled;
+    std::string name = demangled(mangled.c_str()).value_or(mangled);
     if (const auto rest = fingerprint.find(' '); rest != std::string_view::npos) name.append(" (").append(fingerprint.substr(rest + 1)).append(")");
     return name;
 }

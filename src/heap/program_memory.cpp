@@ -4,11 +4,8 @@
 #include <link.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
-#include <cxxabi.h>
-
+#include "base/demangle.hpp"
 #include "heap/core.hpp"
 #include "vm/address_space.hpp"
 
@@ -55,9 +52,7 @@ std::string ProgramMemory::describe(std::uintptr_t address) const {
     std::string text = area.name.empty() ? "the program" : area.name;
     Dl_info info;
     if (::dladdr(reinterpret_cast<const void*>(address), &info) != 0 && info.dli_sname != nullptr) {
-        int status = 0;
-        const std::unique_ptr<char, decltype(&std::free)> readable(abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
-        text += std::string(", ") + (status == 0 && readable ? readable.get() : info.dli_sname);
+        text += ", " + demangled(info.dli_sname).value_or(info.dli_sname);
     }
     return text;
 }

@@ -1,8 +1,7 @@
 #pragma once
 /// The one seam that every durable byte passes: files, directories, locks, mappings.
 ///
-/// `PosixStorage` is the real one. `RecordingStorage` notes what passes (crash-state enumeration), `FaultyStorage` makes
-/// the k-th call fail, `SimulatedStorage` is a disk in memory whose crash states can be built and mounted.
+/// `posix_storage()` is the real one. Tests put others in its place (tests/io/disks): one notes what passes, one makes the k-th call fail, one is a disk in memory.
 ///
 /// (I1) Nothing above this room calls open(2), write(2), fsync(2), rename(2), mmap(2) of a file … itself.
 /// (I2) A failed sync is reported once and never retried here: what to do about it is the caller's business.

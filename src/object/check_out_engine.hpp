@@ -1,12 +1,12 @@
 #pragma once
-/// BasicCheckOuts: what a request does to get its objects; what ObjectManager promises is made here.
+/// CheckOutEngine: what a request does to get its objects; what ObjectManager promises is made here.
 ///
 /// A request tries: enter (exclusive ones; a pause looks at who is in: gate.hpp), then each object's word in ascending order. At one that is taken it gives all back and stands in that entry's
 /// queue (entry_queues.hpp). After it was passed over for long it goes first (precedence.hpp).
 /// (I1) A request that was woken for an entry clears `waking` before it tries. It takes the entry, or finds it taken by somebody who gives it back later, or wakes the next one for it: so an entry
 ///      that is free and has waiters always has somebody awake.
 /// (I2) No mutex of ours is held while a loader, a callback or another mutex of ours is entered. Callbacks run when the thread holds nothing of ours (`WokenRequests::go_on`).
-/// `Seam`: check_out_seam.hpp. Thread rule: safe.
+/// Thread rule: safe.
 
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/object/check_outs.hpp>
 
-#include "object/check_out_seam.hpp"
+#include "base/planted.hpp"
 #include "object/entry_queues.hpp"
 #include "object/gate.hpp"
 #include "object/object_table.hpp"
@@ -36,11 +36,10 @@
 
 namespace taiyen::object {
 
-template <class Seam>
-class BasicCheckOuts final : public CheckOuts {
+class CheckOutEngine final : public CheckOuts {
 public:
-    explicit BasicCheckOuts(Options options) : options_(std::move(options)), table_(options_.objects) {}
-    ~BasicCheckOuts() override {
+    explicit CheckOutEngine(Options options) : options_(std::move(options)), table_(options_.objects) {}
+    ~CheckOutEngine() override {
         stop();
         WokenRequests::go_on(*this);
         TAIYEN_CHECK(gate_.nobody_inside());  // a Checkout outlives its manager
@@ -59,19 +58,19 @@ public:
 
     bool remove(std::int64_t id, const std::function<void(void*)>& last) override {
         Holding holding({&id, 1}, Access::exclusive);
-        if (Seam::skips(Duty::wait_to_remove)) {
+        if (planted(Bug::removed_while_held)) {
             Entry* const entry = table_.find(id);
             if (entry == nullptr) return false;
             last(entry->object.load());
             return true;
         }
-        holding.stripe_ = Gate<Seam>::stripe_of_thread();
+        holding.stripe_ = Gate::stripe_of_thread();
         take(holding, std::nullopt, false);
         if (!holding.holds()) return false;
         Entry& entry = *holding.data()->entry;
         last(entry.object.load(std::memory_order_relaxed));
         table_.unlink(entry);
-        Seam::step();
+        planted_step();
         entry.word.exchange(word::dead, std::memory_order_acq_rel);
         queues_.wake_all(entry);
         table_.give_back(entry);
@@ -85,7 +84,7 @@ public:
         for (;;) {
             const Entry* const found = table_.find(id);
             if (found == nullptr) return false;
-            Seam::step();
+            planted_step();
             const std::uint64_t now = found->word.load(std::memory_order_acquire);
             // It may have moved meanwhile, or the entry serves another id: only what is the id's own says something about it.
             if ((now & word::dead) == 0 && found->id.load(std::memory_order_relaxed) == id) return (now & word::loading) == 0;
@@ -93,7 +92,7 @@ public:
     }
 
     void check_out(Holding& holding, std::optional<Clock::time_point> deadline) override {
-        holding.stripe_ = Gate<Seam>::stripe_of_thread();
+        holding.stripe_ = Gate::stripe_of_thread();
         find_entries(holding);
         const std::span<const Holding::Item> items = holding.items();
         if (std::all_of(items.begin(), items.end(), [](const Holding::Item& item) { return item.entry != nullptr; }) && !gate_.seems_stopped()) {
@@ -105,7 +104,7 @@ public:
 
     void check_out_later(std::span<const std::int64_t> ids, Access access, Callback callback) override {
         auto later = std::make_unique<Later>(*this, Holding(ids, access), std::move(callback));
-        later->want.stripe_ = Gate<Seam>::stripe_of_thread();
+        later->want.stripe_ = Gate::stripe_of_thread();
         later.release()->go_on();
         WokenRequests::go_on();
     }
@@ -126,7 +125,7 @@ public:
 
     void stop() noexcept override {
         gate_.stop();
-        if (Seam::skips(Duty::wake_at_stop)) return;
+        if (planted(Bug::stop_wakes_nobody)) return;
         queues_.wake_all();
         gate_.wake_all();
         precedence_.wake_all();
@@ -174,14 +173,14 @@ private:
         Holding::Item* const items = want.data();
         const std::uint64_t added = unit(want.access_);
         for (std::uint32_t i = 0; i < want.count_; ++i) {
-            Seam::step();
+            planted_step();
             Entry& entry = *items[i].entry;
             std::uint64_t now = entry.word.load(std::memory_order_relaxed);
             Attempt found = Attempt::granted;
             do {
                 if ((now & word::dead) != 0) {
                     found = Attempt::stale;
-                } else if (is_taken<Seam>(now, want.access_, rights, &entry)) {
+                } else if (is_taken(now, want.access_, rights, &entry)) {
                     // By another id's holder, which may be this very request: two of its ids lead to one entry if the table has moved one of them since, and it would wait for itself.
                     found = entry.id.load(std::memory_order_relaxed) == items[i].id ? Attempt::taken : Attempt::stale;
                 }
@@ -190,11 +189,11 @@ private:
             std::uint32_t have = i;
             if (found == Attempt::granted) {
                 have = i + 1;
-                if (entry.id.load(std::memory_order_relaxed) != items[i].id && !Seam::skips(Duty::compare_ids)) found = Attempt::stale;
+                if (entry.id.load(std::memory_order_relaxed) != items[i].id && !planted(Bug::ids_not_compared)) found = Attempt::stale;
             }
             if (found != Attempt::granted) {
                 taken = &entry;
-                if (!Seam::skips(Duty::give_all_back) || found == Attempt::stale) give_back_first(want, have);
+                if (!planted(Bug::kept_in_part) || found == Attempt::stale) give_back_first(want, have);
                 return found;
             }
             items[i].object = entry.object.load(std::memory_order_relaxed);
@@ -207,7 +206,7 @@ private:
         const std::uint64_t added = unit(holding.access_);
         const Holding::Item* const items = holding.data();
         for (std::uint32_t i = count; i-- != 0;) {
-            Seam::step();
+            planted_step();
             Entry& entry = *items[i].entry;
             const std::uint64_t now = entry.word.fetch_sub(added, std::memory_order_acq_rel) - added;
             if ((now & word::waiters) != 0 && (now & (word::readers | word::writer)) == 0 &&
@@ -251,7 +250,7 @@ private:
             while (item.entry == nullptr || (item.entry->word.load(std::memory_order_acquire) & word::loading) != 0) {
                 if (item.entry == nullptr) {
                     if (!request.may_load || !options_.load) break;
-                    if (Seam::skips(Duty::load_once)) (void)options_.load(item.id);
+                    if (planted(Bug::loaded_twice)) (void)options_.load(item.id);
                     const auto [entry, made] = table_.insert(item.id, word::loading, nullptr);
                     item.entry = entry;
                     if (made && !load(*entry, item.id)) {
@@ -335,7 +334,7 @@ private:
             if (std::exception_ptr failure = std::exchange(request.failure, nullptr)) std::rethrow_exception(failure);
             Entry* const woken_for = request.woken_for;
             if (woken_for != nullptr) woken_for->word.fetch_and(~word::waking, std::memory_order_seq_cst);
-            Seam::step();
+            planted_step();
             if (!request.known) {
                 precedence_.stand_back(request);
                 const Outcome found = find_all(request, may_wait);
@@ -375,16 +374,16 @@ private:
     /// What it was woken for is left to the next one.
     void pass_on(Request& request) noexcept {
         Entry* const entry = std::exchange(request.woken_for, nullptr);
-        if (entry != nullptr && !Seam::skips(Duty::wake_next)) queues_.wake_if_any_waits(*entry);
+        if (entry != nullptr && !planted(Bug::next_not_woken)) queues_.wake_if_any_waits(*entry);
     }
     bool wants_to_go_first(const Request& request) const noexcept {
-        if (Seam::skips(Duty::go_first)) return false;
+        if (planted(Bug::passed_over_for_ever)) return false;
         return request.attempts >= options_.attempts || (request.since && Clock::now() - *request.since >= options_.patience);
     }
     /// Most objects are given back sooner than a thread falls asleep.
     static bool gets_free(const Request& request, const Entry& entry) noexcept {
         for (int left = spins; left != 0; --left) {
-            if (!is_taken<Seam>(entry.word.load(std::memory_order_relaxed), request.want.access(), rights_of(request), &entry)) return true;
+            if (!is_taken(entry.word.load(std::memory_order_relaxed), request.want.access(), rights_of(request), &entry)) return true;
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -406,7 +405,7 @@ private:
         Request request(holding, may_load);
         const bool may_wait = deadline != Clock::time_point::min();
         struct End {
-            BasicCheckOuts& self;
+            CheckOutEngine& self;
             Request& request;
             ~End() {
                 if (!request.want.holds()) self.give_up(request);
@@ -430,7 +429,7 @@ private:
                 const Clock::time_point end_of_patience = ends ? *request.since + options_.patience : Clock::time_point::max();
                 if (!until || end_of_patience < *until) until = end_of_patience;
             }
-            Seam::step();
+            planted_step();
             if (request.signal.wait(until)) return true;
             if (!leave_queue(request)) {
                 // Somebody has taken it out and will say so, or put it into another queue.
@@ -456,12 +455,12 @@ private:
 
     /// Deletes itself once it has called back.
     struct Later final : Unattended {
-        Later(BasicCheckOuts& asked, Holding holding, Callback function)
+        Later(CheckOutEngine& asked, Holding holding, Callback function)
             : Unattended(asked, request_), owner(asked), want(std::move(holding)), callback(std::move(function)), request_(want, true) {
             request_.unattended = this;
         }
         void go_on() noexcept override { owner.go_on(this); }
-        BasicCheckOuts& owner;
+        CheckOutEngine& owner;
         Holding want;
         Callback callback;
 
@@ -485,9 +484,9 @@ private:
     const Options options_;
     ObjectTable table_;
     WaitTimes waits_;
-    Gate<Seam> gate_{waits_};
-    EntryQueues<Seam> queues_{gate_, waits_};
-    Precedence<Seam> precedence_{gate_, queues_, waits_};
+    Gate gate_{waits_};
+    EntryQueues queues_{gate_, waits_};
+    Precedence precedence_{gate_, queues_, waits_};
     std::atomic<std::uint64_t> loaded_{0};
 };
 

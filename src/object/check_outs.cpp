@@ -55,7 +55,7 @@ void* Holding::find(std::int64_t id) const noexcept {
     return found != all.end() && found->id == id ? found->object : nullptr;
 }
 
-std::unique_ptr<CheckOuts> make_check_outs(CheckOuts::Options options) { return std::make_unique<BasicCheckOuts<NoSeam>>(std::move(options)); }
+std::unique_ptr<CheckOuts> make_check_outs(CheckOuts::Options options) { return std::make_unique<CheckOutEngine>(std::move(options)); }
 
 void throw_not_checked_out(std::int64_t id) {
     throw Error(errc::invalid_argument, "object " + std::to_string(id) + " isn't checked out here; ask for its id, too");

@@ -16,6 +16,7 @@
 #include <span>
 #include <utility>
 
+#include "base/planted.hpp"
 #include "object/gate.hpp"
 #include "object/object_table.hpp"
 #include "object/request.hpp"
@@ -24,27 +25,26 @@
 
 namespace taiyen::object {
 
-template <class Seam>
 class EntryQueues {
 public:
     /// Who stands here when `gate` is stopped is woken by `wake_all`; who comes later stays out.
-    EntryQueues(const Gate<Seam>& gate, WaitTimes& waits) : gate_(gate), waits_(waits) {}
+    EntryQueues(const Gate& gate, WaitTimes& waits) : gate_(gate), waits_(waits) {}
 
     /// False: it is free by now, or dead, or serves another id (which makes the request forget what it knows), or the manager was stopped: try again.
     bool stand(Request& request, Entry& entry) noexcept {
         Lot& lot = lot_of(entry);
-        Seam::step();
+        planted_step();
         const std::lock_guard lock(lot.mutex);
         if (gate_.stopped()) return false;
         std::uint64_t now = entry.word.load(std::memory_order_relaxed);
-        if (Seam::skips(Duty::look_again)) {
+        if (planted(Bug::sleep_without_look)) {
             entry.word.fetch_or(word::waiters);
         } else {
             do {
-                if ((now & word::dead) != 0 || !is_taken<Seam>(now, request.want.access(), rights_of(request), &entry)) return false;
+                if ((now & word::dead) != 0 || !is_taken(now, request.want.access(), rights_of(request), &entry)) return false;
             } while (!entry.word.compare_exchange_weak(now, now | word::waiters, std::memory_order_acquire, std::memory_order_relaxed));
             // The queue of another id would tell it what became of that one. If the id changes later, `wake_all` comes in between.
-            if (!asks_for(request, entry) && !Seam::skips(Duty::stand_for_own_id)) {
+            if (!asks_for(request, entry) && !planted(Bug::stands_for_other_id)) {
                 request.known = false;
                 return false;
             }
@@ -76,7 +76,7 @@ public:
 
     /// The first one, or all readers if that is one; where the entry is reserved, who goes first.
     void wake_next(Entry& entry) noexcept {
-        Seam::step();
+        planted_step();
         Lot& lot = lot_of(entry);
         RequestQueue woken;
         {
@@ -105,7 +105,7 @@ public:
             if (found && !for_first) entry.word.fetch_or(word::waking, std::memory_order_relaxed);
             if (!others) entry.word.fetch_and(~word::waiters, std::memory_order_relaxed);
         }
-        Seam::step();
+        planted_step();
         WokenRequests::wake(woken);
     }
     void wake_if_any_waits(Entry& entry) noexcept {
@@ -120,7 +120,7 @@ public:
             for (Request* request = lot.queue.first(); request != nullptr;) {
                 Request* const next = request->next;
                 if (request->entry == &entry) {
-                    if (!Seam::skips(Duty::tell_failure)) request->failure = failure;
+                    if (!planted(Bug::failure_untold)) request->failure = failure;
                     if (gone) request->gone = entry.id.load(std::memory_order_relaxed);
                     lot.queue.take_out(*request);
                     woken.push(*request);
@@ -163,7 +163,7 @@ private:
         return found != items.end() && found->id == id && found->entry == &entry;
     }
 
-    const Gate<Seam>& gate_;
+    const Gate& gate_;
     WaitTimes& waits_;
     std::array<Lot, lot_count> lots_;
 };

@@ -13,13 +13,13 @@
 #include <cstdint>
 #include <mutex>
 
+#include "base/planted.hpp"
 #include "object/request.hpp"
 #include "object/wait_times.hpp"
 #include "object/woken_requests.hpp"
 
 namespace taiyen::object {
 
-template <class Seam>
 class Gate {
 public:
     explicit Gate(WaitTimes& waits) : waits_(waits) {}
@@ -35,9 +35,9 @@ public:
     bool enter(std::uint32_t stripe, bool passes) noexcept {
         const auto closed = [&] { return !passes && word_.load(std::memory_order_seq_cst) != 0; };
         if (closed()) return false;
-        Seam::step();
+        planted_step();
         stripes_[stripe].count.fetch_add(inside_one + granted_one, std::memory_order_seq_cst);
-        if (!Seam::skips(Duty::enter_first) && closed()) {
+        if (!planted(Bug::entered_unseen) && closed()) {
             leave_in_vain(stripe);
             return false;
         }
@@ -72,7 +72,7 @@ public:
         if (--pauses_ != 0) return;
         // The gate stays closed for others until everybody who stood there has had a turn.
         while (pauses_ == 0) {
-            Request* const next = Seam::skips(Duty::keep_order) ? queue_.last() : queue_.first();
+            Request* const next = planted(Bug::pause_loses_order) ? queue_.last() : queue_.first();
             if (next == nullptr) {
                 word_.fetch_and(~paused, std::memory_order_seq_cst);
                 break;
@@ -89,7 +89,7 @@ public:
     }
     /// False: there is no pause any more.
     bool stand(Request& request) noexcept {
-        Seam::step();
+        planted_step();
         const std::lock_guard lock(mutex_);
         const std::uint32_t now = word_.load(std::memory_order_seq_cst);
         if ((now & paused) == 0 || (now & stopped_for_ever) != 0) return false;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "base/planted.hpp"
 #include "object/entry_queues.hpp"
 #include "object/gate.hpp"
 #include "object/request.hpp"
@@ -17,10 +18,9 @@
 
 namespace taiyen::object {
 
-template <class Seam>
 class Precedence {
 public:
-    Precedence(const Gate<Seam>& gate, EntryQueues<Seam>& queues, WaitTimes& waits) : gate_(gate), queues_(queues), waits_(waits) {}
+    Precedence(const Gate& gate, EntryQueues& queues, WaitTimes& waits) : gate_(gate), queues_(queues), waits_(waits) {}
 
     /// True: it stands in the queue. False: it is first already now, or the manager was stopped.
     bool ask(Request& request) noexcept {
@@ -46,7 +46,7 @@ public:
     /// Requires: it goes first, and knows its entries.
     void reserve(Request& request) noexcept {
         for (const Holding::Item& item : request.want.items()) {
-            Seam::step();
+            planted_step();
             item.entry->word.fetch_or(word::reserved, std::memory_order_seq_cst);
         }
         request.reserves = true;
@@ -56,7 +56,7 @@ public:
         if (request.reserves) {
             request.reserves = false;
             for (const Holding::Item& item : request.want.items()) {
-                Seam::step();
+                planted_step();
                 if (item.entry == nullptr) continue;
                 const std::uint64_t now = item.entry->word.fetch_and(~word::reserved, std::memory_order_seq_cst);
                 // Who has it for itself alone will wake them.
@@ -89,8 +89,8 @@ private:
         count_.fetch_add(1, std::memory_order_relaxed);
     }
 
-    const Gate<Seam>& gate_;
-    EntryQueues<Seam>& queues_;
+    const Gate& gate_;
+    EntryQueues& queues_;
     WaitTimes& waits_;
     std::mutex mutex_;
     Request* first_ = nullptr;

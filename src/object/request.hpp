@@ -11,7 +11,7 @@
 
 #include <taiyen/object/check_outs.hpp>
 
-#include "object/check_out_seam.hpp"
+#include "base/planted.hpp"
 #include "object/object_table.hpp"
 #include "object/signal.hpp"
 
@@ -64,13 +64,12 @@ struct Rights {
 inline Rights rights_of(const Request& request) noexcept { return {request.reserves, request.woken_for}; }
 
 /// Whether an entry whose word says that is not to be had now.
-template <class Seam>
-bool is_taken(std::uint64_t now, Access access, const Rights& rights, const Entry* entry) noexcept {
+inline bool is_taken(std::uint64_t now, Access access, const Rights& rights, const Entry* entry) noexcept {
     if ((now & (word::writer | word::loading)) != 0 || ((now & word::reserved) != 0 && !rights.reserves)) return true;
     if ((now & word::readers) == 0) return false;
     if (access == Access::exclusive) return true;
     // Readers that join others would keep a writer out for ever.
-    return (now & word::waiters) != 0 && !rights.reserves && rights.woken_for != entry && !Seam::skips(Duty::stop_readers_behind_writers);
+    return (now & word::waiters) != 0 && !rights.reserves && rights.woken_for != entry && !planted(Bug::readers_pass_writers);
 }
 
 class RequestQueue {

@@ -10,10 +10,6 @@
 
 #include "heap/engine.hpp"
 
-namespace taiyen::txn {
-class TransactionService;
-}
-
 namespace taiyen::store {
 
 class SnapshotParticipant {
@@ -23,8 +19,8 @@ public:
     /// Who is told about the engine's metadata writes; asked once, when the participant joins. May be null.
     virtual heap::WriteObserver* observer() = 0;
 
-    /// The participant itself if it is a transactional heap's service (room txn); for those who ask all the time, which dynamic_cast is too slow for.
-    virtual txn::TransactionService* transactions() noexcept { return nullptr; }
+    /// Whether it is what a transactional heap has; for those who ask all the time, which dynamic_cast is too slow for.
+    virtual bool has_transactions() const noexcept { return false; }
     /// The heap is asked to save, and this participant does it itself (HeapFile::save_images or save_at). False: it does not, and nothing happened; the heap saves.
     virtual bool save_itself() { return false; }
     /// Something is about to be allocated, resized, named or freed. Throws: Error{no_transaction}: nothing happens then. Must not change anything.

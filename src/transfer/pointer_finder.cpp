@@ -1,11 +1,9 @@
 #include "transfer/pointer_finder.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
+#include "base/demangle.hpp"
 #include "heap/core.hpp"
 #include "heap/held_blocks.hpp"
 #include "store/header.hpp"
@@ -17,10 +15,7 @@ namespace {
 
 /// The type's name as people write it; empty: it is too long to be told.
 std::string readable(const std::string& fingerprint) {
-    const std::string mangled = fingerprint.substr(0, fingerprint.find(' '));
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> name(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
-    return name ? name.get() : std::string();
+    return demangled(fingerprint.substr(0, fingerprint.find(' ')).c_str()).value_or(std::string());
 }
 
 /// Whether an argument of the template that begins at `at` shows a pointer.

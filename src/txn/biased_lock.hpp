@@ -39,8 +39,8 @@ class BiasedLock {
         static constexpr int moment = 63;  ///< 3 µs; a fence costs as much, or more
         static constexpr int near = spins_near;
         static void spin(int left) noexcept { txn::spin(left); }
-        static void sleep_while(const std::atomic<std::uint32_t>& number, std::uint32_t value) noexcept { txn::sleep_while(number, value); }
-        static void wake_all(std::atomic<std::uint32_t>& number) noexcept { txn::wake_all(number); }
+        static void sleep_while(const std::atomic<std::uint32_t>& number, std::uint32_t value) noexcept { taiyen::sleep_while(number, value); }
+        static void wake_all(std::atomic<std::uint32_t>& number) noexcept { taiyen::wake_all(number); }
     };
 
 public:

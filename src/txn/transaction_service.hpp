@@ -57,7 +57,7 @@ public:
     /// Null: a reader's heap, or a closed one. Requires: the heap was opened as transactional.
     static TransactionService* of(const store::HeapFile& file) noexcept {
         store::SnapshotParticipant* const participant = file.participant();
-        return participant == nullptr ? nullptr : participant->transactions();
+        return participant != nullptr && participant->has_transactions() ? static_cast<TransactionService*>(participant) : nullptr;
     }
     ~TransactionService() override;
 
@@ -108,7 +108,7 @@ public:
 
     // store::SnapshotParticipant
     heap::WriteObserver* observer() override { return this; }
-    TransactionService* transactions() noexcept override { return this; }
+    bool has_transactions() const noexcept override { return true; }
     bool save_itself() override;
     void check_change() const override;
     void before_save() override {}

@@ -121,9 +121,11 @@ private:
     std::vector<Segment> segments_;
     std::string name_;
     ThreadNumber owner_ = 0;
-    change::ChangeSet cut_;         ///< its memory is used again
-    UndoHistory::Cursor cursor_{};  ///< for a planted bug only
+    change::ChangeSet cut_;  ///< its memory is used again
+#ifdef TAIYEN_PLANTED_BUGS
+    UndoHistory::Cursor cursor_{};  ///< for Bug::cursor_outside_record
     UndoHistory::Cursor saved_cursor_{};
+#endif
 
     change::LentBlocks lent_;
     change::ProcedureCalls calls_;

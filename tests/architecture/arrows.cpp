@@ -1,6 +1,7 @@
 #include "architecture/arrows.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -13,12 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::map<std::string, int, std::less<>>& levels() {
-    static const std::map<std::string, int, std::less<>> table{
-        {"base", 0},     {"io", 1},      {"vm", 2},      {"heap", 3},   {"log", 3},       {"store", 4}, {"change", 4},  {"undo", 5}, {"txn", 5},
-        {"transfer", 6}, {"logheap", 6}, {"ordered", 6}, {"object", 6}, {"replicate", 6}, {"stl", 7},   {"inspect", 7}, {"tool", 8}, {"malloc", 8}};
-    return table;
-}
+struct Room {
+    int level = 0;
+    std::vector<std::string> never;  ///< words
+};
+using Rooms = std::map<std::string, Room, std::less<>>;
 
 /// Where an including file lies.
 struct Place {
@@ -57,6 +57,52 @@ std::vector<Include> parse(const fs::path& file) {
     return found;
 }
 
+std::vector<std::string> in_backticks(const std::string& cell) {
+    static const std::regex word("`([^`]+)`");
+    std::vector<std::string> found;
+    for (std::sregex_iterator match(cell.begin(), cell.end(), word), end; match != end; ++match) found.push_back((*match)[1]);
+    return found;
+}
+
+/// The table of src/README.md: `| level | rooms | owns | never |`.
+Rooms rooms_of(const fs::path& tree) {
+    static const std::regex row(R"(\| *(\d+) *\|([^|]*)\|[^|]*\|([^|]*)\|)");
+    std::ifstream stream(tree / "src/README.md");
+    Rooms rooms;
+    for (std::string line; std::getline(stream, line);) {
+        std::smatch match;
+        if (!std::regex_match(line, match, row)) continue;
+        for (const std::string& room : in_backticks(match[2])) rooms[room] = {std::stoi(match[1]), in_backticks(match[3])};
+    }
+    if (rooms.empty()) {
+        throw std::runtime_error((tree / "src/README.md").string() + ": there is no table of rooms");
+    }
+    return rooms;
+}
+
+/// The same text with blanks for comments and for what stands in quotes.
+std::string only_code(std::string text) {
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t end = at + 1;
+        const bool number = at != 0 && std::isalnum(static_cast<unsigned char>(text[at - 1])) != 0;
+        if (text.compare(at, 2, "//") == 0) {
+            end = std::min(text.find('\n', at), text.size());
+        } else if (text.compare(at, 2, "/*") == 0) {
+            end = std::min(text.find("*/", at + 2), text.size() - 2) + 2;
+        } else if (text[at] == '"' || (text[at] == '\'' && !number)) {
+            while (end < text.size() && text[end] != text[at] && text[end] != '\n') end += text[end] == '\\' ? 2 : 1;
+            end = std::min(end + 1, text.size());
+        } else {
+            ++at;
+            continue;
+        }
+        for (; at < end; ++at) {
+            if (text[at] != '\n') text[at] = ' ';
+        }
+    }
+    return text;
+}
+
 bool is_source(const fs::path& file) {
     const auto extension = file.extension();
     return extension == ".hpp" || extension == ".cpp" || extension == ".h" || extension == ".inl" || extension == ".ipp";
@@ -82,25 +128,25 @@ std::string first_folder(const std::string& path) {
 }
 
 /// The reason why `place` must not include something of `room`.
-std::optional<std::string> wrong_arrow(const Place& place, const std::string& room) {
-    const auto target = levels().find(room);
-    if (target == levels().end()) {
+std::optional<std::string> wrong_arrow(const Rooms& rooms, const Place& place, const std::string& room) {
+    const auto target = rooms.find(room);
+    if (target == rooms.end()) {
         return "there is no room " + room;
     }
     if (place.room.empty() || place.room == room) {
         return std::nullopt;
     }
-    const int own = levels().at(place.room);
-    if (target->second < own) {
+    const int own = rooms.at(place.room).level;
+    if (target->second.level < own) {
         return std::nullopt;
     }
-    return "room " + place.room + " (level " + std::to_string(own) + ") must not include room " + room + " (level " + std::to_string(target->second) +
-           ")";
+    return "room " + place.room + " (level " + std::to_string(own) + ") must not include room " + room + " (level " +
+           std::to_string(target->second.level) + ")";
 }
 
 bool is_umbrella(std::string_view header) { return header == "taiyen/taiyen.hpp" || header == "taiyen/heap.hpp"; }
 
-std::optional<std::string> wrong_public(const Place& place, const Include& include) {
+std::optional<std::string> wrong_public(const Rooms& rooms, const Place& place, const Include& include) {
     if (include.quoted) {
         return "write <" + include.target + ">: public headers take angle brackets";
     }
@@ -108,15 +154,15 @@ std::optional<std::string> wrong_public(const Place& place, const Include& inclu
         const bool may = place.top == Place::Top::tests || (place.top == Place::Top::include && place.room.empty());
         return may ? std::nullopt : std::optional<std::string>("the umbrella headers are for programs");
     }
-    return wrong_arrow(place, first_folder(include.target.substr(7)));
+    return wrong_arrow(rooms, place, first_folder(include.target.substr(7)));
 }
 
-std::optional<std::string> wrong_private(const fs::path& tree, const fs::path& file, const Place& place, const Include& include) {
+std::optional<std::string> wrong_private(const Rooms& rooms, const fs::path& tree, const fs::path& file, const Place& place, const Include& include) {
     if (place.top == Place::Top::include) {
         return "a public header must not include the private \"" + include.target + "\"";
     }
     const std::string room = first_folder(include.target);
-    if (levels().contains(room)) {
+    if (rooms.contains(room)) {
         const bool in_src = fs::exists(tree / "src" / include.target);
         if (!in_src && place.top == Place::Top::src) {
             return "there is no src/" + include.target;
@@ -126,7 +172,7 @@ std::optional<std::string> wrong_private(const fs::path& tree, const fs::path& f
         if (place.top == Place::Top::src && place.room == "tool" && room != "tool" && compiled) {
             return "the tool must not include the compiled \"" + include.target + "\": a shared library doesn't show what it declares";
         }
-        return wrong_arrow(place, room);
+        return wrong_arrow(rooms, place, room);
     }
     const bool in_tests =
         place.top == Place::Top::tests && (fs::exists(tree / "tests" / include.target) || fs::exists(file.parent_path() / include.target));
@@ -152,23 +198,41 @@ bool is_guarded(const fs::path& header) {
     return std::getline(stream, first) && first == "#pragma once";
 }
 
-void check_file(const fs::path& tree, const fs::path& file, const Place& place, std::vector<std::string>& found) {
+/// Words that the room never uses, each at its first place.
+void check_words(const Rooms& rooms, const fs::path& tree, const fs::path& file, const Place& place, std::vector<std::string>& found) {
+    if (place.top == Place::Top::tests || place.room.empty()) return;
+    const std::vector<std::string>& never = rooms.at(place.room).never;
+    if (never.empty()) return;
+    const std::string code = only_code(read(file));
+    for (const std::string& word : never) {
+        std::smatch match;
+        if (std::regex_search(code, match, std::regex("\\b" + word + "\\b"))) {
+            const auto line = 1 + std::count(code.begin(), match[0].first, '\n');
+            found.push_back(fs::relative(file, tree).string() + ":" + std::to_string(line) + ": room " + place.room + " must not use the word " +
+                            word);
+        }
+    }
+}
+
+void check_file(const Rooms& rooms, const fs::path& tree, const fs::path& file, const Place& place, std::vector<std::string>& found) {
     if (file.extension() == ".hpp" && !is_guarded(file)) {
         found.push_back(fs::relative(file, tree).string() + ":1: a header begins with #pragma once");
     }
     for (const Include& include : parse(file)) {
-        const auto reason = include.target.starts_with("taiyen/") ? wrong_public(place, include)
-                            : include.quoted                      ? wrong_private(tree, file, place, include)
+        const auto reason = include.target.starts_with("taiyen/") ? wrong_public(rooms, place, include)
+                            : include.quoted                      ? wrong_private(rooms, tree, file, place, include)
                                                                   : wrong_library(file, place, include);
         if (reason) {
             found.push_back(fs::relative(file, tree).string() + ":" + std::to_string(include.line) + ": " + *reason);
         }
     }
+    check_words(rooms, tree, file, place, found);
 }
 
 }  // namespace
 
 std::vector<std::string> violations(const fs::path& tree) {
+    const Rooms rooms = rooms_of(tree);
     std::vector<std::string> found;
     const std::pair<fs::path, Place::Top> tops[] = {
         {tree / "include/taiyen", Place::Top::include}, {tree / "src", Place::Top::src}, {tree / "tests", Place::Top::tests}};
@@ -176,14 +240,14 @@ std::vector<std::string> violations(const fs::path& tree) {
         for (const auto& file : sources_below(folder)) {
             const std::string relative = fs::relative(file, folder).string();
             Place place{top, first_folder(relative)};
-            if (!levels().contains(place.room)) {
+            if (!rooms.contains(place.room)) {
                 const bool umbrella = top == Place::Top::include && is_umbrella("taiyen/" + relative);
                 if (top != Place::Top::tests && !umbrella) {
                     found.push_back(fs::relative(file, tree).string() + ":1: lies in no room");
                 }
                 place.room.clear();
             }
-            check_file(tree, file, place, found);
+            check_file(rooms, tree, file, place, found);
         }
     }
     return found;

@@ -18,6 +18,13 @@ public:
     SourceTree() {
         std::string name = (fs::temp_directory_path() / "taiyen-arrows-XXXXXX").string();
         root_ = ::mkdtemp(name.data());
+        write("src/README.md",
+              "| level | room | owns | never |\n"
+              "|---|---|---|---|\n"
+              "| 0 | `base` | `low` | prints: `cout`, `puts` |\n"
+              "| 3 | `heap`, `log` | blocks | |\n"
+              "| 7 | `stl` | | |\n"
+              "| 8 | `tool` | | |\n");
         write("include/taiyen/base/low.hpp", "#pragma once\n#include <vector>\n");
         write("include/taiyen/heap/high.hpp", "#pragma once\n#include <taiyen/base/low.hpp>\n");
         write("src/base/low.cpp", "#include <taiyen/base/low.hpp>\n#include <sys/mman.h>\n");
@@ -168,6 +175,25 @@ BOOST_AUTO_TEST_CASE(the_tool_must_not_need_what_the_shared_library_hides) {
     tree.write("src/tool/bad.cpp", "#include \"heap/compiled.hpp\"\n");
     BOOST_REQUIRE_EQUAL(violations(tree.root()).size(), 1U);
     BOOST_TEST(violations(tree.root()).front().starts_with("src/tool/bad.cpp:1: the tool must not include the compiled \"heap/compiled.hpp\""));
+}
+
+BOOST_AUTO_TEST_CASE(a_word_that_a_room_never_uses_is_found_in_its_code_only) {
+    const auto found = only_violation("src/base/bad.cpp", "// puts\nconst char quote = '\"';\nint i = 1'000; void f() { std::puts(\"\"); }\n");
+    BOOST_TEST(found == "src/base/bad.cpp:3: room base must not use the word puts");
+    only_violation("include/taiyen/base/bad.hpp", "#pragma once\nusing std::cout;\n");
+    const SourceTree tree;
+    tree.write("src/base/good.cpp", "// puts\n/* puts,\nputs */ const char* low = \"puts \\\" puts\"; int outputs, puts_;\n");
+    tree.write("src/heap/good.cpp", "int puts;\n");
+    tree.write("tests/base/good_test.cpp", "int puts;\n");
+    BOOST_TEST(violations(tree.root()).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_room_that_the_table_lacks_is_none) {
+    const SourceTree tree;
+    tree.write("src/README.md", "| 0 | `base` | | |\n");
+    BOOST_TEST(!violations(tree.root()).empty());
+    tree.write("src/README.md", "no table\n");
+    BOOST_CHECK_THROW(violations(tree.root()), std::runtime_error);
 }
 
 BOOST_AUTO_TEST_CASE(a_file_in_no_room_is_found) { only_violation("src/utils/bad.hpp", "#pragma once\n"); }

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/checksum.hpp"
-#include "io/simulated_node.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "store/heap_layout.hpp"
 
 namespace taiyen::crash {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <map>
 
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 
 namespace taiyen::crash {
 

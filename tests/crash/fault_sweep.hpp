@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/planted.hpp"
-#include "io/faulty_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
 
 namespace taiyen::crash {
 

@@ -10,8 +10,8 @@
 #include "base/planted.hpp"
 #include "crash/budget.hpp"
 #include "crash/group_records.hpp"
-#include "io/faulty_storage.hpp"
-#include "io/simulated_node.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "log/group_log.hpp"
 
 namespace taiyen::crash {

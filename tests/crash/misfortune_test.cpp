@@ -16,7 +16,7 @@
 #include "base/planted.hpp"
 #include "crash/heap_scenarios.hpp"
 #include "crash/txn_life.hpp"
-#include "io/faulty_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
 #include "scratch_directory.hpp"
 
 namespace taiyen::crash {

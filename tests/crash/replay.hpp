@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "io/recording_storage.hpp"
-#include "io/simulated_node.hpp"
+#include "io/disks/recording_storage.hpp"
+#include "io/disks/simulated_node.hpp"
 
 namespace taiyen::crash {
 

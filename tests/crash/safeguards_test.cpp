@@ -18,7 +18,7 @@
 
 #include "base/planted.hpp"
 #include "heap/geometry.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "scratch_directory.hpp"
 #include "store/geometry.hpp"
 #include "store/heap_access.hpp"

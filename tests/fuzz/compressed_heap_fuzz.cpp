@@ -20,7 +20,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "fuzz/input.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "store/heap_access.hpp"
 #include "store/heap_file.hpp"
 #include "transfer/codecs.hpp"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "fuzz/input.hpp"
-#include "io/simulated_node.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "log/group.hpp"
 #include "log/memory_file.hpp"
 #include "log/ring_forgery.hpp"

@@ -27,7 +27,7 @@
 
 #include "fuzz/forged_files.hpp"
 #include "heap/engine_layout.hpp"
-#include "io/faulty_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
 #include "store/heap_access.hpp"
 
 namespace {

@@ -22,8 +22,8 @@
 #include <taiyen/taiyen.hpp>
 
 #include "fuzz/input.hpp"
-#include "io/faulty_storage.hpp"
-#include "io/simulated_node.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
 

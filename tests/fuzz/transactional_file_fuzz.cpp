@@ -28,7 +28,7 @@
 
 #include "change/recorder.hpp"
 #include "fuzz/forged_files.hpp"
-#include "io/faulty_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
 

@@ -11,7 +11,7 @@
 #include <taiyen/store/parameters.hpp>
 
 #include "base/checksum.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/header.hpp"
 #include "store/heap_probe.hpp"

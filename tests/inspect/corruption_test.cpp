@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/heap_probe.hpp"
 #include "undo/bare_history.hpp"

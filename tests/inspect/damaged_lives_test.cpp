@@ -13,8 +13,8 @@
 #include <optional>
 #include <random>
 
-#include "io/simulated_node.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_node.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/heap_access.hpp"
 #include "txn/transaction_service.hpp"
@@ -75,7 +75,7 @@ public:
     HeapFile& file() { return *file_; }
     /// Grows by one with each step.
     std::uint64_t progress() const {
-        return transactional_ ? file_->participant()->transactions()->last_committed().value : file_->generation().value;
+        return transactional_ ? txn::TransactionService::of(*file_)->last_committed().value : file_->generation().value;
     }
 
     /// One step of the program, acknowledged when it returns.

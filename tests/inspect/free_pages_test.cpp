@@ -13,7 +13,7 @@
 #include <taiyen/undo/scope.hpp>
 
 #include "heap/geometry.hpp"
-#include "io/faulty_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
 #include "io/posix_storage.hpp"
 #include "store/heap_probe.hpp"
 

@@ -6,8 +6,8 @@
 
 #include <cerrno>
 
-#include "io/faulty_storage.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "store/heap_probe.hpp"
 #include "store/large_heap.hpp"
 

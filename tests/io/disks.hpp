@@ -15,8 +15,8 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/aligned_buffer.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "io/posix_storage.hpp"
-#include "io/simulated_node.hpp"
 
 namespace taiyen::io::test {
 

@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "io/faulty_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
 
 namespace taiyen::io::test {
 namespace {

@@ -1,7 +1,7 @@
 #include "io/disks.hpp"
 
-#include "io/faulty_storage.hpp"
-#include "io/recording_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/recording_storage.hpp"
 
 namespace taiyen::io::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "io/background_writer.hpp"
-#include "io/faulty_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
 #include "io/sequential_writer.hpp"
 #include "seed.hpp"
 

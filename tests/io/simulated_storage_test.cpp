@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "io/unsynced.hpp"
+#include "io/disks/unsynced.hpp"
 #include "seed.hpp"
 
 namespace taiyen::io::test {

@@ -46,7 +46,7 @@ OPERATORS = [
 ]  # fmt: skip
 ANSWERS = [("return true;", "return false;"), ("return false;", "return true;"), ("break;", "continue;"), ("continue;", "break;")]
 # What breaks only what tests plant, what the compiler or a check of ours would notice, and text.
-LEFT_ALONE = re.compile(r"planted\(|TAIYEN_CHECK|static_assert|^\s*#|^\s*template|^\s*using |operator|->\*")
+LEFT_ALONE = re.compile(r"planted(?:_step)?\(|TAIYEN_CHECK|static_assert|^\s*#|^\s*template|^\s*using |operator|->\*")
 STATEMENT = re.compile(r"^\s+[A-Za-z_][\w:.\[\]*]*(?:(?:->|\.)[\w:]+|\([^;{}=]*?\))*\([^;{}]*\);$")
 FUNCTION = re.compile(
     r"^ {0,4}(?!(?:if|for|while|switch|else|do|try|return|catch|throw|case|new|delete)\b)(?:[\w:<>,&*~ \[\]]*[ &*](~?\w[\w:~]*)|(\w[\w<>]*::[\w:~]+))\(.*\{(?:.*\})?$"

@@ -25,7 +25,7 @@ using taiyen::errc;
 using taiyen::ObjectManager;
 using taiyen::test::throws;
 using namespace taiyen::object::test;
-using taiyen::object::Duty;
+using taiyen::Bug;
 
 namespace {
 
@@ -292,11 +292,11 @@ BOOST_AUTO_TEST_CASE(who_is_patient_for_ever_sleeps) {
     unsigned steps = 0;
     std::thread waiter([&] {
         std::function<void()> count = [&] {
-            if (++steps < 1000) TestSeam::at_next_step = count;
+            if (++steps < 1000) TestSteps::at_next_step = count;
         };
-        TestSeam::at_next_step = count;
+        TestSteps::at_next_step = count;
         BOOST_TEST(!patient_ones->checkout_for({1}, std::chrono::milliseconds(20)));
-        TestSeam::at_next_step = nullptr;
+        TestSteps::at_next_step = nullptr;
     });
     waiter.join();
     BOOST_TEST(steps < 1000U);
@@ -365,8 +365,8 @@ BOOST_AUTO_TEST_CASE(during_a_pause_readers_pass_and_writers_queue) {
 }
 
 BOOST_AUTO_TEST_CASE(what_queued_during_a_pause_is_granted_in_the_order_of_asking) {
-    const auto in_order = [](Duty left_out) {
-        const Seamed seam(left_out);
+    const auto in_order = [](Bug bug) {
+        const Hampered hampered(bug);
         int object = 0;
         auto tested = make_manager<int>();
         tested->add(1, object);
@@ -379,8 +379,8 @@ BOOST_AUTO_TEST_CASE(what_queued_during_a_pause_is_granted_in_the_order_of_askin
         paused.resume();
         return order.size() == 20 && std::is_sorted(order.begin(), order.end());
     };
-    BOOST_TEST(in_order(Duty::none));
-    BOOST_TEST(!in_order(Duty::keep_order));
+    BOOST_TEST(in_order(Bug::none));
+    BOOST_TEST(!in_order(Bug::pause_loses_order));
 }
 
 BOOST_AUTO_TEST_CASE(after_a_stop_nothing_is_granted_and_every_callback_was_called) {
@@ -405,8 +405,8 @@ BOOST_AUTO_TEST_CASE(after_a_stop_nothing_is_granted_and_every_callback_was_call
 }
 
 BOOST_AUTO_TEST_CASE(a_request_that_was_woken_in_vain_often_enough_goes_first) {
-    const auto overtakes_at_most = [](Duty left_out) {
-        const Seamed seam(left_out);
+    const auto overtakes_at_most = [](Bug bug) {
+        const Hampered hampered(bug);
         std::vector<int> things(2);
         bool granted = false;
         auto tested = make_manager<int>();
@@ -425,13 +425,13 @@ BOOST_AUTO_TEST_CASE(a_request_that_was_woken_in_vain_often_enough_goes_first) {
         }
         return granted;
     };
-    BOOST_TEST(overtakes_at_most(Duty::none));
-    BOOST_TEST(!overtakes_at_most(Duty::go_first));
+    BOOST_TEST(overtakes_at_most(Bug::none));
+    BOOST_TEST(!overtakes_at_most(Bug::passed_over_for_ever));
 }
 
 BOOST_AUTO_TEST_CASE(a_writer_is_not_kept_out_by_readers_that_follow_each_other) {
-    const auto gets_in = [](Duty left_out) {
-        const Seamed seam(left_out);
+    const auto gets_in = [](Bug bug) {
+        const Hampered hampered(bug);
         int object = 0;
         bool granted = false;
         auto tested = make_manager<int>();
@@ -443,13 +443,13 @@ BOOST_AUTO_TEST_CASE(a_writer_is_not_kept_out_by_readers_that_follow_each_other)
         for (int i = 1; i < 1000 && !granted; ++i) readers[i % 2] = tested->try_checkout({1}, Access::shared);
         return granted;
     };
-    BOOST_TEST(gets_in(Duty::none));
-    BOOST_TEST(!gets_in(Duty::stop_readers_behind_writers));
+    BOOST_TEST(gets_in(Bug::none));
+    BOOST_TEST(!gets_in(Bug::readers_pass_writers));
 }
 
 BOOST_AUTO_TEST_CASE(who_was_woken_in_vain_wakes_the_next_one) {
-    const auto passes_on = [](Duty left_out) {
-        const Seamed seam(left_out);
+    const auto passes_on = [](Bug bug) {
+        const Hampered hampered(bug);
         std::vector<int> things(3);
         int granted = 0;
         auto tested = make_manager<int>();
@@ -467,13 +467,13 @@ BOOST_AUTO_TEST_CASE(who_was_woken_in_vain_wakes_the_next_one) {
         one.release();
         return second_one_got_it && granted == 11;
     };
-    BOOST_TEST(passes_on(Duty::none));
-    BOOST_TEST(!passes_on(Duty::wake_next));
+    BOOST_TEST(passes_on(Bug::none));
+    BOOST_TEST(!passes_on(Bug::next_not_woken));
 }
 
 BOOST_AUTO_TEST_CASE(what_was_taken_before_something_taken_is_given_back) {
-    const auto gives_back = [](Duty left_out) {
-        const Seamed seam(left_out);
+    const auto gives_back = [](Bug bug) {
+        const Hampered hampered(bug);
         std::vector<int> things(2);
         auto tested = make_manager<int>();
         tested->add(1, things[0]);
@@ -482,8 +482,8 @@ BOOST_AUTO_TEST_CASE(what_was_taken_before_something_taken_is_given_back) {
         (void)tested->try_checkout({1, 2});
         return static_cast<bool>(tested->try_checkout({1}));
     };
-    BOOST_TEST(gives_back(Duty::none));
-    BOOST_TEST(!gives_back(Duty::give_all_back));
+    BOOST_TEST(gives_back(Bug::none));
+    BOOST_TEST(!gives_back(Bug::kept_in_part));
 }
 
 BOOST_AUTO_TEST_CASE(a_hundred_thousand_ids_come_and_go_in_any_order) {

@@ -24,11 +24,11 @@
 #include "throws.hpp"
 
 using taiyen::Access;
+using taiyen::Bug;
 using taiyen::Checkout;
 using taiyen::errc;
 using taiyen::ObjectManager;
 using taiyen::object::CheckOuts;
-using taiyen::object::Duty;
 using taiyen::object::ObjectTable;
 using taiyen::test::at_once;
 using taiyen::test::require;
@@ -67,14 +67,14 @@ struct Crowd {
     unsigned ids_max = 3;
     int requests = 300;  ///< of each thread
     std::chrono::milliseconds lost_after = for_ever;
-    Duty left_out = Duty::none;
+    Bug bug = Bug::none;
     unsigned one_step_in = 12;
     bool later = true;  ///< some requests have a callback
 };
 
 /// Threads that ask for random objects. False: a request waited for ever, or a callback wasn't called once.
 bool all_are_granted(const Crowd& crowd, std::uint64_t seed) {
-    const Seamed seam(crowd.left_out, crowd.one_step_in, seed);
+    const Hampered hampered(crowd.bug, crowd.one_step_in, seed);
     std::vector<Thing> things(crowd.things);
     auto manager = make_manager<Thing>();
     for (unsigned i = 0; i < crowd.things; ++i) manager->add(i, things[i]);
@@ -157,8 +157,8 @@ BOOST_AUTO_TEST_CASE(no_wake_up_is_lost_however_threads_interrupt_each_other, *b
 }
 
 BOOST_AUTO_TEST_CASE(what_is_given_back_just_before_somebody_would_sleep_for_it_is_seen) {
-    const auto sees = [](Duty left_out, int steps_before) {
-        const Seamed seam(left_out);
+    const auto sees = [](Bug bug, int steps_before) {
+        const Hampered hampered(bug);
         Thing thing;
         bool granted = false;
         auto manager = make_manager<Thing>();
@@ -169,21 +169,21 @@ BOOST_AUTO_TEST_CASE(what_is_given_back_just_before_somebody_would_sleep_for_it_
             if (++steps > steps_before) {
                 held.release();
             } else {
-                TestSeam::at_next_step = step;
+                TestSteps::at_next_step = step;
             }
         };
-        TestSeam::at_next_step = step;
+        TestSteps::at_next_step = step;
         const std::vector<Id> ids{1};
         manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
-        TestSeam::at_next_step = nullptr;
+        TestSteps::at_next_step = nullptr;
         held.release();
         return granted;
     };
     // Wherever it happens on the request's way.
     bool noticed = false;
     for (int steps = 0; steps < 6; ++steps) {
-        BOOST_TEST(sees(Duty::none, steps));
-        noticed = noticed || !sees(Duty::look_again, steps);
+        BOOST_TEST(sees(Bug::none, steps));
+        noticed = noticed || !sees(Bug::sleep_without_look, steps);
     }
     BOOST_TEST(noticed);
 }
@@ -205,13 +205,13 @@ BOOST_AUTO_TEST_CASE(who_is_counted_as_waiting_stands_where_it_will_be_woken) {
         std::function<void()> step = [&] {
             ++steps;
             if (manager->statistics().waiting != 0) ++counted_on_its_way;
-            TestSeam::at_next_step = step;
+            TestSteps::at_next_step = step;
         };
-        TestSeam::at_next_step = step;
+        TestSteps::at_next_step = step;
         const std::vector<Id> ids{1};
         bool granted = false;
         manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
-        TestSeam::at_next_step = nullptr;
+        TestSteps::at_next_step = nullptr;
         BOOST_TEST(steps >= 2);
         BOOST_TEST(counted_on_its_way == 0);
         BOOST_TEST(manager->statistics().waiting == 1U);
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(requests_that_overlap_in_opposite_orders_never_lock_each_ot
     std::array<Thing, 4> things;
     auto manager = make_manager<Thing>();
     for (int i = 0; i < 4; ++i) manager->add(i, things[static_cast<std::size_t>(i)]);
-    const Seamed seam(Duty::none, 40);
+    const Hampered hampered(Bug::none, 40);
     std::array<std::uint64_t, 4> grants{};
     at_once(4, [&](unsigned number) {
         const std::vector<Id> ids = number % 2 == 0 ? std::vector<Id>{0, 1, 2} : std::vector<Id>{2, 3, 0};
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(a_request_for_sixteen_hot_objects_is_granted_among_requests
         manager->add(i, things[static_cast<std::size_t>(i)]);
         all.push_back(i);
     }
-    const Seamed seam(Duty::none, 20);
+    const Hampered hampered(Bug::none, 20);
     std::atomic<bool> done{false};
     const std::uint64_t seed = seed_of_run();
     at_once(5, [&](unsigned number) {
@@ -278,8 +278,8 @@ BOOST_AUTO_TEST_CASE(a_request_for_sixteen_hot_objects_is_granted_among_requests
 }
 
 BOOST_AUTO_TEST_CASE(an_absent_object_is_loaded_by_one_of_all_who_ask, *boost::unit_test::label("threads")) {
-    const auto each_once = [](Duty left_out) {
-        const Seamed seam(left_out, 6);
+    const auto each_once = [](Bug bug) {
+        const Hampered hampered(bug, 6);
         std::array<std::atomic<int>, 50> loads{};
         std::array<Thing, 50> things;
         auto manager = make_manager<Thing>(patient([&](Id id) -> void* {
@@ -297,13 +297,13 @@ BOOST_AUTO_TEST_CASE(an_absent_object_is_loaded_by_one_of_all_who_ask, *boost::u
         });
         return std::all_of(loads.begin(), loads.end(), [](const std::atomic<int>& count) { return count == 1; });
     };
-    BOOST_TEST(each_once(Duty::none));
-    BOOST_TEST(!each_once(Duty::load_once));
+    BOOST_TEST(each_once(Bug::none));
+    BOOST_TEST(!each_once(Bug::loaded_twice));
 }
 
 BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_it_failed, *boost::unit_test::label("threads")) {
-    const auto all_learn = [](Duty left_out) {
-        const Seamed seam(left_out, 6);
+    const auto all_learn = [](Bug bug) {
+        const Hampered hampered(bug, 6);
         std::atomic<int> loads{0};
         ObjectManager<Thing>* asked = nullptr;
         Thing thing;
@@ -324,12 +324,12 @@ BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_it_failed, *boos
         require(static_cast<bool>(manager->checkout(7)), "the next request tries again");
         return failures == 4 && loads == 2;
     };
-    BOOST_TEST(all_learn(Duty::none));
-    BOOST_TEST(!all_learn(Duty::tell_failure));
+    BOOST_TEST(all_learn(Bug::none));
+    BOOST_TEST(!all_learn(Bug::failure_untold));
 }
 
 BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_there_is_nothing, *boost::unit_test::label("threads")) {
-    const Seamed seam(Duty::none, 6);
+    const Hampered hampered(Bug::none, 6);
     std::atomic<int> loads{0};
     ObjectManager<Thing>* asked = nullptr;
     auto manager = make_manager<Thing>(patient([&](Id) -> void* {
@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(everybody_who_waits_for_a_load_learns_that_there_is_nothing
 }
 
 BOOST_AUTO_TEST_CASE(nobody_writes_during_a_pause, *boost::unit_test::label("threads")) {
-    const Seamed seam(Duty::none, 5);
+    const Hampered hampered(Bug::none, 5);
     std::array<Thing, 8> things;
     auto manager = make_manager<Thing>();
     for (int i = 0; i < 8; ++i) manager->add(i, things[static_cast<std::size_t>(i)]);
@@ -381,8 +381,8 @@ BOOST_AUTO_TEST_CASE(nobody_writes_during_a_pause, *boost::unit_test::label("thr
 }
 
 BOOST_AUTO_TEST_CASE(a_pause_that_begins_in_the_middle_of_a_request_holds_it_up) {
-    const auto holds_up = [](Duty left_out, int steps_before) {
-        const Seamed seam(left_out);
+    const auto holds_up = [](Bug bug, int steps_before) {
+        const Hampered hampered(bug);
         Thing thing;
         auto manager = make_manager<Thing>();
         manager->add(1, thing);
@@ -393,10 +393,10 @@ BOOST_AUTO_TEST_CASE(a_pause_that_begins_in_the_middle_of_a_request_holds_it_up)
             if (++steps > steps_before) {
                 paused.emplace(manager->pause());
             } else {
-                TestSeam::at_next_step = step;
+                TestSteps::at_next_step = step;
             }
         };
-        TestSeam::at_next_step = step;
+        TestSteps::at_next_step = step;
         const std::vector<Id> ids{1};
         manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
         const bool held_up = !granted;
@@ -404,8 +404,8 @@ BOOST_AUTO_TEST_CASE(a_pause_that_begins_in_the_middle_of_a_request_holds_it_up)
         return held_up && granted;
     };
     // Before the request looks whether there is a pause, and right after it.
-    for (const int steps : {0, 1}) BOOST_TEST(holds_up(Duty::none, steps));
-    BOOST_TEST(!holds_up(Duty::enter_first, 1));
+    for (const int steps : {0, 1}) BOOST_TEST(holds_up(Bug::none, steps));
+    BOOST_TEST(!holds_up(Bug::entered_unseen, 1));
 }
 
 BOOST_AUTO_TEST_CASE(a_pause_that_begins_while_another_one_ends_sees_nobody_let_through, *boost::unit_test::label("threads")) {
@@ -423,7 +423,7 @@ BOOST_AUTO_TEST_CASE(a_pause_that_begins_while_another_one_ends_sees_nobody_let_
     });
     // When it is let through, and hasn't got anything yet:
     std::thread begins;
-    TestSeam::at_next_step = [&] {
+    TestSteps::at_next_step = [&] {
         begins = std::thread([&] {
             const auto pause = manager->pause();
             paused = true;
@@ -441,8 +441,8 @@ BOOST_AUTO_TEST_CASE(a_load_that_fails_is_no_failure_of_who_waits_for_another_id
     while (ObjectTable::first_bucket_of(same_bucket) != ObjectTable::first_bucket_of(1)) ++same_bucket;
     enum class Told { the_truth, anothers_failure, nothing };
     /// Nothing: the request had fewer steps.
-    const auto serves_another_at_step = [&](int number, Duty left_out) {
-        const Seamed seam(left_out);
+    const auto serves_another_at_step = [&](int number, Bug bug) {
+        const Hampered hampered(bug);
         std::atomic<bool> loading{false};
         std::atomic<bool> fails{false};
         auto manager = make_manager<Thing>(patient([&](Id id) -> void* {
@@ -458,7 +458,7 @@ BOOST_AUTO_TEST_CASE(a_load_that_fails_is_no_failure_of_who_waits_for_another_id
         int steps = 0;
         std::function<void()> step = [&] {
             if (++steps < number) {
-                TestSeam::at_next_step = step;
+                TestSteps::at_next_step = step;
                 return;
             }
             held.release();
@@ -466,7 +466,7 @@ BOOST_AUTO_TEST_CASE(a_load_that_fails_is_no_failure_of_who_waits_for_another_id
             loader = std::thread([&] { BOOST_CHECK_THROW((void)manager->checkout(same_bucket), std::runtime_error); });
             while (!loading) std::this_thread::yield();
         };
-        TestSeam::at_next_step = step;
+        TestSteps::at_next_step = step;
         bool failed = true;
         std::vector<Id> missing;
         const std::vector<Id> ids{1};
@@ -474,7 +474,7 @@ BOOST_AUTO_TEST_CASE(a_load_that_fails_is_no_failure_of_who_waits_for_another_id
             failed = error != nullptr;
             missing = checkout.missing();
         });
-        TestSeam::at_next_step = nullptr;
+        TestSteps::at_next_step = nullptr;
         fails = true;
         if (!loader.joinable()) {
             held.release();
@@ -487,17 +487,17 @@ BOOST_AUTO_TEST_CASE(a_load_that_fails_is_no_failure_of_who_waits_for_another_id
     bool noticed = false;
     int number = 1;
     for (Told told = Told::the_truth; told != Told::nothing; ++number) {
-        told = serves_another_at_step(number, Duty::none);
+        told = serves_another_at_step(number, Bug::none);
         BOOST_TEST((told != Told::anothers_failure));
-        noticed = noticed || serves_another_at_step(number, Duty::stand_for_own_id) == Told::anothers_failure;
+        noticed = noticed || serves_another_at_step(number, Bug::stands_for_other_id) == Told::anothers_failure;
     }
     BOOST_TEST(number > 3);
     BOOST_TEST(noticed);
 }
 
 BOOST_AUTO_TEST_CASE(an_object_is_removed_when_nobody_has_it_any_more, *boost::unit_test::label("threads")) {
-    const auto waits = [](Duty left_out) {
-        const Seamed seam(left_out);
+    const auto waits = [](Bug bug) {
+        const Hampered hampered(bug);
         Thing thing;
         auto manager = make_manager<Thing>();
         manager->add(1, thing);
@@ -510,8 +510,8 @@ BOOST_AUTO_TEST_CASE(an_object_is_removed_when_nobody_has_it_any_more, *boost::u
         remover.join();
         return !too_early && removed;
     };
-    BOOST_TEST(waits(Duty::none));
-    BOOST_TEST(!waits(Duty::wait_to_remove));
+    BOOST_TEST(waits(Bug::none));
+    BOOST_TEST(!waits(Bug::removed_while_held));
 }
 
 BOOST_AUTO_TEST_CASE(who_waits_for_an_object_that_is_removed_is_told_that_it_is_missing, *boost::unit_test::label("threads")) {
@@ -529,8 +529,8 @@ BOOST_AUTO_TEST_CASE(who_waits_for_an_object_that_is_removed_is_told_that_it_is_
 }
 
 BOOST_AUTO_TEST_CASE(an_entry_that_serves_another_id_meanwhile_is_not_taken_for_the_first_one) {
-    const auto compares = [](Duty left_out) {
-        const Seamed seam(left_out);
+    const auto compares = [](Bug bug) {
+        const Hampered hampered(bug);
         std::array<Thing, 2> things;
         auto manager = make_manager<Thing>();
         manager->add(1, things[0]);
@@ -538,22 +538,22 @@ BOOST_AUTO_TEST_CASE(an_entry_that_serves_another_id_meanwhile_is_not_taken_for_
         Id same_bucket = 2;
         while (ObjectTable::first_bucket_of(same_bucket) != ObjectTable::first_bucket_of(1)) ++same_bucket;
         // Within the request, when it has found the entry and not yet taken it:
-        TestSeam::at_next_step = [&] {
-            TestSeam::at_next_step = [&] {
+        TestSteps::at_next_step = [&] {
+            TestSteps::at_next_step = [&] {
                 manager->remove(1);
                 manager->add(same_bucket, things[1]);
             };
         };
         const Checkout<Thing> held = manager->checkout(1);
-        TestSeam::at_next_step = nullptr;
+        TestSteps::at_next_step = nullptr;
         return held.missing() == std::vector<Id>{1};
     };
-    BOOST_TEST(compares(Duty::none));
-    BOOST_TEST(!compares(Duty::compare_ids));
+    BOOST_TEST(compares(Bug::none));
+    BOOST_TEST(!compares(Bug::ids_not_compared));
 }
 
 BOOST_AUTO_TEST_CASE(what_moves_while_it_is_asked_for_is_there) {
-    const Seamed seam(Duty::none);
+    const Hampered hampered(Bug::none);
     auto manager = make_manager<Thing>();
     std::array<Thing, 11> things;
     std::vector<Id> ids;
@@ -562,9 +562,9 @@ BOOST_AUTO_TEST_CASE(what_moves_while_it_is_asked_for_is_there) {
     }
     for (std::size_t i = 0; i < 10; ++i) manager->add(ids[i], things[i]);
     // When it has found the entry and not yet looked into it, their shard grows.
-    TestSeam::at_next_step = [&] { manager->add(ids[10], things[10]); };
+    TestSteps::at_next_step = [&] { manager->add(ids[10], things[10]); };
     BOOST_TEST(manager->contains(ids[0]));
-    TestSeam::at_next_step = nullptr;
+    TestSteps::at_next_step = nullptr;
     BOOST_TEST(manager->statistics().objects == 11U);
 }
 
@@ -596,8 +596,8 @@ BOOST_AUTO_TEST_CASE(a_request_does_not_wait_for_itself_when_a_load_moves_what_i
 }
 
 BOOST_AUTO_TEST_CASE(a_stop_wakes_everybody_who_waits, *boost::unit_test::label("threads")) {
-    const auto wakes = [](Duty left_out, std::chrono::milliseconds lost_after) {
-        const Seamed seam(left_out);
+    const auto wakes = [](Bug bug, std::chrono::milliseconds lost_after) {
+        const Hampered hampered(bug);
         Thing thing;
         auto manager = make_manager<Thing>();
         manager->add(1, thing);
@@ -613,13 +613,13 @@ BOOST_AUTO_TEST_CASE(a_stop_wakes_everybody_who_waits, *boost::unit_test::label(
         });
         return told == 3;
     };
-    BOOST_TEST(wakes(Duty::none, for_ever));
-    BOOST_TEST(!wakes(Duty::wake_at_stop, std::chrono::milliseconds(100)));
+    BOOST_TEST(wakes(Bug::none, for_ever));
+    BOOST_TEST(!wakes(Bug::stop_wakes_nobody, std::chrono::milliseconds(100)));
 }
 
 BOOST_AUTO_TEST_CASE(objects_come_and_go_while_others_use_them, *boost::unit_test::label("threads")) {
     const std::uint64_t seed = seed_of_run();
-    const Seamed seam(Duty::none, 10, seed);
+    const Hampered hampered(Bug::none, 10, seed);
     constexpr int ids = 12;
     struct Life {
         std::atomic<bool> there{false};
@@ -665,7 +665,7 @@ BOOST_AUTO_TEST_CASE(objects_come_and_go_while_others_use_them, *boost::unit_tes
 BOOST_AUTO_TEST_CASE(every_callback_is_called_once_also_when_a_stop_comes_in_between, *boost::unit_test::label("threads")) {
     const std::uint64_t seed = seed_of_run();
     for (int round = 0; round < 20; ++round) {
-        const Seamed seam(Duty::none, 10, seed);
+        const Hampered hampered(Bug::none, 10, seed);
         std::array<Thing, 3> things;
         auto manager = make_manager<Thing>();
         for (int i = 0; i < 3; ++i) manager->add(i, things[static_cast<std::size_t>(i)]);

@@ -7,7 +7,7 @@
 
 #include <taiyen/base/report.hpp>
 
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "store/heap_file.hpp"
 #include "store/heap_probe.hpp"
 #include "store/page_copies.hpp"

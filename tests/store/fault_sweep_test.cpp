@@ -7,8 +7,8 @@
 #include <taiyen/base/report.hpp>
 
 #include "heap_probe.hpp"
-#include "io/faulty_storage.hpp"
-#include "io/simulated_node.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "scarce_memory.hpp"
 
 // Each call on the storage seam, and each allocation, fails once in every scenario of a heap's life: k = 1, 2, 3 … until nothing fails any more, alone and

@@ -2,7 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "io/simulated_node.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "store/heap_file.hpp"
 #include "store/heap_probe.hpp"
 

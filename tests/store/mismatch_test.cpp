@@ -9,8 +9,8 @@
 
 #include "heap_forgery.hpp"
 #include "heap_probe.hpp"
-#include "io/faulty_storage.hpp"
-#include "io/simulated_node.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "log/ring_forgery.hpp"
 
 BOOST_AUTO_TEST_SUITE(strangers)

@@ -7,8 +7,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include "base/aligned_buffer.hpp"
-#include "io/simulated_storage.hpp"
-#include "io/unsynced.hpp"
+#include "io/disks/simulated_storage.hpp"
+#include "io/disks/unsynced.hpp"
 #include "scratch_directory.hpp"
 #include "store/page_file.hpp"
 

@@ -4,9 +4,9 @@
 
 #include "heap/geometry.hpp"
 #include "heap_probe.hpp"
-#include "io/faulty_storage.hpp"
-#include "io/simulated_node.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_node.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "store/header.hpp"
 #include "store/page_file.hpp"
 #include "store/recovery_table.hpp"

@@ -10,7 +10,7 @@
 
 #include <taiyen/base/report.hpp>
 
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "store/heap_file.hpp"
 #include "store/heap_probe.hpp"
 

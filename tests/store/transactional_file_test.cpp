@@ -11,8 +11,8 @@
 #include <taiyen/store/parameters.hpp>
 
 #include "heap_probe.hpp"
-#include "io/faulty_storage.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "store/byte_log.hpp"
 #include "store/header.hpp"
 #include "store/page_file.hpp"

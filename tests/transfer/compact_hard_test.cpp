@@ -11,7 +11,7 @@
 
 #include "containers/declared_shapes.hpp"
 #include "heap/held_blocks.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/heap_access.hpp"
 #include "store/scarce_memory.hpp"

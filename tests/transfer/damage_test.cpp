@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/checksum.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/heap_probe.hpp"
 #include "transfer/stream_marks.hpp"

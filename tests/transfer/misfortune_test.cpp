@@ -8,8 +8,8 @@
 #include <streambuf>
 
 #include "containers/declared_document.hpp"
-#include "io/faulty_storage.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "store/heap_access.hpp"
 #include "store/scarce_memory.hpp"
 #include "transfer/transfer.hpp"

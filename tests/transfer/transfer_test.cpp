@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "heap/geometry.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "store/heap_probe.hpp"
 #include "transfer/transfer.hpp"
 #include "transfer/transfer_fixture.hpp"

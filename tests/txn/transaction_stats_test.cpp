@@ -4,8 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "io/faulty_storage.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 #include "txn/transaction_service.hpp"
 #include "txn/txn_fixture.hpp"
 

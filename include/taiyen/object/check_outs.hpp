@@ -74,8 +74,7 @@ public:
     void* find(std::int64_t id) const noexcept;
 
 private:
-    template <class Seam>
-    friend class BasicCheckOuts;
+    friend class CheckOutEngine;
 
     Item* data() noexcept { return more_ ? more_.get() : inside_.data(); }
     const Item* data() const noexcept { return more_ ? more_.get() : inside_.data(); }

@@ -8,8 +8,8 @@
 #include <taiyen/base/check.hpp>
 
 #include "content.hpp"
-#include "io/faulty_storage.hpp"
-#include "io/simulated_node.hpp"
+#include "io/disks/faulty_storage.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "store/heap_file.hpp"
 
 namespace {

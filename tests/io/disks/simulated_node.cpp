@@ -1,4 +1,4 @@
-#include "io/simulated_node.hpp"
+#include "io/disks/simulated_node.hpp"
 
 #include <algorithm>
 #include <cerrno>

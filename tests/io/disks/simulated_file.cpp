@@ -1,4 +1,4 @@
-#include "io/simulated_file.hpp"
+#include "io/disks/simulated_file.hpp"
 
 #include <algorithm>
 #include <cerrno>

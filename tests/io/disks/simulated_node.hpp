@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 
 namespace taiyen::io {
 

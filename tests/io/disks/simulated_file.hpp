@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "io/simulated_node.hpp"
-#include "io/unsynced.hpp"
+#include "io/disks/simulated_node.hpp"
+#include "io/disks/unsynced.hpp"
 
 namespace taiyen::io {
 

@@ -1,4 +1,4 @@
-#include "io/faulty_storage.hpp"
+#include "io/disks/faulty_storage.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "base/system_error.hpp"
-#include "io/unsynced.hpp"
+#include "io/disks/unsynced.hpp"
 
 namespace taiyen::io {
 

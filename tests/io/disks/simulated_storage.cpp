@@ -1,4 +1,4 @@
-#include "io/simulated_storage.hpp"
+#include "io/disks/simulated_storage.hpp"
 
 #include <cerrno>
 #include <functional>
@@ -8,7 +8,7 @@
 #include <taiyen/base/check.hpp>
 
 #include "base/system_error.hpp"
-#include "io/simulated_file.hpp"
+#include "io/disks/simulated_file.hpp"
 
 namespace taiyen::io {
 

@@ -1,8 +1,8 @@
-#include "io/recording_storage.hpp"
+#include "io/disks/recording_storage.hpp"
 
 #include <taiyen/base/check.hpp>
 
-#include "io/unsynced.hpp"
+#include "io/disks/unsynced.hpp"
 
 namespace taiyen::io {
 
