@@ -7,7 +7,7 @@
 
 #include <taiyen/base/report.hpp>
 
-#include "io/simulated_node.hpp"
+#include "io/disks/simulated_node.hpp"
 #include "store/heap_probe.hpp"
 
 BOOST_AUTO_TEST_SUITE(lost_backing)
