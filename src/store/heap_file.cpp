@@ -44,7 +44,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
                    vm::Reservation reservation, const heap::CoreRanges& ranges, OpenFiles files, bool read_only)
     : HeapCore(ranges, std::min(reservation.size(), ranges.durable_bytes)), storage_(storage), paths_(paths), kind_(kind), tuning_(tuning),
       log_capacity_(round_up(options.log_capacity, page_bytes)),
-      wants_data_(kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty())),
+      wants_data_(files.remakes_data || kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty())),
       wanted_read_ahead_(options.read_ahead), memory_(tuning.memory()), dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : memory_ / 2),
       read_only_(read_only), capture_(options.capture), audit_(options.audit), foreign_pointers_(options.foreign_pointers),
       program_pointers_(options.program_pointers), reservation_(std::move(reservation)), backing_(std::move(files.backing)),

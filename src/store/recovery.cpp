@@ -185,15 +185,13 @@ private:
         if (!found_.backing_lost) {
             if (backing().header.data.is_nil()) return;
             const bool is_there = storage_.find(paths_.data).has_value();
-            if (!is_there && !detach_data_)
-                throw Error(errc::mismatch, paths_.data,
-                            "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with "
-                            "detach_data_file to go on without it");
+            if (!is_there && !detach_data_) require_closed_beside();
             if (is_there && detach_data_)
                 throw Error(errc::already_exists, paths_.data,
                             "the data file is here, so it can't be done without (detach_data_file): open the heap with it, or move it away first");
             if (!is_there) {
                 found_.data = Data::missing;
+                remakes_data_ = !detach_data_;
                 return;
             }
         }
@@ -222,6 +220,14 @@ private:
         found_.data_generation = header.generation;
         found_.data_clean = header.clean;
         found_.data_unused = header.is_new;
+    }
+    /// That the data file, which is missing, had nothing that the backing file lacks, and that its directory can't be one that something else is to be mounted on.
+    void require_closed_beside() const {
+        if (files_.backing->header.clean && paths_.data_is_beside()) return;
+        throw Error(
+            errc::mismatch, paths_.data,
+            "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with detach_data_file to "
+            "go on without it");
     }
     /// That it is the heap's data file.
     void require_belongs(const Header& found) const {
@@ -290,7 +296,9 @@ private:
         newest_ = data_counts ? data().header : backing().header;
         files_.header_behind = files_.header_behind || (!is_missing_ && backing_slots_.damaged());
         files_.restoration.clean = newest_.clean && !data_counts && row_ != CopyRow::data_refilled;
-        files_.restoration.data_detached = row_ == CopyRow::data_given_up;
+        files_.restoration.data_detached = row_ == CopyRow::data_given_up && !remakes_data_;
+        files_.restoration.data_rebuilt = remakes_data_ && !read_only_;
+        files_.remakes_data = remakes_data_;
         files_.restoration.backing_rebuilt = row_ == CopyRow::backing_rebuilt;
     }
     Header header_of_lost_backing() const {
@@ -312,7 +320,7 @@ private:
     }
     /// That the backing file is whole, where the data file, which would tell how to go on after an interrupted large save, is lost.
     void prove() {
-        if (row_ == CopyRow::data_given_up) prove_alone(backing(), ring_.saves);
+        if (row_ == CopyRow::data_given_up && !(remakes_data_ && read_only_)) prove_alone(backing(), ring_.saves);
         if (row_ == CopyRow::data_refilled && ring_.saves.empty() &&
             table_root_of(backing(), backing().header.extents(), Via::device) != backing().header.table_root)
             throw Error(errc::corrupt, paths_.backing, chunks_offset,
@@ -410,7 +418,8 @@ private:
     std::shared_ptr<io::File> backing_file_;
     Slots backing_slots_;
     CopiesFound found_;
-    bool is_missing_ = false;  ///< the backing file
+    bool is_missing_ = false;    ///< the backing file
+    bool remakes_data_ = false;  ///< it is missing, and the heap gets another one
     CopyRow row_ = CopyRow::alone;
     Header newest_;  ///< what counts
     RingContents ring_;

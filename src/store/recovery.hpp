@@ -32,6 +32,7 @@ struct OpenFiles {
     std::vector<SaveRecord> overlay;  ///< read-only: saves to apply in the view, oldest first
     std::shared_ptr<io::File> stage;  ///< where staged saves of the overlay lie
     std::optional<LogTail> tail;      ///< to be applied in the private view. A writer then saves that, and its header begins the new epoch
+    bool remakes_data = false;        ///< the data file was lost, and the heap is to get another one
     bool header_behind = false;       ///< a header slot is damaged: the next header write repairs it
 };
 
@@ -41,7 +42,7 @@ bool is_restorable(io::Storage& storage, const HeapPaths& paths);
 /// Opens and locks the files and recovers them. `before_writing` is called with the newest header when the row is chosen and nothing was written yet; if it
 /// throws, nothing is. Throws: Error as ArchiveHeap's constructors.
 /// `log_replay`: makes what checks the transaction log.
-/// `detach_data`: if the attached data file is missing, the heap goes on without it; that is the first thing written.
+/// `detach_data`: if the attached data file is missing, the heap goes on without it; that is the first thing written. So it is without asking if the heap was closed, which then gets another one.
 OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const LogReplayMaker& log_replay,
                      const std::function<void(const Header&)>& before_writing);
 

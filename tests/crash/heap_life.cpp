@@ -461,7 +461,7 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
     rot(disk);
     const std::uint64_t choice = mix(state, 0x7761'7973);
     HeapSetup setup = setup_;
-    setup.detach_data_file = misses_data(disk, state);
+    setup.detach_data_file = !setup.remakes_data && misses_data(disk, state);
     std::uint64_t as_reader = 0;
     if (choice % 8 == 0) {
         // A reader sees the same save and writes nothing.

@@ -48,10 +48,11 @@ struct HeapSetup {
     bool data_file = false;  ///< of a transactional heap
     bool annex = false;      ///< openings open it
     bool detach_data_file = false;
-    bool elsewhere = false;    ///< position-independent, and wherever it is opened, something else lies in its place
-    bool misses_heap = false;  ///< the heap's own file is lost before, and comes back from the data file
-    bool rots = false;         ///< what its files have behind the extents of their headers is noise when a crash is recovered
-    bool apart = false;        ///< data file and log lie in directories, and on devices, of their own (a journal is always beside the heap)
+    bool elsewhere = false;     ///< position-independent, and wherever it is opened, something else lies in its place
+    bool remakes_data = false;  ///< the data file was lost when the heap was closed, and every opening makes another one
+    bool misses_heap = false;   ///< the heap's own file is lost before, and comes back from the data file
+    bool rots = false;          ///< what its files have behind the extents of their headers is noise when a crash is recovered
+    bool apart = false;         ///< data file and log lie in directories, and on devices, of their own (a journal is always beside the heap)
 
     static const std::filesystem::path& path();
     std::filesystem::path data_path() const;

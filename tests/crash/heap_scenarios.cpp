@@ -334,6 +334,10 @@ std::vector<Scenario> scenarios() {
         setup.rots = true;
         return setup;
     };
+    const auto remaking = [](HeapSetup setup) {
+        setup.remakes_data = true;
+        return setup;
+    };
     const auto missing = [](HeapSetup setup) {
         setup.misses_heap = true;
         return setup;
@@ -443,6 +447,7 @@ std::vector<Scenario> scenarios() {
         {.name = "lost-heap", .setup = missing(snapshot), .before = unclosed, .life = recover, .crashed_before = true},
         {.name = "lost-heap-log", .setup = missing(doubled), .before = unclosed, .life = recover, .crashed_before = true},
         {.name = "cut-heap", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .cut_heap = true},
+        {.name = "lost-data", .setup = remaking(snapshot), .before = create_and_save, .life = open_save_close, .lose_data = true},
         {.name = "detach",
          .setup = without,
          .before = create_and_save,

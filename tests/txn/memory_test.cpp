@@ -158,8 +158,8 @@ BOOST_AUTO_TEST_CASE(who_asks_for_a_snapshot_while_pages_are_given_back_waits_un
     });
     std::optional<ReadLock> reader(std::in_place, *heap);
     std::thread([&] { heap->snapshot(); }).join();
-    BOOST_TEST(private_bytes() >= pages * page_bytes);  // pages are given back when nobody reads
-    { const RelaxedLoading asks(*heap, RelaxedRollback::transaction); }               // when it ends
+    BOOST_TEST(private_bytes() >= pages * page_bytes);                   // pages are given back when nobody reads
+    { const RelaxedLoading asks(*heap, RelaxedRollback::transaction); }  // when it ends
     reader.reset();
     set(0, 0);
     heap->snapshot();  // begins when the first one has given back what it wanted to

@@ -43,7 +43,7 @@ public:
     /// Throws: Error{not_found | not_a_heap | busy | corrupt | truncated | address_in_use | …}; a file that is refused for what it is
     /// (not a heap, another version, damaged header, foreign or missing companion, busy, taken address) is left untouched.
     /// A heap whose own file is missing, empty, zeroed or cut short comes back from a whole data file: `restoration().backing_rebuilt`. Reads and writes the whole heap then.
-    /// A heap whose data file is lost for good is opened with `detach_data_file`.
+    /// A heap that was closed and whose data file, at its default place, is lost gets another one: `restoration().data_rebuilt`. Otherwise one that is lost for good takes `detach_data_file`.
     ArchiveHeap(open_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
     /// A heap that its data file at the default place brings back is opened, not created.
     ArchiveHeap(open_or_create_t, const std::filesystem::path& path, const PersistentOptions& options = {});
