@@ -275,7 +275,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
         }
     };
     refuse_heap();
-    if (paths.data_is_beside() && is_restorable(storage, paths)) {
+    if (paths.data_is_beside && is_restorable(storage, paths)) {
         throw Error(
             errc::mismatch, paths.data,
             "this data file belongs to a heap whose own file is missing; open it with open_only, which brings that file back, or move the data "
@@ -465,7 +465,7 @@ std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesy
     // Others may create it, or give up creating it, at the same time: who finds it otherwise than it was a moment ago looks again.
     constexpr int looks_max = 100;
     for (int looks = 1;; ++looks) {
-        const bool there = storage.find(path).has_value() || (paths.data_is_beside() && is_restorable(storage, paths));
+        const bool there = storage.find(path).has_value() || (paths.data_is_beside && is_restorable(storage, paths));
         try {
             return there ? open_existing(storage, paths, kind, options, tuning, false) : create(storage, paths, kind, options, tuning);
         } catch (const Error& error) {

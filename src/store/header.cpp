@@ -90,6 +90,7 @@ Header decode(const HeaderBlock& block) {
     header.sequence = block.sequence;
     header.clean = (block.flags & flag_clean) != 0;
     header.is_new = (block.flags & flag_is_new) != 0;
+    header.data_is_beside = (block.flags & flag_data_is_beside) != 0;
     header.base = block.base;
     header.position_independent = (block.incompatible_features & feature_position_independent) != 0;
     header.capacity = block.capacity;
@@ -169,7 +170,7 @@ HeaderBlock encode(const Header& header) {
     block.role = header.role;
     block.state = header.state;
     block.sequence = header.sequence;
-    block.flags = (header.clean ? flag_clean : 0) | (header.is_new ? flag_is_new : 0);
+    block.flags = (header.clean ? flag_clean : 0) | (header.is_new ? flag_is_new : 0) | (header.data_is_beside ? flag_data_is_beside : 0);
     block.base = header.base;
     block.incompatible_features = header.position_independent ? feature_position_independent : 0;
     block.capacity = header.capacity;

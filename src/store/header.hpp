@@ -42,6 +42,7 @@ struct Header {
     std::uint64_t sequence = 0;
     bool clean = false;
     bool is_new = false;
+    bool data_is_beside = false;  ///< the data file had its default name when the header was written
     std::uintptr_t base = 0;
     bool position_independent = false;  ///< for life
     ByteCount capacity = 0;

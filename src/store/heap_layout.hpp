@@ -48,8 +48,9 @@ inline constexpr std::uint64_t feature_staged_move = 1;
 /// The heap holds no raw pointers and may be mapped anywhere. Who didn't know would let raw pointers in.
 inline constexpr std::uint64_t feature_position_independent = 2;
 
-inline constexpr std::uint64_t flag_clean = 1;   ///< closed by its last user: no ring, nothing to recover
-inline constexpr std::uint64_t flag_is_new = 2;  ///< made for a heap whose backing file may not have got its name yet
+inline constexpr std::uint64_t flag_clean = 1;           ///< closed by its last user: no ring, nothing to recover
+inline constexpr std::uint64_t flag_data_is_beside = 4;  ///< the data file had its default name when the header was written
+inline constexpr std::uint64_t flag_is_new = 2;          ///< made for a heap whose backing file may not have got its name yet
 
 /// Kind of the ring records that are saves, page images in the record. (2 was never released; 3: log_replay.hpp)
 inline constexpr std::uint32_t record_images = 1;

@@ -7,8 +7,11 @@
 namespace taiyen::store {
 
 HeapPaths heap_paths(const std::filesystem::path& path, const PersistentOptions& options) {
-    return {path, options.data_file.empty() ? HeapPaths::beside(path, ".data") : options.data_file, HeapPaths::beside(path, ".journal"),
-            options.log_file.empty() ? HeapPaths::beside(path, ".log") : options.log_file};
+    const auto beside = [&](const char* suffix) { return std::filesystem::path(path.string() + suffix); };
+    const std::filesystem::path data = beside(".data");
+    const bool data_is_beside = options.data_file.empty() || options.data_file == data;
+    return {path, data_is_beside ? data : options.data_file, beside(".journal"), options.log_file.empty() ? beside(".log") : options.log_file,
+            data_is_beside};
 }
 
 bool is_still_at(io::Storage& storage, const io::File& file, const std::filesystem::path& path) {

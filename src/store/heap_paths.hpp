@@ -18,10 +18,7 @@ struct HeapPaths {
     std::filesystem::path data;
     std::filesystem::path journal;
     std::filesystem::path log;
-
-    /// Whether the data file has the name that it has by default: then it can't be another heap's by mistake.
-    bool data_is_beside() const { return data == beside(backing, ".data"); }
-    static std::filesystem::path beside(const std::filesystem::path& backing, const char* suffix) { return backing.string() + suffix; }
+    bool data_is_beside = true;  ///< the data file has the name that it has by default: then it can't be another heap's by mistake
 };
 /// Where a heap's files lie: where the options say, else beside it.
 HeapPaths heap_paths(const std::filesystem::path& path, const PersistentOptions& options);

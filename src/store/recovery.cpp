@@ -221,9 +221,10 @@ private:
         found_.data_clean = header.clean;
         found_.data_unused = header.is_new;
     }
-    /// That the data file, which is missing, had nothing that the backing file lacks, and that its directory can't be one that something else is to be mounted on.
+    /// That the data file, which is missing, had nothing that the backing file lacks, and can't be somewhere else.
     void require_closed_beside() const {
-        if (files_.backing->header.clean && paths_.data_is_beside()) return;
+        const Header& header = files_.backing->header;
+        if (header.clean && header.data_is_beside && paths_.data_is_beside) return;
         throw Error(
             errc::mismatch, paths_.data,
             "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with detach_data_file to "

@@ -327,6 +327,7 @@ void HeapFile::fill_header(PageFile& file, bool clean) {
     header.table_root = table_.root();
     header.clean = clean;
     header.is_new = false;
+    header.data_is_beside = data_.has_value() && paths_.data_is_beside;
     if (uses_log()) {
         header.log = ring_identity_.ring;
         header.log_capacity = ring_identity_.capacity_bytes;

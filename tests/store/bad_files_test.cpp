@@ -131,7 +131,6 @@ BOOST_AUTO_TEST_CASE(files_that_do_not_belong_together_are_a_mismatch) {
     const ClosedHeap b(true);
     const auto data = [](const ClosedHeap& heap) { return heap.path.string() + ".data"; };
     std::filesystem::rename(data(a), a.dir / "away");
-    BOOST_TEST((a.refused() == errc::mismatch));
     std::filesystem::copy_file(data(b), data(a));
     BOOST_TEST((a.refused() == errc::mismatch));
     std::filesystem::remove(data(a));
