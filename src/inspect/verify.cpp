@@ -47,6 +47,8 @@ public:
     Verifier(const HeapFile& heap, const VerifyOptions& options) : heap_(heap), options_(options) {}
 
     Report run() {
+        if (heap_.read_only() && heap_.restoration().backing_rebuilt)
+            add(Severity::healable, heap_.path(), 0, "it is missing or damaged; the next opening for writing brings it back from the data file");
         begin_file(heap_.backing(), heap_.data());
         if (const PageFile* data = heap_.data()) {
             begin_file(*data, &heap_.backing());

@@ -301,12 +301,12 @@ void spoil_headers(io::File& file) {
     const AlignedBuffer slots(chunks_offset);
     std::memset(slots.data(), 0, chunks_offset);
     static_cast<void>(file.read_direct(slots.span(), 0));
+    // Computed, never turned over: what is spoiled already stays so.
     for (std::size_t i = 0; i < 2; ++i) {
-        std::byte* const place = slots.data() + i * header_slot_bytes + offsetof(HeaderBlock, checksum);
-        std::uint64_t sum;
-        std::memcpy(&sum, place, sizeof sum);
-        sum = ~sum;
-        std::memcpy(place, &sum, sizeof sum);
+        HeaderBlock block;
+        std::memcpy(&block, slots.data() + i * header_slot_bytes, sizeof block);
+        block.checksum = ~checksum_of(block, i);
+        std::memcpy(slots.data() + i * header_slot_bytes, &block, sizeof block);
     }
     file.write_durable(slots.span(), 0);
 }

@@ -1,6 +1,7 @@
 #include "store/recovery.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string>
 #include <utility>
@@ -151,6 +152,10 @@ private:
     // 1. What is there.
     void look_at_backing() {
         if (is_restorable(storage_, paths_)) {
+            if (!paths_.data_is_beside)
+                throw Error(
+                    errc::not_found, paths_.backing,
+                    "the heap is missing; its data file, " + paths_.data.string() + ", is whole: make an empty file here, and opening fills it");
             found_.backing_lost = true;
             is_missing_ = true;
             return;
@@ -168,13 +173,26 @@ private:
             found_.backing_lost = true;
         }
     }
-    /// Whether a file without a header may be written over: it is recognisable as a heap's, or nothing is in its place but zeros.
-    bool was_a_heap() const {
+    /// Whether a file without a header may be written over: it is recognisable as a heap's, or nothing is in its place but zeros, or it was cut there.
+    bool was_a_heap() {
         const errc code = backing_slots_.verdict().code;
         if (code != errc::not_a_heap) return code == errc::corrupt || code == errc::truncated;
         const AlignedBuffer head(chunks_offset);
         const ByteCount got = backing_file_->read_direct(head.span(), 0);
-        return is_zero(head.first(got));
+        is_blank_ = is_zero(head.first(got));
+        return is_blank_ || (got < sizeof header_magic && std::memcmp(head.data(), &header_magic, got) == 0);
+    }
+    /// Of a file that begins with zeros: that its first table page is that heap's, or nothing else is in it either.
+    void require_nothing_else(const Uuid& heap) const {
+        const AlignedBuffer piece(ByteCount{1} << 20U);
+        ByteCount got = backing_file_->read_direct(piece.first(sizeof(TablePage)), chunks_offset);
+        TablePage table;
+        std::memcpy(&table, piece.data(), sizeof table);
+        if (got == sizeof table && table.checksum != 0 && is_sound(table, 0, heap)) return;
+        for (ByteCount at = chunks_offset; (got = backing_file_->read_direct(piece.span(), at)) != 0; at += got) {
+            if (!is_zero(piece.first(got))) throw_lost();
+            if (got < piece.span().size()) return;
+        }
     }
     [[noreturn]] void throw_lost() const {
         if (is_missing_) throw Error(errc::not_found, paths_.backing, "the heap is missing, and its data file alone can't bring it back");
@@ -184,7 +202,7 @@ private:
     void look_at_data() {
         if (!found_.backing_lost) {
             if (backing().header.data.is_nil()) return;
-            const bool is_there = storage_.find(paths_.data).has_value();
+            const bool is_there = storage_.find(paths_.data).has_value() && !is_orphan_of_another_data();
             if (!is_there && !detach_data_) require_closed_beside();
             if (is_there && detach_data_)
                 throw Error(errc::already_exists, paths_.data,
@@ -205,6 +223,7 @@ private:
         }
         const Slots slots = read_slots(*file);
         if (const Header* const newest = slots.newest()) {
+            if (is_blank_) require_nothing_else(newest->heap);
             require_belongs(*newest);
             files_.data.emplace(file, *newest);
             files_.header_behind = slots.damaged();
@@ -221,10 +240,17 @@ private:
         found_.data_clean = header.clean;
         found_.data_unused = header.is_new;
     }
+    /// Whether a data file was being made in the place of one that was lost, and the heap doesn't name it yet: it goes when another one is attached.
+    bool is_orphan_of_another_data() const {
+        const Slots slots = read_slots(*storage_.open(paths_.data, io::Access::read_only));
+        const Header* const newest = slots.newest();
+        const Header& own = files_.backing->header;
+        return newest != nullptr && newest->role == FileRole::data && newest->is_new && newest->heap == own.heap && newest->file != own.data;
+    }
     /// That the data file, which is missing, had nothing that the backing file lacks, and can't be somewhere else.
     void require_closed_beside() const {
         const Header& header = files_.backing->header;
-        if (header.clean && header.data_is_beside && paths_.data_is_beside) return;
+        if (!read_only_ && header.clean && header.data_is_beside && paths_.data_is_beside) return;
         throw Error(
             errc::mismatch, paths_.data,
             "the heap's data file is missing: put it beside the heap, or name it in the options; if it is lost, open with detach_data_file to "
@@ -298,7 +324,7 @@ private:
         files_.header_behind = files_.header_behind || (!is_missing_ && backing_slots_.damaged());
         files_.restoration.clean = newest_.clean && !data_counts && row_ != CopyRow::data_refilled;
         files_.restoration.data_detached = row_ == CopyRow::data_given_up && !remakes_data_;
-        files_.restoration.data_rebuilt = remakes_data_ && !read_only_;
+        files_.restoration.data_rebuilt = remakes_data_;
         files_.remakes_data = remakes_data_;
         files_.restoration.backing_rebuilt = row_ == CopyRow::backing_rebuilt;
     }
@@ -321,7 +347,7 @@ private:
     }
     /// That the backing file is whole, where the data file, which would tell how to go on after an interrupted large save, is lost.
     void prove() {
-        if (row_ == CopyRow::data_given_up && !(remakes_data_ && read_only_)) prove_alone(backing(), ring_.saves);
+        if (row_ == CopyRow::data_given_up) prove_alone(backing(), ring_.saves);
         if (row_ == CopyRow::data_refilled && ring_.saves.empty() &&
             table_root_of(backing(), backing().header.extents(), Via::device) != backing().header.table_root)
             throw Error(errc::corrupt, paths_.backing, chunks_offset,
@@ -369,11 +395,11 @@ private:
             count_row(Row::slot_repaired);
         }
     }
-    /// The commit point. First of all: from here on the lost file, should it come back, is nobody's.
+    /// The commit point. First of all: from here on the lost file, should it come back, is nobody's. Where another one is to be made, attaching that is.
     void give_data_up() {
         if (planted(Bug::detach_in_memory_only)) return;
         backing().header.data = {};
-        backing().write_header();
+        if (!remakes_data_) backing().write_header();
     }
     void copy_to_backing(bool everything) {
         count_row(Row::data_to_backing);
@@ -420,6 +446,7 @@ private:
     Slots backing_slots_;
     CopiesFound found_;
     bool is_missing_ = false;    ///< the backing file
+    bool is_blank_ = false;      ///< it begins with zeros where its headers were
     bool remakes_data_ = false;  ///< it is missing, and the heap gets another one
     CopyRow row_ = CopyRow::alone;
     Header newest_;  ///< what counts
@@ -436,8 +463,10 @@ bool is_restorable(io::Storage& storage, const HeapPaths& paths) {
         const bool is_whole = header != nullptr && header->role == FileRole::data && header->state == FileState::whole && !header->is_new;
         return is_whole && !storage.find(paths.backing);  // asked again: a creation names the heap before it says that the data file isn't new
     } catch (const Error& error) {
-        if (error.code() != errc::not_found) throw;
-        return false;
+        for (const errc nobodys : {errc::not_found, errc::not_a_regular_file, errc::permission}) {
+            if (error.code() == nobodys) return false;
+        }
+        throw;
     }
 }
 

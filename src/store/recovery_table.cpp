@@ -24,7 +24,7 @@ bool has_all(const CopiesFound& found) noexcept {
 CopyRow choose_row(const CopiesFound& found) noexcept {
     using Data = CopiesFound::Data;
     if (found.backing_lost) {
-        if (found.data != Data::whole || (found.data_unused && found.data_generation.value == 0)) return CopyRow::refused_lost;
+        if (found.data != Data::whole || found.data_unused) return CopyRow::refused_lost;
         return found.data_short ? CopyRow::refused_short : CopyRow::backing_rebuilt;
     }
     if (found.backing_short && !has_all(found)) return CopyRow::refused_short;

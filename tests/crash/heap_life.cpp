@@ -463,8 +463,8 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
     HeapSetup setup = setup_;
     setup.detach_data_file = !setup.remakes_data && misses_data(disk, state);
     std::uint64_t as_reader = 0;
-    if (choice % 8 == 0) {
-        // A reader sees the same save and writes nothing.
+    if (choice % 8 == 0 && !setup.remakes_data) {
+        // A reader sees the same save and writes nothing; it is refused where the data file is missing.
         const std::uint64_t before = disk_sum(disk);
         HeapLife life(disk, nullptr, setup, history_);
         life.open(HeapKind::volatile_heap);

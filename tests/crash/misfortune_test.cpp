@@ -93,7 +93,7 @@ constexpr std::size_t many = 300'000;
     try {
         PersistentOptions options;
         options.capacity = 8_MiB;
-        SnapshotHeap heap(open_only, path, options);
+        ArchiveHeap heap(open_only, path, options);
         fs::resize_file(path, 64 * 1024);
         std::size_t sum = 0;
         for (const int number : *heap.find<taiyen::vector<int>>("numbers")) sum += static_cast<std::size_t>(number);
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_cut_under_an_open_heap_stops_the_program_bef
     PersistentOptions options;
     options.capacity = 8_MiB;
     {
-        SnapshotHeap heap(create_only, path, options);
+        ArchiveHeap heap(create_only, path, options);
         heap.construct<taiyen::vector<int>>("numbers").assign(many, 1);
         heap.snapshot();
         heap.close();
@@ -137,9 +137,9 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_cut_under_an_open_heap_stops_the_program_bef
     int status = 0;
     BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
     BOOST_TEST((WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS));
-    BOOST_CHECK_EXCEPTION(SnapshotHeap(open_only, path, options), Error, [](const Error& error) { return error.code() == errc::truncated; });
+    BOOST_CHECK_EXCEPTION(ArchiveHeap(open_only, path, options), Error, [](const Error& error) { return error.code() == errc::truncated; });
     fs::copy_file(folder / "copy", path, fs::copy_options::overwrite_existing);
-    SnapshotHeap heap(open_only, path, options);
+    ArchiveHeap heap(open_only, path, options);
     BOOST_TEST(std::ranges::count(*heap.find<taiyen::vector<int>>("numbers"), 1) == static_cast<std::ptrdiff_t>(many));
     BOOST_TEST(heap.verify().ok());
 }

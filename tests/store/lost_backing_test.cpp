@@ -8,6 +8,7 @@
 #include <taiyen/base/report.hpp>
 
 #include "io/disks/simulated_node.hpp"
+#include "store/header.hpp"
 #include "store/heap_probe.hpp"
 
 BOOST_AUTO_TEST_SUITE(lost_backing)
@@ -100,6 +101,7 @@ const std::map<std::string, std::function<void(Doubled&)>>& losses() {
         {"empty", [](Doubled& heap) { heap.disk.node(path)->resize(0); }},
         {"zeroed header", [](Doubled& heap) { heap.zero(head_bytes); }},
         {"zeroed", [](Doubled& heap) { heap.zero(heap.disk.node(path)->size_bytes()); }},
+        {"cut within its first word", [](Doubled& heap) { heap.disk.node(path)->resize(5); }},
         {"cut within its header", [](Doubled& heap) { heap.disk.node(path)->resize(1000); }},
         {"cut between its headers", [](Doubled& heap) { heap.disk.node(path)->resize(page_bytes); }},
         {"cut behind its header", [](Doubled& heap) { heap.disk.node(path)->resize(head_bytes); }},
@@ -203,9 +205,11 @@ BOOST_AUTO_TEST_CASE(a_data_file_that_is_damaged_or_short_too_brings_nothing_bac
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_data_file_of_another_name_brings_it_back_only_where_the_heap_is_said_to_be_there) {
+/// The heap's own name may be misspelt, or its disk be missing.
+BOOST_AUTO_TEST_CASE(a_data_file_of_another_name_brings_it_back_into_an_empty_file_only) {
     Doubled heap(HeapKind::snapshot, true);
     const auto data = heap.disk.node(data_path);
+    const auto own = heap.disk.node(path);
     heap.disk.take_away(path);
     heap.disk.take_away(data_path);
     heap.disk.put("/disk/second", data);
@@ -216,8 +220,64 @@ BOOST_AUTO_TEST_CASE(a_data_file_of_another_name_brings_it_back_only_where_the_h
     };
     const auto before = heap.bytes();
     BOOST_TEST((code_of([&] { open(OpenMode::open_or_create); }) == errc::mismatch));
+    BOOST_CHECK_EXCEPTION(open(OpenMode::open_only), Error, [](const Error& error) {
+        return error.code() == errc::not_found && error.path() == path && std::string(error.what()).find("empty file") != std::string::npos;
+    });
     BOOST_TEST((heap.bytes() == before));
+    own->resize(0);
+    heap.disk.put(path, own);
     heap.expect_content(open(OpenMode::open_only));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_only_begins_with_zeros_is_left_alone) {
+    Doubled heap(HeapKind::snapshot, true);
+    heap.zero(heap.disk.node(path)->size_bytes());
+    heap.disk.node(path)->write(std::vector<std::byte>(5, std::byte{'n'}), 32768);
+    const auto before = heap.bytes();
+    BOOST_TEST((code_of([&] { heap.open(OpenMode::open_only, HeapKind::snapshot); }) == errc::not_a_heap));
+    BOOST_TEST((heap.bytes() == before));
+}
+
+/// One that a killed opening was attaching is as old as that.
+BOOST_AUTO_TEST_CASE(a_data_file_that_the_heap_never_named_brings_nothing_back) {
+    Doubled heap(HeapKind::snapshot, true);
+    const auto data = heap.disk.node(data_path);
+    const store::Slots slots = store::read_slots(*heap.disk.open(data_path, io::Access::read_only));
+    store::Header header = *slots.newest();
+    header.is_new = true;
+    const auto file = heap.disk.open(data_path, io::Access::read_write);
+    store::write_header(*file, header);
+    for (const auto& [name, lose] : losses()) {
+        if (name == "missing" || name.starts_with("cut b") || name.starts_with("cut within its p") || name.starts_with("a byte")) continue;
+        BOOST_TEST_CONTEXT(name) {
+            lose(heap);
+            const auto before = heap.bytes();
+            BOOST_TEST((code_of([&] { heap.open(OpenMode::open_only, HeapKind::snapshot); }).has_value()));
+            BOOST_TEST((heap.bytes() == before));
+        }
+    }
+    heap.disk.take_away(path);
+    BOOST_TEST((code_of([&] { heap.open(OpenMode::open_only, HeapKind::snapshot); }) == errc::not_found));
+}
+
+BOOST_AUTO_TEST_CASE(spoiled_headers_stay_spoiled) {
+    for (const bool torn : {false, true}) {
+        Doubled heap(HeapKind::snapshot, true);
+        const auto file = heap.disk.open(path, io::Access::read_write);
+        const auto node = heap.disk.node(path);
+        std::vector<std::byte> second(page_bytes);
+        node->read(second, page_bytes);
+        store::spoil_headers(*file);
+        BOOST_TEST(store::read_slots(*file).newest() == nullptr);
+        if (torn) {
+            node->write(second, page_bytes);
+            BOOST_TEST(store::read_slots(*file).newest() != nullptr);
+        }
+        store::spoil_headers(*file);
+        const store::Slots slots = store::read_slots(*file);
+        BOOST_TEST(slots.newest() == nullptr);
+        BOOST_TEST((slots.verdict().code == errc::corrupt));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(without_a_data_file_a_missing_heap_is_missing) {

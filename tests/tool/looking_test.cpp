@@ -182,6 +182,11 @@ BOOST_AUTO_TEST_CASE(verify_returns_one_for_files_that_are_too_bad_to_open) {
     make_drawing(dir / "s.tyn");
     std::filesystem::remove(dir / "s.tyn.data");
     BOOST_TEST(run_tool(dir, "verify s.tyn").exit == 1);
+    make_drawing(dir / "t.tyn");
+    std::filesystem::remove(dir / "t.tyn");
+    const Ran missing = run_tool(dir, "verify t.tyn");
+    BOOST_TEST(missing.exit == 1);
+    BOOST_TEST(missing.out.find("brings it back") != std::string::npos, missing.out);
 }
 
 BOOST_AUTO_TEST_CASE(a_heap_in_use_is_said_to_be_in_use) {
