@@ -30,6 +30,7 @@
 #include <taiyen/inspect/log_report.hpp>
 #include <taiyen/inspect/measure.hpp>
 #include <taiyen/inspect/objects.hpp>
+#include <taiyen/inspect/reclaim.hpp>
 #include <taiyen/inspect/repair.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>

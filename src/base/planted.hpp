@@ -49,7 +49,6 @@ enum class Bug {
     annex_guessed_place,           ///< recovery puts chunks of the annex where the header lets it expect them, not where the record says
     annex_ends_before_record,      ///< an annex that nobody opened is ended in the files, before the record that ends it
     history_outlives_its_bytes,    ///< transactions of a heap whose history nobody attached leave that history in the files
-    held_unsaid,                   ///< a block that an object outside has taken along is not said to be nobody's
     undo_moves_cursor_unlogged,    ///< undo and redo on a transactional heap log the bytes, not where the history stands
     stage_keeps_address,           ///< recovery of a staged save that moves the heap installs its pages and keeps the address
     copy_keeps_address,            ///< recovery of a save that moves the heap copies its pages from the data file and keeps the address

@@ -126,7 +126,6 @@ void LoggedRecorder::open_run(std::uint64_t first_line, std::uint64_t count) noe
 }
 
 void LoggedRecorder::cut(ChangeSet& out) {
-    note_written();
     const ByteCount size = out.size();
     try {
         if (shadow_) {

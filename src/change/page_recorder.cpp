@@ -427,7 +427,6 @@ void PageRecorder::add_changes(ChangeSet& out, SpentTwins& spent) {
 void PageRecorder::cut(ChangeSet& out) {
     if (core_.in_forked_child()) return;
     const Guard guard(*this);
-    note_written();
     ++counters_.cuts;
     const ByteCount before = out.size();
     SpentTwins spent(twins_);
@@ -461,10 +460,6 @@ void PageRecorder::make_again(const SpentTwins& spent, const ChangeSetView& chan
     });
 }
 
-void PageRecorder::add_written(WrittenRanges& ranges) const {
-    open_.for_each_run([&](Page first, Page end) { ranges.add({first * page_bytes}, (end - first) * page_bytes); });
-}
-
 void PageRecorder::settle_twins(const ChangeSetView& changes) {
     if (planted(Bug::stale_twin)) return;
     const bool very_many = first_uses_ > first_uses_max;
@@ -487,7 +482,6 @@ void PageRecorder::accept() {
     if (shadow_) return Recorder::accept();  // it follows the changes
     if (core_.in_forked_child()) return;
     const Guard guard(*this);
-    note_written();
     ++counters_.cuts;
     counters_.pages_compared += open_.count();
     for (auto page = open_.next(0); page; page = open_.next(*page + 1)) {

@@ -59,7 +59,6 @@ public:
     /// True only if no page is open.
     bool certainly_unchanged() const override { return open_.count() == 0; }
     /// The open pages: those that stay writable between scopes may have been written, too.
-    void add_written(WrittenRanges& ranges) const override;
     void restore() noexcept override;
     void apply(const ChangeSetView& changes, Direction direction) noexcept override;
     /// Opens the pages, which the system may refuse. Throws: HeapFull{address_space}.

@@ -82,11 +82,8 @@ public:
     virtual bool keeps_open(PageNumber page) const noexcept = 0;
     /// Whether a cut would certainly be empty; cheap, may say false for an empty one.
     virtual bool certainly_unchanged() const = 0;
-    /// All that was written since the last `written().clear()`, as far as a cut has seen it, and perhaps more: a word that was stored again with the value that it had before is no change, but here it is.
-    /// Collected by those cuts that the core wants it of (HeapCore::wants_written); one that doesn't begins anew.
-    WrittenRanges& written() noexcept { return written_; }
-    /// What was written since the last cut, and perhaps more: open pages, kept lines. Throws: std::bad_alloc.
-    virtual void add_written(WrittenRanges& ranges) const = 0;
+    /// Of the modes that keep lines: those that were kept since the last cut. Throws: std::bad_alloc.
+    virtual void add_written(WrittenRanges& /*ranges*/) const {}
     /// Takes back everything since the last cut.
     virtual void restore() noexcept = 0;
 
@@ -117,21 +114,12 @@ protected:
     /// Tells the report handler. Allocates nothing; for signal handlers, too.
     void report_stray(const void* address) const noexcept;
 
-    /// Every cut begins so. Throws: std::bad_alloc.
-    void note_written() {
-        if (core_.wants_written()) {
-            add_written(written_);
-        } else {
-            written_.clear();
-        }
-    }
     std::byte* span() const { return reinterpret_cast<std::byte*>(core_.ranges().durable); }
 
     heap::HeapCore& core_;
 
 private:
     const Outside outside_;
-    WrittenRanges written_;
     std::atomic<ThreadNumber> scope_thread_{0};  ///< 0: no scope is open
 };
 

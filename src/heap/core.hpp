@@ -29,6 +29,8 @@
 
 namespace taiyen::heap {
 
+class HeldBlocks;
+
 inline constexpr ByteCount slot_bytes = ByteCount{1} << 32U;
 inline constexpr unsigned slot_shift = 32;
 inline constexpr std::uint32_t slot_count = 1U << 15U;
@@ -109,10 +111,8 @@ public:
     virtual bool deallocate_lent(void* block, std::uint32_t scope) noexcept;
     /// Whether what that scope lent belongs to the heap again.
     virtual bool lent_came_back(std::uint32_t /*scope*/) const noexcept { return false; }
-    /// The allocator at `home`, in the durable span, is being copied for an object at `borrower`, outside: what it owns may move there.
-    virtual void lend(std::uintptr_t /*home*/, std::uintptr_t /*borrower*/) noexcept {}
-    /// The object outside with the allocator at `borrower`, which has durable memory on loan, has got this block, too.
-    virtual void lend_block(const void* /*block*/, std::uintptr_t /*borrower*/) noexcept {}
+    /// Remembers what objects outside take along. Null: nobody does, of a reader or a volatile heap.
+    HeldBlocks* lender() const noexcept { return lender_; }
     /// Capture is about to keep the bytes before of a part of the durable span that it has not kept yet. Whoever can puts right what rotted there. `asked`: somebody changes it, so what can't be put
     /// right makes the heap unusable; else capture may leave it out. Returns the worst that was found. Also called in signal handlers.
     virtual Proof about_to_change(HeapOffset /*offset*/, ByteCount /*length*/, bool /*asked*/) noexcept { return Proof::sound; }
@@ -122,8 +122,6 @@ public:
     virtual void uncover(HeapOffset /*offset*/, ByteCount /*length*/) const {}
     /// mprotect(2) of a part of the durable span, as capture wants it; pages that nobody may see yet stay hidden. False: the system refuses. For signal handlers, too.
     [[nodiscard]] virtual bool protect(HeapOffset offset, ByteCount length, bool writable) noexcept;
-    /// Whether somebody has to know what was written, changed or not: who holds blocks on loan.
-    virtual bool wants_written() const noexcept { return false; }
     /// Serial of the open scope, 0: none. What is moved out of the heap meanwhile is lent by that scope.
     std::uint32_t scope_serial() const noexcept { return scope_serial_.load(std::memory_order_relaxed); }
     void set_scope_serial(std::uint32_t serial) noexcept { scope_serial_.store(serial, std::memory_order_relaxed); }
@@ -154,6 +152,9 @@ protected:
     /// Takes the heap out of the slot table (idempotent): call it before its range is given up.
     void unregister() noexcept;
 
+protected:
+    void set_lender(HeldBlocks* lender) noexcept { lender_ = lender; }
+
 private:
     /// Behind the last slot of so many bytes from the base on.
     std::uint64_t slot_end(ByteCount reserved) const;
@@ -167,6 +168,7 @@ private:
     std::atomic<std::uint32_t> scope_serial_{0};
     std::atomic<bool> complete_{false};
     bool registered_ = false;
+    HeldBlocks* lender_ = nullptr;
     mutable TypeNotes type_notes_;
 };
 

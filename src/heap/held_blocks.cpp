@@ -1,13 +1,8 @@
 #include "heap/held_blocks.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <unordered_set>
-
-#include <taiyen/base/error.hpp>
-
-#include "base/planted.hpp"
 
 namespace taiyen::heap {
 namespace {
@@ -19,12 +14,6 @@ std::uintptr_t word_at(std::uintptr_t address) noexcept {
 }
 
 }  // namespace
-
-std::string HeldBlocks::entry_name(HeapOffset block) {
-    char digits[20];
-    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(block.value));
-    return std::string(entry_prefix) + digits;
-}
 
 // What is lent
 
@@ -40,7 +29,7 @@ std::uintptr_t HeldBlocks::target_at(std::uintptr_t word) const noexcept {
 ///   deque                           map, its size, iterators            (behind its second allocator; the first has that one in front of these, a word of zeros)
 ///
 /// A container that looks like another one costs what (H2) says.
-void HeldBlocks::lend_by_distances(std::uintptr_t home, std::uintptr_t borrower) noexcept {
+void HeldBlocks::lend_by_distances(std::uintptr_t home) noexcept {
     constexpr std::uint64_t nowhere = 1;
     const ByteCount extent = core_.durable_extent();
     std::array<std::uint64_t, distance_head_words.size()> words;
@@ -69,28 +58,27 @@ void HeldBlocks::lend_by_distances(std::uintptr_t home, std::uintptr_t borrower)
     }
     ();
     for (std::size_t i = 0; i < words.size(); ++i) {
-        if (pointers[i] && blocks[i] != 0) note({blocks[i], home + distance_head_words[i], borrower, core_.scope_serial()});
+        if (pointers[i] && blocks[i] != 0) suspect(blocks[i], 0);
     }
 }
 
-void HeldBlocks::lend(std::uintptr_t home, std::uintptr_t borrower) noexcept {
+void HeldBlocks::lend(std::uintptr_t home) noexcept {
     if (core_.links() == Links::distances) {
-        lend_by_distances(home, borrower);
-        return;
-    }
-    const ByteCount extent = core_.durable_extent();
-    const std::uintptr_t behind = base() + extent;
-    const bool is_tree = home + end_word + 3 * sizeof home <= behind && is_tree_at(home);
-    for (const std::uintptr_t distance : head_words) {
-        const std::uintptr_t source = home + distance;
-        if (source - base() > extent || behind - source < sizeof source) continue;
-        const std::uintptr_t block = word_at(source);
-        if (distance != end_word && is_tree) continue;
-        if (distance == end_word && !is_tree && (is_end_of_vector(home, block) || is_string_within(home))) continue;
-        if (block % 8 == 0 && block - base() < extent && block != home + distance + 2 * sizeof block && is_live(block)) {
-            note({block, source, borrower, core_.scope_serial()});
+        lend_by_distances(home);
+    } else {
+        const ByteCount extent = core_.durable_extent();
+        const std::uintptr_t behind = base() + extent;
+        const bool is_tree = home + end_word + 3 * sizeof home <= behind && is_tree_at(home);
+        for (const std::uintptr_t distance : head_words) {
+            const std::uintptr_t source = home + distance;
+            if (source - base() > extent || behind - source < sizeof source) continue;
+            const std::uintptr_t block = word_at(source);
+            if (distance != end_word && is_tree) continue;
+            if (distance == end_word && !is_tree && (is_end_of_vector(home, block) || is_string_within(home))) continue;
+            if (block % 8 == 0 && block - base() < extent && block != home + distance + 2 * sizeof block && is_live(block)) suspect(block, 0);
         }
     }
+    note(home, 0);  // what it gets next may be allocated outside
 }
 
 /// Begin, end, end of the room; or begin, 0, end, of bits. What begins at the end is somebody else's block.
@@ -118,338 +106,113 @@ bool HeldBlocks::is_tree_at(std::uintptr_t home) const noexcept {
 /// A deque that is being destroyed copies its allocator to free its map, when its nodes are free already: the next owner of their place has lent nothing. So it is with pointers that a constructor has not written yet.
 bool HeldBlocks::is_live(std::uintptr_t block) const noexcept { return core_.engine().is_block(reinterpret_cast<const void*>(block)); }
 
-void HeldBlocks::lend_block(const void* block, std::uintptr_t borrower) noexcept {
-    if (owned_count_.load(std::memory_order_relaxed) == 0) return;
-    {
-        const std::lock_guard lock(mutex_);
-        if (!std::ranges::binary_search(borrowers_, borrower)) return;
-    }
-    note({reinterpret_cast<std::uintptr_t>(block), 0, borrower, core_.scope_serial()});
-}
+void HeldBlocks::lend_block(const void* block, std::uintptr_t borrower) noexcept { suspect(reinterpret_cast<std::uintptr_t>(block), borrower); }
 
-/// Without memory to remember it the block leaks if the process dies.
-void HeldBlocks::note(const Lent& lent) noexcept {
+/// What there is no memory to remember, `close()` doesn't know.
+void HeldBlocks::suspect(std::uintptr_t block, std::uintptr_t borrower) noexcept {
     const std::lock_guard lock(mutex_);
     try {
-        if (lent_.size() >= compact_at_) {
-            std::erase_if(lent_, [this](const auto& old) { return source_still_refers(old.second); });
-            compact_at_ = std::max<std::size_t>(4096, 2 * lent_.size());
-        }
-        lent_.emplace(lent.block, lent);
-        lent_count_.store(lent_.size(), std::memory_order_relaxed);
+        if (suspects_.size() < suspects_max) suspects_.try_emplace(block, Suspect{core_.scope_serial(), borrower});
+        count();
     } catch (const std::bad_alloc&) {}
 }
 
+// What comes back
+
+void HeldBlocks::note(std::uintptr_t home, std::uintptr_t borrower) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+        if (watched_.size() == watched_max) {  // the newest may be in the middle of their moves
+            const std::size_t done = watched_max / 2;
+            look_at(std::span(watched_).first(done));
+            watched_.erase(watched_.begin(), watched_.begin() + done);
+        }
+        watched_.push_back({home, borrower});
+        watches_.store(true, std::memory_order_relaxed);
+    } catch (const std::bad_alloc&) {}
+}
+
+void HeldBlocks::settle() noexcept {
+    if (!watches_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(mutex_);
+    if (!suspects_.empty()) look_at(watched_);
+    watched_.clear();
+    watches_.store(false, std::memory_order_relaxed);
+}
+
 /// The first node of a deque is where its begin is, until that moves on; then it is where its node begins.
-bool HeldBlocks::object_still_refers(const Lent& lent) const noexcept {
-    if (lent.source == 0) return false;
-    const std::uintptr_t from = std::max(base(), lent.source - end_word);
-    const std::uintptr_t to = std::min(base() + core_.durable_extent() / sizeof from * sizeof from, lent.source + object_bytes);
-    for (std::uintptr_t word = from; word < to; word += sizeof word) {
-        if (word != lent.block && target_at(word) == lent.block) return true;
-    }
-    return false;
-}
-
-bool HeldBlocks::source_still_refers(const Lent& lent) const noexcept { return lent.source != 0 && target_at(lent.source) == lent.block; }
-
-void HeldBlocks::let_go(const void* block) noexcept {
-    if (owned_count_.load(std::memory_order_relaxed) == 0) return;
-    const auto address = reinterpret_cast<std::uintptr_t>(block);
-    const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::lower_bound(owned_, address);
-    if (found == owned_.end() || *found != address) return;
-    owned_.erase(found);
-    if (owned_.empty()) borrowers_.clear();
-    owned_count_.store(owned_.size(), std::memory_order_relaxed);
-}
-
-bool HeldBlocks::is_owned(std::uintptr_t block) const {
-    const std::lock_guard lock(mutex_);
-    return std::ranges::binary_search(owned_, block);
-}
-
-std::vector<HeapOffset> HeldBlocks::owned() const {
-    std::vector<HeapOffset> found;
-    for (const Entry& entry : entries_) {
-        if (is_owned(entry.block)) found.push_back(offset(entry.block));
-    }
-    return found;
-}
-
-// A scope ends
-
-HeldBlocks::Settling::Settling(HeldBlocks& held) : held_(held) {
-    std::vector<Lent> lent;
-    {
-        const std::lock_guard lock(held.mutex_);
-        for (const auto& [block, one] : held.lent_) lent.push_back(one);
-    }
-    const auto by_block = [](const Lent& left, const Lent& right) { return left.block < right.block; };
-    std::ranges::sort(lent, by_block);
-    watched_.reserve(held.entries_.size() + lent.size());
-    const Engine& engine = held.core_.engine();
-    auto entry = held.entries_.begin();
-    const auto add_entries_before = [&](std::uintptr_t block) {
-        for (; entry != held.entries_.end() && entry->block < block; ++entry) {
-            watched_.push_back({entry->block, entry->end, entry->borrower, true});
+void HeldBlocks::look_at(std::span<const Watched> watched) noexcept {
+    const std::uintptr_t behind = base() + round_down(core_.durable_extent(), sizeof behind);
+    bool any_arrived = false;
+    for (const Watched& one : watched) {
+        any_arrived = any_arrived || one.borrower != 0;
+        const std::uintptr_t to = std::min(behind, one.home + bytes_behind);
+        for (std::uintptr_t word = std::max(base(), one.home - bytes_before); word < to; word += sizeof word) {
+            const std::uintptr_t target = target_at(word);
+            if (target != word && target - base() < behind - base()) suspects_.erase(target);
         }
+    }
+    if (any_arrived) {
+        const auto arrived = [&](const auto& suspect) {
+            return suspect.second.borrower != 0 && std::ranges::find(watched, suspect.second.borrower, &Watched::borrower) != watched.end();
+        };
+        std::erase_if(suspects_, arrived);
+    }
+    if (suspects_.size() <= looked_into_max) {
+        std::erase_if(suspects_, [this](const auto& suspect) { return is_linked_within(suspect.first); });
+    }
+    count();
+}
+
+/// A node of a list that is no longer the first, or of a tree that is no longer the uppermost: the one before it, or above, is here and leads to it. Of a container outside, that is the object there.
+bool HeldBlocks::is_linked_within(std::uintptr_t block) const noexcept {
+    struct Link {
+        std::uintptr_t there;  ///< the word of the node that leads to the other one
+        std::uintptr_t back;   ///< the word of the other one that leads back
     };
-    for (auto first = lent.begin(); first != lent.end();) {
-        const auto behind = std::upper_bound(first, lent.end(), *first, by_block);
-        const std::uintptr_t block = first->block;
-        const ByteCount usable = engine.usable_size(reinterpret_cast<const void*>(block));
-        const bool stays = std::any_of(first, behind, [&](const Lent& one) { return held.object_still_refers(one); });
-        add_entries_before(block);
-        const bool has_entry = entry != held.entries_.end() && entry->block == block;
-        if (has_entry) {
-            if (!stays) entry->borrower = std::prev(behind)->borrower;
-            watched_.push_back({block, block + usable, entry->borrower, true, stays});
-            ++entry;
-        } else if (usable != 0 && !stays) {
-            watched_.push_back({block, block + usable, std::prev(behind)->borrower, false});
-        }
-        first = behind;
-    }
-    add_entries_before(~std::uintptr_t{0});
-    if (!watched_.empty()) {
-        first_ = watched_.front().begin;
-        bytes_ =
-            std::max_element(watched_.begin(), watched_.end(), [](const Watched& left, const Watched& right) { return left.end < right.end; })->end -
-            first_;
-    }
-    for (const Watched& watched : watched_) {
-        const std::uintptr_t first = watched.begin / page_bytes;
-        const std::uintptr_t count = std::min((watched.end + page_bytes - 1) / page_bytes - first, pages_known);
-        for (std::uintptr_t page = first; page < first + count; ++page) near_[page % pages_known / 64] |= std::uint64_t{1} << page % 64;
-    }
-}
-
-HeldBlocks::Settling::Watched* HeldBlocks::Settling::find(std::uintptr_t address) {
-    const auto behind = std::ranges::upper_bound(watched_, address, {}, &Watched::begin);
-    if (behind == watched_.begin() || address >= std::prev(behind)->end) return nullptr;
-    return &*std::prev(behind);
-}
-
-void HeldBlocks::Settling::look_at(HeapOffset offset, ByteCount length) {
-    if (bytes_ == 0 || length == 0) return;
-    const std::uintptr_t from = held_.base() + round_down(offset.value, sizeof(std::uintptr_t));
-    const std::uintptr_t to = held_.base() + round_up(offset.value + length, sizeof(std::uintptr_t));
-    for (std::uintptr_t word = from; word < to; word += sizeof word) {
-        const std::uintptr_t value = word_at(word);
-        if (may_be_watched(value)) [[unlikely]]
-            refer(word, value);
-        if (const std::uintptr_t near = distance_target(word, value); near != word && may_be_watched(near)) [[unlikely]] {
-            if (const Watched* const target = find(near); target != nullptr && target->begin == near) refer(word, near);
-        }
-    }
-}
-
-/// Only what lies in a live block refers to anything, and a block never to itself.
-void HeldBlocks::Settling::refer(std::uintptr_t word, std::uintptr_t address) {
-    Watched* const target = find(address);
-    if (target == nullptr) return;
-    const auto owner = held_.core_.engine().find_block(reinterpret_cast<const void*>(word));
-    if (!owner || owner->content == Content::pointer_free) return;
-    Watched* const from = find(held_.base() + owner->offset.value);
-    if (from == target) return;
-    if (from == nullptr) {
-        target->referenced = true;
-    } else {
-        edges_.push_back({static_cast<std::uint32_t>(from - watched_.data()), static_cast<std::uint32_t>(target - watched_.data())});
-    }
-}
-
-/// Nodes of a list or a tree that moved out as a whole refer to each other, and the first of them to the object outside.
-bool HeldBlocks::Settling::links_outside(const Watched& watched) const {
-    if (watched.borrower == 0) return false;
-    const std::uintptr_t to = std::min(watched.end, watched.begin + page_bytes);
-    for (std::uintptr_t word = watched.begin; word + sizeof word <= to; word += sizeof word) {
-        if (held_.target_at(word) - watched.borrower < object_bytes) return true;
-    }
-    return false;
-}
-
-void HeldBlocks::Settling::decide() {
-    for (Watched& watched : watched_) watched.linked = watched.referenced && links_outside(watched);
-    // What is held doesn't keep what it refers to from being held, too; what came back does.
-    for (bool again = true; again;) {
-        again = false;
-        for (const Edge& edge : edges_) {
-            const Watched& from = watched_[edge.from];
-            Watched& to = watched_[edge.to];
-            if (!from.referenced || from.linked || to.referenced) continue;
-            to.referenced = again = true;
-            to.linked = links_outside(to);
-        }
-    }
-}
-
-std::vector<HeapOffset> HeldBlocks::Settling::held() {
-    decide();
-    std::vector<HeapOffset> found;
-    for (const Watched& watched : watched_) {
-        if (watched.is_held() && !watched.entry) found.push_back(held_.offset(watched.begin));
-    }
-    return found;
-}
-
-bool HeldBlocks::Settling::finish() {
-    decide();
-    Engine& engine = held_.core_.engine();
-    bool wrote = false;
-    for (const Watched& watched : watched_) {
-        const HeapOffset block = held_.offset(watched.begin);
-        if (watched.is_held() == watched.entry) continue;
-        if (watched.is_held() && planted(Bug::held_unsaid)) continue;
-        const auto place = std::ranges::lower_bound(held_.entries_, watched.begin, {}, &Entry::block);
-        if (!watched.is_held()) {
-            engine.remove_root(entry_name(block));
-            held_.entries_.erase(place);
-            held_.let_go(reinterpret_cast<const void*>(watched.begin));
-        } else {
-            held_.entries_.insert(place, {watched.begin, watched.end, watched.borrower});
-            try {
-                engine.add_root({entry_name(block), std::string(entry_fingerprint), block, watched.end - watched.begin, 1});
-            } catch (const HeapFull&) {
-                std::erase_if(held_.entries_, [&](const Entry& entry) { return entry.block == watched.begin; });
-                continue;  // a leak if the process dies, but no reason to fail
-            }
-            const std::lock_guard lock(held_.mutex_);
-            held_.ever_ = true;
-            if (watched.borrower != 0) {
-                held_.borrowers_.insert(std::ranges::lower_bound(held_.borrowers_, watched.borrower), watched.borrower);
-                held_.owned_.insert(std::ranges::lower_bound(held_.owned_, watched.begin), watched.begin);
-                held_.owned_count_.store(held_.owned_.size(), std::memory_order_relaxed);
-            }
-        }
-        held_.touched_ = wrote = true;
-    }
-    const std::lock_guard lock(held_.mutex_);
-    held_.lent_.clear();
-    held_.lent_count_.store(0, std::memory_order_relaxed);
-    return wrote;
-}
-
-void HeldBlocks::keep_lent(std::span<const HeapOffset> blocks) noexcept {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(lent_,
-                  [&](const auto& lent) { return std::ranges::none_of(blocks, [&](HeapOffset kept) { return kept.value == lent.first - base(); }); });
-    lent_count_.store(lent_.size(), std::memory_order_relaxed);
+    static constexpr std::array<Link, 3> links{{{8, 0}, {8, 16}, {8, 24}}};  // list: previous, its next; tree: parent, its left, its right
+    const std::uintptr_t extent = core_.durable_extent();
+    const auto is_here = [&](std::uintptr_t address) { return address % sizeof address == 0 && address - base() < extent - node_bytes; };
+    if (core_.links() != Links::addresses || extent < node_bytes || !is_here(block)) return false;
+    return std::ranges::any_of(links, [&](const Link& link) {
+        const std::uintptr_t other = word_at(block + link.there);
+        return other != block && is_here(other) && word_at(other + link.back) == block;
+    });
 }
 
 void HeldBlocks::freed(const void* block) noexcept {
-    const auto address = reinterpret_cast<std::uintptr_t>(block);
-    if (has_lent()) {
-        const std::lock_guard lock(mutex_);
-        lent_.erase(address);
-        lent_count_.store(lent_.size(), std::memory_order_relaxed);
-    }
-    const auto found = std::ranges::lower_bound(entries_, address, {}, &Entry::block);
-    if (found == entries_.end() || found->block != address) return;
-    entries_.erase(found);
-    touched_ = true;
-    try {
-        core_.engine().remove_root(entry_name(offset(address)));
-    } catch (const std::exception&) {
-        // A directory that can't be changed keeps an entry that names no block, or, later, somebody else's: (H2).
-    }
-}
-
-bool HeldBlocks::lent_before(const void* block, std::uint32_t scope) const noexcept {
-    if (!has_lent()) return false;
+    if (is_idle()) return;
     const std::lock_guard lock(mutex_);
-    const auto [first, behind] = lent_.equal_range(reinterpret_cast<std::uintptr_t>(block));
-    return std::any_of(first, behind, [&](const auto& lent) { return lent.second.scope < scope; });
+    suspects_.erase(reinterpret_cast<std::uintptr_t>(block));
+    count();
 }
 
-void HeldBlocks::part_taken_back(std::uint32_t scope) noexcept {
-    if (has_lent()) {
-        const std::lock_guard lock(mutex_);
-        std::erase_if(lent_, [&](const auto& lent) { return lent.second.scope >= scope; });
-        lent_count_.store(lent_.size(), std::memory_order_relaxed);
-    }
-    if (!touched_) return;
-    stale_ = true;
-    begin(false);
+void HeldBlocks::taken_back(std::uint32_t scope) noexcept {
+    if (is_idle()) return;
+    const std::lock_guard lock(mutex_);
+    std::erase_if(suspects_, [&](const auto& suspect) { return suspect.second.scope >= scope; });
+    count();
 }
 
-// A scope begins
-
-void HeldBlocks::begin(bool may_change) noexcept {
-    if (!stale_ && leftovers_.empty()) [[likely]]
-        return;
-    try {
-        if (stale_) load();
-        if (may_change && !leftovers_.empty() && !released_) release_leftovers();
-    } catch (const std::exception&) {
-        // Out of memory, or the directory is damaged: the blocks stay what they are.
-    }
-}
-
-void HeldBlocks::load() {
-    std::vector<Entry> found;
-    for (const Root& root : core_.engine().roots()) {
-        if (!is_entry(root)) continue;
-        const std::uintptr_t block = base() + root.object.value;
-        const auto known = std::ranges::lower_bound(entries_, block, {}, &Entry::block);
-        const ByteCount usable = core_.engine().usable_size(reinterpret_cast<const void*>(block));
-        found.push_back({block, block + usable, known != entries_.end() && known->block == block ? known->borrower : 0});
-    }
-    std::ranges::sort(found, {}, &Entry::block);
-    if (!loaded_) {
-        for (const Entry& entry : found) leftovers_.push_back(entry.block);
-    }
-    entries_ = std::move(found);
-    ever_ = ever_ || !entries_.empty();
-    loaded_ = true;
-    stale_ = false;
-}
-
-/// Of other processes, all of which are gone.
-void HeldBlocks::release_leftovers() {
-    Engine& engine = core_.engine();
-    std::vector<HeapOffset> suspects;
-    for (const std::uintptr_t block : leftovers_) {
-        if (std::ranges::binary_search(entries_, block, {}, &Entry::block) && !is_owned(block)) suspects.push_back(offset(block));
-    }
-    std::vector<HeapOffset> outside = owned();
+std::vector<HeapOffset> HeldBlocks::suspects() const {
+    std::vector<HeapOffset> found;
     {
         const std::lock_guard lock(mutex_);
-        for (const auto& [block, lent] : lent_) outside.push_back(offset(block));
+        for (const auto& [block, suspect] : suspects_) found.push_back({block - base()});
     }
-    const std::vector<HeapOffset> nobodys = unreferenced_blocks(engine, reinterpret_cast<const std::byte*>(base()), suspects, outside, core_.links());
-    released_ = true;
-    for (const HeapOffset block : nobodys) engine.deallocate(reinterpret_cast<void*>(base() + block.value));
-    for (const HeapOffset block : suspects) freed(reinterpret_cast<const void*>(base() + block.value));
+    std::ranges::sort(found, {}, &HeapOffset::value);
+    return found;
 }
 
-void HeldBlocks::kept() noexcept {
-    touched_ = false;
-    if (released_) leftovers_.clear();
-    released_ = false;
-}
-
-void HeldBlocks::taken_back(bool all) noexcept {
-    if (touched_) stale_ = true;
-    touched_ = released_ = false;
-    if (!all || lent_count_.load(std::memory_order_relaxed) == 0) return;
-    const std::lock_guard lock(mutex_);
-    lent_.clear();
-    lent_count_.store(0, std::memory_order_relaxed);
-}
-
-// The next process
+// Who has them
 
 namespace {
 
-/// What the suspects lead to, and whether anything else leads there.
+/// What the suspects lead to, and whether the begin of a block there is a word of anything else.
 class Reached {
 public:
-    /// What counts as a reference: whatever could be one, or addresses of begins alone.
-    enum class Reference { any, begin };
-    Reached(const Engine& engine, const std::byte* span, Links links, Reference reference = Reference::any)
-        : engine_(engine), links_(links), reference_(reference), base_(reinterpret_cast<std::uintptr_t>(span)), extent_(engine.extent()) {}
+    Reached(const Engine& engine, const std::byte* span, Links links)
+        : engine_(engine), links_(links), base_(reinterpret_cast<std::uintptr_t>(span)), extent_(engine.extent()) {}
 
     void follow(std::span<const HeapOffset> suspects) {
         std::vector<std::uint64_t> to_read;
@@ -485,19 +248,8 @@ public:
     }
 
     void keep_what_words_refer_to(std::uint64_t from, ByteCount bytes) {
-        constexpr std::uint64_t address_bits = (std::uint64_t{1} << 48U) - 1;
         for (std::uint64_t at = from; at + sizeof at <= from + bytes; at += sizeof at) {
-            const std::uint64_t word = word_at(base_ + at);
-            if (word == 0) continue;
-            if (reference_ == Reference::begin) {
-                keep_begin(target_at(at));
-                continue;
-            }
-            if (const std::uint64_t offset = (word & address_bits) - base_; offset < extent_) keep(offset);
-            // Small numbers are distances to something near, too: only the begin of a block counts; where everything is linked by distances, the middle does, too.
-            if (links_ == Links::distances && at + word < extent_) keep(at + word);
-            keep_begin(distance_target(at, word));
-            keep_begin(word);
+            if (word_at(base_ + at) != 0) keep_begin(target_at(at));
         }
     }
 
@@ -533,14 +285,6 @@ public:
         return index != blocks_.size() && !blocks_[index].kept;
     }
 
-    std::vector<HeapOffset> nobodys() const {
-        std::vector<HeapOffset> found;
-        for (const Found& block : blocks_) {
-            if (!block.kept) found.push_back({block.begin});
-        }
-        return found;
-    }
-
 private:
     struct Found {
         std::uint64_t begin;
@@ -561,7 +305,6 @@ private:
 
     const Engine& engine_;
     const Links links_;
-    const Reference reference_;
     const std::uintptr_t base_;
     const ByteCount extent_;
     std::vector<Found> blocks_;      ///< ascending, once all are followed
@@ -576,28 +319,11 @@ std::vector<Block> reached_blocks(const Engine& engine, const std::byte* span, s
     return reached.blocks();
 }
 
-std::vector<HeapOffset> unreferenced_blocks(const Engine& engine, const std::byte* span, std::span<const HeapOffset> suspects,
-                                            std::span<const HeapOffset> outside, Links links) {
-    std::vector<std::uint64_t> named;
-    for (const Root& root : engine.roots()) {
-        if (!HeldBlocks::is_entry(root)) named.push_back(root.object.value);
-    }
-    if (suspects.empty() || named.empty()) return {};
-    Reached reached(engine, span, links);
-    reached.follow(suspects);
-    for (const std::uint64_t object : named) reached.keep(object);
-    for (const HeapOffset block : outside) reached.keep(block.value);
-    reached.keep_what_everything_else_refers_to();
-    return reached.nobodys();
-}
-
 std::vector<HeapOffset> owned_outside(const Engine& engine, const std::byte* span, std::span<const HeapOffset> suspects, Links links) {
     if (suspects.empty()) return {};
-    Reached reached(engine, span, links, Reached::Reference::begin);
+    Reached reached(engine, span, links);
     reached.follow(suspects);
-    for (const Root& root : engine.roots()) {
-        if (!HeldBlocks::is_entry(root)) reached.keep(root.object.value);
-    }
+    for (const Root& root : engine.roots()) reached.keep(root.object.value);
     reached.keep_what_everything_else_refers_to();
     std::vector<HeapOffset> found;
     for (const HeapOffset suspect : suspects) {

@@ -11,6 +11,19 @@ void BlockWalk::from(HeapOffset place, Listener& listener) {
     here_.clear();
 }
 
+/// Their own words may be hints again.
+void BlockWalk::from_hinted(Listener& listener) {
+    for (bool found = true; found;) {
+        found = false;
+        const BlockSet hinted = hinted_;
+        for (const std::int64_t id : hinted) {
+            if (visited_.contains(id)) continue;
+            found = true;
+            from(block_of(id), listener);
+        }
+    }
+}
+
 void BlockWalk::push(const heap::Block& block, Listener& listener) {
     const std::int64_t id = id_of(block.offset);
     if (visited_.contains(id)) {

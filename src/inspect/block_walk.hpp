@@ -45,6 +45,8 @@ public:
 
     /// Visits the block that contains the place, and whatever it leads to, but for what was visited before.
     void from(HeapOffset place, Listener& listener);
+    /// The same from each block that a word hints at, until there are no more.
+    void from_hinted(Listener& listener);
     /// Everything visited by walks that are finished.
     const BlockSet& visited() const { return visited_; }
     /// Blocks that a word hints at without being their address: it leads into their middle, is their end, or may as well be the end of the block before them.

@@ -125,17 +125,8 @@ private:
     }
 
     void find_doubtful() {
-        // Their own words may be hints again: until there are no more.
-        for (bool found = true; found;) {
-            found = false;
-            const BlockSet hinted = walk_.hinted();
-            for (const std::int64_t id : hinted) {
-                if (walk_.visited().contains(id)) continue;
-                found = true;
-                Doubter doubter(*this);
-                walk_.from(inspect::block_of(id), doubter);
-            }
-        }
+        Doubter doubter(*this);
+        walk_.from_hinted(doubter);
     }
 
     void find_lost() {

@@ -32,7 +32,8 @@ HeapStats ArchiveHeap::stats() const {
     stats.page_efficiency = map.page_efficiency;
     stats.availability = std::move(map.availability);
     stats.huge_bytes = heap::system_view(file.ranges().durable, file.ranges().durable + file.mapped_bytes()).huge_bytes;
-    for (const heap::Root& root : file.engine().roots()) stats.held_blocks += heap::HeldBlocks::is_entry(root) ? 1 : 0;
+    file.held().settle();
+    stats.held_blocks = file.held().size();
     stats.file_bytes = info.size_bytes;
     stats.allocated_bytes = info.allocated_bytes;
     stats.generation = file.generation().value;

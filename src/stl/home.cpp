@@ -6,6 +6,7 @@
 #include <taiyen/stl/allocator.hpp>
 
 #include "heap/core.hpp"
+#include "heap/held_blocks.hpp"
 
 namespace taiyen::stl {
 namespace {
@@ -38,11 +39,15 @@ std::uint64_t Home::word_at(std::uintptr_t place, std::uintptr_t self) const noe
 }
 
 std::uint64_t Home::word_seen_from(std::uintptr_t place) const noexcept {
-    if (heap_at(place) != nullptr) return 0;  // its address says it
+    const auto self = reinterpret_cast<std::uintptr_t>(this);
+    if (const heap::HeapCore* const core = heap_at(place); core != nullptr) {
+        if (core->lender() != nullptr) core->lender()->watch(place, borrows() ? self : 0);
+        return 0;  // its address says it
+    }
     if (word_ != 0) return word_;
-    heap::HeapCore* const own = heap::core_at(this);
+    const heap::HeapCore* const own = heap_at(self);
     if (own == nullptr) return 0;
-    own->lend(reinterpret_cast<std::uintptr_t>(this), place);
+    if (own->lender() != nullptr) own->lender()->lend(self);
     return word(lent, *own);
 }
 
@@ -63,7 +68,7 @@ void* Home::allocate(std::size_t bytes, std::size_t alignment, Pointers pointers
     if (pointers == Pointers::addresses && core->links() == heap::Links::distances) [[unlikely]]
         heap::check_addresses_allowed(*core);
     void* const block = heap::allocate_durable(*core, bytes, alignment, content);
-    if (borrows()) core->lend_block(block, reinterpret_cast<std::uintptr_t>(this));
+    if (borrows() && core->lender() != nullptr) core->lender()->lend_block(block, reinterpret_cast<std::uintptr_t>(this));
     return block;
 }
 
@@ -71,15 +76,19 @@ bool Home::operator==(const Home& other) const noexcept {
     const std::uint32_t home = slot();
     if (home != other.slot()) return false;
     // Containers ask before one of them takes over what the other has.
-    if (home != 0 && borrows() != other.borrows() && (word_ == 0 || other.word_ == 0)) lend_between(*this, other);
+    if (home != 0 && (word_ == 0 || other.word_ == 0)) exchange_between(*this, other);
     return true;
 }
 
-void Home::lend_between(const Home& left, const Home& right) noexcept {
-    heap::HeapCore* const core = heap::core_of_slot(left.slot());
-    if (core == nullptr) return;
-    const bool left_lends = !left.borrows();
-    core->lend(reinterpret_cast<std::uintptr_t>(left_lends ? &left : &right), reinterpret_cast<std::uintptr_t>(left_lends ? &right : &left));
+void Home::exchange_between(const Home& left, const Home& right) noexcept {
+    const heap::HeapCore* const core = heap::core_of_slot(left.slot());
+    if (core == nullptr || core->lender() == nullptr) return;
+    heap::HeldBlocks& lender = *core->lender();
+    for (const auto& [home, other] : {std::pair(&left, &right), std::pair(&right, &left)}) {
+        if (home->borrows()) continue;
+        if (other->borrows()) lender.lend(reinterpret_cast<std::uintptr_t>(home));
+        lender.watch(reinterpret_cast<std::uintptr_t>(home), other->borrows() ? reinterpret_cast<std::uintptr_t>(other) : 0);
+    }
 }
 
 void Home::swap(Home& other) noexcept {
@@ -96,7 +105,7 @@ void Home::swap(Home& other) noexcept {
                 "them, or call swap(a, b) without std::, which copies"});
         std::abort();
     }
-    if (left_outside != right_outside) lend_between(*this, other);
+    exchange_between(*this, other);
 }
 
 bool Home::differs(std::uintptr_t place, const void* source) noexcept { return heap_at(place) != heap::core_at(source); }

@@ -65,6 +65,9 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
           files.map_data ? data_->header.table_root : backing_->header.table_root),
       restoration_(files.restoration) {
     tuning_.join = nullptr;  // called by who opens us
+    if (!read_only_) {
+        set_lender(&held_);
+    }
     set_links(backing_->header.position_independent ? heap::Links::distances : heap::Links::addresses);
     maps_data_ = files.map_data;
     generation_ = view().header.generation;
@@ -153,7 +156,7 @@ void HeapFile::leave() noexcept {
 }
 
 bool HeapFile::deallocate_lent(void* block, std::uint32_t scope) noexcept {
-    held_.let_go(block);
+    held_.freed(block);
     return participant_ ? participant_->free_lent(block, scope) : deallocate_durable(block);
 }
 
@@ -526,24 +529,13 @@ void HeapFile::abandon() {
 }
 
 std::vector<HeapOffset> HeapFile::held_blocks() {
-    std::vector<HeapOffset> found = held_.owned();
-    const std::vector<HeapOffset> unsettled = unsettled_blocks();
-    found.insert(found.end(), unsettled.begin(), unsettled.end());
-    if (!found.empty()) {
-        uncover({0}, mapped_);
-    }
-    return heap::owned_outside(*engine_, reinterpret_cast<const std::byte*>(ranges().durable), found, links());
-}
-
-std::vector<HeapOffset> HeapFile::unsettled_blocks() {
-    if (!held_.has_lent()) {
+    held_.settle();
+    const std::vector<HeapOffset> suspects = held_.suspects();
+    if (suspects.empty()) {
         return {};
     }
-    heap::HeldBlocks::Settling settling(held_);
-    for (const vm::PageRun& run : written_span_runs()) {
-        settling.look_at(offset_of(PageNumber{run.first}), run.count * page_bytes);
-    }
-    return settling.held();
+    uncover({0}, mapped_);
+    return heap::owned_outside(*engine_, reinterpret_cast<const std::byte*>(ranges().durable), suspects, links());
 }
 
 HeldPages HeapFile::copy_held_pages() noexcept {

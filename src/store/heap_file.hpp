@@ -193,21 +193,14 @@ public:
     bool deallocate_durable(void* block) noexcept override {
         if (participant_ && participant_->free_later(block)) return true;
         if (!HeapCore::deallocate_durable(block)) return false;
-        if (!held_.is_idle()) held_.freed(block);
+        held_.freed(block);
         return true;
     }
-    void lend(std::uintptr_t home, std::uintptr_t borrower) noexcept override {
-        if (!read_only_) held_.lend(home, borrower);
-    }
-    void lend_block(const void* block, std::uintptr_t borrower) noexcept override { held_.lend_block(block, borrower); }
-    bool wants_written() const noexcept override { return held_.has_lent() && participant_ && participant_->settles_loans(); }
-    /// Durable blocks that objects outside have taken along; of who changes the heap.
-    heap::HeldBlocks& held() noexcept { return held_; }
-    /// Those whose owners are alive, what no scope and no save has settled yet among them. Requires: nobody changes the heap.
-    /// Complexity: if there are any it reads all live blocks, so that nothing of the heap's own is taken for one of them. Throws: std::bad_alloc.
+    /// Durable blocks that objects outside may have taken along.
+    heap::HeldBlocks& held() const noexcept { return held_; }
+    /// Those that they have. Requires: nobody changes the heap.
+    /// Complexity: if there may be any it reads all live blocks, so that nothing of the heap's own is taken for one of them. Throws: std::bad_alloc.
     std::vector<HeapOffset> held_blocks();
-    /// Of these, what no scope and no save has settled yet. Complexity: reads what was written since the last save.
-    std::vector<HeapOffset> unsettled_blocks();
     bool deallocate_lent(void* block, std::uint32_t scope) noexcept override;
     bool lent_came_back(std::uint32_t scope) const noexcept override { return participant_ && participant_->lent_came_back(scope); }
     bool is_open() const noexcept { return open_; }
@@ -308,8 +301,6 @@ private:
     void attach_log();
     /// Cuts off what a save without a data file left behind the log's ring.
     void trim_log();
-    /// Of a heap that keeps no steps, before a save.
-    void settle_loans();
     /// What objects outside hold.
     HeldPages copy_held_pages() noexcept;
     void remove_ours(const io::File& file, const std::filesystem::path& path);
@@ -478,7 +469,7 @@ private:
     std::atomic<std::uint64_t> restoring_ = no_page;  ///< its rot is known: who is told that it changes may put it right
     std::unique_ptr<FirstTouch> first_touch_;         ///< null: nothing is hidden
     std::unique_ptr<heap::Engine> engine_;
-    heap::HeldBlocks held_{*this};
+    mutable heap::HeldBlocks held_{*this};
     HeldPages held_pages_;  ///< once the heap is closed
     std::shared_ptr<SnapshotParticipant> participant_;
     Restoration restoration_;  ///< but for what was healed since

@@ -27,22 +27,6 @@ constexpr std::uint64_t idle_copies_max = 1024;
 
 }  // namespace
 
-/// Without steps and transactions it is a save that makes something durable: there it counts who owns what.
-void HeapFile::settle_loans() {
-    if (participant_ && participant_->settles_loans()) {
-        return;
-    }
-    held_.begin(annex_.used() == 0);
-    if (!held_.is_idle()) {
-        heap::HeldBlocks::Settling settling(held_);
-        for (const vm::PageRun& run : written_span_runs()) {
-            settling.look_at(offset_of(PageNumber{run.first}), run.count * page_bytes);
-        }
-        settling.finish();
-    }
-    held_.kept();
-}
-
 void HeapFile::save() {
     check_usable(false);
     if (participant_ && participant_->save_itself()) {
@@ -59,7 +43,7 @@ void HeapFile::save() {
     } else {
         write_type_notes();
     }
-    settle_loans();
+    held_.settle();
     const std::vector<vm::PageRun> runs = written_runs();
     const ProgramPointers program = next_program_pointers();
     heap::ForeignPointerScan scan(*this, program);

@@ -27,8 +27,6 @@ public:
     virtual void check_change() const {}
     /// A save begins; what belongs into it must be in the span (or the annex) on return. Throws: Error{scope_open | …}: nothing is saved.
     virtual void before_save() = 0;
-    /// Whether steps or transactions say what objects outside hold (HeapFile::held). False: each save does.
-    virtual bool settles_loans() const noexcept { return false; }
     /// What was saved is durable.
     virtual void saved() noexcept = 0;
     /// The span grew: [from, to) is mapped, writable and zero. Throws: HeapFull; then the heap does not grow.

@@ -1,3 +1,7 @@
+#include <optional>
+
+#include <taiyen/inspect/history_report.hpp>
+#include <taiyen/inspect/reclaim.hpp>
 #include <taiyen/inspect/repair.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
@@ -44,6 +48,34 @@ Exit run_scrub(const Given& given) {
     return report.pages_lost == 0 ? Exit::ok : Exit::found;
 }
 
+/// Of a heap that is whole. Its blocks are free once that is saved.
+ReclaimReport reclaim_in(const Given& given) {
+    const PersistentOptions options = given.heap_options();
+    if (look_at_history(given.files[0], options).attached) {
+        throw Error(
+            errc::invalid_argument, given.files[0],
+            "the heap has an undo history, which ends with a change from outside the program; let the program attach it and call taiyen::reclaim()");
+    }
+    ArchiveHeap heap(open_only, given.files[0], options);
+    ProgressLine line("reclaiming");
+    const ReclaimReport report = reclaim(heap, line.progress());
+    if (report.freed_blocks != 0) heap.snapshot();
+    heap.close();
+    return report;
+}
+
+void add_reclaimed(JsonWriter& json, const ReclaimReport& report) {
+    json.key("reclaimed").begin_object().member("blocks", report.freed_blocks).member("bytes", report.freed_bytes);
+    json.member("doubtful_blocks", report.doubtful_blocks).end_object();
+}
+
+void print_reclaimed(const ReclaimReport& report) {
+    const std::string kept = report.doubtful_blocks == 0 ? std::string() : "; " + counted(report.doubtful_blocks, "doubtful block") + " stayed";
+    print(report.freed_blocks == 0 ? "nothing to reclaim" + kept + "\n"
+                                   : styled(Style::good, "reclaimed") + ": " + counted(report.freed_blocks, "block") + " that nothing led to, " +
+                                         bytes_text(report.freed_bytes) + kept + "\n");
+}
+
 Exit run_repair(const Given& given) {
     RepairReport report;
     {
@@ -51,6 +83,8 @@ Exit run_repair(const Given& given) {
         report = repair(given.files[0], given.heap_options(), line.progress());
     }
     const std::vector<std::string> lines = deeds(report.restoration, report.pages_healed);
+    std::optional<ReclaimReport> reclaimed;
+    if (given.has("reclaim") && report.after.ok()) reclaimed = reclaim_in(given);
     if (given.has("json")) {
         JsonWriter json;
         json.begin_object().member("file", given.files[0]).key("before").begin_object();
@@ -59,18 +93,22 @@ Exit run_repair(const Given& given) {
         for (const std::string& line : lines) json.value(line);
         json.end_array().member("pages_healed", report.pages_healed).member("stopped", report.stopped).key("after").begin_object();
         add_report(json, report.after);
-        json.end_object().end_object();
+        json.end_object();
+        if (reclaimed) add_reclaimed(json, *reclaimed);
+        json.end_object();
         print(json);
         return report.after.ok() ? Exit::ok : Exit::found;
     }
     if (report.before.findings.empty()) {
         print(styled(Style::good, "sound") + ": there was nothing to repair\n");
+        if (reclaimed) print_reclaimed(*reclaimed);
         return Exit::ok;
     }
     print(counted(report.before.findings.size(), "finding") + " before\n");
     for (const std::string& line : lines) print(line + "\n");
     if (!report.stopped.empty()) print(styled(Style::bad, "not repaired") + ": " + visible(report.stopped) + "\n");
     print_report(given, report.after);
+    if (reclaimed) print_reclaimed(*reclaimed);
     return report.after.ok() ? Exit::ok : Exit::found;
 }
 
@@ -94,9 +132,12 @@ Command repair_command() {
             "Repairs what is provably safe, and says what",
             "Verifies the heap, recovers it, restores from the other copy whatever matches its checksum there, and verifies it again. Nothing is "
             "guessed: a byte is replaced only by one that a "
-            "checksum proves to be the saved one. What no copy has whole stays as it is. A sound heap is not touched.",
+            "checksum proves to be the saved one. What no copy has whole stays as it is. A sound heap is not touched.\n\n"
+            "With --reclaim, blocks that no named object leads to are freed then, if nothing is damaged any more: what 'taiyen leaks' lists but "
+            "calls doubtful stays. "
+            "Don't, if the program keeps addresses of the heap elsewhere than in named objects.",
             {"FILE"},
-            {},
+            {{"reclaim", "", "free what no named object leads to"}},
             "damage is left",
             run_repair};
 }

@@ -5,7 +5,6 @@
 
 #include "base/planted.hpp"
 #include "heap/engine_layout.hpp"
-#include "heap/held_blocks.hpp"
 
 namespace taiyen::transfer {
 namespace {
@@ -127,8 +126,7 @@ void BlockMover::find_names(const Relocation& relocation) {
         if (!is_near(root.object.value)) continue;
         const HeapOffset now{relocation.map(heap_.base + root.object.value) - heap_.base};
         if (now.value == root.object.value) continue;
-        const bool is_suspicion = heap::HeldBlocks::is_entry(root);  // a false one: declared types lead to the block
-        names_.push_back({std::move(root.name), now, is_suspicion});
+        names_.push_back({std::move(root.name), now});
     }
 }
 
@@ -143,19 +141,13 @@ void BlockMover::rewrite(const PointerPlaces& places, const Relocation& relocati
         std::memcpy(span_ + at, &now, sizeof now);
         ++report_.pointers;
     });
-    for (const Name& name : names_) {
-        if (name.is_suspicion) {
-            file_.engine().remove_root(name.text);
-        } else {
-            file_.engine().move_root(name.text, name.object);
-        }
-    }
+    for (const Name& name : names_) file_.engine().move_root(name.text, name.object);
 }
 
 void BlockMover::free_old() {
     for (const CompactionPlan::Move& move : moved_) {
         file_.engine().deallocate(span_ + move.from);
-        if (!file_.held().is_idle()) file_.held().freed(span_ + move.from);  // whoever gets the place next was never lent
+        file_.held().freed(span_ + move.from);  // whoever gets the place next was never lent
     }
     file_.engine().release_empty_pages();
 }

@@ -42,7 +42,6 @@ private:
     struct Name {
         std::string text;
         HeapOffset object;
-        bool is_suspicion;  ///< that an object outside had the block
     };
 
     bool copy_group(const CompactionPlan::Group& group);

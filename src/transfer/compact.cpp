@@ -7,74 +7,12 @@
 #include "heap/survey.hpp"
 #include "store/heap_access.hpp"
 #include "transfer/block_mover.hpp"
+#include "transfer/change_step.hpp"
 #include "transfer/pinned_blocks.hpp"
-#include "txn/transaction_service.hpp"
-#include "undo/undo_service.hpp"
 
 namespace taiyen {
 namespace transfer {
 namespace {
-
-/// A step of compact() as a change of the heap: a transaction or scope of its own, or a part of the one that this thread has open. Taken back unless it was committed.
-class CompactionStep {
-public:
-    explicit CompactionStep(store::HeapFile& file) : undo_(undo::UndoService::find(file)) {
-        if (file.kind() == HeapKind::transactional) edits_ = txn::TransactionService::of(file);
-        is_part_ = (edits_ != nullptr ? edits_->depth() : undo_ ? undo_->depth() : 0) != 0;
-        if (!is_part_) begin();
-    }
-    CompactionStep(const CompactionStep&) = delete;
-    CompactionStep& operator=(const CompactionStep&) = delete;
-    ~CompactionStep() {
-        if (!is_open_) return;
-        if (by_undo_) {
-            undo_->cancel();
-        } else {
-            edits_->rollback();
-        }
-    }
-
-    /// From here on the heap changes. Before, what this thread has open goes on as if nothing had happened.
-    void change() {
-        if (is_part_) begin();
-    }
-    /// Nothing was moved, after all: what this thread has open goes on.
-    void leave() {
-        if (is_part_) commit();
-    }
-    void commit() {
-        if (!is_open_) return;
-        if (by_undo_) {
-            try {
-                undo_->commit();
-            } catch (...) {
-                is_open_ = !undo_->failed_commit_ends();
-                throw;
-            }
-            is_open_ = false;
-        } else {
-            is_open_ = false;  // whatever comes of it
-            edits_->commit();
-        }
-    }
-
-private:
-    void begin() {
-        by_undo_ = undo_ && (edits_ == nullptr || !is_part_);
-        if (by_undo_) {
-            undo_->begin("compact");
-        } else if (edits_ != nullptr) {
-            edits_->begin();
-        }
-        is_open_ = by_undo_ || edits_ != nullptr;
-    }
-
-    std::shared_ptr<undo::UndoService> undo_;
-    txn::TransactionService* edits_ = nullptr;
-    bool is_part_ = false;
-    bool by_undo_ = false;
-    bool is_open_ = false;
-};
 
 HeapView view_of_open(const store::HeapFile& file) {
     const heap::CoreRanges& ranges = file.ranges();
@@ -109,7 +47,7 @@ auto look(store::HeapFile& file, Read&& read) {
 }
 
 /// What moves, moves. False: nothing does.
-bool move_blocks(BlockMover& mover, CompactionStep& step, const PointerPlaces& places, const CompactOptions& options,
+bool move_blocks(BlockMover& mover, ChangeStep& step, const PointerPlaces& places, const CompactOptions& options,
                  std::chrono::steady_clock::time_point began, CompactReport& report) {
     step.change();
     try {
@@ -146,7 +84,7 @@ CompactReport compact_file(store::HeapFile& file, const CompactOptions& options)
                     "a position-independent heap keeps distances between its blocks, which can't move against one another");
     }
     CompactReport report;
-    CompactionStep step(file);
+    ChangeStep step(file, "compact");
     const HeapView heap = view_of_open(file);
     PointerPlaces places(heap);
     PointerWalk::State::Coverage known(heap.engine.extent());

@@ -5,7 +5,6 @@
 #include <taiyen/base/error.hpp>
 
 #include "heap/engine_layout.hpp"
-#include "heap/held_blocks.hpp"
 #include "heap/packed_page.hpp"
 
 namespace taiyen::transfer {
@@ -97,13 +96,11 @@ void NewPlaces::index(ByteCount old_extent) {
 
 void NewPlaces::add_names(const HeapView& old) {
     for (heap::Root root : old.engine.roots()) {
-        const bool is_held = heap::HeldBlocks::is_entry(root);
         const auto block = old.find_block(root.object.value);
         if (!block)
             throw Error(errc::corrupt, old.path, root.object.value,
                         "the named object '" + root.name + "' lies in no live block; run 'taiyen verify'");
         root.object.value = root.object.value - block->offset.value + place_of(block->offset.value);
-        if (is_held) root.name = heap::HeldBlocks::entry_name(root.object);
         engine_->add_root(root);
     }
 }

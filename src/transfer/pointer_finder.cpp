@@ -5,7 +5,6 @@
 
 #include "base/demangle.hpp"
 #include "heap/core.hpp"
-#include "heap/held_blocks.hpp"
 #include "store/header.hpp"
 #include "transfer/container_places.hpp"
 #include "transfer/pointer_places.hpp"
@@ -48,7 +47,6 @@ void walk_named(const HeapView& heap, const DeclaredTypes& types, RebaseReport& 
     std::sort(roots.begin(), roots.end(), [](const heap::Root& a, const heap::Root& b) { return a.name < b.name; });
     for (std::size_t i = 0; i < roots.size(); ++i) {
         const heap::Root& root = roots[i];
-        if (heap::HeldBlocks::is_entry(root)) continue;
         const DeclaredTypes::Entry* const type = types.find(root.fingerprint);
         if (type == nullptr || (type->bytes != 0 && root.count > root.bytes / type->bytes)) {
             if (undeclared != nullptr) {
@@ -118,7 +116,7 @@ void tell_guesses(const HeapView& heap, const PointerOptions& options, const Poi
             std::upper_bound(roots.begin(), roots.end(), place, [](std::uint64_t at, const heap::Root& b) { return at < b.object.value; });
         if (behind == roots.begin()) return std::string();
         const heap::Root& root = *std::prev(behind);
-        return place - root.object.value < root.bytes && !heap::HeldBlocks::is_entry(root) ? root.name : std::string();
+        return place - root.object.value < root.bytes ? root.name : std::string();
     };
     heap.engine.for_each_block([&](const heap::Block& block) {
         const std::uint64_t begin = block.offset.value;

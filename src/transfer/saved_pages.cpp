@@ -6,7 +6,6 @@
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
 #include "heap/geometry.hpp"
-#include "heap/held_blocks.hpp"
 #include "store/page_copies.hpp"
 
 namespace taiyen::transfer {
@@ -47,9 +46,7 @@ SavedPages::SavedPages(store::HeapFile& heap) : heap_(heap) {
         throw Error(errc::corrupt, heap.path(), heap.view().layout.file_offset(damages.front().where),
                     damages.front().what + "; `taiyen verify` tells more, and only a sound heap is compressed");
     }
-    for (const heap::Root& root : engine.roots()) {
-        names_ += root.name.starts_with(heap::HeldBlocks::entry_prefix) ? 0 : 1;
-    }
+    names_ = engine.roots().size();
 }
 
 void SavedPages::find_view() {

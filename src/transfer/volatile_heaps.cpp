@@ -7,7 +7,6 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/uuid.hpp"
-#include "heap/held_blocks.hpp"
 #include "heap/volatile_core.hpp"
 #include "transfer/pages_of_file.hpp"
 #include "transfer/stream_marks.hpp"
@@ -134,20 +133,7 @@ private:
             image.move_to(span, options.numa_node >= 0);
             std::memcpy(span + offsetof(heap::layout::SuperBlock, capacity), &plan_.capacity, sizeof plan_.capacity);
         });
-        release_held(*core);
         return heap::VolatileCore::heap_of(std::move(core));
-    }
-    /// Objects outside that had blocks of the heap aren't here.
-    static void release_held(heap::VolatileCore& core) {
-        std::vector<HeapOffset> held;
-        for (const heap::Root& root : core.engine().roots()) {
-            if (!heap::HeldBlocks::is_entry(root)) continue;
-            held.push_back(root.object);
-            core.engine().remove_root(root.name);
-        }
-        if (held.empty()) return;
-        auto* const span = reinterpret_cast<std::byte*>(core.ranges().durable);
-        for (const HeapOffset block : heap::unreferenced_blocks(core.engine(), span, held, {}, core.links())) core.deallocate(span + block.value);
     }
 
     const HeapShape& shape_;

@@ -77,11 +77,10 @@ bool TransactionService::does_without_capture(store::HeapFile& file, Purpose pur
     if (guards == 0) return false;
     const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
     return guards == relaxed_.load() && purpose == Purpose::edit && file.audit() == Audit::off && !file.hides_pages() && !annex_fits_ &&
-           (keeper == nullptr || (!keeper->live() && !keeper->has_annex())) && !has_lent_ && file.held().is_idle();
+           (keeper == nullptr || (!keeper->live() && !keeper->has_annex()));
 }
 
 void TransactionService::choose_capture(store::HeapFile& file, Purpose purpose) {
-    if (uncaptured_guards_.load(std::memory_order_relaxed) == 0) has_lent_ = false;
     const bool without = does_without_capture(file, purpose);
     if (without == uncaptured_) return;
     if (without) {
@@ -117,6 +116,7 @@ void TransactionService::take_loading_back(store::HeapFile& file) noexcept {
         if (first_ahead_ < number_) {
             loans_.undo(first_ahead_, number_ - 1);
             loans_.settle();
+            file.held().taken_back(first_ahead_);
         }
         last_.store(log_->appended().value, std::memory_order_release);
     }
@@ -145,7 +145,6 @@ void TransactionService::read_again(store::HeapFile& file) {
     if (replay->last() != last_committed())
         throw Error(errc::corrupt, log_->file().path(), "the log lacks transactions that were acknowledged; restore the heap's files from a copy");
     file.engine().forget({0}, file.ranges().durable_bytes);
-    file.held().reload();
     recorder_.reset();
     recorder_ = change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray);
     recorder_->start();

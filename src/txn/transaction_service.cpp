@@ -172,9 +172,7 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     watch_thread();
     file.set_scope_serial(number);
     if (purpose != Purpose::edit) return;
-    file.held().begin(false);
     loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
-    file.held().begin(true);
     file.write_type_notes();
 }
 
@@ -192,7 +190,7 @@ void TransactionService::begin_inner() {
     const bool is_first = !had_inner();
     const std::uint32_t number = loans_.begin_inner(depth_ + 1);
     if (!uncaptured_) capture_for_inner(is_first);
-    levels_.push_back({segments_.size(), freed_.size(), number, {}});
+    levels_.push_back({segments_.size(), number, {}});
     ++depth_;
     file()->set_scope_serial(innermost_number());
 }
@@ -228,16 +226,11 @@ void TransactionService::roll_back_inner(store::HeapFile& file) noexcept {
         return leave_inner();
     }
     const std::size_t first_segment = levels_.back().first_segment;
-    const std::size_t first_freed = levels_.back().first_freed;
     const std::uint32_t number = levels_.back().number;
     take_back_from(first_segment);
     leave_inner();
     loans_.inner_rolled_back(number);
-    heap::HeldBlocks& held = file.held();
-    held.part_taken_back(number);
-    for (; freed_.size() > first_freed; freed_.pop_back()) {  // their owners are gone
-        if (freed_.back().number < number) held.abandon(freed_.back().block, freed_.back().number);
-    }
+    file.held().taken_back(number);
     if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->inner_ended(depth_, false);
     try {
         touch_again();
@@ -279,10 +272,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
         if (doomed_) throw Error(errc::transaction_doomed, file.path(), why_doomed());
         file.require_usable(false);
         cut_segment();
-        if (purpose_ == Purpose::edit) {
-            refuse_foreign_pointers(file);
-            settle_loans(file);
-        }
+        if (purpose_ == Purpose::edit) refuse_foreign_pointers(file);
         keep_step();
         if (!segments_.empty() || !annex_.empty() || uncaptured_) {
             serial = {serial.value + 1};
@@ -381,25 +371,6 @@ void TransactionService::refuse_foreign_pointers(store::HeapFile& file) const {
     file.note_searched(program);
 }
 
-/// Who holds what the transaction has moved out stands in the log with it.
-void TransactionService::settle_loans(store::HeapFile& file) {
-    if (file.held().is_idle()) return;
-    heap::HeldBlocks::Settling settling(file.held());
-    if (uncaptured_) {
-        settling.look_at({0}, file.mapped_bytes());
-        has_lent_ = true;
-    } else if (file.held().has_lent()) {
-        recorder_->written().for_each([&](HeapOffset where, ByteCount length) { settling.look_at(where, length); });
-    } else {  // what is held may have come back
-        for (const Segment& segment : segments_) {
-            segment.changes.for_each(Direction::forward, [&](const Entry& entry) { settling.look_at(entry.where, entry.length); });
-        }
-    }
-    const bool wrote = settling.finish();
-    recorder_->written().clear();
-    if (wrote) cut_segment();
-}
-
 bool TransactionService::make_record(bool logged) {
     record_.begin(annex_);
     ByteCount bytes = record_.annex_redo_bytes();
@@ -462,7 +433,6 @@ void TransactionService::take_back() noexcept {
         take_loading_back(*file());
     } else {
         take_back_from(0);
-        recorder_->written().clear();
     }
     rollbacks_.store(rollbacks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     end(false);
@@ -487,12 +457,11 @@ void TransactionService::end(bool kept) noexcept {
     loans_.end(kept);
     heap::HeldBlocks& held = file()->held();
     if (kept) {
-        held.kept();
+        held.settle();
     } else {
-        held.taken_back(true);
+        held.taken_back(number_);
         doomed_ = false;
     }
-    if (purpose_ == Purpose::history) held.reload();
     if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->ended(kept);
     annex_.clear();
     record_.shrink(kept_bytes);
@@ -503,7 +472,6 @@ void TransactionService::end(bool kept) noexcept {
     }
     if (had_inner()) [[unlikely]] {
         levels_.clear();
-        freed_.clear();
     }
     if (!uncaptured_) recorder_->end_scope();
     file()->set_scope_serial(0);
@@ -792,13 +760,6 @@ bool TransactionService::free_lent(void* block, std::uint32_t scope) noexcept {
     store::HeapFile* const file = this->file();
     if (file == nullptr || file->in_forked_child()) return true;
     if (!loans_.frees_now(block, scope, is_mine())) return true;
-    if (!levels_.empty() && scope < innermost_number() && file->held().lent_before(block, innermost_number())) {
-        try {
-            freed_.push_back({block, scope});
-        } catch (const std::bad_alloc&) {
-            // If the inner transaction is rolled back the block is nobody's: a leak, but nobody's data.
-        }
-    }
     return file->deallocate_durable(block);
 }
 

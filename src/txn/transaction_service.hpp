@@ -112,7 +112,6 @@ public:
     bool save_itself() override;
     void check_change() const override;
     void before_save() override {}
-    bool settles_loans() const noexcept override { return true; }
     void saved() noexcept override {}
     void extended(ByteCount from, ByteCount to) override {
         changed_pages_.extended(to);
@@ -146,14 +145,8 @@ private:
     /// An inner transaction that is open.
     struct Level {
         std::size_t first_segment;
-        std::size_t first_freed;
         std::uint32_t number;           ///< among the loans
         change::WrittenRanges touched;  ///< holds until it ends, whatever is cut meanwhile
-    };
-    /// A block that an object outside freed, and the number of the transaction that had lent it: one around the innermost.
-    struct Freed {
-        void* block;
-        std::uint32_t number;
     };
 
     bool is_mine() const noexcept;
@@ -183,7 +176,6 @@ private:
     void keep_step();
     void cut_segment();
     void refuse_foreign_pointers(store::HeapFile& file) const;
-    void settle_loans(store::HeapFile& file);
     /// Counts what changed; `logged`: all segments into `record_`; false: it would be larger than the log can take. Throws: std::bad_alloc.
     bool make_record(bool logged);
     Serial commit_outermost(store::HeapFile& file);
@@ -248,7 +240,6 @@ private:
     std::vector<Level> levels_;      ///< of depth 2 and more
     change::WrittenRanges touched_;  ///< by the outermost one; what it declared before the first inner one is added there
     std::uint32_t touched_number_ = 0;
-    std::vector<Freed> freed_;    ///< within inner ones
     std::uint64_t asked_at_ = 0;  ///< `changed_bytes_` when that was last a reason for a snapshot
     change::ChangeSet spare_;     ///< its memory is used again
     RecordWriter record_;         ///< of the transaction that commits
@@ -257,7 +248,6 @@ private:
     std::uint32_t first_ahead_ = 0;  ///< of the first one that neither the log nor the files have
     bool uncaptured_ = false;        ///< the recorder is stopped: nobody knows what the open transaction changes
     bool unsearched_ = false;        ///< nobody has looked for foreign pointers in what was committed so, until it is saved
-    bool has_lent_ = false;          ///< one has lent memory, so those behind it are captured
     std::chrono::steady_clock::time_point next_look_;
     std::vector<change::ChangeSetView> parts_;  ///< its memory is used again
     change::ChangeSet annex_;                   ///< what the open transaction changes in the annex

@@ -74,9 +74,7 @@ void SnapshotUndo::begin(std::string_view name) {
         name_.swap(kept_name);
         owner_ = this_thread();
         levels_.push_back({0, serial, {}});
-        if (history_) file.held().begin(false);
         apply_queued_frees();
-        if (history_) file.held().begin(true);
         file.write_type_notes();
     }
     file.set_scope_serial(levels_.back().serial);
@@ -127,7 +125,7 @@ void SnapshotUndo::commit() {
         return;
     }
     keep_step();
-    if (history_) file_->held().kept();
+    file_->held().settle();
     lent_.kept();
     lent_.change(levels_.back().serial, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::committed);
     leave_level();
@@ -162,13 +160,8 @@ void SnapshotUndo::cancel() noexcept {
         segments_.pop_back();
     }
     lent_.change(level.serial, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::rolled_back);
-    if (levels_.size() == 1) {
-        lent_.taken_back();
-        file_->held().taken_back(history_.has_value());
-        recorder_->written().clear();
-    } else if (history_) {
-        file_->held().part_taken_back(level.serial);
-    }
+    file_->held().taken_back(level.serial);
+    if (levels_.size() == 1) lent_.taken_back();
     leave_level();
     try {
         touch_again();

@@ -66,7 +66,6 @@ public:
     bool keeps_open(PageNumber page) const noexcept override { return recorder_->keeps_open(page); }
     void before_close() override;
     void left() noexcept override;
-    bool settles_loans() const noexcept override { return history_.has_value(); }
     bool free_lent(void* block, std::uint32_t scope) noexcept override;
     bool lent_came_back(std::uint32_t scope) const noexcept override;
 
@@ -102,9 +101,6 @@ private:
     /// What the open scopes have touched is captured again. Throws: the heap is poisoned.
     void touch_again();
     void apply_queued_frees();
-    /// Says in the heap what objects outside hold, by what was written and cut; `latest` was changed after the segments. False: nothing was to be said.
-    bool says_who_holds(const change::ChangeSet& latest);
-    void settle_loans();
     void keep_step();
     void keep(const NewStep& step) noexcept;
     void leave_level() noexcept;

@@ -77,7 +77,6 @@ void SnapshotUndo::attach(const UndoOptions& given) {
         return;
     }
     drop_uncaptured();
-    const std::vector<HeapOffset> unsettled = file_->unsettled_blocks();
     (void)lent_.begin(1);
     const bool changed = options.persistent && file_->differs_from_save();
     auto memory = options.persistent ? annex_history_memory(*file_, options.bytes) : anonymous_history_memory(options.bytes);
@@ -100,7 +99,6 @@ void SnapshotUndo::attach(const UndoOptions& given) {
         history_ = UndoHistory::create(std::move(memory), options.bytes, options.circular);
     }
     tell_ignored(*file_, given);
-    file_->held().keep_lent(unsettled);  // from here on only what changes is looked at
     between_scopes();
 }
 
@@ -128,19 +126,10 @@ void SnapshotUndo::collect_implicit() {
     if (cut_.empty()) {
         return;
     }
-    ChangeSet said;
-    try {
-        file_->held().begin(false);
-        if (says_who_holds(cut_)) {
-            recorder_->cut(said);
-        }
-    } catch (const std::exception&) {
-        // What was said belongs to the next step, what was not is a leak if the process dies.
-    }
-    file_->held().kept();
-    const std::array<Piece, 2> pieces{{{cut_.view().bytes(), false}, {said.view().bytes(), false}}};
+    file_->held().settle();
+    const Piece piece{cut_.view().bytes(), false};
     const std::uint32_t serial = implicit_serial_;
-    keep({{}, layout::step_implicit, life_, serial, serial, std::span(pieces).first(said.empty() ? 1 : 2)});
+    keep({{}, layout::step_implicit, life_, serial, serial, std::span(&piece, 1)});
     lent_.change(serial, serial, LentBlocks::Fate::open, LentBlocks::Fate::committed);
     if (cut_.size() > kept_bytes) {
         cut_ = ChangeSet();
@@ -157,7 +146,7 @@ void SnapshotUndo::keep_step() {
     // All memory first, so that nothing can go wrong with what was cut, but the audit.
     std::vector<Piece> pieces;
     if (history_) {
-        pieces.reserve(segments_.size() + 2);
+        pieces.reserve(segments_.size() + 1);
     }
     segments_.reserve(segments_.size() + 1);
     cut_.clear();
@@ -174,48 +163,12 @@ void SnapshotUndo::keep_step() {
     if (!history_) {
         return;
     }
-    settle_loans();
     bool previous_is_call = true;
     for (const Segment& segment : segments_) {
         add_piece(pieces, segment.call.empty() ? segment.changes : segment.call, previous_is_call);
     }
     add_piece(pieces, cut_, previous_is_call);
     keep({name_, 0, life_, levels_.front().serial, lent_.last(), pieces});
-}
-
-/// What the open scope has moved out and who holds it now is part of its step. `cut_` is what it has changed last.
-void SnapshotUndo::settle_loans() {
-    if (file_->held().is_idle()) {
-        return;
-    }
-    segments_.emplace_back();  // there is room
-    std::swap(segments_.back().changes, cut_);
-    if (says_who_holds(cut_)) {
-        recorder_->cut(cut_);
-    }
-}
-
-bool SnapshotUndo::says_who_holds(const ChangeSet& latest) {
-    heap::HeldBlocks& held = file_->held();
-    if (held.is_idle()) {
-        return false;
-    }
-    heap::HeldBlocks::Settling settling(held);
-    const auto look_at = [&](HeapOffset where, ByteCount length) { settling.look_at(where, length); };
-    if (held.has_lent()) {
-        recorder_->written().for_each(look_at);
-    } else {  // what is held may have come back
-        const auto look_at_changes = [&](const ChangeSet& changes) {
-            changes.for_each(Direction::forward, [&](const Entry& entry) { look_at(entry.where, entry.length); });
-        };
-        for (const Segment& segment : segments_) {
-            look_at_changes(segment.changes);
-        }
-        look_at_changes(latest);
-    }
-    const bool wrote = settling.finish();
-    recorder_->written().clear();
-    return wrote;
 }
 
 void SnapshotUndo::keep(const NewStep& step) noexcept {
@@ -248,7 +201,6 @@ bool SnapshotUndo::move(Direction direction) {
     if (!can_move(direction)) {
         return false;
     }
-    file_->held().reload();
     const bool back = direction == Direction::backward;
     const UndoHistory::Cursor before = history_->cursor();
     const StepView step = *on_history([&] { return back ? history_->to_undo() : history_->to_redo(); });

@@ -37,8 +37,6 @@ public:
 
     const std::filesystem::path& path() const override { return path_; }
     void check_usable(bool) const override {}
-    bool wants_written() const noexcept override { return wants_written_; }
-    void want_written(bool wanted) noexcept { wants_written_ = wanted; }
     heap::Engine& engine() override { return *engine_; }
     heap::HeapCore* core() noexcept { return this; }  ///< so that it passes for a heap
 
@@ -66,7 +64,6 @@ private:
     std::filesystem::path path_ = "memory.tyn";
     std::unique_ptr<heap::Engine> engine_;
     std::unique_ptr<Recorder> recorder_;
-    bool wants_written_ = false;
 };
 
 }  // namespace taiyen::change::test

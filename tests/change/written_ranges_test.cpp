@@ -13,18 +13,11 @@
 namespace taiyen::change {
 namespace {
 
-using test::CapturedCore;
 using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 Ranges all(WrittenRanges& ranges) {
     Ranges found;
     ranges.for_each([&](HeapOffset where, ByteCount length) { found.emplace_back(where.value, where.value + length); });
-    return found;
-}
-
-bool holds(WrittenRanges& ranges, HeapOffset where) {
-    bool found = false;
-    ranges.for_each([&](HeapOffset from, ByteCount length) { found = found || where.value - from.value < length; });
     return found;
 }
 
@@ -64,57 +57,6 @@ BOOST_AUTO_TEST_CASE(they_hold_what_was_added_and_nothing_else) {
         behind = to;
     }
     BOOST_TEST(bytes == expected.size());
-}
-
-BOOST_AUTO_TEST_CASE(a_word_that_was_stored_again_is_no_change_but_was_written) {
-    for (const Capture capture : {Capture::pages, Capture::declared}) {
-        BOOST_TEST_CONTEXT("capture " << static_cast<int>(capture)) {
-            CapturedCore core;
-            auto* const words = static_cast<std::uint64_t*>(core.engine().allocate(8 * page_bytes));
-            words[0] = 7;
-            Recorder& recorder = core.capture(capture);
-            const auto store_again = [&] {
-                recorder.touch(core.offset_of(words), sizeof *words);
-                *static_cast<volatile std::uint64_t*>(words) = 7;
-            };
-            ChangeSet changes;
-            store_again();
-            recorder.cut(changes);
-            BOOST_TEST(!holds(recorder.written(), core.offset_of(words)));  // nobody has asked
-
-            core.want_written(true);
-            store_again();
-            recorder.cut(changes);
-            BOOST_TEST(changes.empty());
-            BOOST_TEST(holds(recorder.written(), core.offset_of(words)));
-            BOOST_TEST(!holds(recorder.written(), core.offset_of(words + 4 * page_bytes / sizeof *words)));
-            // It stays so with later cuts, until it is forgotten or nobody wants it any more.
-            recorder.cut(changes);
-            BOOST_TEST(holds(recorder.written(), core.offset_of(words)));
-            core.want_written(false);
-            recorder.cut(changes);
-            BOOST_TEST(!holds(recorder.written(), core.offset_of(words)));
-        }
-    }
-}
-
-BOOST_AUTO_TEST_CASE(pages_that_a_cut_closes_have_been_written) {
-    CapturedCore core;
-    constexpr ByteCount pages = 1100;  // more than a scope may use for the first time and keep open
-    auto* const bytes = static_cast<volatile std::byte*>(core.engine().allocate(pages * page_bytes));
-    for (ByteCount page = 0; page < pages; ++page) bytes[page * page_bytes] = std::byte{1};
-    Recorder& recorder = core.capture(Capture::pages);
-    core.want_written(true);
-    recorder.begin_scope();
-    for (ByteCount page = 0; page < pages; ++page) bytes[page * page_bytes] = std::byte{1};
-    bytes[1] = std::byte{1};
-    ChangeSet changes;
-    recorder.cut(changes);
-    recorder.cut(changes);
-    for (ByteCount page = 0; page < pages; ++page) {
-        BOOST_REQUIRE(holds(recorder.written(), core.offset_of(const_cast<const std::byte*>(bytes) + page * page_bytes)));
-    }
-    recorder.end_scope();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -111,7 +111,6 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::publish_backing_first, "publish_backing_first", {"txn-create"}, "files are made unpublished, the heap's own name last"},
         {Bug::cursor_outside_record, "cursor_outside_record", {"undo-1"}, "a history travels with the save", nullptr, true},
         {Bug::drop_implicit_step, "drop_implicit_step", {"undo-1"}, "a history misses nothing", nullptr, true},
-        {Bug::held_unsaid, "held_unsaid", {"txn-held"}, "what an object outside has taken along is nobody's after a crash"},
         {Bug::undo_moves_cursor_unlogged, "undo_moves_cursor_unlogged", {"txn-undo"}, "a history travels with the save"},
         {Bug::history_outlives_its_bytes, "history_outlives_its_bytes", {"txn-undo-unattached"}, "a history misses nothing"},
         {Bug::other_directories_unsynced,

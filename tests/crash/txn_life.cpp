@@ -9,6 +9,8 @@
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/change/procedure.hpp>
+#include <taiyen/inspect/leaks.hpp>
+#include <taiyen/inspect/reclaim.hpp>
 #include <taiyen/inspect/report.hpp>
 
 #include "change/recorder.hpp"
@@ -115,6 +117,7 @@ void TxnLife::open(HeapKind kind) {
     open_file(store::OpenMode::open_only, kind);
     opened_ = compare();
     now_ = history_[opened_];
+    if (setup_.lends && heap_) leaked_ = find_leaks(*heap_).leaked_blocks;
     listens_ = heap_.has_value();
     ready_ = true;
 }
@@ -144,6 +147,7 @@ void TxnLife::abandon() {
     lower_.reset();
     objects_.close();
     file_.reset();
+    loans_.clear();
     if (leaves) ::munmap(reinterpret_cast<void*>(left), left_bytes);
 }
 
@@ -247,7 +251,7 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
         objects_.set_number(history_.size());
         add_step("");
         now_.serial = serial;
-        now_.blocks = file_->engine().stats().live_blocks - 2 * loans_.size();
+        now_.blocks = file_->engine().stats().live_blocks - 2 * loans_.size() - leaked_;
         history_.push_back(now_);
     } catch (...) {
         objects_.leave();
@@ -363,11 +367,17 @@ void TxnLife::run_with_loans(std::uint64_t seed, const std::function<void()>& ch
 void TxnLife::lend(std::uint64_t seed) {
     run_with_loans(seed, [&] {
         heap::Engine& engine = file_->engine();
+        if (std::byte* const block = objects_.owned()) {
+            std::byte* inner = nullptr;
+            std::memcpy(&inner, block + 8, sizeof inner);
+            file_->deallocate_durable(inner);
+            file_->deallocate_durable(block);
+        }
         Loan loan{static_cast<std::byte*>(engine.allocate(500)), static_cast<std::byte*>(engine.allocate(100)), file_->scope_serial()};
         objects_.touch(loan.block, 500);
         std::memcpy(loan.block + 8, &loan.inner, sizeof loan.inner);
         objects_.set_owner(loan.block);
-        file_->lend(reinterpret_cast<std::uintptr_t>(objects_.find("owner")), reinterpret_cast<std::uintptr_t>(&loans_));
+        file_->held().lend(reinterpret_cast<std::uintptr_t>(objects_.find("owner")));
         objects_.set_owner(nullptr);
         loans_.push_back(loan);
     });
@@ -376,6 +386,7 @@ void TxnLife::lend(std::uint64_t seed) {
 void TxnLife::take_back(std::uint64_t seed) {
     run_with_loans(seed, [&] {
         objects_.set_owner(loans_.front().block);
+        file_->held().watch(reinterpret_cast<std::uintptr_t>(objects_.find("owner")), 0);
         loans_.erase(loans_.begin());
     });
 }
@@ -507,8 +518,8 @@ void TxnLife::save(std::uint64_t seed) {
 
 std::uint64_t TxnLife::compare() const {
     std::uint64_t number = 1;
-    if (setup_.history) {
-        // The newest one with that serial: where life went on after a crash, those that were lost have had it, too.
+    if (setup_.history || setup_.lends) {
+        // The library's transactions leave the number. The newest one with that serial: where life went on after a crash, those that were lost have had it, too.
         for (number = history_.size() - 1; number != 0 && history_[number].serial != file_->serial();) --number;
     } else {
         number = objects_.number();
@@ -544,15 +555,22 @@ void TxnLife::prove() const {
     }
 }
 
-void TxnLife::prove_no_leak(const TxnState& state) {
+void TxnLife::prove_leaks(const TxnState& state) const {
     if (state.blocks == 0) return;
-    Transaction transaction(*heap_);
-    const std::uint64_t found = file_->engine().stats().live_blocks;
-    // Where memory ran out as an object let go of its blocks, they are nobody's, but stay until the next process comes.
-    if (setup_.scarce ? found > state.blocks : found != state.blocks)
-        throw std::runtime_error("the heap has " + text(found) + " blocks, of which " + text(state.blocks) + " are somebody's");
-    for (const heap::Damage& damage : file_->engine().check(1)) throw std::runtime_error("engine: " + damage.what);
-    transaction.rollback();
+    const LeakReport report = find_leaks(*heap_);
+    const std::uint64_t found = report.live_blocks - report.leaked_blocks;
+    if (found != state.blocks) {
+        throw std::runtime_error("named objects lead to " + text(found) + " of " + text(report.live_blocks) + " blocks, but " + text(state.blocks) +
+                                 " are somebody's");
+    }
+}
+
+void TxnLife::reclaim() {
+    library_transaction([](TxnState&) {}, [&] { taiyen::reclaim(*heap_); });
+    leaked_ = 0;
+    const LeakReport report = find_leaks(*heap_);
+    if (report.leaked_blocks != 0) throw std::runtime_error("reclaim left " + text(report.leaked_blocks) + " leaked blocks");
+    compare_alive();
 }
 
 }  // namespace taiyen::crash

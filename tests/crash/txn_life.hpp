@@ -94,6 +94,8 @@ public:
     void take_back(std::uint64_t seed);
     /// The oldest such object dies, outside transactions.
     void let_go();
+    /// Frees what lives before this one left behind. Throws std::runtime_error unless all of it is freed.
+    void reclaim();
     /// One with inner transactions, some of which are rolled back, to a depth of four.
     void transact_nested(std::uint64_t seed);
     /// The heap's undo history goes on.
@@ -135,8 +137,8 @@ public:
 
     /// Throws std::runtime_error unless the heap equals a state of the history; returns its number.
     std::uint64_t compare() const;
-    /// Throws std::runtime_error unless a transaction finds as many blocks as the state has.
-    void prove_no_leak(const TxnState& state);
+    /// Throws std::runtime_error unless named objects lead to as many blocks as the state has.
+    void prove_leaks(const TxnState& state) const;
     /// Throws std::runtime_error unless engine and files are sound.
     void prove() const;
 
@@ -196,7 +198,8 @@ private:
         std::byte* inner;
         std::uint32_t serial;
     };
-    std::vector<Loan> loans_;  ///< of objects outside that are alive
+    std::vector<Loan> loans_;   ///< of objects outside that are alive
+    std::uint64_t leaked_ = 0;  ///< blocks of those that died with the lives before
 
     // What happens in the middle of something else:
     bool within_ = false;  ///< a transaction that itself runs in the middle

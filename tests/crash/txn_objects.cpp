@@ -6,7 +6,6 @@
 
 #include "base/checksum.hpp"
 #include "crash/heap_life.hpp"
-#include "heap/held_blocks.hpp"
 
 namespace taiyen::crash {
 
@@ -92,6 +91,12 @@ std::uint64_t TxnObjects::number() const {
     return number;
 }
 
+std::byte* TxnObjects::owned() const {
+    std::byte* block = nullptr;
+    if (const std::byte* const owner = find("owner")) std::memcpy(&block, owner + sizeof block, sizeof block);
+    return block;
+}
+
 void TxnObjects::set_owner(const std::byte* block) {
     constexpr ByteCount size = 4 * sizeof block;
     std::byte* const owner = find("owner") != nullptr ? find("owner") : own_block("owner", size);
@@ -102,8 +107,7 @@ void TxnObjects::set_owner(const std::byte* block) {
 }
 
 void TxnObjects::compare(const Model& expected, const std::string& what) const {
-    auto roots = file_->engine().roots();
-    std::erase_if(roots, &heap::HeldBlocks::is_entry);
+    const auto roots = file_->engine().roots();
     if (roots.size() != expected.size())
         throw std::runtime_error(what + " has " + std::to_string(expected.size()) + " objects, the heap " + std::to_string(roots.size()));
     for (const heap::Root& root : roots) {

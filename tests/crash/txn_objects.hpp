@@ -45,6 +45,8 @@ public:
     void set_number(std::uint64_t number);
     /// Nothing: 1.
     std::uint64_t number() const;
+    /// What the object "owner" has; null: nothing.
+    std::byte* owned() const;
     /// The object "owner", as a container has it: its allocator, then its pointer.
     void set_owner(const std::byte* block);
 

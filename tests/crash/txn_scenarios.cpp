@@ -274,9 +274,13 @@ void change_unattached(TxnLife& life) {
     life.close();
 }
 
-/// Blocks that objects outside have taken along: the next process has none of them, whenever this one dies.
+/// Blocks that objects outside have taken along: whenever the process dies the next one finds those, and no others, to be leaks.
 void lend_and_die(TxnLife& life) {
     life.open();
+    life.lend(79);
+    life.abandon();
+    life.open();
+    life.reclaim();
     life.lend(80);
     transactions(life, 1, 81);
     life.lend(82);

@@ -50,7 +50,7 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
                                  std::to_string(restoration.transactions_replayed));
     }
     for (const heap::Damage& damage : life.file().engine().check(1)) throw std::runtime_error("engine: " + damage.what);
-    if (setup_.lends && life.is_transactional()) life.prove_no_leak(history_[number]);
+    if (setup_.lends && life.is_transactional()) life.prove_leaks(history_[number]);
     if (choice / 64 % 4 == 0) life.prove();
     const std::uint64_t next = choice / 256 % 4;
     if (next == 0) {  // recovering twice equals recovering once

@@ -39,6 +39,38 @@ BOOST_AUTO_TEST_CASE(leaks_returns_zero_where_everything_is_held_and_one_where_a
     BOOST_TEST((contents(dir) == before));
 }
 
+BOOST_AUTO_TEST_CASE(repair_reclaims_what_is_lost_if_it_is_asked_to) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    {
+        SnapshotHeap heap(taiyen::open_only, dir / "a.tyn");
+        heap.allocate(3000);
+        heap.snapshot();
+    }
+    const auto before = contents(dir);
+    BOOST_TEST(run_tool(dir, "repair a.tyn").exit == 0);
+    BOOST_TEST((contents(dir) == before));
+    const Ran freed = run_tool(dir, "repair --reclaim a.tyn");
+    BOOST_TEST(freed.exit == 0, freed.out << freed.err);
+    BOOST_TEST(freed.out.find("reclaimed: 1 block that nothing led to") != std::string::npos, freed.out);
+    const auto json = run_tool(dir, "repair --reclaim --json a.tyn").json();
+    BOOST_TEST(json.get<int>("reclaimed.blocks") == 0);
+    BOOST_TEST(run_tool(dir, "repair --reclaim a.tyn").out.find("nothing to reclaim") != std::string::npos);
+    BOOST_TEST(run_tool(dir, "leaks a.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 0);
+    {
+        SnapshotHeap heap(taiyen::open_only, dir / "a.tyn");
+        heap.attach_undo();
+        heap.allocate(3000);
+        heap.snapshot();
+    }
+    const auto edited = contents(dir);
+    const Ran refused = run_tool(dir, "repair --reclaim a.tyn");
+    BOOST_TEST(refused.exit == 2);
+    BOOST_TEST(refused.err.find("undo history") != std::string::npos, refused.err);
+    BOOST_TEST((contents(dir) == edited));
+}
+
 BOOST_AUTO_TEST_CASE(map_draws_text_json_and_svg) {
     const ScratchDirectory dir;
     make_drawing(dir / "a.tyn");

@@ -10,7 +10,6 @@
 #include <random>
 
 #include "containers/declared_shapes.hpp"
-#include "heap/held_blocks.hpp"
 #include "io/disks/simulated_storage.hpp"
 #include "seed.hpp"
 #include "store/heap_access.hpp"
@@ -201,26 +200,6 @@ BOOST_AUTO_TEST_CASE(a_block_whose_end_is_a_key_stays) {
     BOOST_TEST(now == block);
     BOOST_TEST((heap.find<taiyen::map<const std::uint64_t*, int>>("ends")->count(now + page / 8) == 1U));
     BOOST_TEST(report.keyed_blocks == 1U);
-}
-
-BOOST_AUTO_TEST_CASE(an_entry_of_a_block_that_nobody_outside_has_goes_when_the_block_moves) {
-    ArchiveHeap heap(create_only, path, small_heap());
-    auto& slices = heap.construct<taiyen::vector<RangeSlice>>("slices", 1U);
-    void* const hole = heap.allocate(page);
-    heap.allocate(page);
-    auto* const block = static_cast<std::uint64_t*>(heap.allocate(page));
-    slices[0] = {block, block + page / 8};
-    // As a process that ended has left it, with the block in the heap all the same.
-    heap::Engine& engine = HeapAccess::file(heap).engine();
-    const HeapOffset offset{reinterpret_cast<std::uintptr_t>(block) - read_parameters(path).address};
-    engine.add_root({heap::HeldBlocks::entry_name(offset), std::string(heap::HeldBlocks::entry_fingerprint), offset, page, 1});
-    heap.deallocate(hole);
-    const CompactReport report = compact(heap, declaring<taiyen::vector<RangeSlice>>());
-    BOOST_TEST(report.moved_blocks != 0U);
-    BOOST_TEST(heap.find<taiyen::vector<RangeSlice>>("slices")->front().first == hole);
-    BOOST_TEST(engine.roots().size() == 1U);
-    BOOST_TEST(compact(heap, declaring<taiyen::vector<RangeSlice>>()).undeclared.empty());
-    expect_verified(heap);
 }
 
 using Numbers = taiyen::map<int, taiyen::string>;

@@ -27,7 +27,6 @@ public:
     void touch(HeapOffset, ByteCount) override {}
     void cut(change::ChangeSet& out) override {
         if (std::exchange(next_cut_fails, false)) throw std::bad_alloc();
-        note_written();
         for_each_difference([&](std::size_t at, std::size_t end) { out.add_bytes({at}, {copy_.data() + at, end - at}, {span() + at, end - at}); });
         take();
     }

@@ -31,7 +31,7 @@ struct HeapStats {
     std::size_t huge_bytes = 0;              ///< of the mapped heap: those that the system maps by huge pages
     std::size_t dirty_bytes = 0;             ///< written since the last save
     std::size_t held_blocks =
-        0;  ///< of the live blocks: those that objects outside have taken along, or had in a process that died; freed when they die, or by the next process
+        0;  ///< that objects of this program outside the heap have taken along; those of steps that are undone since are among them
     std::size_t file_bytes = 0;          ///< st_size of the backing file
     std::size_t allocated_bytes = 0;     ///< its disk blocks
     std::uint64_t generation = 0;        ///< of the last save

@@ -95,8 +95,8 @@ private:
     std::uint64_t word_seen_from(std::uintptr_t place) const noexcept;
     /// Whether it is that of an object outside with durable memory on loan.
     bool borrows() const noexcept { return (word_ & (on_its_way | 3U)) == lent; }
-    /// One of them lies in the heap, the other outside with memory on loan: what the first owns may move to the second.
-    static void lend_between(const Home& left, const Home& right) noexcept;
+    /// One of them lies in a heap, the other there or outside with memory on loan: what each owns may move to the other.
+    static void exchange_between(const Home& left, const Home& right) noexcept;
 
     std::uint64_t word_;
 };
