@@ -36,6 +36,7 @@
 #include "store/proven_pages.hpp"
 #include "store/recovery.hpp"
 #include "store/snapshot_participant.hpp"
+#include "store/visits.hpp"
 #include "vm/memory_limit.hpp"
 #include "vm/page_tracker.hpp"
 
@@ -239,6 +240,8 @@ public:
     Generation generation() const;
     /// While it is held nothing is saved; for who reads the files of a heap that saves in the background.
     std::unique_lock<std::mutex> hold_saves() const { return std::unique_lock(save_mutex_); }
+    /// Of threads that read the files beside the program's; closing waits for them.
+    Visits& visits() const noexcept { return visits_; }
     const vm::PageTracker& tracker() const { return tracker_; }
     const PageFile& backing() const { return *backing_; }
     const PageFile* data() const { return data_ ? &*data_ : nullptr; }
@@ -484,6 +487,7 @@ private:
     Restoration restoration_;  ///< but for what was healed since
     mutable std::atomic<std::uint64_t> healed_ = 0;
 
+    mutable Visits visits_;
     mutable std::mutex save_mutex_;   ///< one save, heal or verify at a time; guards the table and the files' headers
     mutable std::mutex point_mutex_;  ///< guards the next four against who asks meanwhile
     Generation generation_;           ///< of the newest save
