@@ -22,6 +22,7 @@
 #include <taiyen/heap/live_blocks.hpp>
 #include <taiyen/heap/scratch.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
+#include <taiyen/inspect/background_scrub.hpp>
 #include <taiyen/inspect/diff.hpp>
 #include <taiyen/inspect/free_pages.hpp>
 #include <taiyen/inspect/heap_map.hpp>

@@ -1,10 +1,12 @@
 #pragma once
 /// Visits: who reads the files of an open heap on a thread of its own is on a visit; closing waits until the last one has ended, and lets no more begin.
 ///
-/// A visit is short: one piece of work. Lock order: the writer lock, a visit, the save mutex. Thread rule: safe.
+/// A visit is short: one piece of work. Beginning one waits for nobody; who ends visits holds no lock that a visitor may want. Thread rule: safe.
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <stop_token>
 
 #include <taiyen/base/error.hpp>
 
@@ -24,23 +26,30 @@ public:
         Visit& operator=(const Visit&) = delete;
         ~Visit() {
             const std::lock_guard lock(visits_.mutex_);
-            if (--visits_.count_ == 0) visits_.last_left_.notify_all();
+            if (--visits_.count_ == 0) visits_.changed_.notify_all();
         }
 
     private:
         Visits& visits_;
     };
 
+    /// Sleeps so long, or until visits end (false) or `stop` is asked for.
+    bool rest(std::chrono::nanoseconds time, const std::stop_token& stop) {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, stop, time, [&] { return ended_; });
+        return !ended_;
+    }
     /// Returns when nobody visits any more. Requires: the caller is on no visit.
     void end() noexcept {
         std::unique_lock lock(mutex_);
         ended_ = true;
-        last_left_.wait(lock, [&] { return count_ == 0; });
+        changed_.notify_all();
+        changed_.wait(lock, [&] { return count_ == 0; });
     }
 
 private:
     std::mutex mutex_;
-    std::condition_variable last_left_;
+    std::condition_variable_any changed_;
     unsigned count_ = 0;
     bool ended_ = false;
 };
