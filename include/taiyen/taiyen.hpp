@@ -35,6 +35,7 @@
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
 #include <taiyen/inspect/up_to_date.hpp>
+#include <taiyen/inspect/walk.hpp>
 #include <taiyen/object/check_outs.hpp>
 #include <taiyen/object/checkout_transaction.hpp>
 #include <taiyen/object/chunked_ids.hpp>

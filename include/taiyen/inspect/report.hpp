@@ -14,6 +14,7 @@
 namespace taiyen {
 
 class ArchiveHeap;
+class VolatileHeap;
 
 /// How bad a finding is: nothing, mended by a second copy, lost.
 enum class Severity { note, healable, damage };
@@ -39,7 +40,7 @@ struct Report {
     std::vector<Finding> findings;
     std::uint64_t pages_checked = 0;
     std::uint64_t blocks_checked = 0;  ///< VerifyLevel::structure checks them, and doesn't count them
-    std::uint64_t steps_checked = 0;  ///< of the undo history that lies in the files
+    std::uint64_t steps_checked = 0;   ///< of the undo history that lies in the files
     VerifyLevel level = VerifyLevel::everything;
     std::uint64_t bytes_read = 0;  ///< of the files, to be compared; without journal and log
     std::uint64_t pages_unsaved =
@@ -83,5 +84,9 @@ struct VerifyOptions {
 /// Thread rule: as the heap's; `heap` may be in use by readers. Transactions go on while files are compared, and saves between two pieces of 2 MiB at most; they wait while blocks, names and history are looked at.
 /// Throws: Error{closed | poisoned | …}. Complexity: reads all files once, past the page cache; VerifyLevel::structure 0.2 % of them, and the metadata (up to 1.6 %) through it.
 TAIYEN_EXPORT Report verify(const ArchiveHeap& heap, const VerifyOptions& options);
+
+/// Proves the metadata of a volatile heap: blocks and names, the segments of all threads, and the guards of a guarded heap, whose damage goes to the report handler, too. Changes nothing. Offsets of findings are
+/// those in the heap. Requires: no other thread is in the heap. Throws: Error{closed}, std::bad_alloc. Complexity: linear in the extent; of a guarded heap, in its live bytes.
+TAIYEN_EXPORT Report verify(const VolatileHeap& heap);
 
 }  // namespace taiyen
