@@ -112,7 +112,9 @@ private:
         }
         heap_.durable_step("healing", [&] {
             file.write_pages(page, other_.span());
-            file.sync();
+            if (!is_alone_ || !planted(Bug::scrub_without_sync)) {
+                file.sync();
+            }
             if (!has_whole(file, page, bytes_, expected)) {
                 file.throw_corrupt_page(page, "it reads back damaged after it was restored: the disk is failing");
             }

@@ -133,6 +133,10 @@ const std::vector<PlantedBug>& planted_bugs() {
          "live pages are dropped only where the files hold the same",
          nullptr,
          true},
+        {Bug::scrub_without_sync,
+         "scrub_without_sync",
+         {"scrub-snapshot", "scrub-log-data"},
+         "a page that a scrub restored is durable before it is told"},
         {Bug::wake_before_poison, "wake_before_poison", {"txn-commit"}, "a failed write poisons before anybody wakes", "short-write"},
     };
     return bugs;
