@@ -7,6 +7,8 @@
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/txn/transaction.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
+#include <taiyen/undo/history.hpp>
+#include <taiyen/undo/scope.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -306,6 +308,31 @@ BOOST_AUTO_TEST_CASE(a_scrub_heals_below_four_threads_that_commit, *boost::unit_
     const ArchiveHeap reader(open_read_only, dir / "a.tyn");
     BOOST_TEST(reader.verify().ok());
     BOOST_TEST(get(reader, "quiet") == std::string(400'000, 'q'));
+}
+
+BOOST_AUTO_TEST_CASE(a_scrub_runs_beside_stores_growth_undo_steps_and_saves_of_a_snapshot_heap, *boost::unit_test::label("threads")) {
+    const ScratchDirectory dir;
+    PersistentOptions options = small_heap(64U << 20U);
+    SnapshotHeap heap(create_only, dir / "a.tyn", options);
+    heap.attach_undo();
+    {
+        BackgroundScrub scrub(heap, fast());
+        for (int i = 0; i < 60; ++i) {
+            {
+                UndoScope scope(heap, "more");
+                put(heap, "n" + std::to_string(i), std::string(30'000 + 10'000U * static_cast<unsigned>(i % 7), static_cast<char>('a' + i % 26)));
+            }
+            char* const text = put(heap, "m" + std::to_string(i), std::string(5000, 'm'));
+            text[i] = 'x';
+            if (i % 4 == 0) heap.snapshot();
+            if (i % 10 == 9) heap.deallocate(heap.allocate(1'000'000));
+        }
+        const BackgroundScrubStats stats = after_a_round(scrub);
+        BOOST_TEST(stats.running);
+        BOOST_TEST(stats.pages_damaged == 0U);
+    }
+    heap.snapshot();
+    BOOST_TEST(heap.verify().ok());
 }
 
 BOOST_AUTO_TEST_CASE(closing_and_destroying_heap_and_scrub_in_any_order_ends_both, *boost::unit_test::label("threads")) {
