@@ -6,8 +6,6 @@
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/walk.hpp>
-#include <taiyen/stl/containers.hpp>
-#include <taiyen/stl/named.hpp>
 #include <taiyen/txn/transaction.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
@@ -44,7 +42,7 @@ void check_walk(Heap& heap, const std::set<void*>& made) {
     std::vector<std::string> names;
     for_each_name(heap, [&](const StoredObject& object) {
         names.push_back(object.name);
-        BOOST_TEST(object.type.find("int") != std::string::npos, object.type);
+        BOOST_TEST(object.fingerprint == "int");
         return true;
     });
     BOOST_TEST((names == std::vector<std::string>{"a", "b", "c"}));
@@ -58,7 +56,7 @@ void check_walk(Heap& heap, const std::set<void*>& made) {
 
 template <class Heap>
 std::set<void*> fill(Heap& heap) {
-    for (const char* name : {"b", "a", "c"}) heap.template construct<int>(name, 1);
+    for (const char* name : {"b", "a", "c"}) heap::add_named(*heap.core(), name, {heap.allocate(4), 4, 1, "int"});
     std::set<void*> made;
     for (std::size_t i = 0; i < 500; ++i) made.insert(heap.allocate(16 + i * 37 % 9000));
     for (int i = 0; i < 100; ++i) {
