@@ -22,6 +22,7 @@
 #include <taiyen/heap/live_blocks.hpp>
 #include <taiyen/heap/scratch.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
+#include <taiyen/inspect/background_scrub.hpp>
 #include <taiyen/inspect/diff.hpp>
 #include <taiyen/inspect/free_pages.hpp>
 #include <taiyen/inspect/heap_map.hpp>
@@ -35,6 +36,7 @@
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
 #include <taiyen/inspect/up_to_date.hpp>
+#include <taiyen/inspect/walk.hpp>
 #include <taiyen/object/check_outs.hpp>
 #include <taiyen/object/checkout_transaction.hpp>
 #include <taiyen/object/chunked_ids.hpp>

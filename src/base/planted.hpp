@@ -82,6 +82,8 @@ enum class Bug {
     save_within_scope,           ///< undo: a save goes through while a scope is open
     call_outcome_unchecked,      ///< replay takes whatever bytes a procedure gives
     rot_laundered,               ///< a changed page gets a fresh checksum although the page below it rotted
+    scrub_without_sync,          ///< a page that a scrub restored is told so before it is durable
+    scrub_below_stores,          ///< a scrub restores a page of the heap's file while the program may be storing on top of the rotten one
     metadata_unproven,           ///< the block engine believes whatever its metadata says
     replay_unproven,             ///< recovery applies the log to pages that nobody has proven
     change_unproven,             ///< capture keeps the bytes before of pages that nobody has proven

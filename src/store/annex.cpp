@@ -89,6 +89,10 @@ void Annex::extend(ByteCount bytes) {
     }
     const FileLayout before = heap_.backing_->layout;
     const auto lay_out = [&](const FileLayout& layout) {
+        if (layout.places() == heap_.backing_->layout.places()) {
+            return;
+        }
+        const std::lock_guard lock(heap_.layout_mutex_);
         heap_.backing_->layout = layout;
         if (heap_.data_) {
             heap_.data_->layout = layout;

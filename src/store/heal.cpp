@@ -1,10 +1,14 @@
 // Healing: what one copy of a heap has damaged comes back from the other one. Each page is a durable step of its own, so that a crash leaves it healed or as it was.
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "base/aligned_buffer.hpp"
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
 #include "store/heap_file.hpp"
 #include "store/page_copies.hpp"
 
@@ -13,8 +17,9 @@ namespace taiyen::store {
 /// One walk over both copies. Requires: saves are held, and the files have what the ring had.
 class HeapFile::Healing {
 public:
-    Healing(HeapFile& heap, const TellLost& lost, const TellBytes& tell)
-        : heap_(heap), lost_(lost), tell_(tell), live_(heap.pages_with_live_base()) {}
+    Healing(HeapFile& heap, const TellLost& lost, const TellBytes& tell) : Healing(heap, lost, tell, heap.pages_with_live_base()) {}
+    Healing(HeapFile& heap, const TellLost& lost, const TellBytes& tell, std::unordered_set<std::uint64_t> live)
+        : heap_(heap), lost_(lost), tell_(tell), live_(std::move(live)) {}
 
     /// Returns how many pages were restored. Throws: the first loss, if nobody is told of each.
     std::uint64_t run() {
@@ -48,6 +53,20 @@ public:
             heal_root(extents);
         }
         return healed_;
+    }
+
+    /// One page alone, or one of the table. Returns whether it had to be restored; one that is lost was told.
+    bool run_one(const DamagedPage& damaged) {
+        PageFile& file = damaged.in_data ? *heap_.data_ : *heap_.backing_;
+        PageFile* const data = heap_.data_ ? &*heap_.data_ : nullptr;
+        is_alone_ = true;
+        if (damaged.of_table) {
+            heal_table(file, damaged.number);
+        } else {
+            heal_page(file, damaged.in_data ? &*heap_.backing_ : data, {damaged.number});
+        }
+        heap_.healed_ += healed_;
+        return healed_ != 0;
     }
 
 private:
@@ -86,14 +105,16 @@ private:
             return;
         }
         if (!has_whole(*second, page, other_, expected)) {
-            if (is_backing || is_live) {  // else it was told already
+            if (is_backing || is_live || is_alone_) {  // else it was told already
                 lose(file.corrupt_page(page, "its checksum differs in both copies"));
             }
             return;
         }
         heap_.durable_step("healing", [&] {
             file.write_pages(page, other_.span());
-            file.sync();
+            if (!is_alone_ || !planted(Bug::scrub_without_sync)) {
+                file.sync();
+            }
             if (!has_whole(file, page, bytes_, expected)) {
                 file.throw_corrupt_page(page, "it reads back damaged after it was restored: the disk is failing");
             }
@@ -189,6 +210,7 @@ private:
     std::uint64_t healed_ = 0;
     std::optional<Error> first_lost_;
     bool tables_lost_ = false;
+    bool is_alone_ = false;
 };
 
 /// Pages whose base in the backing file, proven by nobody, is part of what the program sees. (A transactional heap saves what stands in its log on top of the file's own bytes.)
@@ -269,6 +291,132 @@ std::uint64_t HeapFile::heal(const TellLost& lost, const TellBytes& tell) {
     checkpoint();
     const std::uint64_t restored = restore_in_files();  // what memory alone has whole
     return restored + Healing(*this, lost, tell).run();
+}
+
+// ---- by pieces, beside the program
+
+ByteCount HeapFile::look_over(PageNumber& next, ByteCount bytes, std::vector<DamagedPage>& damaged) {
+    const Visits::Visit visit(visits_);
+    const auto saves = hold_saves();
+    check_usable(false);
+    const std::lock_guard layout(layout_mutex_);
+    const Extents extents = saved_extents();
+    const auto move_on = [&](PageNumber page) {
+        const bool to_annex = !extents.hold(page) && sequence_of(page) == Sequence::span && extents.hold(annex_first_page);
+        next = extents.hold(page) ? page : to_annex ? annex_first_page : PageNumber{0};
+    };
+    move_on(next);
+    const PageNumber first = next;
+    const std::uint64_t index = place_of(first).table_page;
+    const TableCover cover = cover_of(index);
+    std::uint64_t count =
+        std::min(cover.first.value + cover.count - first.value, std::clamp<std::uint64_t>(bytes / page_bytes, 1, scrubbed_bytes_max / page_bytes));
+    while (!extents.hold({first.value + count - 1})) {
+        --count;
+    }
+    move_on({first.value + count});
+    ByteCount read = 0;
+    bool table_is_lost = false;
+    try {
+        table_.page(index);
+    } catch (const Error& error) {
+        if (error.code() != errc::corrupt && error.code() != errc::io_error) throw;
+        table_is_lost = true;  // nothing says what its pages should be
+    }
+    const AlignedBuffer pages(count * page_bytes);
+    for (const PageFile* file : {&backing(), data()}) {
+        if (file == nullptr) {
+            continue;
+        }
+        const bool in_data = file == data();
+        if (first == cover.first || table_is_lost) {
+            read += page_bytes;
+            if (table_is_lost || !has_table_page(*file, index)) {
+                damaged.push_back({in_data, true, index});
+            }
+        }
+        if (table_is_lost) {
+            continue;
+        }
+        read += pages.size();
+        const bool some_are_refused = file->try_read_pages(first, pages.span(), Via::device).has_value();
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const PageNumber page{first.value + i};
+            const auto bytes_of_page = pages.span().subspan(i * page_bytes, page_bytes);
+            if (pending_.contains(page.value)) {
+                continue;  // the file still has the save before
+            }
+            const bool is_refused = some_are_refused && is_zero(bytes_of_page) && file->try_read_pages(page, bytes_of_page, Via::device);
+            if (is_refused || page_checksum(bytes_of_page, page, table_.heap()) != table_.entry(page)) {
+                damaged.push_back({in_data, false, page.value});
+            }
+        }
+    }
+    return read;
+}
+
+/// Whether the file has the table page as memory has it, or is about to get it.
+bool HeapFile::has_table_page(const PageFile& file, std::uint64_t index) {
+    const TablePage& good = table_.page(index);
+    TablePage found;
+    return table_.is_changed(index) || (!file.try_read_table_page(index, found, Via::device) && std::memcmp(&found, &good, sizeof found) == 0);
+}
+
+std::optional<HeapFile::Healed> HeapFile::heal_one(const DamagedPage& damaged) {
+    const Visits::Visit visit(visits_);
+    const std::unique_lock saves(save_mutex_, std::try_to_lock);
+    if (!saves.owns_lock()) {
+        return std::nullopt;
+    }
+    check_usable(false);
+    const std::lock_guard layout(layout_mutex_);
+    require_whole_files();  // a write would make a file that was cut longer again
+    if (!damaged.of_table && (pending_.contains(damaged.number) || !saved_extents().hold({damaged.number}))) {
+        return Healed::whole;
+    }
+    bool is_lost = false;
+    const TellLost lose = [&](const Error&) { is_lost = true; };
+    const TellBytes nobody;
+    try {
+        const bool has_program_above = !damaged.of_table && !damaged.in_data && !uses_log();
+        if (has_program_above && data_ && !planted(Bug::scrub_below_stores)) {
+            const AlignedBuffer image(page_bytes);
+            read_whole({damaged.number}, image.span(), "");
+            waiting_.insert(damaged);
+            return Healed::waits;
+        }
+        const bool is_healed = (!damaged.of_table || !table_.is_changed(damaged.number)) && Healing(*this, lose, nobody, {}).run_one(damaged);
+        return is_lost ? Healed::lost : is_healed ? Healed::healed : Healed::whole;
+    } catch (const Error& error) {
+        if (poisoned_ || (error.code() != errc::corrupt && error.code() != errc::io_error)) throw;
+        return Healed::lost;
+    }
+}
+
+void HeapFile::heal_waiting() {
+    if (waiting_.empty()) {
+        return;
+    }
+    const TellLost told_when_found = [](const Error&) {};
+    const TellBytes nobody;
+    const std::unordered_set<std::uint64_t> live = pages_with_live_base();
+    for (const DamagedPage& damaged : std::exchange(waiting_, {})) {
+        // One whose base somebody has changed is a matter of the save (`check_base`).
+        if (!pending_.contains(damaged.number)) {
+            Healing(*this, told_when_found, nobody, live).run_one(damaged);
+        }
+    }
+}
+
+Error HeapFile::describe(const DamagedPage& damaged, const char* what) const {
+    const Visits::Visit visit(visits_);
+    const auto saves = hold_saves();
+    const std::lock_guard layout(layout_mutex_);
+    const PageFile& file = damaged.in_data && data_ ? *data_ : *backing_;
+    const std::uint64_t offset =
+        damaged.of_table ? file.layout.table_offset(damaged.number) : file.layout.file_offset(offset_of(PageNumber{damaged.number}));
+    return {errc::corrupt, file.path(), offset,
+            (damaged.of_table ? "a page of the checksum table" : text_of(PageNumber{damaged.number}) + " of the heap") + " is damaged: " + what};
 }
 
 }  // namespace taiyen::store

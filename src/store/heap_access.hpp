@@ -22,6 +22,11 @@ struct HeapAccess {
         }
         return *heap.file_;
     }
+    /// The same, for who may outlive the heap.
+    static std::shared_ptr<store::HeapFile> shared(const ArchiveHeap& heap) {
+        file(heap);
+        return heap.file_;
+    }
 };
 
 }  // namespace taiyen

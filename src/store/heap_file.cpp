@@ -507,6 +507,9 @@ void HeapFile::abandon() {
     if (participant_ && !in_forked_child()) {
         participant_->before_abandon();
     }
+    if (!in_forked_child()) {  // where nobody visits who would ever leave
+        visits_.end();
+    }
     std::optional<Error> failure;
     if (!in_forked_child() && !read_only_) {
         try {

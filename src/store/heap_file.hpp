@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -36,6 +37,7 @@
 #include "store/proven_pages.hpp"
 #include "store/recovery.hpp"
 #include "store/snapshot_participant.hpp"
+#include "store/visits.hpp"
 #include "vm/memory_limit.hpp"
 #include "vm/page_tracker.hpp"
 
@@ -91,6 +93,28 @@ public:
     /// Reads every page of both copies, restores damaged and unreadable ones from the other copy; returns how many. `lost` is told of each that neither has; without it: throws
     /// Error{corrupt} of the first one, after everything else was restored. Throws: Error{io_error}.
     std::uint64_t heal(const TellLost& lost = {}, const TellBytes& tell = {});
+    // Scrubbing: the same by pieces, on a thread of its own, while the program goes on.
+    /// A page of a file that isn't as the newest save left it. Of the table: the index of the table page.
+    struct DamagedPage {
+        bool in_data = false;
+        bool of_table = false;
+        std::uint64_t number = 0;
+        auto operator<=>(const DamagedPage&) const = default;
+    };
+    /// What became of it.
+    enum class Healed { healed, whole /** meanwhile, by a save */, lost, waits /** for the next save: the program may be changing it */ };
+    /// So many bytes a piece takes at most, of each file.
+    static constexpr ByteCount scrubbed_bytes_max = ByteCount{256} << 10U;
+    /// Compares up to `bytes` of both copies from `next` on, past the page cache, and moves `next` on; behind the last page it becomes 0, and a round has ended. What stands in the ring alone isn't looked at.
+    /// Returns how many bytes were read. `damaged`: those found are added. Thread rule: safe beside everything; saves wait meanwhile. Throws: Error{closed | poisoned | io_error}, std::bad_alloc.
+    ByteCount look_over(PageNumber& next, ByteCount bytes, std::vector<DamagedPage>& damaged);
+    /// Restores one page from the other copy, if that is whole. Nothing: a save is at work, and it wasn't waited for. A page of the backing file of a heap without transactions waits for the next save, when nobody stores;
+    /// of one with transactions: the caller sees to it that nobody changes the heap meanwhile, and that the log is not behind.
+    /// Durability: it is synced. Throws: Error{closed | truncated | …}; Error{io_error | corrupt}: it can't be written, the heap is poisoned.
+    std::optional<Healed> heal_one(const DamagedPage& damaged);
+    /// A sentence about it, with file and offset. Throws: Error{closed}.
+    Error describe(const DamagedPage& damaged, const char* what) const;
+    bool uses_log() const { return active_ == RingKind::log; }
     /// Writes the newest save into a new file: a heap of its own without a second copy, closed. It has the heap's uuid and address. Every page is proven, and comes from the data file if need be.
     /// Durability: on return the copy is durable, with its name; a crash before leaves all of it or nothing. Throws: Error{already_exists | not_found (directory) | no_space | corrupt | …}: there is
     /// no copy, and this heap is as before.
@@ -232,6 +256,8 @@ public:
     Generation generation() const;
     /// While it is held nothing is saved; for who reads the files of a heap that saves in the background.
     std::unique_lock<std::mutex> hold_saves() const { return std::unique_lock(save_mutex_); }
+    /// Of threads that read the files beside the program's; closing waits for them.
+    Visits& visits() const noexcept { return visits_; }
     const vm::PageTracker& tracker() const { return tracker_; }
     const PageFile& backing() const { return *backing_; }
     const PageFile* data() const { return data_ ? &*data_ : nullptr; }
@@ -304,7 +330,6 @@ private:
     /// What objects outside hold.
     HeldPages copy_held_pages() noexcept;
     void remove_ours(const io::File& file, const std::filesystem::path& path);
-    bool uses_log() const { return active_ == RingKind::log; }
     /// Applies what the log holds beyond the files; a writer saves the result. Nothing is written before all of it has turned out right.
     void replay_log(const LogTail& tail);
     /// Whether the files contain everything that is in the log.
@@ -404,6 +429,9 @@ private:
     void read_saved(const PageFile& file, std::span<const ChangedPage> batch, std::span<std::byte> images) const;
     std::uint64_t read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const;
     class Healing;
+    bool has_table_page(const PageFile& file, std::uint64_t index);
+    /// What the scrub left for a moment when nobody stores. Requires: saves are held.
+    void heal_waiting();
     std::unordered_set<std::uint64_t> pages_with_live_base() const;
     [[noreturn]] void throw_changed_meanwhile(PageNumber page) const;
     [[noreturn]] void throw_damaged_page(PageNumber page) const;
@@ -475,12 +503,15 @@ private:
     Restoration restoration_;  ///< but for what was healed since
     mutable std::atomic<std::uint64_t> healed_ = 0;
 
-    mutable std::mutex save_mutex_;   ///< one save, heal or verify at a time; guards the table and the files' headers
-    mutable std::mutex point_mutex_;  ///< guards the next four against who asks meanwhile
-    Generation generation_;           ///< of the newest save
-    Serial serial_;                   ///< that it contains
-    Serial durable_serial_;           ///< the same, once it is durable
-    log::RingStart log_start_;        ///< of the transaction log, if that is the ring in use
+    mutable Visits visits_;
+    mutable std::mutex layout_mutex_;  ///< of a heap without transactions: who lays out its annex, and a scrub, which asks where pages lie
+    std::set<DamagedPage> waiting_;    ///< for `heal_waiting`; the save mutex guards it
+    mutable std::mutex save_mutex_;    ///< one save, heal or verify at a time; guards the table and the files' headers
+    mutable std::mutex point_mutex_;   ///< guards the next four against who asks meanwhile
+    Generation generation_;            ///< of the newest save
+    Serial serial_;                    ///< that it contains
+    Serial durable_serial_;            ///< the same, once it is durable
+    log::RingStart log_start_;         ///< of the transaction log, if that is the ring in use
     RingKind active_ = RingKind::none;
     std::atomic<bool> log_taken_ = false;
     bool first_page_is_ours_ = false;  ///< in memory of its own, because the device can't read the file's

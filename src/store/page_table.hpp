@@ -42,6 +42,11 @@ public:
         return load(index).page;
     }
     bool is_loaded(std::uint64_t index) const;
+    /// Whether it differs from what the files have. Requires: it is loaded.
+    bool is_changed(std::uint64_t index) {
+        const std::lock_guard lock(mutex_);
+        return load(index).changed;
+    }
 
     /// Seals each changed table page (generation, checksum, root) and gives it to `write`; afterwards none is changed.
     void write_changed(Generation generation, const std::function<void(const TablePage&)>& write);

@@ -38,6 +38,7 @@ void HeapFile::save() {
     }
     const auto lock = hold_saves();
     durable_step("saving", [&] { require_whole_files(); });  // what was stored where the file ends now is gone, and nobody would know
+    heal_waiting();
     if (participant_) {
         participant_->before_save();
     } else {

@@ -1,6 +1,8 @@
 #include "tool/report_text.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <string_view>
 
 #include "tool/console.hpp"
 
@@ -14,6 +16,27 @@ const char* severity_name(Severity severity) {
         case Severity::damage: break;
     }
     return "damage";
+}
+
+std::string_view level_name(VerifyLevel level) {
+    switch (level) {
+        case VerifyLevel::structure: return "structure";
+        case VerifyLevel::sample: return "sample";
+        case VerifyLevel::pages: return "pages";
+        case VerifyLevel::everything: break;
+    }
+    return "everything";
+}
+
+/// What was left out.
+std::string scope_of(const Report& report) {
+    switch (report.level) {
+        case VerifyLevel::structure: return "; the structure only, not what blocks hold";
+        case VerifyLevel::sample: return "; a sample, --seed " + std::to_string(report.seed);
+        case VerifyLevel::pages: return "; all pages, not the undo history's links";
+        case VerifyLevel::everything: break;
+    }
+    return "";
 }
 
 }  // namespace
@@ -47,8 +70,10 @@ void print_report(const Given& given, const Report& report) {
               std::to_string(finding.offset) + ": " + visible(finding.what) + "\n");
     }
     const std::string steps = report.steps_checked == 0 ? "" : " and " + counted(report.steps_checked, "undo step");
-    const std::string checked =
-        counted(report.pages_checked, "page") + (steps.empty() ? " and " : ", ") + counted(report.blocks_checked, "block") + steps + " checked";
+    const bool counts_blocks = report.level != VerifyLevel::structure;
+    const std::string checked = counted(report.pages_checked, "page") +
+                                (counts_blocks ? (steps.empty() ? " and " : ", ") + counted(report.blocks_checked, "block") + steps : "") +
+                                " checked" + scope_of(report);
     if (report.ok()) {
         print(styled(Style::good, "sound") + ": " + checked + "\n");
         return;
@@ -62,7 +87,10 @@ void print_report(const Given& given, const Report& report) {
 }
 
 void add_report(JsonWriter& json, const Report& report) {
-    json.member("ok", report.ok())
+    json.member("ok", report.ok()).member("level", level_name(report.level));
+    if (report.level == VerifyLevel::sample) json.member("seed", report.seed);
+    json.member("bytes_read", report.bytes_read)
+        .member("milliseconds", static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(report.took).count()))
         .member("pages_checked", report.pages_checked)
         .member("blocks_checked", report.blocks_checked)
         .member("steps_checked", report.steps_checked)

@@ -241,6 +241,23 @@ void HeapLife::touch(const std::string& name, std::uint64_t seed) {
     std::memcpy(expected.data() + at, bytes.data(), count);
 }
 
+void HeapLife::rot(const std::string& name, bool in_data) {
+    const store::PageFile& file = in_data ? *heap_->data() : heap_->backing();
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object(name)) - heap_->ranges().durable;
+    const HeapOffset place{round_up(offset, page_bytes) + page_bytes};
+    file.file().write(bytes_for(io::sector_bytes, 9), file.layout.file_offset(place) + io::sector_bytes);
+    file.file().sync();
+}
+
+void HeapLife::scrub() {
+    PageNumber next{0};
+    do {
+        std::vector<store::HeapFile::DamagedPage> damaged;
+        heap_->look_over(next, store::HeapFile::scrubbed_bytes_max, damaged);
+        for (const store::HeapFile::DamagedPage& page : damaged) heap_->heal_one(page);
+    } while (next.value != 0);
+}
+
 void HeapLife::link() {
     constexpr const char* name = "links";
     put(name, (heap_->engine().roots().size() + 1) * sizeof(std::uintptr_t), 0);
@@ -394,6 +411,7 @@ void HeapLife::prove() const {
     for (const heap::Damage& damage : heap_->engine().check(1)) {
         throw std::runtime_error("engine: " + damage.what);
     }
+    if (setup_.heals) heap_->heal();
     if (setup_.rots) {
         judge_files(true);
         heap_->heal();

@@ -52,6 +52,7 @@ struct HeapSetup {
     bool remakes_data = false;  ///< the data file was lost when the heap was closed, and every opening makes another one
     bool misses_heap = false;   ///< the heap's own file is lost before, and comes back from the data file
     bool rots = false;          ///< what its files have behind the extents of their headers is noise when a crash is recovered
+    bool heals = false;         ///< pages of one copy rot in its life: before the files are judged, what the other one has whole is restored
     bool apart = false;         ///< data file and log lie in directories, and on devices, of their own (a journal is always beside the heap)
 
     static const std::filesystem::path& path();
@@ -107,6 +108,10 @@ public:
     /// Of a transactional heap: a commit; some are followed by a snapshot.
     void save();
     void checkpoint() { heap_->checkpoint(); }
+    /// A sector of the object, in a page that is its alone, rots durably in one of the files.
+    void rot(const std::string& name, bool in_data);
+    /// A round of a scrub, by this thread.
+    void scrub();
 
     /// Throws std::runtime_error unless the heap equals a save of the history; returns its number.
     std::uint64_t compare() const;

@@ -260,6 +260,19 @@ void close_before_the_files_are_up_to_date(HeapLife& life) {
     life.close();
 }
 
+/// A page rots in one copy and a scrub heals it; then it rots in the other copy, for which there is nothing but what the scrub wrote.
+void rot_and_scrub(HeapLife& life) {
+    life.open();
+    small_saves(life, 1, 60);
+    life.rot("big", true);
+    life.scrub();
+    small_saves(life, 1, 61);
+    life.rot("big", false);
+    life.scrub();
+    small_saves(life, 2, 62);
+    life.close();
+}
+
 /// Lower kinds of heap come and go between runs with a transaction log.
 void change_kinds(HeapLife& life) {
     for (const HeapKind kind : {HeapKind::archive, HeapKind::transactional, HeapKind::snapshot, HeapKind::transactional}) {
@@ -334,6 +347,10 @@ std::vector<Scenario> scenarios() {
         setup.rots = true;
         return setup;
     };
+    const auto healing = [](HeapSetup setup) {
+        setup.heals = true;
+        return setup;
+    };
     const auto remaking = [](HeapSetup setup) {
         setup.remakes_data = true;
         return setup;
@@ -359,6 +376,8 @@ std::vector<Scenario> scenarios() {
         {.name = "give-back-snapshot", .setup = snapshot, .before = with_free_pages, .life = give_each_page_back, .crashed_before = true},
         {.name = "give-back-log", .setup = transactional, .before = with_free_pages, .life = give_each_page_back, .crashed_before = true},
         {.name = "give-back-log-data", .setup = doubled, .before = with_free_pages, .life = give_each_page_back, .crashed_before = true},
+        {.name = "scrub-snapshot", .setup = healing(snapshot), .before = with_big_object, .life = rot_and_scrub},
+        {.name = "scrub-log-data", .setup = healing(doubled), .before = with_big_object, .life = rot_and_scrub},
         {.name = "give-back-annex",
          .setup = annex_snapshot,
          .before = with_annex,

@@ -6,7 +6,7 @@
 namespace taiyen::crash {
 
 // Left out: two second lines of defence, which no crash alone gets past the first to reach. `skip_seed`: records of an earlier epoch or lap are told apart already; `release_before_data_header`:
-// no record is written between the two headers. `rot_laundered`, the three `…_unproven` and `call_outcome_unchecked` need rot, or a procedure that changed, and `save_without_blocks` a full disk: safeguards_test.cpp. Those of src/change have tests of their own (tests/change/planted): they lose captured bytes, not durable ones.
+// no record is written between the two headers. `rot_laundered`, `scrub_below_stores`, the three `…_unproven` and `call_outcome_unchecked` need rot, or a procedure that changed, and `save_without_blocks` a full disk: safeguards_test.cpp. Those of src/change have tests of their own (tests/change/planted): they lose captured bytes, not durable ones.
 const std::vector<PlantedBug>& planted_bugs() {
     static const std::vector<PlantedBug> bugs{
         {Bug::skip_backing_sync, "skip_backing_sync", {"small-archive"}, "a checkpoint syncs before the header"},
@@ -132,6 +132,10 @@ const std::vector<PlantedBug>& planted_bugs() {
          "live pages are dropped only where the files hold the same",
          nullptr,
          true},
+        {Bug::scrub_without_sync,
+         "scrub_without_sync",
+         {"scrub-snapshot", "scrub-log-data"},
+         "a page that a scrub restored is durable before it is told"},
         {Bug::wake_before_poison, "wake_before_poison", {"txn-commit"}, "a failed write poisons before anybody wakes", "short-write"},
     };
     return bugs;

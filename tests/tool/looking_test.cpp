@@ -169,6 +169,38 @@ BOOST_AUTO_TEST_CASE(verify_returns_one_for_damage_that_a_second_copy_has_and_ch
     BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 0);
 }
 
+BOOST_AUTO_TEST_CASE(verify_looks_as_far_as_its_level_and_says_so) {
+    const ScratchDirectory dir;
+    make_drawing(dir / "a.tyn");
+    const auto pages = [&](const std::string& how) {
+        return run_tool(dir, "verify --json " + how + " a.tyn").json().get<std::uint64_t>("pages_checked");
+    };
+    BOOST_TEST(run_tool(dir, "verify --level structure a.tyn").out.find("the structure only") != std::string::npos);
+    BOOST_TEST(run_tool(dir, "verify --seed 12 a.tyn").out.find("a sample, --seed 12") != std::string::npos);
+    BOOST_TEST(run_tool(dir, "verify --level pages a.tyn").out.find("all pages") != std::string::npos);
+    BOOST_TEST(run_tool(dir, "verify --level everything a.tyn").out == run_tool(dir, "verify a.tyn").out);
+    BOOST_TEST(pages("--level structure") < pages("--sample 5"));
+    BOOST_TEST(pages("--sample 5") < pages("--level pages"));
+    BOOST_TEST(pages("--sample 6") == pages("--sample 5") + 1);
+    BOOST_TEST(pages("--sample 100%") > pages("--sample 50%"));
+    BOOST_TEST(pages("--level pages") == pages(""));
+    BOOST_TEST(run_tool(dir, "verify --json --sample 5 --seed 77 a.tyn").json().get<std::uint64_t>("seed") == 77U);
+    BOOST_TEST(run_tool(dir, "verify --json a.tyn").json().get<std::string>("level") == "everything");
+    for (const std::string wrong : {"--level deep", "--sample none", "--sample 0", "--sample 1.5", "--sample 101%", "--sample -1", "--sample 1e30",
+                                    "--level pages --sample 5", "--level structure --seed 3", "--seed x"}) {
+        const Ran ran = run_tool(dir, "verify " + wrong + " a.tyn");
+        BOOST_TEST(ran.exit == 2, wrong);
+        BOOST_TEST(ran.err.find(wrong.starts_with("--seed x")       ? "--seed"
+                                : wrong.starts_with("--level deep") ? "--level"
+                                                                    : "--sample") != std::string::npos,
+                   wrong << ": " << ran.err);
+    }
+    flip(dir / "a.tyn.data", 40'000);  // a page of the second copy
+    BOOST_TEST(run_tool(dir, "verify --level structure a.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "verify --sample 100% a.tyn").exit == 1);
+    BOOST_TEST(run_tool(dir, "verify --level pages a.tyn").exit == 1);
+}
+
 BOOST_AUTO_TEST_CASE(verify_returns_one_for_files_that_are_too_bad_to_open) {
     const ScratchDirectory dir;
     make_drawing<ArchiveHeap>(dir / "a.tyn");

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(bash_completes_commands_and_options) {
     BOOST_TEST(complete("taiyen map --s", 2) == "--svg\n");
     BOOST_TEST(complete("taiyen completion ''", 2) == "bash zsh fish\n");
     BOOST_TEST(complete("taiyen completion z", 2) == "zsh\n");
-    BOOST_TEST(complete("taiyen verify --", 2) == "--help --threads --json --data-file --log-file\n");
+    BOOST_TEST(complete("taiyen verify --", 2) == "--help --level --sample --seed --threads --json --data-file --log-file\n");
 }
 
 /// Whether the shell is there to be asked.
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(fish_completes_commands_options_and_files) {
     BOOST_TEST(complete("taiyen ver") == Words{"verify"}, boost::test_tools::per_element());
     BOOST_TEST(complete("taiyen s") == (Words{"scrub", "sparsify", "stats"}), boost::test_tools::per_element());
     BOOST_TEST(complete("taiyen map --s") == Words{"--svg"}, boost::test_tools::per_element());
-    BOOST_TEST(complete("taiyen verify --") == (Words{"--data-file", "--help", "--json", "--log-file", "--threads"}),
+    BOOST_TEST(complete("taiyen verify --") == (Words{"--data-file", "--help", "--json", "--level", "--log-file", "--sample", "--seed", "--threads"}),
                boost::test_tools::per_element());
     BOOST_TEST(complete("taiyen completion ") == (Words{"bash", "fish", "zsh"}), boost::test_tools::per_element());
     BOOST_TEST(complete("taiyen verify dra") == Words{"drawing.tyn"}, boost::test_tools::per_element());

@@ -11,6 +11,7 @@
 namespace taiyen {
 
 class ArchiveHeap;
+class VolatileHeap;
 
 /// A named object of a heap, as it can be told without its type.
 struct StoredObject {
@@ -24,5 +25,7 @@ struct StoredObject {
 
 /// All of them by name. Throws: Error{closed | corrupt | …}.
 TAIYEN_EXPORT std::vector<StoredObject> stored_objects(const ArchiveHeap& heap);
+/// The same of a volatile heap, under its lock.
+TAIYEN_EXPORT std::vector<StoredObject> stored_objects(const VolatileHeap& heap);
 
 }  // namespace taiyen
