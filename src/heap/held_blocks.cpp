@@ -112,9 +112,12 @@ void HeldBlocks::lend_block(const void* block, std::uintptr_t borrower) noexcept
 void HeldBlocks::suspect(std::uintptr_t block, std::uintptr_t borrower) noexcept {
     const std::lock_guard lock(mutex_);
     try {
-        if (suspects_.size() < suspects_max) suspects_.try_emplace(block, Suspect{core_.scope_serial(), borrower});
-        count();
+        if (suspects_.size() < suspects_max && suspects_.try_emplace(block, Suspect{core_.scope_serial(), borrower}).second) {
+            grown_ += borrower != 0 ? 1 : 0;
+            if (new_suspects_.size() < looked_into_max) new_suspects_.push_back(block);
+        }
     } catch (const std::bad_alloc&) {}
+    count();
 }
 
 // What comes back
@@ -135,33 +138,44 @@ void HeldBlocks::note(std::uintptr_t home, std::uintptr_t borrower) noexcept {
 void HeldBlocks::settle() noexcept {
     if (!watches_.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(mutex_);
-    if (!suspects_.empty()) look_at(watched_);
+    look_at(watched_);
+    for (const std::uintptr_t block : new_suspects_) {
+        if (suspects_.contains(block) && is_linked_within(block)) suspects_.erase(block);
+    }
     watched_.clear();
+    new_suspects_.clear();
     watches_.store(false, std::memory_order_relaxed);
+    if (suspects_.empty()) grown_ = 0;
+    count();
 }
 
 /// The first node of a deque is where its begin is, until that moves on; then it is where its node begins.
-void HeldBlocks::look_at(std::span<const Watched> watched) noexcept {
+void HeldBlocks::look_at(std::span<Watched> watched) noexcept {
+    if (suspects_.empty()) return;
     const std::uintptr_t behind = base() + round_down(core_.durable_extent(), sizeof behind);
-    bool any_arrived = false;
     for (const Watched& one : watched) {
-        any_arrived = any_arrived || one.borrower != 0;
         const std::uintptr_t to = std::min(behind, one.home + bytes_behind);
         for (std::uintptr_t word = std::max(base(), one.home - bytes_before); word < to; word += sizeof word) {
             const std::uintptr_t target = target_at(word);
             if (target != word && target - base() < behind - base()) suspects_.erase(target);
         }
     }
-    if (any_arrived) {
-        const auto arrived = [&](const auto& suspect) {
-            return suspect.second.borrower != 0 && std::ranges::find(watched, suspect.second.borrower, &Watched::borrower) != watched.end();
-        };
-        std::erase_if(suspects_, arrived);
-    }
-    if (suspects_.size() <= looked_into_max) {
-        std::erase_if(suspects_, [this](const auto& suspect) { return is_linked_within(suspect.first); });
-    }
+    if (grown_ != 0) forget_grown(watched);
     count();
+}
+
+/// What these objects outside had allocated came along with what they gave back.
+void HeldBlocks::forget_grown(std::span<Watched> watched) noexcept {
+    std::ranges::sort(watched, {}, &Watched::borrower);
+    if (watched.empty() || watched.back().borrower == 0) return;
+    std::size_t left = 0;
+    std::erase_if(suspects_, [&](const auto& suspect) {
+        const std::uintptr_t borrower = suspect.second.borrower;
+        const bool arrived = borrower != 0 && std::ranges::binary_search(watched, borrower, {}, &Watched::borrower);
+        left += borrower != 0 && !arrived ? 1 : 0;
+        return arrived;
+    });
+    grown_ = left;
 }
 
 /// A node of a list that is no longer the first, or of a tree that is no longer the uppermost: the one before it, or above, is here and leads to it. Of a container outside, that is the object there.

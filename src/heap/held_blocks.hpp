@@ -92,7 +92,8 @@ private:
     bool is_linked_within(std::uintptr_t block) const noexcept;
     void suspect(std::uintptr_t block, std::uintptr_t borrower) noexcept;
     /// Forgets what these have. Requires: the mutex.
-    void look_at(std::span<const Watched> watched) noexcept;
+    void look_at(std::span<Watched> watched) noexcept;
+    void forget_grown(std::span<Watched> watched) noexcept;
     void count() noexcept { count_.store(suspects_.size(), std::memory_order_relaxed); }
     std::uintptr_t base() const noexcept { return core_.ranges().durable; }
 
@@ -100,7 +101,9 @@ private:
 
     mutable std::mutex mutex_;
     std::unordered_map<std::uintptr_t, Suspect> suspects_;  ///< by block
+    std::vector<std::uintptr_t> new_suspects_;              ///< since the last `settle`, the first of them
     std::vector<Watched> watched_;
+    std::size_t grown_ = 0;  ///< suspects with a borrower: no fewer than there are
     std::atomic<std::size_t> count_{0};
     std::atomic<bool> watches_{false};
 };
