@@ -81,14 +81,31 @@ void look_at_log(const io::File& file, const std::filesystem::path& path, const 
 void look_at_journal(const io::File& file, const std::filesystem::path& path, const Header& header, RingRemains& remains) {
     std::uint64_t last = header.generation.value;
     const log::ScanResult found = log::Ring::scan(file, header.ring_identity(), header.ring_start, [&](const log::Record& record) {
+        if (record.number == remains.last_save + 1) remains.cut_at = record.position;
         if (record.number != last + 1) return false;
         ++last;
         return true;
     });
+    if (!remains.cut_at) remains.cut_at = found.next.position;
+    if (remains.last_save == header.generation.value) remains.cut_at.reset();  // nothing stands in front: the headers give it up
     if (found.how == log::ScanEnd::corrupt)
         remains.damage = path.string() + ": at byte " + std::to_string(log::Ring::file_offset(header.ring_identity(), found.next.position)) +
                          ": an acknowledged record is damaged";
     remains.seen_upto = std::max({remains.intact_upto, last, log::Ring::newest_behind(file, header.ring_identity(), found.next)});
+}
+
+/// Ends the journal where the damage begins: what stands behind goes first, so that it is damaged until nothing of that is left. Then the ordinary recovery installs the saves in front.
+void cut_journal(io::Storage& storage, const std::filesystem::path& path, std::uint64_t position, const Header& header) {
+    const std::shared_ptr<io::File> file = open_locked(storage, path, false);
+    file->prepare_durable();
+    const AlignedBuffer zeros(page_bytes);
+    std::memset(zeros.data(), 0, page_bytes);
+    const std::uint64_t end = header.ring_start.position + header.ring_capacity;
+    for (std::uint64_t at = position + page_bytes; at < end; at += page_bytes) {
+        file->write(zeros.first(page_bytes), log::Ring::file_offset(header.ring_identity(), at));
+    }
+    file->sync();
+    file->write_durable(zeros.first(page_bytes), log::Ring::file_offset(header.ring_identity(), position));
 }
 
 /// What the file holds, in one without a name, blocks and all. What the device refuses to read is a hole.
@@ -195,21 +212,22 @@ RingRemains look_at_remains(io::Storage& storage, const std::filesystem::path& p
 std::vector<KeptCopy> go_on_with_remains(io::Storage& storage, const std::filesystem::path& path, const PersistentOptions& options,
                                          const RingRemains& remains, std::uint64_t upto, const Tuning& tuning) {
     const HeapPaths paths = heap_paths(path, options);
-    const Uuid heap = prove_last_save(storage, paths, options, tuning, nullptr).heap;
+    const Header newest = prove_last_save(storage, paths, options, tuning, nullptr);
     const std::filesystem::path& ring = ring_path(paths, remains.is_log);
     std::vector<std::filesystem::path> there;
     for (const std::filesystem::path& file : {paths.backing, paths.data, ring}) {
         if (storage.find(file)) there.push_back(file);
     }
     const bool gives_up = !remains.is_log || upto <= remains.last_save;
-    const bool removes = gives_up && storage.find(ring) && !is_ours(storage, ring, heap);
+    const bool removes = gives_up && storage.find(ring) && !is_ours(storage, ring, newest.heap);
     std::vector<KeptCopy> kept = keep(storage, there);
     if (removes) {
         storage.remove(ring);
         storage.sync_directory(io::directory_of(ring));
     }
+    if (remains.cut_at) cut_journal(storage, ring, *remains.cut_at, newest);
     Tuning cut = tuning;
-    cut.ring_use = gives_up ? RingUse::given_up : RingUse::proven;
+    cut.ring_use = remains.cut_at ? RingUse::all : gives_up ? RingUse::given_up : RingUse::proven;
     cut.log_replay = [make = tuning.log_replay, upto](const std::filesystem::path& log, ByteCount capacity, Serial contained) {
         return std::make_unique<CutReplay>(make(log, capacity, contained), Serial{upto});
     };

@@ -7,6 +7,7 @@
 /// Thread rule: external lock.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,12 @@ namespace taiyen::store {
 /// Numbers are serials of a heap with a log, generations of one with a journal.
 struct RingRemains {
     bool is_log = false;
-    bool readable = false;          ///< the ring is there, and it is the heap's
-    std::uint64_t last_save = 0;    ///< what giving the ring up leaves
-    std::uint64_t intact_upto = 0;  ///< newest number in front of the damage
-    std::uint64_t seen_upto = 0;    ///< newest number that is known to have been written
-    std::string damage;             ///< in words; empty: the ring ends as it should
+    bool readable = false;                ///< the ring is there, and it is the heap's
+    std::optional<std::uint64_t> cut_at;  ///< of a journal with whole saves in front of damage: the position behind them
+    std::uint64_t last_save = 0;          ///< what giving the ring up leaves
+    std::uint64_t intact_upto = 0;        ///< newest number in front of the damage
+    std::uint64_t seen_upto = 0;          ///< newest number that is known to have been written
+    std::string damage;                   ///< in words; empty: the ring ends as it should
 };
 
 /// Proves the last save and looks at the ring; writes nothing. Throws: Error{corrupt}: the last save isn't whole; as opening for reading.

@@ -274,4 +274,68 @@ BOOST_AUTO_TEST_CASE(copies_of_an_earlier_time_are_kept_too) {
     BOOST_TEST(file_bytes(left.path.string() + ".before-repair") == "earlier");
 }
 
+BOOST_AUTO_TEST_CASE(with_the_copies_renamed_back_and_the_log_found_again_everything_is_there) {
+    for (const bool with_data : {false, true}) {
+        const LeftLog left(with_data);
+        const auto elsewhere = left.dir / "found later";
+        std::filesystem::rename(left.log, elsewhere);
+        const LastResort done = last_resort(left.path);
+        require_goes_on(left.path, in_files);
+        for (const KeptFile& kept : done.kept) std::filesystem::rename(kept.kept, kept.file);
+        std::filesystem::rename(elsewhere, left.log);
+        BOOST_TEST(length_of(left.path) == all);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_old_log_put_back_is_not_believed) {
+    const LeftLog left;
+    const auto elsewhere = left.dir / "found later";
+    std::filesystem::rename(left.log, elsewhere);
+    (void)last_resort(left.path);
+    std::filesystem::rename(elsewhere, left.log);
+    BOOST_TEST(length_of(left.path) == in_files);
+    require_goes_on(left.path, in_files);
+}
+
+BOOST_AUTO_TEST_CASE(an_undo_history_is_as_of_the_serial_and_the_steps_behind_it_are_gone) {
+    const ScratchDirectory dir;
+    const auto live = dir / "live.tyn";
+    const auto path = dir / "left.tyn";
+    {
+        TransactionalHeap heap(create_only, live, small_heap());
+        heap.attach_undo();
+        {
+            Transaction transaction(heap);
+            heap.find_or_construct<Numbers>("numbers");
+            transaction.commit();
+        }
+        for (int value = 1; value <= 8; ++value) {
+            UndoScope scope(heap);
+            heap.find_or_construct<Numbers>("numbers").push_back(value);
+            scope.commit();
+        }
+        crash_copy(live, path);
+        heap.close();
+    }
+    std::filesystem::remove(live);
+    std::filesystem::remove(live.string() + ".log");
+    harm(path, path.string() + ".log", Harm::damaged, 7);
+    LastResortOptions options;
+    options.up_to_serial = look_at_last_resort(path).intact_up_to;
+    BOOST_TEST(last_resort(path, options).known_lost != 0U);
+    const int length = length_of(path);
+    BOOST_TEST(length > 2);
+    BOOST_TEST(length < 8);
+    TransactionalHeap heap(open_only, path);
+    BOOST_TEST(heap.verify().ok());
+    heap.attach_undo();
+    int undone = 0;
+    while (heap.undo()) ++undone;
+    BOOST_TEST(undone == length + 1);  // the first one made the vector
+    BOOST_TEST((heap.find<Numbers>("numbers") == nullptr));
+    while (heap.redo()) --undone;
+    BOOST_TEST(undone == 0);
+    BOOST_TEST(heap.verify().ok());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
