@@ -27,6 +27,7 @@
 #include <taiyen/inspect/free_pages.hpp>
 #include <taiyen/inspect/heap_map.hpp>
 #include <taiyen/inspect/history_report.hpp>
+#include <taiyen/inspect/last_resort.hpp>
 #include <taiyen/inspect/leaks.hpp>
 #include <taiyen/inspect/log_report.hpp>
 #include <taiyen/inspect/measure.hpp>

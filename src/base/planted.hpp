@@ -92,6 +92,8 @@ enum class Bug {
     save_older_than_given_back,  ///< background snapshot: its point is the newest durable transaction, not the newest one
     transfer_named_before_sync,  ///< compressing into a file: it gets its name, and with it the place of the one before, before its bytes are durable
     expanded_named_before_sync,  ///< expanding: the heap gets its name before its pages are durable
+    kept_copy_without_sync,      ///< last resort: the old files' copies are not synced before the files change
+    kept_names_unsynced,         ///< last resort: the names of the old files' copies are not durable before the files change
     copy_named_before_sync,      ///< a copy of the heap gets its name before it is synced
     compact_pointers_unheard,    ///< compacting: pointers are rewritten without a word to the capture
     engine_writes_unheard,       ///< stores and declared mode: what the engine announces is not kept

@@ -107,6 +107,10 @@ public:
     static ScanResult scan(const io::File& file, const RingIdentity& identity, const RingStart& start,
                            const std::function<bool(const Record&)>& sink);
 
+    /// What a scan that ended at `from` did not reach: the highest number of a record of the same life that begins behind, whole or not; 0: none is seen.
+    /// Throws: Error{io_error | truncated}. Complexity: reads the record area once.
+    static std::uint64_t newest_behind(const io::File& file, const RingIdentity& identity, const RingStart& from);
+
     /// Opens for appending at `next`; `tail` is the oldest record still needed.
     Ring(std::shared_ptr<io::File> file, const RingIdentity& identity, const RingStart& next, std::uint64_t tail_position);
     ~Ring();

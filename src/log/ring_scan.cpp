@@ -163,6 +163,19 @@ public:
 
     const RingStart& next() const { return next_; }
 
+    /// The highest number of a record of this life and lap that begins behind `next()`, by headers with right checksums; 0: none.
+    std::uint64_t newest_behind() {
+        std::uint64_t newest = 0;
+        for (std::uint64_t position = next_.position; position < limit_; position += block_bytes) {
+            if (!begins_at(position)) continue;
+            const auto header = load<RecordHeader>(reader_.block(position) + sizeof(SectorStamp));
+            const bool is_right = header.magic == layout::record_magic && header.header_checksum == header_checksum(header, stamper_.ring_key()) &&
+                                  header.epoch == next_.epoch.value && header.position == position;
+            if (is_right) newest = std::max(newest, header.number);
+        }
+        return newest;
+    }
+
 private:
     SectorState judge(const std::byte* sector, std::uint64_t position, bool is_first) const {
         if ((planted(Bug::skip_stamp_check) || planted(Bug::torn_group_accepted)) &&
@@ -253,6 +266,10 @@ ScanResult Ring::scan(const io::File& file, const RingIdentity& identity, const 
     }
     result.next = scanner.next();
     return result;
+}
+
+std::uint64_t Ring::newest_behind(const io::File& file, const RingIdentity& identity, const RingStart& from) {
+    return Scanner(file, identity, from).newest_behind();
 }
 
 }  // namespace taiyen::log

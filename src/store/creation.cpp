@@ -406,23 +406,26 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     vm::Reservation reservation;
     heap::CoreRanges ranges;
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
-    OpenFiles files = open_files(storage, paths, read_only, options.detach_data_file, tuning.log_replay, [&](const Header& header) {
-        try {
-            const ByteCount bytes = heap::CoreRanges::reserved_bytes(header.extent, header.capacity);
-            if (!heap::has_free_slots(header.base, bytes)) {
-                throw Error(errc::address_in_use, "a heap that is open in this process has a part of these 4 GiB");
+    OpenFiles files = open_files(
+        storage, paths, read_only, options.detach_data_file, tuning.log_replay,
+        [&](const Header& header) {
+            try {
+                const ByteCount bytes = heap::CoreRanges::reserved_bytes(header.extent, header.capacity);
+                if (!heap::has_free_slots(header.base, bytes)) {
+                    throw Error(errc::address_in_use, "a heap that is open in this process has a part of these 4 GiB");
+                }
+                reservation = vm::Reservation(header.base, bytes);
+            } catch (const Error& error) {
+                if (header.position_independent) {
+                    reservation = reserve_somewhere(0, header.extent, header.capacity, header.heap);
+                    return;
+                }
+                throw Error(static_cast<errc>(error.code().value()), paths.backing,
+                            heap::who_takes_address(header.base, heap::CoreRanges::reserved_bytes(header.extent, header.capacity), error) +
+                                "; close what is mapped there, open the heap in a process of its own, or move it: taiyen rebase");
             }
-            reservation = vm::Reservation(header.base, bytes);
-        } catch (const Error& error) {
-            if (header.position_independent) {
-                reservation = reserve_somewhere(0, header.extent, header.capacity, header.heap);
-                return;
-            }
-            throw Error(static_cast<errc>(error.code().value()), paths.backing,
-                        heap::who_takes_address(header.base, heap::CoreRanges::reserved_bytes(header.extent, header.capacity), error) +
-                            "; close what is mapped there, open the heap in a process of its own, or move it: taiyen rebase");
-        }
-    });
+        },
+        tuning.ring_use);
     ranges = heap::CoreRanges::at(reservation.address(), files.backing->header.capacity);
     const std::optional<LogTail> tail = files.tail;
     std::shared_ptr<HeapFile> heap;

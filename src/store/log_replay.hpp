@@ -32,6 +32,8 @@ public:
     virtual Serial last() const = 0;
     /// How many were seen.
     virtual std::uint64_t transactions() const = 0;
+    /// Whether nothing behind is wanted: what the log has there isn't looked at.
+    virtual bool is_done() const { return false; }
 };
 
 using LogReplayMaker = std::function<std::unique_ptr<LogReplay>(const std::filesystem::path& log, ByteCount capacity, Serial contained)>;

@@ -166,6 +166,35 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
     to.write_header();
 }
 
+void prove_last_save(const PageFile& file, const PageFile* twin, const std::vector<SaveRecord>& saves) {
+    const Extents extents = file.header.extents();
+    const bool may_be_under_way = !saves.empty() && saves.front().staged();
+    const auto stands_for = [&](const PageFile& copy) { return table_root_of(copy, extents, Via::device) == file.header.table_root; };
+    if (!may_be_under_way && !stands_for(file) && (twin == nullptr || !stands_for(*twin))) {
+        throw Error(errc::corrupt, file.path(), chunks_offset,
+                    "the last save isn't whole: the checksum table is not the one that the header stands for; restore the files from a copy");
+    }
+    const std::set<std::uint64_t> covered = pages_of(saves);
+    const auto is_covered = [&](PageNumber page) { return covered.contains(page.value); };
+    TablePage table;
+    const AlignedBuffer buffer(entries_per_table_page * page_bytes);
+    const AlignedBuffer other(page_bytes);
+    for_each_table_page(extents, [&](std::uint64_t index) {
+        load_table_page(file, twin, index, extents, is_covered, Via::device, table);
+        const TableCover cover = cover_of(index);
+        const auto pages = buffer.first(cover.count * page_bytes);
+        (void)file.try_read_pages(cover.first, pages, Via::device);
+        for (std::uint64_t i = 0; i < cover.count; ++i) {
+            const PageNumber number{cover.first.value + i};
+            if (!extents.hold(number) || is_covered(number)) continue;
+            const auto is_right = [&](std::span<const std::byte> page) { return page_checksum(page, number, file.header.heap) == table.entries[i]; };
+            if (is_right(pages.subspan(i * page_bytes, page_bytes))) continue;
+            if (twin != nullptr && !twin->try_read_pages(number, other.first(page_bytes), Via::device) && is_right(other.first(page_bytes))) continue;
+            file.throw_corrupt_page(number, "the last save isn't whole: the page's checksum differs in every copy");
+        }
+    });
+}
+
 void prove_alone(const PageFile& backing, const std::vector<SaveRecord>& saves) {
     const Extents extents = backing.header.extents();
     if (saves.empty() && table_root_of(backing, extents, Via::device) != backing.header.table_root) {

@@ -29,6 +29,10 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
 /// Throws: Error{io_error}.
 std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via via, const PageFile* twin = nullptr);
 
+/// Proves the last save before a last resort accepts it: the table is the one that the file's header stands for, and each page that none of the saves brings is in the file, or in `twin` (null: none), a copy of the
+/// same generation, as the table says. A staged save may have been on its way into the file. Throws: Error{corrupt | io_error}.
+void prove_last_save(const PageFile& file, const PageFile* twin, const std::vector<SaveRecord>& saves);
+
 /// Proves that the backing file and the ring alone hold the newest save: every page that no save of the ring brings is the one that the table stands for. Throws: Error{corrupt | io_error}.
 void prove_alone(const PageFile& backing, const std::vector<SaveRecord>& saves);
 

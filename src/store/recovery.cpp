@@ -119,8 +119,8 @@ bool is_short(const PageFile& file) { return file.file().info().size_bytes < fil
 /// One opening: looks at the files, chooses the row, reads what the ring has, and carries the row out.
 class Recovery {
 public:
-    Recovery(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data)
-        : storage_(storage), paths_(paths), read_only_(read_only), detach_data_(detach_data) {}
+    Recovery(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, RingUse use)
+        : storage_(storage), paths_(paths), read_only_(read_only), detach_data_(detach_data), use_(use) {}
 
     /// As open_files().
     OpenFiles run(const LogReplayMaker& log_replay, const std::function<void(const Header&)>& before_writing) {
@@ -128,7 +128,7 @@ public:
         look_at_data();
         choose();
         require_countable();
-        ring_ = read_ring(storage_, paths_, newest_, read_only_, files_.restoration);
+        ring_ = (use_ == RingUse::given_up ? read_what_is_left : read_ring)(storage_, paths_, newest_, read_only_, files_.restoration);
         prove();
         if (ring_.tail && !read_only_ && writes_before_log()) check_tail(ring_, newest_, paths_, log_replay, files_.restoration);
         before_writing(newest_);
@@ -347,6 +347,10 @@ private:
     }
     /// That the backing file is whole, where the data file, which would tell how to go on after an interrupted large save, is lost.
     void prove() {
+        if (use_ != RingUse::all) {
+            const bool data_counts = row_ == CopyRow::backing_rebuilt || row_ == CopyRow::data_to_backing;
+            prove_last_save(data_counts ? data() : backing(), row_ == CopyRow::alike ? &data() : nullptr, ring_.saves);
+        }
         if (row_ == CopyRow::data_given_up) prove_alone(backing(), ring_.saves);
         if (row_ == CopyRow::data_refilled && ring_.saves.empty() &&
             table_root_of(backing(), backing().header.extents(), Via::device) != backing().header.table_root)
@@ -426,6 +430,7 @@ private:
         copy_newer(backing(), data(), {}, true);
     }
     void install_ring() {
+        if (use_ == RingUse::given_up) return give_ring_up();
         const bool has_ring = newest_.ring_kind != RingKind::none;
         const bool has_transactions = ring_.tail.has_value();
         const bool is_due = has_transactions ? !ring_.saves.empty() : has_ring;
@@ -437,10 +442,22 @@ private:
         }
     }
 
+    /// What is left of it goes into the files. The header that says so is the commit point: from there on nothing that lies about is this heap's ring.
+    void give_ring_up() {
+        Header& header = backing().header;
+        header.ring_kind = RingKind::none;
+        header.ring = header.log = {};
+        header.ring_capacity = header.log_capacity = 0;
+        PageFile* const second = files_.data && row_ != CopyRow::data_refilled ? &data() : nullptr;
+        install(files_, second, ring_.saves, {}, false);
+        files_.ring = nullptr;
+    }
+
     io::Storage& storage_;
     const HeapPaths& paths_;
     const bool read_only_;
     const bool detach_data_;
+    const RingUse use_;
     OpenFiles files_;
     std::shared_ptr<io::File> backing_file_;
     Slots backing_slots_;
@@ -471,8 +488,8 @@ bool is_restorable(io::Storage& storage, const HeapPaths& paths) {
 }
 
 OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const LogReplayMaker& log_replay,
-                     const std::function<void(const Header&)>& before_writing) {
-    return Recovery(storage, paths, read_only, detach_data).run(log_replay, before_writing);
+                     const std::function<void(const Header&)>& before_writing, RingUse use) {
+    return Recovery(storage, paths, read_only, detach_data, use).run(log_replay, before_writing);
 }
 
 }  // namespace taiyen::store

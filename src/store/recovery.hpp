@@ -39,11 +39,18 @@ struct OpenFiles {
 /// Whether the heap's own file is missing, but its data file is there and was whole: then opening brings it back. Throws: Error{io_error | …}.
 bool is_restorable(io::Storage& storage, const HeapPaths& paths);
 
+/// What recovery makes of the ring. The other two are a last resort's (last_resort.hpp): the last save is proven, every page of it, before anything is written.
+enum class RingUse {
+    all,      ///< what was acknowledged
+    proven,   ///< the same, of a log as far as `log_replay` wants it
+    given_up  ///< what is left of it (`read_what_is_left`); the heap goes on without it
+};
+
 /// Opens and locks the files and recovers them. `before_writing` is called with the newest header when the row is chosen and nothing was written yet; if it
 /// throws, nothing is. Throws: Error as ArchiveHeap's constructors.
 /// `log_replay`: makes what checks the transaction log.
 /// `detach_data`: if the attached data file is missing, the heap goes on without it; that is the first thing written. So it is without asking if the heap was closed, which then gets another one.
 OpenFiles open_files(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, const LogReplayMaker& log_replay,
-                     const std::function<void(const Header&)>& before_writing);
+                     const std::function<void(const Header&)>& before_writing, RingUse use = RingUse::all);
 
 }  // namespace taiyen::store

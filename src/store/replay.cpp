@@ -35,13 +35,19 @@ void HeapFile::replay_log(const LogTail& tail) {
     const ByteCount in_file = mapped_;
     replaying_ = true;
     const std::unique_ptr<LogReplay> replay = tuning_.log_replay(paths_.log, backing_->header.capacity, tail.contained);
-    const log::ScanResult end = log::Ring::scan(*ring_file_, ring_identity_, tail.start, [&](const log::Record& record) {
-        if (planted(Bug::replay_skips_first_group) && record.position == tail.start.position) return true;
-        replay->apply(record, *this);
-        return true;
-    });
-    if (!tail.checked) {
-        judge_end(end, ring_identity_.capacity_bytes, paths_.log, restoration_);
+    log::ScanResult end{};
+    try {
+        end = log::Ring::scan(*ring_file_, ring_identity_, tail.start, [&](const log::Record& record) {
+            if (planted(Bug::replay_skips_first_group) && record.position == tail.start.position) return true;
+            replay->apply(record, *this);
+            return !replay->is_done();
+        });
+        if (!tail.checked && !replay->is_done()) {
+            judge_end(end, ring_identity_.capacity_bytes, paths_.log, restoration_);
+        }
+    } catch (const Error& error) {
+        name_last_resort(error, paths_.log, paths_);
+        throw;
     }
     restoration_.transactions_replayed = replay->transactions();
     count_row(Row::log_replayed);

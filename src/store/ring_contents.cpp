@@ -1,6 +1,7 @@
 #include "store/ring_contents.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -8,10 +9,17 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/planted.hpp"
+#include "base/sentence.hpp"
 #include "store/recovery_table.hpp"
 
 namespace taiyen::store {
 namespace {
+
+/// Whether the error says that a ring, or a part of it, is lost.
+bool says_lost(const Error& error) {
+    constexpr std::array codes{errc::log_missing, errc::mismatch, errc::corrupt, errc::truncated, errc::not_a_heap, errc::io_error};
+    return std::ranges::any_of(codes, [&](errc code) { return error.code() == code; });
+}
 
 const std::filesystem::path& ring_path(const HeapPaths& paths, const Header& header) {
     return header.ring_kind == RingKind::log ? paths.log : paths.journal;
@@ -60,14 +68,14 @@ SaveRecord read_stage(const io::File& ring, const Header& header, const HeapPath
     return std::move(*save);
 }
 
-/// The saves behind the header's generation, consecutive. Throws: Error{corrupt | mismatch}.
-std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
-    std::vector<SaveRecord> saves;
+/// The saves behind the header's generation, consecutive, into `saves`. Throws: Error{corrupt | mismatch}; what stands before the damage is in `saves` then.
+void read_saves(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration, std::vector<SaveRecord>& saves) {
+    const std::size_t before = saves.size();
     std::uint64_t expected = newest.generation.value + 1;
     AnnexHead annex = newest.annex;
     log::RingIdentity identity = newest.ring_identity();
     const auto result = log::Ring::scan(ring, identity, newest.ring_start, [&](const log::Record& record) {
-        if (planted(Bug::replay_first_record_only) && !saves.empty()) {
+        if (planted(Bug::replay_first_record_only) && saves.size() != before) {
             return false;
         }
         auto save = decode_save(record, newest.capacity);
@@ -89,10 +97,37 @@ std::vector<SaveRecord> read_saves(const io::File& ring, const Header& newest, c
         return true;
     });
     judge_end(result, newest.ring_capacity, paths.journal, restoration);
-    return saves;
+}
+
+/// Calls it; false: it threw that something is lost.
+template <class F>
+bool is_there(F&& read) {
+    try {
+        read();
+        return true;
+    } catch (const Error& error) {
+        if (!says_lost(error)) throw;
+        return false;
+    }
+}
+
+/// The staged save, which `newest` stands for from then on. Throws: Error{corrupt}.
+void take_stage(RingContents& ring, const HeapPaths& paths, Header& newest) {
+    if (newest.state != FileState::staged) return;
+    SaveRecord staged = read_stage(*ring.file, newest, paths);
+    if (!grows_from(newest.annex, staged.annex))
+        throw Error(errc::corrupt, paths.backing, "the staged save speaks of another annex than the heap has; restore the files from a copy");
+    ring.saves.push_back(std::move(staged));
+    newest = newest.after_stage();
 }
 
 }  // namespace
+
+void name_last_resort(const Error& error, const std::filesystem::path& ring, const HeapPaths& paths) {
+    if (!says_lost(error) || error.path() != ring) return;
+    throw Error(static_cast<errc>(error.code().value()), error.path(), error.offset(),
+                sentence_of(error) + "; or give up what only it had: taiyen repair --accept-last-save " + paths.backing.string());
+}
 
 void judge_end(const log::ScanResult& result, ByteCount capacity, const std::filesystem::path& path, Restoration& restoration) {
     if (result.how == log::ScanEnd::corrupt) {
@@ -108,19 +143,34 @@ void judge_end(const log::ScanResult& result, ByteCount capacity, const std::fil
 RingContents read_ring(io::Storage& storage, const HeapPaths& paths, Header& newest, bool read_only, Restoration& restoration) {
     RingContents ring;
     if (newest.ring_kind == RingKind::none) return ring;
-    ring.file = open_ring(storage, paths, newest, read_only);
-    if (newest.state == FileState::staged) {
-        SaveRecord staged = read_stage(*ring.file, newest, paths);
-        if (!grows_from(newest.annex, staged.annex))
-            throw Error(errc::corrupt, paths.backing, "the staged save speaks of another annex than the heap has; restore the files from a copy");
-        ring.saves.push_back(std::move(staged));
-        newest = newest.after_stage();
+    const std::filesystem::path ring_name = ring_path(paths, newest);
+    try {
+        ring.file = open_ring(storage, paths, newest, read_only);
+        take_stage(ring, paths, newest);
+        if (newest.ring_kind == RingKind::log) {
+            ring.tail = find_tail(*ring.file, newest, paths, restoration);
+        } else {
+            read_saves(*ring.file, newest, paths, restoration, ring.saves);
+        }
+    } catch (const Error& error) {
+        name_last_resort(error, ring_name, paths);
+        throw;
     }
-    if (newest.ring_kind == RingKind::log) {
-        ring.tail = find_tail(*ring.file, newest, paths, restoration);
-    } else {
-        std::vector<SaveRecord> recorded = read_saves(*ring.file, newest, paths, restoration);
-        std::move(recorded.begin(), recorded.end(), std::back_inserter(ring.saves));
+    restoration.snapshots_replayed = ring.saves.size();
+    return ring;
+}
+
+RingContents read_what_is_left(io::Storage& storage, const HeapPaths& paths, Header& newest, bool read_only, Restoration& restoration) {
+    RingContents ring;
+    if (newest.ring_kind == RingKind::none) return ring;
+    const bool is_readable = is_there([&] {
+        ring.file = open_ring(storage, paths, newest, read_only);
+        take_stage(ring, paths, newest);
+    });
+    newest.state = FileState::whole;  // without its stage it is as it was before that, which its pages have to prove
+    newest.staged = {};
+    if (is_readable && newest.ring_kind == RingKind::journal) {
+        (void)is_there([&] { read_saves(*ring.file, newest, paths, restoration, ring.saves); });
     }
     restoration.snapshots_replayed = ring.saves.size();
     return ring;
@@ -129,11 +179,16 @@ RingContents read_ring(io::Storage& storage, const HeapPaths& paths, Header& new
 void check_tail(RingContents& ring, const Header& newest, const HeapPaths& paths, const LogReplayMaker& make_replay, Restoration& restoration) {
     LogTail& tail = *ring.tail;
     const std::unique_ptr<LogReplay> replay = make_replay(paths.log, newest.capacity, tail.contained);
-    const auto result = log::Ring::scan(*ring.file, newest.ring_identity(), tail.start, [&](const log::Record& record) {
-        replay->check(record);
-        return true;
-    });
-    judge_end(result, newest.ring_capacity, paths.log, restoration);
+    try {
+        const auto result = log::Ring::scan(*ring.file, newest.ring_identity(), tail.start, [&](const log::Record& record) {
+            replay->check(record);
+            return !replay->is_done();
+        });
+        if (!replay->is_done()) judge_end(result, newest.ring_capacity, paths.log, restoration);
+    } catch (const Error& error) {
+        name_last_resort(error, paths.log, paths);
+        throw;
+    }
     tail.checked = true;
 }
 

@@ -31,8 +31,14 @@ struct RingContents {
 /// Reads what lies behind `newest`, which becomes the header as of the staged save, if there is one. Throws: Error{log_missing | mismatch | corrupt | busy …}.
 RingContents read_ring(io::Storage& storage, const HeapPaths& paths, Header& newest, bool read_only, Restoration& restoration);
 
+/// What a last resort takes from there: of a log nothing, of a journal the saves in front of the first damage; a stage if it is whole. Throws: Error{busy | unsupported_version | …}.
+RingContents read_what_is_left(io::Storage& storage, const HeapPaths& paths, Header& newest, bool read_only, Restoration& restoration);
+
 /// Checks every group of the tail. Throws: Error{corrupt | mismatch | missing_procedure}.
 void check_tail(RingContents& ring, const Header& newest, const HeapPaths& paths, const LogReplayMaker& make_replay, Restoration& restoration);
+
+/// Throws the error again, with the last resort as another remedy, if it says that the ring at `ring` is lost or damaged; else returns.
+void name_last_resort(const Error& error, const std::filesystem::path& ring, const HeapPaths& paths);
 
 /// What the end of the journal or the log at `path` means. Throws: Error{corrupt}.
 void judge_end(const log::ScanResult& result, ByteCount capacity, const std::filesystem::path& path, Restoration& restoration);

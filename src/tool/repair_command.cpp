@@ -1,6 +1,8 @@
 #include <optional>
 
+#include <taiyen/base/error.hpp>
 #include <taiyen/inspect/history_report.hpp>
+#include <taiyen/inspect/last_resort.hpp>
 #include <taiyen/inspect/reclaim.hpp>
 #include <taiyen/inspect/repair.hpp>
 #include <taiyen/store/archive_heap.hpp>
@@ -76,7 +78,44 @@ void print_reclaimed(const ReclaimReport& report) {
                                          bytes_text(report.freed_bytes) + kept + "\n");
 }
 
+void print_json(const Given& given, const LastResort& told) {
+    JsonWriter json;
+    json.begin_object().member("file", given.files[0]).member("needed", told.needed).member("done", told.done);
+    json.member("log", told.has_log).member("problem", told.problem).member("damage", told.damage);
+    json.member("last_save", told.last_save).member("intact_up_to", told.intact_up_to).member("goes_on_from", told.goes_on_from);
+    json.member("known_lost", told.known_lost).key("kept").begin_array();
+    for (const KeptFile& kept : told.kept) json.value(kept.kept.native());
+    json.end_array().key("sentences").begin_array();
+    for (const std::string& sentence : told.sentences) json.value(sentence);
+    json.end_array().end_object();
+    print(json);
+}
+
+Exit run_last_resort(const Given& given) {
+    LastResortOptions options;
+    options.heap = given.heap_options();
+    if (given.has("up-to-serial")) options.up_to_serial = given.number("up-to-serial", 0);
+    const bool looks = given.has("dry-run");
+    const LastResort told = looks ? look_at_last_resort(given.files[0], options) : last_resort(given.files[0], options);
+    if (given.has("json")) {
+        print_json(given, told);
+    } else {
+        if (!told.damage.empty()) print(styled(Style::bad, "damaged") + ": " + visible(told.damage) + "\n");
+        for (const std::string& sentence : told.sentences) print(visible(sentence) + "\n");
+        if (told.done)
+            print(styled(Style::good, "accepted") + ": every opening accepts the heap; remove the kept files when nothing in them is missed\n");
+        if (looks) print("a dry run: nothing was written\n");
+    }
+    return told.needed && !told.done ? Exit::found : Exit::ok;
+}
+
 Exit run_repair(const Given& given) {
+    if (given.has("accept-last-save") || given.has("up-to-serial")) {
+        if (given.has("reclaim")) throw Error(errc::invalid_argument, "--reclaim is for a heap that opens: accept the last save first, then reclaim");
+        return run_last_resort(given);
+    }
+    if (given.has("dry-run"))
+        throw Error(errc::invalid_argument, "--dry-run goes with --accept-last-save or --up-to-serial: verify looks at the rest");
     RepairReport report;
     {
         ProgressLine line("repairing");
@@ -128,18 +167,25 @@ Command scrub_command() {
 }
 
 Command repair_command() {
-    return {"repair",
-            "Repairs what is provably safe, and says what",
-            "Verifies the heap, recovers it, restores from the other copy whatever matches its checksum there, and verifies it again. Nothing is "
-            "guessed: a byte is replaced only by one that a "
-            "checksum proves to be the saved one. What no copy has whole stays as it is. A sound heap is not touched.\n\n"
-            "With --reclaim, blocks that no named object leads to are freed then, if nothing is damaged any more: what 'taiyen leaks' lists but "
-            "calls doubtful stays. "
-            "Don't, if the program keeps addresses of the heap elsewhere than in named objects.",
-            {"FILE"},
-            {{"reclaim", "", "free what no named object leads to"}},
-            "damage is left",
-            run_repair};
+    return {
+        "repair",
+        "Repairs what is provably safe, and says what",
+        "Verifies the heap, recovers it, restores from the other copy whatever matches its checksum there, and verifies it again. Nothing is "
+        "guessed: a byte is replaced only by one that a "
+        "checksum proves to be the saved one. What no copy has whole stays as it is. A sound heap is not touched.\n\n"
+        "With --reclaim, blocks that no named object leads to are freed then, if nothing is damaged any more: what 'taiyen leaks' lists but "
+        "calls doubtful stays. "
+        "Don't, if the program keeps addresses of the heap elsewhere than in named objects.\n\n"
+        "With --accept-last-save or --up-to-serial it is the last resort of a heap that no opening accepts, because its journal or log is lost or "
+        "damaged: the heap goes on with the last save that lies whole in its files, or with a damaged log up to a transaction. What that gives up "
+        "is printed, and the old files are kept as FILE.before-repair.",
+        {"FILE"},
+        {{"reclaim", "", "free what no named object leads to"},
+         {"accept-last-save", "", "give up what only the lost or damaged journal or log had"},
+         {"up-to-serial", "N", "give up what a damaged log has behind transaction N"},
+         {"dry-run", "", "tell what would be given up, and write nothing"}},
+        "damage is left, or a dry run found something to give up",
+        run_repair};
 }
 
 }  // namespace taiyen::tool

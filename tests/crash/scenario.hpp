@@ -41,6 +41,7 @@ std::vector<CrashScenario> txn_crash_scenarios();
 std::vector<CrashScenario> undo_crash_scenarios();
 std::vector<CrashScenario> ring_crash_scenarios();
 std::vector<CrashScenario> copy_crash_scenarios();
+std::vector<CrashScenario> last_resort_crash_scenarios();
 std::vector<CrashScenario> group_log_crash_scenarios();
 std::vector<CrashScenario> transfer_crash_scenarios();
 std::vector<CrashScenario> compact_crash_scenarios();

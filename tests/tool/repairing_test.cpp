@@ -95,4 +95,37 @@ BOOST_AUTO_TEST_CASE(a_heap_that_can_not_be_opened_is_not_changed) {
     BOOST_TEST((contents(dir) == before));
 }
 
+BOOST_AUTO_TEST_CASE(the_last_save_is_accepted_only_when_asked_for_and_told) {
+    const ScratchDirectory dir;
+    {
+        taiyen::TransactionalHeap heap(taiyen::create_only, dir / "live.tyn");
+        for (int i = 0; i < 4; ++i) {
+            taiyen::Transaction transaction(heap);
+            heap.find_or_construct<taiyen::vector<int>>("numbers").push_back(i);
+            transaction.commit();
+        }
+        std::filesystem::copy_file(dir / "live.tyn", dir / "a.tyn");
+        heap.close();
+    }
+    std::filesystem::remove(dir / "live.tyn");
+    std::filesystem::remove(dir / "live.tyn.log");
+    const auto before = contents(dir);
+    const Ran refused = run_tool(dir, "repair a.tyn");
+    BOOST_TEST(refused.exit == 1);
+    BOOST_TEST(refused.out.find("taiyen repair --accept-last-save ") != std::string::npos, refused.out);
+    BOOST_TEST(run_tool(dir, "repair --dry-run a.tyn").exit == 2);
+    const Ran look = run_tool(dir, "repair --accept-last-save --dry-run a.tyn");
+    BOOST_TEST(look.exit == 1, look.err);
+    BOOST_TEST(look.out.find("how many are lost is unknown") != std::string::npos, look.out);
+    BOOST_TEST(run_tool(dir, "repair --up-to-serial 3 a.tyn").exit == 2);
+    BOOST_TEST((contents(dir) == before));
+    const Ran ran = run_tool(dir, "repair --accept-last-save --json a.tyn");
+    BOOST_TEST(ran.exit == 0, ran.err);
+    BOOST_TEST(ran.json().get<bool>("done"));
+    BOOST_TEST(ran.json().get_child("kept").size() == 1U);
+    BOOST_TEST(std::filesystem::exists(dir / "a.tyn.before-repair"));
+    BOOST_TEST(run_tool(dir, "verify a.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "repair --accept-last-save a.tyn").out.find("nothing is given up") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
