@@ -58,7 +58,7 @@ void HeldBlocks::lend_by_distances(std::uintptr_t home) noexcept {
     }
     ();
     for (std::size_t i = 0; i < words.size(); ++i) {
-        if (pointers[i] && blocks[i] != 0) suspect(blocks[i], 0);
+        if (pointers[i] && blocks[i] != 0) suspect(blocks[i]);
     }
 }
 
@@ -75,10 +75,11 @@ void HeldBlocks::lend(std::uintptr_t home) noexcept {
             const std::uintptr_t block = word_at(source);
             if (distance != end_word && is_tree) continue;
             if (distance == end_word && !is_tree && (is_end_of_vector(home, block) || is_string_within(home))) continue;
-            if (block % 8 == 0 && block - base() < extent && block != home + distance + 2 * sizeof block && is_live(block)) suspect(block, 0);
+            if (block % 8 == 0 && block - base() < extent && block != home + distance + 2 * sizeof block && is_live(block)) suspect(block);
         }
     }
-    note(home, 0);  // what it gets next may be allocated outside
+    has_lent_.store(true, std::memory_order_relaxed);
+    note(home);  // what it gets next may be allocated outside
 }
 
 /// Begin, end, end of the room; or begin, 0, end, of bits. What begins at the end is somebody else's block.
@@ -106,14 +107,12 @@ bool HeldBlocks::is_tree_at(std::uintptr_t home) const noexcept {
 /// A deque that is being destroyed copies its allocator to free its map, when its nodes are free already: the next owner of their place has lent nothing. So it is with pointers that a constructor has not written yet.
 bool HeldBlocks::is_live(std::uintptr_t block) const noexcept { return core_.engine().is_block(reinterpret_cast<const void*>(block)); }
 
-void HeldBlocks::lend_block(const void* block, std::uintptr_t borrower) noexcept { suspect(reinterpret_cast<std::uintptr_t>(block), borrower); }
-
 /// What there is no memory to remember, `close()` doesn't know.
-void HeldBlocks::suspect(std::uintptr_t block, std::uintptr_t borrower) noexcept {
+void HeldBlocks::suspect(std::uintptr_t block) noexcept {
+    has_lent_.store(true, std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
     try {
-        if (suspects_.size() < suspects_max && suspects_.try_emplace(block, Suspect{core_.scope_serial(), borrower}).second) {
-            grown_ += borrower != 0 ? 1 : 0;
+        if (suspects_.size() < suspects_max && suspects_.try_emplace(block, core_.scope_serial()).second) {
             if (new_suspects_.size() < looked_into_max) new_suspects_.push_back(block);
         }
     } catch (const std::bad_alloc&) {}
@@ -122,7 +121,7 @@ void HeldBlocks::suspect(std::uintptr_t block, std::uintptr_t borrower) noexcept
 
 // What comes back
 
-void HeldBlocks::note(std::uintptr_t home, std::uintptr_t borrower) noexcept {
+void HeldBlocks::note(std::uintptr_t home) noexcept {
     const std::lock_guard lock(mutex_);
     try {
         if (watched_.size() == watched_max) {  // the newest may be in the middle of their moves
@@ -130,7 +129,7 @@ void HeldBlocks::note(std::uintptr_t home, std::uintptr_t borrower) noexcept {
             look_at(std::span(watched_).first(done));
             watched_.erase(watched_.begin(), watched_.begin() + done);
         }
-        watched_.push_back({home, borrower});
+        watched_.push_back(home);
         watches_.store(true, std::memory_order_relaxed);
     } catch (const std::bad_alloc&) {}
 }
@@ -145,40 +144,24 @@ void HeldBlocks::settle() noexcept {
     watched_.clear();
     new_suspects_.clear();
     watches_.store(false, std::memory_order_relaxed);
-    if (suspects_.empty()) grown_ = 0;
     count();
 }
 
 /// The first node of a deque is where its begin is, until that moves on; then it is where its node begins.
-void HeldBlocks::look_at(std::span<Watched> watched) noexcept {
+void HeldBlocks::look_at(std::span<const std::uintptr_t> homes) noexcept {
     if (suspects_.empty()) return;
     const std::uintptr_t behind = base() + round_down(core_.durable_extent(), sizeof behind);
-    for (const Watched& one : watched) {
-        const std::uintptr_t to = std::min(behind, one.home + bytes_behind);
-        for (std::uintptr_t word = std::max(base(), one.home - bytes_before); word < to; word += sizeof word) {
+    for (const std::uintptr_t home : homes) {
+        const std::uintptr_t to = std::min(behind, home + bytes_behind);
+        for (std::uintptr_t word = std::max(base(), home - bytes_before); word < to; word += sizeof word) {
             const std::uintptr_t target = target_at(word);
             if (target != word && target - base() < behind - base()) suspects_.erase(target);
         }
     }
-    if (grown_ != 0) forget_grown(watched);
     count();
 }
 
-/// What these objects outside had allocated came along with what they gave back.
-void HeldBlocks::forget_grown(std::span<Watched> watched) noexcept {
-    std::ranges::sort(watched, {}, &Watched::borrower);
-    if (watched.empty() || watched.back().borrower == 0) return;
-    std::size_t left = 0;
-    std::erase_if(suspects_, [&](const auto& suspect) {
-        const std::uintptr_t borrower = suspect.second.borrower;
-        const bool arrived = borrower != 0 && std::ranges::binary_search(watched, borrower, {}, &Watched::borrower);
-        left += borrower != 0 && !arrived ? 1 : 0;
-        return arrived;
-    });
-    grown_ = left;
-}
-
-/// A node of a list that is no longer the first, or of a tree that is no longer the uppermost: the one before it, or above, is here and leads to it. Of a container outside, that is the object there.
+/// A node of a list that is no longer the first, or of a tree that is no longer the uppermost: the one before it, or above, is the heap's and leads to it. Of a container outside that is the object there, or a suspect.
 bool HeldBlocks::is_linked_within(std::uintptr_t block) const noexcept {
     struct Link {
         std::uintptr_t there;  ///< the word of the node that leads to the other one
@@ -190,7 +173,7 @@ bool HeldBlocks::is_linked_within(std::uintptr_t block) const noexcept {
     if (core_.links() != Links::addresses || extent < node_bytes || !is_here(block)) return false;
     return std::ranges::any_of(links, [&](const Link& link) {
         const std::uintptr_t other = word_at(block + link.there);
-        return other != block && is_here(other) && word_at(other + link.back) == block;
+        return other != block && is_here(other) && word_at(other + link.back) == block && !suspects_.contains(other);
     });
 }
 
@@ -204,7 +187,7 @@ void HeldBlocks::freed(const void* block) noexcept {
 void HeldBlocks::taken_back(std::uint32_t scope) noexcept {
     if (is_idle()) return;
     const std::lock_guard lock(mutex_);
-    std::erase_if(suspects_, [&](const auto& suspect) { return suspect.second.scope >= scope; });
+    std::erase_if(suspects_, [&](const auto& suspect) { return suspect.second >= scope; });
     count();
 }
 
@@ -212,7 +195,7 @@ std::vector<HeapOffset> HeldBlocks::suspects() const {
     std::vector<HeapOffset> found;
     {
         const std::lock_guard lock(mutex_);
-        for (const auto& [block, suspect] : suspects_) found.push_back({block - base()});
+        for (const auto& [block, scope] : suspects_) found.push_back({block - base()});
     }
     std::ranges::sort(found, {}, &HeapOffset::value);
     return found;

@@ -35,12 +35,12 @@ public:
 
     /// The allocator at `home`, in the heap, is being copied for an object outside.
     void lend(std::uintptr_t home) noexcept;
-    /// The object outside whose allocator is at `borrower`, with durable memory on loan, has allocated more of it.
-    void lend_block(const void* block, std::uintptr_t borrower) noexcept;
-    /// An allocator was made at `home`, in the heap, for an object that may have got what one outside had. `borrower`: of that one; 0: somebody's in the heap.
-    void watch(std::uintptr_t home, std::uintptr_t borrower) noexcept {
+    /// An object outside that has durable memory on loan has allocated more of it.
+    void lend_block(const void* block) noexcept { suspect(reinterpret_cast<std::uintptr_t>(block)); }
+    /// An allocator was made at `home`, in the heap, for an object that may have got what another one had.
+    void watch(std::uintptr_t home) noexcept {
         if (!is_idle()) [[unlikely]]
-            note(home, borrower);
+            note(home);
     }
     /// A block was freed, or its owner outside gives it up.
     void freed(const void* block) noexcept;
@@ -49,6 +49,8 @@ public:
     /// A scope ends, or the heap is saved: forgets the suspects that it has again.
     void settle() noexcept;
 
+    /// Whether anything may have been lent since the heap was opened, remembered or not.
+    bool has_lent() const noexcept { return has_lent_.load(std::memory_order_relaxed); }
     /// Whether there are no suspects.
     bool is_idle() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
     /// How many there are.
@@ -72,16 +74,7 @@ private:
     static constexpr std::size_t looked_into_max = 1024;
     static constexpr std::uintptr_t node_bytes = 32;  ///< of one without an element
 
-    struct Suspect {
-        std::uint32_t scope;      ///< its serial
-        std::uintptr_t borrower;  ///< who allocated it outside; 0: it was moved out
-    };
-    struct Watched {
-        std::uintptr_t home;
-        std::uintptr_t borrower;
-    };
-
-    void note(std::uintptr_t home, std::uintptr_t borrower) noexcept;
+    void note(std::uintptr_t home) noexcept;
     void lend_by_distances(std::uintptr_t home) noexcept;
     /// Where the word at that address of the heap points to, if it is a pointer.
     std::uintptr_t target_at(std::uintptr_t word) const noexcept;
@@ -90,22 +83,21 @@ private:
     bool is_tree_at(std::uintptr_t home) const noexcept;
     bool is_live(std::uintptr_t block) const noexcept;
     bool is_linked_within(std::uintptr_t block) const noexcept;
-    void suspect(std::uintptr_t block, std::uintptr_t borrower) noexcept;
+    void suspect(std::uintptr_t block) noexcept;
     /// Forgets what these have. Requires: the mutex.
-    void look_at(std::span<Watched> watched) noexcept;
-    void forget_grown(std::span<Watched> watched) noexcept;
+    void look_at(std::span<const std::uintptr_t> homes) noexcept;
     void count() noexcept { count_.store(suspects_.size(), std::memory_order_relaxed); }
     std::uintptr_t base() const noexcept { return core_.ranges().durable; }
 
     HeapCore& core_;
 
     mutable std::mutex mutex_;
-    std::unordered_map<std::uintptr_t, Suspect> suspects_;  ///< by block
-    std::vector<std::uintptr_t> new_suspects_;              ///< since the last `settle`, the first of them
-    std::vector<Watched> watched_;
-    std::size_t grown_ = 0;  ///< suspects with a borrower: no fewer than there are
+    std::unordered_map<std::uintptr_t, std::uint32_t> suspects_;  ///< by block; the serial of the scope
+    std::vector<std::uintptr_t> new_suspects_;                    ///< since the last `settle`, the first of them
+    std::vector<std::uintptr_t> watched_;
     std::atomic<std::size_t> count_{0};
     std::atomic<bool> watches_{false};
+    std::atomic<bool> has_lent_{false};
 };
 
 }  // namespace taiyen::heap

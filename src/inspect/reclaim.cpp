@@ -59,9 +59,10 @@ void require_unused(store::HeapFile& file, const transfer::ChangeStep& step) {
         throw Error(errc::scope_open, file.path(),
                     "reclaim: this thread has a transaction or a scope open on the heap, which may have taken blocks out of it; end it first");
     }
-    if (const std::size_t held = file.held_blocks().size(); held != 0) {
+    if (file.held().has_lent()) {
         throw Error(errc::still_in_use, file.path(),
-                    "reclaim: containers that were moved out of the heap hold " + std::to_string(held) + " of its blocks; destroy them first");
+                    "reclaim: containers were moved out of the heap since it was opened, or copied their allocator, and may have blocks of it; "
+                    "destroy them, open the heap again, and reclaim first");
     }
 }
 
@@ -83,6 +84,7 @@ ReclaimReport reclaim(ArchiveHeap& heap, const Progress& progress) {
     file.prove_unwritten(std::vector<bool>(file.engine().capacity() / page_bytes, true));
     const BlockSet leaked = leaked_blocks(file, roots, progress, report);
     if (leaked.empty()) return report;
+    step.change();
     auto* const span = reinterpret_cast<std::byte*>(file.ranges().durable);
     for (const std::int64_t id : leaked) file.deallocate_durable(span + inspect::block_of(id).value);
     step.commit();

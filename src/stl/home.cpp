@@ -41,7 +41,7 @@ std::uint64_t Home::word_at(std::uintptr_t place, std::uintptr_t self) const noe
 std::uint64_t Home::word_seen_from(std::uintptr_t place) const noexcept {
     const auto self = reinterpret_cast<std::uintptr_t>(this);
     if (const heap::HeapCore* const core = heap_at(place); core != nullptr) {
-        if (core->lender() != nullptr) core->lender()->watch(place, borrows() ? self : 0);
+        if (core->lender() != nullptr) core->lender()->watch(place);
         return 0;  // its address says it
     }
     if (word_ != 0) return word_;
@@ -68,7 +68,7 @@ void* Home::allocate(std::size_t bytes, std::size_t alignment, Pointers pointers
     if (pointers == Pointers::addresses && core->links() == heap::Links::distances) [[unlikely]]
         heap::check_addresses_allowed(*core);
     void* const block = heap::allocate_durable(*core, bytes, alignment, content);
-    if (borrows() && core->lender() != nullptr) core->lender()->lend_block(block, reinterpret_cast<std::uintptr_t>(this));
+    if (borrows() && core->lender() != nullptr) core->lender()->lend_block(block);
     return block;
 }
 
@@ -87,7 +87,7 @@ void Home::exchange_between(const Home& left, const Home& right) noexcept {
     for (const auto& [home, other] : {std::pair(&left, &right), std::pair(&right, &left)}) {
         if (home->borrows()) continue;
         if (other->borrows()) lender.lend(reinterpret_cast<std::uintptr_t>(home));
-        lender.watch(reinterpret_cast<std::uintptr_t>(home), other->borrows() ? reinterpret_cast<std::uintptr_t>(other) : 0);
+        lender.watch(reinterpret_cast<std::uintptr_t>(home));
     }
 }
 

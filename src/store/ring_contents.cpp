@@ -126,7 +126,7 @@ void take_stage(RingContents& ring, const HeapPaths& paths, Header& newest) {
 void name_last_resort(const Error& error, const std::filesystem::path& ring, const HeapPaths& paths) {
     if (!says_lost(error) || error.path() != ring) return;
     throw Error(static_cast<errc>(error.code().value()), error.path(), error.offset(),
-                sentence_of(error) + "; or give up what only it had: taiyen repair --accept-last-save " + paths.backing.string());
+                sentence_of(error) + "; or go on without what only that file has: taiyen repair --accept-last-save " + paths.backing.string());
 }
 
 void judge_end(const log::ScanResult& result, ByteCount capacity, const std::filesystem::path& path, Restoration& restoration) {

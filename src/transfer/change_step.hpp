@@ -2,6 +2,7 @@
 /// ChangeStep: a change that the library makes to an open heap: a transaction or a scope of its own, or a part of the one that this thread has open. Taken back unless it was committed.
 /// On a heap with neither, the change counts with the next save.
 
+#include <exception>
 #include <memory>
 #include <string_view>
 
@@ -25,8 +26,13 @@ public:
         if (!is_open_) return;
         if (by_undo_) {
             undo_->cancel();
-        } else {
+        } else if (has_changed_) {
             edits_->rollback();
+        } else {  // a rollback takes relaxed loading back, too
+            try {
+                edits_->commit();
+            } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): nothing was to be kept
+            }
         }
     }
 
@@ -34,6 +40,7 @@ public:
     bool is_part() const noexcept { return is_part_; }
     /// From here on the heap changes. Before, what this thread has open goes on as if nothing had happened.
     void change() {
+        has_changed_ = true;
         if (is_part_) begin();
     }
     /// Nothing was moved, after all: what this thread has open goes on.
@@ -73,6 +80,7 @@ private:
     bool is_part_ = false;
     bool by_undo_ = false;
     bool is_open_ = false;
+    bool has_changed_ = false;
 };
 
 }  // namespace taiyen::transfer

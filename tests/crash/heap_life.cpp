@@ -254,7 +254,10 @@ void HeapLife::scrub() {
     do {
         std::vector<store::HeapFile::DamagedPage> damaged;
         heap_->look_over(next, store::HeapFile::scrubbed_bytes_max, damaged);
-        for (const store::HeapFile::DamagedPage& page : damaged) heap_->heal_one(page);
+        for (const store::HeapFile::DamagedPage& page : damaged) {
+            // Where a read fails it isn't healed, and life must not go on as if it were.
+            if (heap_->heal_one(page) == store::HeapFile::Healed::lost) throw Error(errc::io_error, path(), "the scrub could not restore a page");
+        }
     } while (next.value != 0);
 }
 

@@ -180,17 +180,18 @@ Recording record_resort(const Resort& resort, Bug bug) {
 
 std::vector<CrashScenario> last_resort_crash_scenarios() {
     std::vector<CrashScenario> all;
-    const auto add = [&](const char* name, const Resort& resort) {
+    const auto add = [&](const char* name, const Resort& resort, unsigned states_per_cut = 40) {
         all.push_back({.name = name,
                        .about = "last resorts",
-                       .states_per_cut = 40,
+                       .states_per_cut = states_per_cut,
                        .nested_one_in = 150,
                        .nested_states_per_cut = 2,
                        .record = [resort](std::uint64_t, Bug bug) { return record_resort(resort, bug); }});
     };
     const HeapSetup log{.kind = HeapKind::transactional};
     const HeapSetup log_data{.kind = HeapKind::transactional, .data_file = true};
-    add("resort-archive", {.setup = {.kind = HeapKind::archive, .journal_bytes = 512_KiB}});
+    add("resort-archive", {.setup = {.kind = HeapKind::archive, .journal_bytes = 512_KiB}},
+        6);  // it zeroes the journal by pages, which are many cuts
     add("resort-snapshot", {.setup = {.kind = HeapKind::snapshot}, .is_removed = true});
     add("resort-log", {.setup = log, .is_removed = true});
     add("resort-replay", {.setup = log, .replays = true});

@@ -648,6 +648,8 @@ BOOST_AUTO_TEST_CASE(a_block_that_was_freed_within_an_inner_rollback_is_nobodys)
         outer.commit();
     }
     push(2);
+    heap->close();  // nobody holds it
+    reopen();
     BOOST_TEST(reclaim(*heap).freed_blocks == 1U);
     BOOST_TEST(heap->verify().ok());
 }

@@ -12,6 +12,7 @@
 
 namespace taiyen {
 
+/// Which heap, and how much of it is given up.
 struct LastResortOptions {
     PersistentOptions heap;  ///< where the heap's other files lie
     std::optional<std::uint64_t>

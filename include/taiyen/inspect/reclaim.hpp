@@ -18,14 +18,14 @@ class ArchiveHeap;
 struct ReclaimReport {
     std::uint64_t freed_blocks = 0;
     std::size_t freed_bytes = 0;        ///< usable ones of these
-    std::uint64_t doubtful_blocks = 0;  ///< no word is their address, but words lead into them or to their end: they stay
+    std::uint64_t doubtful_blocks = 0;  ///< no word is their address, but words lead into them, or to their end if no block begins there: they stay
 };
 
-/// Frees all blocks that no named object leads to. Call it where nothing that came out of the heap is alive: best right behind the opening.
+/// Frees all blocks that no named object leads to. Call it right behind the opening: nothing that came out of the heap may be alive, so it is refused once anything may have been moved out.
 /// What the program finds without the heap's help, by an address or offset that it keeps elsewhere, counts as leaked: give it a name first. So do words that aren't the address of a block (compressed or tagged pointers).
 /// It is a change like any other: a transaction of its own on a TransactionalHeap (durable on return), a step named "reclaim" of a heap with a history; else it counts with the next save. Where nothing leaks nothing is changed.
 /// Before, all pages are compared with their checksums, so that no damaged pointer hides a block that is in use.
-/// Throws: Error{closed | read_only | poisoned | forked | …}; Error{scope_open}: this thread has a transaction or a scope open; Error{still_in_use}: containers outside have blocks of the heap;
+/// Throws: Error{closed | read_only | poisoned | forked | …}; Error{scope_open}: this thread has a transaction or a scope open; Error{still_in_use}: since the opening a container was moved out of the heap, or its allocator copied (growing hash tables and deques do that);
 /// Error{invalid_argument}: the heap has blocks and no named objects; Error{corrupt | io_error}: a page is damaged; std::bad_alloc; and as a commit does: nothing was freed.
 /// Complexity: reads the whole heap. Memory: as find_leaks(). Thread rule: as a change of the heap; the other threads of a TransactionalHeap wait.
 TAIYEN_EXPORT ReclaimReport reclaim(ArchiveHeap& heap, const Progress& progress = {});
