@@ -250,6 +250,7 @@ void HeapLife::rot(const std::string& name, bool in_data) {
 }
 
 void HeapLife::scrub() {
+    int rounds = 0;  // a read that fails once hides what it would have shown
     PageNumber next{0};
     do {
         std::vector<store::HeapFile::DamagedPage> damaged;
@@ -258,7 +259,7 @@ void HeapLife::scrub() {
             // Where a read fails it isn't healed, and life must not go on as if it were.
             if (heap_->heal_one(page) == store::HeapFile::Healed::lost) throw Error(errc::io_error, path(), "the scrub could not restore a page");
         }
-    } while (next.value != 0);
+    } while (next.value != 0 || ++rounds < 2);
 }
 
 void HeapLife::link() {
