@@ -257,7 +257,7 @@ void HeapLife::scrub() {
         heap_->look_over(next, store::HeapFile::scrubbed_bytes_max, damaged);
         for (const store::HeapFile::DamagedPage& page : damaged) {
             // Where a read fails it isn't healed, and life must not go on as if it were.
-            if (heap_->heal_one(page) == store::HeapFile::Healed::lost) throw Error(errc::io_error, path(), "the scrub could not restore a page");
+            if (heap_->heal_one(page) == store::HeapFile::Healed::lost) throw Error(errc::io_error, heap_->path(), "the scrub could not restore a page");
         }
     } while (next.value != 0 || ++rounds < 2);
 }
