@@ -134,6 +134,9 @@ BOOST_AUTO_TEST_CASE(damage_to_the_metadata_of_a_volatile_heap_is_found_and_cras
     BOOST_TEST(verify(heap).ok());
 }
 
+/// A stray store, as code does it that no sanitizer looks at.
+[[gnu::no_sanitize_address]] [[gnu::noinline]] void flip(volatile char* place) { *place = static_cast<char>(~*place); }
+
 BOOST_AUTO_TEST_CASE(a_store_behind_a_block_of_a_guarded_heap_is_a_finding) {
     const ReportHandler before = set_report_handler([](const Incident&) noexcept {});
     VolatileOptions options;
@@ -141,11 +144,10 @@ BOOST_AUTO_TEST_CASE(a_store_behind_a_block_of_a_guarded_heap_is_a_finding) {
     VolatileHeap heap(options);
     auto* const block = static_cast<char*>(heap.allocate(48));
     BOOST_TEST(verify(heap).ok());
-    volatile char& behind = block[heap.usable_size(block)];
-    const char canary = behind;
-    behind = static_cast<char>(canary + 1);
+    char* const behind = block + heap.usable_size(block);
+    flip(behind);
     BOOST_TEST(!verify(heap).ok());
-    behind = canary;
+    flip(behind);
     heap.deallocate(block);
     set_report_handler(before);
 }
