@@ -331,6 +331,7 @@ private:
     Header header_of_lost_backing() const {
         Header header = files_.data->header;
         header.role = FileRole::backing;
+        header.data = header.file;  // whatever it says: this is the data file that is here
         header.file = random_uuid();
         header.generation = {};
         header.is_new = false;
