@@ -305,6 +305,12 @@ void spoil_headers(io::File& file) {
     for (std::size_t i = 0; i < 2; ++i) {
         HeaderBlock block;
         std::memcpy(&block, slots.data() + i * header_slot_bytes, sizeof block);
+        if (block.magic != header_magic && !planted(Bug::blank_backing_unmarked)) {
+            block.magic = header_magic;
+            block.version = format_version;
+            block.byte_order = byte_order_mark;
+            block.page_size = page_bytes;
+        }
         block.checksum = ~checksum_of(block, i);
         std::memcpy(slots.data() + i * header_slot_bytes, &block, sizeof block);
     }

@@ -466,6 +466,7 @@ std::vector<Scenario> scenarios() {
         {.name = "lost-heap", .setup = missing(snapshot), .before = unclosed, .life = recover, .crashed_before = true},
         {.name = "lost-heap-log", .setup = missing(doubled), .before = unclosed, .life = recover, .crashed_before = true},
         {.name = "cut-heap", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .cut_heap = true},
+        {.name = "blank-heap", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .empty_heap = true},
         {.name = "lost-data", .setup = remaking(snapshot), .before = create_and_save, .life = open_save_close, .lose_data = true},
         {.name = "lost-data-archive",
          .setup = remaking(archive),

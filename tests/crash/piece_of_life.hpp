@@ -33,6 +33,7 @@ struct PieceOfLife {
     std::optional<HeapKind> kind_before = std::nullopt;
     bool damage_headers = false;  ///< both header slots of the heap's own file are lost in between
     bool cut_heap = false;        ///< it ends behind its headers then
+    bool empty_heap = false;      ///< nothing is left of it but its name
     bool lose_data = false;       ///< the data file is lost in between
     bool leftover =
         false;  ///< the crash was within a large save that only the data file knew of: pages of it lie behind the end of the heap's own file
@@ -68,6 +69,7 @@ struct PieceOfLife {
             if (setup.misses_heap) disk.take_away(setup.path());
         }
         if (cut_heap) disk.node(setup.path())->resize(2 * page_bytes);
+        if (empty_heap) disk.node(setup.path())->resize(0);
         if (leftover) leave_behind_the_end(disk, setup.path());
         if constexpr (requires { setup.rots; }) {
             if (setup.rots) rot_behind_the_end(disk, setup.path(), earlier.data_path());
