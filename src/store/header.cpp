@@ -298,6 +298,10 @@ void write_header(io::File& file, Header& header) {
 }
 
 void spoil_headers(io::File& file) {
+    if (file.info().size_bytes < chunks_offset) {
+        file.resize(chunks_offset);
+        file.sync();  // a durable write within what is durable of the file
+    }
     const AlignedBuffer slots(chunks_offset);
     std::memset(slots.data(), 0, chunks_offset);
     static_cast<void>(file.read_direct(slots.span(), 0));
@@ -305,13 +309,15 @@ void spoil_headers(io::File& file) {
     for (std::size_t i = 0; i < 2; ++i) {
         HeaderBlock block;
         std::memcpy(&block, slots.data() + i * header_slot_bytes, sizeof block);
-        if (block.magic != header_magic && !planted(Bug::blank_backing_unmarked)) {
+        if (block.magic != header_magic) {
             block.magic = header_magic;
             block.version = format_version;
             block.byte_order = byte_order_mark;
             block.page_size = page_bytes;
+            if (block.checksum == checksum_of(block, i)) block.checksum = ~block.checksum;  // else it stays: a blank slot changes in its first sector only
+        } else {
+            block.checksum = ~checksum_of(block, i);
         }
-        block.checksum = ~checksum_of(block, i);
         std::memcpy(slots.data() + i * header_slot_bytes, &block, sizeof block);
     }
     file.write_durable(slots.span(), 0);

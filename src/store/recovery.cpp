@@ -370,7 +370,8 @@ private:
     // 3. A writer applies it to the files.
     void carry_out() {
         // Interrupted from here on, it is a file without a header.
-        if ((found_.backing_short && !planted(Bug::cut_backing_is_believed)) || is_blank_) spoil_headers(*backing_file_);
+        const bool is_cut = found_.backing_short && !planted(Bug::cut_backing_is_believed);
+        if (is_cut || (is_blank_ && !planted(Bug::blank_backing_unmarked))) spoil_headers(*backing_file_);
         const bool forgets_data = row_ == CopyRow::data_given_up || found_.data == Data::lost || found_.data_short;
         if (forgets_data && !planted(Bug::lost_data_leaves_tail)) {
             // Pages of a large save that only the data file knew of may have come this far: the heap is about to grow there.
