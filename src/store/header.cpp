@@ -309,7 +309,8 @@ void spoil_headers(io::File& file) {
     }
     const AlignedBuffer slots(chunks_offset);
     std::memset(slots.data(), 0, chunks_offset);
-    static_cast<void>(file.read_direct(slots.span(), 0));
+    std::array<SlotProblem, 2> unreadable;
+    static_cast<void>(read_slot_bytes(file, slots.span(), unreadable));  // what the device refuses stays zero
     for (std::size_t i = 0; i < 2; ++i) {
         HeaderBlock block;
         std::memcpy(&block, slots.data() + i * header_slot_bytes, sizeof block);
