@@ -40,34 +40,39 @@ enum class Bug {
     clean_despite_log,             ///< close: the header says clean although the log holds more than the files
     replay_first_record_only,      ///< recovery stops after one record
     restored_named_late,           ///< the heap's own file, restored from the data file, gets its name when the ring's saves are installed in both
-    blank_backing_unmarked,        ///< a heap's own file that has zeros in the place of its headers is filled from the data file without being marked as a heap's
-    cut_backing_is_believed,       ///< the header of a heap's own file that ends early goes on counting while it is filled from the data file
-    detach_in_memory_only,         ///< opening without the lost data file: the header goes on naming it
-    drop_implicit_step,            ///< undo: what was stored outside scopes becomes no step
-    cursor_outside_record,         ///< undo: the history's cursor does not travel with the save
-    annex_without_table,           ///< recovery installs pages of the annex without their checksums
-    annex_after_data_sync,         ///< checkpoint: the data file gets its pages of the annex after its sync
-    annex_guessed_place,           ///< recovery puts chunks of the annex where the header lets it expect them, not where the record says
-    annex_ends_before_record,      ///< an annex that nobody opened is ended in the files, before the record that ends it
-    history_outlives_its_bytes,    ///< transactions of a heap whose history nobody attached leave that history in the files
-    undo_moves_cursor_unlogged,    ///< undo and redo on a transactional heap log the bytes, not where the history stands
-    stage_keeps_address,           ///< recovery of a staged save that moves the heap installs its pages and keeps the address
-    copy_keeps_address,            ///< recovery of a save that moves the heap copies its pages from the data file and keeps the address
-    annex_ends_after_record,       ///< an annex that nobody opened is ended by a record of its own
-    lost_data_leaves_tail,         ///< a heap that goes on without its data file keeps what lies behind its extents
-    refill_keeps_tail,             ///< a refilled data file keeps what lies behind its extents
-    install_keeps_tail,            ///< recovery of saves that grew the heap keeps what lay behind its extents
-    copy_keeps_tail,               ///< recovery from the other file keeps what lies behind the extents where that file has nothing new
-    replay_keeps_tail,             ///< recovery of transactions that grew the heap keeps what lay behind its extents
-    cleared_without_sync,          ///< what recovery cleared behind the data file's extents isn't synced before a header holds it
-    skip_hot_page,                 ///< pages mode: a page that was open before the scope is not compared
-    skip_page_end,                 ///< pages mode: the last line of a page is not compared
-    stale_twin,                    ///< pages mode: a cut doesn't bring twins up to date
-    hook_misses_last_byte,         ///< stores mode: the hook for stores of any size leaves out their last byte
-    lines_stay_kept,               ///< stores and declared mode: a line that was kept once is not kept again after a cut
-    group_before_write,            ///< group commit: a group counts as durable when its write begins
-    wake_before_poison,            ///< group commit: waiters wake as if their group were durable before a failed write poisons
-    commit_before_durable,         ///< transactions: a commit returns before its group is durable
+    blank_backing_unmarked,  ///< a heap's own file that has zeros in the place of its headers is filled from the data file without being marked as a heap's
+    data_named_before_sync,      ///< attaching a data file: the heap names it before its pages are synced
+    detached_unmarked,           ///< detaching a data file: it isn't made an orphan before the heap forgets it
+    removed_before_detached,     ///< detaching a data file: it is removed before the heap forgets it
+    log_replaced_unsaved,        ///< replacing a log: what stands in the old one alone isn't saved before
+    log_removed_before_header,   ///< replacing a log: the old one is removed before the header says that there is none
+    cut_backing_is_believed,     ///< the header of a heap's own file that ends early goes on counting while it is filled from the data file
+    detach_in_memory_only,       ///< opening without the lost data file: the header goes on naming it
+    drop_implicit_step,          ///< undo: what was stored outside scopes becomes no step
+    cursor_outside_record,       ///< undo: the history's cursor does not travel with the save
+    annex_without_table,         ///< recovery installs pages of the annex without their checksums
+    annex_after_data_sync,       ///< checkpoint: the data file gets its pages of the annex after its sync
+    annex_guessed_place,         ///< recovery puts chunks of the annex where the header lets it expect them, not where the record says
+    annex_ends_before_record,    ///< an annex that nobody opened is ended in the files, before the record that ends it
+    history_outlives_its_bytes,  ///< transactions of a heap whose history nobody attached leave that history in the files
+    undo_moves_cursor_unlogged,  ///< undo and redo on a transactional heap log the bytes, not where the history stands
+    stage_keeps_address,         ///< recovery of a staged save that moves the heap installs its pages and keeps the address
+    copy_keeps_address,          ///< recovery of a save that moves the heap copies its pages from the data file and keeps the address
+    annex_ends_after_record,     ///< an annex that nobody opened is ended by a record of its own
+    lost_data_leaves_tail,       ///< a heap that goes on without its data file keeps what lies behind its extents
+    refill_keeps_tail,           ///< a refilled data file keeps what lies behind its extents
+    install_keeps_tail,          ///< recovery of saves that grew the heap keeps what lay behind its extents
+    copy_keeps_tail,             ///< recovery from the other file keeps what lies behind the extents where that file has nothing new
+    replay_keeps_tail,           ///< recovery of transactions that grew the heap keeps what lay behind its extents
+    cleared_without_sync,        ///< what recovery cleared behind the data file's extents isn't synced before a header holds it
+    skip_hot_page,               ///< pages mode: a page that was open before the scope is not compared
+    skip_page_end,               ///< pages mode: the last line of a page is not compared
+    stale_twin,                  ///< pages mode: a cut doesn't bring twins up to date
+    hook_misses_last_byte,       ///< stores mode: the hook for stores of any size leaves out their last byte
+    lines_stay_kept,             ///< stores and declared mode: a line that was kept once is not kept again after a cut
+    group_before_write,          ///< group commit: a group counts as durable when its write begins
+    wake_before_poison,          ///< group commit: waiters wake as if their group were durable before a failed write poisons
+    commit_before_durable,       ///< transactions: a commit returns before its group is durable
     append_one_late,           ///< transactions: the writer lock is given up before the append, and the bytes reach the log with the next transaction
     relaxed_without_save,      ///< after relaxed loading the log goes on, though the files lack what was loaded
     uncaptured_in_log,         ///< a transaction that nobody captured is appended to the log behind relaxed loading, as if it had changed nothing

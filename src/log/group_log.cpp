@@ -117,11 +117,17 @@ std::int64_t count_in_group(const Record& group) {
 
 struct GroupLog::State {
     State(GroupLog& log, std::unique_ptr<Ring> the_ring, Serial last, const Options& the_options)
-        : log(log), ring(std::move(the_ring)), options(the_options),
-          group_bytes_max(
-              std::min({options.group_bytes_max, ring->capacity() / 4, options.flusher ? options.window_bytes / 2 : options.group_bytes_max})),
-          flush_bytes(group_bytes_max / 2), pressure_bytes(static_cast<ByteCount>(options.pressure * static_cast<double>(ring->capacity()))),
-          durable{last, ring->next()}, head(ring->next().position), needed(ring->tail()) {}
+        : log(log), ring(std::move(the_ring)), options(the_options), durable{last, ring->next()}, head(ring->next().position), needed(ring->tail()) {
+        measure();
+    }
+    /// What follows from the ring's capacity.
+    void measure() noexcept {
+        capacity.store(ring->capacity(), std::memory_order_relaxed);
+        group_bytes_max =
+            std::min({options.group_bytes_max, ring->capacity() / 4, options.flusher ? options.window_bytes / 2 : options.group_bytes_max});
+        flush_bytes = group_bytes_max / 2;
+        pressure_bytes = static_cast<ByteCount>(options.pressure * static_cast<double>(ring->capacity()));
+    }
 
     // ---- under the mutex
 
@@ -176,11 +182,12 @@ struct GroupLog::State {
     void flush_in_time();
 
     GroupLog& log;
-    const std::unique_ptr<Ring> ring;  ///< of the leader while it writes, except `capacity`, `file`
+    std::unique_ptr<Ring> ring;  ///< of the leader while it writes, except `capacity`, `file`
     const Options options;
-    const ByteCount group_bytes_max;
-    const ByteCount flush_bytes;  ///< the flusher writes a group of this size at once
-    const ByteCount pressure_bytes;
+    std::atomic<ByteCount> capacity;
+    ByteCount group_bytes_max;
+    ByteCount flush_bytes;  ///< the flusher writes a group of this size at once
+    ByteCount pressure_bytes;
 
     std::mutex mutex;
     Group groups[2];
@@ -440,7 +447,7 @@ ByteCount GroupLog::used() const {
     return state_->used();
 }
 
-ByteCount GroupLog::capacity() const { return state_->ring->capacity(); }
+ByteCount GroupLog::capacity() const { return state_->capacity.load(std::memory_order_relaxed); }
 
 void GroupLog::release(std::uint64_t position) {
     State& state = *state_;
@@ -486,6 +493,19 @@ void GroupLog::skip_to(Serial serial) {
     appended_.store(serial.value, std::memory_order_release);
     state_->durable.serial = serial;
     durable_.store(serial.value, std::memory_order_release);
+}
+
+void GroupLog::move_to(std::unique_ptr<Ring> ring) noexcept {
+    State& state = *state_;
+    Lock lock(state.mutex);
+    TAIYEN_CHECK(state.open->records == 0 && state.writing == nullptr && !state.gathering);
+    state.ring = std::move(ring);
+    state.measure();
+    state.durable.next = state.ring->next();
+    state.head = state.needed = state.durable.next.position;
+    for (Hold* hold : state.holds) hold->lost_ = true;
+    state.easy_bytes = 0;
+    state.pressed = false;
 }
 
 void GroupLog::stop() noexcept {

@@ -105,6 +105,9 @@ public:
     /// The next serials up to `serial` were made durable without the log; the next record is that of its successor. Requires: everything appended is durable.
     void skip_to(Serial serial);
 
+    /// Goes on in another ring. Everything that was held is lost. Requires: the caller's lock; everything appended is durable, and the files need nothing of it.
+    void move_to(std::unique_ptr<Ring> ring) noexcept;
+
     /// Ends the flusher's thread. Whoever waits for room, and every later `append`, gets Error{closed}; what was appended can still be waited for.
     void stop() noexcept;
 

@@ -89,6 +89,12 @@ bool ArchiveHeap::owns(const void* address) const noexcept {
 void ArchiveHeap::snapshot() { HeapAccess::file(*this).save(); }
 std::uint64_t ArchiveHeap::heal() { return HeapAccess::file(*this).heal(); }
 
+void ArchiveHeap::attach_data_file(const std::filesystem::path& path, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+    HeapAccess::file(*this).attach_data_file(made_absolute(path), progress);
+}
+void ArchiveHeap::detach_data_file() { HeapAccess::file(*this).detach_data_file(); }
+bool ArchiveHeap::has_data_file() const { return HeapAccess::file(*this).data() != nullptr; }
+
 std::vector<WrittenRange> ArchiveHeap::written_ranges() const { return HeapAccess::file(*this).written_ranges(); }
 std::size_t ArchiveHeap::dirty_bytes() const {
     std::size_t bytes = 0;

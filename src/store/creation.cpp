@@ -1,4 +1,4 @@
-// Making heap files: creating a heap, attaching a data file or a transaction log, making the journal of an opening.
+// Making heap files: creating a heap, and opening one. What lies beside it, and comes and goes: companions.cpp.
 //
 // Files are built without a name, complete and synced, the backing file last; so a killed creation leaves either nothing that counts or the empty heap.
 
@@ -13,17 +13,14 @@
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "heap/engine_layout.hpp"
+#include "store/companions.hpp"
 #include "store/heap_file.hpp"
-#include "store/page_copies.hpp"
 #include "store/recovery_table.hpp"
 
 namespace taiyen::store {
 namespace {
 
 constexpr ByteCount capacity_default = 64_GiB;
-constexpr ByteCount log_capacity_default = 64_MiB;
-constexpr ByteCount log_capacity_min = 64_KiB;
-constexpr ByteCount log_capacity_max = 512_GiB;
 
 /// The span of a heap being formatted: anonymous memory inside the range that was reserved for it.
 class FormatHost final : public heap::SpanHost {
@@ -81,107 +78,6 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteC
     throw Error(errc::out_of_address_space, "no room for " + std::to_string(bytes) + " bytes in the address zone for heaps; close other heaps");
 }
 
-/// Asked while nobody else can publish a heap with the file in question: throws if there is one.
-using RefuseHeap = std::function<void()>;
-
-/// Opens what stands there and locks it; null: nothing does. Throws: Error{busy}.
-std::unique_ptr<io::File> open_possible_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place) {
-    while (const auto found = storage.find(path)) {
-        if (found->kind != io::FileKind::regular) {
-            throw Error(errc::not_a_regular_file, path, std::string("something stands where ") + place + " must go; move it away");
-        }
-        try {
-            auto file = storage.open(path, io::Access::read_only);
-            if (!file->try_lock(io::Lock::exclusive)) {
-                throw Error(errc::busy, path, "a heap of this name is being created or used by somebody else; try again when that is done");
-            }
-            if (is_still_at(storage, *file, path)) {
-                return file;
-            }
-        } catch (const Error& error) {
-            if (error.code() != errc::not_found) {  // else it has gone meanwhile
-                throw;
-            }
-        }
-    }
-    return nullptr;
-}
-
-/// Removes a file that a killed creation left, if `is_orphan` says that it is one. Files get their names complete and synced: what can't be read is no orphan.
-/// Throws: Error{busy} if its creation is still under way, Error{mismatch} if it is anything else; what `refuse_heap` throws.
-template <class IsOrphan>
-void clear_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place, const RefuseHeap& refuse_heap, IsOrphan&& is_orphan) {
-    const std::unique_ptr<io::File> file = open_possible_orphan(storage, path, place);
-    if (!file) {
-        return;
-    }
-    refuse_heap();
-    if (!is_orphan(*file)) {
-        throw Error(errc::mismatch, path, std::string("a file stands where ") + place + " must go, and it belongs to something else; move it away");
-    }
-    storage.remove(path);  // nobody else removes or replaces it: that takes the lock
-    count_row(Row::orphan_removed);
-}
-
-void clear_orphan_data(io::Storage& storage, const std::filesystem::path& path, const RefuseHeap& refuse_heap) {
-    clear_orphan(storage, path, "the heap's data file", refuse_heap, [](const io::File& file) {
-        const Slots slots = read_slots(file);
-        const Header* header = slots.newest();
-        return header != nullptr && header->is_new && header->role == FileRole::data;
-    });
-}
-
-/// `heap`: a leftover of an earlier opening of this heap is removed too; its header says that nothing in it counts.
-void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& path, const char* place, const RefuseHeap& refuse_heap, const Uuid& heap) {
-    clear_orphan(storage, path, place, refuse_heap, [&](const io::File& file) {
-        try {
-            const log::RingIdentity identity = log::Ring::read_identity(file);
-            return identity.is_new || identity.heap == heap;
-        } catch (const Error& error) {
-            if (error.code() == errc::io_error) {
-                throw;
-            }
-            return false;
-        }
-    });
-}
-
-void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const RefuseHeap& refuse_heap, const Uuid& heap) {
-    clear_orphan_ring(storage, path, "the heap's journal", refuse_heap, heap);
-}
-void clear_orphan_log(io::Storage& storage, const std::filesystem::path& path, const RefuseHeap& refuse_heap, const Uuid& heap) {
-    clear_orphan_ring(storage, path, "the heap's transaction log", refuse_heap, heap);
-}
-
-/// For who has the heap locked.
-void heap_is_ours() {}
-
-/// Publishes a part of a heap that is there. Throws: Error{busy}: somebody creates a heap of this name, not having seen ours.
-void publish_part(io::Storage& storage, io::File& file, const std::filesystem::path& path) {
-    try {
-        storage.publish(file, path);
-    } catch (const Error& error) {
-        if (error.code() != errc::already_exists) {
-            throw;
-        }
-        throw Error(errc::busy, path, "a heap of this name is being created by somebody else; try again when that is done");
-    }
-}
-
-log::RingStart fresh_start() { return {{random_u64()}, 0, 1, random_u64()}; }
-
-void lock_new(io::File& file) {
-    if (!file.try_lock(io::Lock::exclusive)) {
-        throw Error(errc::busy, file.path(), "a file that was just made is locked; try again");
-    }
-}
-
-/// A name is durable when its own directory is, wherever the heap's file lies.
-void sync_directory_of(io::Storage& storage, const std::filesystem::path& file, const std::filesystem::path& heap) {
-    if (planted(Bug::other_directories_unsynced) && io::directory_of(file) != io::directory_of(heap)) return;
-    storage.sync_directory(io::directory_of(file));
-}
-
 /// Removes published files again if creation fails. The heap goes first: without its parts it could not be opened, and they alone are orphans that the next
 /// creation removes.
 class Undo {
@@ -213,26 +109,6 @@ private:
     std::array<const std::filesystem::path*, 3> published_{};
     std::size_t count_ = 0;
 };
-
-/// Names of one heap's files must differ: else one would be taken for, or published over, another.
-void check_paths(const HeapPaths& paths) {
-    const auto data = paths.data.lexically_normal();
-    if (data == paths.backing.lexically_normal() || data == paths.journal.lexically_normal()) {
-        throw Error(errc::invalid_argument, paths.data, "the data file can't be the heap itself or its journal; name another file");
-    }
-    const auto log = paths.log.lexically_normal();
-    if (log == paths.backing.lexically_normal() || log == paths.journal.lexically_normal() || log == data) {
-        throw Error(errc::invalid_argument, paths.log,
-                    "the transaction log can't be the heap itself, its data file or its journal; name another file");
-    }
-}
-
-void check_log_capacity(ByteCount capacity, const std::filesystem::path& path) {
-    if (capacity < log_capacity_min || capacity > log_capacity_max) {
-        throw Error(errc::invalid_argument, path,
-                    "the capacity of a transaction log must be between 64 KiB and 512 GiB, not " + std::to_string(capacity) + " bytes");
-    }
-}
 
 PersistentOptions with_defaults(const PersistentOptions& given) {
     PersistentOptions options = given;
@@ -526,99 +402,6 @@ void HeapFile::begin_writing() {
         }
         ring_file_->prepare_durable();
     });
-}
-
-void HeapFile::attach_journal() {
-    clear_orphan_journal(storage_, paths_.journal, heap_is_ours, backing_->header.heap);
-    const log::RingIdentity identity{random_uuid(), backing_->header.heap, tuning_.journal_bytes, false};
-    std::shared_ptr<io::File> file = storage_.create_unnamed(io::directory_of(paths_.journal));
-    lock_new(*file);
-    log::Ring::format(*file, identity);
-    publish_part(storage_, *file, paths_.journal);
-    storage_.sync_directory(io::directory_of(paths_.journal));
-    ring_ = std::make_unique<log::Ring>(file, identity, fresh_start(), 0);
-    ring_file_ = file;
-    ring_identity_ = identity;
-    active_ = RingKind::journal;
-    write_headers();
-}
-
-void HeapFile::attach_log() {
-    // The heap's own log from an earlier opening, if it is still there: nothing in it counts any more.
-    log::RingIdentity identity = backing_->header.log_identity();
-    std::shared_ptr<io::File> file;
-    if (!identity.ring.is_nil() && storage_.find(paths_.log)) {
-        file = open_locked(storage_, paths_.log, false);
-        try {
-            log::RingIdentity found = log::Ring::read_identity(*file);
-            const bool was_new = std::exchange(found.is_new, false);
-            if (found != identity) {
-                file = nullptr;
-            } else if (was_new) {
-                log::Ring::write_identity(*file, identity);
-            }
-        } catch (const Error& error) {
-            if (error.code() == errc::io_error) {
-                throw;
-            }
-            file = nullptr;
-        }
-    }
-    const auto name = [&] {
-        log_start_ = fresh_start();
-        ring_identity_ = identity;
-        active_ = RingKind::log;
-        const std::shared_ptr<io::File> journal = std::exchange(ring_file_, file);
-        const bool had_journal = std::exchange(ring_, nullptr) != nullptr;
-        write_headers();
-        if (had_journal) {
-            remove_ours(*journal, paths_.journal);
-        }
-    };
-    if (file) {
-        name();
-        return;
-    }
-    clear_orphan_log(storage_, paths_.log, heap_is_ours, backing_->header.heap);
-    const ByteCount capacity = log_capacity_ != 0 ? log_capacity_ : log_capacity_default;
-    check_log_capacity(capacity, paths_.log);
-    identity = {random_uuid(), backing_->header.heap, capacity, false};
-    file = storage_.create_unnamed(io::directory_of(paths_.log));
-    lock_new(*file);
-    if (planted(Bug::log_named_before_complete)) {
-        publish_part(storage_, *file, paths_.log);
-        name();
-    }
-    log::Ring::format(*file, identity);
-    if (!planted(Bug::log_named_before_complete)) {
-        publish_part(storage_, *file, paths_.log);
-        sync_directory_of(storage_, paths_.log, paths_.backing);
-        name();
-    }
-}
-
-void HeapFile::attach_data() {
-    clear_orphan_data(storage_, paths_.data, heap_is_ours);
-    Header header = backing_->header;
-    header.role = FileRole::data;
-    header.file = random_uuid();
-    header.data = header.file;
-    header.is_new = true;
-    header.sequence = 0;
-    header.generation = {};
-    header.state = FileState::filling;
-    PageFile data(storage_.create_unnamed(io::directory_of(paths_.data)), header);
-    lock_new(data.file());
-    data.file().allocate(0, chunks_offset);
-    write_first_headers(data.file(), data.header);
-    copy_newer(*backing_, data, {}, true);
-    publish_part(storage_, data.file(), paths_.data);
-    sync_directory_of(storage_, paths_.data, paths_.backing);
-    backing_->header.data = header.file;
-    backing_->write_header();  // from here on it is attached
-    data.header.is_new = false;
-    data.write_header();
-    data_.emplace(std::move(data));
 }
 
 }  // namespace taiyen::store

@@ -6,7 +6,7 @@
 /// (I2) `save` is durable on return; a crash anywhere leaves the save before or the save after, whole.
 /// (I3) A failed write or sync poisons the heap: nothing more is written, later calls say so, reopening recovers.
 /// (I4) Nothing is saved by closing.
-/// The order of all durable steps: FORMAT.md. Opening: creation.cpp, replay.cpp; saving: save.cpp, large_save.cpp, transactional_file.cpp; proofs.cpp, heal.cpp, copy.cpp. Parts of it: Annex, GiveBack, HeldPages.
+/// The order of all durable steps: FORMAT.md. Opening: creation.cpp, replay.cpp; saving: save.cpp, large_save.cpp, transactional_file.cpp; proofs.cpp, heal.cpp, copy.cpp; companions.cpp. Parts of it: Annex, GiveBack, HeldPages.
 /// Thread rule: external lock.
 
 #include <atomic>
@@ -120,6 +120,17 @@ public:
     /// Durability: on return the copy is durable, with its name; a crash before leaves all of it or nothing. Throws: Error{already_exists | not_found (directory) | no_space | corrupt | …}: there is
     /// no copy, and this heap is as before.
     void write_copy(const std::filesystem::path& to, const TellBytes& tell = {});
+    // Companions that come and go while the heap is in use. Thread rule: safe beside transactions; a heap without them: external lock.
+    /// Gives the heap a second copy of everything in that file (empty: beside it); saves wait for a part of it at a time, transactions only for what was saved meanwhile.
+    /// Durability: on return; a crash before leaves the heap without. Throws: Error{already_exists | scope_open | no_space | corrupt | mismatch | invalid_argument}: nothing changed.
+    void attach_data_file(const std::filesystem::path& path, const TellBytes& tell);
+    /// Proves the heap's own file, then goes on without the other one, which is removed. Durability: on return. Throws: Error{not_found | scope_open | corrupt}: nothing changed.
+    void detach_data_file();
+    /// Puts an empty log of that capacity (0: as it is) in the place of the one in use, there or in another file (empty: there); to be appended to. Durability: on return.
+    /// Requires: the files hold everything that was committed, and nobody appends. Throws: Error{no_space | mismatch | invalid_argument}: nothing changed.
+    std::unique_ptr<log::Ring> replace_log(ByteCount capacity, const std::filesystem::path& path);
+    /// Runs the step while nobody changes the heap and the files hold all that was committed. Throws: Error{scope_open}; what `step` throws.
+    void stand_still(const std::function<void()>& step);
     /// A batch of pages, ascending, and their images, to be brought to the save's point.
     using FillPages = std::function<void(std::span<const PageNumber> pages, std::span<std::byte> images)>;
     /// Moves the heap to another address: one save of these pages of the span, ascending, each as the newest save has it and then patched, whose commit point is also that of
@@ -323,6 +334,10 @@ private:
     void begin_writing();
     /// Options that were given, and that the heap does not have.
     void tell_ignored(const PersistentOptions& given) const;
+    /// A data file in the making, without a name: its first headers.
+    PageFile make_data(const HeapPaths& to);
+    /// The steps by which a data file that holds the newest save becomes the heap's.
+    void name_data(PageFile& data, const HeapPaths& to);
     void attach_data();
     void attach_journal();
     void attach_log();
@@ -457,6 +472,9 @@ private:
         const std::lock_guard lock(point_mutex_);
         return {saved_extent_, saved_annex_.extent};
     }
+    /// Copies the pages of the newest save and the table into `to`, proven; `since`: of table pages that were changed by later saves than that one, over what is there. `saves`: held, and let go for a moment
+    /// again and again. Requires: nothing waits for a checkpoint. Throws: Error{corrupt | no_space | io_error}.
+    void copy_saved(PageFile& to, std::optional<Generation> since, const TellBytes& tell, std::unique_lock<std::mutex>* saves);
     /// What is mapped from the file as it was saved. What a reader has from a journal or a log may go beyond: there its memory is its own.
     Extents file_extents() const { return read_only_ ? view().header.extents() : saved_extents(); }
     /// Runs the step; if it throws, the heap is poisoned.

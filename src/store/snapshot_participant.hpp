@@ -5,6 +5,7 @@
 /// Thread rule: as the heap.
 
 #include <cstdint>
+#include <functional>
 
 #include <taiyen/base/units.hpp>
 
@@ -23,6 +24,8 @@ public:
     virtual bool has_transactions() const noexcept { return false; }
     /// The heap is asked to save, and this participant does it itself (HeapFile::save_images or save_at). False: it does not, and nothing happened; the heap saves.
     virtual bool save_itself() { return false; }
+    /// Runs `step` while nobody changes the heap, and its files hold all that was committed. Throws: Error{scope_open}: it didn't run; what `step` throws.
+    virtual void stand_still(const std::function<void()>& step) { step(); }
     /// Something is about to be allocated, resized, named or freed. Throws: Error{no_transaction}: nothing happens then. Must not change anything.
     virtual void check_change() const {}
     /// A save begins; what belongs into it must be in the span (or the annex) on return. Throws: Error{scope_open | …}: nothing is saved.

@@ -633,6 +633,24 @@ bool TransactionService::save_itself() {
     return true;
 }
 
+void TransactionService::stand_still(const std::function<void()>& step) {
+    if (is_mine() || ReadersHere::holds(*this)) {
+        throw Error(errc::scope_open, open_file().path(),
+                    "this thread has a transaction or a ReadLock on the heap; end it before you change the heap's files");
+    }
+    const std::lock_guard writer(lock_);
+    store::HeapFile& file = open_file();
+    file.require_usable(false);
+    if (closing_) throw Error(errc::closed, file.path(), "the heap is being closed; open it again");
+    if (!planted(Bug::log_replaced_unsaved)) snapshots_->save_all();
+    const auto no_save = snapshots_->exclude();
+    step();
+}
+
+void TransactionService::replace_log(ByteCount capacity, const std::filesystem::path& path) {
+    stand_still([&] { log_->move_to(open_file().replace_log(capacity, path)); });
+}
+
 void TransactionService::rebuild() {
     if (is_mine() || ReadersHere::holds(*this)) {
         throw Error(errc::scope_open, open_file().path(), "this thread has a transaction or a ReadLock on the heap; end it before rebuilding");

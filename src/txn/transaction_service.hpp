@@ -96,6 +96,7 @@ public:
     TransactionStats stats() const;
     void wait_durable(Serial serial);
     void rebuild();
+    void replace_log(ByteCount capacity, const std::filesystem::path& path);
 
     // Relaxed loading.
     void relax(RelaxedRollback takes_back) noexcept;
@@ -110,6 +111,7 @@ public:
     heap::WriteObserver* observer() override { return this; }
     bool has_transactions() const noexcept override { return true; }
     bool save_itself() override;
+    void stand_still(const std::function<void()>& step) override;
     void check_change() const override;
     void before_save() override {}
     void saved() noexcept override {}

@@ -47,6 +47,12 @@ TransactionStats TransactionalHeap::transaction_stats() const {
     return service == nullptr ? TransactionStats{} : service->stats();
 }
 
+void TransactionalHeap::replace_log(std::size_t capacity, const std::filesystem::path& path) {
+    store::HeapFile& file = HeapAccess::file(*this);
+    file.check_usable(false);
+    service_of(file)->replace_log(capacity, path.empty() ? path : std::filesystem::absolute(path));
+}
+
 void TransactionalHeap::rebuild() {
     store::HeapFile& file = HeapAccess::file(*this);
     file.check_usable(false);

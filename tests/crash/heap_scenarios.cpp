@@ -273,6 +273,23 @@ void rot_and_scrub(HeapLife& life) {
     life.close();
 }
 
+/// The second copy comes and goes while the heap is in use.
+void attach_and_detach(HeapLife& life) {
+    life.open();
+    const auto change = [&] { life.heap().data() != nullptr ? life.heap().detach_data_file() : life.heap().attach_data_file({}, {}); };
+    for (std::uint64_t round = 0; round < 3; ++round) {
+        small_saves(life, 1, 70 + round);
+        change();
+        small_saves(life, 1, 74 + round);
+        life.put("large", 40'000 + 4000 * round, 78 + round);
+        life.save();
+    }
+    life.close();
+    life.open();
+    small_saves(life, 1, 82);
+    life.close();
+}
+
 /// Lower kinds of heap come and go between runs with a transaction log.
 void change_kinds(HeapLife& life) {
     for (const HeapKind kind : {HeapKind::archive, HeapKind::transactional, HeapKind::snapshot, HeapKind::transactional}) {
@@ -463,6 +480,8 @@ std::vector<Scenario> scenarios() {
         {.name = "log-kinds", .setup = transactional, .before = create_and_save, .life = change_kinds},
         {.name = "rebuild-log", .setup = doubled, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
         {.name = "rebuild", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
+        {.name = "attach-detach", .setup = archive, .before = create_and_save, .life = attach_and_detach},
+        {.name = "attach-detach-snapshot", .setup = snapshot, .before = create_and_save, .life = attach_and_detach},
         {.name = "lost-heap", .setup = missing(snapshot), .before = unclosed, .life = recover, .crashed_before = true},
         {.name = "lost-heap-log", .setup = missing(doubled), .before = unclosed, .life = recover, .crashed_before = true},
         {.name = "cut-heap", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .left_of_heap = 2 * page_bytes},

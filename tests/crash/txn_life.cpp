@@ -472,6 +472,17 @@ void TxnLife::snapshot() {
     if (file_->serial() < now_.serial) throw std::runtime_error("after a snapshot the files lack transactions");
 }
 
+void TxnLife::change_data_file() {
+    heap_->has_data_file() ? heap_->detach_data_file() : heap_->attach_data_file(setup_.data_path());
+    acknowledge(history_.size() - 1);
+}
+
+void TxnLife::replace_log(ByteCount capacity) {
+    heap_->replace_log(capacity);
+    acknowledge(history_.size() - 1);
+    if (heap_->transaction_stats().log_capacity_bytes != capacity) throw std::runtime_error("the log has another capacity than was asked for");
+}
+
 void TxnLife::snapshot_meanwhile(unsigned count, std::uint64_t seed) {
     seed_ = seed;
     meanwhile_ = count;

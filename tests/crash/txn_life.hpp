@@ -124,6 +124,10 @@ public:
     /// Async: everything committed is durable on return.
     void wait();
     void snapshot();
+    /// A data file is attached, or detached. Everything committed is durable on return.
+    void change_data_file();
+    /// The same, with another log.
+    void replace_log(ByteCount capacity);
     /// A snapshot; `count` transactions run in the middle of it, one before each change of a file, as long as the log has room for them.
     void snapshot_meanwhile(unsigned count, std::uint64_t seed);
     /// A snapshot; `what` runs in the middle of it, before its first change of a file.

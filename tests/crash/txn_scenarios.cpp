@@ -79,6 +79,21 @@ void snapshots(TxnLife& life) {
     life.close();
 }
 
+/// The second copy comes and goes, and the log is replaced by a larger and a smaller one, while transactions go on.
+void change_companions(TxnLife& life) {
+    life.open();
+    for (std::uint64_t round = 0; round < 2; ++round) {
+        transactions(life, 2, 210 + round);
+        life.change_data_file();
+        transactions(life, 1, 212 + round);
+        life.replace_log(round == 0 ? 128_KiB : 64_KiB);
+        transactions(life, 1, 214 + round);
+        life.snapshot_meanwhile(1, 216 + round);
+    }
+    transactions(life, 1, 218);
+    life.close();
+}
+
 /// After each snapshot the pages that it brought into the files are given back, but for those that were changed meanwhile.
 void give_back(TxnLife& life) {
     life.open();
@@ -341,6 +356,8 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-full-data", .setup = with_data, .before = create_and_commit, .life = snapshot_of_a_full_log},
         {.name = "txn-snapshot", .setup = alone, .before = create_and_commit, .life = snapshots},
         {.name = "txn-snapshot-data", .setup = with_data, .before = create_and_commit, .life = snapshots},
+        {.name = "txn-companions", .setup = alone, .before = create_and_commit, .life = change_companions},
+        {.name = "txn-companions-data", .setup = with_data, .before = create_and_commit, .life = change_companions},
         {.name = "txn-batches", .setup = batches, .before = create_and_commit, .life = snapshots},
         {.name = "txn-batches-data", .setup = batches_with_data, .before = create_and_commit, .life = snapshots},
         {.name = "txn-give-back", .setup = little_memory, .before = create_and_commit, .life = give_back},
@@ -411,6 +428,7 @@ std::vector<TxnScenario> txn_scenarios() {
          .crashed_before = true,
          .damage_headers = true},
         {.name = "txn-apart-detach", .setup = apart_without, .before = leave_unclosed, .life = commit, .crashed_before = true, .lose_data = true},
+        {.name = "txn-apart-companions", .setup = apart, .before = create_and_commit, .life = change_companions},
         {.name = "txn-apart-undo", .setup = apart_history, .before = begin_history, .life = undo_steps},
     };
 }

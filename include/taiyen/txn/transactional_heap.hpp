@@ -56,6 +56,10 @@ public:
     void wait_durable(Serial serial) const;
     /// What was done since opening, and how full the log is; also of a heap that is poisoned. A reader's heap counts nothing. Throws: Error{closed}. Complexity: constant; any thread may ask.
     TransactionStats transaction_stats() const;
+    /// Puts an empty log of that capacity (bytes, rounded up to 4 KiB; 0: as large as it is) in the place of the one in use, in another file if `path` isn't empty, which options name at the next opening (`log_file`).
+    /// All that was committed is saved first. Other threads' transactions wait meanwhile. Durability: on return; after a crash the heap has the old log, the new one, or was closed without.
+    /// Throws: Error{scope_open} (this thread has a transaction or a ReadLock), Error{no_space | mismatch | invalid_argument}: nothing changed. Complexity: that of a save, and of writing the new log once.
+    void replace_log(std::size_t capacity, const std::filesystem::path& path = {});
     /// Takes the bytes of the heap from the files and the log again, in place: for a program that knows that its memory was damaged. Everything committed stays, addresses too.
     /// Throws: Error{scope_open | poisoned | corrupt}: the heap is poisoned if it can't be rebuilt. Complexity: reads the log and all pages written since opening.
     void rebuild();
