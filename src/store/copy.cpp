@@ -23,6 +23,7 @@ void HeapFile::write_copy(const std::filesystem::path& to, const TellBytes& tell
     copy.header.log = {};
     copy.header.log_capacity = 0;
     copy.header.sequence = 0;
+    copy.header.opening = {};
     copy.layout = FileLayout(saved_annex_.places);
     copy.file().resize(copy.layout.file_bytes_for(extents));
     write_first_headers(copy.file(), copy.header);

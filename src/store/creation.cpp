@@ -332,6 +332,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     };
 
     OpenFiles files;
+    files.restoration.opened_at = std::chrono::system_clock::now();
     if (with_data) {
         Header of = header;
         of.role = FileRole::data;
@@ -398,11 +399,13 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
         set_new(false);
     });
     undo.keep();
+    heap->tell_opened();
     return heap;
 }
 
 std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
                                                   const Tuning& tuning, bool read_only) {
+    const auto begun = std::chrono::steady_clock::now();
     vm::Reservation reservation;
     heap::CoreRanges ranges;
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
@@ -443,6 +446,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
                     "process of its own, or move it: taiyen rebase");
     }
     heap->verify_at_opening(options.verify);
+    heap->restoration_.took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
     if (!read_only) {
         heap->begin_writing();
     }
@@ -452,6 +456,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     if (!read_only) {
         heap->tell_ignored(options);
     }
+    heap->tell_opened();
     return heap;
 }
 

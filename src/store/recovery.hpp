@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <taiyen/store/options.hpp>
+#include <taiyen/store/restoration.hpp>
 
 #include "store/heap_paths.hpp"
 #include "store/log_replay.hpp"
