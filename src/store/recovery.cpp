@@ -367,7 +367,7 @@ private:
     }
     /// That the backing file is whole, where the data file, which would tell how to go on after an interrupted large save, is lost.
     void prove() {
-        if (use_ != RingUse::all) {
+        if (use_ == RingUse::proven || use_ == RingUse::given_up) {
             const bool data_counts = row_ == CopyRow::backing_rebuilt || row_ == CopyRow::data_to_backing;
             prove_last_save(data_counts ? data() : backing(), row_ == CopyRow::alike ? &data() : nullptr, ring_.saves);
         }
