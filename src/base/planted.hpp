@@ -40,6 +40,7 @@ enum class Bug {
     clean_despite_log,             ///< close: the header says clean although the log holds more than the files
     replay_first_record_only,      ///< recovery stops after one record
     restored_named_late,           ///< the heap's own file, restored from the data file, gets its name when the ring's saves are installed in both
+    blank_backing_unmarked,        ///< a heap's own file that has zeros in the place of its headers is filled from the data file without being marked as a heap's
     cut_backing_is_believed,       ///< the header of a heap's own file that ends early goes on counting while it is filled from the data file
     detach_in_memory_only,         ///< opening without the lost data file: the header goes on naming it
     drop_implicit_step,            ///< undo: what was stored outside scopes becomes no step

@@ -12,6 +12,7 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
@@ -120,11 +121,24 @@ struct GroupLog::State {
           group_bytes_max(
               std::min({options.group_bytes_max, ring->capacity() / 4, options.flusher ? options.window_bytes / 2 : options.group_bytes_max})),
           flush_bytes(group_bytes_max / 2), pressure_bytes(static_cast<ByteCount>(options.pressure * static_cast<double>(ring->capacity()))),
-          durable{last, ring->next()}, head(ring->next().position), tail(ring->tail()) {}
+          durable{last, ring->next()}, head(ring->next().position), needed(ring->tail()) {}
 
     // ---- under the mutex
 
-    ByteCount used() const { return head - tail + open->ring_bytes(); }
+    ByteCount used() const { return head - needed + open->ring_bytes(); }
+    /// The oldest byte that must not be overwritten.
+    std::uint64_t tail() const {
+        std::uint64_t oldest = needed;
+        for (const Hold* hold : holds) oldest = hold->lost_ ? oldest : std::min(oldest, hold->position_);
+        return oldest;
+    }
+    /// Whether so many bytes fit behind the head; holds that are in the way are lost.
+    bool make_room(ByteCount bytes) {
+        const std::uint64_t end = head + bytes;
+        if (end - needed > ring->capacity()) return false;
+        for (Hold* hold : holds) hold->lost_ = hold->lost_ || end - hold->position_ > ring->capacity();
+        return true;
+    }
     ByteCount not_durable_bytes() const { return open->payload_bytes() + (writing != nullptr ? writing->payload_bytes() : 0); }
     Clock::time_point oldest() const { return writing != nullptr ? writing->opened : open->records != 0 ? open->opened : Clock::time_point::max(); }
     [[noreturn]] void throw_poisoned() const {
@@ -183,8 +197,9 @@ struct GroupLog::State {
     unsigned gather_pause_left = 0;
     Clock::duration write_time{};  ///< smoothed
     Point durable;
-    std::uint64_t head;  ///< ring position behind what has been or is being written
-    std::uint64_t tail;
+    std::uint64_t head;    ///< ring position behind what has been or is being written
+    std::uint64_t needed;  ///< by the files: from here on
+    std::vector<Hold*> holds;
     ByteCount easy_bytes = 0;  ///< `easy_limit()`, or 0: it has to be found out
     const std::chrono::nanoseconds coarse_lag_ = coarse_lag();
     bool stopped = false;
@@ -233,7 +248,7 @@ void GroupLog::State::write_open(Lock& lock) {
     writing = &group;
     open = &group == &groups[0] ? &groups[1] : &groups[0];
     head += group.ring_bytes();
-    ring->release(tail);
+    ring->release(tail());
     if (planted(Bug::group_before_write)) log.durable_.store(group.last, std::memory_order_release);
     lock.unlock();
 
@@ -359,7 +374,7 @@ bool GroupLog::State::append(Serial serial, std::span<const std::span<const std:
             continue;
         }
         const ByteCount group_bytes = Ring::record_bytes(std::max(open->payload_bytes(), sizeof(GroupHead)) + bytes);
-        if (head - tail + group_bytes <= ring->capacity()) break;
+        if (make_room(group_bytes)) break;
         // A releaser can only release what is durable.
         if (open->records != 0 || writing != nullptr) {
             write_or_wait(lock);
@@ -396,8 +411,9 @@ ByteCount GroupLog::State::easy_limit() const {
         most = std::min(most, options.window_bytes - std::min(options.window_bytes, writing != nullptr ? writing->payload_bytes() : 0));
     // Who reaches these two has somebody to call.
     if (options.flusher && work.anybody()) most = std::min(most, flush_bytes - 1);
-    const ByteCount room = pressed ? ring->capacity() : std::min(ring->capacity(), pressure_bytes - std::min<ByteCount>(pressure_bytes, 1));
-    return std::min(most, Ring::payload_bytes_max(room - std::min(room, head - tail)));
+    const auto room = [&](ByteCount bytes, std::uint64_t from) { return Ring::payload_bytes_max(bytes - std::min(bytes, head - from)); };
+    if (!pressed) most = std::min(most, room(pressure_bytes - std::min<ByteCount>(pressure_bytes, 1), needed));
+    return std::min(most, room(ring->capacity(), tail()));
 }
 
 void GroupLog::State::add(std::uint64_t serial, std::span<const std::span<const std::byte>> pieces, ByteCount record_bytes) {
@@ -434,12 +450,38 @@ void GroupLog::release(std::uint64_t position) {
     State& state = *state_;
     Lock lock(state.mutex);
     TAIYEN_CHECK(position <= state.durable.next.position);
-    state.tail = std::max(state.tail, position);
+    state.needed = std::max(state.needed, position);
     state.easy_bytes = 0;
     state.pressed = false;
     const bool anybody = state.room.anybody();
     lock.unlock();
     if (anybody) state.room.notify_all();
+}
+
+GroupLog::Hold::Hold(GroupLog& log) : log_(log) {
+    const Lock lock(log.state_->mutex);
+    begin_ = log.state_->durable;
+    position_ = begin_.next.position;
+    log.state_->holds.push_back(this);
+    log.state_->easy_bytes = 0;
+}
+
+GroupLog::Hold::~Hold() {
+    const Lock lock(log_.state_->mutex);
+    std::erase(log_.state_->holds, this);
+    log_.state_->easy_bytes = 0;
+}
+
+void GroupLog::Hold::move_on(std::uint64_t position) {
+    const Lock lock(log_.state_->mutex);
+    TAIYEN_CHECK(position <= log_.state_->durable.next.position);
+    position_ = std::max(position_, position);
+    log_.state_->easy_bytes = 0;
+}
+
+bool GroupLog::Hold::is_lost() const {
+    const Lock lock(log_.state_->mutex);
+    return lost_;
 }
 
 void GroupLog::skip_to(Serial serial) {

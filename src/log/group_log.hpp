@@ -9,7 +9,8 @@
 /// (G4) With a flusher, `append` returns only while the oldest record that isn't durable is younger than `Options::window` and all of them together take at most `Options::window_bytes`:
 ///      that much can be lost, no more. A disk that is slower than the program slows the program down.
 /// (G5) Room in the ring is set aside by `append`: a record that was appended can be written without waiting for `release`.
-/// (G6) In the steady state nothing is allocated, and while nobody waits nobody is notified.
+/// (G6) A record that a `Hold` covers isn't overwritten before the hold is moved on, let go, or lost. The log waits for none: one that stands in a record's way is lost, and says so.
+/// (G7) In the steady state nothing is allocated, and while nobody waits nobody is notified.
 /// Format: FORMAT.md, "Groups". Thread rule: safe, except that `append` needs the caller's lock (serials come in order) and `stop` ends it all.
 
 #include <atomic>
@@ -72,11 +73,36 @@ public:
     };
     Point durable_point() const;
 
-    /// Bytes of the ring that hold, or will hold, records that are still needed.
+    /// Bytes of the ring that hold, or will hold, records that the files still need: those behind the newest `release`.
     ByteCount used() const;
     ByteCount capacity() const;
-    /// Everything before `position`, at most `durable_point().next.position`, may be overwritten from now on. Wakes who waits for room.
+    /// The files need nothing before `position`, at most `durable_point().next.position`. Wakes who waits for room.
     void release(std::uint64_t position);
+
+    /// Keeps durable records for somebody who reads the ring's file beside the writer.
+    class Hold {
+    public:
+        /// Of everything from `durable_point()` on. Throws: std::bad_alloc.
+        explicit Hold(GroupLog& log);
+        Hold(const Hold&) = delete;
+        Hold& operator=(const Hold&) = delete;
+        /// Requires: the log is still there.
+        ~Hold();
+
+        /// Where reading begins.
+        const Point& begin() const { return begin_; }
+        /// What comes before `position`, at most `durable_point().next.position`, was read.
+        void move_on(std::uint64_t position);
+        /// Whether a record has taken the place of something that was held. Asked after reading: if not, what was read is what was written there.
+        bool is_lost() const;
+
+    private:
+        friend class GroupLog;
+        GroupLog& log_;
+        Point begin_;
+        std::uint64_t position_;
+        bool lost_ = false;
+    };
 
     /// The next serials up to `serial` were made durable without the log; the next record is that of its successor. Requires: everything appended is durable.
     void skip_to(Serial serial);

@@ -303,18 +303,29 @@ void write_header(io::File& file, Header& header) {
     }
 }
 
+std::span<const std::byte> header_beginning() {
+    static const HeaderBlock block = encode({});
+    return bytes_of(block).first(offsetof(HeaderBlock, page_size) + sizeof block.page_size);
+}
+
 void spoil_headers(io::File& file) {
+    if (file.info().size_bytes < chunks_offset) {
+        file.resize(chunks_offset);
+        file.sync();  // a durable write within what is durable of the file
+    }
     const AlignedBuffer slots(chunks_offset);
     std::memset(slots.data(), 0, chunks_offset);
-    static_cast<void>(file.read_direct(slots.span(), 0));
-    // Computed, never turned over: what is spoiled already stays so.
+    std::array<SlotProblem, 2> unreadable;
+    static_cast<void>(read_slot_bytes(file, slots.span(), unreadable));  // what the device refuses stays zero
     for (std::size_t i = 0; i < 2; ++i) {
         HeaderBlock block;
         std::memcpy(&block, slots.data() + i * header_slot_bytes, sizeof block);
-        block.checksum = ~checksum_of(block, i);
-        std::memcpy(slots.data() + i * header_slot_bytes, &block, sizeof block);
+        std::memcpy(&block, header_beginning().data(), header_beginning().size());
+        if (const std::uint64_t sum = checksum_of(block, i); block.checksum == sum) block.checksum = ~sum;  // else it is wrong already
+        const auto slot = slots.span().subspan(i * header_slot_bytes, header_slot_bytes);
+        std::memcpy(slot.data(), &block, sizeof block);
+        file.write_durable(slot, i * header_slot_bytes);  // the first one first: what a cut file begins with tells nothing of itself
     }
-    file.write_durable(slots.span(), 0);
 }
 
 void write_first_headers(io::File& file, Header& header) {

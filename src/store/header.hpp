@@ -99,6 +99,8 @@ Slots read_slots(const io::File& file);
 /// Writes `header` durably to both slots, its sequence counted up with each; the first write is the commit point.
 /// Throws: Error{corrupt}, and nothing is written: the numbers that are to be counted up are at their end.
 void write_header(io::File& file, Header& header);
+/// The bytes with which the file of every heap begins.
+std::span<const std::byte> header_beginning();
 /// Durably makes of both slots what isn't believed any more, and still tells that the file is a heap's, wherever the write was cut short. Throws: Error{io_error | …}.
 void spoil_headers(io::File& file);
 /// Writes both slots of a new file through the page cache, to be synced by the caller.

@@ -181,11 +181,13 @@ private:
     /// Whether a file without a header may be written over: it is recognisable as a heap's, or nothing is in its place but zeros, or it was cut there.
     bool was_a_heap() {
         const errc code = backing_slots_.verdict().code;
-        if (code != errc::not_a_heap) return code == errc::corrupt || code == errc::truncated;
+        if (code == errc::corrupt || code == errc::truncated) return true;
         const AlignedBuffer head(chunks_offset);
-        const ByteCount got = backing_file_->read_direct(head.span(), 0);
-        is_blank_ = is_zero(head.first(got));
-        return is_blank_ || (got < sizeof header_magic && std::memcmp(head.data(), &header_magic, got) == 0);
+        const std::span<const std::byte> found = head.first(backing_file_->read_direct(head.span(), 0));
+        const std::span<const std::byte> beginning = header_beginning();
+        // What is left of a cut file is followed by zeros once it is being filled again.
+        const auto there = static_cast<std::size_t>(std::ranges::mismatch(found, beginning).in1 - found.begin());
+        return is_blank_ = is_zero(found.subspan(there));
     }
     /// Of a file that begins with zeros: that its first table page is that heap's, or nothing else is in it either.
     void require_nothing_else(const Uuid& heap) const {
@@ -398,7 +400,9 @@ private:
             if (files_.data) data().header.opening = backing().header.opening;
         }
         // Interrupted from here on, it is a file without a header.
-        if (found_.backing_short && !planted(Bug::cut_backing_is_believed)) spoil_headers(*backing_file_);
+        const bool is_cut = found_.backing_short && !planted(Bug::cut_backing_is_believed);
+        const bool is_filled = found_.backing_lost && !is_missing_ && !planted(Bug::blank_backing_unmarked);
+        if (is_cut || is_filled) spoil_headers(*backing_file_);
         const bool forgets_data = row_ == CopyRow::data_given_up || found_.data == Data::lost || found_.data_short;
         if (forgets_data && !planted(Bug::lost_data_leaves_tail)) {
             // Pages of a large save that only the data file knew of may have come this far: the heap is about to grow there.

@@ -71,6 +71,7 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::cleared_without_sync, "cleared_without_sync", {"rot-room-log-data"}, "fresh memory is zero"},
         {Bug::replay_keeps_tail, "replay_keeps_tail", {"rot-log-data"}, "fresh memory is zero"},
         {Bug::restored_named_late, "restored_named_late", {"lost-heap"}, "one copy is whole at any time"},
+        {Bug::blank_backing_unmarked, "blank_backing_unmarked", {"blank-heap"}, "a file that is being filled stays recognisable"},
         {Bug::cut_backing_is_believed, "cut_backing_is_believed", {"cut-heap"}, "a file that is being filled isn't believed"},
         {Bug::detach_in_memory_only, "detach_in_memory_only", {"detach"}, "attached files are named durably"},
         {Bug::commit_before_durable, "commit_before_durable", {"txn-commit"}, "acknowledged means written"},

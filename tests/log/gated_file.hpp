@@ -50,6 +50,10 @@ public:
         return writes_;
     }
 
+    ByteCount read_direct(std::span<std::byte> into, std::uint64_t offset) const override {
+        const std::lock_guard lock(mutex_);  // beside a write
+        return ForwardingFile::read_direct(into, offset);
+    }
     void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) override {
         std::unique_lock lock(mutex_);
         TAIYEN_CHECK(waiting_ == 0);  // one write in flight

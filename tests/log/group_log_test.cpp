@@ -147,6 +147,58 @@ BOOST_AUTO_TEST_CASE(a_full_ring_is_said_to_be_full_to_who_cannot_wait) {
     fixture.log->wait_durable({9});
 }
 
+BOOST_AUTO_TEST_CASE(what_is_held_stays_until_it_stands_in_a_records_way) {
+    GroupLogFixture fixture(64_KiB);
+    fixture.commit(100);
+    GroupLog::Hold hold(*fixture.log);
+    BOOST_TEST((hold.begin().serial == Serial{1}));
+    // The files need none of it, so the log has half its room left by what it says, and no pressure.
+    int told = 0;
+    fixture.log->on_pressure = [&] { ++told; };
+    const auto commit_and_release = [&] {
+        fixture.commit(3000);
+        fixture.log->release(fixture.log->durable_point().next.position);
+        BOOST_TEST(fixture.log->used() == 0U);
+    };
+    for (int i = 0; i < 15; ++i) {
+        commit_and_release();
+        BOOST_TEST(fixture.groups(hold.begin().next, 2).size() == static_cast<std::size_t>(i + 1));
+    }
+    BOOST_TEST(!hold.is_lost());
+    commit_and_release();  // the ring holds 16 of them
+    BOOST_TEST(!hold.is_lost());
+    BOOST_TEST(fixture.groups(hold.begin().next, 2).size() == 16U);
+    commit_and_release();
+    BOOST_TEST(hold.is_lost());
+    BOOST_TEST(told == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_hold_that_moves_on_is_never_lost) {
+    GroupLogFixture fixture(64_KiB);
+    GroupLog::Hold idle(*fixture.log);
+    GroupLog::Hold hold(*fixture.log);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    RingStart start = hold.begin().next;
+    std::uint64_t first = 1;
+    ByteCount since = 0;
+    while (start.position < 20 * 64_KiB) {
+        const std::size_t size = random() % 2500;
+        fixture.commit(size);
+        since += 8_KiB;
+        if (random() % 2 == 0) fixture.log->release(fixture.log->durable_point().next.position);
+        if (fixture.log->used() > 24_KiB) fixture.log->release(fixture.log->durable_point().next.position);
+        if (since < 32_KiB) continue;
+        since = 0;
+        const auto point = fixture.log->durable_point();
+        fixture.groups(start, first);
+        BOOST_REQUIRE(!hold.is_lost());
+        start = point.next;
+        first = point.serial.value + 1;
+        hold.move_on(start.position);
+    }
+    BOOST_TEST(idle.is_lost());
+}
+
 BOOST_AUTO_TEST_CASE(after_the_end_nothing_can_be_appended_but_waited_for) {
     GroupLogFixture fixture;
     fixture.append(100);
@@ -321,6 +373,41 @@ BOOST_AUTO_TEST_CASE(who_finds_the_ring_full_waits_for_a_release, *label("thread
     thread.join();
     BOOST_TEST(!returned_early);
     fixture.log->wait_durable({9});
+}
+
+BOOST_AUTO_TEST_CASE(who_reads_beside_the_writer_has_read_the_right_thing_or_knows_that_it_has_not, *label("threads")) {
+    GroupLogFixture fixture(64_KiB);
+    constexpr std::size_t size = 1000;
+    fixture.sizes.reserve(100'000);
+    std::atomic<bool> done = false;
+    std::uint64_t whole = 0;
+    std::thread reader([&] {
+        while (!done) {
+            const GroupLog::Hold hold(*fixture.log);
+            std::uint64_t wrong = 0;
+            std::uint64_t seen = hold.begin().serial.value;
+            std::this_thread::yield();
+            const std::uint64_t durable = fixture.log->durable().value;
+            if (durable == seen) continue;
+            Ring::scan(*fixture.file, fixture.identity, hold.begin().next, [&](const Record& group) {
+                for_each_in_group(group, [&](Serial at, std::span<const std::byte> bytes) {
+                    const auto expected = record_of(++seen, size);
+                    wrong += at.value == seen && std::ranges::equal(bytes, expected) ? 0 : 1;
+                });
+                return seen < durable;
+            });
+            if (hold.is_lost()) continue;
+            require(wrong == 0 && seen >= durable, "what was read and not lost is whole");
+            ++whole;
+        }
+    });
+    for (int i = 0; i < 2000 || (whole == 0 && i < 50'000); ++i) {
+        fixture.commit(size);
+        fixture.log->release(fixture.log->durable_point().next.position);
+    }
+    done = true;
+    reader.join();
+    BOOST_TEST(whole != 0U);
 }
 
 BOOST_AUTO_TEST_CASE(who_waits_for_room_is_sent_away_at_the_end, *label("threads")) {
