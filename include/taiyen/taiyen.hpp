@@ -64,8 +64,10 @@
 #include <taiyen/stl/stored_hash.hpp>
 #include <taiyen/stl/swap.hpp>
 #include <taiyen/store/archive_heap.hpp>
+#include <taiyen/store/event.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/parameters.hpp>
+#include <taiyen/store/restoration.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 #include <taiyen/transfer/compact.hpp>
 #include <taiyen/transfer/compress.hpp>

@@ -5,6 +5,7 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "store/opening_record.hpp"
 #include "store/recovery.hpp"
 #include "store/save_record.hpp"
 #include "txn/record.hpp"
@@ -27,6 +28,7 @@ public:
 
     LogReport run() {
         const Header header = newest_header();
+        report_.last_restoration = store::restoration_of(header.opening);
         report_.files_contain = header.ring_kind == RingKind::journal ? header.generation.value : header.serial.value;
         report_.durable_up_to = report_.files_contain;
         if (header.ring_kind == RingKind::none) {

@@ -167,8 +167,12 @@ struct GroupLog::State {
     /// Whoever has just been woken is likely to commit again at once. A leader gives them a moment to join its group, if that has paid lately: without it, threads that commit without
     /// pause split into two halves that wait for each other's writes.
     void gather(Lock& lock);
+    /// Whether a record has to wait for the window (G4).
+    bool is_beyond_window(ByteCount bytes) const;
     /// Whether a record can't be added to the open group before that one or the one before it has been written.
-    bool must_write_first(ByteCount bytes) const;
+    bool must_write_first(ByteCount bytes) const {
+        return (open->records != 0 && open->payload_bytes() + bytes > group_bytes_max) || is_beyond_window(bytes);
+    }
     /// Whether the window of the oldest record has passed. While that is some ticks away, only every 16th record asks the exact clock: ticks come late where the system is stalled.
     bool is_late() const {
         const Clock::time_point since = oldest();
@@ -351,8 +355,7 @@ bool GroupLog::fits_exactly(ByteCount record_bytes) const {
     return Ring::record_bytes(sizeof(GroupHead) + bytes_in_group(record_bytes)) <= capacity() / 2;
 }
 
-bool GroupLog::State::must_write_first(ByteCount bytes) const {
-    if (open->records != 0 && open->payload_bytes() + bytes > group_bytes_max) return true;
+bool GroupLog::State::is_beyond_window(ByteCount bytes) const {
     if (!options.flusher || (open->records == 0 && writing == nullptr)) return false;
     return not_durable_bytes() + bytes > options.window_bytes || is_late();
 }
@@ -373,6 +376,7 @@ bool GroupLog::State::append(Serial serial, std::span<const std::span<const std:
         if (log.poisoned()) throw_poisoned();
         if (stopped) throw Error(errc::closed, ring->file().path(), "the log has been closed");
         if (must_write_first(bytes)) {
+            if (is_beyond_window(bytes)) log.window_waits_.fetch_add(1, std::memory_order_relaxed);
             write_or_wait(lock);
             continue;
         }

@@ -62,6 +62,8 @@ public:
     void wait_durable(Serial serial);
     Serial durable() const noexcept { return {durable_.load(std::memory_order_acquire)}; }
     Serial appended() const noexcept { return {appended_.load(std::memory_order_acquire)}; }
+    /// How often an `append` has waited because of (G4).
+    std::uint64_t window_waits() const noexcept { return window_waits_.load(std::memory_order_relaxed); }
     bool poisoned() const noexcept { return poisoned_.load(std::memory_order_acquire); }
 
     /// The end of the newest durable group.
@@ -124,6 +126,7 @@ private:
     std::atomic<std::uint64_t> appended_;
     std::atomic<std::uint64_t> durable_;
     std::atomic<bool> poisoned_{false};
+    std::atomic<std::uint64_t> window_waits_{0};
 };
 
 }  // namespace taiyen::log

@@ -60,6 +60,7 @@ struct ScanResult {
     ScanEnd how;
     RingStart next;  ///< where the next record would go
     std::uint64_t records = 0;
+    ByteCount torn_bytes = 0;  ///< that the torn record would take, by its head; 0: that is among what is missing
 };
 
 /// A record in the making: its payload goes straight into the sectors that will be written. Memory is kept for the next one.

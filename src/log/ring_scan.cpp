@@ -142,6 +142,7 @@ public:
         }
         if (const SectorState found = collect(bytes); found != SectorState::continues) {
             how = found == SectorState::stale && !begins_at(next_.position + bytes) ? ScanEnd::torn : ScanEnd::corrupt;
+            torn_bytes_ = how == ScanEnd::torn ? bytes : 0;
             return false;
         }
         std::memset(raw_.data() + sizeof(SectorStamp) + offsetof(RecordHeader, record_checksum), 0, sizeof header.record_checksum);
@@ -162,6 +163,7 @@ public:
     }
 
     const RingStart& next() const { return next_; }
+    ByteCount torn_bytes() const { return torn_bytes_; }
 
     /// The highest number of a record of this life and lap that begins behind `next()`, by headers with right checksums; 0: none.
     std::uint64_t newest_behind() {
@@ -246,6 +248,7 @@ private:
     BlockReader reader_;
     RingStart next_;
     std::vector<std::byte> raw_;
+    ByteCount torn_bytes_ = 0;
 };
 
 }  // namespace
@@ -257,7 +260,7 @@ ScanResult Ring::scan(const io::File& file, const RingIdentity& identity, const 
                     "a ring of " + std::to_string(identity.capacity_bytes) + " bytes can't begin at position " + std::to_string(start.position));
     }
     Scanner scanner(file, identity, start);
-    ScanResult result{ScanEnd::end, start, 0};
+    ScanResult result{ScanEnd::end, start};
     for (Record record; scanner.read(record, result.how);) {
         ++result.records;
         if (!sink(record)) {
@@ -265,6 +268,7 @@ ScanResult Ring::scan(const io::File& file, const RingIdentity& identity, const 
         }
     }
     result.next = scanner.next();
+    result.torn_bytes = scanner.torn_bytes();
     return result;
 }
 

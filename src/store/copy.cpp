@@ -68,6 +68,7 @@ void HeapFile::write_copy(const std::filesystem::path& to, const TellBytes& tell
     copy.header.log = {};
     copy.header.log_capacity = 0;
     copy.header.sequence = 0;
+    copy.header.opening = {};
     write_first_headers(copy.file(), copy.header);
     copy_saved(copy, std::nullopt, tell, nullptr);
     if (!planted(Bug::copy_named_before_sync)) {

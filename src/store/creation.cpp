@@ -208,6 +208,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     };
 
     OpenFiles files;
+    files.restoration.opened_at = std::chrono::system_clock::now();
     if (with_data) {
         Header of = header;
         of.role = FileRole::data;
@@ -274,11 +275,13 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
         set_new(false);
     });
     undo.keep();
+    heap->tell_opened();
     return heap;
 }
 
 std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options,
                                                   const Tuning& tuning, bool read_only) {
+    const auto begun = std::chrono::steady_clock::now();
     vm::Reservation reservation;
     heap::CoreRanges ranges;
     // The address is taken before recovery writes anything: a heap that can't be mapped here is left as it is.
@@ -319,6 +322,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
                     "process of its own, or move it: taiyen rebase");
     }
     heap->verify_at_opening(options.verify);
+    heap->restoration_.took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
     if (!read_only) {
         heap->begin_writing();
     }
@@ -328,6 +332,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     if (!read_only) {
         heap->tell_ignored(options);
     }
+    heap->tell_opened();
     return heap;
 }
 
@@ -376,8 +381,7 @@ void HeapFile::tell_ignored(const PersistentOptions& given) const {
     }
     if (uses_log() && given.log_capacity != 0 && round_up(given.log_capacity, page_bytes) != ring_identity_.capacity_bytes) {
         tell("its log has " + bytes(ring_identity_.capacity_bytes) + ", not the " + bytes(given.log_capacity) +
-             " that were asked for; close the heap, remove " + paths_.log.string() +
-             " once taiyen info says that the heap is closed cleanly, and open it again");
+             " that were asked for; replace_log() makes one of another size");
     }
 }
 

@@ -11,6 +11,7 @@
 #include "heap/engine.hpp"
 #include "heap/engine_layout.hpp"
 #include "heap/geometry.hpp"
+#include "store/opening_record.hpp"
 
 namespace taiyen::store {
 namespace {
@@ -110,6 +111,8 @@ Header decode(const HeaderBlock& block) {
                      block.stage_annex,
                      {{block.stage_ring_epoch}, block.stage_ring_position, block.stage_ring_sequence, block.stage_ring_chain_seed},
                      block.stage_base};
+    header.written_at = block.written_at;
+    header.opening = block.opening;
     return header;
 }
 
@@ -200,6 +203,8 @@ HeaderBlock encode(const Header& header) {
         block.stage_ring_sequence = header.staged.ring_start.sequence;
         block.stage_ring_chain_seed = header.staged.ring_start.chain_seed;
     }
+    block.written_at = header.written_at;
+    block.opening = header.opening;
     block.checksum = checksum_of(block, header.sequence % 2);
     return block;
 }
@@ -287,6 +292,7 @@ void write_header(io::File& file, Header& header) {
     if (const auto problem = problem_of(encode(last), last.sequence % 2)) {
         throw Error(problem->code, file.path(), 0, problem->what + "; nothing was written to it; copy the heap's objects to a new heap");
     }
+    header.written_at = microseconds_of(std::chrono::system_clock::now());
     alignas(page_bytes) std::array<std::byte, header_slot_bytes>
         slot{};  // not from the heap: memory that runs out here would leave nobody knowing what the file holds
     for (int copy = 0; copy < 2; ++copy) {
@@ -323,6 +329,7 @@ void spoil_headers(io::File& file) {
 }
 
 void write_first_headers(io::File& file, Header& header) {
+    header.written_at = microseconds_of(std::chrono::system_clock::now());
     for (int i = 0; i < 2; ++i) {
         ++header.sequence;
         file.write(bytes_of(encode(header)), (header.sequence % 2) * header_slot_bytes);

@@ -58,7 +58,9 @@ struct Header {
     std::uint64_t table_root = 0;
     Uuid log;  ///< of the attached transaction log; nil: none
     ByteCount log_capacity = 0;
-    StagedSave staged;  ///< if the state says so
+    StagedSave staged;             ///< if the state says so
+    std::uint64_t written_at = 0;  ///< set by whoever writes it to the file
+    OpeningRecord opening{};
 
     log::RingIdentity log_identity() const { return {log, heap, log_capacity, false}; }
     log::RingIdentity ring_identity() const { return {ring, heap, ring_capacity, false}; }

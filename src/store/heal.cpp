@@ -45,7 +45,7 @@ public:
         if (heap_.data_) {
             heal_behind(*heap_.data_, extents);
         }
-        heap_.healed_ += healed_;
+        heap_.note_healed(healed_);
         if (first_lost_) {
             throw Error(*first_lost_);
         }
@@ -65,7 +65,7 @@ public:
         } else {
             heal_page(file, damaged.in_data ? &*heap_.backing_ : data, {damaged.number});
         }
-        heap_.healed_ += healed_;
+        heap_.note_healed(healed_);
         return healed_ != 0;
     }
 
@@ -188,7 +188,7 @@ private:
             heap_.table_.set_root(root);
             heap_.durable_step("healing", [&] { heap_.write_headers(); });
             ++healed_;
-            ++heap_.healed_;
+            heap_.note_healed();
         }
     }
 
@@ -256,7 +256,7 @@ void HeapFile::heal_first_page(bool in_view_only) {
     }
     owes_first_page_ = in_view_only && !read_only_;
     proven_.add(first);
-    ++healed_;
+    note_healed();
 }
 
 AlignedBuffer HeapFile::good_first_page() const {

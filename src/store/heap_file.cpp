@@ -59,7 +59,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
               if (load_table_page(
                       view(), maps_data_ ? nullptr : data(), index, file_extents(),
                       [this](PageNumber covered) { return recovering_pages_.contains(covered.value); }, Via::cache, page)) {
-                  ++healed_;
+                  note_healed();
               }
           },
           files.map_data ? data_->header.table_root : backing_->header.table_root),
@@ -217,6 +217,7 @@ void HeapFile::poison(const char* what, const char* why) noexcept {
         poison_ = "out of memory";  // short enough to need none
     }
     poisoned_ = true;
+    events_->tell({.kind = EventKind::poisoned, .text = poison_});
 }
 
 std::string HeapFile::why_poisoned() const {
@@ -233,6 +234,44 @@ Restoration HeapFile::restoration() const {
     Restoration found = restoration_;
     found.pages_healed += healed_;
     return found;
+}
+
+void HeapFile::note_healed(std::uint64_t pages) const noexcept {
+    healed_ += pages;
+    if (pages != 0) events_->tell({.kind = EventKind::healed, .pages = pages, .bytes = pages * page_bytes});
+}
+
+Event HeapFile::event_of(EventKind kind) const noexcept {
+    const std::lock_guard lock(point_mutex_);
+    return {.kind = kind, .generation = generation_.value, .serial = durable_serial_.value};
+}
+
+void HeapFile::tell_opened() {
+    events_->begin();
+    if (!events_->is_heard()) return;
+    const Restoration found = restoration();
+    Event event = event_of(EventKind::opened);
+    event.took = found.took;
+    event.restoration = &found;
+    if (found.needed() && !read_only_) events_->tell({.kind = EventKind::recovered, .took = found.took, .restoration = &found});
+    events_->tell(event);
+}
+
+void HeapFile::tell_written(EventKind kind, const EventClock& clock, std::uint64_t pages) const noexcept {
+    if (!events_->is_heard()) return;
+    Event event = event_of(kind);
+    event.took = clock.took();
+    event.pages = pages;
+    event.bytes = pages * page_bytes;
+    events_->tell(event);
+}
+
+void HeapFile::tell_closed(const EventClock& clock, std::string_view failure) const noexcept {
+    if (!events_->is_heard()) return;
+    Event event = event_of(EventKind::closed);
+    event.took = clock.took();
+    event.text = failure;
+    events_->tell(event);
 }
 
 void HeapFile::durable_step(const char* what, const std::function<void()>& step) {
@@ -504,6 +543,7 @@ void HeapFile::abandon() {
     if (!open_) {
         return;
     }
+    const EventClock clock;
     if (participant_ && !in_forked_child()) {
         participant_->before_abandon();
     }
@@ -525,10 +565,14 @@ void HeapFile::abandon() {
     }
     open_ = false;
     leave();
-    close_files();
-    if (failure) {
-        throw Error(*failure);
+    try {
+        close_files();
+        if (failure) throw Error(*failure);
+    } catch (const Error& error) {
+        tell_closed(clock, error.what());
+        throw;
     }
+    tell_closed(clock, {});
 }
 
 std::vector<HeapOffset> HeapFile::held_blocks() {

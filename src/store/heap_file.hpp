@@ -30,6 +30,7 @@
 #include "heap/held_blocks.hpp"
 #include "log/ring.hpp"
 #include "store/annex.hpp"
+#include "store/events.hpp"
 #include "store/first_touch.hpp"
 #include "store/give_back.hpp"
 #include "store/held_pages.hpp"
@@ -264,6 +265,8 @@ public:
     /// A save or commit that changes something was searched.
     void note_searched(ProgramPointers program) noexcept { searched_program_ = searched_program_ || program != ProgramPointers::unsearched; }
     Restoration restoration() const;
+    /// Shared with who may outlive the heap.
+    const std::shared_ptr<EventSource>& events() const noexcept { return events_; }
     /// Of the newest save. Thread-safe.
     Generation generation() const;
     /// While it is held nothing is saved; for who reads the files of a heap that saves in the background.
@@ -456,6 +459,15 @@ private:
     void prove_pages(F&& is_asked) const;
     void set_saved(Generation generation, const LargeSave& save);
     void tell_saved();
+    /// Pages were restored from the other copy.
+    void note_healed(std::uint64_t pages = 1) const noexcept;
+    /// The heap is open for its user.
+    void tell_opened();
+    /// `saved` or `checkpointed`.
+    void tell_written(EventKind kind, const EventClock& clock, std::uint64_t pages) const noexcept;
+    void tell_closed(const EventClock& clock, std::string_view failure) const noexcept;
+    /// What the newest save is, with that kind.
+    Event event_of(EventKind kind) const noexcept;
     void write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback);
     void write_tables(Generation generation);
     void write_headers();
@@ -519,6 +531,7 @@ private:
     mutable heap::HeldBlocks held_{*this};
     HeldPages held_pages_;  ///< once the heap is closed
     std::shared_ptr<SnapshotParticipant> participant_;
+    const std::shared_ptr<EventSource> events_ = std::make_shared<EventSource>(paths_.backing.string());
     Restoration restoration_;  ///< but for what was healed since
     mutable std::atomic<std::uint64_t> healed_ = 0;
 

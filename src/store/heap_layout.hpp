@@ -80,6 +80,27 @@ struct AnnexHead {
 };
 static_assert(std::is_trivially_copyable_v<AnnexHead> && sizeof(AnnexHead) == 40);
 
+/// The last opening that had something to do, as `Restoration` tells it. All zero: none is known. Times are microseconds; points of time count from 1970 (UTC), by the system's clock.
+struct OpeningRecord {
+    std::uint64_t opened_at;     ///< 0: there is no record
+    std::uint64_t took;          ///< 0: unknown
+    std::uint64_t last_written;  ///< 0: unknown
+    std::uint32_t cause;         ///< of `OpeningCause`; a value that isn't known is one
+    std::uint32_t flags;
+    std::uint64_t snapshots_replayed;
+    std::uint64_t transactions_replayed;
+    std::uint64_t records_cut;
+    std::uint64_t bytes_cut;
+    std::uint64_t pages_healed;
+    std::uint64_t headers_repaired;
+};
+static_assert(std::is_trivially_copyable_v<OpeningRecord> && sizeof(OpeningRecord) == 80);
+inline constexpr std::uint32_t opening_found_clean = 1;
+inline constexpr std::uint32_t opening_copies_levelled = 2;
+inline constexpr std::uint32_t opening_backing_rebuilt = 4;
+inline constexpr std::uint32_t opening_data_rebuilt = 8;
+inline constexpr std::uint32_t opening_data_detached = 16;
+
 /// One header slot. The checksum covers everything before it and is bound to the slot.
 struct HeaderBlock {
     std::uint64_t magic;
@@ -123,7 +144,9 @@ struct HeaderBlock {
     std::uint64_t stage_ring_chain_seed;
     AnnexHead stage_annex;
     std::uint64_t stage_base;  ///< the address as of that save; 0: it stays, and no feature is needed to know it
-    std::uint8_t padding[4096 - 448 - 8];
+    std::uint64_t written_at;  ///< when this header was written, in microseconds since 1970 (UTC), by the system's clock; 0: unknown
+    OpeningRecord opening;
+    std::uint8_t padding[4096 - 536 - 8];
     std::uint64_t checksum;
 };
 static_assert(std::is_trivially_copyable_v<HeaderBlock>);
@@ -136,6 +159,8 @@ static_assert(offsetof(HeaderBlock, log_uuid) == 272);
 static_assert(offsetof(HeaderBlock, stage) == 296);
 static_assert(offsetof(HeaderBlock, stage_annex) == 400);
 static_assert(offsetof(HeaderBlock, stage_base) == 440);
+static_assert(offsetof(HeaderBlock, written_at) == 448);
+static_assert(offsetof(HeaderBlock, opening) == 456);
 static_assert(offsetof(HeaderBlock, checksum) == 4088);
 static_assert(sizeof(HeaderBlock) == header_slot_bytes);
 

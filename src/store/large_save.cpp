@@ -65,6 +65,7 @@ HeapFile::LargeSave HeapFile::live_save(std::vector<ChangedPage> changed) const 
 }
 
 void HeapFile::save_large(LargeSave& save) {
+    const EventClock clock;
     saved_anything_ = true;
     durable_step("saving", [&] { require_whole_files(); });
     take_blocks(save.changed, save.images != nullptr);
@@ -75,6 +76,7 @@ void HeapFile::save_large(LargeSave& save) {
     } else {
         save_large_with_stage(save);
     }
+    tell_written(EventKind::saved, clock, save.changed.size());
 }
 
 void HeapFile::set_saved(Generation generation, const LargeSave& save) {

@@ -227,7 +227,7 @@ std::vector<KeptCopy> go_on_with_remains(io::Storage& storage, const std::filesy
     }
     if (remains.cut_at) cut_journal(storage, ring, *remains.cut_at, newest);
     Tuning cut = tuning;
-    cut.ring_use = remains.cut_at ? RingUse::all : gives_up ? RingUse::given_up : RingUse::proven;
+    cut.ring_use = remains.cut_at ? RingUse::cut : gives_up ? RingUse::given_up : RingUse::proven;
     cut.log_replay = [make = tuning.log_replay, upto](const std::filesystem::path& log, ByteCount capacity, Serial contained) {
         return std::make_unique<CutReplay>(make(log, capacity, contained), Serial{upto});
     };

@@ -3,6 +3,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "store/header.hpp"
+#include "store/opening_record.hpp"
 
 namespace taiyen {
 
@@ -26,6 +27,8 @@ HeapParameters read_parameters(const std::filesystem::path& path) {
     parameters.generation = header->generation.value;
     parameters.serial = header->serial.value;
     parameters.clean = header->clean;
+    parameters.written_at = store::time_of(header->written_at);
+    parameters.last_restoration = store::restoration_of(header->opening);
     // Of a data file with another name nobody can tell whose companion it is.
     const bool is_data = header->role == store::FileRole::data;
     const std::filesystem::path backing = is_data ? (path.extension() == ".data" ? std::filesystem::path(path).replace_extension() : "") : path;

@@ -166,7 +166,7 @@ void HeapFile::restore_in_memory(PageNumber page) {
         backing_->throw_corrupt_page(page, "it was changed before that was noticed, and what was stored can't be told from what is damaged");
     }
     proven_.add(page);
-    ++healed_;
+    note_healed();
 }
 
 bool HeapFile::hides_rot(PageNumber page, std::span<const std::byte> rotten, std::span<const std::byte> good) const {
@@ -187,7 +187,7 @@ void HeapFile::restore_in_file(PageNumber page, std::span<const std::byte> good)
         backing_->write_pages(page, good);
         backing_->sync();
     });
-    ++healed_;
+    note_healed();
 }
 
 std::uint64_t HeapFile::restore_in_files() {
@@ -421,7 +421,7 @@ void HeapFile::replace_hidden(PageNumber page) {
         vm::hide(place.data(), page_bytes);
         vm::replace_mapping(place.data(), live_page(page).data(), page_bytes);
         place.leak();  // nothing is mapped there any more
-        ++healed_;
+        note_healed();
     }
     const std::lock_guard lock(proof_mutex_);
     restored_.insert(page.value);

@@ -11,6 +11,7 @@
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "store/opening_record.hpp"
 #include "store/page_copies.hpp"
 #include "store/page_table.hpp"
 #include "store/recovery_table.hpp"
@@ -120,7 +121,9 @@ bool is_short(const PageFile& file) { return file.file().info().size_bytes < fil
 class Recovery {
 public:
     Recovery(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, RingUse use)
-        : storage_(storage), paths_(paths), read_only_(read_only), detach_data_(detach_data), use_(use) {}
+        : storage_(storage), paths_(paths), read_only_(read_only), detach_data_(detach_data), use_(use) {
+        files_.restoration.opened_at = std::chrono::system_clock::now();
+    }
 
     /// As open_files().
     OpenFiles run(const LogReplayMaker& log_replay, const std::function<void(const Header&)>& before_writing) {
@@ -128,8 +131,10 @@ public:
         look_at_data();
         choose();
         require_countable();
+        const bool was_staged = newest_.state == FileState::staged;
         ring_ = (use_ == RingUse::given_up ? read_what_is_left : read_ring)(storage_, paths_, newest_, read_only_, files_.restoration);
         prove();
+        files_.restoration.cause = cause(was_staged);
         if (ring_.tail && !read_only_ && writes_before_log()) check_tail(ring_, newest_, paths_, log_replay, files_.restoration);
         before_writing(newest_);
         files_.ring = ring_.file;
@@ -329,6 +334,9 @@ private:
         files_.restoration.data_rebuilt = remakes_data_;
         files_.remakes_data = remakes_data_;
         files_.restoration.backing_rebuilt = row_ == CopyRow::backing_rebuilt;
+        files_.restoration.copies_levelled = row_ == CopyRow::data_to_backing || row_ == CopyRow::backing_to_data;
+        files_.restoration.last_written = time_of(newest_.written_at);
+        files_.restoration.read_only = read_only_;
     }
     Header header_of_lost_backing() const {
         Header header = files_.data->header;
@@ -338,6 +346,17 @@ private:
         header.generation = {};
         header.is_new = false;
         return header;
+    }
+    OpeningCause cause(bool was_staged) const {
+        if (use_ != RingUse::all) return OpeningCause::last_resort;
+        if (is_missing_ || is_blank_ || found_.data == Data::missing) return OpeningCause::lost_file;
+        const bool levelled = files_.restoration.copies_levelled;
+        const bool has_old_copy = levelled && newest_.clean;  // whoever closes has brought both up to the same save
+        if (found_.backing_lost || found_.backing_short || found_.data == Data::lost || found_.data_short || has_old_copy)
+            return OpeningCause::damaged_file;
+        if (was_staged || levelled || found_.data == Data::filling) return OpeningCause::interrupted_save;
+        if (!newest_.clean) return OpeningCause::crash;
+        return files_.header_behind ? OpeningCause::damaged_header : OpeningCause::closed;
     }
     void require_countable() const {
         if (read_only_) return;
@@ -350,7 +369,7 @@ private:
     }
     /// That the backing file is whole, where the data file, which would tell how to go on after an interrupted large save, is lost.
     void prove() {
-        if (use_ != RingUse::all) {
+        if (use_ == RingUse::proven || use_ == RingUse::given_up) {
             const bool data_counts = row_ == CopyRow::backing_rebuilt || row_ == CopyRow::data_to_backing;
             prove_last_save(data_counts ? data() : backing(), row_ == CopyRow::alike ? &data() : nullptr, ring_.saves);
         }
@@ -371,6 +390,15 @@ private:
 
     // 3. A writer applies it to the files.
     void carry_out() {
+        if (files_.header_behind) {
+            ++files_.restoration.headers_repaired;
+            count_row(Row::slot_repaired);
+        }
+        files_.restoration.data_rebuilt = files_.restoration.data_rebuilt || row_ == CopyRow::data_refilled;
+        if (files_.restoration.needed()) {
+            backing().header.opening = record_of(files_.restoration);
+            if (files_.data) data().header.opening = backing().header.opening;
+        }
         // Interrupted from here on, it is a file without a header.
         const bool is_cut = found_.backing_short && !planted(Bug::cut_backing_is_believed);
         const bool is_filled = found_.backing_lost && !is_missing_ && !planted(Bug::blank_backing_unmarked);
@@ -399,10 +427,6 @@ private:
         install_ring();
         if (row_ == CopyRow::data_refilled) refill();
         if (is_missing_ && planted(Bug::restored_named_late)) name_backing();
-        if (files_.header_behind) {
-            ++files_.restoration.headers_repaired;
-            count_row(Row::slot_repaired);
-        }
     }
     /// The commit point. First of all: from here on the lost file, should it come back, is nobody's. Where another one is to be made, attaching that is.
     void give_data_up() {
@@ -423,7 +447,6 @@ private:
     }
     void begin_refill() {
         count_row(Row::data_refilled);
-        files_.restoration.data_rebuilt = true;
         if (found_.data == Data::filling && data().header.state == FileState::filling) return;
         data().header.state = FileState::filling;
         data().header.filling_generation = backing().header.generation;

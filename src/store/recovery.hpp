@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <taiyen/store/options.hpp>
+#include <taiyen/store/restoration.hpp>
 
 #include "store/heap_paths.hpp"
 #include "store/log_replay.hpp"
@@ -39,9 +40,10 @@ struct OpenFiles {
 /// Whether the heap's own file is missing, but its data file is there and was whole: then opening brings it back. Throws: Error{io_error | …}.
 bool is_restorable(io::Storage& storage, const HeapPaths& paths);
 
-/// What recovery makes of the ring. The other two are a last resort's (last_resort.hpp): the last save is proven, every page of it, before anything is written.
+/// What recovery makes of the ring. The others are a last resort's (last_resort.hpp): by `proven` and `given_up` the last save is proven, every page of it, before anything is written.
 enum class RingUse {
     all,      ///< what was acknowledged
+    cut,      ///< the same, of a journal whose damaged end was cut off just before
     proven,   ///< the same, of a log as far as `log_replay` wants it
     given_up  ///< what is left of it (`read_what_is_left`); the heap goes on without it
 };

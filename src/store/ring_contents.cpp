@@ -136,6 +136,7 @@ void judge_end(const log::ScanResult& result, ByteCount capacity, const std::fil
     }
     if (result.how == log::ScanEnd::torn) {
         restoration.records_cut = 1;
+        restoration.bytes_cut = result.torn_bytes;
         count_row(Row::torn_record_cut);
     }
 }

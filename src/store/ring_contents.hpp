@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include <taiyen/store/options.hpp>
+#include <taiyen/store/restoration.hpp>
 
 #include "log/ring.hpp"
 #include "store/heap_paths.hpp"

@@ -9,6 +9,7 @@
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "store/heap_file.hpp"
+#include "store/opening_record.hpp"
 #include "store/save_record.hpp"
 
 namespace taiyen::store {
@@ -220,6 +221,7 @@ void HeapFile::take_blocks(std::span<const ChangedPage> changed, bool any) {
 }
 
 void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
+    const EventClock clock;
     SaveHead head{};
     head.generation = generation_.value + 1;
     head.serial = serial_.value;
@@ -298,6 +300,7 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
         saved_extent_ = mapped_;
         saved_annex_ = annex;
     });
+    tell_written(EventKind::saved, clock, entries.size());
 }
 
 void HeapFile::fill_header(PageFile& file, bool clean) {
@@ -311,6 +314,7 @@ void HeapFile::fill_header(PageFile& file, bool clean) {
     header.annex = saved_annex_;
     header.table_root = table_.root();
     header.clean = clean;
+    if (const Restoration found = restoration(); found.needed()) header.opening = record_of(found);
     header.is_new = false;
     header.data_is_beside = data_.has_value() && paths_.data_is_beside;
     if (uses_log()) {
@@ -354,6 +358,7 @@ void HeapFile::checkpoint() {
     if (pending_.empty()) {
         return;
     }
+    const EventClock clock;
     durable_step("bringing the files up to date", [&] {
         require_whole_files();
         const auto install = [&](PageFile& file, bool late) {
@@ -401,7 +406,9 @@ void HeapFile::checkpoint() {
         }
         write_headers();
     });
+    const std::uint64_t pages = pending_.size();
     pending_.clear();
+    tell_written(EventKind::checkpointed, clock, pages);
 }
 
 /// Whether capture would not announce the next store into the page: then its proof must last, and so must the private copy that it is about.

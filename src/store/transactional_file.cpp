@@ -50,7 +50,7 @@ void HeapFile::read_bases(std::span<const ChangedPage> batch, std::span<std::byt
                 continue;
             }
             read_whole(page, image, "its checksum differs, so what was committed on top of it can't be saved");
-            ++healed_;
+            note_healed();
         }
         i += count;
     }

@@ -16,7 +16,7 @@ Exit bring_files_up_to_date(const Given& given, const std::string& made) {
         ProgressLine line(made.empty() ? "recovering" : "copying");
         report = bring_up_to_date(given.files[0], given.heap_options(), made, line.progress());
     }
-    const std::vector<std::string> lines = deeds(report.restoration, 0);
+    const std::vector<std::string> lines = report.restoration.done();
     if (given.has("json")) {
         JsonWriter json;
         json.begin_object()

@@ -3,6 +3,7 @@
 #include "base/json.hpp"
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/report_text.hpp"
 
 namespace taiyen::tool {
 namespace {
@@ -27,8 +28,10 @@ Exit run_info(const Given& given) {
             .member("clean", heap.clean)
             .member("data_file", heap.data_file.native())
             .member("journal_file", heap.journal_file.native())
-            .member("log_file", heap.log_file.native())
-            .end_object();
+            .member("log_file", heap.log_file.native());
+        if (heap.written_at) json.member("written_at", time_text(*heap.written_at));
+        if (heap.last_restoration) add_restoration(json, *heap.last_restoration);
+        json.end_object();
         print(json);
         return Exit::ok;
     }
@@ -41,9 +44,11 @@ Exit run_info(const Given& given) {
         {"in use", bytes_text(heap.extent_bytes) + " as of the last checkpoint"},
         {"file size", bytes_text(heap.file_bytes) + ", on disk " + bytes_text(heap.allocated_bytes)},
         {"saved", "generation " + count_text(heap.generation) + (heap.serial != 0 ? ", up to transaction " + count_text(heap.serial) : "")},
-        {"closed",
-         heap.clean ? styled(Style::good, "cleanly") : styled(Style::warning, "no: it is in use, or its user crashed; opening it recovers")},
+        {"closed", heap.clean ? styled(Style::good, "cleanly") + (heap.written_at ? ", " + time_text(*heap.written_at) : std::string())
+                              : styled(Style::warning, "no: it is in use, or its user crashed; opening it recovers")},
     };
+    if (!heap.clean && heap.written_at) fields.emplace_back("header", "written " + time_text(*heap.written_at));
+    if (heap.last_restoration) fields.emplace_back("recovered", restoration_text(*heap.last_restoration));
     if (!heap.data_file.empty()) fields.emplace_back("second copy", visible(given.value("data-file").value_or(heap.data_file.string())));
     if (!heap.log_file.empty()) fields.emplace_back("log", visible(given.value("log-file").value_or(heap.log_file.string())));
     if (!heap.journal_file.empty()) fields.emplace_back("journal", visible(heap.journal_file.string()));

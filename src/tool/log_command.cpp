@@ -108,7 +108,9 @@ JsonWriter json_of(const Given& given, const LogReport& report, bool ranges) {
             .member("zero_pages", save.zero_pages)
             .end_object();
     }
-    json.end_array().end_object();
+    json.end_array();
+    if (report.last_restoration) add_restoration(json, *report.last_restoration);
+    json.end_object();
     return json;
 }
 
@@ -184,6 +186,7 @@ void print_text(const Given& given, const LogReport& report, const LogOptions& o
     if (report.staged) fields.emplace_back("staged", "save " + count_text(*report.staged) + ", whole, behind the records");
     fields.emplace_back("durable", report.durable_up_to == 0 ? "no " + unit + "yet" : "up to " + unit + count_text(report.durable_up_to));
     fields.emplace_back("ends", ending_text(report));
+    if (report.last_restoration) fields.emplace_back("recovered", restoration_text(*report.last_restoration));
     print_fields(fields);
     print_listed(report, options.ranges);
     const std::uint64_t shown = is_log ? report.listed.size() : report.saves.size();

@@ -26,7 +26,8 @@ Exit run_scrub(const Given& given) {
         report = scrub(heap, line.progress());
         heap.close();
     }
-    const std::vector<std::string> lines = deeds(restoration, report.pages_healed);
+    restoration.pages_healed += report.pages_healed;
+    const std::vector<std::string> lines = restoration.done();
     if (given.has("json")) {
         JsonWriter json;
         json.begin_object().member("file", given.files[0]).member("ok", report.pages_lost == 0).member("pages_healed", report.pages_healed);
@@ -121,7 +122,8 @@ Exit run_repair(const Given& given) {
         ProgressLine line("repairing");
         report = repair(given.files[0], given.heap_options(), line.progress());
     }
-    const std::vector<std::string> lines = deeds(report.restoration, report.pages_healed);
+    report.restoration.pages_healed += report.pages_healed;
+    const std::vector<std::string> lines = report.restoration.done();
     std::optional<ReclaimReport> reclaimed;
     if (given.has("reclaim") && report.after.ok()) reclaimed = reclaim_in(given);
     if (given.has("json")) {

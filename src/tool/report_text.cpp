@@ -1,8 +1,11 @@
 #include "tool/report_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <ctime>
 #include <string_view>
+#include <utility>
 
 #include "tool/console.hpp"
 
@@ -48,19 +51,40 @@ std::string as_typed(const Given& given, const std::filesystem::path& path) {
     return !whole.empty() && text.starts_with(whole) ? given.files[0] + text.substr(whole.size()) : text;
 }
 
-std::vector<std::string> deeds(const Restoration& restoration, std::uint64_t pages_healed) {
-    std::vector<std::string> lines;
-    const auto add = [&](std::uint64_t count, std::string_view thing, const std::string& done) {
-        if (count != 0) lines.push_back(counted(count, thing) + " " + done);
+std::string time_text(std::chrono::system_clock::time_point time) {
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+    std::tm parts{};
+    ::gmtime_r(&seconds, &parts);
+    std::array<char, 32> text{};
+    return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts)};
+}
+
+std::string restoration_text(const Restoration& restoration) {
+    std::string text = restoration.opened_at ? time_text(*restoration.opened_at) : std::string("at an unknown time");
+    if (restoration.took.count() != 0) text += ", in " + count_text(static_cast<std::uint64_t>(restoration.took.count() + 999) / 1000) + " ms";
+    const char* before = ": ";
+    for (const std::string& sentence : restoration.sentences()) text += std::exchange(before, "; ") + sentence;
+    return text;
+}
+
+void add_restoration(JsonWriter& json, const Restoration& restoration) {
+    const auto time = [&](const char* name, const std::optional<std::chrono::system_clock::time_point>& at) {
+        if (at) json.member(name, time_text(*at));
     };
-    add(restoration.snapshots_replayed, "save", "of the journal brought into the files");
-    add(restoration.transactions_replayed, "transaction", "of the log brought into the files");
-    add(restoration.records_cut, "torn record", "cut off, which nobody was told of");
-    add(restoration.headers_repaired, "header", "written again from the other one");
-    if (restoration.backing_rebuilt) lines.emplace_back("the heap's file built again from its second copy");
-    if (restoration.data_rebuilt) lines.emplace_back("the second copy filled again from the heap's file");
-    add(pages_healed + restoration.pages_healed, "page", "restored from the copy that has it whole");
-    return lines;
+    json.key("last_restoration").begin_object().member("cause", name_of(restoration.cause)).member("found_clean", restoration.clean);
+    time("opened_at", restoration.opened_at);
+    time("last_written", restoration.last_written);
+    json.member("microseconds", static_cast<std::uint64_t>(restoration.took.count()))
+        .member("snapshots_replayed", restoration.snapshots_replayed)
+        .member("transactions_replayed", restoration.transactions_replayed)
+        .member("records_cut", restoration.records_cut)
+        .member("bytes_cut", restoration.bytes_cut)
+        .member("pages_healed", restoration.pages_healed)
+        .member("headers_repaired", restoration.headers_repaired)
+        .key("done")
+        .begin_array();
+    for (const std::string& line : restoration.done()) json.value(line);
+    json.end_array().end_object();
 }
 
 void print_report(const Given& given, const Report& report) {

@@ -48,17 +48,21 @@ void Snapshots::write_log() noexcept {
 /// A transaction waits for a save while it lives.
 class Snapshots::Stall {
 public:
-    explicit Stall(Snapshots& snapshots) : snapshots_(snapshots) {}
+    /// `serial`: of the transaction; 0: it has none yet.
+    Stall(Snapshots& snapshots, Serial serial) : snapshots_(snapshots), serial_(serial) {}
     Stall(const Stall&) = delete;
     Stall& operator=(const Stall&) = delete;
     ~Stall() {
         const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun_).count();
         const auto width = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(waited, 1))));
         snapshots_.stalls_[std::min(width - 1, snapshots_.stalls_.size() - 1)].fetch_add(1, std::memory_order_relaxed);
+        if (const std::chrono::microseconds took(waited); took >= stall_told_min)
+            snapshots_.service_.events_->tell({.kind = EventKind::stalled, .took = took, .serial = serial_.value});
     }
 
 private:
     Snapshots& snapshots_;
+    const Serial serial_;
     const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 
@@ -94,10 +98,11 @@ bool Snapshots::wait_for_round(SaveReason reason) {
 }
 
 void Snapshots::wait_for_memory() {
+    std::optional<Stall> stall;  // ends without the mutex
     std::unique_lock lock(mutex_);
     // Who comes after `stop` must not look at the thread: it is gone, or about to be.
     if (stopping_ || !thread_ || thread_->get_id() == std::this_thread::get_id()) return;
-    const Stall stall(*this);
+    stall.emplace(*this, Serial{});
     if (failure_ && service_.is_ahead_of_log()) {
         lock.unlock();
         wait_for_round(SaveReason::memory);  // no log's room bounds what is loaded relaxed
@@ -124,11 +129,14 @@ void Snapshots::wait_for(Serial serial) {
 
 bool Snapshots::append(Serial serial, std::span<const std::span<const std::byte>> pieces) {
     std::optional<Stall> stall;
+    const store::EventClock clock;
+    const std::uint64_t waits = service_.log_->window_waits();
     while (!service_.log_->try_append(serial, pieces)) {
-        if (!stall) stall.emplace(*this);
+        if (!stall) stall.emplace(*this, serial);
         if (service_.needs_heap_.load(std::memory_order_acquire) > service_.open_file().serial().value) return false;
         if (!wait_for_round(SaveReason::log_full)) return false;
     }
+    if (service_.log_->window_waits() != waits) service_.events_->tell({.kind = EventKind::behind, .took = clock.took(), .serial = serial.value});
     return true;
 }
 

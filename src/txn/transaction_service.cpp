@@ -42,7 +42,7 @@ thread_local constinit bool thread_has_ended = false;
 }  // namespace
 
 TransactionService::TransactionService(store::HeapFile& file, const PersistentOptions& options)
-    : file_(&file), durability_(options.durability),
+    : file_(&file), events_(file.events()), durability_(options.durability),
       changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes : std::min(file.dirty_limit() / 4, changed_bytes_default)),
       log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
       recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)), last_(file.serial().value),

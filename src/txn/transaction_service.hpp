@@ -211,6 +211,7 @@ private:
     void tell_keeper_left() noexcept;
 
     std::atomic<store::HeapFile*> file_;  ///< null: the heap is gone; changes under the writer lock only
+    const std::shared_ptr<const store::EventSource> events_;
     const Durability durability_;
     const ByteCount changed_bytes_max_;
     std::shared_ptr<log::GroupLog> log_;  ///< null: the heap is gone; shared with who waits for its disk

@@ -122,6 +122,7 @@ inline constexpr Something something;
 def levelled(text):
     """What differs from heap to heap, from disk to disk and from shell to shell made equal."""
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID", text)
+    text = re.sub(r"\d{4}(-\d\d){2} [\d:]{8} UTC(, in [\d,]+ ms)?", "TIME", text)
     text = re.sub(r"(address +)0x[0-9a-f_]+", r"\1", text)
     text = re.sub(r"0x[0-9a-f]{12}", "ADDRESS", text)
     # How many bytes of a step differ depends on the heap's address: pointers change by as many bytes as are not zero in it.

@@ -166,6 +166,7 @@ BOOST_AUTO_TEST_CASE(a_lost_or_damaged_log_leaves_the_last_save) {
                 if (how == Harm::damaged) BOOST_TEST(look.intact_up_to == look.last_save + 3);
                 const LastResort done = last_resort(left.path);
                 BOOST_TEST(done.done);
+                BOOST_TEST((read_parameters(left.path).last_restoration.value().cause == OpeningCause::last_resort));
                 BOOST_TEST(done.kept.size() == (how == Harm::removed ? 1U : 2U) + (with_data ? 1U : 0U));
                 for (const KeptFile& kept : done.kept) BOOST_TEST((bytes_of(kept.kept) == before.at(kept.file.filename())));
                 require_goes_on(left.path, in_files);
@@ -221,6 +222,7 @@ BOOST_AUTO_TEST_CASE(a_lost_or_damaged_journal_leaves_the_last_save_that_can_be_
                 BOOST_TEST(look.known_lost == (how == Harm::damaged ? 4U : 0U));
                 const LastResort done = last_resort(path);
                 BOOST_TEST(done.done);
+                BOOST_TEST((read_parameters(path).last_restoration.value().cause == OpeningCause::last_resort));
                 ArchiveHeap heap(open_only, path);
                 BOOST_TEST(heap.verify().ok());
                 for (int i = 0; i < 6; ++i) {

@@ -5,6 +5,7 @@
 #include <new>
 
 #include <taiyen/base/report.hpp>
+#include <taiyen/store/event.hpp>
 
 #include "heap_probe.hpp"
 #include "io/disks/faulty_storage.hpp"
@@ -25,13 +26,18 @@ const std::filesystem::path heap_path = "/disk/a.tyn";
 constexpr std::size_t big_bytes = 24 * page_bytes;  // a large save with the small ring of these tests
 const store::Tuning small_ring{32768};
 
-/// Reports of heaps that are closed after a fault are part of the game.
+/// Reports of heaps that are closed after a fault are part of the game; and events are told under each fault.
 class Silence {
 public:
-    Silence() : before_(set_report_handler([](const Incident&) noexcept {})) {}
+    Silence() : before_(set_report_handler([](const Incident&) noexcept {})) {
+        set_event_handler([](const Event&) noexcept {});
+    }
     Silence(const Silence&) = delete;
     Silence& operator=(const Silence&) = delete;
-    ~Silence() { set_report_handler(before_); }
+    ~Silence() {
+        set_event_handler(nullptr);
+        set_report_handler(before_);
+    }
 
 private:
     ReportHandler before_;

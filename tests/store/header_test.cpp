@@ -107,6 +107,25 @@ BOOST_AUTO_TEST_CASE(log_and_stage_lie_where_the_format_says_and_are_read) {
     BOOST_TEST(words[54] == 0U);     // zeros from here on, byte 440 is word 55
 }
 
+BOOST_AUTO_TEST_CASE(its_time_and_the_last_recovery_lie_where_the_format_says_and_are_no_reason_to_refuse_it) {
+    HeaderFile f;
+    f.header.opening = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    write_header(*f.file, f.header);
+    std::array<std::uint64_t, 68> words{};
+    f.file->read(std::as_writable_bytes(std::span(words)), f.header.sequence % 2 * header_slot_bytes);
+    BOOST_TEST(words[56] == f.header.written_at);  // byte 448
+    BOOST_TEST(words[56] > 1'700'000'000'000'000U);
+    BOOST_TEST(words[57] == 1U);
+    BOOST_TEST(words[60] == (std::uint64_t{5} << 32U) + 4);  // cause and flags
+    BOOST_TEST(words[61] == 6U);
+    BOOST_TEST(words[66] == 11U);
+    BOOST_TEST(words[67] == 0U);  // zeros from here on
+    std::memset(&f.header.opening, 0xff, sizeof f.header.opening);
+    write_header(*f.file, f.header);
+    BOOST_TEST_REQUIRE(read_slots(*f.file).newest() != nullptr);
+    BOOST_TEST(read_slots(*f.file).newest()->opening.headers_repaired == ~std::uint64_t{0});
+}
+
 BOOST_AUTO_TEST_CASE(a_staged_save_that_moves_the_heap_says_so_under_a_feature_bit_until_it_is_in_the_file) {
     HeaderFile f;
     const auto word_at = [&](std::uint64_t place) {

@@ -97,6 +97,24 @@ BOOST_AUTO_TEST_CASE(info_tells_kind_size_and_companions) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(info_and_log_tell_the_last_recovery_after_the_fact) {
+    const ScratchDirectory dir;
+    make_crashed_bank(dir, "bank.tyn");
+    BOOST_TEST(run_tool(dir, "info bank.tyn").out.find("recovered") == std::string::npos);
+    BOOST_TEST(run_tool(dir, "recover bank.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "recover bank.tyn").exit == 0);  // with nothing to do
+    const std::string told = "its last user, or the system, ended without closing it; 7 transactions of the log brought into the files\n";
+    for (const char* command : {"info", "log"}) {
+        const std::string out = run_tool(dir, std::string(command) + " bank.tyn").out;
+        BOOST_TEST(out.find(" UTC, in ") != std::string::npos, out);
+        BOOST_TEST(out.find(" ms: " + told) != std::string::npos, out);
+        const auto json = run_tool(dir, std::string(command) + " --json bank.tyn").json();
+        BOOST_TEST(json.get<std::string>("last_restoration.cause") == "crash");
+        BOOST_TEST(json.get<std::uint64_t>("last_restoration.transactions_replayed") == 7U);
+    }
+    BOOST_TEST(run_tool(dir, "info bank.tyn").out.find("cleanly, 20") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(ls_names_objects_with_the_types_that_a_program_would_write) {
     const ScratchDirectory dir;
     make_drawing(dir / "a.tyn");

@@ -14,6 +14,7 @@
 #include <taiyen/base/export.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/store/options.hpp>
+#include <taiyen/store/restoration.hpp>
 
 namespace taiyen {
 
@@ -93,12 +94,13 @@ struct LogReport {
     std::uint64_t durable_up_to = 0;  ///< newest one that an opening brings back
     std::uint64_t records = 0;        ///< groups of transactions, or saves
     std::uint64_t transactions = 0;
-    std::size_t changed_bytes = 0;        ///< by all transactions
-    std::optional<std::uint64_t> staged;  ///< a save that lies whole behind the record area and is not yet in the file
-    std::uint64_t damaged_at = 0;         ///< offset in the file `path`
-    std::string what;                     ///< torn or damaged: a sentence
-    std::vector<LoggedWork> listed;       ///< ascending
-    std::vector<LoggedSave> saves;        ///< ascending; the newest `listed_max`
+    std::size_t changed_bytes = 0;                ///< by all transactions
+    std::optional<std::uint64_t> staged;          ///< a save that lies whole behind the record area and is not yet in the file
+    std::uint64_t damaged_at = 0;                 ///< offset in the file `path`
+    std::string what;                             ///< torn or damaged: a sentence
+    std::vector<LoggedWork> listed;               ///< ascending
+    std::vector<LoggedSave> saves;                ///< ascending; the newest `listed_max`
+    std::optional<Restoration> last_restoration;  ///< of the last opening that had something to do; nothing: none is known
 };
 
 /// Throws: Error{not_found | not_a_regular_file | permission | not_a_heap | unsupported_version | corrupt (no header is whole) | busy (open for writing elsewhere) | log_missing | mismatch (the

@@ -10,6 +10,7 @@
 #include <taiyen/base/export.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/store/options.hpp>
+#include <taiyen/store/restoration.hpp>
 
 namespace taiyen {
 

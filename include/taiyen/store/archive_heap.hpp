@@ -20,6 +20,7 @@
 #include <taiyen/base/instrumented.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/store/options.hpp>
+#include <taiyen/store/restoration.hpp>
 
 namespace taiyen {
 

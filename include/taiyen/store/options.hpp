@@ -93,17 +93,4 @@ struct PersistentOptions {
     ProgramPointers program_pointers = ProgramPointers::linked;  ///< of each opening: which saves and commits are searched for these, too
 };
 
-/// What had to be done to open the heap.
-struct Restoration {
-    bool clean = true;                     ///< the last user closed it
-    std::uint64_t snapshots_replayed = 0;  ///< ring records newer than the files
-    std::uint64_t transactions_replayed = 0;
-    std::uint64_t records_cut = 0;   ///< torn records at the ring's end (never acknowledged)
-    std::uint64_t pages_healed = 0;  ///< damaged pages restored from the second copy
-    std::uint64_t headers_repaired = 0;
-    bool backing_rebuilt = false;  ///< the backing file was restored from the data file
-    bool data_rebuilt = false;     ///< the data file was refilled from the backing file
-    bool data_detached = false;    ///< the data file was missing and is done without (`detach_data_file`)
-};
-
 }  // namespace taiyen

@@ -1,12 +1,15 @@
 #pragma once
 /// What a heap's files say about it, read without opening the heap: no mapping, no recovery, no lock, nothing written.
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include <taiyen/base/export.hpp>
 #include <taiyen/store/options.hpp>
+#include <taiyen/store/restoration.hpp>
 
 namespace taiyen {
 
@@ -27,6 +30,9 @@ struct HeapParameters {
     std::filesystem::path log_file;  ///< the transaction log
     std::size_t file_bytes = 0;
     std::size_t allocated_bytes = 0;
+    /// When the header was written last, by the system's clock: closed (`clean`), or brought up to date. Nothing: unknown.
+    std::optional<std::chrono::system_clock::time_point> written_at;
+    std::optional<Restoration> last_restoration;  ///< of the last opening that had something to do; nothing: none is known
 };
 
 /// Throws: Error{not_found | not_a_regular_file | not_a_heap | unsupported_version | foreign_byte_order | corrupt | …}.
