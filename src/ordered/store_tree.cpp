@@ -509,20 +509,23 @@ bool StoreTree::split_node(std::string_view key, const Path& path) {
     const std::uint32_t count = state.count;
     const std::uint32_t level = state.level;
 
-    // Half of the bytes; all of them where keys ascend.
-    const std::string_view rest = key.substr(state.prefix);
-    const StorePlace place = *search({&node, node.version(), state}, rest);
-    std::uint32_t at = 0;
-    if (level != 0 ? place.index + 1 >= count : place.index == count) {
-        at = level != 0 ? count - 1 : count;
-    } else {
-        const std::uint32_t half = StoreNode::filled(state) / 2;
-        for (std::uint32_t sum = 0; sum < half && at != count - 1; ++at) sum += StoreNode::slot_bytes + node.slot(at).body_bytes();
+    // All stay in the left one where keys ascend, if the fence between has room there, too; else half of the bytes.
+    const StorePlace place = *search({&node, node.version(), state}, key.substr(state.prefix));
+    std::uint32_t at = level != 0 ? count - 1 : count;
+    const auto separator_at = [&] {
+        std::string text = at == count ? std::string(key) : key_of(node, at);
+        if (level == 0) text.resize(shared_bytes(key_of(node, at - 1), text) + 1);
+        return text;
+    };
+    std::string text;
+    if (place.index >= at) text = separator_at();
+    if (place.index < at || text.size() > StoreNode::room(state)) {
+        at = 0;
+        for (std::uint32_t sum = 0; sum < StoreNode::filled(state) / 2; ++at) sum += StoreNode::slot_bytes + node.slot(at).body_bytes();
         at = std::clamp(at, 1U, count - 1);
+        text = separator_at();
     }
     Separator separator(memory_);
-    std::string text = at == count ? std::string(key) : key_of(node, at);
-    if (level == 0) text.resize(shared_bytes(key_of(node, at - 1), text) + 1);
     separator.choose(std::move(text), is_root ? 0 : path.parent.state.prefix);
 
     NewNode right(memory_);
