@@ -1,4 +1,5 @@
 #include <taiyen/ordered/ordered_store.hpp>
+#include <taiyen/ordered/ordered_store_view.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +12,12 @@
 #include "ordered/store_tree.hpp"
 
 namespace taiyen {
+
+void ordered::throw_other_length(std::size_t expected, std::size_t found) {
+    throw Error(errc::type_mismatch, "a view of an ordered store expects " + std::to_string(expected) + " bytes and found " + std::to_string(found) +
+                                         "; give each type of keys and values a store of its own");
+}
+
 namespace {
 
 heap::VolatileCore& core_of(const VolatileHeap& heap) {
