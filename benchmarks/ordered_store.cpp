@@ -56,6 +56,7 @@ struct Store {
     /// Bytes of the value, copied.
     virtual std::optional<std::size_t> get(std::string_view key, std::span<char> buffer) = 0;
     virtual void erase(std::string_view key) = 0;
+    virtual bool erases() const { return true; }
     /// Bytes of the first `count` values from the key on.
     virtual std::size_t scan(std::string_view from, std::size_t count) = 0;
 };
@@ -110,7 +111,7 @@ private:
 };
 
 #if defined(TAIYEN_BENCH_TBB)
-/// It can't erase while others read, so erasing is locked, as is all else then. Values aren't replaced here.
+/// It can't erase while others read, and values aren't replaced here.
 class Concurrent : public Store {
 public:
     void set(std::string_view key, std::string_view value) override { map_.emplace(key, value); }
@@ -119,10 +120,8 @@ public:
         if (at == map_.end()) return std::nullopt;
         return at->second.copy(buffer.data(), buffer.size());
     }
-    void erase(std::string_view key) override {
-        const std::lock_guard lock(mutex_);
-        map_.unsafe_erase(std::string(key));
-    }
+    void erase(std::string_view) override {}
+    bool erases() const override { return false; }
     std::size_t scan(std::string_view from, std::size_t count) override {
         std::size_t bytes = 0;
         for (auto at = map_.lower_bound(from); at != map_.end() && count-- != 0; ++at) bytes += at->second.size();
@@ -130,7 +129,6 @@ public:
     }
 
 private:
-    std::mutex mutex_;
     tbb::concurrent_map<std::string, std::string, std::less<>> map_;
 };
 #endif
@@ -259,6 +257,7 @@ struct Scheme {
     std::uint64_t count;
     unsigned threads;
     bool hashed;
+    bool processor_time;
 
     std::string key(std::uint64_t number) const {
         std::string text = "key" + std::to_string(number);
@@ -271,23 +270,28 @@ struct Scheme {
 double resident_bytes() { return std::atof(bench::value_in("/proc/self/smaps_rollup", "Rss").c_str()) * 1024; }
 
 /// Millions a second of what the threads do together: thread t of n does `each` of `count / n` numbers.
-double rate(unsigned threads, std::uint64_t count, const std::function<void(unsigned, std::uint64_t)>& each) {
+double rate(const Scheme& scheme, unsigned threads, std::uint64_t count, const std::function<void(unsigned, std::uint64_t)>& each) {
+    std::vector<double> microseconds(threads);
     const auto part = [&](unsigned thread) {
-        for (std::uint64_t i = 0; i != count / threads; ++i) each(thread, i);
+        microseconds[thread] = bench::processor_microseconds_of([&] {
+            for (std::uint64_t i = 0; i != count / threads; ++i) each(thread, i);
+        });
     };
-    const double microseconds = bench::microseconds_of([&] {
+    const double wall = bench::microseconds_of([&] {
         std::vector<std::thread> others;
         for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(part, thread);
         part(0);
         for (std::thread& other : others) other.join();
     });
-    return static_cast<double>(count / threads * threads) / microseconds;
+    if (!scheme.processor_time) return static_cast<double>(count / threads * threads) / wall;
+    double sum = 0;
+    for (const double own : microseconds) sum += static_cast<double>(count / threads) / own;
+    return sum;
 }
 
 Figures measure(const std::function<std::unique_ptr<Store>()>& make, const Scheme& scheme, std::uint64_t seed) {
     Figures figures{};
-    const double before = resident_bytes();
-    // Keys are made in front: their order is one random permutation, an odd step through the power of two above.
+    // In random order.
     std::vector<std::uint64_t> order(scheme.count);
     for (std::uint64_t i = 0; i != scheme.count; ++i) order[i] = i;
     Random random(seed);
@@ -298,8 +302,6 @@ Figures measure(const std::function<std::unique_ptr<Store>()>& make, const Schem
     for (unsigned thread = 0; thread != scheme.threads; ++thread) randoms.emplace_back(seed * 64 + thread);
     std::atomic<std::uint64_t> sink{0};
     const std::uint64_t questions = std::min<std::uint64_t>(scheme.count, 1'000'000);
-    static_cast<void>(before);
-
     const auto set = [&](unsigned thread, std::uint64_t i) {
         const std::uint64_t number = order[i * scheme.threads + thread];
         store->set(scheme.key(number), std::to_string(number));
@@ -309,14 +311,14 @@ Figures measure(const std::function<std::unique_ptr<Store>()>& make, const Schem
         const auto length = store->get(scheme.key(from + randoms[thread].below(scheme.count)), buffer);
         if (length.has_value() != (from == 0)) throw std::runtime_error("a key is missing, or there is one too many");
     };
-    figures[insert] = rate(scheme.threads, scheme.count, set);
+    figures[insert] = rate(scheme, scheme.threads, scheme.count, set);
     figures[bytes] = (resident_bytes() - with_order) / static_cast<double>(scheme.count);
-    figures[hit] = rate(scheme.threads, questions, [&](unsigned thread, std::uint64_t) { get(thread, 0); });
-    figures[miss] = rate(scheme.threads, questions, [&](unsigned thread, std::uint64_t) { get(thread, scheme.count); });
-    figures[scan] = rate(scheme.threads, questions / 20, [&](unsigned thread, std::uint64_t) {
+    figures[hit] = rate(scheme, scheme.threads, questions, [&](unsigned thread, std::uint64_t) { get(thread, 0); });
+    figures[miss] = rate(scheme, scheme.threads, questions, [&](unsigned thread, std::uint64_t) { get(thread, scheme.count); });
+    figures[scan] = rate(scheme, scheme.threads, questions / 20, [&](unsigned thread, std::uint64_t) {
         sink.fetch_add(store->scan(scheme.key(randoms[thread].below(scheme.count)), 100), std::memory_order_relaxed);
     });
-    figures[overwrite] = rate(scheme.threads, questions, set);
+    figures[overwrite] = rate(scheme, scheme.threads, questions, set);
     if (scheme.threads > 1) {
         // Thread 0 reads, the others write meanwhile.
         std::atomic<bool> ends{false};
@@ -325,12 +327,13 @@ Figures measure(const std::function<std::unique_ptr<Store>()>& make, const Schem
             writers.emplace_back([&, thread] {
                 for (std::uint64_t i = 0; !ends.load(std::memory_order_relaxed); ++i) set(thread, i % (scheme.count / scheme.threads));
             });
-        figures[beside] = rate(1, questions, [&](unsigned, std::uint64_t) { get(0, 0); });
+        figures[beside] = rate(scheme, 1, questions, [&](unsigned, std::uint64_t) { get(0, 0); });
         ends = true;
         for (std::thread& writer : writers) writer.join();
     }
-    figures[erase] = rate(scheme.threads, scheme.count / 2,
-                          [&](unsigned thread, std::uint64_t i) { store->erase(scheme.key(order[i * scheme.threads + thread])); });
+    if (store->erases())
+        figures[erase] = rate(scheme, scheme.threads, scheme.count / 2,
+                              [&](unsigned thread, std::uint64_t i) { store->erase(scheme.key(order[i * scheme.threads + thread])); });
     return figures;
 }
 
@@ -373,12 +376,15 @@ Peer peer(const char* name) {
 
 int main(int argc, char** argv) {
     return bench::guarded([&] {
-        const bench::Options options(argc, argv, "What do byte strings by byte strings cost in order, with threads?", 3, bench::Priority::normal,
-                                     {{"--keys", "1000000", "how many"},
-                                      {"--threads", "2", "the most; one is measured as well"},
-                                      {"--hashed", "0", "1: keys are hashes"},
-                                      {"--peers", "all", "all, or taiyen alone"}},
-                                     bench::Processors::all);
+        const bench::Options options(
+            argc, argv, "What do byte strings by byte strings cost in order, with threads?", 3, bench::Priority::normal,
+            {{"--keys", "1000000", "how many"},
+             {"--threads", "2", "the most; one is measured as well"},
+             {"--hashed", "0", "1: keys are hashes"},
+             {"--peers", "all", "all, or taiyen alone"},
+             {"--clock", "wall",
+              "wall, or processor: each thread's own time, as if nobody else used the machine; what sleeps on locks costs nothing then"}},
+            bench::Processors::all);
         const std::uint64_t count = options.quick() ? 20'000 : options.number("--keys");
         std::vector<Peer> peers{peer<Taiyen>("taiyen")};
         if (options.text("--peers") == "all") {
@@ -407,7 +413,8 @@ int main(int argc, char** argv) {
                     auto& samples = all[threads];
                     samples.resize(peers.size());
                     const Figures figures =
-                        alone(peers[which], {count, threads, options.number("--hashed") != 0}, static_cast<std::uint64_t>(round) + 1);
+                        alone(peers[which], {count, threads, options.number("--hashed") != 0, options.text("--clock") == "processor"},
+                              static_cast<std::uint64_t>(round) + 1);
                     for (std::size_t i = 0; i != operations; ++i) samples[which][i].add(figures[i]);
                 }
             }
@@ -420,7 +427,8 @@ int main(int argc, char** argv) {
             for (std::size_t i = 0; i != operations; ++i) {
                 if (i == beside && threads == 1) continue;
                 std::vector<std::string> row{names[i]};
-                for (std::size_t k = 0; k != peers.size(); ++k) row.push_back(bench::spread(samples[k][i], i == bytes ? 0 : 2));
+                for (std::size_t k = 0; k != peers.size(); ++k)
+                    row.push_back(samples[k][i].max() == 0 ? "\u2013" : bench::spread(samples[k][i], i == bytes ? 0 : 2));
                 table.row(row);
             }
             table.print();
