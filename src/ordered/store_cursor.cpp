@@ -13,7 +13,7 @@ void StoreCursor::load(std::string_view key, bool before, bool from_end) {
 
 StorePlace StoreCursor::place_of(std::string_view key) const noexcept {
     const StoreReading reading{const_cast<StoreNode*>(&leaf_), 0, leaf_.state()};
-    return *search(reading, key.substr(reading.state.prefix));
+    return *search(reading, key.substr(reading.state.prefix()));
 }
 
 bool StoreCursor::show() {
@@ -21,7 +21,7 @@ bool StoreCursor::show() {
     if (const StoreBlock* const block = leaf_.long_key(slot)) {
         key_view_ = block->text();
     } else {
-        key_.assign(leaf_.lower().substr(0, leaf_.state().prefix));
+        key_.assign(leaf_.lower().substr(0, leaf_.state().prefix()));
         const std::uint32_t head = __builtin_bswap32(slot.head);
         key_.append(reinterpret_cast<const char*>(&head), std::min(4U, slot.key));
         if (slot.key > 4) key_.append(leaf_.at(slot.offset), slot.key - 4);

@@ -30,7 +30,7 @@ public:
 
 private:
     void load(std::string_view key, bool before, bool from_end);
-    std::uint32_t count() const noexcept { return leaf_.state().count; }
+    std::uint32_t count() const noexcept { return leaf_.state().count(); }
     /// Requires: the key shares the leaf's prefix.
     StorePlace place_of(std::string_view key) const noexcept;
     bool settle_forward();

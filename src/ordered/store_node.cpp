@@ -28,28 +28,23 @@ void StoreNode::begin_image(std::uint32_t level, const Fence& lower, const Fence
     fences.upper_offset = end % bytes;
     fences.is_last = upper == nullptr;
     words_[3] = fences.word();
-    StoreState state;
-    state.level = level;
-    state.begin = end;
-    state.used = bytes - end;
-    state.prefix = upper == nullptr ? 0 : static_cast<std::uint32_t>(shared_bytes(lower.text, upper->text));
-    words_[2] = state.word();
+    words_[2] = StoreState(level, end, bytes - end, upper == nullptr ? 0 : static_cast<std::uint32_t>(shared_bytes(lower.text, upper->text))).word();
 }
 
 bool StoreNode::append_from(const StoreNode& from, std::uint32_t index) noexcept {
     const StoreSlot slot = from.slot(index);
-    const auto state = StoreState::of(words_[2]);
-    const std::uint32_t from_prefix = from.state().prefix;
+    const auto state = StoreState(words_[2]);
+    const std::uint32_t from_prefix = from.state().prefix();
     StoreBlock* const block = from.long_key(slot);
     char buffer[2 * key_inside];
     std::string_view key;
     if (block != nullptr) {
-        key = block->text().substr(state.prefix);
+        key = block->text().substr(state.prefix());
     } else {
-        const std::size_t added = from_prefix > state.prefix ? from_prefix - state.prefix : 0;
-        const std::size_t cut = state.prefix > from_prefix ? state.prefix - from_prefix : 0;
+        const std::size_t added = from_prefix > state.prefix() ? from_prefix - state.prefix() : 0;
+        const std::size_t cut = state.prefix() > from_prefix ? state.prefix() - from_prefix : 0;
         if (added + slot.key > key_inside) return false;
-        if (added != 0) std::memcpy(buffer, from.lower().data() + state.prefix, added);
+        if (added != 0) std::memcpy(buffer, from.lower().data() + state.prefix(), added);
         const std::uint32_t head = __builtin_bswap32(slot.head);
         std::memcpy(buffer + added, &head, std::min<std::size_t>(4, slot.key));
         if (slot.key > 4) std::memcpy(buffer + added + 4, from.at(slot.offset), slot.key - 4);
@@ -57,31 +52,27 @@ bool StoreNode::append_from(const StoreNode& from, std::uint32_t index) noexcept
     }
     const std::uint32_t stored = block != nullptr ? sizeof block : static_cast<std::uint32_t>(key.size() > 4 ? key.size() - 4 : 0);
     if (gap(state) < slot_bytes + stored + slot.value_bytes()) return false;
-    add(state.count, key, block, from.at(slot.value_offset()), slot.value);
+    add(state.count(), key, block, from.at(slot.value_offset()), slot.value);
     return true;
 }
 
 void StoreNode::add(std::uint32_t index, std::string_view rest, StoreBlock* long_key, const char* value, std::uint32_t value_code) noexcept {
-    StoreState changed = state();
+    const StoreState before = state();
     StoreSlot added{head_of_rest(rest), 0, long_key != nullptr ? StoreSlot::outside : static_cast<std::uint32_t>(rest.size()), value_code};
     const std::uint32_t body = added.body_bytes();
-    changed.begin -= body;
-    changed.used += body;
-    added.offset = changed.begin;
+    added.offset = before.begin() - body;
     write_body(added, rest, long_key, value);
-    for (std::uint32_t i = changed.count; i != index; --i) set_slot(i, slot(i - 1));
+    for (std::uint32_t i = before.count(); i != index; --i) set_slot_word(i, slot_word(i - 1));
     added.offset %= bytes;  // of an empty body at the end
-    set_slot(index, added);
-    ++changed.count;
-    set_state(changed);
+    set_slot_word(index, added.word());
+    set_state(before.plus(1, -std::int64_t{body}, body));
 }
 
 void StoreNode::remove(std::uint32_t index) noexcept {
-    StoreState changed = state();
-    changed.used -= slot(index).body_bytes();
-    --changed.count;
-    for (std::uint32_t i = index; i != changed.count; ++i) set_slot(i, slot(i + 1));
-    set_state(changed);
+    const StoreState before = state();
+    const std::uint32_t body = slot(index).body_bytes();
+    for (std::uint32_t i = index; i + 1 != before.count(); ++i) set_slot_word(i, slot_word(i + 1));
+    set_state(before.plus(-1, 0, -std::int64_t{body}));
 }
 
 // Look-up.
@@ -98,14 +89,13 @@ int compare_rest(const StoreReading& reading, const StoreSlot& slot, std::string
     if (slot.key == StoreSlot::outside) {
         const auto* const block = reinterpret_cast<const StoreBlock*>(node.load_bytes(slot.offset, 8));
         if (!reading.is_valid()) return torn;
-        const int order = block->text().substr(reading.state.prefix).compare(rest);
+        const int order = block->text().substr(reading.state.prefix()).compare(rest);
         return order < 0 ? -1 : order > 0 ? 1 : 0;
     }
     const auto common = static_cast<std::uint32_t>(std::min<std::size_t>(slot.key, rest.size()));
     for (std::uint32_t at = 4; at < common; at += 8) {
         const std::uint32_t count = std::min(8U, common - at);
-        std::uint64_t other = 0;
-        std::memcpy(&other, rest.data() + at, count);
+        const std::uint64_t other = word_of(rest.data() + at, count);
         const std::uint64_t own = node.load_bytes(slot.offset + at - 4, count);
         if (own != other) return __builtin_bswap64(own) < __builtin_bswap64(other) ? -1 : 1;
     }
@@ -117,7 +107,7 @@ int compare_rest(const StoreReading& reading, const StoreSlot& slot, std::string
 std::optional<StorePlace> search(const StoreReading& reading, std::string_view rest) noexcept {
     const StoreNode& node = *reading.node;
     const std::uint32_t head = head_of_rest(rest);
-    const std::uint32_t count = reading.state.count;
+    const std::uint32_t count = reading.state.count();
     std::uint32_t first = 0;
     for (std::uint32_t left = count; left != 0;) {  // without a branch to guess
         const std::uint32_t half = (left + 1) / 2;

@@ -20,6 +20,29 @@
 
 namespace taiyen::ordered {
 
+/// Up to eight bytes, the first one lowest.
+inline std::uint64_t word_of(const char* bytes, std::size_t count) noexcept {
+    if (count >= 4) {  // all, or two halves that overlap
+        std::uint64_t word = 0;
+        if (count >= 8) {
+            std::memcpy(&word, bytes, 8);
+            return word;
+        }
+        std::uint32_t last = 0;
+        std::memcpy(&word, bytes, 4);
+        std::memcpy(&last, bytes + count - 4, 4);
+        return word | std::uint64_t{last} << (count - 4) * 8;
+    }
+    std::uint64_t word = 0;
+    for (std::size_t i = 0; i != count; ++i) word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << i * 8;
+    return word;
+}
+
+/// The first four bytes as a number that sorts as they do, missing ones as zeros.
+inline std::uint32_t head_of_rest(std::string_view rest) noexcept {
+    return __builtin_bswap32(static_cast<std::uint32_t>(word_of(rest.data(), rest.size() < 4 ? rest.size() : 4)));
+}
+
 /// A value or a key outside nodes; what was taken out is linked by `next`.
 struct StoreBlock {
     StoreBlock* next;
@@ -49,22 +72,33 @@ struct StoreSlot {
 };
 
 /// What a reader needs to know of a node, in one word.
-struct StoreState {
-    std::uint32_t count = 0;   ///< slots
-    std::uint32_t level = 0;   ///< 0: a leaf
-    std::uint32_t begin = 0;   ///< of the bodies
-    std::uint32_t used = 0;    ///< bytes of bodies and fences that mean something
-    std::uint32_t prefix = 0;  ///< bytes
+class StoreState {
+public:
+    StoreState() = default;
+    explicit StoreState(std::uint64_t word) noexcept : word_(word) {}
+    /// Without slots. `begin`: of the bodies, and of the fences behind them.
+    StoreState(std::uint32_t level, std::uint32_t begin, std::uint32_t used, std::uint32_t prefix) noexcept
+        : word_(std::uint64_t{level} << level_at | std::uint64_t{begin} << begin_at | std::uint64_t{used} << used_at |
+                std::uint64_t{prefix} << prefix_at) {}
 
-    static StoreState of(std::uint64_t word) noexcept {
-        const auto bits = [word](unsigned shift, unsigned count) {
-            return static_cast<std::uint32_t>(word >> shift & ((std::uint64_t{1} << count) - 1));
-        };
-        return {bits(0, 10), bits(10, 6), bits(16, 13), bits(29, 13), bits(42, 22)};
+    std::uint32_t count() const noexcept { return word_ & 1023U; }              ///< slots
+    std::uint32_t level() const noexcept { return word_ >> level_at & 63U; }    ///< 0: a leaf
+    std::uint32_t begin() const noexcept { return word_ >> begin_at & 8191U; }  ///< of the bodies
+    std::uint32_t used() const noexcept { return word_ >> used_at & 8191U; }    ///< bytes of bodies and fences that mean something
+    std::uint32_t prefix() const noexcept { return static_cast<std::uint32_t>(word_ >> prefix_at); }  ///< bytes
+    std::uint64_t word() const noexcept { return word_; }
+    /// The fields are summands of the word.
+    StoreState plus(std::int64_t count, std::int64_t begin, std::int64_t used) const noexcept {
+        return StoreState(word_ + static_cast<std::uint64_t>(count) + (static_cast<std::uint64_t>(begin) << begin_at) +
+                          (static_cast<std::uint64_t>(used) << used_at));
     }
-    std::uint64_t word() const noexcept {
-        return count | level << 10U | std::uint64_t{begin} << 16U | std::uint64_t{used} << 29U | std::uint64_t{prefix} << 42U;
-    }
+
+private:
+    static constexpr unsigned level_at = 10;
+    static constexpr unsigned begin_at = 16;
+    static constexpr unsigned used_at = 29;
+    static constexpr unsigned prefix_at = 42;
+    std::uint64_t word_ = 0;
 };
 
 /// Where a node's fences lie, in one word. Each is whole, prefix included.
@@ -100,7 +134,7 @@ public:
 
     // Words that may change under a reader.
     std::uint64_t version() const noexcept { return load(0); }
-    StoreState state() const noexcept { return StoreState::of(load(2)); }
+    StoreState state() const noexcept { return StoreState(load(2)); }
     std::uint64_t slot_word(std::uint32_t index) const noexcept { return load(slots_offset / 8 + index); }
     StoreSlot slot(std::uint32_t index) const noexcept { return StoreSlot::of(slot_word(index)); }
     std::uint32_t head(std::uint32_t index) const noexcept { return static_cast<std::uint32_t>(slot_word(index) >> 32U); }
@@ -111,19 +145,17 @@ public:
         if (shift + count * 8 > 64) word |= load(offset / 8 + 1) << (64 - shift);
         return count == 8 ? word : word & ((std::uint64_t{1} << count * 8) - 1);
     }
+    /// Requires: there is room for whole words at `to`.
     void copy_out(char* to, std::uint32_t offset, std::uint32_t count) const noexcept {
-        for (; count >= 8; offset += 8, to += 8, count -= 8) {
-            const std::uint64_t word = load_bytes(offset, 8);
-            std::memcpy(to, &word, 8);
+        for (std::uint32_t at = 0; at < count; at += 8) {
+            const std::uint64_t word = load_bytes(offset + at, count - at < 8 ? count - at : 8);
+            std::memcpy(to + at, &word, 8);
         }
-        if (count == 0) return;
-        const std::uint64_t word = load_bytes(offset, count);
-        std::memcpy(to, &word, count);
     }
 
     // Under the lock, or of what is private.
     void set_state(StoreState state) noexcept { store(2, state.word()); }
-    void set_slot(std::uint32_t index, const StoreSlot& slot) noexcept { store(slots_offset / 8 + index, slot.word()); }
+    void set_slot_word(std::uint32_t index, std::uint64_t word) noexcept { store(slots_offset / 8 + index, word); }
     void copy_in(std::uint32_t offset, const char* from, std::uint32_t count) noexcept {
         while (count != 0) {
             const std::uint32_t within = offset % 8;
@@ -151,10 +183,10 @@ public:
     /// Takes over all but the version and what belongs to the place.
     void publish(const StoreNode& image) noexcept {
         const StoreState state = image.state();
-        for (std::uint32_t i = 2; i != slots_offset / 8 + state.count; ++i) {
+        for (std::uint32_t i = 2; i != slots_offset / 8 + state.count(); ++i) {
             if (i != 4) store(i, image.words_[i]);
         }
-        for (std::uint32_t i = state.begin / 8; i != bytes / 8; ++i) store(i, image.words_[i]);
+        for (std::uint32_t i = state.begin() / 8; i != bytes / 8; ++i) store(i, image.words_[i]);
     }
     bool try_lock(std::uint64_t version) noexcept { return word(0).compare_exchange_strong(version, version | locked, std::memory_order_acquire); }
     void set_version(std::uint64_t version) noexcept { store(0, version); }
@@ -186,9 +218,9 @@ public:
         return long_upper() != nullptr ? long_upper()->text() : std::string_view(at(fences().upper_offset), fences().upper);
     }
     /// What slots and bodies take, and the most that more of them can.
-    static std::uint32_t filled(StoreState state) noexcept { return state.count * slot_bytes + state.used; }
+    static std::uint32_t filled(StoreState state) noexcept { return state.count() * slot_bytes + state.used(); }
     static std::uint32_t room(StoreState state) noexcept { return bytes - slots_offset - filled(state); }
-    static std::uint32_t gap(StoreState state) noexcept { return state.begin - state.count * slot_bytes - slots_offset; }
+    static std::uint32_t gap(StoreState state) noexcept { return state.begin() - state.count() * slot_bytes - slots_offset; }
 
     // Of its pool.
     StoreNode* next() const noexcept { return reinterpret_cast<StoreNode*>(words_[1]); }
@@ -201,8 +233,8 @@ public:
     void copy(const StoreNode& from, StoreState state) noexcept {
         words_[2] = state.word();
         words_[3] = from.load(3);
-        for (std::uint32_t i = slots_offset / 8; i != slots_offset / 8 + state.count; ++i) words_[i] = from.load(i);
-        for (std::uint32_t i = state.begin / 8; i != bytes / 8; ++i) words_[i] = from.load(i);
+        for (std::uint32_t i = slots_offset / 8; i != slots_offset / 8 + state.count(); ++i) words_[i] = from.load(i);
+        for (std::uint32_t i = state.begin() / 8; i != bytes / 8; ++i) words_[i] = from.load(i);
     }
     struct Fence {
         std::string_view text;
@@ -222,18 +254,11 @@ private:
 };
 static_assert(sizeof(StoreNode) == StoreNode::bytes);
 
-/// The first four bytes as a number that sorts as they do, missing ones as zeros.
-inline std::uint32_t head_of_rest(std::string_view rest) noexcept {
-    std::uint32_t head = 0;
-    std::memcpy(&head, rest.data(), rest.size() < 4 ? rest.size() : 4);
-    return __builtin_bswap32(head);
-}
-
 /// A node as somebody read it: what follows from it counts if the version is the same afterwards.
 struct StoreReading {
     StoreNode* node = nullptr;
     std::uint64_t version = 0;
-    StoreState state{};
+    StoreState state;
 
     bool is_valid() const noexcept { return node->version() == version; }
 };

@@ -124,11 +124,11 @@ void StoreTree::free_below(StoreNode* node) noexcept {
     const auto free = [this](StoreBlock* block) {
         if (block != nullptr) memory_.free_block(block);
     };
-    for (std::uint32_t i = 0; i != state.count; ++i) {
+    for (std::uint32_t i = 0; i != state.count(); ++i) {
         const StoreSlot slot = node->slot(i);
         free(node->long_key(slot));
         free(node->long_value(slot));
-        if (state.level != 0) free_below(node->child(i));
+        if (state.level() != 0) free_below(node->child(i));
     }
     free(node->long_lower());
     free(node->long_upper());
@@ -154,23 +154,23 @@ bool StoreTree::begin(StoreNode* node, StoreReading& reading) noexcept {
 bool StoreTree::descend(std::string_view key, Way way, std::uint32_t level, Path& path) const noexcept {
     path = {};
     if (!begin(root_, path.reading)) return false;
-    while (path.reading.state.level > level) {
+    while (path.reading.state.level() > level) {
         const StoreReading here = path.reading;
         std::uint32_t index = 0;
         if (way == Way::to_end) {
-            index = here.state.count - 1;
+            index = here.state.count() - 1;
         } else {
-            if (here.state.prefix > key.size()) return false;
-            const std::optional<StorePlace> place = search(here, key.substr(here.state.prefix));
+            if (here.state.prefix() > key.size()) return false;
+            const std::optional<StorePlace> place = search(here, key.substr(here.state.prefix()));
             if (!place) return false;
             index = place->is_same && way == Way::to_key ? place->index : place->index - 1;
         }
-        if (index >= here.state.count) return false;
+        if (index >= here.state.count()) return false;
         const StoreSlot slot = here.node->slot(index);
         if (slot.offset + slot.body_bytes() > StoreNode::bytes || slot.value_bytes() != sizeof(StoreNode*)) return false;
         auto* const child = reinterpret_cast<StoreNode*>(here.node->load_bytes(slot.value_offset(), sizeof(StoreNode*)));
         if (!here.is_valid()) return false;
-        if (here.state.level == 1) {
+        if (here.state.level() == 1) {
             // All lines of a leaf's slots are fetched at once.
             for (std::uint32_t line = 0; line != 24; ++line) __builtin_prefetch(child->at(line * 64));
         }
@@ -183,9 +183,9 @@ bool StoreTree::descend(std::string_view key, Way way, std::uint32_t level, Path
 
 bool StoreTree::find_leaf(std::string_view key, LeafPlace& place) const noexcept {
     Path path;
-    if (!descend(key, Way::to_key, 0, path) || path.reading.state.prefix > key.size()) return false;
+    if (!descend(key, Way::to_key, 0, path) || path.reading.state.prefix() > key.size()) return false;
     place.reading = path.reading;
-    place.rest = key.substr(path.reading.state.prefix);
+    place.rest = key.substr(path.reading.state.prefix());
     const std::optional<StorePlace> found = search(path.reading, place.rest);
     if (!found) return false;
     place.place = *found;
@@ -231,8 +231,8 @@ void StoreTree::rebuild(StoreNode& node, std::uint32_t without) noexcept {
     const auto upper_text = node.upper();
     const StoreNode::Fence upper{upper_text.value_or(""), node.long_upper()};
     const StoreState state = node.state();
-    image.begin_image(state.level, lower, upper_text ? &upper : nullptr);
-    for (std::uint32_t i = 0; i != state.count; ++i)
+    image.begin_image(state.level(), lower, upper_text ? &upper : nullptr);
+    for (std::uint32_t i = 0; i != state.count(); ++i)
         if (i != without) TAIYEN_CHECK(image.append_from(node, i));
     node.publish(image);
 }
@@ -264,8 +264,8 @@ bool StoreTree::write_again(const LeafPlace& place, const Payload& payload) noex
     if (bytes <= before) {
         node.copy_in(slot.value_offset(), payload.data, payload.bytes());
     } else if (StoreNode::gap(state) >= bytes) {
-        state.begin -= bytes;
-        slot.offset = state.begin;
+        state = state.plus(0, -std::int64_t{bytes}, 0);
+        slot.offset = state.begin();
         node.write_body(slot, place.rest, long_key, payload.data);
     } else if (StoreNode::room(state) + before >= bytes) {
         rebuild(node, place.place.index);
@@ -274,10 +274,8 @@ bool StoreTree::write_again(const LeafPlace& place, const Payload& payload) noex
     } else {
         return false;
     }
-    state.used += bytes;
-    state.used -= before;
-    node.set_slot(place.place.index, slot);
-    node.set_state(state);
+    node.set_slot_word(place.place.index, slot.word());
+    node.set_state(state.plus(0, 0, std::int64_t{bytes} - before));
     return true;
 }
 
@@ -464,7 +462,7 @@ namespace {
 std::string key_of(const StoreNode& node, std::uint32_t index) {
     const StoreSlot slot = node.slot(index);
     if (const StoreBlock* const block = node.long_key(slot)) return std::string(block->text());
-    std::string key(node.lower().substr(0, node.state().prefix));
+    std::string key(node.lower().substr(0, node.state().prefix()));
     const std::uint32_t head = __builtin_bswap32(slot.head);
     key.append(reinterpret_cast<const char*>(&head), std::min(4U, slot.key));
     if (slot.key > 4) key.append(node.at(slot.offset), slot.key - 4);
@@ -478,9 +476,9 @@ void StoreTree::split(std::string_view key, std::uint32_t wanted) {
     for (Attempts attempts;; attempts.again()) {
         Path path;
         bool is_split = false;
-        std::uint32_t level = root_->state().level;
+        std::uint32_t level = root_->state().level();
         for (;; --level) {
-            if (!descend(key, Way::to_key, level, path) || path.reading.state.level != level) break;
+            if (!descend(key, Way::to_key, level, path) || path.reading.state.level() != level) break;
             if (level == 0 && StoreNode::room(path.reading.state) >= wanted) {
                 if (path.reading.is_valid()) return;
                 break;
@@ -506,11 +504,11 @@ bool StoreTree::split_node(std::string_view key, const Path& path) {
     if (!lock) return false;
     StoreNode& node = *path.reading.node;
     const StoreState state = node.state();
-    const std::uint32_t count = state.count;
-    const std::uint32_t level = state.level;
+    const std::uint32_t count = state.count();
+    const std::uint32_t level = state.level();
 
     // All stay in the left one where keys ascend, if the fence between has room there, too; else half of the bytes.
-    const StorePlace place = *search({&node, node.version(), state}, key.substr(state.prefix));
+    const StorePlace place = *search({&node, node.version(), state}, key.substr(state.prefix()));
     std::uint32_t at = level != 0 ? count - 1 : count;
     const auto separator_at = [&] {
         std::string text = at == count ? std::string(key) : key_of(node, at);
@@ -526,7 +524,7 @@ bool StoreTree::split_node(std::string_view key, const Path& path) {
         text = separator_at();
     }
     Separator separator(memory_);
-    separator.choose(std::move(text), is_root ? 0 : path.parent.state.prefix);
+    separator.choose(std::move(text), is_root ? 0 : path.parent.state.prefix());
 
     NewNode right(memory_);
     std::optional<NewNode> left;
@@ -555,7 +553,7 @@ bool StoreTree::split_node(std::string_view key, const Path& path) {
         parent_lock->will_change();
         StoreNode& parent = *path.parent.node;
         node.publish(left_image);
-        const std::string_view parent_rest = std::string_view(separator.text).substr(path.parent.state.prefix);
+        const std::string_view parent_rest = std::string_view(separator.text).substr(path.parent.state.prefix());
         TAIYEN_CHECK(make_room(parent, StoreNode::separator_max));
         parent.add(path.index + 1, parent_rest, separator.entry.get(), right_bytes, sizeof right_node);
     }
@@ -582,12 +580,12 @@ StoreTree::Merged StoreTree::merge_at(const EpochGuard& guard, std::string_view 
     if (!descend(key, Way::to_key, level, path)) return Merged::retry;
     const StoreReading& here = path.reading;
     if (path.parent.node == nullptr) {
-        if (here.state.level == 0 || here.state.count != 1) return here.is_valid() ? Merged::done : Merged::retry;
+        if (here.state.level() == 0 || here.state.count() != 1) return here.is_valid() ? Merged::done : Merged::retry;
         return pull_up(guard, here);
     }
     if (!is_thin(here.state)) return here.is_valid() ? Merged::done : Merged::retry;
-    if (path.parent.state.count == 1) return path.parent.is_valid() ? Merged::go_up : Merged::retry;
-    if (path.index + 1 < path.parent.state.count) {
+    if (path.parent.state.count() == 1) return path.parent.is_valid() ? Merged::go_up : Merged::retry;
+    if (path.index + 1 < path.parent.state.count()) {
         const Merged with_next = merge_siblings(guard, path, path.index);
         if (with_next != Merged::done) return with_next;
     }
@@ -624,7 +622,7 @@ StoreTree::Merged StoreTree::merge_siblings(const EpochGuard& guard, const Path&
     if (!path.parent.is_valid()) return Merged::retry;
     StoreReading other_reading;
     if (!begin(other, other_reading) || !path.parent.is_valid()) return Merged::retry;
-    const std::uint32_t limit = path.reading.state.count == 0 || other_reading.state.count == 0 ? StoreNode::bytes : merged_bytes_max;
+    const std::uint32_t limit = path.reading.state.count() == 0 || other_reading.state.count() == 0 ? StoreNode::bytes : merged_bytes_max;
     if (StoreNode::filled(path.reading.state) + StoreNode::filled(other_reading.state) > limit)
         return path.reading.is_valid() ? Merged::done : Merged::retry;
 
@@ -641,9 +639,9 @@ StoreTree::Merged StoreTree::merge_siblings(const EpochGuard& guard, const Path&
     const std::optional<std::string_view> upper_text = right.upper();
     const StoreNode::Fence upper{upper_text.value_or(""), right.long_upper()};
     StoreNode image;
-    image.begin_image(left.state().level, {left.lower(), left.long_lower()}, upper_text ? &upper : nullptr);
+    image.begin_image(left.state().level(), {left.lower(), left.long_lower()}, upper_text ? &upper : nullptr);
     for (const StoreNode* const from : {&left, &right})
-        for (std::uint32_t i = 0; i != from->state().count; ++i)
+        for (std::uint32_t i = 0; i != from->state().count(); ++i)
             if (!image.append_from(*from, i)) return Merged::done;
     if (StoreNode::filled(image.state()) > limit) return Merged::done;
 
@@ -665,34 +663,34 @@ StoreTree::Merged StoreTree::merge_siblings(const EpochGuard& guard, const Path&
 
 bool StoreTree::is_sound() const {
     std::uint64_t keys = 0;
-    return is_sound(*root_, {}, std::nullopt, root_->state().level, keys) && keys == memory_.keys();
+    return is_sound(*root_, {}, std::nullopt, root_->state().level(), keys) && keys == memory_.keys();
 }
 
 bool StoreTree::is_sound(const StoreNode& node, std::string_view lower, std::optional<std::string_view> upper, std::uint32_t level,
                          std::uint64_t& keys) const {
     const StoreState state = node.state();
-    if ((node.version() & (StoreNode::locked | StoreNode::obsolete)) != 0 || state.level != level) return false;
+    if ((node.version() & (StoreNode::locked | StoreNode::obsolete)) != 0 || state.level() != level) return false;
     if (node.lower() != lower || node.upper() != upper) return false;
-    if (state.prefix != (upper ? shared_bytes(lower, *upper) : 0)) return false;
+    if (state.prefix() != (upper ? shared_bytes(lower, *upper) : 0)) return false;
     std::size_t used = node.long_lower() != nullptr ? sizeof(StoreBlock*) : lower.size();
     if (upper) used += node.long_upper() != nullptr ? sizeof(StoreBlock*) : upper->size();
     std::vector<std::string> texts;
-    for (std::uint32_t i = 0; i != state.count; ++i) {
+    for (std::uint32_t i = 0; i != state.count(); ++i) {
         const StoreSlot slot = node.slot(i);
-        if (slot.body_bytes() != 0 && slot.offset < state.begin) return false;
+        if (slot.body_bytes() != 0 && slot.offset < state.begin()) return false;
         used += slot.body_bytes();
         texts.push_back(key_of(node, i));
         if (texts.back() < lower || (upper && texts.back() >= *upper) || (i != 0 && texts[i - 1] >= texts[i])) return false;
-        if (slot.head != head_of_rest(std::string_view(texts.back()).substr(state.prefix))) return false;
+        if (slot.head != head_of_rest(std::string_view(texts.back()).substr(state.prefix()))) return false;
     }
-    if (used != state.used || StoreNode::slots_offset + state.count * StoreNode::slot_bytes > state.begin) return false;
+    if (used != state.used() || StoreNode::slots_offset + state.count() * StoreNode::slot_bytes > state.begin()) return false;
     if (level == 0) {
-        keys += state.count;
+        keys += state.count();
         return true;
     }
-    if (state.count == 0 || texts[0] != lower) return false;
-    for (std::uint32_t i = 0; i != state.count; ++i) {
-        const std::optional<std::string_view> next = i + 1 == state.count ? upper : texts[i + 1];
+    if (state.count() == 0 || texts[0] != lower) return false;
+    for (std::uint32_t i = 0; i != state.count(); ++i) {
+        const std::optional<std::string_view> next = i + 1 == state.count() ? upper : texts[i + 1];
         if (!is_sound(*node.child(i), texts[i], next, level - 1, keys)) return false;
     }
     return true;

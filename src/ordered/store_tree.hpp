@@ -51,7 +51,7 @@ public:
 
     StoreMemory& memory() noexcept { return memory_; }
     const StoreMemory& memory() const noexcept { return memory_; }
-    std::uint32_t height() const noexcept { return root_->state().level + 1; }
+    std::uint32_t height() const noexcept { return root_->state().level() + 1; }
     bool is_sound() const;
 
 private:
