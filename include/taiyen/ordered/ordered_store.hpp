@@ -70,7 +70,6 @@ public:
 
     // One key. Each call throws std::bad_alloc when the thread's first one finds no memory. Keys longer than key_bytes_max: nobody has them, and what would store one throws Error{invalid_argument}.
     // Complexity: logarithmic, and linear in the bytes of key and value.
-    /// A value, as it is for as long as the view lives. Others may replace or erase it meanwhile; its memory is freed afterwards. While a thread has one, nothing that is taken out of any store meanwhile is freed: keep it short.
     class View;
     /// False in a view of no value: there is no such key.
     View view(std::string_view key) const;
@@ -90,7 +89,6 @@ public:
     /// Adds to a value of 8 bytes, a number in this processor's byte order; it wraps. Returns what it was. No such key: stores `added` and returns 0. Throws: HeapFull, Error{type_mismatch}: the value has another length.
     std::int64_t fetch_add(std::string_view key, std::int64_t added);
 
-    /// Sets and erasures, to be applied together.
     class Batch;
     /// In the order of keys, those of one key as they were added. Each is atomic, the batch is not: others may see some of it. Throws: HeapFull; a smaller key's were applied then, a greater one's not.
     void apply(const Batch& batch);
@@ -127,6 +125,7 @@ private:
     std::unique_ptr<ordered::StoreTree> tree_;
 };
 
+/// A value, as it is for as long as the view lives. Others may replace or erase it meanwhile; its memory is freed afterwards. While a thread has one, nothing that is taken out of any store meanwhile is freed: keep it short.
 class TAIYEN_EXPORT OrderedStore::View {
 public:
     View() = default;
@@ -147,6 +146,7 @@ private:
     char inside_[128];
 };
 
+/// Sets and erasures, to be applied together.
 class OrderedStore::Batch {
 public:
     /// Throws: std::bad_alloc.
