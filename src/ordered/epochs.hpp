@@ -10,6 +10,8 @@
 
 #include <taiyen/base/check.hpp>
 
+#include "base/planted.hpp"
+
 namespace taiyen::ordered {
 
 /// A thread's; never freed, another thread has it later.
@@ -41,7 +43,7 @@ inline EpochSlot& enter() {
     // Who ends an epoch looks at the slots afterwards. Either it sees this one, or the second look here sees the new epoch, and with it all that was taken out before.
     std::uint64_t seen = now.load();
     for (;;) {
-        own.epoch.store(seen);
+        if (!planted(Bug::store_enters_no_epoch)) own.epoch.store(seen);
         const std::uint64_t again = now.load();
         if (again == seen) return own;
         seen = again;

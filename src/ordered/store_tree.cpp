@@ -8,6 +8,7 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
+#include "base/planted.hpp"
 #include "txn/waiting.hpp"
 
 namespace taiyen::ordered {
@@ -96,13 +97,18 @@ private:
 /// A node's lock, if the node has the version that was read.
 class StoreTree::Lock {
 public:
-    explicit Lock(const StoreReading& reading) noexcept : node_(reading.node), version_(reading.version), is_held_(node_->try_lock(version_)) {}
+    explicit Lock(const StoreReading& reading) noexcept : node_(reading.node), version_(reading.version) {
+        planted_step();
+        if (planted(Bug::store_locks_any_version)) version_ = node_->version() & ~StoreNode::locked;
+        is_held_ = node_->try_lock(version_);
+        planted_step();
+    }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
     ~Lock() { unlock(); }
     explicit operator bool() const noexcept { return is_held_; }
     /// The version changes at the end.
-    void will_change() noexcept { bits_ = StoreNode::change; }
+    void will_change() noexcept { bits_ = planted(Bug::store_keeps_version) ? 0 : StoreNode::change; }
     void will_die() noexcept { bits_ = StoreNode::change | StoreNode::obsolete; }
     void unlock() noexcept {
         if (std::exchange(is_held_, false)) node_->set_version(version_ + bits_);
@@ -112,7 +118,7 @@ private:
     StoreNode* node_;
     std::uint64_t version_;
     std::uint64_t bits_ = 0;
-    bool is_held_;
+    bool is_held_ = false;
 };
 
 StoreTree::StoreTree(heap::VolatileCore& core) : memory_(core), root_(memory_.take_node()) { root_->begin_image(0, {{}, nullptr}, nullptr); }
@@ -174,7 +180,9 @@ bool StoreTree::descend(std::string_view key, Way way, std::uint32_t level, Path
             // All lines of a leaf's slots are fetched at once.
             for (std::uint32_t line = 0; line != 24; ++line) __builtin_prefetch(child->at(line * 64));
         }
-        if (!begin(child, path.reading) || !here.is_valid()) return false;
+        planted_step();
+        if (!begin(child, path.reading)) return false;
+        if (!here.is_valid() && !planted(Bug::store_trusts_child)) return false;
         path.parent = here;
         path.index = index;
     }
@@ -196,6 +204,7 @@ bool StoreTree::find(std::string_view key, Value& value) const {
     for (Attempts attempts;; attempts.again()) {
         LeafPlace place;
         if (!find_leaf(key, place)) continue;
+        planted_step();
         const StoreNode& leaf = *place.reading.node;
         if (place.place.is_same) {
             const StoreSlot slot = leaf.slot(place.place.index);
@@ -209,7 +218,7 @@ bool StoreTree::find(std::string_view key, Value& value) const {
                 leaf.copy_out(value.inside, slot.value_offset(), slot.value);
             }
         }
-        if (place.reading.is_valid()) return place.place.is_same;
+        if (place.reading.is_valid() || planted(Bug::store_trusts_value)) return place.place.is_same;
     }
 }
 
@@ -217,8 +226,9 @@ void StoreTree::copy_leaf(std::string_view key, bool before, bool from_end, Stor
     for (Attempts attempts;; attempts.again()) {
         Path path;
         if (!descend(key, from_end ? Way::to_end : before ? Way::before_key : Way::to_key, 0, path)) continue;
+        planted_step();
         image.copy(*path.reading.node, path.reading.state);
-        if (path.reading.is_valid()) return;
+        if (path.reading.is_valid() || planted(Bug::store_trusts_copy)) return;
     }
 }
 
