@@ -50,6 +50,9 @@
 #include <taiyen/ordered/btree_map.hpp>
 #include <taiyen/ordered/btree_nodes.hpp>
 #include <taiyen/ordered/key_search.hpp>
+#include <taiyen/ordered/murmur_hash.hpp>
+#include <taiyen/ordered/ordered_store.hpp>
+#include <taiyen/ordered/ordered_store_view.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/declared.hpp>

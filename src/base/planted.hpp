@@ -116,6 +116,12 @@ enum class Bug {
     stop_wakes_nobody,           ///< check-outs: who waits sleeps on when the manager is stopped
     pause_loses_order,           ///< check-outs: those whom a pause held up go on from the last one to the first
     readers_pass_writers,        ///< check-outs: readers join others although a writer waits
+    store_trusts_child,          ///< ordered stores: a search doesn't look whether the parent has changed when it has the child
+    store_trusts_value,          ///< ordered stores: a value counts though its node has changed meanwhile
+    store_trusts_copy,           ///< ordered stores: so does a cursor's copy of a leaf
+    store_locks_any_version,     ///< ordered stores: a writer locks a node that isn't any more as it was when the place was found
+    store_keeps_version,         ///< ordered stores: what a writer changed has the same version afterwards
+    store_enters_no_epoch,       ///< ordered stores: memory is freed under readers
 };
 
 #ifdef TAIYEN_PLANTED_BUGS

@@ -73,6 +73,7 @@ public:
     /// What is live, ascending. Requires: no other thread is in the heap.
     std::vector<Block> blocks() const;
     bool is_guarded() const noexcept { return guards_ != nullptr; }
+    PageSize pages() const noexcept { return pages_; }
     LiveBlocks live_blocks(std::size_t listed_max) const;
     LiveBlocks leaked_blocks(std::size_t listed_max) const;
     void add_leak_root(const void* begin, ByteCount bytes);
