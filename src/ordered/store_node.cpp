@@ -16,9 +16,8 @@ void StoreNode::begin_image(std::uint32_t level, const Fence& lower, const Fence
     const auto put = [&](const Fence& fence) {
         const auto length = static_cast<std::uint32_t>(fence.block != nullptr ? sizeof fence.block : fence.text.size());
         end -= length;
-        // NOLINTNEXTLINE(bugprone-not-null-terminated-result): text with its length
-        std::memcpy(reinterpret_cast<char*>(words_) + end, fence.block != nullptr ? reinterpret_cast<const char*>(&fence.block) : fence.text.data(),
-                    length);
+        const char* const from = fence.block != nullptr ? reinterpret_cast<const char*>(&fence.block) : fence.text.data();
+        if (length != 0) std::memcpy(reinterpret_cast<char*>(words_) + end, from, length);
         return fence.block != nullptr ? StoreSlot::outside : length;
     };
     StoreFences fences;

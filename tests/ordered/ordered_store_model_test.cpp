@@ -1,4 +1,5 @@
 // Random programs on an ordered store and on a std::map of strings: the same answers, the same content in both directions, a sound tree, and no memory left over.
+#include <taiyen/base/error.hpp>
 #include <taiyen/ordered/ordered_store.hpp>
 
 #include <algorithm>
