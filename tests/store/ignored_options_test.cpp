@@ -69,10 +69,10 @@ BOOST_FIXTURE_TEST_CASE(each_that_was_given_and_is_not_what_the_heap_has_is_told
     says({.address = read_parameters(path).address + (std::uintptr_t{4} << 30U)}, "taiyen rebase");
     PersistentOptions log;
     log.log_capacity = 1U << 20U;
-    says(log, "its log has 131072 bytes, not the 1048576 bytes that were asked for; close the heap, remove ");
+    says(log, "its log has 131072 bytes, not the 1048576 bytes that were asked for; replace_log() makes one of another size");
 }
 
-BOOST_FIXTURE_TEST_CASE(a_log_becomes_as_large_as_was_asked_for_by_the_remedy, HeapThere) {
+BOOST_FIXTURE_TEST_CASE(a_closed_heap_whose_log_was_removed_gets_one_as_large_as_was_asked_for, HeapThere) {
     std::filesystem::remove(path.string() + ".log");
     PersistentOptions log;
     log.log_capacity = 1U << 20U;
