@@ -79,6 +79,7 @@
 #include <taiyen/transfer/expand.hpp>
 #include <taiyen/transfer/rebase.hpp>
 #include <taiyen/transfer/relocation.hpp>
+#include <taiyen/transfer/resize.hpp>
 #include <taiyen/transfer/volatile_heaps.hpp>
 #include <taiyen/txn/read_lock.hpp>
 #include <taiyen/txn/relaxed_loading.hpp>

@@ -55,6 +55,10 @@ public:
     }
     /// Pages of the longest run that lies between zones.
     Page between_zones() const { return zone_distance_ - layout::zone_pages; }
+    /// The least capacity with which everything up to that extent lies where it does: the end of the last region in use. A larger one does, too, unless the capacity cuts that region short.
+    ByteCount capacity_min_at(ByteCount extent) const {
+        return ByteCount{region(region_of(static_cast<Page>((extent - 1) / page_bytes))).end} * page_bytes;
+    }
     /// Whether an engine could have left the extent there.
     bool valid_extent(std::uint64_t bytes) const;
 

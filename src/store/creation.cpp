@@ -374,7 +374,7 @@ void HeapFile::tell_ignored(const PersistentOptions& given) const {
     const Header& header = backing_->header;
     if (given.capacity != 0 && round_up(given.capacity, page_bytes) != header.capacity) {
         tell("its capacity is " + bytes(header.capacity) + ", not the " + bytes(given.capacity) +
-             " that were asked for; taiyen convert --capacity makes a heap of another");
+             " that were asked for; taiyen resize gives it another one");
     }
     if (given.address != 0 && given.address != header.base) {
         tell("it lies at " + place(header.base) + ", not at " + place(given.address) + " as was asked for; taiyen rebase moves it");

@@ -65,13 +65,19 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
     const bool ring_fits = block.ring_kind <= RingKind::log && block.ring_capacity % page_bytes == 0 &&
                            block.ring_capacity < (std::uint64_t{1} << 40U) && block.ring_position % page_bytes == 0 &&
                            (block.ring_kind == RingKind::none) == (block.ring_capacity == 0);
+    // What the staged save says of address and capacity.
+    const std::uint64_t capacity_then = block.stage_capacity != 0 ? block.stage_capacity : block.capacity;
+    const bool place_then_fits =
+        (block.stage_base == 0 && block.stage_capacity == 0) ||
+        (block.state == FileState::staged && capacity_then >= heap::Engine::capacity_min && capacity_then % page_bytes == 0 &&
+         capacity_then <= heap::layout::capacity_max && block.stage.extent <= capacity_then &&
+         is_base(block.stage_base != 0 ? block.stage_base : block.base, capacity_then));
     // What lies in the stage is looked at when it is read.
     const bool stage_fits =
         (block.state == FileState::staged) == (block.stage.stage_offset != 0) && block.stage_ring_position % page_bytes == 0 &&
         (block.state != FileState::staged || (block.ring_kind != RingKind::none && block.stage.generation == block.generation + 1)) &&
-        (block.stage_base == 0 ? (block.incompatible_features & feature_staged_move) == 0
-                               : block.state == FileState::staged && (block.incompatible_features & feature_staged_move) != 0 && capacity_fits &&
-                                     is_base(block.stage_base, block.capacity));
+        (block.stage_base != 0) == ((block.incompatible_features & feature_staged_move) != 0) &&
+        (block.stage_capacity != 0) == ((block.incompatible_features & feature_staged_resize) != 0) && place_then_fits;
     const bool log_fits = block.log_capacity % page_bytes == 0 && block.log_capacity < (std::uint64_t{1} << 40U) &&
                           (block.log_capacity == 0) == uuid_from(block.log_uuid).is_nil();
     if (!role_known || !state_known || !capacity_fits || !extent_fits || !annex_fits || !base_fits || !ring_fits || !stage_fits || !log_fits ||
@@ -110,7 +116,8 @@ Header decode(const HeaderBlock& block) {
     header.staged = {block.stage,
                      block.stage_annex,
                      {{block.stage_ring_epoch}, block.stage_ring_position, block.stage_ring_sequence, block.stage_ring_chain_seed},
-                     block.stage_base};
+                     block.stage_base,
+                     block.stage_capacity};
     header.written_at = block.written_at;
     header.opening = block.opening;
     return header;
@@ -132,6 +139,7 @@ void Header::take_content(const Header& from) {
     state = FileState::whole;
     filling_generation = {};
     if (!planted(Bug::copy_keeps_address)) base = from.base;
+    if (!planted(Bug::copy_keeps_capacity)) capacity = from.capacity;
     generation = from.generation;
     serial = from.serial;
     extent = from.extent;
@@ -155,6 +163,7 @@ Header Header::after_stage() const {
     after.extent = staged.head.extent;
     after.annex = staged.annex;
     if (staged.base != 0 && !planted(Bug::stage_keeps_address)) after.base = staged.base;
+    if (staged.capacity != 0 && !planted(Bug::stage_keeps_capacity)) after.capacity = staged.capacity;
     after.ring_start = staged.ring_start;
     after.staged = {};
     return after;
@@ -197,7 +206,9 @@ HeaderBlock encode(const Header& header) {
         block.stage = header.staged.head;
         block.stage_annex = header.staged.annex;
         block.stage_base = header.staged.base;
-        block.incompatible_features |= header.staged.base != 0 ? feature_staged_move : 0;
+        block.stage_capacity = header.staged.capacity;
+        block.incompatible_features |=
+            (header.staged.base != 0 ? feature_staged_move : 0) | (header.staged.capacity != 0 ? feature_staged_resize : 0);
         block.stage_ring_epoch = header.staged.ring_start.epoch.value;
         block.stage_ring_position = header.staged.ring_start.position;
         block.stage_ring_sequence = header.staged.ring_start.sequence;

@@ -26,6 +26,7 @@ struct StagedSave {
     AnnexHead annex{};
     log::RingStart ring_start;  ///< where the ring's records behind it begin
     std::uintptr_t base = 0;    ///< the heap's address as of it; 0: it stays
+    ByteCount capacity = 0;     ///< the heap's as of it; 0: it stays
 };
 
 /// Numbers that only grow, positions in rings among them, stay below this: none ever wraps around.

@@ -138,6 +138,9 @@ public:
     /// the address. An annex in use ends with it. What is mapped here stays where it is: close the heap, and open it where it lies now.
     /// Requires: a journal as its ring, nobody joined, a place that can hold it (`is_base`); what was changed since the newest save is not looked at. Durability: on return.
     void save_moved(std::uintptr_t base, std::span<const PageNumber> pages, const FillPages& patch);
+    /// Gives the heap another capacity (bytes; 0: the least): one save of its first page, whose commit point is also that of the capacity. What is mapped here stays as it is: close the heap, and open it again.
+    /// Requires: a journal as its ring, nobody joined; what was changed since the newest save is not looked at. Durability: on return. Throws: Error{invalid_argument}: it can't have that one.
+    void save_resized(ByteCount capacity);
     /// Where a heap with so much in use, and of that capacity, would find room in this process, that far behind the beginning of a slot. Throws: Error{out_of_address_space}.
     static std::uintptr_t find_place(ByteCount extent, ByteCount capacity, std::uintptr_t within_slot = heap::base_alignment);
     /// Requires: nothing was changed since the newest save. Throws: Error{corrupt} naming a page of the span that isn't as it was saved.
@@ -419,6 +422,11 @@ private:
     void check_bases(std::span<const ChangedPage> changed, bool punches);
     void save_changed(std::vector<ChangedPage>& changed, bool punches);
     void save_small(std::vector<ChangedPage>& changed, bool punches);
+    /// Where a heap lies and how far it may grow; 0: as before.
+    struct Place {
+        std::uintptr_t base = 0;
+        ByteCount capacity = 0;
+    };
     /// Much at once, with the data file or the stage.
     struct LargeSave {
         SavePoint point;
@@ -427,7 +435,7 @@ private:
         /// Gives the images of a batch of pages and sets their checksums. Null: both are those of the live pages.
         std::function<void(std::span<ChangedPage> batch, std::span<std::byte> images)> images;
         bool images_once = false;  ///< they are dear: what was written is read back instead of asking again
-        std::uintptr_t base = 0;   ///< the heap's address from that save on; 0: it stays
+        Place place;               ///< of the heap from that save on
     };
     LargeSave live_save(std::vector<ChangedPage> changed) const;
     /// Disk blocks in every file for pages that were zero so far, before anything says what they become: a full disk is a save that never began. `any`: what they become is not known yet.

@@ -42,11 +42,13 @@ enum class FileState : std::uint32_t { whole = 1, filling = 2, staged = 3 };
 enum class RingKind : std::uint32_t { none = 0, journal = 1, log = 2 };
 
 /// Features a reader has to know to open the file at all.
-inline constexpr std::uint64_t known_incompatible_features = 3;
+inline constexpr std::uint64_t known_incompatible_features = 7;
 /// The staged save moves the heap to another address. Who didn't know would install the pages and keep the address.
 inline constexpr std::uint64_t feature_staged_move = 1;
 /// The heap holds no raw pointers and may be mapped anywhere. Who didn't know would let raw pointers in.
 inline constexpr std::uint64_t feature_position_independent = 2;
+/// The staged save gives the heap another capacity. Who didn't know would install the pages and keep the capacity.
+inline constexpr std::uint64_t feature_staged_resize = 4;
 
 inline constexpr std::uint64_t flag_clean = 1;           ///< closed by its last user: no ring, nothing to recover
 inline constexpr std::uint64_t flag_data_is_beside = 4;  ///< the data file had its default name when the header was written
@@ -146,7 +148,8 @@ struct HeaderBlock {
     std::uint64_t stage_base;  ///< the address as of that save; 0: it stays, and no feature is needed to know it
     std::uint64_t written_at;  ///< when this header was written, in microseconds since 1970 (UTC), by the system's clock; 0: unknown
     OpeningRecord opening;
-    std::uint8_t padding[4096 - 536 - 8];
+    std::uint64_t stage_capacity;  ///< as of the staged save; 0: it stays, and no feature is needed to know it
+    std::uint8_t padding[4096 - 544 - 8];
     std::uint64_t checksum;
 };
 static_assert(std::is_trivially_copyable_v<HeaderBlock>);
@@ -161,6 +164,7 @@ static_assert(offsetof(HeaderBlock, stage_annex) == 400);
 static_assert(offsetof(HeaderBlock, stage_base) == 440);
 static_assert(offsetof(HeaderBlock, written_at) == 448);
 static_assert(offsetof(HeaderBlock, opening) == 456);
+static_assert(offsetof(HeaderBlock, stage_capacity) == 536);
 static_assert(offsetof(HeaderBlock, checksum) == 4088);
 static_assert(sizeof(HeaderBlock) == header_slot_bytes);
 

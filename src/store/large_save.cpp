@@ -1,6 +1,8 @@
 // Large saves: pages that one ring record has no room for, by the second copy or, without one, by a stage behind the ring. The order of steps is the protocol: FORMAT.md.
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -8,6 +10,8 @@
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "heap/engine_layout.hpp"
+#include "heap/geometry.hpp"
 #include "store/heap_file.hpp"
 #include "store/save_record.hpp"
 
@@ -61,7 +65,7 @@ void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage
 }
 
 HeapFile::LargeSave HeapFile::live_save(std::vector<ChangedPage> changed) const {
-    return {{serial_, log_start_, mapped_}, annex_.head(), std::move(changed), nullptr, false, 0};
+    return {{serial_, log_start_, mapped_}, annex_.head(), std::move(changed), nullptr, false, {}};
 }
 
 void HeapFile::save_large(LargeSave& save) {
@@ -86,11 +90,10 @@ void HeapFile::set_saved(Generation generation, const LargeSave& save) {
     log_start_ = save.point.log_start;
     saved_extent_ = std::max(saved_extent_, save.point.extent);
     saved_annex_ = save.annex;
-    if (save.base != 0) {
-        backing_->header.base = save.base;
-        if (data_) {
-            data_->header.base = save.base;
-        }
+    for (PageFile* const file : {&*backing_, data_ ? &*data_ : nullptr}) {
+        if (file == nullptr) continue;
+        if (save.place.base != 0) file->header.base = save.place.base;
+        if (save.place.capacity != 0) file->header.capacity = save.place.capacity;
     }
 }
 
@@ -244,7 +247,8 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
     head.stage_offset = log::Ring::header_bytes + ring_identity_.capacity_bytes;
     head.flags = save.annex.extent != 0 ? save_has_annex : 0;
     staged.annex = save.annex;
-    staged.base = save.base;
+    staged.base = save.place.base;
+    staged.capacity = save.place.capacity;
     staged.ring_start = uses_log() ? save.point.log_start : ring_->next();
     const ByteCount entries_bytes = stage_entries_bytes(head.page_count);
     const std::uint64_t images_at = head.stage_offset + entries_bytes;
@@ -380,7 +384,7 @@ void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages
     checkpoint();
     LargeSave save = live_save({});
     save.images_once = true;
-    save.base = base;
+    save.place.base = base;
     save.changed.reserve(pages.size() + 2);
     for (const PageNumber page : pages) {
         TAIYEN_CHECK((save.changed.empty() || save.changed.back().page < page) && sequence_of(page) == Sequence::span);
@@ -407,6 +411,37 @@ void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages
         for (std::size_t k = 0; k < batch.size(); ++k) {
             batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap());
         }
+    };
+    save_large(save);
+}
+
+void HeapFile::save_resized(ByteCount wanted) {
+    check_usable(false);
+    const auto lock = hold_saves();
+    const Header& header = backing_->header;
+    TAIYEN_CHECK(!uses_log() && !participant_);
+    // Where everything lies must follow from the new capacity as it does from the old one.
+    const ByteCount least = heap::Geometry(header.capacity).capacity_min_at(mapped_);
+    const ByteCount capacity = wanted != 0 ? wanted : least;
+    const auto refuse = [&](const std::string& why) {
+        throw Error(errc::invalid_argument, paths_.backing, "its capacity can't become " + std::to_string(capacity) + " bytes: " + why);
+    };
+    if (capacity % page_bytes != 0 || capacity < heap::Engine::capacity_min || capacity > heap::layout::capacity_max)
+        refuse("a capacity is a multiple of 4 KiB between 256 KiB and 8 TiB");
+    if (wanted == header.capacity) return;
+    if (!std::has_single_bit(least))
+        refuse("the part of the heap that its capacity cuts short is in use; taiyen convert --capacity makes a heap of another one");
+    if (capacity < least) refuse("what is in use takes " + std::to_string(least));
+    if (!is_base(header.base, capacity)) refuse("at its address there is no room for so much; taiyen rebase moves it");
+    checkpoint();
+    LargeSave save = live_save({});
+    save.images_once = true;
+    save.place.capacity = capacity;
+    save.changed.push_back({{0}, 0});
+    save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
+        read_bases(batch, images);
+        std::memcpy(images.data() + offsetof(heap::layout::SuperBlock, capacity), &capacity, sizeof capacity);
+        batch[0].checksum = page_checksum(images.first(page_bytes), batch[0].page, table_.heap());
     };
     save_large(save);
 }

@@ -136,6 +136,7 @@ public:
         prove();
         files_.restoration.cause = cause(was_staged);
         if (ring_.tail && !read_only_ && writes_before_log()) check_tail(ring_, newest_, paths_, log_replay, files_.restoration);
+        if (!planted(Bug::copy_keeps_capacity)) backing().header.capacity = newest_.capacity;
         before_writing(newest_);
         files_.ring = ring_.file;
         files_.tail = ring_.tail;
@@ -269,9 +270,9 @@ private:
         if (found_.backing_lost) return;
         const Header& own = files_.backing->header;
         if (found.heap != own.heap || found.file != own.data) throw_other_heap();
-        // An interrupted save that moves the heap: the data file is there already.
+        // An interrupted save that moves the heap, or gives it another capacity: the data file has it already.
         const bool moved = found.state == FileState::whole && found.generation.value == own.generation.value + 1;
-        if ((found.base != own.base && !moved) || found.capacity != own.capacity)
+        if ((found.base != own.base || found.capacity != own.capacity) && !moved)
             throw Error(errc::mismatch, paths_.data, "address and capacity are not the heap's; restore the file from a copy");
         if (found.position_independent != own.position_independent)
             throw Error(errc::mismatch, paths_.data, "only one of the two may be mapped anywhere; restore the file from a copy");

@@ -82,6 +82,7 @@ Command copy_command();
 Command scrub_command();
 Command repair_command();
 Command rebase_command();
+Command resize_command();
 Command sparsify_command();
 Command bench_command();
 Command man_command();

@@ -257,7 +257,8 @@ void HeapLife::scrub() {
         heap_->look_over(next, store::HeapFile::scrubbed_bytes_max, damaged);
         for (const store::HeapFile::DamagedPage& page : damaged) {
             // Where a read fails it isn't healed, and life must not go on as if it were.
-            if (heap_->heal_one(page) == store::HeapFile::Healed::lost) throw Error(errc::io_error, heap_->path(), "the scrub could not restore a page");
+            if (heap_->heal_one(page) == store::HeapFile::Healed::lost)
+                throw Error(errc::io_error, heap_->path(), "the scrub could not restore a page");
         }
     } while (next.value != 0 || ++rounds < 2);
 }
@@ -315,6 +316,14 @@ void HeapLife::move(std::uintptr_t slots) {
     });
     acknowledge(number);
     model_ = std::move(after);
+    close();
+}
+
+void HeapLife::resize(ByteCount capacity) {
+    heap_->save_resized(capacity);
+    close();
+    open();
+    if (heap_->engine().capacity() != capacity) throw std::runtime_error("the heap has another capacity than was asked for");
     close();
 }
 

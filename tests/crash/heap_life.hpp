@@ -105,6 +105,8 @@ public:
     void link();
     /// A save that moves the heap so many slots on, with what "links" points to; the heap is closed then.
     void move(std::uintptr_t slots);
+    /// A save that gives the heap another capacity; the heap is closed then.
+    void resize(ByteCount capacity);
     /// Of a transactional heap: a commit; some are followed by a snapshot.
     void save();
     void checkpoint() { heap_->checkpoint(); }

@@ -312,6 +312,18 @@ void move_away(HeapLife& life) {
     life.close();
 }
 
+/// The heap's capacity grows and shrinks, and life goes on.
+void resize(HeapLife& life) {
+    for (const ByteCount capacity : {16_MiB, 4_MiB, 6_MiB}) {
+        life.open();
+        small_saves(life, 1, 90 + capacity / 1_MiB);
+        life.resize(capacity);
+    }
+    life.open();
+    small_saves(life, 2, 89);
+    life.close();
+}
+
 /// A position-independent heap, each time elsewhere.
 void go_about(HeapLife& life) {
     life.open();
@@ -480,6 +492,8 @@ std::vector<Scenario> scenarios() {
         {.name = "log-kinds", .setup = transactional, .before = create_and_save, .life = change_kinds},
         {.name = "rebuild-log", .setup = doubled, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
         {.name = "rebuild", .setup = snapshot, .before = unclosed, .life = recover, .crashed_before = true, .damage_headers = true},
+        {.name = "resize", .setup = archive, .before = create_and_save, .life = resize},
+        {.name = "resize-snapshot", .setup = snapshot, .before = create_and_save, .life = resize},
         {.name = "attach-detach", .setup = archive, .before = create_and_save, .life = attach_and_detach},
         {.name = "attach-detach-snapshot", .setup = snapshot, .before = create_and_save, .life = attach_and_detach},
         {.name = "lost-heap", .setup = missing(snapshot), .before = unclosed, .life = recover, .crashed_before = true},

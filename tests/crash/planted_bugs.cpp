@@ -71,6 +71,8 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::cleared_without_sync, "cleared_without_sync", {"rot-room-log-data"}, "fresh memory is zero"},
         {Bug::replay_keeps_tail, "replay_keeps_tail", {"rot-log-data"}, "fresh memory is zero"},
         {Bug::restored_named_late, "restored_named_late", {"lost-heap"}, "one copy is whole at any time"},
+        {Bug::copy_keeps_capacity, "copy_keeps_capacity", {"resize-snapshot"}, "a capacity changes with its save"},
+        {Bug::stage_keeps_capacity, "stage_keeps_capacity", {"resize"}, "a capacity changes with its save"},
         {Bug::data_named_before_sync, "data_named_before_sync", {"attach-detach"}, "a data file is named once it is durable"},
         {Bug::detached_unmarked, "detached_unmarked", {"attach-detach-snapshot"}, "a detached data file is nobody's"},
         {Bug::removed_before_detached, "removed_before_detached", {"attach-detach"}, "a header names no file that is gone"},

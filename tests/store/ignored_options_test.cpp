@@ -65,7 +65,7 @@ BOOST_FIXTURE_TEST_CASE(each_that_was_given_and_is_not_what_the_heap_has_is_told
         }
         BOOST_TEST(opening(options, HeapKind::transactional, OpenMode::read_only).empty());  // it could make nothing
     };
-    says({.capacity = 16U << 20U}, "its capacity is 8388608 bytes, not the 16777216 bytes that were asked for; taiyen convert --capacity");
+    says({.capacity = 16U << 20U}, "its capacity is 8388608 bytes, not the 16777216 bytes that were asked for; taiyen resize");
     says({.address = read_parameters(path).address + (std::uintptr_t{4} << 30U)}, "taiyen rebase");
     PersistentOptions log;
     log.log_capacity = 1U << 20U;

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(each_command_has_a_help_that_names_its_options) {
     BOOST_TEST(help.exit == 0);
     BOOST_TEST(run_tool(dir, "--version").out.starts_with("taiyen 0."));
     for (const std::string command :
-         {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "recover", "scrub", "repair", "rebase", "sparsify"}) {
+         {"info", "ls", "stats", "verify", "leaks", "map", "log", "history", "recover", "scrub", "repair", "rebase", "resize", "sparsify"}) {
         BOOST_TEST(help.out.find(command) != std::string::npos, command);
         const Ran ran = run_tool(dir, command + " --help");
         BOOST_TEST(ran.exit == 0);
