@@ -11,6 +11,7 @@
 namespace {
 
 using namespace taiyen;
+using taiyen::test::file_bytes;
 using taiyen::test::throws;
 
 constexpr std::size_t mib = std::size_t{1} << 20U;
