@@ -138,7 +138,7 @@ void FileCheck::check_tables(File& found, std::uint64_t header_root) {
     });
     if (count != 0) check(first, count);
     if (all_sound && heap_.recovering_pages().empty() && root != header_root) {
-        add(found.other != nullptr ? Severity::healable : Severity::damage, found.file.path(), 0,
+        add(other_of(found) != nullptr ? Severity::healable : Severity::damage, found.file.path(), 0,
             "a page of the checksum table is not the one that the header stands for (a lost or stale write)");
     }
 }
@@ -290,9 +290,15 @@ void FileCheck::take_pieces(bool tells) noexcept {
     }
 }
 
+bool FileCheck::is_there(const File& found) const {
+    if (&found.file == &heap_.backing()) return true;
+    return heap_.data() == &found.file && found.file.header.file == found.id;
+}
+
 void FileCheck::check_piece(const Piece& piece, AlignedBuffer& buffer) {
     const Hold hold(heap_);
     File& found = *piece.found;
+    if (!is_there(found)) return;
     TablePage table;
     const auto refusal = found.file.try_read_table_page(piece.table_page, table, piece.via);
     bytes_read_ += page_bytes;
@@ -327,7 +333,7 @@ void FileCheck::check_run(const Piece& piece, const Run& run, const TablePage& t
 /// `refusal`: what the device said if it can't read the page.
 void FileCheck::report_page(File& found, PageNumber page, std::uint64_t expected, bool within, const std::optional<Error>& refusal) {
     bool healable = !within;
-    if (within && found.other != nullptr) {
+    if (within && other_of(found) != nullptr) {
         const AlignedBuffer bytes(page_bytes);
         const bool is_given = !found.other->try_read_pages(page, bytes.span(), Via::device);
         healable = is_given && store::page_checksum(bytes.span(), page, found.other->header.heap) == expected;
@@ -344,7 +350,7 @@ void FileCheck::report_page(File& found, PageNumber page, std::uint64_t expected
 /// A page of the checksum table that the device can't read: the pages that it covers are not looked at.
 void FileCheck::report_table_page(File& found, std::uint64_t index, const Error& refusal) {
     bool healable = false;
-    if (found.other != nullptr) {
+    if (other_of(found) != nullptr) {
         TablePage table;
         const bool is_given = !found.other->try_read_table_page(index, table, Via::device);
         healable = is_given && store::is_sound(table, index, found.other->header.heap);

@@ -49,14 +49,19 @@ private:
     /// One file.
     struct File {
         File(const store::PageFile& of, const store::PageFile* second, const store::Extents& held, ByteCount bytes)
-            : file(of), other(second), extents(held), size(bytes) {}
-        const store::PageFile& file;
+            : file(of), id(of.header.file), other(second), extents(held), size(bytes) {}
+        const store::PageFile& file;  ///< of an open heap only while `is_there`: a data file may be detached
+        const Uuid id;
         const store::PageFile* other;
         store::Extents extents;
         ByteCount size;
         std::array<Pages, 2> pages{};        ///< by sequence; the report's mutex guards them
         std::set<std::uint64_t> bad_tables;  ///< told already; the report's mutex guards them
     };
+    /// Whether it is the heap's now. Requires: a Hold.
+    bool is_there(const File& found) const;
+    /// The other copy; null: there is none. Requires: a Hold.
+    const store::PageFile* other_of(const File& found) const { return heap_.data() != nullptr ? found.other : nullptr; }
     struct Run {
         PageNumber first;
         std::uint64_t count;

@@ -481,6 +481,7 @@ GroupLog::Hold::~Hold() {
 
 void GroupLog::Hold::move_on(std::uint64_t position) {
     const Lock lock(log_.state_->mutex);
+    if (lost_) return;  // maybe by another ring, with positions of its own
     TAIYEN_CHECK(position <= log_.state_->durable.next.position);
     position_ = std::max(position_, position);
     log_.state_->easy_bytes = 0;

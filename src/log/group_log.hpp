@@ -113,6 +113,7 @@ public:
     /// Ends the flusher's thread. Whoever waits for room, and every later `append`, gets Error{closed}; what was appended can still be waited for.
     void stop() noexcept;
 
+    /// Both until `move_to`.
     io::File& file() const;
     const RingIdentity& identity() const;
 

@@ -93,7 +93,7 @@ void ArchiveHeap::attach_data_file(const std::filesystem::path& path, const std:
     HeapAccess::file(*this).attach_data_file(made_absolute(path), progress);
 }
 void ArchiveHeap::detach_data_file() { HeapAccess::file(*this).detach_data_file(); }
-bool ArchiveHeap::has_data_file() const { return HeapAccess::file(*this).data() != nullptr; }
+bool ArchiveHeap::has_data_file() const { return HeapAccess::file(*this).has_data_file(); }
 
 std::vector<WrittenRange> ArchiveHeap::written_ranges() const { return HeapAccess::file(*this).written_ranges(); }
 std::size_t ArchiveHeap::dirty_bytes() const {

@@ -1,11 +1,14 @@
 #include "store/companions.hpp"
 
 #include <chrono>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include <taiyen/base/check.hpp>
 
+#include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "store/heap_file.hpp"
 #include "store/page_copies.hpp"
@@ -219,12 +222,15 @@ PageFile HeapFile::make_data(const HeapPaths& to) {
     return data;
 }
 
-void HeapFile::name_data(PageFile& data, const HeapPaths& to) {
+void HeapFile::publish_data(PageFile& data, const HeapPaths& to) {
     if (!planted(Bug::data_named_before_sync)) data.sync();
     data.header.take_content(backing_->header);
     data.write_header();
     publish_part(storage_, data.file(), to.data);
     sync_directory_of(storage_, to.data, to.backing);
+}
+
+void HeapFile::adopt_data(PageFile& data) {
     backing_->header.data = data.header.file;
     backing_->write_header();  // from here on it is attached
     data.header.is_new = false;
@@ -234,45 +240,81 @@ void HeapFile::name_data(PageFile& data, const HeapPaths& to) {
 void HeapFile::attach_data() {
     PageFile data = make_data(paths_);
     copy_saved(data, std::nullopt, {}, nullptr);
-    name_data(data, paths_);
+    publish_data(data, paths_);
+    adopt_data(data);
     data_.emplace(std::move(data));
+}
+
+void HeapFile::require_no_data() const {
+    if (data_) throw Error(errc::already_exists, paths_.data, "the heap has a data file; detach it before you attach another one");
 }
 
 void HeapFile::attach_data_file(const std::filesystem::path& path, const TellBytes& tell) {
     check_usable(false);
-    HeapPaths to = paths_;
-    to.data = path.empty() ? std::filesystem::path(paths_.backing.string() + ".data") : path;
-    to.data_is_beside = to.data == paths_.backing.string() + ".data";
-    check_paths(to);
-    std::unique_lock saves = hold_saves();
-    check_usable(false);
-    if (data_) throw Error(errc::already_exists, paths_.data, "the heap has a data file; detach it before you attach another one");
-    checkpoint();
-    PageFile data = make_data(to);
-    const Generation since = generation_;
-    copy_saved(data, std::nullopt, tell, uses_log() ? &saves : nullptr);
-    saves.unlock();
+    HeapPaths to;
+    Generation since;
+    std::optional<PageFile> data;
+    {
+        const Visits::Visit visit(visits_);
+        std::unique_lock saves = hold_saves();
+        check_usable(false);
+        require_no_data();
+        to = paths_;
+        const std::filesystem::path beside = paths_.backing.string() + ".data";
+        to.data = path.empty() ? beside : path;
+        to.data_is_beside = to.data == beside;
+        check_paths(to);
+        checkpoint();
+        data.emplace(make_data(to));
+        since = generation_;
+        copy_saved(*data, std::nullopt, tell, uses_log() ? &saves : nullptr);
+    }
     stand_still([&] {
         const auto lock = hold_saves();
         check_usable(false);
+        require_no_data();  // others may have attached one meanwhile
         checkpoint();
-        copy_saved(data, since, {}, nullptr);
-        data.make_long_enough(mapped_extents());
-        durable_step("attaching a data file", [&] { name_data(data, to); });
-        data_.emplace(std::move(data));
-        paths_ = to;
+        copy_saved(*data, since, {}, nullptr);
+        data->layout = backing_->layout;
+        data->make_long_enough(mapped_extents());
+        publish_data(*data, to);  // what fails up to here leaves an orphan, and the heap as it was
+        durable_step("attaching a data file", [&] { adopt_data(*data); });
+        data_.emplace(std::move(*data));
+        paths_.data = std::move(to.data);  // no memory: it is attached
+        paths_.data_is_beside = to.data_is_beside;
         backed_ = {};  // the new file has no blocks yet for what is zero
     });
 }
 
+void HeapFile::require_whole_below_changes() const {
+    const AlignedBuffer image(page_bytes);
+    for (const std::uint64_t number : pages_with_live_base()) {
+        const PageNumber page{number};
+        if (!saved_extents().hold(page)) continue;
+        if (backing_->try_read_pages(page, image.span(), Via::device) || page_checksum(image.span(), page, table_.heap()) != table_.entry(page))
+            throw Error(errc::corrupt, backing_->path(), backing_->layout.file_offset(offset_of(page)),
+                        "page " + std::to_string(number) +
+                            " was damaged before it was changed, and the data file has it whole: snapshot(), which restores it, and then detach the "
+                            "data file");
+    }
+}
+
 void HeapFile::detach_data_file() {
     check_usable(false);
-    if (data_) heal();  // what the other file alone has whole, it has no more
+    const auto require_data = [&] {
+        if (!data_) throw Error(errc::not_found, paths_.backing, "the heap has no data file");
+    };
+    {
+        const auto lock = hold_saves();
+        require_data();
+    }
+    heal();  // what the other file alone has whole, it has no more
     stand_still([&] {
         const auto lock = hold_saves();
         check_usable(false);
-        if (!data_) throw Error(errc::not_found, paths_.data, "the heap has no data file");
+        require_data();
         checkpoint();
+        require_whole_below_changes();
         durable_step("detaching the data file", [&] {
             // An orphan from now on: found beside a heap that doesn't name it, or alone, it is nobody's second copy.
             if (!planted(Bug::detached_unmarked)) {
@@ -289,19 +331,26 @@ void HeapFile::detach_data_file() {
             remove(data_->file());
         });
         data_.reset();
+        waiting_.clear();  // a scrub finds anew what is left to heal
     });
 }
 
+bool HeapFile::has_data_file() const {
+    check_usable(true);
+    const auto lock = hold_saves();
+    return data_.has_value();
+}
+
 std::unique_ptr<log::Ring> HeapFile::replace_log(ByteCount capacity, const std::filesystem::path& path) {
+    const auto lock = hold_saves();
+    check_usable(false);
+    TAIYEN_CHECK(uses_log());
     HeapPaths to = paths_;
     if (!path.empty()) to.log = path;
     check_paths(to);
     const log::RingIdentity identity{random_uuid(), backing_->header.heap,
                                      capacity != 0 ? round_up(capacity, page_bytes) : ring_identity_.capacity_bytes, false};
     check_log_capacity(identity.capacity_bytes, to.log);
-    const auto lock = hold_saves();
-    check_usable(false);
-    TAIYEN_CHECK(uses_log());
     if (to.log != paths_.log) clear_orphan_log(storage_, to.log, heap_is_ours, backing_->header.heap);
     // Whole before anything changes: a full disk is a log that was never replaced.
     const std::shared_ptr<io::File> file = storage_.create_unnamed(io::directory_of(to.log));
@@ -335,7 +384,7 @@ std::unique_ptr<log::Ring> HeapFile::replace_log(ByteCount capacity, const std::
         ring_file_ = file;
         write_headers();
     });
-    paths_ = to;
+    paths_.log = std::move(to.log);  // no memory: the heap goes on in the new one
     return ring;
 }
 

@@ -78,7 +78,8 @@ public:
         const std::lock_guard installing(install_mutex_);
         std::unique_lock lock(mutex_);
         if (handler != nullptr && !thread_.joinable()) start();
-        changed_.wait(lock, [&] { return begin_ == end_ || !thread_.joinable(); });
+        const auto until = end_;  // what comes later is the new handler's
+        changed_.wait(lock, [&] { return begin_ >= until || !thread_.joinable(); });
         const EventHandler before = event_handler.exchange(handler);
         if (handler == nullptr && thread_.joinable()) {
             stopping_ = true;

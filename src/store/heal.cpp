@@ -369,6 +369,7 @@ std::optional<HeapFile::Healed> HeapFile::heal_one(const DamagedPage& damaged) {
         return std::nullopt;
     }
     check_usable(false);
+    if (damaged.in_data && !data_) return Healed::whole;  // it was detached meanwhile
     const std::lock_guard layout(layout_mutex_);
     require_whole_files();  // a write would make a file that was cut longer again
     if (!damaged.of_table && (pending_.contains(damaged.number) || !saved_extents().hold({damaged.number}))) {

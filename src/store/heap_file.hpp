@@ -123,10 +123,13 @@ public:
     void write_copy(const std::filesystem::path& to, const TellBytes& tell = {});
     // Companions that come and go while the heap is in use. Thread rule: safe beside transactions; a heap without them: external lock.
     /// Gives the heap a second copy of everything in that file (empty: beside it); saves wait for a part of it at a time, transactions only for what was saved meanwhile.
-    /// Durability: on return; a crash before leaves the heap without. Throws: Error{already_exists | scope_open | no_space | corrupt | mismatch | invalid_argument}: nothing changed.
+    /// `tell` is called while saves are held. Durability: on return; a crash before leaves the heap without. Throws: Error{already_exists | busy | scope_open | no_space | corrupt | mismatch | invalid_argument}:
+    /// nothing changed.
     void attach_data_file(const std::filesystem::path& path, const TellBytes& tell);
     /// Proves the heap's own file, then goes on without the other one, which is removed. Durability: on return. Throws: Error{not_found | scope_open | corrupt}: nothing changed.
     void detach_data_file();
+    /// Thread-safe. Throws: Error{closed}.
+    bool has_data_file() const;
     /// Puts an empty log of that capacity (0: as it is) in the place of the one in use, there or in another file (empty: there); to be appended to. Durability: on return.
     /// Requires: the files hold everything that was committed, and nobody appends. Throws: Error{no_space | mismatch | invalid_argument}: nothing changed.
     std::unique_ptr<log::Ring> replace_log(ByteCount capacity, const std::filesystem::path& path);
@@ -342,8 +345,14 @@ private:
     void tell_ignored(const PersistentOptions& given) const;
     /// A data file in the making, without a name: its first headers.
     PageFile make_data(const HeapPaths& to);
-    /// The steps by which a data file that holds the newest save becomes the heap's.
-    void name_data(PageFile& data, const HeapPaths& to);
+    /// One that holds the newest save gets its name, durably: an orphan until it is adopted.
+    void publish_data(PageFile& data, const HeapPaths& to);
+    /// It becomes the heap's.
+    void adopt_data(PageFile& data);
+    /// Throws: Error{already_exists}.
+    void require_no_data() const;
+    /// Of the pages that were changed and that nobody has proven: the backing file has them whole. Throws: Error{corrupt}. Requires: saves are held.
+    void require_whole_below_changes() const;
     void attach_data();
     void attach_journal();
     void attach_log();

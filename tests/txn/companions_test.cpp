@@ -2,6 +2,8 @@
 
 #include <array>
 #include <atomic>
+#include <thread>
+#include <utility>
 
 #include <boost/test/unit_test.hpp>
 
@@ -92,6 +94,43 @@ BOOST_AUTO_TEST_CASE(what_stands_in_the_way_stays) {
     push(2);
     fs::remove(data);
     BOOST_TEST(is_whole(false));
+}
+
+BOOST_AUTO_TEST_CASE(what_others_do_while_a_data_file_is_made) {
+    fill();
+    heap->snapshot();
+    // Something comes to stand at its place: the heap goes on as it was.
+    const fs::path note = directory / "note";
+    BOOST_TEST(throws(errc::busy, [&] { heap->attach_data_file(note, [&](std::uint64_t, std::uint64_t) { std::ofstream(note) << "hello"; }); }));
+    push(1);
+    BOOST_TEST(is_whole(false));
+    // Another thread's replace_log isn't forgotten.
+    std::thread other;
+    options.log_file = directory / "elsewhere.log";
+    heap->attach_data_file({}, [&](std::uint64_t, std::uint64_t) {
+        if (!other.joinable()) other = std::thread([&] { heap->replace_log(0, options.log_file); });
+    });
+    other.join();
+    heap->replace_log(0);
+    BOOST_TEST((fs::exists(options.log_file) && !fs::exists(log)));
+    push(2);
+    crash();
+    BOOST_TEST(is_whole(true));
+}
+
+BOOST_AUTO_TEST_CASE(a_data_file_goes_while_verify_looks_at_it) {
+    options.data_file = data;
+    replace(options);
+    fill();
+    heap->snapshot();
+    VerifyOptions pieces;
+    pieces.threads = 1;
+    bool detached = false;
+    pieces.progress = [&](std::uint64_t, std::uint64_t) {
+        if (!std::exchange(detached, true)) std::thread([&] { heap->detach_data_file(); }).join();
+    };
+    BOOST_TEST(verify(*heap, pieces).ok());
+    BOOST_TEST((detached && is_whole(false)));
 }
 
 BOOST_AUTO_TEST_CASE(a_log_is_replaced_by_another_size_and_in_another_place) {

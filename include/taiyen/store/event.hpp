@@ -54,7 +54,7 @@ struct Event {
 using EventHandler = void (*)(const Event&) noexcept;
 
 /// Installs `handler` (null: none) and returns the one that was installed before. That one is told everything that happened before the call, and has returned then; so call it with null before main() returns.
-/// Called by a handler it returns at once. After fork() the child has no handler until it installs one. Throws: Error{too_many_threads}, std::bad_alloc; nothing changed.
+/// Not within a Transaction, which a handler that looks at the heap would wait for. Called by a handler it returns at once. After fork() the child has no handler until it installs one. Throws: Error{too_many_threads}, std::bad_alloc; nothing changed.
 TAIYEN_EXPORT EventHandler set_event_handler(EventHandler handler);
 
 }  // namespace taiyen

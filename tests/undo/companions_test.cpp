@@ -1,0 +1,86 @@
+// A data file is attached to a heap whose history has grown since the last save, and detached from one that has changed damaged pages.
+
+#include <taiyen/taiyen.hpp>
+
+#include <cstring>
+#include <fstream>
+
+#include <boost/test/unit_test.hpp>
+
+#include "file_bytes.hpp"
+#include "scratch_directory.hpp"
+#include "throws.hpp"
+
+namespace {
+
+using namespace taiyen;
+using taiyen::test::file_bytes;
+using taiyen::test::throws;
+
+PersistentOptions little() {
+    PersistentOptions options;
+    options.capacity = std::size_t{16} << 20U;
+    options.verify = Verify::changes;
+    return options;
+}
+
+void put(char* at, char value) { *at = value; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_files)
+
+BOOST_AUTO_TEST_CASE(one_is_attached_while_a_history_is_not_saved_yet) {
+    const ScratchDirectory dir;
+    const auto path = dir / "a.tyn";
+    {
+        SnapshotHeap heap(create_only, path, little());
+        heap.detach_data_file();
+        heap.attach_undo();
+        auto& numbers = heap.construct<taiyen::vector<int>>("numbers");
+        {
+            UndoScope scope(heap, "one");
+            numbers.push_back(1);
+            scope.commit();
+        }
+        heap.attach_data_file();
+        heap.snapshot();
+        BOOST_TEST(heap.verify().ok());
+    }
+    std::filesystem::remove(path);
+    SnapshotHeap heap(open_only, path);
+    heap.attach_undo();
+    BOOST_TEST((heap.undo() && heap.find<taiyen::vector<int>>("numbers")->empty()));
+}
+
+BOOST_AUTO_TEST_CASE(one_that_alone_has_what_was_changed_stays) {
+    const ScratchDirectory dir;
+    const auto path = dir / "a.tyn";
+    constexpr std::size_t bytes = std::size_t{1} << 20U;
+    {
+        SnapshotHeap heap(create_only, path, little());
+        std::memset(heap.construct<taiyen::vector<char>>("text", bytes).data(), 'A', bytes);
+        heap.snapshot();
+    }
+    const std::size_t at = file_bytes(path).find(std::string(200'000, 'A')) + 100'017;
+    {
+        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(static_cast<std::streamoff>(at));
+        file.put('Z');
+    }
+    {
+        SnapshotHeap heap(open_only, path, little());
+        auto& text = *heap.find<taiyen::vector<char>>("text");
+        char* const rot = static_cast<char*>(std::memchr(text.data(), 'Z', bytes));
+        BOOST_TEST_REQUIRE(rot != nullptr);
+        put(rot, 'B');
+        BOOST_TEST(throws(errc::corrupt, [&] { heap.detach_data_file(); }));
+        BOOST_TEST(heap.has_data_file());
+        heap.snapshot();
+        heap.detach_data_file();
+    }
+    ArchiveHeap heap(open_only, path, little());
+    BOOST_TEST((heap.verify().ok() && !heap.has_data_file()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
