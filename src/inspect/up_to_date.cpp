@@ -23,4 +23,8 @@ void write_copy(const ArchiveHeap& heap, const std::filesystem::path& to, const 
     HeapAccess::file(heap).write_copy(std::filesystem::absolute(to), progress);
 }
 
+void attach_data_file(ArchiveHeap& heap, const std::filesystem::path& path, const Progress& progress) {
+    HeapAccess::file(heap).attach_data_file(path.empty() ? path : std::filesystem::absolute(path), progress);
+}
+
 }  // namespace taiyen

@@ -82,16 +82,12 @@ void* ArchiveHeap::resize(void* block, std::size_t bytes) {
 }
 
 std::size_t ArchiveHeap::usable_size(const void* block) const noexcept { return file_ && file_->is_open() ? file_->engine().usable_size(block) : 0; }
-bool ArchiveHeap::owns(const void* address) const noexcept {
-    return file_ && file_->is_open() && heap::in_durable(*file_, address);
-}
+bool ArchiveHeap::owns(const void* address) const noexcept { return file_ && file_->is_open() && heap::in_durable(*file_, address); }
 
 void ArchiveHeap::snapshot() { HeapAccess::file(*this).save(); }
 std::uint64_t ArchiveHeap::heal() { return HeapAccess::file(*this).heal(); }
 
-void ArchiveHeap::attach_data_file(const std::filesystem::path& path, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-    HeapAccess::file(*this).attach_data_file(made_absolute(path), progress);
-}
+void ArchiveHeap::attach_data_file(const std::filesystem::path& path) { HeapAccess::file(*this).attach_data_file(made_absolute(path), {}); }
 void ArchiveHeap::detach_data_file() { HeapAccess::file(*this).detach_data_file(); }
 bool ArchiveHeap::has_data_file() const { return HeapAccess::file(*this).has_data_file(); }
 

@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(a_data_file_is_attached_and_detached_in_use) {
     push(1);
     BOOST_TEST(throws(errc::not_found, [&] { heap->detach_data_file(); }));
     std::uint64_t done = 0;
-    heap->attach_data_file({}, [&](std::uint64_t now, std::uint64_t total) {
+    attach_data_file(*heap, {}, [&](std::uint64_t now, std::uint64_t total) {
         BOOST_TEST((now > done && now <= total));
         done = now;
     });
@@ -101,13 +101,13 @@ BOOST_AUTO_TEST_CASE(what_others_do_while_a_data_file_is_made) {
     heap->snapshot();
     // Something comes to stand at its place: the heap goes on as it was.
     const fs::path note = directory / "note";
-    BOOST_TEST(throws(errc::busy, [&] { heap->attach_data_file(note, [&](std::uint64_t, std::uint64_t) { std::ofstream(note) << "hello"; }); }));
+    BOOST_TEST(throws(errc::busy, [&] { attach_data_file(*heap, note, [&](std::uint64_t, std::uint64_t) { std::ofstream(note) << "hello"; }); }));
     push(1);
     BOOST_TEST(is_whole(false));
     // Another thread's replace_log isn't forgotten.
     std::thread other;
     options.log_file = directory / "elsewhere.log";
-    heap->attach_data_file({}, [&](std::uint64_t, std::uint64_t) {
+    attach_data_file(*heap, {}, [&](std::uint64_t, std::uint64_t) {
         if (!other.joinable()) other = std::thread([&] { heap->replace_log(0, options.log_file); });
     });
     other.join();

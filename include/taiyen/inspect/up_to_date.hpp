@@ -34,4 +34,7 @@ TAIYEN_EXPORT UpToDateReport bring_up_to_date(const std::filesystem::path& path,
 /// there is no copy then. Complexity: reads and writes what the heap has in use.
 TAIYEN_EXPORT void write_copy(const ArchiveHeap& heap, const std::filesystem::path& to, const Progress& progress = {});
 
+/// As ArchiveHeap::attach_data_file. `progress`: bytes done, and of how many; saves wait for it, so it calls nothing of the heap, and must not throw.
+TAIYEN_EXPORT void attach_data_file(ArchiveHeap& heap, const std::filesystem::path& path, const Progress& progress);
+
 }  // namespace taiyen

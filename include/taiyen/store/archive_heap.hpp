@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -105,11 +104,11 @@ public:
     std::vector<WrittenRange> written_ranges() const;
 
     // The data file: a second copy of everything, from which damaged pages are healed, and the heap if its own file is lost.
-    /// Makes one while the heap is in use, empty: `x.tyn.data` beside the heap. Elsewhere, options name it at the next opening (`data_file`). `progress`: bytes done, and of how many; saves wait for it, so it calls nothing of the heap, and must not throw.
+    /// Makes one while the heap is in use, empty: `x.tyn.data` beside the heap. Elsewhere, options name it at the next opening (`data_file`). With progress: taiyen/inspect/up_to_date.hpp.
     /// Durability: on return; a crash before leaves the heap without. Thread rule: beside transactions safe; they wait at the end for what was saved meanwhile. Complexity: reads and writes the whole heap.
     /// Throws: Error{already_exists} (the heap has one), Error{mismatch | busy} (the name belongs to something else), Error{scope_open} (this thread has a transaction or a ReadLock),
     /// Error{no_space | corrupt | invalid_argument}: nothing changed.
-    void attach_data_file(const std::filesystem::path& path = {}, const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});
+    void attach_data_file(const std::filesystem::path& path = {});
     /// Heals the heap's own file, then goes on without the data file, which is removed. Durability: on return. Complexity: reads both files. A SnapshotHeap makes another one when it is opened next.
     /// Throws: Error{not_found} (it has none), Error{scope_open} (as above), Error{corrupt}: nothing changed. Also of a page that was damaged before it was changed: snapshot() restores it from the data file.
     void detach_data_file();
