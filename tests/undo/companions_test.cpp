@@ -17,14 +17,12 @@ using namespace taiyen;
 using taiyen::test::file_bytes;
 using taiyen::test::throws;
 
-PersistentOptions little() {
+PersistentOptions little_heap() {
     PersistentOptions options;
     options.capacity = std::size_t{16} << 20U;
     options.verify = Verify::changes;
     return options;
 }
-
-void put(char* at, char value) { *at = value; }
 
 }  // namespace
 
@@ -34,7 +32,7 @@ BOOST_AUTO_TEST_CASE(one_is_attached_while_a_history_is_not_saved_yet) {
     const ScratchDirectory dir;
     const auto path = dir / "a.tyn";
     {
-        SnapshotHeap heap(create_only, path, little());
+        SnapshotHeap heap(create_only, path, little_heap());
         heap.detach_data_file();
         heap.attach_undo();
         auto& numbers = heap.construct<taiyen::vector<int>>("numbers");
@@ -58,7 +56,7 @@ BOOST_AUTO_TEST_CASE(one_that_alone_has_what_was_changed_stays) {
     const auto path = dir / "a.tyn";
     constexpr std::size_t bytes = std::size_t{1} << 20U;
     {
-        SnapshotHeap heap(create_only, path, little());
+        SnapshotHeap heap(create_only, path, little_heap());
         std::memset(heap.construct<taiyen::vector<char>>("text", bytes).data(), 'A', bytes);
         heap.snapshot();
     }
@@ -69,17 +67,17 @@ BOOST_AUTO_TEST_CASE(one_that_alone_has_what_was_changed_stays) {
         file.put('Z');
     }
     {
-        SnapshotHeap heap(open_only, path, little());
+        SnapshotHeap heap(open_only, path, little_heap());
         auto& text = *heap.find<taiyen::vector<char>>("text");
         char* const rot = static_cast<char*>(std::memchr(text.data(), 'Z', bytes));
         BOOST_TEST_REQUIRE(rot != nullptr);
-        put(rot, 'B');
+        *rot = 'B';
         BOOST_TEST(throws(errc::corrupt, [&] { heap.detach_data_file(); }));
         BOOST_TEST(heap.has_data_file());
         heap.snapshot();
         heap.detach_data_file();
     }
-    ArchiveHeap heap(open_only, path, little());
+    ArchiveHeap heap(open_only, path, little_heap());
     BOOST_TEST((heap.verify().ok() && !heap.has_data_file()));
 }
 
