@@ -15,6 +15,7 @@
 #include "heap/engine_layout.hpp"
 #include "store/companions.hpp"
 #include "store/heap_file.hpp"
+#include "store/opening_record.hpp"
 #include "store/recovery_table.hpp"
 
 namespace taiyen::store {
@@ -208,7 +209,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     };
 
     OpenFiles files;
-    files.restoration.opened_at = std::chrono::system_clock::now();
+    files.restoration.opened_at = time_now();
     if (with_data) {
         Header of = header;
         of.role = FileRole::data;

@@ -303,7 +303,7 @@ void write_header(io::File& file, Header& header) {
     if (const auto problem = problem_of(encode(last), last.sequence % 2)) {
         throw Error(problem->code, file.path(), 0, problem->what + "; nothing was written to it; copy the heap's objects to a new heap");
     }
-    header.written_at = microseconds_of(std::chrono::system_clock::now());
+    header.written_at = microseconds_of(time_now());
     alignas(page_bytes) std::array<std::byte, header_slot_bytes>
         slot{};  // not from the heap: memory that runs out here would leave nobody knowing what the file holds
     for (int copy = 0; copy < 2; ++copy) {
@@ -340,7 +340,7 @@ void spoil_headers(io::File& file) {
 }
 
 void write_first_headers(io::File& file, Header& header) {
-    header.written_at = microseconds_of(std::chrono::system_clock::now());
+    header.written_at = microseconds_of(time_now());
     for (int i = 0; i < 2; ++i) {
         ++header.sequence;
         file.write(bytes_of(encode(header)), (header.sequence % 2) * header_slot_bytes);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/planted.hpp"
+
 namespace taiyen::store {
 namespace {
 
@@ -12,6 +14,16 @@ using std::chrono::system_clock;
 constexpr std::uint64_t microseconds_end = 9'000'000'000'000'000;
 
 }  // namespace
+
+bool time_stands_still() noexcept {
+#ifdef TAIYEN_PLANTED_BUGS
+    return repeatable_random != 0;
+#else
+    return false;
+#endif
+}
+
+system_clock::time_point time_now() noexcept { return time_stands_still() ? system_clock::time_point(microseconds(1)) : system_clock::now(); }
 
 std::uint64_t microseconds_of(system_clock::time_point time) noexcept {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::duration_cast<microseconds>(time.time_since_epoch()).count(), 0));
@@ -27,7 +39,7 @@ OpeningRecord record_of(const Restoration& restoration) noexcept {
     const auto flag = [](bool is_set, std::uint32_t bit) { return is_set ? bit : 0; };
     OpeningRecord record{};
     record.opened_at = microseconds_of(*restoration.opened_at);
-    record.took = static_cast<std::uint64_t>(restoration.took.count());
+    record.took = time_stands_still() ? 0 : static_cast<std::uint64_t>(restoration.took.count());
     record.last_written = restoration.last_written ? microseconds_of(*restoration.last_written) : 0;
     record.cause = static_cast<std::uint32_t>(restoration.cause);
     record.flags = flag(restoration.clean, opening_found_clean) | flag(restoration.copies_levelled, opening_copies_levelled) |

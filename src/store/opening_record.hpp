@@ -12,6 +12,9 @@
 
 namespace taiyen::store {
 
+/// The system's, or, where random numbers repeat (`repeatable_random`), always the same: what a crash state holds follows from its id.
+std::chrono::system_clock::time_point time_now() noexcept;
+bool time_stands_still() noexcept;
 /// Since 1970; 0: before that.
 std::uint64_t microseconds_of(std::chrono::system_clock::time_point time) noexcept;
 /// Nothing: 0, or what no clock of ours says.

@@ -11,6 +11,7 @@
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "heap/engine_layout.hpp"
 #include "store/opening_record.hpp"
 #include "store/page_copies.hpp"
 #include "store/page_table.hpp"
@@ -122,7 +123,7 @@ class Recovery {
 public:
     Recovery(io::Storage& storage, const HeapPaths& paths, bool read_only, bool detach_data, RingUse use)
         : storage_(storage), paths_(paths), read_only_(read_only), detach_data_(detach_data), use_(use) {
-        files_.restoration.opened_at = std::chrono::system_clock::now();
+        files_.restoration.opened_at = time_now();
     }
 
     /// As open_files().
@@ -272,12 +273,23 @@ private:
         if (found.heap != own.heap || found.file != own.data) throw_other_heap();
         // An interrupted save that moves the heap, or gives it another capacity: the data file has it already.
         const bool moved = found.state == FileState::whole && found.generation.value == own.generation.value + 1;
-        if ((found.base != own.base || found.capacity != own.capacity) && !moved)
+        const bool resized = found.capacity != own.capacity;
+        if (((found.base != own.base || resized) && !moved) || (resized && capacity_in_span(found) != found.capacity))
             throw Error(errc::mismatch, paths_.data, "address and capacity are not the heap's; restore the file from a copy");
         if (found.position_independent != own.position_independent)
             throw Error(errc::mismatch, paths_.data, "only one of the two may be mapped anywhere; restore the file from a copy");
         if (!grows_from(own.annex, found.annex) && !grows_from(found.annex, own.annex))
             throw Error(errc::mismatch, paths_.data, "its annex lies elsewhere than the heap's; restore the file from a copy");
+    }
+    /// What the data file's first page says.
+    ByteCount capacity_in_span(const Header& found) const {
+        const std::unique_ptr<io::File> file = storage_.open(paths_.data, io::Access::read_only);
+        const AlignedBuffer page(page_bytes);
+        std::memset(page.data(), 0, page_bytes);
+        static_cast<void>(file->read_direct(page.span(), FileLayout(found.annex.places).file_offset({0})));
+        heap::layout::SuperBlock super;
+        std::memcpy(&super, page.data(), sizeof super);
+        return super.capacity;
     }
     [[noreturn]] void throw_other_heap() const {
         throw Error(errc::mismatch, paths_.data, "this data file belongs to another heap; put the right one beside " + paths_.backing.string());
