@@ -77,7 +77,7 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::detached_unmarked, "detached_unmarked", {"attach-detach-snapshot"}, "a detached data file is nobody's"},
         {Bug::removed_before_detached, "removed_before_detached", {"attach-detach"}, "a header names no file that is gone"},
         {Bug::log_removed_before_header, "log_removed_before_header", {"txn-companions"}, "a header names no file that is gone"},
-        {Bug::log_replaced_unsaved, "log_replaced_unsaved", {"txn-companions"}, "a log goes when the files hold what it holds"},
+        {Bug::log_replaced_unsaved, "log_replaced_unsaved", {"txn-companions"}, "a log goes when the files hold what it holds", nullptr, true},
         {Bug::blank_backing_unmarked, "blank_backing_unmarked", {"blank-heap"}, "a file that is being filled stays recognisable"},
         {Bug::cut_backing_is_believed, "cut_backing_is_believed", {"cut-heap"}, "a file that is being filled isn't believed"},
         {Bug::detach_in_memory_only, "detach_in_memory_only", {"detach"}, "attached files are named durably"},
