@@ -75,7 +75,7 @@ void HeapFile::save_pages(const SavePoint& point, std::span<const PageNumber> pa
     const auto lock = hold_saves();
     check_usable(false);
     TAIYEN_CHECK(uses_log());
-    LargeSave save{point, point.annex.value_or(saved_annex_), {}, nullptr, patches, 0};
+    LargeSave save{point, point.annex.value_or(saved_annex_), {}, nullptr, patches, {}};
     save.changed.reserve(pages.size());
     for (const PageNumber page : pages) {
         TAIYEN_CHECK((save.changed.empty() || save.changed.back().page < page));
