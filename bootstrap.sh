@@ -54,7 +54,7 @@ start_log() {
 
 # The last lines of what the last phase's failed tests printed, of four of them: in ctest's log they stand somewhere in the middle.
 failed_tests_said() {
-    tac "$log" | sed '/^== /q' | tac | awk '
+    sed -n "$(grep -n '^== ' "$log" | tail -n 1 | cut -d : -f 1),\$p" "$log" | awk '
         function tell(i) {
             if (is_failed && ++told <= 4) {
                 printf "\n-- %s\n", name

@@ -380,7 +380,7 @@ BOOST_AUTO_TEST_CASE(who_reads_beside_the_writer_has_read_the_right_thing_or_kno
     constexpr std::size_t size = 1000;
     fixture.sizes.reserve(100'000);
     std::atomic<bool> done = false;
-    std::uint64_t whole = 0;
+    std::atomic<std::uint64_t> whole = 0;
     std::thread reader([&] {
         while (!done) {
             const GroupLog::Hold hold(*fixture.log);
