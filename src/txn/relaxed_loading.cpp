@@ -84,10 +84,10 @@ void TransactionService::choose_capture(store::HeapFile& file, Purpose purpose) 
     const bool without = does_without_capture(file, purpose);
     if (without == uncaptured_) return;
     if (without) {
-        recorder_->stop();
+        scopes_.recorder().stop();
         next_look_ = {};
     } else {
-        recorder_->start();
+        scopes_.recorder().start();
     }
     uncaptured_ = without;
 }
@@ -113,8 +113,8 @@ void TransactionService::look_at_memory(const store::HeapFile& file) noexcept {
 void TransactionService::take_loading_back(store::HeapFile& file) noexcept {
     if (is_ahead_of_log()) {
         loading_lost_.store(true, std::memory_order_relaxed);
-        if (first_ahead_ < number_) {
-            loans_.undo(first_ahead_, number_ - 1);
+        if (const std::uint32_t number = scopes_.outermost_number(); first_ahead_ < number) {
+            loans_.undo(first_ahead_, number - 1);
             loans_.settle();
             file.held().taken_back(first_ahead_);
         }
@@ -133,7 +133,7 @@ void TransactionService::read_again(store::HeapFile& file) {
     log_->wait_durable(log_->appended());
     const auto saves = snapshots_->exclude();
     snapshots_->nothing_given_back_beyond(last_committed());
-    recorder_->stop();
+    scopes_.recorder().stop();
     file.drop_private();
     const auto replay = store::make_log_replay(log_->file().path(), file.ranges().durable_bytes, file.serial());
     if (replay->last() < last_committed()) {
@@ -145,9 +145,9 @@ void TransactionService::read_again(store::HeapFile& file) {
     if (replay->last() != last_committed())
         throw Error(errc::corrupt, log_->file().path(), "the log lacks transactions that were acknowledged; restore the heap's files from a copy");
     file.engine().forget({0}, file.ranges().durable_bytes);
-    recorder_.reset();
-    recorder_ = change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray);
-    recorder_->start();
+    scopes_.set_recorder(nullptr);  // the old one has to go first
+    scopes_.set_recorder(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray));
+    scopes_.recorder().start();
     uncaptured_ = false;
 }
 

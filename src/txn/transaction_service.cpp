@@ -17,9 +17,9 @@
 
 namespace taiyen::txn {
 
-using change::ChangeSet;
 using change::Direction;
 using change::Entry;
+using change::OpenScopes;
 
 namespace {
 
@@ -45,11 +45,10 @@ TransactionService::TransactionService(store::HeapFile& file, const PersistentOp
     : file_(&file), events_(file.events()), durability_(options.durability),
       changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes : std::min(file.dirty_limit() / 4, changed_bytes_default)),
       log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
-      recorder_(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)), last_(file.serial().value),
-      first_(file.serial()), changed_pages_(file.ranges().durable_bytes), changed_bytes_allowed_(file.dirty_limit() / 2),
+      scopes_(file, change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)),
+      last_(file.serial().value), first_(file.serial()), changed_pages_(file.ranges().durable_bytes), changed_bytes_allowed_(file.dirty_limit() / 2),
       annex_fits_(file.annex_is_saved()) {
     changed_pages_.extended(file.mapped_bytes());
-    calls_.emplace(file);
     snapshots_ = std::make_unique<Snapshots>(*this, options);
     log_->on_pressure = [this] { snapshots_->ask(SaveReason::log_fill); };
     log_->on_failure = [this] {
@@ -65,7 +64,7 @@ void TransactionService::join(store::HeapFile& file, const PersistentOptions& op
         std::shared_ptr<TransactionService> made(new TransactionService(file, options));
         file.join(made);
         try {
-            made->recorder_->start();
+            made->scopes_.recorder().start();
             made->snapshots_->start();
         } catch (...) {
             file.leave();
@@ -108,8 +107,7 @@ void TransactionService::thread_ends() noexcept {
     const std::shared_ptr<TransactionService> alive = shared_from_this();
     const store::HeapFile* const file = this->file();
     if (file == nullptr || file->in_forked_child()) return unwatch_thread();
-    depth_ = 1;
-    rollback();
+    take_back();
     report({errc::transaction_doomed, nullptr,
             "a thread has ended with a transaction open, which was rolled back; end transactions on the thread that began them"});
 }
@@ -129,7 +127,7 @@ void TransactionService::begin(Purpose purpose) {
         store::HeapFile& file = open_file();
         file.require_usable(false);
         if (is_mine()) {
-            if (calls_->running()) throw Error(errc::scope_open, file.path(), "a procedure can't open a transaction: it is part of one itself");
+            if (scopes_.in_call()) throw Error(errc::scope_open, file.path(), "a procedure can't open a transaction: it is part of one itself");
             return begin_inner();
         }
         if (ReadersHere::holds(*this)) {
@@ -159,14 +157,12 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     const std::uint32_t number = loans_.begin();
     try {
         choose_capture(file, purpose);
-        if (!uncaptured_) recorder_->begin_scope();
+        scopes_.begin(number, uncaptured_ ? OpenScopes::Kind::uncaptured : purpose == Purpose::edit ? OpenScopes::Kind::edit : OpenScopes::Kind::flat);
     } catch (...) {
         loans_.end(false);
         throw;
     }
-    depth_ = 1;
     purpose_ = purpose;
-    number_ = number;
     if (!is_ahead_of_log()) first_ahead_ = number;
     owner_.store(this_thread(), std::memory_order_relaxed);
     watch_thread();
@@ -185,57 +181,22 @@ const char* TransactionService::why_doomed() const noexcept {
 }
 
 void TransactionService::begin_inner() {
-    levels_.reserve(levels_.size() + 1);
-    // The number first: from then on a rollback counts on pages that were closed.
-    const bool is_first = !had_inner();
-    const std::uint32_t number = loans_.begin_inner(depth_ + 1);
-    if (!uncaptured_) capture_for_inner(is_first);
-    levels_.push_back({segments_.size(), number, {}});
-    ++depth_;
-    file()->set_scope_serial(innermost_number());
-}
-
-void TransactionService::capture_for_inner(bool is_first) {
-    touched_by_outermost();
-    if (file()->capture() == Capture::declared && is_first) recorder_->add_written(touched_);
-    cut_segment();
-    recorder_->begin_inner_scope();
-    touch_again();
-}
-
-void TransactionService::touch_again() {
-    const auto touch = [this](HeapOffset where, ByteCount length) { recorder_->touch(where, length); };
-    try {
-        touched_.for_each(touch);
-        for (Level& level : levels_) level.touched.for_each(touch);
-    } catch (...) {
-        doomed_ = true;
-        throw;
-    }
-}
-
-void TransactionService::leave_inner() noexcept {
-    levels_.pop_back();
-    --depth_;
-    file()->set_scope_serial(innermost_number());
+    scopes_.begin_inner(loans_.begin_inner(scopes_.depth() + 1));
+    file()->set_scope_serial(scopes_.number());
 }
 
 void TransactionService::roll_back_inner(store::HeapFile& file) noexcept {
-    if (uncaptured_) {  // it can't be taken back alone
-        doomed_ = true;
-        return leave_inner();
+    const std::uint32_t number = scopes_.number();
+    try {
+        scopes_.roll_back_inner();
+    } catch (const std::exception& error) {
+        file.poison("rolling back a transaction", error.what());
     }
-    const std::size_t first_segment = levels_.back().first_segment;
-    const std::uint32_t number = levels_.back().number;
-    take_back_from(first_segment);
-    leave_inner();
+    file.set_scope_serial(scopes_.number());
+    if (uncaptured_) return;  // all of it is rolled back, later
     loans_.inner_rolled_back(number);
     file.held().taken_back(number);
-    if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->inner_ended(depth_, false);
-    try {
-        touch_again();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the commit says it
-    }
+    if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->inner_ended(scopes_.depth(), false);
 }
 
 // Commit
@@ -245,10 +206,11 @@ Serial TransactionService::commit(Wait wait) {
     if (file.in_forked_child()) file.check_usable(true);
     if (was_taken_back()) throw Error(errc::transaction_doomed, file.path(), "the transaction was rolled back when its thread ended; end it before");
     TAIYEN_CHECK(is_mine());
-    if (depth_ > 1) {
-        leave_inner();
-        if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->inner_ended(depth_, true);
-        if (doomed_) throw Error(errc::transaction_doomed, file.path(), why_doomed());
+    if (scopes_.depth() > 1) {
+        scopes_.leave_inner();
+        file.set_scope_serial(scopes_.number());
+        if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->inner_ended(scopes_.depth(), true);
+        if (scopes_.is_doomed()) throw Error(errc::transaction_doomed, file.path(), why_doomed());
         return {last_committed().value + 1};
     }
     if (durability_ == Durability::async) return commit_outermost(file);
@@ -269,12 +231,12 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
     Serial serial = last_committed();
     bool wants_snapshot = false;
     try {
-        if (doomed_) throw Error(errc::transaction_doomed, file.path(), why_doomed());
+        if (scopes_.is_doomed()) throw Error(errc::transaction_doomed, file.path(), why_doomed());
         file.require_usable(false);
-        cut_segment();
+        scopes_.cut();
         if (purpose_ == Purpose::edit) refuse_foreign_pointers(file);
         keep_step();
-        if (!segments_.empty() || !annex_.empty() || uncaptured_) {
+        if (!scopes_.segments().empty() || !annex_.empty() || uncaptured_) {
             serial = {serial.value + 1};
             const ByteCount extent = file.mapped_bytes();
             const bool relaxed = relaxed_.load(std::memory_order_relaxed) != 0;
@@ -300,11 +262,11 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
             }
             last_.store(serial.value, std::memory_order_release);
             const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
-            annex_fits_ = (annex_fits_ && segments_.empty() && !uncaptured_) || (keeper != nullptr && keeper->has_annex());
+            annex_fits_ = (annex_fits_ && scopes_.segments().empty() && !uncaptured_) || (keeper != nullptr && keeper->has_annex());
         }
     } catch (...) {
         try {
-            for (const Segment& segment : segments_) recorder_->reserve_for(segment.changes);
+            scopes_.reserve();
             take_back();
         } catch (const std::exception& error) {
             file.poison("rolling back a transaction that could not be committed", error.what());
@@ -322,44 +284,21 @@ void TransactionService::keep_step() {
     change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
     if (keeper != nullptr) {
         parts_.clear();
-        for (const Segment& segment : segments_) parts_.push_back(segment.call.empty() ? segment.changes.view() : segment.call.view());
-        keeper->keep(number_, loans_.last(), parts_, annex_);
+        for (const OpenScopes::Segment& segment : scopes_.segments()) parts_.push_back(segment.story());
+        keeper->keep(scopes_.outermost_number(), loans_.last(), parts_, annex_);
     }
     // A history that nobody goes on with: its steps don't fit any more.
-    if (annex_fits_ && !segments_.empty() && annex_.empty() && (keeper == nullptr || !keeper->has_annex()) &&
+    if (annex_fits_ && !scopes_.segments().empty() && annex_.empty() && (keeper == nullptr || !keeper->has_annex()) &&
         !planted(Bug::history_outlives_its_bytes)) {
         annex_.add_zeroed_run({0}, page_bytes);
-    }
-}
-
-/// What happened since the last cut is part of the innermost transaction's last segment, or a segment of its own.
-void TransactionService::cut_segment() {
-    if (recorder_->certainly_unchanged()) return;
-    if (!segments_.empty() && segments_.back().call.empty() && (levels_.empty() || segments_.size() > levels_.back().first_segment)) [[unlikely]] {
-        recorder_->cut(segments_.back().changes);
-        return;
-    }
-    segments_.emplace_back();
-    Segment& made = segments_.back();
-    swap(made.changes, spare_);
-    made.changes.clear();
-    try {
-        recorder_->cut(made.changes);
-    } catch (...) {
-        segments_.pop_back();
-        throw;
-    }
-    if (made.changes.empty()) {
-        swap(made.changes, spare_);
-        segments_.pop_back();
     }
 }
 
 void TransactionService::refuse_foreign_pointers(store::HeapFile& file) const {
     const ProgramPointers program = file.next_program_pointers();
     heap::ForeignPointerScan scan(file, program);
-    if (scan.is_idle() || segments_.empty()) return;
-    for (const Segment& segment : segments_) {
+    if (scan.is_idle() || scopes_.segments().empty()) return;
+    for (const OpenScopes::Segment& segment : scopes_.segments()) {
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
             if (entry.kind != change::EntryKind::bytes || entry.after.empty()) return;
             const std::uint64_t from = round_down(entry.where.value, sizeof(std::uint64_t));
@@ -374,13 +313,13 @@ void TransactionService::refuse_foreign_pointers(store::HeapFile& file) const {
 bool TransactionService::make_record(bool logged) {
     record_.begin(annex_);
     ByteCount bytes = record_.annex_redo_bytes();
-    for (const Segment& segment : segments_) bytes += segment.call.empty() ? segment.changes.size() : segment.call.size();
+    for (const OpenScopes::Segment& segment : scopes_.segments()) bytes += segment.story().bytes().size();
     // A set holds the bytes before, too; the redo of one that is so much larger than the log can't be small enough.
     const bool may_fit = logged && bytes / 8 <= log_->capacity();
     change::RedoWriter writer(record_.redo());
     std::uint64_t pages = 0;
     bool needs_heap = false;
-    for (const Segment& segment : segments_) {
+    for (const OpenScopes::Segment& segment : scopes_.segments()) {
         const bool calls = !segment.call.empty();
         needs_heap = needs_heap || calls;
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
@@ -423,33 +362,23 @@ void TransactionService::rollback() noexcept {
     store::HeapFile* const file = this->file();
     if (file == nullptr || file->in_forked_child() || was_taken_back()) return;
     TAIYEN_CHECK(is_mine());
-    if (depth_ > 1) return roll_back_inner(*file);
+    if (scopes_.depth() > 1) return roll_back_inner(*file);
     take_back();
 }
 
 void TransactionService::take_back() noexcept {
-    if (planted(Bug::rollback_allocates)) segments_.reserve(segments_.capacity() + 1);
+    store::HeapFile& file = *this->file();
     if (uncaptured_) {
-        take_loading_back(*file());
+        take_loading_back(file);
     } else {
-        take_back_from(0);
+        try {
+            scopes_.roll_back();
+        } catch (const std::exception& error) {
+            file.poison("rolling back a transaction", error.what());
+        }
     }
     rollbacks_.store(rollbacks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     end(false);
-}
-
-void TransactionService::take_back_from(std::size_t segment) noexcept {
-    recorder_->restore();
-    try {
-        for (std::size_t i = segments_.size(); i > segment; --i) {
-            if (had_inner()) recorder_->reserve_for(segments_[i - 1].changes);  // pages may have been closed
-            recorder_->apply(segments_[i - 1].changes, Direction::backward);
-        }
-    } catch (const std::exception& error) {
-        file()->poison("rolling back a transaction", error.what());
-    }
-    if (segment != 0 && planted(Bug::inner_rollback_logged)) return;
-    while (segments_.size() > segment) segments_.pop_back();
 }
 
 /// The outermost transaction is over.
@@ -459,23 +388,14 @@ void TransactionService::end(bool kept) noexcept {
     if (kept) {
         held.settle();
     } else {
-        held.taken_back(number_);
-        doomed_ = false;
+        held.taken_back(scopes_.outermost_number());
     }
     if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->ended(kept);
     annex_.clear();
     record_.shrink(kept_bytes);
-    if (!segments_.empty()) {
-        swap(spare_, segments_.front().changes);
-        if (spare_.size() > kept_bytes) spare_ = ChangeSet();
-        segments_.clear();
-    }
-    if (had_inner()) [[unlikely]] {
-        levels_.clear();
-    }
-    if (!uncaptured_) recorder_->end_scope();
+    scopes_.end();
+    scopes_.shrink(kept_bytes);
     file()->set_scope_serial(0);
-    depth_ = 0;
     unwatch_thread();
     owner_.store(0, std::memory_order_relaxed);
     lock_.unlock();
@@ -487,61 +407,7 @@ void TransactionService::touch(const void* address, ByteCount bytes) {
     if (offset > file.mapped_bytes() || bytes > file.mapped_bytes() - offset) {
         throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
     }
-    if (purpose_ == Purpose::edit && (file.capture() != Capture::declared || had_inner())) [[unlikely]]
-        return touch_for_good({offset}, bytes);
-    recorder_->touch({offset}, bytes);
-}
-
-void TransactionService::touch_for_good(HeapOffset where, ByteCount bytes) {
-    (levels_.empty() ? touched_by_outermost() : levels_.back().touched).add(where, bytes);
-    recorder_->touch(where, bytes);
-}
-
-change::WrittenRanges& TransactionService::touched_by_outermost() noexcept {
-    if (std::exchange(touched_number_, number_) != number_) touched_.clear();
-    return touched_;
-}
-
-void TransactionService::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
-    store::HeapFile& file = open_file();
-    end_part();
-    segments_.reserve(segments_.size() + 1);
-    Segment made;
-    try {
-        calls_->call(*recorder_, file.mapped_bytes(), name, signature, arguments, made.changes, made.call);
-    } catch (...) {
-        doomed_ = doomed_ || uncaptured_;  // what it did can't be taken back alone
-        throw;
-    }
-    if (!made.changes.empty()) segments_.push_back(std::move(made));
-}
-
-void TransactionService::end_part() {
-    const std::size_t segments = segments_.size();
-    const ByteCount bytes = segments == 0 ? 0 : segments_.back().changes.size();
-    cut_segment();
-    if (segments_.size() != segments) {
-        recorder_->reserve_for(segments_.back().changes);
-    } else if (segments != 0) {
-        recorder_->reserve_for(segments_.back().changes.view_since(bytes));
-    }
-}
-
-void TransactionService::repeat(const Entry& call, Direction direction) {
-    store::HeapFile& file = open_file();
-    end_part();
-    segments_.reserve(segments_.size() + 1);
-    Segment made;
-    const auto add = [&] {
-        if (!made.changes.empty()) segments_.push_back(std::move(made));
-    };
-    try {
-        calls_->repeat(*recorder_, file.mapped_bytes(), calls_->stored(call), direction, made.changes);
-    } catch (...) {
-        add();
-        throw;
-    }
-    add();
+    scopes_.touch({offset}, bytes);
 }
 
 std::shared_ptr<change::StepKeeper> TransactionService::keeper() const {
@@ -557,8 +423,7 @@ void TransactionService::set_keeper(std::shared_ptr<change::StepKeeper> keeper) 
 
 void TransactionService::about_to_write(HeapOffset offset, ByteCount length) {
     if (file() == nullptr) return;
-    calls_->engine_writes();
-    recorder_->about_to_write(offset, length);
+    scopes_.about_to_write(offset, length);
 }
 
 void TransactionService::check_change() const {
@@ -671,7 +536,7 @@ void TransactionService::rebuild() {
 
 // The heap's life
 
-void TransactionService::about_to_restore(PageNumber page) { recorder_->touch(offset_of(page), page_bytes); }
+void TransactionService::about_to_restore(PageNumber page) { scopes_.recorder().touch(offset_of(page), page_bytes); }
 
 /// Everything committed gets into the files. The caller holds the writer lock, and nobody has a transaction open.
 void TransactionService::save_everything(store::HeapFile& file) {
@@ -707,10 +572,7 @@ void TransactionService::before_close() {
 void TransactionService::before_abandon() noexcept {
     store::HeapFile* const file = this->file();
     if (file == nullptr || file->in_forked_child()) return;
-    if (is_mine()) {
-        depth_ = 1;
-        rollback();
-    }
+    if (is_mine()) take_back();
     if (!closing_ && !file->is_poisoned() && !ReadersHere::holds(*this)) {
         const std::lock_guard writer(lock_);
         try {
@@ -744,7 +606,7 @@ void TransactionService::left() noexcept {
     store::HeapFile& file = *this->file();
     if (file.in_forked_child()) {
         // Neither the span nor the threads are here, and the locks are as the parent had them.
-        (void)recorder_.release();
+        (void)scopes_.set_recorder(nullptr).release();
         (void)new std::shared_ptr<log::GroupLog>(std::move(log_));
         (void)snapshots_.release();
         tell_keeper_left();
@@ -759,7 +621,7 @@ void TransactionService::left() noexcept {
     } else {
         lock_.lock();
     }
-    if (recorder_ != nullptr) recorder_->stop();  // null: reading the heap again has failed
+    if (scopes_.has_recorder()) scopes_.recorder().stop();  // null: reading the heap again has failed
     tell_keeper_left();
     log_.reset();
     file.set_scope_serial(0);

@@ -3,8 +3,7 @@
 /// a transaction holds it.
 ///
 /// (I1) Whoever changes the span holds the writer lock; serials are given, and records appended, under it: the log's order is the order in which transactions ran.
-/// (I2) `rollback` allocates nothing and calls nobody's code: what it needs was reserved when pages opened, or by the cut that it takes back. Pages that were closed as inner transactions began have to be opened
-///      again, together with their neighbours or the whole heap if need be; where the system refuses even that, the heap is poisoned.
+/// (I2) `rollback` allocates nothing and calls nobody's code (change::OpenScopes, I1). Where the system refuses to open pages again, even together with their neighbours or the whole heap, the heap is poisoned.
 /// (I3) A file never claims a serial whose bytes it doesn't hold: a save gets the end of a durable group, or is made under the writer lock.
 /// (I4) The log's room is given back only behind a save whose header is durable.
 /// (I5) Who waits for room in the log never holds what the snapshot needs that makes the room: it saves itself where the snapshot would need the writer lock.
@@ -12,8 +11,6 @@
 ///      there. So the log never holds a transaction whose predecessors are neither in it nor in the files.
 /// (I7) A transaction that nobody captures is never appended to the log: it is saved as a part of the span, or taken back with all that is ahead of the log.
 /// (I8) A thread that ends takes back what it has left open: nobody waits for a transaction that can't end, and nobody is taken for its owner.
-/// (I9) What was captured since the last cut belongs to the innermost open transaction; so do the segments from its first one on, which begins with it. So an inner transaction is rolled back by restoring and
-///      taking those segments back, and becomes part of the outer one by being forgotten.
 /// Lock order: README.md. Thread rule: safe; begin, commit and rollback of one transaction belong to one thread.
 
 #include <atomic>
@@ -33,9 +30,7 @@
 
 #include "base/thread_number.hpp"
 #include "change/edits.hpp"
-#include "change/procedure_calls.hpp"
-#include "change/recorder.hpp"
-#include "change/written_ranges.hpp"
+#include "change/open_scopes.hpp"
 #include "log/group_log.hpp"
 #include "store/heap_file.hpp"
 #include "txn/biased_lock.hpp"
@@ -67,16 +62,18 @@ public:
     Serial commit(Wait wait = Wait::durable) override;
     void rollback() noexcept override;
     /// Of this thread; 0: it has none.
-    std::size_t depth() const noexcept override { return is_mine() ? depth_ : 0; }
-    bool in_call() const noexcept override { return calls_ && calls_->running(); }
+    std::size_t depth() const noexcept override { return is_mine() ? scopes_.depth() : 0; }
+    bool in_call() const noexcept override { return scopes_.in_call(); }
     void touch(const void* address, ByteCount bytes) override;
-    void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) override;
+    void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) override {
+        scopes_.call(open_file().mapped_bytes(), name, signature, arguments);
+    }
     std::shared_ptr<change::StepKeeper> keeper() const override;
     void set_keeper(std::shared_ptr<change::StepKeeper> keeper) override;
     std::shared_ptr<change::Edits> shared() override { return shared_from_this(); }
-    void end_part() override;
-    void repeat(const change::Entry& call, change::Direction direction) override;
-    const change::Recorder& recorder() const override { return *recorder_; }
+    void end_part() override { scopes_.end_part(); }
+    void repeat(const change::Entry& call, change::Direction direction) override { scopes_.repeat(open_file().mapped_bytes(), call, direction); }
+    const change::Recorder& recorder() const override { return scopes_.recorder(); }
     void loans_undone(std::uint32_t first, std::uint32_t last) noexcept override { loans_.undo(first, last); }
     void loans_redone(std::uint32_t first, std::uint32_t last) noexcept override { loans_.redo(first, last); }
     void loans_settled() noexcept override { loans_.settle(); }
@@ -117,10 +114,10 @@ public:
     void saved() noexcept override {}
     void extended(ByteCount from, ByteCount to) override {
         changed_pages_.extended(to);
-        recorder_->extended(from, to);
+        scopes_.recorder().extended(from, to);
     }
     void about_to_restore(PageNumber page) override;
-    bool keeps_open(PageNumber page) const noexcept override { return recorder_ != nullptr && recorder_->keeps_open(page); }
+    bool keeps_open(PageNumber page) const noexcept override { return scopes_.has_recorder() && scopes_.recorder().keeps_open(page); }
     void before_close() override;
     void before_abandon() noexcept override;
     void left() noexcept override;
@@ -138,19 +135,6 @@ private:
 
     TransactionService(store::HeapFile& file, const PersistentOptions& options);
 
-    /// What the open transaction has done, cut where a procedure was called or an inner one began. Changes that follow changes of the same transaction are of one segment.
-    struct Segment {
-        change::ChangeSet changes;
-        change::ChangeSet call;  ///< not empty: what the log says instead of the changes
-    };
-
-    /// An inner transaction that is open.
-    struct Level {
-        std::size_t first_segment;
-        std::uint32_t number;           ///< among the loans
-        change::WrittenRanges touched;  ///< holds until it ends, whatever is cut meanwhile
-    };
-
     bool is_mine() const noexcept;
     /// The thread that begins a transaction takes it back if it ends before.
     void watch_thread() noexcept;
@@ -161,22 +145,10 @@ private:
     store::HeapFile& open_file() const;
     void start_transaction(store::HeapFile& file, Purpose purpose);
     void begin_inner();
-    void capture_for_inner(bool is_first);
     const char* why_doomed() const noexcept;
-    /// The innermost one is an inner one: it is over, and part of the one around it.
-    void leave_inner() noexcept;
     void roll_back_inner(store::HeapFile& file) noexcept;
-    /// What the open transactions have touched is captured again. Throws: all of them are doomed.
-    void touch_again();
-    /// The range stays captured until the innermost transaction ends.
-    [[gnu::noinline]] void touch_for_good(HeapOffset where, ByteCount bytes);
-    change::WrittenRanges& touched_by_outermost() noexcept;
-    /// Whether the open transaction has had inner ones.
-    bool had_inner() const noexcept { return loans_.last() != number_; }
-    std::uint32_t innermost_number() const noexcept { return levels_.empty() ? number_ : levels_.back().number; }
     /// Who keeps steps does it, and what of the annex changes with the transaction is in `annex_`.
     void keep_step();
-    void cut_segment();
     void refuse_foreign_pointers(store::HeapFile& file) const;
     /// Counts what changed; `logged`: all segments into `record_`; false: it would be larger than the log can take. Throws: std::bad_alloc.
     bool make_record(bool logged);
@@ -184,8 +156,6 @@ private:
     /// False: it doesn't fit, or the room can't be made meanwhile.
     bool keep_in_log(Serial serial, ByteCount extent);
     void take_back() noexcept;
-    /// What was done since that segment began; it is forgotten, too.
-    void take_back_from(std::size_t segment) noexcept;
     void end(bool kept) noexcept;
     void save_everything(store::HeapFile& file);
     bool does_without_capture(store::HeapFile& file, Purpose purpose) const noexcept;
@@ -215,8 +185,7 @@ private:
     const Durability durability_;
     const ByteCount changed_bytes_max_;
     std::shared_ptr<log::GroupLog> log_;  ///< null: the heap is gone; shared with who waits for its disk
-    std::unique_ptr<change::Recorder> recorder_;
-    std::optional<change::ProcedureCalls> calls_;
+    change::OpenScopes scopes_;  ///< of the thread that holds the writer lock
 
     BiasedLock lock_;
     std::atomic<ThreadNumber> owner_{0};          ///< of the thread that holds the writer lock for a transaction
@@ -236,18 +205,10 @@ private:
 
     // Of the thread that holds the writer lock:
     TransactionService* next_here_ = nullptr;  ///< another one that the thread has a transaction of
-    std::size_t depth_ = 0;
-    bool doomed_ = false;  ///< a part of it would have to be taken back alone and can't be, or what was touched can't be captured any more
     bool closing_ = false;
-    std::vector<Segment> segments_;
-    std::vector<Level> levels_;      ///< of depth 2 and more
-    change::WrittenRanges touched_;  ///< by the outermost one; what it declared before the first inner one is added there
-    std::uint32_t touched_number_ = 0;
     std::uint64_t asked_at_ = 0;  ///< `changed_bytes_` when that was last a reason for a snapshot
-    change::ChangeSet spare_;     ///< its memory is used again
     RecordWriter record_;         ///< of the transaction that commits
     Purpose purpose_ = Purpose::edit;
-    std::uint32_t number_ = 0;       ///< of the outermost transaction, among the loans
     std::uint32_t first_ahead_ = 0;  ///< of the first one that neither the log nor the files have
     bool uncaptured_ = false;        ///< the recorder is stopped: nobody knows what the open transaction changes
     bool unsearched_ = false;        ///< nobody has looked for foreign pointers in what was committed so, until it is saved

@@ -15,9 +15,8 @@ using change::ChangeSet;
 using change::Direction;
 using change::LentBlocks;
 
-SnapshotUndo::SnapshotUndo(store::HeapFile& file) : file_(&file), calls_(file) {
-    recorder_ = make_recorder(file.capture(), file, file.mapped_bytes(), file.audit());
-}
+SnapshotUndo::SnapshotUndo(store::HeapFile& file)
+    : file_(&file), scopes_(file, make_recorder(file.capture(), file, file.mapped_bytes(), file.audit())) {}
 
 std::shared_ptr<SnapshotUndo> SnapshotUndo::join(store::HeapFile& file) {
     if (file.kind() == HeapKind::transactional) {
@@ -26,7 +25,7 @@ std::shared_ptr<SnapshotUndo> SnapshotUndo::join(store::HeapFile& file) {
     std::shared_ptr<SnapshotUndo> made(new SnapshotUndo(file));
     file.join(made);
     try {
-        made->recorder_->start();
+        made->scopes_.recorder().start();
     } catch (...) {
         file.leave();
         throw;
@@ -58,54 +57,34 @@ void SnapshotUndo::begin(std::string_view name) {
     if (name.size() > layout::name_bytes_max) {
         throw Error(errc::invalid_argument, file.path(), "the name of a step has at most 1,024 bytes");
     }
-    levels_.reserve(levels_.size() + 1);
-    if (!levels_.empty()) {
+    if (scopes_.depth() != 0) {
         if (owner_ != this_thread()) {
             throw Error(errc::scope_open, file.path(), "another thread has a scope open on this heap; end it first");
         }
-        cut_segment();
-        touch_again();
-        levels_.push_back({segments_.size(), lent_.begin(1), {}});
+        begin_inner();
     } else {
         std::string kept_name(name);
         collect_implicit();
-        const std::uint32_t serial = lent_.begin(1);
-        recorder_->begin_scope();
+        scopes_.begin(lent_.begin(1), change::OpenScopes::Kind::edit);
         name_.swap(kept_name);
         owner_ = this_thread();
-        levels_.push_back({0, serial, {}});
         apply_queued_frees();
         file.write_type_notes();
     }
-    file.set_scope_serial(levels_.back().serial);
+    file.set_scope_serial(scopes_.number());
 }
 
-/// What happened since the last cut becomes a segment of its own.
-void SnapshotUndo::cut_segment() {
-    if (recorder_->certainly_unchanged()) {
-        return;
-    }
-    segments_.emplace_back();
+void SnapshotUndo::begin_inner() {
     try {
-        recorder_->cut(segments_.back().changes);
-    } catch (...) {
-        segments_.pop_back();
-        throw;
-    }
-    if (segments_.back().changes.empty()) {
-        segments_.pop_back();
-        return;
-    }
-    recorder_->reserve_for(segments_.back().changes);
-}
-
-void SnapshotUndo::touch_again() {
-    try {
-        for (Level& level : levels_) level.touched.for_each([this](HeapOffset where, ByteCount length) { recorder_->touch(where, length); });
+        scopes_.begin_inner(lent_.begin(1));
     } catch (const std::exception& error) {
-        file_->poison("capturing again what a scope has touched", error.what());
+        poison_if_doomed(error.what());
         throw;
     }
+}
+
+void SnapshotUndo::poison_if_doomed(const char* why) noexcept {
+    if (scopes_.is_doomed()) file_->poison("capturing again what a scope has touched", why);
 }
 
 void SnapshotUndo::apply_queued_frees() {
@@ -118,27 +97,22 @@ void SnapshotUndo::commit() {
     if (open_file().in_forked_child()) {
         file_->check_usable(false);  // neither span nor history are mapped here
     }
-    TAIYEN_CHECK(!levels_.empty());
-    if (levels_.size() > 1) {  // part of the outer scope from here on; its serials end with the outer one's
-        levels_.pop_back();
-        file_->set_scope_serial(levels_.back().serial);
+    TAIYEN_CHECK(scopes_.depth() != 0);
+    if (scopes_.depth() > 1) {  // part of the outer scope from here on; its serials end with the outer one's
+        scopes_.leave_inner();
+        file_->set_scope_serial(scopes_.number());
         return;
     }
     keep_step();
     file_->held().settle();
     lent_.kept();
-    lent_.change(levels_.back().serial, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::committed);
-    leave_level();
+    lent_.change(scopes_.number(), lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::committed);
+    end_outermost();
 }
 
-void SnapshotUndo::leave_level() noexcept {
-    levels_.pop_back();
-    if (!levels_.empty()) {
-        file_->set_scope_serial(levels_.back().serial);
-        return;
-    }
-    segments_.clear();
-    recorder_->end_scope();
+void SnapshotUndo::end_outermost() noexcept {
+    scopes_.end();
+    scopes_.shrink(kept_bytes);
     between_scopes();
 }
 
@@ -152,21 +126,22 @@ void SnapshotUndo::cancel() noexcept {
     if (file_ == nullptr || file_->in_forked_child()) {
         return;
     }
-    TAIYEN_CHECK(!levels_.empty());
-    recorder_->restore();
-    const Level& level = levels_.back();
-    while (segments_.size() > level.first_segment) {
-        recorder_->apply(segments_.back().changes, Direction::backward);
-        segments_.pop_back();
-    }
-    lent_.change(level.serial, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::rolled_back);
-    file_->held().taken_back(level.serial);
-    if (levels_.size() == 1) lent_.taken_back();
-    leave_level();
+    TAIYEN_CHECK(scopes_.depth() != 0);
+    const bool is_outermost = scopes_.depth() == 1;
+    const std::uint32_t number = scopes_.number();
     try {
-        touch_again();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the heap says it
+        is_outermost ? scopes_.roll_back() : scopes_.roll_back_inner();
+    } catch (const std::exception& error) {
+        file_->poison("taking back a scope", error.what());
     }
+    lent_.change(number, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::rolled_back);
+    file_->held().taken_back(number);
+    if (!is_outermost) {
+        file_->set_scope_serial(scopes_.number());
+        return poison_if_doomed("the system refuses to open its pages (mprotect(2))");
+    }
+    lent_.taken_back();
+    end_outermost();
 }
 
 void SnapshotUndo::commit_or_cancel() noexcept {
@@ -190,27 +165,25 @@ void SnapshotUndo::touch(const void* address, ByteCount bytes) {
     if (offset > file.mapped_bytes() || bytes > file.mapped_bytes() - offset) {
         throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
     }
-    recorder_->touch({offset}, bytes);
-    levels_.back().touched.add({offset}, bytes);
+    scopes_.touch({offset}, bytes);
 }
 
 void SnapshotUndo::about_to_write(HeapOffset offset, ByteCount length) {
     if (file_ == nullptr) {
         return;
     }
-    calls_.engine_writes();
-    recorder_->about_to_write(offset, length);
+    scopes_.about_to_write(offset, length);
 }
 
 void SnapshotUndo::before_save() {
-    if ((!levels_.empty() || in_call()) && !planted(Bug::save_within_scope)) {
+    if ((scopes_.depth() != 0 || in_call()) && !planted(Bug::save_within_scope)) {
         throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before saving");
     }
     collect_implicit();
     if (file_->audit() != Audit::off) {
         cut_.clear();
-        recorder_->cut(cut_);
-        recorder_->audit();
+        scopes_.recorder().cut(cut_);
+        scopes_.recorder().audit();
     }
 #ifdef TAIYEN_PLANTED_BUGS
     if (planted(Bug::cursor_outside_record) && history_) {
@@ -220,7 +193,7 @@ void SnapshotUndo::before_save() {
 #endif
 }
 
-void SnapshotUndo::about_to_restore(PageNumber page) { recorder_->touch(offset_of(page), page_bytes); }
+void SnapshotUndo::about_to_restore(PageNumber page) { scopes_.recorder().touch(offset_of(page), page_bytes); }
 
 void SnapshotUndo::saved() noexcept {
 #ifdef TAIYEN_PLANTED_BUGS
@@ -232,22 +205,21 @@ void SnapshotUndo::saved() noexcept {
 }
 
 void SnapshotUndo::before_close() {
-    if (!levels_.empty() || in_call()) {
+    if (scopes_.depth() != 0 || in_call()) {
         throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before closing");
     }
 }
 
 void SnapshotUndo::left() noexcept {
     store::HeapFile& file = *std::exchange(file_, nullptr);
-    levels_.clear();
-    segments_.clear();
     history_.reset();
     file.set_scope_serial(0);
     if (file.in_forked_child()) {
-        (void)recorder_.release();  // the span is not mapped here, and the handlers are the parent's
+        (void)scopes_.set_recorder(nullptr).release();  // the span is not mapped here, and the handlers are the parent's
         return;
     }
-    recorder_->stop();
+    if (scopes_.depth() != 0) scopes_.end();
+    scopes_.recorder().stop();
 }
 
 bool SnapshotUndo::free_lent(void* block, std::uint32_t scope) noexcept {
@@ -275,9 +247,7 @@ bool SnapshotUndo::lent_came_back(std::uint32_t scope) const noexcept {
 
 /// Forgets what was stored outside scopes of a heap without a history.
 void SnapshotUndo::drop_uncaptured() {
-    if (!recorder_->certainly_unchanged()) {
-        recorder_->accept();
-    }
+    if (!scopes_.recorder().certainly_unchanged()) scopes_.recorder().accept();
 }
 
 }  // namespace taiyen::undo

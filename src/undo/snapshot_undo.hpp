@@ -1,8 +1,8 @@
 #pragma once
 /// SnapshotUndo: scopes and history of a heap that the program saves. It owns the recorder and takes part in saves.
 ///
-/// (I1) Everything that was captured since the last cut belongs to the innermost open scope; without one, to the implicit step to come.
-/// (I2) `cancel` allocates nothing and calls nobody's code: what it needs was reserved when the scope, or an inner one, began.
+/// (I1) What was captured since the last cut while no scope is open belongs to the implicit step to come; else: change::OpenScopes.
+/// (I2) `cancel` allocates nothing and calls nobody's code. Where the system refuses to open pages that it needs, the heap is poisoned.
 /// Thread rule: as the heap; the scopes of a heap that are open at one time belong to one thread.
 
 #include <cstdint>
@@ -16,9 +16,7 @@
 
 #include "base/thread_number.hpp"
 #include "change/lent_blocks.hpp"
-#include "change/procedure_calls.hpp"
-#include "change/recorder.hpp"
-#include "change/written_ranges.hpp"
+#include "change/open_scopes.hpp"
 #include "store/heap_file.hpp"
 #include "undo/undo_service.hpp"
 
@@ -38,8 +36,8 @@ public:
     bool failed_commit_ends() const noexcept override { return false; }
     void cancel() noexcept override;
     void commit_or_cancel() noexcept override;
-    std::size_t depth() const noexcept override { return levels_.size(); }
-    bool in_call() const noexcept override { return calls_.running(); }
+    std::size_t depth() const noexcept override { return scopes_.depth(); }
+    bool in_call() const noexcept override { return scopes_.in_call(); }
     void touch(const void* address, ByteCount bytes) override;
     void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) override;
     store::HeapFile* file() const noexcept override { return file_; }
@@ -55,15 +53,15 @@ public:
     UndoMark mark() override;
     bool go_to(UndoMark mark) override;
     std::optional<Error> last_error() const override { return last_error_; }
-    const change::Recorder& recorder() const override { return *recorder_; }
+    const change::Recorder& recorder() const override { return scopes_.recorder(); }
 
     // store::SnapshotParticipant
     heap::WriteObserver* observer() override { return this; }
     void before_save() override;
     void saved() noexcept override;
-    void extended(ByteCount from, ByteCount to) override { recorder_->extended(from, to); }
+    void extended(ByteCount from, ByteCount to) override { scopes_.recorder().extended(from, to); }
     void about_to_restore(PageNumber page) override;
-    bool keeps_open(PageNumber page) const noexcept override { return recorder_->keeps_open(page); }
+    bool keeps_open(PageNumber page) const noexcept override { return scopes_.recorder().keeps_open(page); }
     void before_close() override;
     void left() noexcept override;
     bool free_lent(void* block, std::uint32_t scope) noexcept override;
@@ -79,16 +77,6 @@ private:
     explicit SnapshotUndo(store::HeapFile& file);
     void remember(const Error& error) noexcept;
 
-    /// What an open scope has done, cut where an inner one began or a procedure was called.
-    struct Segment {
-        change::ChangeSet changes;
-        change::ChangeSet call;  ///< not empty: what the step remembers instead of the changes
-    };
-    struct Level {
-        std::size_t first_segment;
-        std::uint32_t serial;
-        change::WrittenRanges touched;  ///< holds until the scope ends, whatever is cut meanwhile
-    };
     store::HeapFile& open_file() const;
     void require_idle(const char* what) const;
     /// Runs `action` on the history; bytes that contradict themselves end it.
@@ -97,34 +85,31 @@ private:
     void end(errc code, const std::string& text) noexcept;
     void collect_implicit();
     void drop_uncaptured();
-    void cut_segment();
-    /// What the open scopes have touched is captured again. Throws: the heap is poisoned.
-    void touch_again();
+    void begin_inner();
+    /// What a scope has touched isn't captured any more.
+    void poison_if_doomed(const char* why) noexcept;
     void apply_queued_frees();
     void keep_step();
     void keep(const NewStep& step) noexcept;
-    void leave_level() noexcept;
+    void end_outermost() noexcept;
     void between_scopes() noexcept;
 
     void apply_step(const StepView& step, change::Direction direction);
-    change::StoredCall call_in(const change::ChangeSetView& segment) const { return calls_.stored(call_entry(segment)); }
+    change::StoredCall call_in(const change::ChangeSetView& segment) { return scopes_.calls().stored(call_entry(segment)); }
 
     store::HeapFile* file_;  ///< null: the heap is gone
-    std::unique_ptr<change::Recorder> recorder_;
+    change::OpenScopes scopes_;
     std::optional<Error> last_error_;
 
-    std::vector<Level> levels_;
-    std::vector<Segment> segments_;
     std::string name_;
     ThreadNumber owner_ = 0;
-    change::ChangeSet cut_;  ///< its memory is used again
+    change::ChangeSet cut_;  ///< of an implicit step; its memory is used again
 #ifdef TAIYEN_PLANTED_BUGS
     UndoHistory::Cursor cursor_{};  ///< for Bug::cursor_outside_record
     UndoHistory::Cursor saved_cursor_{};
 #endif
 
     change::LentBlocks lent_;
-    change::ProcedureCalls calls_;
     std::uint32_t implicit_serial_ = 0;  ///< of the time between scopes; 0: no history
 };
 

@@ -49,7 +49,7 @@ void SnapshotUndo::end(errc code, const std::string& text) noexcept {
         history_.reset();
     }
     implicit_serial_ = 0;
-    if (levels_.empty() && file_ != nullptr) {
+    if (scopes_.depth() == 0 && file_ != nullptr) {
         file_->set_scope_serial(0);
     }
     try {
@@ -62,7 +62,7 @@ void SnapshotUndo::end(errc code, const std::string& text) noexcept {
 
 void SnapshotUndo::require_idle(const char* what) const {
     open_file().check_usable(false);
-    if (in_call() || !levels_.empty()) {
+    if (in_call() || scopes_.depth() != 0) {
         throw Error(errc::scope_open, file_->path(), std::string(what) + ": a scope is open on this heap; end it first");
     }
 }
@@ -117,12 +117,12 @@ void SnapshotUndo::collect_implicit() {
         drop_uncaptured();
         return;
     }
-    if (recorder_->certainly_unchanged() || planted(Bug::drop_implicit_step)) {
+    if (scopes_.recorder().certainly_unchanged() || planted(Bug::drop_implicit_step)) {
         return;
     }
     cut_.clear();
     (void)lent_.begin(1);  // room for the serial that follows
-    recorder_->cut(cut_);
+    scopes_.recorder().cut(cut_);
     if (cut_.empty()) {
         return;
     }
@@ -140,35 +140,25 @@ void SnapshotUndo::collect_implicit() {
 /// The open scope's changes become a step.
 void SnapshotUndo::keep_step() {
     if (!history_ && file_->audit() == Audit::off) {
-        recorder_->accept();
+        scopes_.recorder().accept();
         return;
     }
     // All memory first, so that nothing can go wrong with what was cut, but the audit.
     std::vector<Piece> pieces;
-    if (history_) {
-        pieces.reserve(segments_.size() + 1);
-    }
-    segments_.reserve(segments_.size() + 1);
-    cut_.clear();
-    recorder_->cut(cut_);
+    if (history_) pieces.reserve(scopes_.segments().size() + 1);
+    scopes_.cut();
     if (file_->audit() == Audit::scope) {
         try {
-            recorder_->audit();
+            scopes_.recorder().audit();
         } catch (...) {
-            segments_.emplace_back();  // still the scope's: it can be cancelled, or kept later
-            std::swap(segments_.back().changes, cut_);
+            scopes_.reserve();  // it can be cancelled, or kept later
             throw;
         }
     }
-    if (!history_) {
-        return;
-    }
+    if (!history_) return;
     bool previous_is_call = true;
-    for (const Segment& segment : segments_) {
-        add_piece(pieces, segment.call.empty() ? segment.changes : segment.call, previous_is_call);
-    }
-    add_piece(pieces, cut_, previous_is_call);
-    keep({name_, 0, life_, levels_.front().serial, lent_.last(), pieces});
+    for (const change::OpenScopes::Segment& segment : scopes_.segments()) add_piece(pieces, segment.story(), previous_is_call);
+    keep({name_, 0, life_, scopes_.number(), lent_.last(), pieces});
 }
 
 void SnapshotUndo::keep(const NewStep& step) noexcept {
@@ -183,7 +173,7 @@ void SnapshotUndo::keep(const NewStep& step) noexcept {
 
 bool SnapshotUndo::can_move(Direction direction) {
     open_file().check_usable(true);
-    if (levels_.empty() && !in_call()) {
+    if (scopes_.depth() == 0 && !in_call()) {
         collect_implicit();
     }
     return history_ && (direction == Direction::backward ? history_->undoable() : history_->redoable()) != 0;
@@ -204,11 +194,11 @@ bool SnapshotUndo::move(Direction direction) {
     const bool back = direction == Direction::backward;
     const UndoHistory::Cursor before = history_->cursor();
     const StepView step = *on_history([&] { return back ? history_->to_undo() : history_->to_redo(); });
-    recorder_->begin_scope();  // to the recorder a step that is applied is a scope: what it needs stays open, and the rest ages
+    scopes_.recorder().begin_scope();  // to the recorder a step that is applied is a scope: what it needs stays open, and the rest ages
     struct End {
         change::Recorder& recorder;
         ~End() { recorder.end_scope(); }
-    } const end{*recorder_};
+    } const end{scopes_.recorder()};
     on_history([&] { back ? history_->step_back(step) : history_->step_forward(step); });
     try {
         apply_step(step, direction);
@@ -226,6 +216,7 @@ bool SnapshotUndo::move(Direction direction) {
 }
 
 void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
+    change::Recorder& recorder = scopes_.recorder();
     std::vector<ChangeSetView> segments = on_history([&] { return history_->segments(step, file_->ranges().durable_bytes); });
     if (direction == Direction::backward) {
         std::reverse(segments.begin(), segments.end());
@@ -236,7 +227,7 @@ void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
             (void)on_history([&] { return call_in(segment); });
         } else {
             ensure_mapped(*file_, segment);
-            recorder_->reserve_for(segment);
+            recorder.reserve_for(segment);
         }
     }
     std::vector<ChangeSet> called(segments.size());  // what the procedures changed
@@ -245,22 +236,22 @@ void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
         for (; done < segments.size(); ++done) {
             const ChangeSetView& segment = segments[done];
             if (is_call(segment)) {
-                calls_.repeat(*recorder_, file_->mapped_bytes(), call_in(segment), direction, called[done]);
-            } else if (const auto where = recorder_->conflict(segment, direction)) {
+                scopes_.calls().repeat(recorder, file_->mapped_bytes(), call_in(segment), direction, called[done]);
+            } else if (const auto where = recorder.conflict(segment, direction)) {
                 throw_conflict(*file_, where->value, step);
             } else {
-                recorder_->apply(segment, direction);
+                recorder.apply(segment, direction);
             }
         }
     } catch (...) {
         if (done < segments.size() && !called[done].empty()) {
-            recorder_->apply(called[done], Direction::backward);  // a call that ran, and was refused for what it did
+            recorder.apply(called[done], Direction::backward);  // a call that ran, and was refused for what it did
         }
         while (done-- > 0) {
             if (is_call(segments[done])) {
-                recorder_->apply(called[done], Direction::backward);
+                recorder.apply(called[done], Direction::backward);
             } else {
-                recorder_->apply(segments[done], opposite(direction));
+                recorder.apply(segments[done], opposite(direction));
             }
         }
         throw;
@@ -270,16 +261,7 @@ void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
 // Procedures.
 
 void SnapshotUndo::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
-    open_file();
-    if (!in_call()) {
-        cut_segment();
-    }
-    segments_.reserve(segments_.size() + 1);
-    Segment made;
-    calls_.call(*recorder_, file_->mapped_bytes(), name, signature, arguments, made.changes, made.call);
-    if (!made.changes.empty()) {
-        segments_.push_back(std::move(made));
-    }
+    scopes_.call(open_file().mapped_bytes(), name, signature, arguments);
 }
 
 // Looking, marks.

@@ -1,0 +1,138 @@
+#include "change/open_scopes.hpp"
+
+#include "base/planted.hpp"
+
+namespace taiyen::change {
+
+void OpenScopes::begin_inner(std::uint32_t number) {
+    levels_.reserve(levels_.size() + 1);
+    const bool is_first = !std::exchange(had_inner_, true);
+    if (kind_ != Kind::uncaptured) {
+        if (declared_ && is_first) recorder_->add_written(touched_);
+        cut();
+        recorder_->begin_inner_scope();
+        touch_again();
+    }
+    levels_.push_back({segments_.size(), number, {}});
+}
+
+void OpenScopes::touch_again() {
+    const auto touch = [this](HeapOffset where, ByteCount length) { recorder_->touch(where, length); };
+    try {
+        touched_.for_each(touch);
+        for (Level& level : levels_) level.touched.for_each(touch);
+    } catch (...) {
+        doomed_ = true;
+        throw;
+    }
+}
+
+void OpenScopes::roll_back_inner() {
+    struct Leave {
+        std::vector<Level>& levels;
+        ~Leave() { levels.pop_back(); }
+    };
+    {
+        const Leave leave{levels_};
+        doomed_ = doomed_ || kind_ == Kind::uncaptured;
+        if (kind_ == Kind::uncaptured) return;
+        take_back_from(levels_.back().first_segment);
+    }
+    try {
+        touch_again();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the end of the outermost says it
+    }
+}
+
+void OpenScopes::take_back_from(std::size_t segment) {
+    struct Drop {
+        std::vector<Segment>& segments;
+        std::size_t kept;
+        ~Drop() {
+            if (kept != 0 && planted(Bug::inner_rollback_logged)) return;
+            while (segments.size() > kept) segments.pop_back();
+        }
+    };
+    const Drop drop{segments_, segment};
+    if (planted(Bug::rollback_allocates)) segments_.reserve(segments_.capacity() + 1);
+    recorder_->restore();
+    for (std::size_t i = segments_.size(); i > segment; --i) {
+        if (had_inner_) recorder_->reserve_for(segments_[i - 1].changes);  // pages may have been closed
+        recorder_->apply(segments_[i - 1].changes, Direction::backward);
+    }
+}
+
+void OpenScopes::end() noexcept {
+    if (!segments_.empty()) {
+        swap(spare_, segments_.front().changes);
+        segments_.clear();
+    }
+    if (had_inner_) [[unlikely]]
+        levels_.clear();
+    if (kind_ != Kind::uncaptured) recorder_->end_scope();
+    open_ = doomed_ = false;
+}
+
+void OpenScopes::cut() {
+    if (recorder_->certainly_unchanged()) return;
+    if (!segments_.empty() && segments_.back().call.empty() && (levels_.empty() || segments_.size() > levels_.back().first_segment)) [[unlikely]] {
+        recorder_->cut(segments_.back().changes);
+        return;
+    }
+    segments_.emplace_back();
+    Segment& made = segments_.back();
+    swap(made.changes, spare_);
+    made.changes.clear();
+    try {
+        recorder_->cut(made.changes);
+    } catch (...) {
+        segments_.pop_back();
+        throw;
+    }
+    if (made.changes.empty()) {
+        swap(made.changes, spare_);
+        segments_.pop_back();
+    }
+}
+
+void OpenScopes::end_part() {
+    const std::size_t segments = segments_.size();
+    const ByteCount bytes = segments == 0 ? 0 : segments_.back().changes.size();
+    cut();
+    if (segments_.size() != segments) {
+        recorder_->reserve_for(segments_.back().changes);
+    } else if (segments != 0) {
+        recorder_->reserve_for(segments_.back().changes.view_since(bytes));
+    }
+}
+
+void OpenScopes::call(ByteCount mapped, std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
+    if (!in_call()) end_part();  // else it is refused, and what the procedure at work did so far stays its own
+    segments_.reserve(segments_.size() + 1);
+    Segment made;
+    try {
+        calls_.call(*recorder_, mapped, name, signature, arguments, made.changes, made.call);
+    } catch (...) {
+        doomed_ = doomed_ || kind_ == Kind::uncaptured;  // what it did can't be taken back alone
+        throw;
+    }
+    if (!made.changes.empty()) segments_.push_back(std::move(made));
+}
+
+void OpenScopes::repeat(ByteCount mapped, const Entry& call, Direction direction) {
+    end_part();
+    segments_.reserve(segments_.size() + 1);
+    Segment made;
+    const auto add = [&] {
+        if (!made.changes.empty()) segments_.push_back(std::move(made));
+    };
+    try {
+        calls_.repeat(*recorder_, mapped, calls_.stored(call), direction, made.changes);
+    } catch (...) {
+        add();
+        throw;
+    }
+    add();
+}
+
+}  // namespace taiyen::change
