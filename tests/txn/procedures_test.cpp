@@ -218,6 +218,31 @@ BOOST_AUTO_TEST_CASE(a_procedure_opens_no_transaction_and_does_not_end_the_one_t
     BOOST_TEST(matrix()[0] == 1000);
 }
 
+BOOST_AUTO_TEST_CASE(a_procedure_that_is_refused_another_call_and_goes_on_is_done_again_by_recovery) {
+    static Transaction* caller;
+    static bool refused;
+    // Each value changes by as much as the page tells: what is done twice shows.
+    const auto add = [](ProcedureHeap& inside, std::int32_t summand) {
+        Matrix& values = *inside.find<Matrix>("matrix");
+        for (std::size_t i = 0; i < values.size() / 2; ++i) values[i] += summand;
+        if (caller != nullptr) refused = throws(errc::scope_open, [] { caller->call("txn add", "matrix", 1); });
+        for (std::size_t i = values.size() / 2; i < values.size(); ++i) values[i] += summand;
+    };
+    register_procedure("txn calls", add, [add](ProcedureHeap& inside, std::int32_t summand) { add(inside, -summand); });
+    refused = false;
+    {
+        Transaction transaction(*heap);
+        caller = &transaction;
+        transaction.call("txn calls", 7);
+        transaction.commit();
+    }
+    caller = nullptr;
+    BOOST_TEST(refused);
+    crash();
+    BOOST_TEST(matrix()[0] == 7);
+    BOOST_TEST(matrix()[19'999] == 19'999 + 7);
+}
+
 BOOST_AUTO_TEST_CASE(many_calls_and_transactions_fill_the_log_and_nobody_waits_for_ever) {
     for (int i = 0; i < 25; ++i) {
         call("txn add", "matrix", 1);
