@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include "txn/loans.hpp"
+#include "change/loans.hpp"
 
 namespace taiyen::txn {
 
@@ -73,16 +73,16 @@ public:
     /// was moved out of.
     bool frees_now(void* block, std::uint32_t number, bool in_transaction) noexcept {
         const std::lock_guard lock(mutex_);
-        const Loans::Fate fate = loans_.fate(number);
-        if (fate == Loans::Fate::rolled_back) return false;
-        if (fate == Loans::Fate::open && in_transaction) return true;
+        const change::Loans::Fate fate = loans_.fate(number);
+        if (fate == change::Loans::Fate::rolled_back) return false;
+        if (fate == change::Loans::Fate::open && in_transaction) return true;
         wait(block, number);
         return false;
     }
     /// Whether what that transaction lent belongs to what it was moved out of, again.
     bool came_back(std::uint32_t number) const noexcept {
         const std::lock_guard lock(mutex_);
-        return loans_.fate(number) == Loans::Fate::rolled_back;
+        return loans_.fate(number) == change::Loans::Fate::rolled_back;
     }
 
 private:
@@ -95,7 +95,7 @@ private:
     }
 
     mutable std::mutex mutex_;
-    Loans loans_;
+    change::Loans loans_;
 };
 
 }  // namespace taiyen::txn

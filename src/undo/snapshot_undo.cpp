@@ -13,7 +13,6 @@ namespace taiyen::undo {
 
 using change::ChangeSet;
 using change::Direction;
-using change::LentBlocks;
 
 SnapshotUndo::SnapshotUndo(store::HeapFile& file)
     : file_(&file), scopes_(file, make_recorder(file.capture(), file, file.mapped_bytes(), file.audit())) {}
@@ -65,10 +64,10 @@ void SnapshotUndo::begin(std::string_view name) {
     } else {
         std::string kept_name(name);
         collect_implicit();
-        scopes_.begin(lent_.begin(1), change::OpenScopes::Kind::edit);
+        scopes_.begin(begin_loan(), change::OpenScopes::Kind::edit);
         name_.swap(kept_name);
         owner_ = this_thread();
-        apply_queued_frees();
+        loans_.free_waiting([&](void* block) { file.deallocate_durable(block); });
         file.write_type_notes();
     }
     file.set_scope_serial(scopes_.number());
@@ -76,7 +75,7 @@ void SnapshotUndo::begin(std::string_view name) {
 
 void SnapshotUndo::begin_inner() {
     try {
-        scopes_.begin_inner(lent_.begin(1));
+        scopes_.begin_inner(loans_.begin_inner(scopes_.depth() + 1));
     } catch (const std::exception& error) {
         poison_if_doomed(error.what());
         throw;
@@ -87,10 +86,10 @@ void SnapshotUndo::poison_if_doomed(const char* why) noexcept {
     if (scopes_.is_doomed()) file_->poison("capturing again what a scope has touched", why);
 }
 
-void SnapshotUndo::apply_queued_frees() {
-    if (lent_.has_queued()) {
-        lent_.apply([this](void* block) { file_->deallocate_durable(block); });
-    }
+/// The time between scopes is over. There is room for the one that follows.
+std::uint32_t SnapshotUndo::begin_loan() {
+    loans_.end(true);
+    return loans_.begin(1);
 }
 
 void SnapshotUndo::commit() {
@@ -105,12 +104,11 @@ void SnapshotUndo::commit() {
     }
     keep_step();
     file_->held().settle();
-    lent_.kept();
-    lent_.change(scopes_.number(), lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::committed);
-    end_outermost();
+    end_outermost(true);
 }
 
-void SnapshotUndo::end_outermost() noexcept {
+void SnapshotUndo::end_outermost(bool kept) noexcept {
+    loans_.end(kept);
     scopes_.end();
     scopes_.shrink(kept_bytes);
     between_scopes();
@@ -118,8 +116,9 @@ void SnapshotUndo::end_outermost() noexcept {
 
 /// A new time between scopes begins.
 void SnapshotUndo::between_scopes() noexcept {
-    implicit_serial_ = history_ ? lent_.begin_spare() : 0;
-    file_->set_scope_serial(implicit_serial_);
+    loans_.end(true);
+    implicit_number_ = history_ ? loans_.try_begin() : 0;
+    file_->set_scope_serial(implicit_number_);
 }
 
 void SnapshotUndo::cancel() noexcept {
@@ -134,14 +133,13 @@ void SnapshotUndo::cancel() noexcept {
     } catch (const std::exception& error) {
         file_->poison("taking back a scope", error.what());
     }
-    lent_.change(number, lent_.last(), LentBlocks::Fate::open, LentBlocks::Fate::rolled_back);
     file_->held().taken_back(number);
     if (!is_outermost) {
+        loans_.inner_rolled_back(number);
         file_->set_scope_serial(scopes_.number());
         return poison_if_doomed("the system refuses to open its pages (mprotect(2))");
     }
-    lent_.taken_back();
-    end_outermost();
+    end_outermost(false);
 }
 
 void SnapshotUndo::commit_or_cancel() noexcept {
@@ -229,9 +227,9 @@ bool SnapshotUndo::free_lent(void* block, std::uint32_t scope) noexcept {
     if (lent_came_back(scope)) {
         return true;
     }
-    if (history_ && lent_.fate(scope) == LentBlocks::Fate::committed) {
+    if (history_ && loans_.fate(scope) == change::Loans::Fate::committed) {
         try {
-            lent_.queue(block, scope);
+            loans_.wait(block, scope);
             return true;
         } catch (const std::bad_alloc&) {
             // No room to remember it: freed now, at the price of an implicit step.
@@ -240,10 +238,7 @@ bool SnapshotUndo::free_lent(void* block, std::uint32_t scope) noexcept {
     return file_->deallocate_durable(block);
 }
 
-bool SnapshotUndo::lent_came_back(std::uint32_t scope) const noexcept {
-    const LentBlocks::Fate fate = lent_.fate(scope);
-    return fate == LentBlocks::Fate::rolled_back || fate == LentBlocks::Fate::undone;
-}
+bool SnapshotUndo::lent_came_back(std::uint32_t scope) const noexcept { return loans_.fate(scope) == change::Loans::Fate::rolled_back; }
 
 /// Forgets what was stored outside scopes of a heap without a history.
 void SnapshotUndo::drop_uncaptured() {

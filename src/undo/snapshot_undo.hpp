@@ -15,7 +15,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/thread_number.hpp"
-#include "change/lent_blocks.hpp"
+#include "change/loans.hpp"
 #include "change/open_scopes.hpp"
 #include "store/heap_file.hpp"
 #include "undo/undo_service.hpp"
@@ -88,10 +88,10 @@ private:
     void begin_inner();
     /// What a scope has touched isn't captured any more.
     void poison_if_doomed(const char* why) noexcept;
-    void apply_queued_frees();
+    std::uint32_t begin_loan();
     void keep_step();
     void keep(const NewStep& step) noexcept;
-    void end_outermost() noexcept;
+    void end_outermost(bool kept) noexcept;
     void between_scopes() noexcept;
 
     void apply_step(const StepView& step, change::Direction direction);
@@ -109,8 +109,8 @@ private:
     UndoHistory::Cursor saved_cursor_{};
 #endif
 
-    change::LentBlocks lent_;
-    std::uint32_t implicit_serial_ = 0;  ///< of the time between scopes; 0: no history
+    change::Loans loans_;  ///< of scopes, and of the times between them
+    std::uint32_t implicit_number_ = 0;  ///< of the time between scopes; 0: no history
 };
 
 }  // namespace taiyen::undo

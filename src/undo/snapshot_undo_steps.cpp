@@ -19,7 +19,6 @@ using change::ChangeSetView;
 using change::Direction;
 using change::Entry;
 using change::EntryKind;
-using change::LentBlocks;
 
 namespace {
 
@@ -48,7 +47,7 @@ void SnapshotUndo::end(errc code, const std::string& text) noexcept {
         UndoHistory::erase(history_->memory());
         history_.reset();
     }
-    implicit_serial_ = 0;
+    implicit_number_ = 0;
     if (scopes_.depth() == 0 && file_ != nullptr) {
         file_->set_scope_serial(0);
     }
@@ -77,7 +76,7 @@ void SnapshotUndo::attach(const UndoOptions& given) {
         return;
     }
     drop_uncaptured();
-    (void)lent_.begin(1);
+    begin_loan();
     const bool changed = options.persistent && file_->differs_from_save();
     auto memory = options.persistent ? annex_history_memory(*file_, options.bytes) : anonymous_history_memory(options.bytes);
     try {
@@ -121,16 +120,13 @@ void SnapshotUndo::collect_implicit() {
         return;
     }
     cut_.clear();
-    (void)lent_.begin(1);  // room for the serial that follows
     scopes_.recorder().cut(cut_);
     if (cut_.empty()) {
         return;
     }
     file_->held().settle();
     const Piece piece{cut_.view().bytes(), false};
-    const std::uint32_t serial = implicit_serial_;
-    keep({{}, layout::step_implicit, life_, serial, serial, std::span(&piece, 1)});
-    lent_.change(serial, serial, LentBlocks::Fate::open, LentBlocks::Fate::committed);
+    keep({{}, layout::step_implicit, life_, implicit_number_, implicit_number_, std::span(&piece, 1)});
     if (cut_.size() > kept_bytes) {
         cut_ = ChangeSet();
     }
@@ -158,14 +154,13 @@ void SnapshotUndo::keep_step() {
     if (!history_) return;
     bool previous_is_call = true;
     for (const change::OpenScopes::Segment& segment : scopes_.segments()) add_piece(pieces, segment.story(), previous_is_call);
-    keep({name_, 0, life_, scopes_.number(), lent_.last(), pieces});
+    keep({name_, 0, life_, scopes_.number(), loans_.last(), pieces});
 }
 
 void SnapshotUndo::keep(const NewStep& step) noexcept {
     try {
-        if (!history_->append(step)) {
-            end(errc::history_full, full_text(history_->circular()));
-        }
+        if (!history_->append(step)) return end(errc::history_full, full_text(history_->circular()));
+        loans_.settle();
     } catch (const Error& error) {
         end(static_cast<errc>(error.code().value()), "the undo history could not take a step and ended; the heap goes on: " + sentence_of(error));
     }
@@ -194,11 +189,15 @@ bool SnapshotUndo::move(Direction direction) {
     const bool back = direction == Direction::backward;
     const UndoHistory::Cursor before = history_->cursor();
     const StepView step = *on_history([&] { return back ? history_->to_undo() : history_->to_redo(); });
+    begin_loan();
     scopes_.recorder().begin_scope();  // to the recorder a step that is applied is a scope: what it needs stays open, and the rest ages
     struct End {
-        change::Recorder& recorder;
-        ~End() { recorder.end_scope(); }
-    } const end{scopes_.recorder()};
+        SnapshotUndo& undo;
+        ~End() {
+            undo.scopes_.recorder().end_scope();
+            undo.between_scopes();
+        }
+    } const end{*this};
     on_history([&] { back ? history_->step_back(step) : history_->step_forward(step); });
     try {
         apply_step(step, direction);
@@ -208,10 +207,7 @@ bool SnapshotUndo::move(Direction direction) {
         }
         throw;
     }
-    if (step.life == life_) {
-        lent_.change(step.first_serial, step.last_serial, back ? LentBlocks::Fate::committed : LentBlocks::Fate::undone,
-                     back ? LentBlocks::Fate::undone : LentBlocks::Fate::committed);
-    }
+    if (step.life == life_ && step.first_serial != 0) back ? loans_.undo(step.first_serial, step.last_serial) : loans_.redo(step.first_serial, step.last_serial);
     return true;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Loans: which transaction lent a durable block to an object outside, and what its free means now.
+/// Loans: which transaction, or scope, lent a durable block to an object outside, and what its free means now.
 ///
 /// Transactions have numbers, unique for one opening of the heap, inner ones too; a block that was moved out carries the number of the innermost one of that moment. When its owner frees it:
 ///   still open    freed at once, by the transaction's own thread
@@ -18,7 +18,7 @@
 #include <new>
 #include <vector>
 
-namespace taiyen::txn {
+namespace taiyen::change {
 
 class Loans {
 public:
@@ -31,10 +31,10 @@ public:
         open_.store(++last_, std::memory_order_relaxed);
         return last_;
     }
-    /// The number of a transaction that begins. Throws: std::bad_alloc.
-    std::uint32_t begin() {
-        reserve(rolled_back_, undone_.size() + 1);
-        reserve(undone_, 1);
+    /// The number of a transaction that begins; with room for as many more by `try_begin` behind its end. Throws: std::bad_alloc.
+    std::uint32_t begin(std::size_t following = 0) {
+        reserve(rolled_back_, undone_.size() + 1 + following);
+        reserve(undone_, 1 + following);
         if (++last_ > restart_at) {
             rolled_back_.clear();
             undone_.clear();
@@ -148,4 +148,4 @@ private:
     std::size_t freed_ = 0;  ///< the first of them, by the open transaction
 };
 
-}  // namespace taiyen::txn
+}  // namespace taiyen::change

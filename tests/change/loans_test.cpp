@@ -1,6 +1,6 @@
 // Loans against a model that remembers the fate of each number by itself.
 
-#include "txn/loans.hpp"
+#include "change/loans.hpp"
 #include "seed.hpp"
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 namespace {
 
-using taiyen::txn::Loans;
+using taiyen::change::Loans;
 using Fate = Loans::Fate;
 
 /// Begins as the library does.
