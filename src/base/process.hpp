@@ -29,4 +29,9 @@ inline ProcessNumber this_process() {
     return process::determine_number();
 }
 
+/// Whether this process has that number, which some process got from `this_process`: a child whose number was wiped has another one. Complexity: two loads.
+inline bool is_process(ProcessNumber number) noexcept {
+    return process::number.load(std::memory_order_relaxed)->load(std::memory_order_relaxed) == number;
+}
+
 }  // namespace taiyen

@@ -14,6 +14,7 @@ void OpenScopes::begin_inner(std::uint32_t number) {
         touch_again();
     }
     levels_.push_back({segments_.size(), number, {}});
+    ++depth_;
 }
 
 void OpenScopes::touch_again() {
@@ -29,11 +30,11 @@ void OpenScopes::touch_again() {
 
 void OpenScopes::roll_back_inner() {
     struct Leave {
-        std::vector<Level>& levels;
-        ~Leave() { levels.pop_back(); }
+        OpenScopes& scopes;
+        ~Leave() { scopes.leave_inner(); }
     };
     {
-        const Leave leave{levels_};
+        const Leave leave{*this};
         doomed_ = doomed_ || kind_ == Kind::uncaptured;
         if (kind_ == Kind::uncaptured) return;
         take_back_from(levels_.back().first_segment);
@@ -62,20 +63,8 @@ void OpenScopes::take_back_from(std::size_t segment) {
     }
 }
 
-void OpenScopes::end() noexcept {
-    if (!segments_.empty()) {
-        swap(spare_, segments_.front().changes);
-        segments_.clear();
-    }
-    if (had_inner_) [[unlikely]]
-        levels_.clear();
-    if (kind_ != Kind::uncaptured) recorder_->end_scope();
-    open_ = doomed_ = false;
-}
-
-void OpenScopes::cut() {
-    if (recorder_->certainly_unchanged()) return;
-    if (!segments_.empty() && segments_.back().call.empty() && (levels_.empty() || segments_.size() > levels_.back().first_segment)) [[unlikely]] {
+void OpenScopes::cut_changed() {
+    if (!segments_.empty() && segments_.back().call.empty() && (depth_ == 1 || segments_.size() > levels_.back().first_segment)) [[unlikely]] {
         recorder_->cut(segments_.back().changes);
         return;
     }

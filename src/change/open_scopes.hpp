@@ -54,9 +54,9 @@ public:
     }
 
     /// 0: none is open.
-    std::size_t depth() const noexcept { return open_ ? levels_.size() + 1 : 0; }
+    std::size_t depth() const noexcept { return depth_; }
     /// Of the innermost one.
-    std::uint32_t number() const noexcept { return levels_.empty() ? number_ : levels_.back().number; }
+    std::uint32_t number() const noexcept { return depth_ > 1 ? levels_.back().number : number_; }
     std::uint32_t outermost_number() const noexcept { return number_; }
     /// All of it has to be taken back: a part would have to be taken back alone and can't be, or what was touched can't be captured any more.
     bool is_doomed() const noexcept { return doomed_; }
@@ -65,7 +65,7 @@ public:
     /// The outermost one. Throws: Error{stray_write}: it didn't begin.
     void begin(std::uint32_t number, Kind kind) {
         if (kind != Kind::uncaptured) recorder_->begin_scope();
-        open_ = true;
+        depth_ = 1;
         kind_ = kind;
         number_ = number;
         had_inner_ = false;
@@ -74,20 +74,35 @@ public:
     /// Throws: std::bad_alloc …: it didn't begin; they may be doomed.
     void begin_inner(std::uint32_t number);
     /// The innermost one, not the outermost, is over: part of the one around it.
-    void leave_inner() noexcept { levels_.pop_back(); }
+    void leave_inner() noexcept {
+        levels_.pop_back();
+        --depth_;
+    }
     /// The same one is over, and taken back, if it can be alone. Throws: what it changed isn't all taken back.
     void roll_back_inner();
     /// Takes everything back; the outermost is still open. Throws: as roll_back_inner.
     void roll_back() { take_back_from(0); }
     /// All of them are over: what was not taken back stays.
-    void end() noexcept;
+    void end() noexcept {
+        if (kind_ != Kind::uncaptured) recorder_->end_scope();
+        if (!segments_.empty()) {
+            swap(spare_, segments_.front().changes);
+            segments_.clear();
+        }
+        if (had_inner_) [[unlikely]]
+            levels_.clear();
+        depth_ = 0;
+        doomed_ = false;
+    }
     /// Keeps no more memory than that for those to come.
     void shrink(ByteCount kept) noexcept {
         if (spare_.size() > kept) spare_ = ChangeSet();
     }
 
     /// What happened since the last cut becomes a part of the innermost scope's last segment, or a segment. Throws: std::bad_alloc, Error{uncaptured_store}.
-    void cut();
+    void cut() {
+        if (!recorder_->certainly_unchanged()) cut_changed();
+    }
     /// The same, and what follows is another segment's; with memory reserved for taking it back. Throws: as `cut`.
     void end_part();
     /// Memory for taking everything back that was cut. Throws: std::bad_alloc; Error{…}: pages can't be opened.
@@ -98,7 +113,7 @@ public:
     void touch(HeapOffset where, ByteCount bytes) {
         // Declared mode remembers what was touched, until it is cut.
         if (kind_ != Kind::flat && (!declared_ || had_inner_)) [[unlikely]]
-            (levels_.empty() ? touched_ : levels_.back().touched).add(where, bytes);
+            (depth_ > 1 ? levels_.back().touched : touched_).add(where, bytes);
         recorder_->touch(where, bytes);
     }
     /// A segment of its own. Throws: as ProcedureCalls::call: it did nothing, or they are doomed.
@@ -114,6 +129,7 @@ private:
         WrittenRanges touched;
     };
 
+    void cut_changed();
     void take_back_from(std::size_t segment);
     /// Throws: they are doomed.
     void touch_again();
@@ -121,15 +137,15 @@ private:
     const bool declared_;
     std::unique_ptr<Recorder> recorder_;
     ProcedureCalls calls_;
-    bool open_ = false;
+    std::size_t depth_ = 0;
     bool had_inner_ = false;
     bool doomed_ = false;
     Kind kind_ = Kind::edit;
     std::uint32_t number_ = 0;  ///< of the outermost one
     std::vector<Segment> segments_;
-    std::vector<Level> levels_;
-    WrittenRanges touched_;  ///< by the outermost one; what it declared before the first inner one is added there
-    ChangeSet spare_;        ///< its memory is used again
+    std::vector<Level> levels_;  ///< of depth 2 and more
+    WrittenRanges touched_;      ///< by the outermost one; what it declared before the first inner one is added there
+    ChangeSet spare_;            ///< its memory is used again
 };
 
 }  // namespace taiyen::change

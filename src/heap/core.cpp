@@ -63,6 +63,17 @@ bool tell(FreeResult result, const void* block) noexcept {
     return false;
 }
 
+bool tell_failed_free(const void* block) noexcept {
+    try {
+        throw;
+    } catch (const Error& error) {
+        report_bad_free(static_cast<errc>(error.code().value()), block, error.what());
+    } catch (const std::exception& error) {
+        report_bad_free(errc::foreign_pointer, block, error.what());
+    }
+    return false;
+}
+
 HeapCore::HeapCore(const CoreRanges& ranges, ByteCount reserved, Listed listed)
     : ranges_(ranges), durable_extent_(ranges.durable_bytes), reserved_(listed == Listed::yes ? 0 : reserved) {
     TAIYEN_CHECK(ranges.durable % base_alignment == 0 && ranges.durable_bytes != 0 && ranges.durable + ranges.durable_bytes <= ranges.beside);
@@ -137,12 +148,9 @@ bool HeapCore::deallocate_durable(void* block) noexcept {
     try {
         check_changeable();
         return tell(engine().deallocate(block), block);
-    } catch (const Error& error) {
-        report_bad_free(static_cast<errc>(error.code().value()), block, error.what());
-    } catch (const std::exception& error) {
-        report_bad_free(errc::foreign_pointer, block, error.what());
+    } catch (...) {
+        return tell_failed_free(block);
     }
-    return false;
 }
 
 bool HeapCore::deallocate_lent(void* block, std::uint32_t) noexcept { return deallocate_durable(block); }
@@ -208,11 +216,25 @@ bool is_claimed(std::uintptr_t base, ByteCount bytes) {
 
 std::size_t open_core_count() noexcept { return open_list().count.load(std::memory_order_relaxed); }
 
-HeapCore* core_at(const void* address) noexcept {
-    const auto value = reinterpret_cast<std::uintptr_t>(address);
-    HeapCore* const core = at_slot(value >> slot_shift);
-    return core != nullptr && in_durable(*core, address) ? core : nullptr;
+namespace {
+
+// Of this file's own, so that a free has no call of either.
+
+inline bool has_address(const HeapCore& core, const void* address) noexcept {
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - core.ranges().durable;
+    return offset < core.ranges().durable_bytes && offset < core.reserved_bytes();
 }
+
+inline HeapCore* find_core(const void* address) noexcept {
+    HeapCore* const core = at_slot(reinterpret_cast<std::uintptr_t>(address) >> slot_shift);
+    return core != nullptr && has_address(*core, address) ? core : nullptr;
+}
+
+}  // namespace
+
+bool in_durable(const HeapCore& core, const void* address) noexcept { return has_address(core, address); }
+
+HeapCore* core_at(const void* address) noexcept { return find_core(address); }
 
 HeapCore* core_of_slot(std::uint32_t slot) noexcept {
     HeapCore* const core = at_slot(slot);
@@ -221,17 +243,13 @@ HeapCore* core_of_slot(std::uint32_t slot) noexcept {
 
 std::uint32_t slot_of(const HeapCore& core) noexcept { return static_cast<std::uint32_t>(core.ranges().durable >> slot_shift); }
 
-bool in_durable(const HeapCore& core, const void* address) noexcept {
-    return reinterpret_cast<std::uintptr_t>(address) - core.ranges().durable < std::min(core.ranges().durable_bytes, core.reserved_bytes());
-}
-
 void* allocate_durable(HeapCore& core, std::size_t bytes, std::size_t alignment, Content content) {
     return core.allocate_durable(bytes, alignment, content);
 }
 
 void deallocate(void* block) noexcept {
     if (block == nullptr) return;
-    if (HeapCore* const core = core_at(block); core != nullptr) {
+    if (HeapCore* const core = find_core(block); core != nullptr) {
         core->deallocate_durable(block);
     } else if (!deallocate_scratch(block)) {
         report_bad_free(errc::foreign_pointer, block,
@@ -240,7 +258,7 @@ void deallocate(void* block) noexcept {
 }
 
 void deallocate_lent(void* block, std::uint32_t scope) noexcept {
-    if (HeapCore* const core = core_at(block); core != nullptr) {
+    if (HeapCore* const core = find_core(block); core != nullptr) {
         core->deallocate_lent(block, scope);
     } else {
         deallocate(block);

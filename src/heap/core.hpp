@@ -131,7 +131,7 @@ public:
     /// Whether the heap's own constructor has ended: from then on its path can be asked for by other threads.
     bool is_complete() const noexcept { return complete_.load(std::memory_order_acquire); }
     /// Whether this process is a forked child of the one that opened the heap.
-    bool in_forked_child() const noexcept { return this_process() != process_; }
+    bool in_forked_child() const noexcept { return !is_process(process_); }
     /// Bytes of the durable span that can hold blocks now. Thread-safe.
     ByteCount durable_extent() const noexcept { return durable_extent_.load(std::memory_order_relaxed); }
     /// How much address space is the heap's from its base on. Thread-safe.
@@ -177,6 +177,8 @@ extern TAIYEN_EXPORT constinit std::array<std::atomic<HeapCore*>, slot_count> sl
 
 /// Tells the report handler about a free that can't be done; true: it was done.
 bool tell(FreeResult result, const void* block) noexcept;
+/// The same of the exception that is being handled; false.
+bool tell_failed_free(const void* block) noexcept;
 
 /// Instrumented code is about to store there; tells the listener if the address lies in the heap's durable span.
 TAIYEN_EXPORT void announce_store(HeapCore& core, std::uintptr_t address, ByteCount length) noexcept;

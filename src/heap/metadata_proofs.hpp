@@ -7,6 +7,7 @@
 /// Thread rule: external lock, the engine's.
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include <taiyen/base/error.hpp>
@@ -47,8 +48,8 @@ private:
     /// 64 lines are a page.
     static constexpr Page group_pages = 64;
 
-    bool has_lines(Page group) const noexcept { return group < lines_.size() && lines_[group]; }
-    bool try_lines_slowly(Page page) noexcept {
+    bool has_lines(Page group) const noexcept { return group / 64 < lines_.size() && (lines_[group / 64] >> (group % 64) & 1U) != 0; }
+    [[gnu::noinline]] bool try_lines_slowly(Page page) noexcept {
         try {
             lines(page);
             return true;
@@ -59,7 +60,7 @@ private:
         }
         return false;
     }
-    void prove_states() {
+    [[gnu::noinline]] void prove_states() {
         const Geometry& geometry = pages_.geometry();
         for (unsigned index = 0; index < geometry.count() && pages_.opened(index); ++index) {
             const Region& region = geometry.region(index);
@@ -67,22 +68,22 @@ private:
         }
         states_ = true;
     }
-    void prove_lines(Page group) {
+    [[gnu::noinline]] void prove_lines(Page group) {
         const unsigned index = Geometry::region_of(group * group_pages);
         if (index >= pages_.geometry().count()) return;
         const Region& region = pages_.geometry().region(index);
         const Page first = std::max(group * group_pages, region.first_user);
         const Page end = std::min({(group + 1) * group_pages, region.end, pages_.extent()});
         if (first < end) host_.prove({region.lines + (first - region.first_user) * sizeof(layout::Line)}, (end - first) * sizeof(layout::Line));
-        if (group >= lines_.size()) lines_.resize(group + 1);
-        lines_[group] = true;
+        if (group / 64 >= lines_.size()) lines_.resize(group / 64 + 1);
+        lines_[group / 64] |= std::uint64_t{1} << (group % 64);
     }
 
     PageMap& pages_;
     SpanHost& host_;
     const bool active_;
     bool states_ = false;
-    std::vector<bool> lines_;
+    std::vector<std::uint64_t> lines_;  ///< a bit for each group: they are proven
 };
 
 }  // namespace taiyen::heap

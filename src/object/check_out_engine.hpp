@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <taiyen/base/check.hpp>
@@ -26,6 +27,7 @@
 #include <taiyen/object/check_outs.hpp>
 
 #include "base/planted.hpp"
+#include "object/background_loads.hpp"
 #include "object/entry_queues.hpp"
 #include "object/gate.hpp"
 #include "object/object_table.hpp"
@@ -41,6 +43,7 @@ public:
     explicit CheckOutEngine(Options options) : options_(std::move(options)), table_(options_.objects) {}
     ~CheckOutEngine() override {
         stop();
+        loads_.reset();
         WokenRequests::go_on(*this);
         TAIYEN_CHECK(gate_.nobody_inside());  // a Checkout outlives its manager
     }
@@ -109,6 +112,32 @@ public:
         WokenRequests::go_on();
     }
 
+    void prefetch(std::span<const std::int64_t> ids) override {
+        refuse_if_stopped();
+        if (!can_load()) return;
+        BackgroundLoads::Batch batch = mark_unknown(ids);
+        if (batch.empty()) return;
+        try {
+            loads_->add(batch);
+        } catch (...) {
+            refuse(batch, std::current_exception());
+            throw;
+        }
+    }
+
+    std::vector<HeldObject> held() const override {
+        std::vector<HeldObject> result;
+        table_.for_each([&](const Entry& entry) {
+            const std::uint64_t now = entry.word.load(std::memory_order_relaxed);
+            if ((now & (word::dead | word::loading)) != 0 || (now & (word::readers | word::writer)) == 0) return;
+            const bool writes = (now & word::writer) != 0;
+            result.push_back({entry.id.load(std::memory_order_relaxed), writes ? Access::exclusive : Access::shared,
+                              writes ? 0 : static_cast<std::uint32_t>(now & word::readers)});
+        });
+        std::ranges::sort(result, {}, &HeldObject::id);
+        return result;
+    }
+
     void give_back(Holding& holding) noexcept override {
         holding.owner_ = nullptr;
         give_back_first(holding, holding.count_);
@@ -116,15 +145,20 @@ public:
         WokenRequests::go_on();
     }
 
-    void pause() override { gate_.pause(); }
+    bool pause(Paused whom, std::optional<Clock::time_point> deadline) override {
+        if (gate_.pause(whom, deadline) && (whom == Paused::writers || wait_for_readers(deadline))) return true;
+        resume(whom);
+        return false;
+    }
 
-    void resume() noexcept override {
-        gate_.resume([this](Request& request) { let_through(request); });
+    void resume(Paused whom) noexcept override {
+        gate_.resume(whom, [this](Request& request) { let_through(request); });
         WokenRequests::go_on();
     }
 
     void stop() noexcept override {
         gate_.stop();
+        loads_->stop();
         if (planted(Bug::stop_wakes_nobody)) return;
         queues_.wake_all();
         gate_.wake_all();
@@ -158,9 +192,14 @@ private:
     /// `taken`: the entry that was.
     Attempt attempt(Holding& want, const Rights& rights, Entry*& taken, bool pass_gate = false) noexcept {
         const bool exclusive = want.access_ == Access::exclusive;
-        if (exclusive && !gate_.enter(want.stripe_, pass_gate)) return Attempt::paused;
+        const auto is_kept_out = [&] { return !exclusive && !pass_gate && gate_.keeps_readers_out(); };
+        if (is_kept_out() || (exclusive && !gate_.enter(want.stripe_, pass_gate))) return Attempt::paused;
         const Attempt result = take_words(want, rights, taken);
         if (result == Attempt::granted) {
+            if (is_kept_out() && !planted(Bug::entered_unseen)) {
+                give_back_first(want, want.count_);
+                return Attempt::paused;
+            }
             if (!exclusive) gate_.count_granted(want.stripe_);
             want.owner_ = this;
         } else if (exclusive) {
@@ -185,7 +224,7 @@ private:
                     found = entry.id.load(std::memory_order_relaxed) == items[i].id ? Attempt::taken : Attempt::stale;
                 }
             } while (found == Attempt::granted &&
-                     !entry.word.compare_exchange_weak(now, now + added, std::memory_order_acquire, std::memory_order_relaxed));
+                     !entry.word.compare_exchange_weak(now, now + added, std::memory_order_seq_cst, std::memory_order_relaxed));
             std::uint32_t have = i;
             if (found == Attempt::granted) {
                 have = i + 1;
@@ -216,6 +255,23 @@ private:
         }
     }
 
+    /// Until nobody reads. Requires: the gate is closed to readers. False: the time was up.
+    bool wait_for_readers(std::optional<Clock::time_point> deadline) const {
+        constexpr std::chrono::microseconds longest_nap{1000};
+        std::chrono::microseconds nap{1};
+        for (;;) {
+            bool somebody_reads = false;
+            table_.for_each([&](const Entry& entry) {
+                const std::uint64_t now = entry.word.load(std::memory_order_seq_cst);
+                somebody_reads = somebody_reads || ((now & word::dead) == 0 && (now & word::readers) != 0);
+            });
+            if (!somebody_reads) return true;
+            if (deadline && Clock::now() >= *deadline) return false;
+            std::this_thread::sleep_for(nap);
+            nap = std::min(2 * nap, longest_nap);
+        }
+    }
+
     // Entries and loads
 
     void find_entries(Holding& want) noexcept {
@@ -241,15 +297,16 @@ private:
         Holding& want = request.want;
         find_entries(want);
         want.missing_.clear();
+        const std::vector<std::int64_t> absent = request.may_load && options_.load_many ? load_unknown(want) : std::vector<std::int64_t>();
         for (Holding::Item& item : want.items()) {
-            if (request.gone == item.id) {
+            if (request.gone == item.id || std::ranges::binary_search(absent, item.id)) {
                 want.missing_.push_back(item.id);
                 continue;
             }
             if (item.entry == nullptr) item.entry = table_.find(item.id);
             while (item.entry == nullptr || (item.entry->word.load(std::memory_order_acquire) & word::loading) != 0) {
                 if (item.entry == nullptr) {
-                    if (!request.may_load || !options_.load) break;
+                    if (!request.may_load || !can_load()) break;
                     if (planted(Bug::loaded_twice)) (void)options_.load(item.id);
                     const auto [entry, made] = table_.insert(item.id, word::loading, nullptr);
                     item.entry = entry;
@@ -272,28 +329,105 @@ private:
         return Outcome::granted;
     }
 
+    bool can_load() const noexcept { return options_.load || options_.load_many; }
+
+    /// Entries for those that nobody knows, which are loading from now on. Throws: std::bad_alloc, and none is.
+    BackgroundLoads::Batch mark_unknown(std::span<const std::int64_t> ids) {
+        BackgroundLoads::Batch marked;
+        try {
+            for (const std::int64_t id : ids) {
+                if (table_.find(id) != nullptr) continue;
+                marked.reserve(ids.size());
+                const auto [entry, made] = table_.insert(id, word::loading, nullptr);
+                if (made) marked.push_back({id, entry});
+            }
+        } catch (...) {
+            refuse(marked, std::current_exception());
+            throw;
+        }
+        return marked;
+    }
+    /// Loads what nobody knows of that, at once. Returns the ids of those that there aren't, ascending. Throws: what the loader throws.
+    std::vector<std::int64_t> load_unknown(Holding& want) {
+        std::vector<std::int64_t> ids;
+        for (const Holding::Item& item : want.items()) {
+            if (item.entry == nullptr) ids.push_back(item.id);
+        }
+        return ids.empty() ? ids : load(mark_unknown(ids));
+    }
+    /// Requires: the entries are loading, and ours. Returns the ids of those that there aren't, as they stood. Throws: what the loader throws; none was loaded then.
+    std::vector<std::int64_t> load(const BackgroundLoads::Batch& batch) {
+        std::vector<std::int64_t> absent;
+        if (batch.empty()) return absent;
+        WokenRequests::go_on();  // callbacks wouldn't want to wait for it
+        std::vector<void*> objects;
+        try {
+            absent.reserve(batch.size());
+            objects.resize(batch.size());
+            std::vector<std::int64_t> ids;
+            for (const LoadingEntry& one : batch) ids.push_back(one.id);
+            options_.load_many(ids, objects);
+        } catch (...) {
+            refuse(batch, std::current_exception());
+            throw;
+        }
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+            if (objects[i] == nullptr) absent.push_back(batch[i].id);
+            settle(*batch[i].entry, objects[i], nullptr);
+        }
+        return absent;
+    }
     /// Requires: the entry is loading, and ours. False: there is no such object.
     bool load(Entry& entry, std::int64_t id) {
+        if (options_.load_many) return load(BackgroundLoads::Batch{{id, &entry}}).empty();
         void* object = nullptr;
         std::exception_ptr failure;
-        WokenRequests::go_on();  // callbacks wouldn't want to wait for it
+        WokenRequests::go_on();  // as above
         try {
             object = options_.load(id);
         } catch (...) {
             failure = std::current_exception();
         }
-        if (object != nullptr) {
-            entry.object.store(object, std::memory_order_relaxed);
-            entry.word.fetch_and(~word::loading, std::memory_order_release);
-            loaded_.fetch_add(1, std::memory_order_relaxed);
-        } else {
-            table_.unlink(entry);
-            entry.word.exchange(word::dead, std::memory_order_acq_rel);
-        }
-        queues_.wake_all(entry, failure, object == nullptr && !failure);
-        if (object == nullptr) table_.give_back(entry);
+        settle(entry, object, failure);
         if (failure) std::rethrow_exception(failure);
         return object != nullptr;
+    }
+    /// For the thread of `loads_`.
+    void load_in_background(const BackgroundLoads::Batch& batch, bool stopped) noexcept {
+        if (stopped) {
+            refuse(batch, nullptr);
+        } else if (options_.load_many) {
+            try {
+                load(batch);
+            } catch (...) {  // NOLINT(bugprone-empty-catch): whoever waits for them has it
+            }
+        } else {
+            for (const LoadingEntry& one : batch) {
+                try {
+                    load(*one.entry, one.id);
+                } catch (...) {  // NOLINT(bugprone-empty-catch): as above
+                }
+            }
+        }
+        WokenRequests::go_on();
+    }
+    /// What became of a load. Requires: the entry is loading, and ours.
+    void settle(Entry& entry, void* object, const std::exception_ptr& failure) noexcept {
+        if (object == nullptr) return forget(entry, failure, !failure);
+        entry.object.store(object, std::memory_order_relaxed);
+        entry.word.fetch_and(~word::loading, std::memory_order_release);
+        loaded_.fetch_add(1, std::memory_order_relaxed);
+        queues_.wake_all(entry);
+    }
+    /// None of them comes. Null: who waits tries again.
+    void refuse(const BackgroundLoads::Batch& batch, const std::exception_ptr& failure) noexcept {
+        for (const LoadingEntry& one : batch) forget(*one.entry, failure, false);
+    }
+    void forget(Entry& entry, const std::exception_ptr& failure, bool gone) noexcept {
+        table_.unlink(entry);
+        entry.word.exchange(word::dead, std::memory_order_acq_rel);
+        queues_.wake_all(entry, failure, gone);
+        table_.give_back(entry);
     }
 
     // A request's way
@@ -488,6 +622,8 @@ private:
     EntryQueues queues_{gate_, waits_};
     Precedence precedence_{gate_, queues_, waits_};
     std::atomic<std::uint64_t> loaded_{0};
+    std::optional<BackgroundLoads> loads_{std::in_place,
+                                          [this](const BackgroundLoads::Batch& batch, bool stopped) { load_in_background(batch, stopped); }};
 };
 
 }  // namespace taiyen::object

@@ -1,17 +1,23 @@
 #pragma once
-/// Gate: what exclusive requests go through, so that a pause can keep them out and wait until nobody is inside; what stops a manager closes it for ever.
+/// Gate: what exclusive requests go through, so that a pause can keep them out and wait until nobody is inside; what stops a manager closes it for ever. Shared requests only look at it: who they are stands in
+/// the words of their objects, and who keeps them out looks there.
 ///
 /// (P1) Who enters says so before it looks whether the gate is closed, and a pause closes it before it looks who is inside: so one of the two sees the other.
+///      A shared request takes its words before it looks, and a pause for everybody closes the gate before it looks at the words.
 /// (P2) Who stood here while it was closed has its turn, in order, before the gate opens for others.
 /// Thread rule: safe.
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
+
+#include <taiyen/object/check_outs.hpp>
 
 #include "base/planted.hpp"
 #include "object/request.hpp"
@@ -58,18 +64,28 @@ public:
         return std::all_of(stripes_.begin(), stripes_.end(), [](const Stripe& stripe) { return stripe.nobody_inside(); });
     }
 
-    /// On return nobody is inside, and nobody gets in before as many `resume`.
-    void pause() {
+    /// Whether a shared request has to stand here.
+    bool keeps_readers_out() const noexcept { return (word_.load(std::memory_order_seq_cst) & readers_paused) != 0; }
+    /// True: nobody is inside, and nobody gets in before as many `resume`. False: the time was up; `resume`, too.
+    bool pause(Paused whom, std::optional<std::chrono::steady_clock::time_point> deadline) {
         std::unique_lock lock(mutex_);
         ++pauses_;
-        word_.fetch_or(paused, std::memory_order_seq_cst);
-        nobody_inside_.wait(lock, [this] { return nobody_inside(); });
+        if (whom == Paused::everybody) ++pauses_of_readers_;
+        word_.fetch_or(whom == Paused::everybody ? paused | readers_paused : paused, std::memory_order_seq_cst);
+        const auto is_over = [this] { return nobody_inside(); };
+        if (deadline) return nobody_inside_.wait_until(lock, *deadline, is_over);
+        nobody_inside_.wait(lock, is_over);
+        return true;
     }
     /// Calls `let_through(Request&)` for each that stood here, without a mutex.
     template <class LetThrough>
-    void resume(LetThrough&& let_through) noexcept {
+    void resume(Paused whom, LetThrough&& let_through) noexcept {
         std::unique_lock lock(mutex_);
-        if (--pauses_ != 0) return;
+        if (whom == Paused::everybody && --pauses_of_readers_ == 0) word_.fetch_and(~readers_paused, std::memory_order_seq_cst);
+        if (--pauses_ != 0) {
+            if (pauses_of_readers_ == 0) wake_readers();
+            return;
+        }
         // The gate stays closed for others until everybody who stood there has had a turn.
         while (pauses_ == 0) {
             Request* const next = planted(Bug::pause_loses_order) ? queue_.last() : queue_.first();
@@ -92,7 +108,8 @@ public:
         planted_step();
         const std::lock_guard lock(mutex_);
         const std::uint32_t now = word_.load(std::memory_order_seq_cst);
-        if ((now & paused) == 0 || (now & stopped_for_ever) != 0) return false;
+        const bool is_kept_out = (now & (request.want.access() == Access::shared ? readers_paused : paused)) != 0;
+        if (!is_kept_out || (now & stopped_for_ever) != 0) return false;
         waits_.start(request);
         request.signal.clear();
         request.place.store(Place::gate, std::memory_order_relaxed);
@@ -119,7 +136,8 @@ private:
     static constexpr std::uint64_t inside_one = 1;
     static constexpr std::uint64_t granted_one = std::uint64_t{1} << 20U;
     static constexpr std::uint32_t stopped_for_ever = 1;
-    static constexpr std::uint32_t paused = 2;
+    static constexpr std::uint32_t paused = 2;          ///< for writers
+    static constexpr std::uint32_t readers_paused = 4;  ///< for readers, too
 
     /// The lower bits count exclusive requests that try or hold, the others what was granted.
     struct alignas(128) Stripe {
@@ -127,6 +145,17 @@ private:
         bool nobody_inside() const noexcept { return (count.load(std::memory_order_seq_cst) & (granted_one - 1)) == 0; }
     };
 
+    /// They try again, and pass what keeps out writers only. Requires: the mutex.
+    void wake_readers() noexcept {
+        for (Request* request = queue_.first(); request != nullptr;) {
+            Request* const next = request->next;
+            if (request->want.access() == Access::shared) {
+                queue_.take_out(*request);
+                WokenRequests::wake(*request);
+            }
+            request = next;
+        }
+    }
     void leave(std::uint32_t stripe, std::uint64_t what) noexcept {
         stripes_[stripe].count.fetch_sub(what, std::memory_order_seq_cst);
         if ((word_.load(std::memory_order_seq_cst) & paused) != 0) {
@@ -140,7 +169,8 @@ private:
     std::array<Stripe, stripe_count> stripes_;
     std::mutex mutex_;
     std::condition_variable nobody_inside_;
-    std::uint64_t pauses_ = 0;
+    std::uint64_t pauses_ = 0;             ///< of any kind
+    std::uint64_t pauses_of_readers_ = 0;  ///< those of everybody
     RequestQueue queue_;
 };
 

@@ -134,6 +134,14 @@ public:
         entry.link.store(link & ~owned, std::memory_order_release);
         if ((link & chained) != 0) shard.free.push_back(&entry);
     }
+    /// Calls `visit(entry)` for each that serves an id, in no order, under its shard's lock.
+    template <class F>
+    void for_each(F&& visit) const {
+        for (const Shard& shard : shards_) {
+            const std::lock_guard lock(shard.mutex);
+            for_each_in(*shard.directories.back(), visit);
+        }
+    }
     std::uint64_t size() const {
         std::uint64_t sum = 0;
         for (const Shard& shard : shards_) {
@@ -240,20 +248,25 @@ private:
         return *made;
     }
 
+    template <class F>
+    static void for_each_in(const Directory& directory, F&& visit) {
+        const auto look_at = [&](Entry& entry) {
+            if ((entry.link.load(std::memory_order_relaxed) & linked) != 0) visit(entry);
+        };
+        for (Bucket& bucket : std::span(directory.buckets, directory.mask + 1)) {
+            for (Entry& entry : bucket.entries) look_at(entry);
+            for (Entry* entry = next_of(bucket.entries.back()); entry != nullptr; entry = next_of(*entry)) look_at(*entry);
+        }
+        for (const Left& left : directory.left) look_at(*left.entry);
+    }
+
     /// Requires: a free entry; each that moves leaves another one. Throws: std::bad_alloc, and nothing has changed.
     static void grow(Shard& shard) {
         Directory& before = *shard.directories.back();
         const std::size_t count = before.mask + 1;
         std::vector<Entry*> all;
         all.reserve(shard.used);
-        const auto look_at = [&](Entry& entry) {
-            if ((entry.link.load(std::memory_order_relaxed) & linked) != 0) all.push_back(&entry);
-        };
-        for (Bucket& bucket : std::span(before.buckets, count)) {
-            for (Entry& entry : bucket.entries) look_at(entry);
-            for (Entry* entry = next_of(bucket.entries.back()); entry != nullptr; entry = next_of(*entry)) look_at(*entry);
-        }
-        for (const Left& left : before.left) look_at(*left.entry);
+        for_each_in(before, [&](Entry& entry) { all.push_back(&entry); });
 
         Buckets buckets = make_buckets(count * 2);
         auto made = std::make_unique<Directory>(buckets.get(), count * 2);

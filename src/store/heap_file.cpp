@@ -199,13 +199,6 @@ void HeapFile::check_usable(bool for_reading) const {
     }
 }
 
-void HeapFile::check_changeable() const {
-    check_usable(false);
-    if (participant_) {
-        participant_->check_change();
-    }
-}
-
 void HeapFile::poison(const char* what, const char* why) noexcept {
     const std::lock_guard lock(poison_mutex_);
     if (poisoned_) {

@@ -84,7 +84,14 @@ public:
     using HeapCore::engine;
     heap::Engine& engine() override { return *engine_; }
 
-    void check_changeable() const override;
+    void check_changeable() const override {
+        require_usable(false);
+        if (participant_) participant_->check_change();
+    }
+    void* allocate_durable(ByteCount bytes, ByteCount alignment, heap::Content content = heap::Content::any) override {
+        check_changeable();
+        return engine_->allocate(bytes, alignment, content);
+    }
 
     /// Saves everything. Durability: on return. Throws: Error{foreign_pointer | no_space | io_error | corrupt | poisoned | …}.
     void save();
@@ -235,7 +242,15 @@ public:
     void write_type_notes() noexcept { type_notes().write_into(*engine_); }
     bool deallocate_durable(void* block) noexcept override {
         if (participant_ && participant_->free_later(block)) return true;
-        if (!HeapCore::deallocate_durable(block)) return false;
+        heap::FreeResult result;
+        try {
+            check_changeable();
+            result = engine_->deallocate(block);
+        } catch (...) {
+            return heap::tell_failed_free(block);
+        }
+        if (result != heap::FreeResult::freed) [[unlikely]]
+            return heap::tell(result, block);
         held_.freed(block);
         return true;
     }

@@ -157,7 +157,9 @@ void TransactionService::start_transaction(store::HeapFile& file, Purpose purpos
     const std::uint32_t number = loans_.begin();
     try {
         choose_capture(file, purpose);
-        scopes_.begin(number, uncaptured_ ? OpenScopes::Kind::uncaptured : purpose == Purpose::edit ? OpenScopes::Kind::edit : OpenScopes::Kind::flat);
+        scopes_.begin(number, uncaptured_                ? OpenScopes::Kind::uncaptured
+                              : purpose == Purpose::edit ? OpenScopes::Kind::edit
+                                                         : OpenScopes::Kind::flat);
     } catch (...) {
         loans_.end(false);
         throw;
@@ -238,28 +240,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
         keep_step();
         if (!scopes_.segments().empty() || !annex_.empty() || uncaptured_) {
             serial = {serial.value + 1};
-            const ByteCount extent = file.mapped_bytes();
-            const bool relaxed = relaxed_.load(std::memory_order_relaxed) != 0;
-            if (!relaxed && is_ahead_of_log() && planted(Bug::relaxed_without_save)) log_->skip_to(last_committed());
-            unsearched_ = unsearched_ || uncaptured_;
-            const bool has_redo = make_record(!relaxed && !is_ahead_of_log() && (!uncaptured_ || planted(Bug::uncaptured_in_log)));
-            if (planted(Bug::append_one_late)) {
-                static change::ByteBuffer late;
-                if (log_->appended() == file.serial()) late.truncate(0);
-                std::swap(record_.redo(), late);
-                if (record_.redo().empty()) record_.redo().extend(sizeof(layout::RecordHead));
-            }
-            if (relaxed) {
-                // Whoever makes the heap strict again saves it as it is then.
-                if (uncaptured_) look_at_memory(file);
-            } else if (has_redo && keep_in_log(serial, extent)) {
-                const std::uint64_t changed = changed_bytes_.load(std::memory_order_relaxed);
-                wants_snapshot = record_.needs_heap() || changed - asked_at_ >= changed_bytes_max_;
-                if (wants_snapshot) asked_at_ = changed;
-            } else {
-                snapshots_->save_here(serial, extent);
-                saves_in_commits_.store(saves_in_commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-            }
+            wants_snapshot = keep(file, serial);
             last_.store(serial.value, std::memory_order_release);
             const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
             annex_fits_ = (annex_fits_ && scopes_.segments().empty() && !uncaptured_) || (keeper != nullptr && keeper->has_annex());
@@ -279,6 +260,33 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
     return serial;
 }
 
+bool TransactionService::keep(store::HeapFile& file, Serial serial) {
+    const bool relaxed = relaxed_.load(std::memory_order_relaxed) != 0;
+    if (!relaxed && is_ahead_of_log() && planted(Bug::relaxed_without_save)) log_->skip_to(last_committed());
+    unsearched_ = unsearched_ || uncaptured_;
+    const bool has_record = make_record(!relaxed && !is_ahead_of_log() && (!uncaptured_ || planted(Bug::uncaptured_in_log)));
+    if (planted(Bug::append_one_late)) {
+        static change::ByteBuffer late;
+        if (log_->appended() == file.serial()) late.truncate(0);
+        std::swap(record_.redo(), late);
+        if (record_.redo().empty()) record_.redo().extend(sizeof(layout::RecordHead));
+    }
+    if (relaxed) {  // whoever makes the heap strict again saves it as it is then
+        if (uncaptured_) look_at_memory(file);
+        return false;
+    }
+    const ByteCount extent = file.mapped_bytes();
+    if (!has_record || !keep_in_log(serial, extent)) {
+        snapshots_->save_here(serial, extent);
+        saves_in_commits_.store(saves_in_commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        return false;
+    }
+    const std::uint64_t changed = changed_bytes_.load(std::memory_order_relaxed);
+    const bool wants_snapshot = record_.needs_heap() || changed - asked_at_ >= changed_bytes_max_;
+    if (wants_snapshot) asked_at_ = changed;
+    return wants_snapshot;
+}
+
 void TransactionService::keep_step() {
     annex_.clear();
     change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
@@ -295,9 +303,10 @@ void TransactionService::keep_step() {
 }
 
 void TransactionService::refuse_foreign_pointers(store::HeapFile& file) const {
+    if (scopes_.segments().empty()) return;
     const ProgramPointers program = file.next_program_pointers();
     heap::ForeignPointerScan scan(file, program);
-    if (scan.is_idle() || scopes_.segments().empty()) return;
+    if (scan.is_idle()) return;
     for (const OpenScopes::Segment& segment : scopes_.segments()) {
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
             if (entry.kind != change::EntryKind::bytes || entry.after.empty()) return;

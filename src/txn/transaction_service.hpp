@@ -153,6 +153,8 @@ private:
     /// Counts what changed; `logged`: all segments into `record_`; false: it would be larger than the log can take. Throws: std::bad_alloc.
     bool make_record(bool logged);
     Serial commit_outermost(store::HeapFile& file);
+    /// Makes the transaction's record, then finds what keeps it: the log, a save, or for now memory alone. Returns whether a snapshot is due.
+    bool keep(store::HeapFile& file, Serial serial);
     /// False: it doesn't fit, or the room can't be made meanwhile.
     bool keep_in_log(Serial serial, ByteCount extent);
     void take_back() noexcept;
@@ -185,7 +187,7 @@ private:
     const Durability durability_;
     const ByteCount changed_bytes_max_;
     std::shared_ptr<log::GroupLog> log_;  ///< null: the heap is gone; shared with who waits for its disk
-    change::OpenScopes scopes_;  ///< of the thread that holds the writer lock
+    change::OpenScopes scopes_;           ///< of the thread that holds the writer lock
 
     BiasedLock lock_;
     std::atomic<ThreadNumber> owner_{0};          ///< of the thread that holds the writer lock for a transaction

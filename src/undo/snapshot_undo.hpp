@@ -109,7 +109,7 @@ private:
     UndoHistory::Cursor saved_cursor_{};
 #endif
 
-    change::Loans loans_;  ///< of scopes, and of the times between them
+    change::Loans loans_;                ///< of scopes, and of the times between them
     std::uint32_t implicit_number_ = 0;  ///< of the time between scopes; 0: no history
 };
 

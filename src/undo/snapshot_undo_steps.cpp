@@ -207,7 +207,8 @@ bool SnapshotUndo::move(Direction direction) {
         }
         throw;
     }
-    if (step.life == life_ && step.first_serial != 0) back ? loans_.undo(step.first_serial, step.last_serial) : loans_.redo(step.first_serial, step.last_serial);
+    if (step.life == life_ && step.first_serial != 0)
+        back ? loans_.undo(step.first_serial, step.last_serial) : loans_.redo(step.first_serial, step.last_serial);
     return true;
 }
 

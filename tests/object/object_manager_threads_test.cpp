@@ -28,6 +28,7 @@ using taiyen::Bug;
 using taiyen::Checkout;
 using taiyen::errc;
 using taiyen::ObjectManager;
+using taiyen::Paused;
 using taiyen::object::CheckOuts;
 using taiyen::object::ObjectTable;
 using taiyen::test::at_once;
@@ -381,7 +382,7 @@ BOOST_AUTO_TEST_CASE(nobody_writes_during_a_pause, *boost::unit_test::label("thr
 }
 
 BOOST_AUTO_TEST_CASE(a_pause_that_begins_in_the_middle_of_a_request_holds_it_up) {
-    const auto holds_up = [](Bug bug, int steps_before) {
+    const auto holds_up = [](Bug bug, int steps_before, Access access = Access::exclusive) {
         const Hampered hampered(bug);
         Thing thing;
         auto manager = make_manager<Thing>();
@@ -391,14 +392,14 @@ BOOST_AUTO_TEST_CASE(a_pause_that_begins_in_the_middle_of_a_request_holds_it_up)
         int steps = 0;
         std::function<void()> step = [&] {
             if (++steps > steps_before) {
-                paused.emplace(manager->pause());
+                paused.emplace(manager->pause(access == Access::shared ? Paused::everybody : Paused::writers));
             } else {
                 TestSteps::at_next_step = step;
             }
         };
         TestSteps::at_next_step = step;
         const std::vector<Id> ids{1};
-        manager->checkout_async(ids, Access::exclusive, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
+        manager->checkout_async(ids, access, [&](Checkout<Thing>, std::exception_ptr) { granted = true; });
         const bool held_up = !granted;
         paused.reset();
         return held_up && granted;
@@ -406,6 +407,8 @@ BOOST_AUTO_TEST_CASE(a_pause_that_begins_in_the_middle_of_a_request_holds_it_up)
     // Before the request looks whether there is a pause, and right after it.
     for (const int steps : {0, 1}) BOOST_TEST(holds_up(Bug::none, steps));
     BOOST_TEST(!holds_up(Bug::entered_unseen, 1));
+    for (const int steps : {0, 1}) BOOST_TEST(holds_up(Bug::none, steps, Access::shared));
+    BOOST_TEST(!holds_up(Bug::entered_unseen, 1, Access::shared));
 }
 
 BOOST_AUTO_TEST_CASE(a_pause_that_begins_while_another_one_ends_sees_nobody_let_through, *boost::unit_test::label("threads")) {

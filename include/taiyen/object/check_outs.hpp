@@ -22,6 +22,9 @@ namespace taiyen {
 /// Whether a check-out changes its objects, alone, or reads them, together with other readers.
 enum class Access : std::uint8_t { exclusive, shared };
 
+/// Whom a pause keeps out: those that change objects, or readers, too.
+enum class Paused : std::uint8_t { writers, everybody };
+
 /// What a manager has done since it began.
 struct CheckoutStatistics {
     std::uint64_t objects = 0;                 ///< that it knows now
@@ -31,6 +34,13 @@ struct CheckoutStatistics {
     std::uint64_t went_first = 0;              ///< requests that had waited so long that others had to stand back
     std::uint64_t loaded = 0;                  ///< objects that the loader brought
     std::chrono::nanoseconds longest_wait{0};  ///< of a request that has ended
+};
+
+/// An object that somebody has checked out.
+struct HeldObject {
+    std::int64_t id;
+    Access access;
+    std::uint32_t readers;  ///< of a shared one: check-outs that have it
 };
 
 namespace object {
@@ -93,10 +103,13 @@ class TAIYEN_EXPORT CheckOuts {
 public:
     /// Null: there is no such object.
     using Load = std::function<void*(std::int64_t)>;
+    /// Brings one object for each id; those that it leaves null there aren't.
+    using LoadMany = std::function<void(std::span<const std::int64_t>, std::span<void*>)>;
     using Callback = std::function<void(Holding&&, std::exception_ptr)>;
     using Clock = std::chrono::steady_clock;
     struct Options {
-        Load load = {};                        ///< empty: only objects that were added are there
+        Load load = {};                        ///< of one object; with `load_many` empty, too: only objects that were added are there
+        LoadMany load_many = {};               ///< of all that a request lacks
         std::chrono::nanoseconds patience{0};  ///< until a request goes first
         unsigned attempts = 0;                 ///< until a request goes first: times that it was woken in vain
         std::size_t objects = 0;               ///< that are expected; only saves growing
@@ -112,9 +125,12 @@ public:
     /// Takes what the holding asks for, which holds nothing yet. `deadline`: none waits for ever, the smallest one not at all.
     virtual void check_out(Holding& holding, std::optional<Clock::time_point> deadline) = 0;
     virtual void check_out_later(std::span<const std::int64_t> ids, Access access, Callback callback) = 0;
+    virtual void prefetch(std::span<const std::int64_t> ids) = 0;
+    virtual std::vector<HeldObject> held() const = 0;
     virtual void give_back(Holding& holding) noexcept = 0;
-    virtual void pause() = 0;
-    virtual void resume() noexcept = 0;
+    /// `deadline`: none waits for ever. False: the time was up, and there is no pause.
+    virtual bool pause(Paused whom, std::optional<Clock::time_point> deadline) = 0;
+    virtual void resume(Paused whom) noexcept = 0;
     virtual void stop() noexcept = 0;
     virtual CheckoutStatistics statistics() const = 0;
 

@@ -113,25 +113,32 @@ public:
         /// Brings an object that the manager doesn't know; null: there is none of that id. Runs on the thread that asks first, which holds nothing meanwhile. It must not check out
         /// what is being loaded. Empty: only objects that were added are there.
         std::function<Object*(Id)> load = {};
+        /// The same for all objects that a request lacks, at once: sets one pointer for each id, ascending; those that it leaves null there aren't. If it throws, none of them were loaded. Used in the place of `load` if both are there.
+        std::function<void(Ids, std::span<Object*>)> load_many = {};
         std::chrono::nanoseconds patience{1'000'000};  ///< until a waiting request goes first
         unsigned attempts = 8;                         ///< until a waiting request goes first: times that it was woken in vain
         std::size_t objects = 0;                       ///< that are expected; only saves growing
     };
 
-    /// No exclusive check-out exists while one of these lives. Readers pass.
+    /// No exclusive check-out exists while one of these lives, and none at all if it keeps everybody out.
     class Pause {
     public:
-        explicit Pause(object::CheckOuts& paused) : paused_(&paused) { paused.pause(); }
-        Pause(Pause&& from) noexcept : paused_(std::exchange(from.paused_, nullptr)) {}
+        /// Waits until then at most; nothing: for ever.
+        Pause(object::CheckOuts& manager, Paused whom, std::optional<Clock::time_point> deadline)
+            : paused_(manager.pause(whom, deadline) ? &manager : nullptr), whom_(whom) {}
+        Pause(Pause&& from) noexcept : paused_(std::exchange(from.paused_, nullptr)), whom_(from.whom_) {}
         Pause& operator=(Pause&&) = delete;
         ~Pause() { resume(); }
+        /// Whether it holds; false: the time was up before, or it was ended.
+        explicit operator bool() const noexcept { return paused_ != nullptr; }
         /// Grants what queued meanwhile in the order of asking.
         void resume() noexcept {
-            if (object::CheckOuts* const paused = std::exchange(paused_, nullptr)) paused->resume();
+            if (object::CheckOuts* const paused = std::exchange(paused_, nullptr)) paused->resume(whom_);
         }
 
     private:
         object::CheckOuts* paused_;
+        Paused whom_;
     };
 
     ObjectManager() : ObjectManager(Options{}) {}
@@ -181,9 +188,7 @@ public:
         return Checkout<Object>(*engine_, ids, access, deadline);
     }
     [[nodiscard]] Checkout<Object> checkout_for(Ids ids, std::chrono::nanoseconds time, Access access = Access::exclusive) {
-        const typename Clock::time_point now = Clock::now();
-        const bool ends = time < Clock::time_point::max() - now;
-        return checkout_until(ids, ends ? now + time : Clock::time_point::max(), access);
+        return checkout_until(ids, end_of(time), access);
     }
     [[nodiscard]] Checkout<Object> checkout_for(std::initializer_list<Id> ids, std::chrono::nanoseconds time, Access access = Access::exclusive) {
         return checkout_for(Ids(ids.begin(), ids.size()), time, access);
@@ -215,17 +220,41 @@ public:
         return checkout_later(Ids(ids.begin(), ids.size()), access);
     }
 
-    /// Returns when all exclusive check-outs were given back; new ones queue until the result dies. Pauses may overlap. Requires: this thread has none itself.
-    [[nodiscard]] Pause pause() { return Pause(*engine_); }
+    /// Loads those of the objects that the manager doesn't know, on a thread of its own, and returns at once. Requests for them wait until they are there; `checkout_async` and `checkout_later` never run the loader then, on whatever
+    /// thread. What the loader throws those requests get; without any it is forgotten, and the next request tries again.
+    /// Throws: Error{stopped | too_many_threads}, std::bad_alloc. Complexity: a look-up for each.
+    void prefetch(Ids ids) { engine_->prefetch(ids); }
+    void prefetch(std::initializer_list<Id> ids) { prefetch(Ids(ids.begin(), ids.size())); }
+    /// What is checked out at this moment, by ascending id; others may take and give back meanwhile, so it is for looking at, not for deciding.
+    /// Complexity: linear in the objects that the manager knows. Throws: std::bad_alloc.
+    [[nodiscard]] std::vector<HeldObject> held() const { return engine_->held(); }
+
+    /// Returns when all exclusive check-outs were given back, with `Paused::everybody` the shared ones, too; new ones queue until the result dies. Pauses may overlap. Requires: this thread has none itself.
+    /// Complexity: with everybody a look at each object that the manager knows, again and again while somebody reads.
+    [[nodiscard]] Pause pause(Paused whom = Paused::writers) { return Pause(*engine_, whom, std::nullopt); }
+    /// The same, waiting until then at most. Look whether the result holds: `if (const auto quiet = parts.pause_for(1s)) …`.
+    [[nodiscard]] Pause pause_until(Clock::time_point deadline, Paused whom = Paused::writers) { return Pause(*engine_, whom, deadline); }
+    [[nodiscard]] Pause pause_for(std::chrono::nanoseconds time, Paused whom = Paused::writers) { return pause_until(end_of(time), whom); }
     /// From now on requests fail with Error{stopped}; so do those that wait. What is checked out stays so.
     void stop() noexcept { engine_->stop(); }
     CheckoutStatistics statistics() const { return engine_->statistics(); }
 
 private:
+    static Clock::time_point end_of(std::chrono::nanoseconds time) {
+        const typename Clock::time_point now = Clock::now();
+        return time < Clock::time_point::max() - now ? now + time : Clock::time_point::max();
+    }
     static object::CheckOuts::Options erased(Options options) {
         object::CheckOuts::Options result;
         if (options.load) {
             result.load = [load = std::move(options.load)](Id id) -> void* { return const_cast<void*>(static_cast<const volatile void*>(load(id))); };
+        }
+        if (options.load_many) {
+            result.load_many = [load = std::move(options.load_many)](std::span<const Id> ids, std::span<void*> objects) {
+                std::vector<Object*> found(ids.size(), nullptr);
+                load(ids, found);
+                for (std::size_t i = 0; i < ids.size(); ++i) objects[i] = const_cast<void*>(static_cast<const volatile void*>(found[i]));
+            };
         }
         result.patience = options.patience;
         result.attempts = options.attempts;
