@@ -44,16 +44,18 @@ std::uint64_t step_bytes(const NewStep& step) {
 
 class AnonymousMemory final : public HistoryMemory {
 public:
-    explicit AnonymousMemory(ByteCount capacity) : reservation_(vm::Reservation::anywhere(capacity)) {
-        vm::map_anonymous(reservation_.data(), capacity);  // costs memory only where it is used
-    }
+    explicit AnonymousMemory(ByteCount capacity) : reservation_(vm::Reservation::anywhere(std::max(capacity, reserved_bytes_min))) {}
     std::byte* base() override { return reservation_.data(); }
-    ByteCount bytes() const override { return reservation_.size(); }
+    ByteCount bytes() const override { return bytes_; }
     ByteCount capacity() const override { return reservation_.size(); }
-    void extend(ByteCount) override {}
+    void extend(ByteCount bytes) override {
+        vm::map_anonymous(reservation_.data() + bytes_, bytes - bytes_);
+        bytes_ = bytes;
+    }
 
 private:
     vm::Reservation reservation_;
+    ByteCount bytes_ = 0;
 };
 
 }  // namespace
@@ -463,6 +465,59 @@ bool UndoHistory::squash(std::uint64_t count, std::string_view name) {
         return false;
     }
     write(changed, at, step, size, id);
+    return true;
+}
+
+bool UndoHistory::resize(ByteCount bytes) {
+    const ByteCount capacity = round_down(bytes, page_bytes);
+    TAIYEN_CHECK(capacity >= capacity_min);
+    HistoryHeader changed = header();
+    if (capacity > memory_->capacity()) throw HeapFull(capacity, memory_->capacity(), HeapFull::Cause::address_space);
+    if (capacity >= changed.capacity && changed.wrap == 0) {
+        changed.capacity = capacity;
+        store(changed);
+        return true;
+    }
+    std::vector<StepView> steps;
+    ByteCount total = 0;
+    for_each_step([&](const StepView& step, bool) {
+        steps.push_back(step);
+        total += step.size;
+    });
+    std::size_t first = 0;
+    for (; total > capacity - first_step; ++first) {
+        if (changed.undoable == 0) return false;
+        --changed.undoable;
+        changed.base_id = steps[first].id;
+        total -= steps[first].size;
+    }
+    // Copied first: they are moved together to the front, over each other.
+    std::vector<std::byte> copies;
+    copies.reserve(total);
+    for (std::size_t i = first; i < steps.size(); ++i) {
+        const std::byte* const begin = memory_->base() + steps[i].offset;
+        copies.insert(copies.end(), begin, begin + steps[i].size);
+    }
+    if (total != 0) memory_->about_to_write(first_step, total);
+    memory_->about_to_write(0, sizeof(HistoryHeader));  // from here on nothing throws
+    std::memcpy(memory_->base() + first_step, copies.data(), total);
+    changed.capacity = capacity;
+    changed.wrap = changed.newest = changed.before = changed.behind = 0;
+    std::uint64_t at = first_step;
+    for (std::size_t i = first; i < steps.size(); ++i) {
+        std::byte* const begin = memory_->base() + at;
+        StepHead head;
+        std::memcpy(&head, begin, sizeof head);
+        head.previous = changed.newest;
+        head.head_checksum = head_checksum(head, {reinterpret_cast<const char*>(begin + sizeof head), head.name_bytes}, at);
+        std::memcpy(begin, &head, sizeof head);
+        changed.newest = at;
+        if (i - first < changed.undoable) changed.before = at;
+        if (i - first == changed.undoable) changed.behind = at;
+        at += head.size;
+    }
+    changed.oldest = total == 0 ? 0 : first_step;
+    store(changed);
     return true;
 }
 

@@ -37,6 +37,9 @@ public:
     virtual void about_to_write(std::uint64_t /*offset*/, ByteCount /*bytes*/) {}
 };
 
+/// Address space is reserved for a history larger than the one that is asked for: it can become larger, or be followed by a larger one.
+inline constexpr ByteCount reserved_bytes_min = ByteCount{1} << 30U;
+
 /// Memory that ends with the process.
 std::unique_ptr<HistoryMemory> anonymous_history_memory(ByteCount capacity);
 
@@ -148,6 +151,10 @@ public:
     /// Makes the newest `count` steps one, which has the last one's id. False: there is no room for it in one piece; nothing changed.
     /// Requires: nothing can be done again, 0 < count ≤ undoable. Throws: Error{corrupt}, std::bad_alloc.
     bool squash(std::uint64_t count, std::string_view name);
+
+    /// Gives it another capacity, of at least `capacity_min`; steps that have no room any more are dropped, the oldest first. False: what can be done again has none; nothing changed.
+    /// Throws: Error{corrupt}, std::bad_alloc, HeapFull: more than the memory's capacity. Complexity: moves all steps, unless it becomes larger and they lie in one piece.
+    bool resize(ByteCount bytes);
 
     /// Proves header, links, steps and cursor against each other; the header alone was proven by `resume`.
     void check(ByteCount heap_capacity, HistoryCheck& found) const;

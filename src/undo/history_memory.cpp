@@ -7,13 +7,10 @@
 namespace taiyen::undo {
 namespace {
 
-/// Address space is reserved for a history larger than the one that is asked for: one that ended can be followed by a larger one.
-constexpr ByteCount reserved_min = ByteCount{1} << 30U;
-
 class AnnexMemory final : public HistoryMemory {
 public:
-    AnnexMemory(store::HeapFile& file, ByteCount bytes) : file_(file), capacity_(std::max({bytes, file.annex_bytes(), reserved_min})) {
-        base_ = file.open_annex(file.annex_is_open() ? bytes : std::max(bytes, reserved_min));
+    AnnexMemory(store::HeapFile& file, ByteCount bytes) : file_(file), capacity_(std::max({bytes, file.annex_bytes(), reserved_bytes_min})) {
+        base_ = file.open_annex(file.annex_is_open() ? bytes : std::max(bytes, reserved_bytes_min));
     }
     std::byte* base() override { return base_; }
     ByteCount bytes() const override { return file_.annex_bytes(); }

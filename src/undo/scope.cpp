@@ -180,6 +180,8 @@ void SnapshotHeap::squash_undo(const UndoMark& since, std::string_view name) {
     undo::UndoService::of(HeapAccess::file(*this))->squash_since(since, name);
 }
 
+void SnapshotHeap::resize_undo(std::size_t bytes) { undo::UndoService::of(HeapAccess::file(*this))->resize(bytes); }
+
 UndoMark SnapshotHeap::undo_mark() const {
     const auto service = service_of(*this);
     return service ? service->mark() : UndoMark();

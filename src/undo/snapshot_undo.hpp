@@ -50,6 +50,7 @@ public:
     std::vector<UndoStep> steps() override;
     void squash(std::size_t count, std::string_view name) override;
     void squash_since(UndoMark mark, std::string_view name) override;
+    void resize(std::size_t bytes) override;
     UndoMark mark() override;
     bool go_to(UndoMark mark) override;
     std::optional<Error> last_error() const override { return last_error_; }

@@ -69,9 +69,7 @@ void SnapshotUndo::require_idle(const char* what) const {
 void SnapshotUndo::attach(const UndoOptions& given) {
     const UndoOptions options = with_defaults(given);
     require_idle("attach_undo");
-    if (options.bytes < UndoHistory::capacity_min) {
-        throw Error(errc::invalid_argument, file_->path(), "an undo history has at least 16 KiB");
-    }
+    require_room(*file_, "attach_undo", options.bytes);
     if (history_) {
         return;
     }
@@ -285,6 +283,12 @@ void SnapshotUndo::squash_since(UndoMark mark, std::string_view name) {
         throw_not_before(*file_);
     }
     squash(*count, name);
+}
+
+void SnapshotUndo::resize(std::size_t bytes) {
+    require_idle("resize_undo");
+    collect_implicit();
+    on_history([&] { resize_history(*file_, bytes); });
 }
 
 UndoMark SnapshotUndo::mark() {

@@ -254,7 +254,7 @@ std::optional<Error> TransactionUndo::begin_history(const UndoOptions& options) 
 
 void TransactionUndo::attach(const UndoOptions& given) {
     const UndoOptions options = with_defaults(given);
-    if (options.bytes < UndoHistory::capacity_min) throw Error(errc::invalid_argument, open_file().path(), "an undo history has at least 16 KiB");
+    require_room(open_file(), "attach_undo", options.bytes);
     const std::optional<Error> damage =
         manage("attach_undo", [&]() -> std::optional<Error> { return history_ ? std::nullopt : begin_history(options); });
     if (damage) throw *damage;
@@ -342,6 +342,10 @@ void TransactionUndo::squash_since(UndoMark mark, std::string_view name) {
         if (!count) throw_not_before(open_file());
         squash_now(*count, name);
     });
+}
+
+void TransactionUndo::resize(std::size_t bytes) {
+    manage("resize_undo", [&] { resize_history(open_file(), bytes); });
 }
 
 UndoMark TransactionUndo::mark() {

@@ -82,6 +82,24 @@ void UndoService::require_squashable(const store::HeapFile& file, std::size_t co
     }
 }
 
+void UndoService::resize_history(const store::HeapFile& file, std::size_t bytes) {
+    if (!history_)
+        throw Error(errc::invalid_argument, file.path(),
+                    "resize_undo: the heap has no undo history; attach_undo() makes one of the size that you give it");
+    require_room(file, "resize_undo", bytes);
+    if (!history_->resize(bytes)) {
+        throw Error(errc::history_full, file.path(),
+                    "resize_undo: what can be redone has no room in " + std::to_string(bytes) + " bytes; nothing was changed");
+    }
+}
+
+void UndoService::require_room(const store::HeapFile& file, const char* what, std::size_t bytes) {
+    if (bytes < UndoHistory::capacity_min || bytes > store::sequence_bytes_max) {
+        throw Error(errc::invalid_argument, file.path(),
+                    std::string(what) + ": an undo history has at least 16 KiB, and at most " + std::to_string(store::sequence_bytes_max) + " bytes");
+    }
+}
+
 void UndoService::ensure_mapped(store::HeapFile& file, const ChangeSetView& changes) {
     std::uint64_t end = 0;
     changes.for_each(Direction::forward, [&](const Entry& entry) {

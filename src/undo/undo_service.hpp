@@ -66,6 +66,7 @@ public:
     virtual std::vector<UndoStep> steps() = 0;
     virtual void squash(std::size_t count, std::string_view name) = 0;
     virtual void squash_since(UndoMark mark, std::string_view name) = 0;
+    virtual void resize(std::size_t bytes) = 0;
     virtual UndoMark mark() = 0;
     virtual bool go_to(UndoMark mark) = 0;
 
@@ -81,6 +82,10 @@ protected:
     bool has_place(UndoMark mark) const;
     /// Throws: Error{invalid_argument}.
     void require_squashable(const store::HeapFile& file, std::size_t count, std::string_view name) const;
+    /// That a history may have so many bytes. Throws: Error{invalid_argument}.
+    static void require_room(const store::HeapFile& file, const char* what, std::size_t bytes);
+    /// Throws: as SnapshotHeap::resize_undo.
+    void resize_history(const store::HeapFile& file, std::size_t bytes);
     /// Maps what the changes speak of.
     static void ensure_mapped(store::HeapFile& file, const change::ChangeSetView& changes);
     /// A piece of a step to be; `previous_is_call`: true before the first.

@@ -153,6 +153,21 @@ private:
         ++at_;
         expect(states_[at_].content, "redo");
     }
+    /// Another room for the history, often one in which the oldest steps have none.
+    void resize() {
+        const std::size_t bytes = below(3) == 0 ? std::size_t{1} << 30U : std::size_t{16 + 4 * below(40)} << 10U;
+        try {
+            heap_->resize_undo(bytes);
+        } catch (const Error& error) {
+            check(error.code() == errc::history_full && at_ + 1 < states_.size(), std::string("resize_undo is refused: ") + error.what());
+        }
+        const auto dropped = static_cast<std::ptrdiff_t>(states_.size() - 1 - heap_->undo_steps().size());
+        const std::string content = states_[at_].content;
+        states_.erase(states_.begin(), states_.begin() + dropped);
+        at_ -= static_cast<std::size_t>(dropped);
+        expect(content, "another room for the history");
+        heap_->resize_undo(std::size_t{1} << 30U);
+    }
     void reattach(const char* after) {
         check(now() == states_[at_].content, std::string("the content differs after ") + after);
         if (below(3) == 0 && options_.history.persistent) {  // nothing was committed in between: the history waits
@@ -218,6 +233,10 @@ private:
             case 3:
             case 4: crash(); break;
             case 5:
+                if (below(2) == 0) {
+                    resize();
+                    break;
+                }
                 heap_->rebuild();
                 expect(before, "rebuilding");
                 break;

@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(a_circulating_log_holds_what_a_list_holds) {
         std::size_t at = 0;
         UndoHistory history = UndoHistory::create(std::make_unique<TestMemory>(64 * 1024, limit), 64 * 1024, true);
         for (int turn = 0; turn < 4000; ++turn) {
-            switch (random() % 8) {
+            switch (random() % 9) {
                 case 0:
                 case 1:
                     if (const auto step = history.to_undo()) {
@@ -71,10 +71,37 @@ BOOST_AUTO_TEST_CASE(a_circulating_log_holds_what_a_list_holds) {
                         // What it needed may have cost the oldest ones nothing: squashing never drops.
                     }
                     break;
+                case 4: {
+                    if (random() % 10 != 0) break;
+                    const ByteCount capacity = (4 + random() % 13) * page_bytes;
+                    const auto before = history.steps();
+                    const bool fits = history.resize(capacity);
+                    const auto after = history.steps();
+                    const auto bytes_from = [&](std::size_t first) {
+                        ByteCount sum = 4096;
+                        for (std::size_t i = first; i < before.size(); ++i) sum += before[i].bytes;
+                        return sum;
+                    };
+                    if (!fits) {
+                        BOOST_REQUIRE(bytes_from(at) > capacity);
+                        BOOST_REQUIRE(after.size() == before.size());
+                        break;
+                    }
+                    BOOST_REQUIRE(history.capacity() == capacity);
+                    const std::size_t dropped = before.size() - after.size();
+                    // No more than have no room, if it became smaller.
+                    if (dropped != 0) BOOST_REQUIRE(bytes_from(dropped - 1) > capacity);
+                    model.erase(model.begin(), model.begin() + static_cast<std::ptrdiff_t>(dropped));
+                    at -= dropped;
+                    break;
+                }
                 default: {
                     const ChangeSet set = changes(random, random() % 20 == 0 ? 12'000 : 900);
                     const std::string name = "step " + std::to_string(turn);
-                    BOOST_REQUIRE(append(history, set, name));
+                    if (!append(history, set, name)) {
+                        BOOST_REQUIRE(history.capacity() < 2 * set.size());
+                        break;  // and nothing changed
+                    }
                     model.resize(at);
                     model.push_back({name, {set.view().bytes().begin(), set.view().bytes().end()}});
                     ++at;

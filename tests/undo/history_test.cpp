@@ -341,6 +341,67 @@ BOOST_AUTO_TEST_CASE(a_step_larger_than_the_history_ends_it) {
     BOOST_TEST(Silence::told.size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_history_gets_another_room_with_its_steps) {
+    for (const bool persistent : {true, false}) {
+        heap->end_undo();
+        heap->attach_undo({.bytes = 32 * 1024, .persistent = persistent});
+        {
+            const UndoScope scope(*heap, "cleared");
+            numbers().clear();
+        }
+        for (int i = 0; i < 1000; ++i) push(i);
+        const std::size_t before = heap->undo_steps().size();
+        heap->resize_undo(1024 * 1024);
+        BOOST_TEST(heap->undo_steps().size() == before);
+        for (int i = 1000; i < 2000; ++i) push(i);
+        BOOST_TEST(heap->undo_steps().size() == before + 1000);
+        const UndoMark mark = heap->undo_mark();
+        heap->undo();
+        heap->resize_undo(32 * 1024);
+        const std::size_t left = heap->undo_steps().size();
+        BOOST_TEST(left > 20U);
+        BOOST_TEST(left < 500U);
+        BOOST_TEST(heap->go_to(mark));
+        BOOST_TEST(values().size() == 2000U);
+        for (int i = 0; i < 10; ++i) heap->undo();
+        if (persistent) {
+            heap->snapshot();
+            reopen();
+            heap->attach_undo();
+            BOOST_TEST(heap->undo_steps().size() == left);
+        }
+        while (heap->redo()) {}
+        BOOST_TEST(values().size() == 2000U);
+        std::size_t undone = 0;
+        while (heap->undo()) ++undone;
+        BOOST_TEST(undone == left);
+        BOOST_TEST(values().size() == 2000 - undone);
+        // The room is what it was resized to.
+        while (heap->redo()) {}
+        for (int i = 0; i < 1000; ++i) push(i);
+        BOOST_TEST(heap->undo_steps().size() < 500U);
+        BOOST_TEST(heap->verify().ok());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_room_that_can_not_be_changes_nothing) {
+    BOOST_TEST(throws(errc::invalid_argument, [&] { heap->resize_undo(1024 * 1024); }));
+    heap->attach_undo({.bytes = 256 * 1024});
+    BOOST_TEST(throws(errc::invalid_argument, [&] { heap->resize_undo(8 * 1024); }));
+    BOOST_CHECK_THROW(heap->resize_undo(std::size_t{1} << 40U), HeapFull);
+    {
+        const UndoScope scope(*heap);
+        BOOST_TEST(throws(errc::scope_open, [&] { heap->resize_undo(1024 * 1024); }));
+    }
+    for (int i = 0; i < 500; ++i) push(i);
+    const std::size_t steps = heap->undo_steps().size();
+    while (heap->undo()) {}
+    BOOST_TEST(throws(errc::history_full, [&] { heap->resize_undo(16 * 1024); }));
+    BOOST_TEST(heap->undo_steps().size() == steps);
+    while (heap->redo()) {}
+    BOOST_TEST(values().size() == 500U);
+}
+
 BOOST_AUTO_TEST_CASE(a_history_in_memory_ends_with_the_process) {
     heap->attach_undo({.persistent = false});
     push(1, "one");

@@ -25,7 +25,7 @@ public:
     SnapshotHeap(open_read_only_t, const std::filesystem::path& path, const PersistentOptions& options = {});
 
     // Undo; defined in room undo. From `attach_undo` on every change of the heap is part of a step: that of its UndoScope, or an implicit, unnamed one for what was stored
-    // outside scopes (made by the next scope, undo, redo or snapshot). On a TransactionalHeap each transaction is a step, and undo, redo, squash_undo, attach_undo and end_undo are transactions
+    // outside scopes (made by the next scope, undo, redo or snapshot). On a TransactionalHeap each transaction is a step, and undo, redo, squash_undo, resize_undo, attach_undo and end_undo are transactions
     // of their own: durable on return, refused (errc::scope_open) while this thread has a transaction or a ReadLock (doc/transactions.md).
     /// Attaches a history: the one that the heap has, else a new one. Attach before changing anything: the steps of a stored history know nothing of changes made since the last
     /// save. The first save of a heap that was opened without attaching ends its history. On a heap with a history attached: nothing happens.
@@ -53,6 +53,10 @@ public:
     void squash_undo(std::size_t count, std::string_view name = {});
     /// The same for all steps made since the mark.
     void squash_undo(const UndoMark& since, std::string_view name = {});
+    /// Gives the history room for that many bytes, at least 16 KiB. Steps that have no room any more are dropped, the oldest first; marks of the others stay good. While the heap is open it can become as large as 1 GiB,
+    /// or as it was attached with if that is more. Durability: with the next snapshot(), as an edit. Complexity: moves all steps.
+    /// Throws: Error{scope_open | invalid_argument (no history; too small) | history_full (what can be redone has no room) | corrupt}, HeapFull{address_space}, std::bad_alloc: nothing changed.
+    void resize_undo(std::size_t bytes);
     /// Where the history stands; good as long as the steps around it exist, also in a later process.
     UndoMark undo_mark() const;
     /// Undoes or redoes until the history stands there; false, and nothing happens: that place does not exist any more. Stops at a step that throws.
