@@ -358,6 +358,28 @@ BOOST_AUTO_TEST_CASE(closing_and_destroying_heap_and_scrub_in_any_order_ends_bot
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_scrub_heals_a_file_while_it_is_detached_and_another_one_comes, *boost::unit_test::label("threads")) {
+    for (const HeapKind kind : {HeapKind::snapshot, HeapKind::transactional}) {
+        ScrubbedHeap scrubbed(kind);
+        const Told told;
+        BackgroundScrub scrub(scrubbed.heap, fast());
+        for (int i = 0; i < 10; ++i) {
+            // Some of them are found, others go with the file.
+            for (const std::uint64_t offset : {100'000, 200'000, 300'000}) flip_bit(scrubbed.data, scrubbed.place(offset) + 7);
+            scrubbed.heap.detach_data_file();
+            BOOST_TEST(!std::filesystem::exists(scrubbed.data));
+            scrubbed.heap.attach_data_file();
+            require(scrub.stats().running, "the scrub goes on");
+        }
+        after_a_round(scrub);
+        scrub.stop();
+        BOOST_TEST(told.count("poisoned") == 0U);
+        BOOST_TEST(scrubbed.look_over().empty());
+        BOOST_TEST(scrubbed.heap.verify().ok());
+        BOOST_TEST(has_whole_page(scrubbed.data, scrubbed.place(200'000)));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_heap_that_is_poisoned_or_whose_file_is_cut_ends_its_scrub_which_writes_nothing_more) {
     ScrubbedHeap scrubbed(HeapKind::snapshot);
     const Told told;

@@ -118,6 +118,31 @@ BOOST_AUTO_TEST_CASE(what_others_do_while_a_data_file_is_made) {
     BOOST_TEST(is_whole(true));
 }
 
+BOOST_AUTO_TEST_CASE(of_two_who_attach_one_at_the_same_time_one_is_told_that_there_is_one, *boost::unit_test::label("threads")) {
+    fill();
+    for (int round = 0; round < 5; ++round) {
+        const std::array places{directory / "one.data", directory / "another.data"};
+        std::array<bool, 2> attached{};
+        at_once(2, [&](unsigned number) {
+            try {
+                heap->attach_data_file(places[number]);
+                attached[number] = true;
+            } catch (const Error& error) {
+                require(error.code() == errc::already_exists, "the other one was first");
+            }
+        });
+        BOOST_TEST(attached[0] != attached[1]);
+        BOOST_TEST(fs::exists(places[0]) == attached[0]);
+        BOOST_TEST(fs::exists(places[1]) == attached[1]);
+        push(round);
+        BOOST_TEST(is_whole(true));
+        heap->detach_data_file();
+    }
+    reopen();
+    BOOST_TEST(is_whole(false));
+    BOOST_TEST(values().size() == 5U);
+}
+
 BOOST_AUTO_TEST_CASE(a_data_file_goes_while_verify_looks_at_it) {
     options.data_file = data;
     replace(options);
