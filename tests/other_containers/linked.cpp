@@ -4,6 +4,7 @@
 #include "table.hpp"
 
 #include <memory>
+#include <string_view>
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/intrusive/list.hpp>
@@ -32,7 +33,7 @@ struct InNames : ByKey<Names> {
 struct Item : bi::list_base_hook<>, bi::set_base_hook<> {
     int number;
     Text name;
-    explicit Item(int i) : number(i), name(text(i)) {}
+    explicit Item(int i) : number(i), name(std::string_view(text(i))) {}  // a copy: text outside has scratch memory
     friend bool operator<(const Item& a, const Item& b) { return a.number < b.number; }
 };
 /// Its elements are the program's, from the heap.

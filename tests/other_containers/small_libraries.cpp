@@ -25,14 +25,12 @@ struct InColony : InSequence<Colony> {
 #if __has_include(<nlohmann/json.hpp>)
 using Json = taiyen::json;
 struct InJson {
-    static taiyen::json_string key(int i) {
-        return taiyen::json_string("the member with the number ") + taiyen::json_string(std::to_string(i).c_str());
-    }
+    static std::string key(int i) { return "the member with the number " + std::to_string(i); }
     static Json& make(taiyen::SnapshotHeap& heap) { return heap.construct<Json>("container"); }
-    static void put(Json& c, int i) { c[key(i)] = Json::array({i, text(i).c_str()}); }
-    static void take(Json& c, int i) { c.erase(key(i)); }
+    static void put(Json& c, int i) { c[key(i).c_str()] = Json::array({i, text(i).c_str()}); }
+    static void take(Json& c, int i) { c.erase(key(i).c_str()); }
     static bool has(const Json& c, int i) {
-        const auto at = c.find(key(i));
+        const auto at = c.find(key(i).c_str());
         return at != c.end() && at->at(0) == i && at->at(1).get_ref<const taiyen::json_string&>() == text(i).c_str();
     }
     static std::size_t count(const Json& c) { return c.size(); }

@@ -452,8 +452,9 @@ private:
         const View view{block_, slots_};
         for (Search search(hash, slots_);; search.next()) {
             const std::int8_t* const group = view.controls() + search.first();
-            // The element lies on the same page or the next: what it takes to get there begins before its slot is known.
-            __builtin_prefetch(view.element(search.first() + ControlGroup::width / 2));
+            // The element lies on one of these pages: what it takes to get there begins before its slot is known.
+            __builtin_prefetch(view.element(search.first() + ControlGroup::width / 4));
+            __builtin_prefetch(view.element(search.first() + ControlGroup::width * 3 / 4));
             for (std::uint32_t bits = ControlGroup::equal(group, tag_of(hash)); bits != 0; bits &= bits - 1) {
                 const std::size_t slot = search.first() + static_cast<std::size_t>(std::countr_zero(bits));
                 if (equal_(key_of(*view.element(slot)), key)) [[likely]]
