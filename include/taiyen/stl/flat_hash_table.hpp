@@ -22,10 +22,6 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include <taiyen/base/instrumented.hpp>
 #include <taiyen/stl/hash.hpp>
 #include <taiyen/stl/pointer_free.hpp>
@@ -46,8 +42,7 @@ struct ControlGroup {
 
     static std::uint32_t equal(const std::int8_t* group, std::int8_t wanted) noexcept {
 #if defined(__SSE2__)
-        const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(group));
-        return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(wanted))));
+        return signs(reinterpret_cast<Bytes>(load(group) == static_cast<char>(wanted)));
 #else
         std::uint32_t bits = 0;
         for (std::size_t i = 0; i != width; ++i) bits |= static_cast<std::uint32_t>(group[i] == wanted) << i;
@@ -56,7 +51,7 @@ struct ControlGroup {
     }
     static std::uint32_t filled(const std::int8_t* group) noexcept {
 #if defined(__SSE2__)
-        return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_load_si128(reinterpret_cast<const __m128i*>(group)))) ^ 0xffffU;
+        return signs(load(group)) ^ 0xffffU;
 #else
         std::uint32_t bits = 0;
         for (std::size_t i = 0; i != width; ++i) bits |= static_cast<std::uint32_t>(group[i] >= 0) << i;
@@ -73,6 +68,17 @@ struct ControlGroup {
         }
         return end;
     }
+
+#if defined(__SSE2__)
+private:
+    using Bytes [[gnu::vector_size(width)]] = char;
+    static Bytes load(const std::int8_t* group) noexcept {
+        Bytes bytes;
+        std::memcpy(&bytes, std::assume_aligned<width>(group), width);
+        return bytes;
+    }
+    static std::uint32_t signs(Bytes bytes) noexcept { return static_cast<std::uint32_t>(__builtin_ia32_pmovmskb128(bytes)); }
+#endif
 };
 
 /// What blocks are made of.
