@@ -1,5 +1,5 @@
 #pragma once
-/// flat_hash_map and flat_hash_set: hash tables whose elements lie in one array (stl/flat_hash_table.hpp). They find several times as fast as unordered_map and unordered_set.
+/// flat_hash_map and flat_hash_set: hash tables whose elements lie in one array (stl/flat_hash_table.hpp). They find twice as fast as unordered_map and unordered_set.
 ///
 /// They have the interface of std::unordered_map and std::unordered_set, but for nodes (`extract`), buckets and `max_load_factor`, which is fixed, and the differences that follow from the array:
 /// - Insertions and `rehash` may move elements: they invalidate iterators, pointers and references of the container. Erasures and assignments invalidate those of what is erased only.
