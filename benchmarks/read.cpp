@@ -1,6 +1,6 @@
 // What does reading one of a million keys in a transaction of its own cost, and do readers keep their rate while somebody commits?
 //
-// taiyen: a ReadLock and a find in an unordered_map, map or btree_map; LMDB: renewing a read transaction and a get.
+// taiyen: a ReadLock and a find in a flat_hash_map, unordered_map, map or btree_map; LMDB: renewing a read transaction and a get.
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -16,6 +16,10 @@
 #include <unordered_map>
 
 #include <taiyen/taiyen.hpp>
+
+#ifdef TAIYEN_BENCH_FLAT_MAP
+#include <boost/unordered/unordered_flat_map.hpp>
+#endif
 
 #include "harness.hpp"
 #include "key_values/key_values.hpp"
@@ -140,6 +144,7 @@ int run(const bench::Options& options) {
     };
     add(bench::make_if_possible("lmdb", [&] { return bench::make_lmdb(setup("lmdb")); }));
     const bool compared = !stores.empty();
+    add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("flat_hash"), bench::Container::flat_hash_map, heap); }));
     add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("unordered"), bench::Container::unordered_map, heap); }));
     add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("map"), bench::Container::map, heap); }));
     add(bench::make_if_possible("taiyen", [&] { return bench::make_taiyen(setup("btree"), bench::Container::btree_map, heap); }));
@@ -171,7 +176,15 @@ int run(const bench::Options& options) {
         hashed.emplace(bench::key_of(i), bench::first_value(bench::key_of(i)));
         ordered.emplace(bench::key_of(i), bench::first_value(bench::key_of(i)));
     }
+    using Pair = std::pair<const std::uint64_t, bench::Value>;
+    taiyen::flat_hash_map<std::uint64_t, bench::Value, taiyen::hash<std::uint64_t>, std::equal_to<>, std::allocator<Pair>> flat(hashed.begin(),
+                                                                                                                                hashed.end());
     bench::Random other(77);
+    contenders.push_back({"taiyen::flat_hash_map in ordinary memory, no lock", [&] { return find_alone(flat, other, keys, reads); }});
+#ifdef TAIYEN_BENCH_FLAT_MAP
+    const boost::unordered_flat_map<std::uint64_t, bench::Value> boosts(hashed.begin(), hashed.end());
+    contenders.push_back({"boost::unordered_flat_map in ordinary memory, no lock", [&] { return find_alone(boosts, other, keys, reads); }});
+#endif
     contenders.push_back({"std::unordered_map in ordinary memory, no lock", [&] { return find_alone(hashed, other, keys, reads); }});
     contenders.push_back({"std::map in ordinary memory, no lock", [&] { return find_alone(ordered, other, keys, reads); }});
     const auto samples = bench::interleave(options.rounds(), contenders);

@@ -351,6 +351,42 @@ class BTreePrinter:
             at = pointed(leaf["next"])
 
 
+class FlatHashPrinter:
+    """flat_hash_map, flat_hash_set: slot by slot, as include/taiyen/stl/flat_hash_table.hpp lays them out."""
+
+    def __init__(self, value):
+        self.table = value["table_"]
+        table = self.table.type.strip_typedefs()
+        self.is_map = table.template_argument(1).strip_typedefs().code != gdb.TYPE_CODE_VOID
+        self.element = gdb.lookup_type(f"{table.name}::Element").strip_typedefs()
+        self.unit = max(16, self.element.alignof)
+
+    def to_string(self):
+        count = int(self.table["size_"])
+        return f"flat hash {'map' if self.is_map else 'set'} with {count} element{'' if count == 1 else 's'}"
+
+    def display_hint(self):
+        return "map" if self.is_map else "array"
+
+    def children(self):
+        try:
+            yield from self.elements()
+        except (Unreadable, gdb.error):
+            return
+
+    def elements(self):
+        number = 0
+        at = pointed(self.table["block_"])
+        slots = int(self.table["slots_"])
+        for slot, control in enumerate(read(at, slots) if slots != 0 else b""):
+            if control >= 0x80:
+                continue
+            element = object_of(self.element, at + aligned(max(slots, 16), self.unit) + slot * self.element.sizeof)
+            for part in (element["first"], element["second"]) if self.is_map else (element,):
+                yield str(number), part
+                number += 1
+
+
 class OffsetPointerPrinter:
     """The pointer that a distance means; needs to know where it lies itself."""
 
@@ -425,6 +461,7 @@ def printers():
     made.add_printer("allocator", r"^taiyen::(persistent|offset)_allocator<.*>$", AllocatorPrinter)
     made.add_printer("set of ids", r"^taiyen::object_id_set<.*>$", IdSetPrinter)
     made.add_printer("B-tree", r"^taiyen::btree_(multi)?(map|set)<.*>$", BTreePrinter)
+    made.add_printer("flat hash table", r"^taiyen::flat_hash_(map|set)<.*>$", FlatHashPrinter)
     made.add_printer("offset pointer", r"^boost::interprocess::offset_ptr<.*>$", OffsetPointerPrinter)
     return made
 

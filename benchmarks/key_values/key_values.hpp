@@ -111,7 +111,7 @@ std::unique_ptr<KeyValues> make_rocksdb(const Setup& setup);
 std::unique_ptr<KeyValues> make_pmemobj(const Setup& setup);
 
 /// `flat_map`: boost::unordered_flat_map; `absl_btree_map_pages`: absl::btree_map with nodes of a page. Throws if the program was built without them.
-enum class Container { map, unordered_map, btree_map, flat_map, absl_btree_map, absl_btree_map_pages };
+enum class Container { map, unordered_map, btree_map, flat_hash_map, flat_map, absl_btree_map, absl_btree_map_pages };
 /// Options of the heap but for `durability`, which the setup says.
 std::unique_ptr<HeapKeyValues> make_taiyen(const Setup& setup, Container container, const taiyen::PersistentOptions& options);
 /// The same in code that announces its stores, with Capture::stores.

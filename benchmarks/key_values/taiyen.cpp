@@ -201,6 +201,8 @@ std::unique_ptr<HeapKeyValues> make(const Setup& setup, Container container, tai
     }
     if (container == Container::btree_map)
         return std::make_unique<Heap<taiyen::btree_map<std::uint64_t, Value>>>(setup, "taiyen::btree_map", options);
+    if (container == Container::flat_hash_map)
+        return std::make_unique<Heap<taiyen::flat_hash_map<std::uint64_t, Value>>>(setup, "taiyen::flat_hash_map", options);
     if (container == Container::map) return std::make_unique<Heap<taiyen::map<std::uint64_t, Value>>>(setup, "taiyen::map", options);
     return std::make_unique<Heap<taiyen::unordered_map<std::uint64_t, Value>>>(setup, "taiyen::unordered_map", options);
 }

@@ -58,6 +58,8 @@
 #include <taiyen/stl/declared.hpp>
 #include <taiyen/stl/durable_allocator.hpp>
 #include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/stl/flat_hash_map.hpp>
+#include <taiyen/stl/flat_hash_table.hpp>
 #include <taiyen/stl/hash.hpp>
 #include <taiyen/stl/layout.hpp>
 #include <taiyen/stl/memory_resource.hpp>

@@ -180,7 +180,7 @@ std::optional<std::string> wrong_private(const Rooms& rooms, const fs::path& tre
 }
 
 std::optional<std::string> wrong_library(const fs::path& file, const Place& place, const Include& include) {
-    if (place.top != Place::Top::include || include.target.find_first_of("/.") == std::string::npos) {
+    if (place.top != Place::Top::include || place.room == "other_containers" || include.target.find_first_of("/.") == std::string::npos) {
         return std::nullopt;
     }
     const bool boost = include.target.starts_with("boost/");

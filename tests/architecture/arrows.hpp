@@ -3,7 +3,7 @@
 ///
 /// (A1) A room includes itself and rooms below it. A public header is <taiyen/room/x.hpp>, a private one "room/x.hpp".
 /// (A2) A public header includes no private one; beside the standard library it includes only Boost: Boost.PFR after asking `__has_include`, and whatever
-///      offset_*.hpp needs.
+///      offset_*.hpp needs. Those of the room other_containers may include any library.
 /// (A3) Nothing below include/ or src/ but an umbrella header (taiyen/taiyen.hpp, taiyen/heap.hpp) includes one, and nothing there includes a file of the tests.
 /// (A4) tests/<room> obeys A1 as its room does; other folders of the tests may use every room.
 /// (A5) Below include/taiyen and src every source lies in a room.

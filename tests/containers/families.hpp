@@ -9,6 +9,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -63,6 +64,10 @@ struct InHeap {
     using btree_set = taiyen::btree_set<K>;
     template <class K>
     using btree_multiset = taiyen::btree_multiset<K>;
+    template <class K, class V>
+    using flat_hash_map = taiyen::flat_hash_map<K, V>;
+    template <class K>
+    using flat_hash_set = taiyen::flat_hash_set<K>;
 };
 
 struct InMemory {
@@ -99,6 +104,10 @@ struct InMemory {
     using btree_set = set<K>;
     template <class K>
     using btree_multiset = multiset<K>;
+    template <class K, class V>
+    using flat_hash_map = taiyen::flat_hash_map<K, V, taiyen::hash<K>, std::equal_to<>, std::allocator<std::pair<const K, V>>>;
+    template <class K>
+    using flat_hash_set = taiyen::flat_hash_set<K, taiyen::hash<K>, std::equal_to<>, std::allocator<K>>;
 };
 
 }  // namespace taiyen::test

@@ -157,8 +157,10 @@ int all() {
 
 int main(int count, char** arguments) try {
     add_boost();
+    add_linked();
     add_tables();
     add_absl();
+    add_small_libraries();
     return count == 6 ? one(arguments) : all();
 } catch (const std::exception& error) {
     std::printf("%s", error.what());

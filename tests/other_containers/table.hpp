@@ -144,7 +144,9 @@ void add_refused(std::string name) {
 }
 
 void add_boost();
-void add_absl();
+void add_linked();
 void add_tables();
+void add_absl();
+void add_small_libraries();
 
 }  // namespace other_containers

@@ -1,8 +1,9 @@
-// Hash tables of Boost, Tessil and Google.
+// Hash tables of Boost and Tessil.
+#include <taiyen/other_containers/boost_unordered.hpp>
+
 #include "table.hpp"
 
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <boost/unordered_map.hpp>
 #if __has_include(<tsl/robin_map.h>)
 #include <tsl/robin_map.h>
 #endif
@@ -19,8 +20,8 @@ using Hash = taiyen::hash<int>;
 using Equal = std::equal_to<int>;
 
 void add_tables() {
-    using Nodes = boost::unordered_map<int, Text, Hash, Equal, persistent_allocator<Element>>;
-    add_good<Nodes, ByKey<Nodes>>("boost::unordered_map");
+    add_good<taiyen::boost_unordered_map<int, Text>, ByKey<taiyen::boost_unordered_map<int, Text>>>("boost::unordered_map");
+    add_good<taiyen::boost_unordered_set<int>, ByKey<taiyen::boost_unordered_set<int>>>("boost::unordered_set");
     using Flat = boost::unordered_flat_map<int, Text, Hash, Equal, persistent_allocator<Element>>;
     add_refused<Flat>("boost::unordered_flat_map");
 #if __has_include(<tsl/robin_map.h>)

@@ -7,9 +7,9 @@
 // says: taiyen: std::multimap links .* use taiyen::offset::multimap
 // says: taiyen: std::set links .* use taiyen::offset::set
 // says: taiyen: std::multiset links .* use taiyen::offset::multiset
-// says: taiyen: std::unordered_map links .* use taiyen::offset::map or taiyen::offset::flat_map
+// says: taiyen: std::unordered_map links .* use taiyen::offset::flat_hash_map or taiyen::offset::map
 // says: taiyen: std::unordered_multimap links .* use taiyen::offset::multimap
-// says: taiyen: std::unordered_set links .* use taiyen::offset::set or taiyen::offset::flat_set
+// says: taiyen: std::unordered_set links .* use taiyen::offset::flat_hash_set or taiyen::offset::set
 // says: taiyen: std::unordered_multiset links .* use taiyen::offset::multiset
 // says: taiyen: a raw pointer would lead nowhere in a heap that is mapped elsewhere. use taiyen::offset_ptr
 // says: taiyen: a container of persistent_allocator keeps raw pointers, which would lead nowhere in a heap that is mapped elsewhere

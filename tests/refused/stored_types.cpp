@@ -1,6 +1,6 @@
 // Not one of these may be stored, and each must say why:
 // says: taiyen: the container's hash changes with the process, and the next one would find no key. use taiyen::hash, or specialise taiyen::is_stable_hash
-// says: taiyen: the container points to a constant of the program while it is empty, and the next process finds it elsewhere. use taiyen::unordered_map or taiyen::btree_map
+// says: taiyen: the container points to a constant of the program while it is empty, and the next process finds it elsewhere. use taiyen::flat_hash_map or taiyen::btree_map
 // says: taiyen: a member of the type can't be stored in a heap
 
 #include <taiyen/stl/containers.hpp>

@@ -21,6 +21,7 @@
 
 #include <taiyen/ordered/btree_map.hpp>
 #include <taiyen/stl/allocator.hpp>
+#include <taiyen/stl/flat_hash_map.hpp>
 #include <taiyen/stl/hash.hpp>
 #include <taiyen/stl/swap.hpp>
 

@@ -9,7 +9,9 @@
 /// believed: another layout is an error, never a guess. Nothing is followed before a live block was found there with room for what it should be, nodes must lead back to where one
 /// comes from, and counts must be right: a container that doesn't prove itself ends the walk, however it came to be what it is.
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <bitset>
 #include <chrono>
 #include <complex>
@@ -26,6 +28,7 @@
 #include <taiyen/ordered/btree_map.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/stl/flat_hash_map.hpp>
 #include <taiyen/transfer/declared.hpp>
 #include <taiyen/transfer/relocation.hpp>
 
@@ -421,6 +424,42 @@ template <class K, class H, class E>
 struct Links<std::unordered_set<K, H, E, persistent_allocator<K>>> : TableLinks<unordered_set<K, H, E>> {};
 template <class K, class H, class E>
 struct Links<std::unordered_multiset<K, H, E, persistent_allocator<K>>> : TableLinks<unordered_multiset<K, H, E>> {};
+
+/// Flat hash tables: control bytes say which slots hold elements.
+template <class Container>
+struct FlatHashLinks {
+    static void walk(Container& container, PointerWalk& walk) {
+        static_assert(std::is_empty_v<typename Container::hasher> && std::is_empty_v<typename Container::key_equal>,
+                      "taiyen: a hash or a comparison that holds something can't be walked");
+        if constexpr (is_address<typename Container::key_type>()) walk.keyed_by_address(true);
+        using Table = std::remove_cvref_t<decltype(container.table())>;
+        const Table& table = container.table();
+        const Proof proof{walk, "flat hash table"};
+        walk.pointer(&table.block());
+        if (table.block() == nullptr) {
+            proof.that(table.slots() == 0 && table.size() == 0 && table.free() == 0);
+            return;
+        }
+        proof.that(std::has_single_bit(table.slots()) && table.slots() >= Table::slots_min && table.slots() <= Table::max_size());
+        proof.elements(table.block(), Table::units_of(table.slots()));
+        std::size_t filled = 0;
+        std::size_t erased = 0;
+        for (std::size_t i = 0; i != std::max(table.slots(), ControlGroup::width); ++i) {
+            const std::int8_t byte = table.controls()[i];
+            proof.that((i >= table.slots()) == (byte == control::beyond) && (byte >= control::erased || byte == control::empty));
+            erased += byte == control::erased ? 1 : 0;
+            if (byte < 0) continue;
+            ++filled;
+            walk_key<Container>(*table.element(i), walk);
+            walk_object(*table.element(i), walk);
+        }
+        proof.that(filled == table.size() && filled + erased + table.free() == Table::seats_of(table.slots()));
+    }
+};
+template <class K, class V, class H, class E>
+struct Links<flat_hash_map<K, V, H, E, persistent_allocator<std::pair<const K, V>>>> : FlatHashLinks<flat_hash_map<K, V, H, E>> {};
+template <class K, class H, class E>
+struct Links<flat_hash_set<K, H, E, persistent_allocator<K>>> : FlatHashLinks<flat_hash_set<K, H, E>> {};
 
 /// B-trees: from the root down, the leaves from the first on, each where its neighbours say.
 template <class Container>

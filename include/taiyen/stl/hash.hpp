@@ -86,7 +86,7 @@ concept sequence = has_allocator<T> && !text<T> && requires(const T& value) {
 }  // namespace stl
 
 /// Text, integers, enumerations, floating point, pointers, pair, tuple, optional, array and sequences of those; other classes by their own `std::hash`, which then
-/// must be stable itself. Specialise it for types of your own.
+/// must be stable itself. Specialise it for types of your own. `is_avalanching`: all bits of a value are as good as random, so that tables needn't mix them.
 template <class T>
 struct hash;
 
@@ -94,6 +94,7 @@ struct hash;
 template <stl::text T>
 struct hash<T> {
     using is_transparent = void;
+    using is_avalanching = void;
     using Character = typename stl::TextOf<T>::Character;
     // Not noexcept on purpose: libstdc++ then keeps each node's hash beside it instead of hashing text again at every comparison.
     std::size_t operator()(std::basic_string_view<Character> value) const { return stl::hash_bytes(value.data(), value.size() * sizeof(Character)); }
@@ -107,18 +108,21 @@ struct hash<T> {
 template <class T>
     requires(std::is_integral_v<T> || std::is_enum_v<T>)
 struct hash<T> {
+    using is_avalanching = void;
     std::size_t operator()(T value) const noexcept { return stl::hash_word(static_cast<std::uint64_t>(value)); }
 };
 
 /// Of the address, which stays what it is in a heap.
 template <class T>
 struct hash<T*> {
+    using is_avalanching = void;
     std::size_t operator()(T* value) const noexcept { return stl::hash_word(reinterpret_cast<std::uintptr_t>(value)); }
 };
 
 template <std::floating_point T>
     requires(sizeof(T) <= sizeof(std::uint64_t))
 struct hash<T> {
+    using is_avalanching = void;
     std::size_t operator()(T value) const noexcept {
         // Both zeros are equal. A float hashes as the double it equals.
         return stl::hash_word(value == T{0} ? 0 : std::bit_cast<std::uint64_t>(static_cast<double>(value)));
@@ -127,6 +131,7 @@ struct hash<T> {
 
 template <class A, class B>
 struct hash<std::pair<A, B>> {
+    using is_avalanching = void;
     std::size_t operator()(const std::pair<A, B>& value) const {
         return stl::hash_combine(hash<std::remove_cv_t<A>>()(value.first), hash<std::remove_cv_t<B>>()(value.second));
     }
@@ -134,6 +139,7 @@ struct hash<std::pair<A, B>> {
 
 template <class... T>
 struct hash<std::tuple<T...>> {
+    using is_avalanching = void;
     std::size_t operator()(const std::tuple<T...>& value) const {
         std::uint64_t result = sizeof...(T);
         std::apply([&](const T&... element) { ((result = stl::hash_combine(result, hash<std::remove_cv_t<T>>()(element))), ...); }, value);
@@ -143,11 +149,13 @@ struct hash<std::tuple<T...>> {
 
 template <class T>
 struct hash<std::optional<T>> {
+    using is_avalanching = void;
     std::size_t operator()(const std::optional<T>& value) const { return value ? stl::hash_combine(1, hash<std::remove_cv_t<T>>()(*value)) : 0; }
 };
 
 template <class T, std::size_t N>
 struct hash<std::array<T, N>> {
+    using is_avalanching = void;
     std::size_t operator()(const std::array<T, N>& value) const {
         std::uint64_t result = N;
         for (const T& element : value) result = stl::hash_combine(result, hash<std::remove_cv_t<T>>()(element));
@@ -157,6 +165,7 @@ struct hash<std::array<T, N>> {
 
 template <stl::sequence T>
 struct hash<T> {
+    using is_avalanching = void;
     std::size_t operator()(const T& value) const {
         std::uint64_t result = 0;
         for (const auto& element : value) result = stl::hash_combine(result, hash<typename T::value_type>()(element));
@@ -167,6 +176,7 @@ struct hash<T> {
 template <class T>
     requires(std::is_class_v<T> && !stl::text<T> && !stl::sequence<T> && std::is_default_constructible_v<std::hash<T>>)
 struct hash<T> {
+    using is_avalanching = void;
     std::size_t operator()(const T& value) const { return stl::hash_word(std::hash<T>()(value)); }
 };
 

@@ -35,6 +35,7 @@
 
 #include <taiyen/ordered/btree_map.hpp>
 #include <taiyen/stl/allocator.hpp>
+#include <taiyen/stl/flat_hash_map.hpp>
 
 namespace taiyen {
 
@@ -45,6 +46,12 @@ namespace stl {
 
 template <class T>
 inline constexpr bool refused = false;
+
+/// Its text hashes as that of std, and is found by views and literals.
+template <class C, class Traits, class A>
+struct TextOf<boost::container::basic_string<C, Traits, A>> {
+    using Character = C;
+};
 
 /// Nodes of standard containers that link each other by raw pointers.
 template <class T>
@@ -141,6 +148,10 @@ template <class K, class Compare = std::less<>>
 using btree_set = taiyen::btree_set<K, Compare, offset_allocator<K>>;
 template <class K, class Compare = std::less<>>
 using btree_multiset = taiyen::btree_multiset<K, Compare, offset_allocator<K>>;
+template <class K, class V, class Hash = hash<K>, class Equal = std::equal_to<>>
+using flat_hash_map = taiyen::flat_hash_map<K, V, Hash, Equal, offset_allocator<std::pair<const K, V>>>;
+template <class K, class Hash = hash<K>, class Equal = std::equal_to<>>
+using flat_hash_set = taiyen::flat_hash_set<K, Hash, Equal, offset_allocator<K>>;
 /// Iterators and references to its elements stay as long as the elements.
 template <class T>
 using stable_vector = boost::container::stable_vector<T, offset_allocator<T>>;
@@ -202,7 +213,7 @@ template <class K, class V, class Hash, class Equal, class A>
 class unordered_map<K, V, Hash, Equal, taiyen::offset_allocator<A>> {
     static_assert(taiyen::stl::refused<K>,
                   "taiyen: std::unordered_map links its nodes by raw pointers and would break in a heap that is mapped elsewhere; use "
-                  "taiyen::offset::map or taiyen::offset::flat_map");
+                  "taiyen::offset::flat_hash_map or taiyen::offset::map");
 };
 template <class K, class V, class Hash, class Equal, class A>
 class unordered_multimap<K, V, Hash, Equal, taiyen::offset_allocator<A>> {
@@ -214,7 +225,7 @@ template <class K, class Hash, class Equal, class A>
 class unordered_set<K, Hash, Equal, taiyen::offset_allocator<A>> {
     static_assert(taiyen::stl::refused<K>,
                   "taiyen: std::unordered_set links its nodes by raw pointers and would break in a heap that is mapped elsewhere; use "
-                  "taiyen::offset::set or taiyen::offset::flat_set");
+                  "taiyen::offset::flat_hash_set or taiyen::offset::set");
 };
 template <class K, class Hash, class Equal, class A>
 class unordered_multiset<K, Hash, Equal, taiyen::offset_allocator<A>> {

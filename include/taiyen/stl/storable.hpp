@@ -342,7 +342,7 @@ consteval void check_storable() {
                   "taiyen::is_stable_hash if that is not so");
     static_assert(flaw != Flaw::shared_constant,
                   "taiyen: the container points to a constant of the program while it is empty, and the next process finds it elsewhere; use "
-                  "taiyen::unordered_map or taiyen::btree_map, or specialise taiyen::points_to_constant if that is not so");
+                  "taiyen::flat_hash_map or taiyen::btree_map, or specialise taiyen::points_to_constant if that is not so");
     static_assert(flaw != Flaw::outside_memory, "taiyen: std::filesystem::path and std::error_code keep memory outside the heap");
 }
 
