@@ -486,8 +486,11 @@ bool Engine::retype_root(std::string_view name, std::string_view fingerprint) {
 
 std::vector<Root> Engine::roots() const { return state_->directory.all(); }
 
+std::uint64_t Engine::outside_changes() const noexcept { return state_->outside_changes; }
+
 void Engine::forget(HeapOffset offset, ByteCount length) {
     State& s = *state_;
+    ++s.outside_changes;
     if (length == 0 || offset.value >= s.capacity) return;
     const std::uint64_t end = offset.value + std::min<std::uint64_t>(length, s.capacity - offset.value);
     if (offset.value < page_bytes) {

@@ -179,6 +179,8 @@ public:
 
     /// Bytes of the range were changed from outside (undo, rollback, replay): drops the volatile hints about it; re-reads super block fields.
     void forget(HeapOffset offset, ByteCount length);
+    /// How often it was told so.
+    std::uint64_t outside_changes() const noexcept;
 
     /// Pages that are kept for small blocks, though none lies in them, become free ones.
     void release_empty_pages();

@@ -66,6 +66,7 @@ struct Engine::State {
     RootDirectory directory;
     ByteCount capacity;
     ByteCount class_bytes_end = 0;  ///< smaller requests have a class; 0 in a heap opened for reading
+    std::uint64_t outside_changes = 0;
     bool read_only;
     SpanHost* moving_host;  ///< null: blocks move by copying
     // Where it lay when it was proven, and when it was proven for lookups: several threads may look names up at once.

@@ -102,6 +102,8 @@ public:
     static RingIdentity read_identity(const io::File& file);
     /// Durably clears or sets `is_new`.
     static void write_identity(io::File& file, const RingIdentity& identity);
+    /// Whether the file, which has no identity that can be read, is what is left of a ring of that heap: cut short, emptied or zeroed. Nothing in it counts if the heap was closed. Throws: Error{io_error}.
+    static bool is_left_of(const io::File& file, const Uuid& heap);
 
     /// Records from `start` are read in order and given to `sink` (return false to stop early). Reads are direct, and ahead of the sink in a long log. Bounded memory: one record and 4 MiB.
     /// Throws: Error{io_error | truncated}, Error{corrupt} if `identity` or `start` can't be.

@@ -9,6 +9,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/aligned_buffer.hpp"
+#include "io/blank.hpp"
 #include "log/ring.hpp"
 #include "log/ring_stamps.hpp"
 
@@ -132,6 +133,19 @@ void Ring::format(io::File& file, const RingIdentity& identity) {
 }
 
 RingIdentity Ring::read_identity(const io::File& file) { return find_identity(file).identity; }
+
+bool Ring::is_left_of(const io::File& file, const Uuid& heap) {
+    const AlignedBuffer buffer(header_bytes);
+    std::memset(buffer.data(), 0, buffer.size());
+    const ByteCount got = file.read_direct(buffer.span(), 0);
+    for (unsigned index = 0; index < layout::identity_slots; ++index) {
+        const auto slot = load<IdentitySlot>(buffer.data() + index * layout::identity_slot_bytes);
+        if (judge(slot, index) == SlotState::sound) return std::memcmp(slot.heap, heap.bytes.data(), sizeof slot.heap) == 0;
+    }
+    const bool ends_within_slot = got < sizeof(IdentitySlot) &&
+                                  std::memcmp(buffer.data(), layout::identity_magic, std::min<ByteCount>(got, sizeof layout::identity_magic)) == 0;
+    return ends_within_slot || io::is_blank(file, 0);
+}
 
 void Ring::write_identity(io::File& file, const RingIdentity& identity) {
     const FoundIdentity found = find_identity(file);

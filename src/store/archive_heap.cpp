@@ -77,11 +77,10 @@ void ArchiveHeap::deallocate(void* block) noexcept {
 
 void* ArchiveHeap::resize(void* block, std::size_t bytes) {
     store::HeapFile& file = HeapAccess::file(*this);
-    file.check_changeable();
-    return file.engine().resize(block, bytes);
+    return file.resize_durable(block, bytes);
 }
 
-std::size_t ArchiveHeap::usable_size(const void* block) const noexcept { return file_ && file_->is_open() ? file_->engine().usable_size(block) : 0; }
+std::size_t ArchiveHeap::usable_size(const void* block) const noexcept { return file_ && file_->is_open() ? file_->usable_durable(block) : 0; }
 bool ArchiveHeap::owns(const void* address) const noexcept { return file_ && file_->is_open() && heap::in_durable(*file_, address); }
 
 void ArchiveHeap::snapshot() { HeapAccess::file(*this).save(); }
@@ -98,6 +97,12 @@ std::size_t ArchiveHeap::dirty_bytes() const {
         bytes += range.bytes;
     }
     return bytes;
+}
+
+std::size_t ArchiveHeap::check_guards() const {
+    const store::HeapFile& file = HeapAccess::file(*this);
+    file.check_usable(true);
+    return file.check_guards();
 }
 
 HeapKind ArchiveHeap::kind() const { return HeapAccess::file(*this).kind(); }

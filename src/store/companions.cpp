@@ -69,7 +69,7 @@ void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& path, 
             if (error.code() == errc::io_error) {
                 throw;
             }
-            return false;
+            return log::Ring::is_left_of(file, heap);
         }
     });
 }

@@ -68,6 +68,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     if (!read_only_) {
         set_lender(&held_);
     }
+    if (options.guarded && !read_only_) guards_.emplace(paths_.backing, reservation_.data());
     set_links(backing_->header.position_independent ? heap::Links::distances : heap::Links::addresses);
     maps_data_ = files.map_data;
     generation_ = view().header.generation;
@@ -153,6 +154,51 @@ void HeapFile::leave() noexcept {
             poison("ending capture", error.what());
         }
     }
+}
+
+void HeapFile::guard(void* block, ByteCount bytes) { guards_->admit(*engine_, participant_ ? participant_->observer() : nullptr, block, bytes); }
+
+void* HeapFile::allocate_guarded(ByteCount bytes, ByteCount alignment, heap::Content content) {
+    bytes = std::max<ByteCount>(bytes, 1);
+    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0);
+    void* const block = engine_->allocate(bytes + heap::TailGuards::canary_bytes, alignment, content);
+    try {
+        guard(block, bytes);
+    } catch (...) {
+        engine_->deallocate(block);
+        throw;
+    }
+    return block;
+}
+
+void* HeapFile::resize_durable(void* block, ByteCount bytes) {
+    check_changeable();
+    if (!guards_) return engine_->resize(block, bytes);
+    if (block == nullptr) return allocate_durable(bytes, 16, heap::Content::any);
+    bytes = std::max<ByteCount>(bytes, 1);
+    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0);
+    const auto try_guard = [this](void* at, ByteCount size) noexcept {
+        try {
+            guard(at, size);
+        } catch (const std::exception&) {}  // without one
+    };
+    const std::optional<ByteCount> before = guards_->size_of(block);
+    retire_guard(block);
+    void* resized = nullptr;
+    try {
+        resized = engine_->resize(block, bytes + heap::TailGuards::canary_bytes);
+    } catch (...) {
+        if (before) try_guard(block, *before);
+        throw;
+    }
+    try_guard(resized, bytes);
+    return resized;
+}
+
+ByteCount HeapFile::usable_durable(const void* block) const noexcept {
+    if (guards_)
+        if (const auto bytes = guards_->size_of(block)) return *bytes;
+    return HeapCore::usable_durable(block);
 }
 
 bool HeapFile::deallocate_lent(void* block, std::uint32_t scope) noexcept {
@@ -547,6 +593,7 @@ void HeapFile::abandon() {
     if (!in_forked_child() && !read_only_) {
         try {
             if (!poisoned_) {
+                check_guards();
                 durable_step("closing", [&] { require_whole_files(); });
             }
         } catch (const Error& error) {

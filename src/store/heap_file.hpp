@@ -28,6 +28,7 @@
 #include "heap/core.hpp"
 #include "heap/foreign_pointers.hpp"
 #include "heap/held_blocks.hpp"
+#include "heap/tail_guards.hpp"
 #include "log/ring.hpp"
 #include "store/annex.hpp"
 #include "store/events.hpp"
@@ -87,10 +88,6 @@ public:
     void check_changeable() const override {
         require_usable(false);
         if (participant_) participant_->check_change();
-    }
-    void* allocate_durable(ByteCount bytes, ByteCount alignment, heap::Content content = heap::Content::any) override {
-        check_changeable();
-        return engine_->allocate(bytes, alignment, content);
     }
 
     /// Saves everything. Durability: on return. Throws: Error{foreign_pointer | no_space | io_error | corrupt | poisoned | …}.
@@ -240,8 +237,22 @@ public:
     /// With the next save of a heap that nobody joined; else whoever did writes them into a step or a transaction.
     void note_type(std::string_view name, std::string_view fingerprint) override { type_notes().note(name, fingerprint); }
     void write_type_notes() noexcept { type_notes().write_into(*engine_); }
+    void* allocate_durable(ByteCount bytes, ByteCount alignment, heap::Content content = heap::Content::any) override {
+        check_changeable();
+        return guards_ ? allocate_guarded(bytes, alignment, content) : engine_->allocate(bytes, alignment, content);
+    }
+    /// Dynamic block, as Engine::resize. Throws: what check_changeable does.
+    void* resize_durable(void* block, ByteCount bytes);
+    ByteCount usable_durable(const void* block) const noexcept override;
+    /// As TailGuards::check; 0 in a heap without guards.
+    std::size_t check_guards() const noexcept { return guards_ ? guards_->check(*engine_) : 0; }
+    /// A block is about to be freed, or moved, past deallocate_durable.
+    void retire_guard(const void* block) const noexcept {
+        if (guards_) guards_->retire(*engine_, block);
+    }
     bool deallocate_durable(void* block) noexcept override {
         if (participant_ && participant_->free_later(block)) return true;
+        retire_guard(block);
         heap::FreeResult result;
         try {
             check_changeable();
@@ -319,6 +330,9 @@ public:
     void about_to_use(ByteCount length) override;
 
 private:
+    /// Throws: as TailGuards::admit. Requires: guarded.
+    void guard(void* block, ByteCount bytes);
+    void* allocate_guarded(ByteCount bytes, ByteCount alignment, heap::Content content);
     friend class Annex;
     friend class GiveBack;
     HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
@@ -539,6 +553,7 @@ private:
     Audit audit_;
     const ForeignPointers foreign_pointers_;
     const ProgramPointers program_pointers_;
+    mutable std::optional<heap::TailGuards> guards_;
     bool searched_program_ = false;
     bool open_ = true;
     std::atomic<bool> poisoned_ = false;

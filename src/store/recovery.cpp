@@ -12,6 +12,7 @@
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "heap/engine_layout.hpp"
+#include "io/blank.hpp"
 #include "store/opening_record.hpp"
 #include "store/page_copies.hpp"
 #include "store/page_table.hpp"
@@ -174,34 +175,30 @@ private:
                 throw Error(errc::mismatch, paths_.backing, "this is the data file of a heap; open the heap's own file instead");
             files_.backing.emplace(backing_file_, *newest);
             found_.backing_generation = newest->generation;
-        } else if (!was_a_heap() || !storage_.find(paths_.data)) {
+        } else if (!was_a_heap(*backing_file_, backing_slots_.verdict(), is_blank_) || !storage_.find(paths_.data)) {
             throw_lost();
         } else {
             found_.backing_lost = true;
         }
     }
-    /// Whether a file without a header may be written over: it is recognisable as a heap's, or nothing is in its place but zeros, or it was cut there.
-    bool was_a_heap() {
-        const errc code = backing_slots_.verdict().code;
-        if (code == errc::corrupt || code == errc::truncated) return true;
+    /// Whether a file without a header may be written over: it is recognisable as a heap's, or nothing is in its place but zeros (`is_blank`), or it was cut there.
+    static bool was_a_heap(const io::File& file, const SlotProblem& problem, bool& is_blank) {
+        if (problem.code == errc::corrupt || problem.code == errc::truncated) return true;
+        if (problem.code != errc::not_a_heap) return false;
         const AlignedBuffer head(chunks_offset);
-        const std::span<const std::byte> found = head.first(backing_file_->read_direct(head.span(), 0));
+        const std::span<const std::byte> found = head.first(file.read_direct(head.span(), 0));
         const std::span<const std::byte> beginning = header_beginning();
         // What is left of a cut file is followed by zeros once it is being filled again.
         const auto there = static_cast<std::size_t>(std::ranges::mismatch(found, beginning).in1 - found.begin());
-        return is_blank_ = is_zero(found.subspan(there));
+        return is_blank = is_zero(found.subspan(there));
     }
-    /// Of a file that begins with zeros: that its first table page is that heap's, or nothing else is in it either.
-    void require_nothing_else(const Uuid& heap) const {
-        const AlignedBuffer piece(ByteCount{1} << 20U);
-        ByteCount got = backing_file_->read_direct(piece.first(sizeof(TablePage)), chunks_offset);
+    /// Of a file that begins with zeros: whether its first table page is that heap's, or nothing else is in it either.
+    static bool holds_nothing_else(const io::File& file, const Uuid& heap) {
+        const AlignedBuffer piece(sizeof(TablePage));
         TablePage table;
+        const ByteCount got = file.read_direct(piece.span(), chunks_offset);
         std::memcpy(&table, piece.data(), sizeof table);
-        if (got == sizeof table && table.checksum != 0 && is_sound(table, 0, heap)) return;
-        for (ByteCount at = chunks_offset; (got = backing_file_->read_direct(piece.span(), at)) != 0; at += got) {
-            if (!is_zero(piece.first(got))) throw_lost();
-            if (got < piece.span().size()) return;
-        }
+        return (got == sizeof table && table.checksum != 0 && is_sound(table, 0, heap)) || io::is_blank(file, chunks_offset);
     }
     [[noreturn]] void throw_lost() const {
         if (is_missing_) throw Error(errc::not_found, paths_.backing, "the heap is missing, and its data file alone can't bring it back");
@@ -232,7 +229,7 @@ private:
         }
         const Slots slots = read_slots(*file);
         if (const Header* const newest = slots.newest()) {
-            if (is_blank_) require_nothing_else(newest->heap);
+            if (is_blank_ && !holds_nothing_else(*backing_file_, newest->heap)) throw_lost();
             require_belongs(*newest);
             files_.data.emplace(file, *newest);
             files_.header_behind = slots.damaged();
@@ -240,7 +237,7 @@ private:
         } else if (found_.backing_lost) {
             throw_lost();
         } else {
-            require_damaged(slots.verdict());
+            require_damaged(*file, slots.verdict());
             files_.data.emplace(file, header_of_lost_data());
             found_.data = Data::lost;
         }
@@ -295,8 +292,8 @@ private:
         throw Error(errc::mismatch, paths_.data, "this data file belongs to another heap; put the right one beside " + paths_.backing.string());
     }
     /// That it was a data file, before its header was lost.
-    void require_damaged(const SlotProblem& problem) const {
-        if (problem.code == errc::corrupt || problem.code == errc::truncated) return;
+    void require_damaged(const io::File& file, const SlotProblem& problem) {
+        if (was_a_heap(file, problem, data_is_blank_) && (!data_is_blank_ || holds_nothing_else(file, backing().header.heap))) return;
         if (problem.code == errc::io_error) throw_problem(paths_.data, problem);
         throw Error(problem.code == errc::not_a_heap ? errc::mismatch : problem.code, paths_.data,
                     "this is not the heap's data file: " + problem.what);
@@ -334,8 +331,8 @@ private:
                                 "; restore it from a copy");
             case CopyRow::refused_apart:
                 throw Error(errc::mismatch, paths_.data,
-                            "it is ahead of the heap by more than an interrupted save: one of them is an old copy; put back the other, or move the "
-                            "data file to where the heap finds none");
+                            "it is ahead of the heap by more than an interrupted save: one of them is an old copy; put back the right one, or move "
+                            "the old one away");
             case CopyRow::backing_rebuilt: files_.backing.emplace(backing_file_, header_of_lost_backing()); break;
             default: break;
         }
@@ -362,7 +359,7 @@ private:
     }
     OpeningCause cause(bool was_staged) const {
         if (use_ != RingUse::all) return OpeningCause::last_resort;
-        if (is_missing_ || is_blank_ || found_.data == Data::missing) return OpeningCause::lost_file;
+        if (is_missing_ || is_blank_ || data_is_blank_ || found_.data == Data::missing) return OpeningCause::lost_file;
         const bool levelled = files_.restoration.copies_levelled;
         const bool has_old_copy = levelled && newest_.clean;  // whoever closes has brought both up to the same save
         if (found_.backing_lost || found_.backing_short || found_.data == Data::lost || found_.data_short || has_old_copy)
@@ -503,9 +500,10 @@ private:
     std::shared_ptr<io::File> backing_file_;
     Slots backing_slots_;
     CopiesFound found_;
-    bool is_missing_ = false;    ///< the backing file
-    bool is_blank_ = false;      ///< it begins with zeros where its headers were
-    bool remakes_data_ = false;  ///< it is missing, and the heap gets another one
+    bool is_missing_ = false;     ///< the backing file
+    bool is_blank_ = false;       ///< it begins with zeros where its headers were
+    bool data_is_blank_ = false;  ///< the data file does
+    bool remakes_data_ = false;   ///< it is missing, and the heap gets another one
     CopyRow row_ = CopyRow::alone;
     Header newest_;  ///< what counts
     RingContents ring_;

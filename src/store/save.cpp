@@ -37,6 +37,7 @@ void HeapFile::save() {
         save_at({serial_, log_start_, mapped_});
         return;
     }
+    check_guards();
     const auto lock = hold_saves();
     durable_step("saving", [&] { require_whole_files(); });  // what was stored where the file ends now is gone, and nobody would know
     heal_waiting();

@@ -146,6 +146,7 @@ void BlockMover::rewrite(const PointerPlaces& places, const Relocation& relocati
 
 void BlockMover::free_old() {
     for (const CompactionPlan::Move& move : moved_) {
+        file_.retire_guard(span_ + move.from);
         file_.engine().deallocate(span_ + move.from);
         file_.held().freed(span_ + move.from);  // whoever gets the place next was never lent
     }

@@ -204,4 +204,22 @@ BOOST_AUTO_TEST_CASE(the_identity_of_another_ring_is_not_written) {
     BOOST_TEST((Ring::read_identity(file) == identity));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_left_of_a_ring_is_told_from_others_and_from_other_files) {
+    MemoryFile whole;
+    formatted(whole);
+    for (std::size_t bytes = 0; bytes < whole.bytes.size(); bytes += bytes < 200 ? 1 : 500) {
+        MemoryFile cut;
+        cut.bytes.assign(whole.bytes.begin(), whole.bytes.begin() + static_cast<std::ptrdiff_t>(bytes));
+        BOOST_TEST(Ring::is_left_of(cut, identity.heap), bytes);
+        if (bytes >= sizeof(IdentitySlot)) BOOST_TEST(!Ring::is_left_of(cut, uuid_of(0x20)), bytes);
+    }
+    MemoryFile other;
+    other.bytes.resize(20'000);
+    BOOST_TEST(Ring::is_left_of(other, identity.heap));
+    other.bytes.back() = std::byte{1};
+    BOOST_TEST(!Ring::is_left_of(other, identity.heap));
+    other.bytes.assign(1, std::byte{'x'});
+    BOOST_TEST(!Ring::is_left_of(other, identity.heap));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

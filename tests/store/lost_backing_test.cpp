@@ -238,6 +238,18 @@ BOOST_AUTO_TEST_CASE(a_file_that_only_begins_with_zeros_is_left_alone) {
     BOOST_TEST((heap.bytes() == before));
 }
 
+BOOST_AUTO_TEST_CASE(a_data_file_that_only_begins_with_zeros_is_left_alone) {
+    for (const bool closed : {true, false}) {
+        Doubled heap(HeapKind::snapshot, closed);
+        const auto data = heap.disk.node(data_path);
+        data->write(std::vector<std::byte>(data->size_bytes(), std::byte{0}), 0);
+        data->write(std::vector<std::byte>(5, std::byte{'n'}), 32768);
+        const auto before = heap.bytes();
+        BOOST_TEST((code_of([&] { heap.open(OpenMode::open_only, HeapKind::snapshot); }) == errc::mismatch));
+        BOOST_TEST((heap.bytes() == before));
+    }
+}
+
 /// One that a killed opening was attaching is as old as that.
 BOOST_AUTO_TEST_CASE(a_data_file_that_the_heap_never_named_brings_nothing_back) {
     Doubled heap(HeapKind::snapshot, true);

@@ -115,6 +115,9 @@ public:
     bool has_data_file() const;
 
     // Looking.
+    /// Looks behind all blocks that were allocated since the heap was opened `guarded`; what was written there goes to the report handler (errc::stray_write), once. Returns how many blocks.
+    /// Requires: nobody changes the heap meanwhile. Throws: Error{closed | poisoned | …}. Complexity: linear in the number of those blocks.
+    std::size_t check_guards() const;
     Report verify() const;    ///< defined in room inspect
     HeapStats stats() const;  ///< defined in room inspect
     HeapKind kind() const;    ///< the kind it was opened as

@@ -90,6 +90,9 @@ struct PersistentOptions {
     ReadAhead read_ahead = ReadAhead::automatic;                 ///< of each opening; taiyen stats prints the one in use
     Verify verify = Verify::automatic;                           ///< of each opening
     ForeignPointers foreign_pointers = ForeignPointers::refuse;  ///< of each opening: what saves, commits and the making of objects do about them
+    /// Of each opening, for finding errors: canaries behind each block that is allocated, looked at when it is freed, by saves of a heap without transactions, by check_guards() and at close. Blocks take 16 bytes
+    /// more, and a record in the program's memory; the heap can be opened without.
+    bool guarded = false;
     ProgramPointers program_pointers = ProgramPointers::linked;  ///< of each opening: which saves and commits are searched for these, too
 };
 
