@@ -35,6 +35,8 @@ inline void sleep_while(const std::atomic<std::uint32_t>& number, std::uint32_t 
 
 /// Takes an address, which is all that the kernel is told: the number may be gone.
 inline void wake_one(const std::atomic<std::uint32_t>* number) noexcept { ::syscall(SYS_futex, number, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
-inline void wake_all(const std::atomic<std::uint32_t>& number) noexcept { ::syscall(SYS_futex, &number, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0); }
+inline void wake_all(const std::atomic<std::uint32_t>& number) noexcept {
+    ::syscall(SYS_futex, &number, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
 
 }  // namespace taiyen

@@ -80,7 +80,8 @@ void handle(int signal, siginfo_t* info, void* context) noexcept {
             const bool writes = is_write(context);
             const Touched touched = core->on_touch(info->si_addr, writes);
             StoreListener* const listener = core->listener();
-            taken = touched == Touched::opened || (touched == Touched::not_taken && writes && listener != nullptr && listener->on_fault(info->si_addr));
+            taken =
+                touched == Touched::opened || (touched == Touched::not_taken && writes && listener != nullptr && listener->on_fault(info->si_addr));
         }
     }
     if (!taken) {

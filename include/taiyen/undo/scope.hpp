@@ -67,7 +67,7 @@ private:
 
     std::shared_ptr<undo::UndoService> service_;  ///< null: ended
     UndoScope* outer_ = nullptr;                  ///< the thread's innermost scope before this one, of whatever heap
-    std::size_t depth_ = 0;  ///< 1: outermost of its heap
+    std::size_t depth_ = 0;                       ///< 1: outermost of its heap
     int exceptions_ = 0;
 };
 
