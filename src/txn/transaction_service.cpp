@@ -356,6 +356,8 @@ TransactionStats TransactionService::stats() const {
     TransactionStats stats;
     snapshots_->add_to(stats);
     stats.commits = last_committed().value - first_.value;
+    stats.relaxed_loadings = relaxed_.load(std::memory_order_relaxed);
+    stats.unlogged_commits = last_committed().value - std::min(last_committed(), log_->appended()).value;
     stats.rollbacks = rollbacks_.load(std::memory_order_relaxed);
     stats.logged_bytes = logged_bytes_.load(std::memory_order_relaxed);
     stats.saves_in_commits = saves_in_commits_.load(std::memory_order_relaxed);

@@ -119,6 +119,12 @@ void check_equal(const Set& set, const IntervalModel& model) {
         if (last != greatest) check(!set.contains(last + 1), "contains behind an interval");
     }
     check(set.size() == below, "size");
+    auto next = model.intervals().begin();
+    set.for_each_interval([&](Id first, Id last) {
+        check(next != model.intervals().end() && next->first == first && next->second == last, "for_each_interval");
+        ++next;
+    });
+    check(next == model.intervals().end(), "for_each_interval leaves some out");
 }
 
 /// Forward and backward over at most `most` ids from `id`.

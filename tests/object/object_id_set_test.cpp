@@ -234,6 +234,24 @@ BOOST_AUTO_TEST_CASE(a_serialised_set_replaces_what_is_there) {
     BOOST_TEST(set.empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_walk_by_intervals_joins_what_touches_and_stops_when_it_is_told_to) {
+    object_id_set<std::allocator<Id>> set;
+    set.for_each_interval([](Id, Id) { BOOST_ERROR("there is none"); });
+    // Over full chunks, runs, values and bitmaps, each beside the next.
+    set.insert_interval(-70'000, 200'000);
+    for (Id id = 300'000; id < 340'000; id += 2) set.insert(id);
+    set.insert(std::numeric_limits<Id>::max());
+    std::vector<std::pair<Id, Id>> found;
+    set.for_each_interval([&](Id first, Id last) { found.emplace_back(first, last); });
+    BOOST_TEST(found.size() == 20'002U);
+    BOOST_TEST((found[0] == std::pair<Id, Id>(-70'000, 200'000)));
+    BOOST_TEST((found[20'000] == std::pair<Id, Id>(339'998, 339'998)));
+    BOOST_TEST((found.back() == std::pair(std::numeric_limits<Id>::max(), std::numeric_limits<Id>::max())));
+    int visited = 0;
+    set.for_each_interval([&](Id, Id) { return ++visited < 3; });
+    BOOST_TEST(visited == 3);
+}
+
 BOOST_AUTO_TEST_CASE(every_truncation_and_every_extension_is_refused_and_changes_nothing) {
     Set set{5, 6, 7};
     std::vector<std::byte> bytes = Set{-1, 0, 1, 2, 70'000, 70'010, 70'011, 70'012, 70'013, 70'014, 70'015, 200'000, 300'000}.serialise();

@@ -55,7 +55,11 @@ BOOST_AUTO_TEST_CASE(who_waits_until_it_is_strict_loses_nothing) {
     push(0, 3);
     RelaxedLoading loading(*heap, RelaxedRollback::transaction);
     push(3, 50);
+    BOOST_TEST(heap->transaction_stats().relaxed_loadings == 1U);
+    BOOST_TEST(heap->transaction_stats().unlogged_commits == 47U);
     loading.wait_until_strict();
+    BOOST_TEST(heap->transaction_stats().relaxed_loadings == 0U);
+    BOOST_TEST(heap->transaction_stats().unlogged_commits == 0U);
     BOOST_TEST(heap->last_durable().value == 50U);
     push(50, 52);
     BOOST_TEST(heap->last_durable().value == 52U);

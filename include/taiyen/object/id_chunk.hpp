@@ -49,6 +49,27 @@ inline constexpr IdRun whole_chunk{0, 0xffff};
 inline ChunkView full_view() noexcept { return {Shape::runs, 1, chunk_ids, &whole_chunk}; }
 inline ChunkView view_of(const IdRun& run) noexcept { return {Shape::runs, 1, static_cast<std::uint32_t>(run.last - run.first) + 1U, &run}; }
 
+/// Calls `visit(first, last)` for each run of ids of the chunk in a row, ascending; the least that a form can tell, so neighbours may touch.
+template <class Visit>
+void for_each_run(const ChunkView& ids, Visit&& visit) {
+    if (ids.shape == Shape::values) {
+        for (std::uint32_t i = 0; i < ids.count; ++i) visit(std::uint32_t{ids.values()[i]}, std::uint32_t{ids.values()[i]});
+        return;
+    }
+    if (ids.shape == Shape::runs) {
+        for (std::uint32_t i = 0; i < ids.count; ++i) visit(std::uint32_t{ids.runs()[i].first}, std::uint32_t{ids.runs()[i].last});
+        return;
+    }
+    for (std::uint32_t word = 0; word < bitmap_words; ++word) {
+        for (std::uint64_t bits = ids.words()[word]; bits != 0;) {
+            const auto from = static_cast<std::uint32_t>(std::countr_zero(bits));
+            const auto count = static_cast<std::uint32_t>(std::countr_one(bits >> from));
+            visit(word * 64U + from, word * 64U + from + count - 1U);
+            bits = from + count == 64 ? 0 : bits & (~std::uint64_t{0} << (from + count));
+        }
+    }
+}
+
 enum class Operation : std::uint8_t { unite, intersect, subtract, exclude };
 
 /// Scratch memory for the ids of one chunk and for what is made of two.

@@ -360,6 +360,46 @@ public:
         return rank(last) + (contains(last) ? 1 : 0) - rank(first);
     }
 
+    /// Calls `visit(first, last)` for each interval of ids in a row, both included, ascending; if it returns a bool, until that is false. No interval touches the next one.
+    /// Complexity: values, runs, and words of bitmaps: an interval of any length costs as much as one id.
+    template <class Visit>
+    void for_each_interval(Visit&& visit) const {
+        bool any = false;
+        std::uint64_t first = 0;
+        std::uint64_t last = 0;
+        bool goes_on = true;
+        const auto tell = [&] {
+            if (!any) return;
+            if constexpr (std::is_same_v<std::invoke_result_t<Visit&, std::int64_t, std::int64_t>, bool>) {
+                goes_on = visit(object::id_with_number(first), object::id_with_number(last));
+            } else {
+                visit(object::id_with_number(first), object::id_with_number(last));
+            }
+        };
+        const auto add = [&](std::uint64_t from, std::uint64_t to) {
+            if (!goes_on) return;
+            if (any && from == last + 1) {
+                last = to;
+                return;
+            }
+            tell();
+            any = true;
+            first = from;
+            last = to;
+        };
+        for (const Leaf* leaf = tree_.first_leaf(); leaf != nullptr && goes_on; leaf = Tree::leaf_or_null(leaf->next)) {
+            for (std::uint32_t i = 0; i < leaf->count && goes_on; ++i) {
+                const std::uint64_t base = leaf->chunk(i) << 16U;
+                if (leaf->kind(i) == Kind::full) {
+                    add(base, base + ((leaf->chunks(i) << 16U) - 1U));
+                } else {
+                    object::for_each_run(leaf->view(i), [&](std::uint32_t from, std::uint32_t to) { add(base | from, base | to); });
+                }
+            }
+        }
+        if (goes_on) tell();
+    }
+
     /// In place. Complexity: chunks of both. Throws: as insert.
     object_id_set& operator|=(const object_id_set& other) { return combine_in_place(Operation::unite, other); }
     object_id_set& operator&=(const object_id_set& other) { return combine_in_place(Operation::intersect, other); }

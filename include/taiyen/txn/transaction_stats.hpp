@@ -20,6 +20,9 @@ struct TransactionStats {
         return log_capacity_bytes == 0 ? 0.0 : static_cast<double>(log_used_bytes) / static_cast<double>(log_capacity_bytes);
     }
 
+    std::uint64_t relaxed_loadings = 0;  ///< `RelaxedLoading` that live
+    std::uint64_t unlogged_commits = 0;  ///< committed while loading was relaxed, and in memory only so far; `wait_durable()` of the newest waits for them
+
     // Saves in the background that brought the files further, by what they were made for. One that several asked for counts for the first.
     std::uint64_t saves_for_log_fill = 0;       ///< `snapshot_log_fill`
     std::uint64_t saves_for_changed_bytes = 0;  ///< `snapshot_dirty_bytes`
