@@ -9,6 +9,7 @@
 #include <taiyen/base/export.hpp>
 #include <taiyen/base/instrumented.hpp>
 #include <taiyen/base/page_size.hpp>
+#include <taiyen/base/placement.hpp>
 #include <taiyen/base/progress.hpp>
 #include <taiyen/base/report.hpp>
 #include <taiyen/base/system_error.hpp>

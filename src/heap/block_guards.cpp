@@ -54,7 +54,7 @@ std::string frame_text(void* frame) {
 
 BlockGuards::BlockGuards(const VolatileOptions& options, MemoryTool tool, std::uintptr_t heap_begin, ByteCount heap_bytes)
     : tool_(tool), records_places_(options.record_places), aborts_(options.abort_on_damage), quarantine_max_(options.quarantine_bytes),
-      heap_begin_(heap_begin), heap_bytes_(heap_bytes) {
+      heap_begin_(heap_begin), heap_bytes_(heap_bytes), name_(options.name) {
     places_.emplace_back();
     if (void* frame = nullptr; records_places_) ::backtrace(&frame, 1);  // loads what it needs now, not in somebody's allocation
 }
@@ -182,7 +182,7 @@ std::optional<ByteCount> BlockGuards::size_of(const void* block) const noexcept 
 
 std::string BlockGuards::name_of(const Record& record) const {
     std::string text = std::string(record.live ? "the block" : "the freed block") + " of " + bytes_text(record.bytes) + " at " +
-                       hexadecimal(record.block()) + " of the heap at " + hexadecimal(heap_begin_);
+                       hexadecimal(record.block()) + " of the heap " + (name_.empty() ? "at " + hexadecimal(heap_begin_) : name_);
     if (record.allocated != 0) text += ", allocated at " + place_text(record.allocated);
     if (record.freed != 0) text += (record.allocated != 0 ? "; freed at " : ", freed at ") + place_text(record.freed);
     return text;

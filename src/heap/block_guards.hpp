@@ -119,6 +119,7 @@ private:
     const ByteCount quarantine_max_;
     const std::uintptr_t heap_begin_;
     const ByteCount heap_bytes_;
+    const std::string name_;  ///< of the heap; empty: none
 
     mutable std::mutex mutex_;
     Records records_;

@@ -188,7 +188,8 @@ std::string who_takes_address(std::uintptr_t base, ByteCount bytes, const Error&
     visit_open_cores([&](const HeapCore& core) {
         const bool overlaps = overlap(first, length, core.ranges().durable, core.reserved_bytes());
         if (overlaps && core.is_complete()) {
-            text = "the heap's address is taken by " + (core.path().empty() ? "a volatile heap" : "the heap " + core.path().string()) +
+            text = "the heap's address is taken by " +
+                   (core.path().empty() ? "a volatile heap" : (core.is_volatile() ? "the volatile heap " : "the heap ") + core.path().string()) +
                    ", which is open in this process";
         }
         return !overlaps;

@@ -128,7 +128,7 @@ Error ForeignPointerScan::refusal(const ForeignPointer& found) const {
         if (!in_durable(heap, target)) return true;
         owner = !heap.is_complete()   ? "in a heap that is being opened"
                 : heap.path().empty() ? "in a volatile heap"
-                                      : "in the heap " + heap.path().string();
+                                      : (heap.is_volatile() ? "in the volatile heap " : "in the heap ") + heap.path().string();
         remedy = "close that heap before saving, or move it to another address (`taiyen rebase`)";
         return false;
     });
@@ -184,7 +184,7 @@ void ForeignPointerScan::finish() {
 }
 
 void check_made(const HeapCore& core, ObjectBytes object, std::string_view name, std::span<const ObjectBytes> sources) {
-    if (core.path().empty()) return;  // it ends with the process, as what it points to
+    if (core.is_volatile()) return;  // it ends with the process, as what it points to
     const auto* const begin = static_cast<const std::byte*>(object.begin);
     const auto was_copied = [&](std::uint64_t value) {
         return std::any_of(sources.begin(), sources.end(), [&](const ObjectBytes& source) {

@@ -30,12 +30,12 @@ constexpr ByteCount exchanged_bytes_min = ByteCount{512} << 10U;
 
 std::uintptr_t word_of(const ThreadBlocks& blocks) { return reinterpret_cast<std::uintptr_t>(&blocks); }
 
-vm::Reservation reserve_somewhere(ByteCount length, std::uintptr_t within_slot) {
+vm::Reservation reserve_somewhere(ByteCount length, std::uintptr_t within_slot, vm::Placement placement) {
     constexpr unsigned attempts = 16;  // another thread may take the place that was found
     for (unsigned attempt = 1;; ++attempt) {
         std::optional<std::uintptr_t> place;
         for (const vm::Zone& zone : {vm::volatile_zone(), vm::spare_zone()})
-            if (!place) place = vm::find_free(within_slot + length, slot_bytes, vm::Placement::high, zone.first, zone.last);
+            if (!place) place = vm::find_free(within_slot + length, slot_bytes, placement, zone.first, zone.last);
         if (!place) {
             throw Error(errc::out_of_address_space, "the addresses that volatile heaps can have are used up: no " + std::to_string(length) +
                                                         " bytes of them are free in one piece, and no limit of the system is in the way; close "
@@ -97,16 +97,29 @@ CoreRanges ranges_at(std::uintptr_t base, ByteCount capacity) {
 
 }  // namespace
 
-vm::Reservation VolatileCore::reserve(ByteCount capacity, std::uintptr_t address, std::uintptr_t within_slot) {
+void VolatileCore::require_address(const VolatileOptions& options) {
+    if (options.address == 0) return;
+    const std::uintptr_t within = options.address % slot_bytes;
+    const ByteCount total = ranges_at(within, capacity_for(options.capacity)).end() - within;
+    if (options.address % base_alignment != 0 || options.address < slot_bytes || options.address >= vm::address_end - total)
+        throw Error(errc::invalid_argument, options.name,
+                    "the address of a heap must be a multiple of 2 GiB from 4 GiB on, and the heap must end below 128 TiB");
+    if (!has_free_slots(options.address, total))
+        throw Error(errc::address_in_use, options.name, "a heap that is open in this process has a part of these addresses");
+}
+
+vm::Reservation VolatileCore::reserve(ByteCount capacity, std::uintptr_t address, std::uintptr_t within_slot, vm::Placement placement) {
     const std::uintptr_t within = address == 0 ? within_slot : address % slot_bytes;
     const ByteCount total = ranges_at(within, capacity_for(capacity)).end() - within;
-    return address == 0 ? reserve_somewhere(total, within) : vm::Reservation(address, total);
+    return address == 0 ? reserve_somewhere(total, within, placement) : vm::Reservation(address, total);
 }
 
 std::unique_ptr<VolatileCore> VolatileCore::open_empty(const VolatileOptions& options, Listed listed) {
     const ByteCount capacity = capacity_for(options.capacity);
     const FillSpan format = [capacity](std::byte* span, SpanHost& host) { Engine::format(span, capacity, host); };
-    return std::unique_ptr<VolatileCore>(new VolatileCore(reserve(capacity, 0), options, format, listed));
+    require_address(options);
+    const vm::Placement placement = options.placement == Placement::low ? vm::Placement::low : vm::Placement::high;
+    return std::unique_ptr<VolatileCore>(new VolatileCore(reserve(capacity, options.address, base_alignment, placement), options, format, listed));
 }
 
 std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options) { return open_empty(options, Listed::yes); }
@@ -126,7 +139,8 @@ VolatileCore::VolatileCore(vm::Reservation reservation, const VolatileOptions& o
     : HeapCore(ranges_at(reservation.address(), capacity_for(options.capacity)), reservation.size(), listed),
       serial_(VolatileRegister::of_process().next_serial()), parked_serial_(wants_guards(options) ? ~std::uint64_t{0} : serial_),
       tool_(tool_for(options)), guards_(wants_guards(options) ? new BlockGuards(options, tool_, ranges().durable, ranges().durable_bytes) : nullptr),
-      reports_leaks_(options.report_leaks), pages_(options.pages), numa_node_(options.numa_node), reservation_(std::move(reservation)),
+      reports_leaks_(options.report_leaks), pages_(options.pages), numa_node_(options.numa_node), name_(options.name),
+      reservation_(std::move(reservation)),
       moved_(reinterpret_cast<std::byte*>(ranges().durable), exchange_begin(ranges()), exchange_bytes(ranges())) {
     if (options.numa_node < -1 || options.numa_node >= 1024)
         throw Error(errc::invalid_argument, "there is no NUMA node " + std::to_string(options.numa_node));
@@ -156,10 +170,7 @@ VolatileCore::~VolatileCore() {
     VolatileRegister::of_process().remove(*this);
 }
 
-const std::filesystem::path& VolatileCore::path() const {
-    static const std::filesystem::path none;
-    return none;
-}
+const std::filesystem::path& VolatileCore::path() const { return name_; }
 
 void VolatileCore::extend(ByteCount extent_bytes) {
     const ByteCount capacity = ranges().durable_bytes;
@@ -663,7 +674,9 @@ void VolatileCore::report_leaks() const noexcept {
         const LiveBlocks live = live_blocks(0);
         const LiveBlocks leaked = leaked_blocks(listed);
         if (leaked.count == 0) return;
-        std::string sums = "a heap is closed with " + std::to_string(live.count) + " live blocks of " + std::to_string(live.bytes) + " bytes in all";
+        const std::string who = name_.empty() ? "" : name_.string() + ": ";
+        std::string sums =
+            who + "a heap is closed with " + std::to_string(live.count) + " live blocks of " + std::to_string(live.bytes) + " bytes in all";
         if (leaked.count != live.count)
             sums += "; no root leads to " + std::to_string(leaked.count) + " of them, of " + std::to_string(leaked.bytes) + " bytes";
         report({errc::still_in_use, map_.base, sums});
@@ -673,7 +686,7 @@ void VolatileCore::report_leaks() const noexcept {
             std::string text = one.text();
             text = text.substr(text.find('\n') + 1);
             while (!text.empty() && text.back() == '\n') text.pop_back();
-            report({errc::still_in_use, block.address, "leaked:" + text});
+            report({errc::still_in_use, block.address, who + "leaked:" + text});
         }
     } catch (...) {}  // nothing can be said without memory
 }

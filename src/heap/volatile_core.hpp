@@ -38,7 +38,8 @@ public:
     /// A heap whose blocks are there from the beginning: the engine's, all of them. Guards know nothing of such blocks, so it has none. `place`: from `reserve`. Throws: as open, and what `fill` throws.
     static std::unique_ptr<VolatileCore> open(const VolatileOptions& options, vm::Reservation place, Links links, const FillSpan& fill);
     /// Address space for a heap of that capacity, there, or (0) where there is room, that far behind the beginning of a slot. Throws: as open; Error{address_in_use}.
-    static vm::Reservation reserve(ByteCount capacity, std::uintptr_t address, std::uintptr_t within_slot = base_alignment);
+    static vm::Reservation reserve(ByteCount capacity, std::uintptr_t address, std::uintptr_t within_slot = base_alignment,
+                                   vm::Placement placement = vm::Placement::high);
     /// Memory for containers outside every heap (scratch.hpp). Throws: as open.
     static std::unique_ptr<VolatileCore> open_scratch(ByteCount capacity);
     static VolatileHeap heap_of(std::unique_ptr<VolatileCore> core) { return VolatileHeap(std::move(core)); }
@@ -111,6 +112,8 @@ public:
     void unlock_after_fork();
 
 private:
+    /// Throws: Error{invalid_argument | address_in_use}: it can't lie there.
+    static void require_address(const VolatileOptions& options);
     static std::unique_ptr<VolatileCore> open_empty(const VolatileOptions& options, Listed listed);
     VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill, Listed listed = Listed::yes);
     void extend(ByteCount extent_bytes) override;
@@ -197,6 +200,7 @@ private:
     const bool reports_leaks_;
     const PageSize pages_;
     const int numa_node_;
+    const std::filesystem::path name_;  ///< empty: none
     vm::Reservation reservation_;
     mutable std::mutex mutex_;
     ByteCount mapped_ = 0;

@@ -59,7 +59,7 @@ void VolatileHeap::trim() noexcept {
 void VolatileHeap::close() noexcept { core_.reset(); }
 const std::filesystem::path& VolatileHeap::path() const noexcept {
     static const std::filesystem::path none;
-    return none;
+    return core_ == nullptr ? none : core_->path();
 }
 heap::HeapCore* VolatileHeap::core() const noexcept { return core_.get(); }
 

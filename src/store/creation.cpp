@@ -40,7 +40,7 @@ private:
 
 /// Address space for a heap with that much in use: at `wanted`, else at a place that its uuid chooses, so that two heaps rarely meet, with room behind it for the whole capacity if there is such a place.
 vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteCount capacity, const Uuid& heap,
-                                  std::uintptr_t within_slot = heap::base_alignment) {
+                                  std::uintptr_t within_slot = heap::base_alignment, Placement placement = Placement::automatic) {
     const ByteCount bytes = heap::CoreRanges::reserved_bytes(extent, capacity);
     if (wanted != 0) {
         return vm::Reservation(wanted, bytes);
@@ -54,7 +54,7 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteC
     const std::uint64_t places = (zone.last - zone.first - total) / heap::slot_bytes + 1;
     std::uint64_t hash = 0;
     std::memcpy(&hash, heap.bytes.data(), sizeof hash);
-    for (int attempt = 0; attempt < 64; ++attempt) {
+    for (int attempt = 0; attempt < 64 && placement == Placement::automatic; ++attempt) {
         hash = mix(hash, static_cast<std::uint64_t>(attempt));
         const std::uintptr_t base = zone.first + hash % places * heap::slot_bytes + within_slot;
         if (!vm::mapping_in(base, capacity) && !heap::is_claimed(base, capacity)) {
@@ -67,7 +67,9 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteC
             }
         }
     }
-    while (const auto free = vm::find_free(within_slot + bytes, heap::slot_bytes, vm::Placement::low, zone.first, zone.last)) {
+    const vm::Placement end = placement == Placement::high ? vm::Placement::high : vm::Placement::low;
+    while (const auto free =
+               vm::find_free(placement == Placement::automatic ? within_slot + bytes : total, heap::slot_bytes, end, zone.first, zone.last)) {
         try {
             return vm::Reservation(*free + within_slot, bytes);
         } catch (const Error& error) {
@@ -168,7 +170,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     header.heap = random_uuid();
     header.file = random_uuid();
     header.capacity = round_up(options.capacity, page_bytes);
-    vm::Reservation reservation = reserve_somewhere(options.address, 0, header.capacity, header.heap);
+    vm::Reservation reservation = reserve_somewhere(options.address, 0, header.capacity, header.heap, heap::base_alignment, options.placement);
     header.base = reservation.address();
     header.position_independent = options.position_independent;
     header.ring_kind = with_log ? RingKind::log : RingKind::journal;

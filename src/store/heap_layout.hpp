@@ -15,6 +15,8 @@
 
 #include <taiyen/base/units.hpp>
 
+#include "vm/address_space.hpp"
+
 namespace taiyen::store {
 
 static_assert(std::endian::native == std::endian::little, "heap files are little endian");
@@ -34,7 +36,7 @@ inline constexpr ByteCount sequence_bytes_max = first_chunk_bytes << (chunks_max
 using AnnexPlaces = std::array<std::uint8_t, chunks_max>;
 
 /// Heaps lie below this address.
-inline constexpr std::uint64_t address_end = std::uint64_t{1} << 47U;
+using vm::address_end;
 
 enum class FileRole : std::uint32_t { backing = 1, data = 2 };
 /// filling: a data file, its pages are on their way to a newer save. staged: a backing file, a newer save lies whole in the stage.

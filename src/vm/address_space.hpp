@@ -58,6 +58,9 @@ enum class Placement { low, high };
 /// A free range of `length` bytes, aligned, inside [first, last): the lowest or the highest one. A hint: reserve it to be sure.
 std::optional<std::uintptr_t> find_free(ByteCount length, ByteCount alignment, Placement placement, std::uintptr_t first, std::uintptr_t last);
 
+/// Where the addresses of programs end, x86-64 with four levels of page tables.
+inline constexpr std::uintptr_t address_end = std::uintptr_t{1} << 47U;
+
 /// A range of addresses: [first, last).
 struct Zone {
     std::uintptr_t first;

@@ -53,7 +53,7 @@ std::string hexadecimal(const void* address) {
     return text;
 }
 
-constexpr VolatileOptions guarded{.capacity = 64_MiB, .guarded = true};
+const VolatileOptions guarded{.capacity = 64_MiB, .guarded = true};
 
 VolatileCore& core_of(VolatileHeap& heap) { return *static_cast<VolatileCore*>(heap.core()); }
 
@@ -79,6 +79,23 @@ BOOST_AUTO_TEST_CASE(a_write_behind_a_block_is_told_with_its_size_and_the_offset
             BOOST_TEST(says(told[0], "at offset " + std::to_string(bytes + distance) + ","));
         }
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_with_a_name_is_called_by_it) {
+    const Listening listening;
+    {
+        VolatileHeap heap({.name = "scratch of parser", .guarded = true, .report_leaks = true, .tell_memory_tools = false});
+        auto* const block = static_cast<char*>(heap.allocate(40));
+        volatile char* const behind = block + 40;
+        *behind = 'x';
+        BOOST_TEST(heap.check_guards() == 1U);
+        BOOST_TEST_REQUIRE(told.size() == 1U);
+        BOOST_TEST(says(told[0], "of the heap scratch of parser"));
+        told.clear();
+        BOOST_TEST(heap.path() == "scratch of parser");
+    }
+    BOOST_TEST(std::any_of(told.begin(), told.end(), [](const Told& one) { return says(one, "scratch of parser: a heap is closed with"); }));
+    BOOST_TEST(VolatileHeap().path().empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_write_before_a_block_is_told_once) {

@@ -562,6 +562,32 @@ BOOST_AUTO_TEST_CASE(heaps_that_use_all_addresses_up_are_told_apart_from_a_limit
 #endif
 }
 
+BOOST_AUTO_TEST_CASE(a_heap_lies_where_it_is_told_to) {
+    const auto base_of = [](const VolatileHeap& heap) { return heap.core()->ranges().durable; };
+    const vm::Zone zone = vm::volatile_zone();
+    const auto place = vm::find_free(4 * slot_bytes, slot_bytes, vm::Placement::low, zone.first, zone.last);
+    BOOST_REQUIRE(place.has_value());
+    const std::uintptr_t address = *place + base_alignment;
+    {
+        VolatileHeap heap({.capacity = 64_MiB, .address = address});
+        BOOST_TEST(base_of(heap) == address);
+        BOOST_TEST(heap.owns(heap.allocate(100)));
+        BOOST_CHECK_EXCEPTION(VolatileHeap({.capacity = 64_MiB, .address = address, .name = "second"}), Error,
+                              [](const Error& error) { return error.code() == errc::address_in_use && error.path() == "second"; });
+    }
+    VolatileHeap again({.capacity = 64_MiB, .address = address});
+    BOOST_TEST(base_of(again) == address);
+    const VolatileHeap low({.capacity = 64_MiB, .placement = Placement::low});
+    const VolatileHeap high({.capacity = 64_MiB, .placement = Placement::high});
+    const VolatileHeap usual({.capacity = 64_MiB});
+    BOOST_TEST(base_of(low) < base_of(high));
+    BOOST_TEST(base_of(usual) < base_of(high));
+    BOOST_TEST(base_of(low) < base_of(usual));
+    for (const std::uintptr_t wrong : {address + page_bytes, std::uintptr_t{1} << 31U, vm::address_end - base_alignment, vm::address_end})
+        BOOST_CHECK_EXCEPTION(VolatileHeap({.capacity = 64_MiB, .address = wrong}), Error,
+                              [](const Error& error) { return error.code() == errc::invalid_argument; });
+}
+
 BOOST_AUTO_TEST_CASE(options_that_cannot_be_had_are_refused) {
     BOOST_CHECK_THROW(VolatileHeap({.capacity = ~std::size_t{0}}), Error);
     for (const int node : {1000, 1024, -2}) BOOST_CHECK_THROW(VolatileHeap({.numa_node = node}), Error);

@@ -46,6 +46,26 @@ PersistentOptions at(std::uintptr_t address, std::size_t capacity) {
 
 BOOST_AUTO_TEST_SUITE(placement)
 
+BOOST_AUTO_TEST_CASE(a_heap_lies_at_the_end_of_the_zone_that_it_is_told_and_stays_there) {
+    ScratchDirectory dir;
+    PersistentOptions options = small_heap();
+    const auto make = [&](const char* name, Placement placement) {
+        options.placement = placement;
+        return std::make_unique<ArchiveHeap>(create_only, dir / name, options);
+    };
+    auto low = make("low.tyn", Placement::low);
+    const auto second = make("second.tyn", Placement::low);
+    const auto high = make("high.tyn", Placement::high);
+    const auto usual = make("usual.tyn", Placement::automatic);
+    const std::uintptr_t lowest = base_of(*low);
+    BOOST_TEST(lowest < base_of(*second));
+    BOOST_TEST(base_of(*second) < base_of(*usual));
+    BOOST_TEST(base_of(*usual) < base_of(*high));
+    low.reset();
+    options.placement = Placement::high;
+    BOOST_TEST(base_of(ArchiveHeap(open_only, dir / "low.tyn", options)) == lowest);
+}
+
 BOOST_AUTO_TEST_CASE(a_heap_begins_where_small_numbers_and_text_lead_nowhere) {
     ScratchDirectory dir;
     for (int i = 0; i < 20; ++i) {

@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include <taiyen/base/export.hpp>
 #include <taiyen/base/instrumented.hpp>
 #include <taiyen/base/page_size.hpp>
+#include <taiyen/base/placement.hpp>
 #include <taiyen/base/units.hpp>
 #include <taiyen/heap/access.hpp>
 #include <taiyen/heap/live_blocks.hpp>
@@ -29,6 +31,9 @@ class VolatileCore;
 /// What a volatile heap is made with.
 struct VolatileOptions {
     std::size_t capacity = std::size_t{64} << 30U;  ///< bytes of address space; minimum 256 KiB, rounded up to 4 KiB
+    std::uintptr_t address = 0;                     ///< where it begins, a multiple of 2 GiB from 4 GiB on; 0: somewhere
+    Placement placement = Placement::automatic;     ///< without an address
+    std::string name{};                             ///< what messages call the heap
     PageSize pages = PageSize::automatic;           ///< automatic: huge pages under small blocks once there are some MiB of them
     int numa_node = -1;                             ///< memory comes from that node; -1: from wherever the system likes
 
@@ -74,7 +79,7 @@ struct VolatileStats {
 
 class TAIYEN_EXPORT VolatileHeap {
 public:
-    /// Throws: HeapFull{address_space}, Error{invalid_argument | out_of_address_space}.
+    /// Throws: HeapFull{address_space}, Error{invalid_argument | address_in_use | out_of_address_space}.
     explicit VolatileHeap(const VolatileOptions& options = {});
     VolatileHeap(VolatileHeap&&) noexcept;
     VolatileHeap& operator=(VolatileHeap&&) noexcept;
@@ -139,7 +144,7 @@ public:
     bool is_open() const noexcept { return core_ != nullptr; }
     /// As the destructor does.
     void close() noexcept;
-    /// Empty: there is no file.
+    /// The heap's name, if it was given one: there is no file.
     const std::filesystem::path& path() const noexcept;
 
     /// The compiled side; null after close().

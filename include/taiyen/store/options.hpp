@@ -9,6 +9,7 @@
 
 #include <taiyen/base/capture.hpp>
 #include <taiyen/base/export.hpp>
+#include <taiyen/base/placement.hpp>
 #include <taiyen/heap/foreign_pointers.hpp>
 
 namespace taiyen {
@@ -65,7 +66,8 @@ enum class ReadAhead {
 struct PersistentOptions {
     std::size_t capacity =
         0;  ///< bytes up to which the heap may grow; minimum 256 KiB, rounded up to 4 KiB; 0: 64 GiB. Addresses are taken as it grows
-    std::uintptr_t address = 0;  ///< where to map, a multiple of 2 GiB; 0: chosen from the heap's uuid
+    std::uintptr_t address = 0;                  ///< where to map, a multiple of 2 GiB; 0: as `placement` says
+    Placement placement = Placement::automatic;  ///< at creation, without an address
     /// At creation: the heap may be mapped anywhere. It is opened where it was made if nothing lies there, else wherever there is room, so copies of it can be open at once; it takes types without
     /// raw pointers only (`taiyen::offset::map`, …; `position_independent<T>`).
     bool position_independent = false;
