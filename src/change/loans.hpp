@@ -5,7 +5,7 @@
 ///   still open    freed at once, by the transaction's own thread
 ///   committed     waits for the next transaction, as every free outside transactions does
 ///   rolled back   ignored: the block belongs to what it was moved out of, again
-///   undone        the same, as long as it is not redone
+///   undone        the same, as long as it is not redone; a free that waits already goes on waiting
 /// What was rolled back or is undone is remembered as ranges; the rest was committed. Numbers start again after four billion transactions; an owner that holds its block for that long may be taken for another.
 /// Thread rule: external lock; whatever changes something comes from one thread at a time. That thread needs the lock neither for `try_begin` and `try_end`, which leave
 /// alone what others look at, nor for `any_waits`.
@@ -99,9 +99,10 @@ public:
     /// Frees what waits by `free(void*)`, in the transaction that has just begun.
     template <class F>
     void free_waiting(F&& free) {
-        std::erase_if(waiting_, [this](const Waiting& waiting) { return fate(waiting.number) == Fate::rolled_back; });
-        for (const Waiting& waiting : waiting_) free(waiting.block);
-        freed_ = waiting_.size();
+        std::erase_if(waiting_, [this](const Waiting& waiting) { return holds(rolled_back_, waiting.number); });
+        const auto end = std::partition(waiting_.begin(), waiting_.end(), [this](const Waiting& waiting) { return !holds(undone_, waiting.number); });
+        for (auto waiting = waiting_.begin(); waiting != end; ++waiting) free(waiting->block);
+        freed_ = static_cast<std::size_t>(end - waiting_.begin());
         count_waiting();
     }
 

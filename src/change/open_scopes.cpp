@@ -6,9 +6,8 @@ namespace taiyen::change {
 
 void OpenScopes::begin_inner(std::uint32_t number) {
     levels_.reserve(levels_.size() + 1);
-    const bool is_first = !std::exchange(had_inner_, true);
     if (kind_ != Kind::uncaptured) {
-        if (declared_ && is_first) recorder_->add_written(touched_);
+        keep_touched();
         cut();
         recorder_->begin_inner_scope();
         touch_again();
@@ -39,10 +38,7 @@ void OpenScopes::roll_back_inner() {
         if (kind_ == Kind::uncaptured) return;
         take_back_from(levels_.back().first_segment);
     }
-    try {
-        touch_again();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the end of the outermost says it
-    }
+    try_touch_again();
 }
 
 void OpenScopes::take_back_from(std::size_t segment) {
@@ -58,7 +54,7 @@ void OpenScopes::take_back_from(std::size_t segment) {
     if (planted(Bug::rollback_allocates)) segments_.reserve(segments_.capacity() + 1);
     recorder_->restore();
     for (std::size_t i = segments_.size(); i > segment; --i) {
-        if (had_inner_) recorder_->reserve_for(segments_[i - 1].changes);  // pages may have been closed
+        recorder_->reserve_for(segments_[i - 1].changes);  // pages may have been closed
         recorder_->apply(segments_[i - 1].changes, Direction::backward);
     }
 }
@@ -96,16 +92,22 @@ void OpenScopes::end_part() {
 }
 
 void OpenScopes::call(ByteCount mapped, std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
-    if (!in_call()) end_part();  // else it is refused, and what the procedure at work did so far stays its own
+    const bool cuts = !in_call();  // else it is refused, and what the procedure at work did so far stays its own
+    if (cuts) {
+        keep_touched();
+        end_part();
+    }
     segments_.reserve(segments_.size() + 1);
     Segment made;
     try {
         calls_.call(*recorder_, mapped, name, signature, arguments, made.changes, made.call);
     } catch (...) {
         doomed_ = doomed_ || kind_ == Kind::uncaptured;  // what it did can't be taken back alone
+        if (cuts && kind_ != Kind::uncaptured) try_touch_again();
         throw;
     }
     if (!made.changes.empty()) segments_.push_back(std::move(made));
+    if (kind_ != Kind::uncaptured) touch_again();
 }
 
 void OpenScopes::repeat(ByteCount mapped, const Entry& call, Direction direction) {

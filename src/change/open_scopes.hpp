@@ -9,6 +9,7 @@
 /// Numbers, owners and what becomes of the changes are for whoever has the scopes. Thread rule: external lock.
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -68,7 +69,7 @@ public:
         depth_ = 1;
         kind_ = kind;
         number_ = number;
-        had_inner_ = false;
+        keeps_touched_ = kind != Kind::flat && !declared_;
         touched_.clear();
     }
     /// Throws: std::bad_alloc …: it didn't begin; they may be doomed.
@@ -89,7 +90,7 @@ public:
             swap(spare_, segments_.front().changes);
             segments_.clear();
         }
-        if (had_inner_) [[unlikely]]
+        if (!levels_.empty()) [[unlikely]]
             levels_.clear();
         depth_ = 0;
         doomed_ = false;
@@ -111,12 +112,11 @@ public:
     }
     /// The range is about to be written, and stays captured until the innermost scope ends. Throws: as Recorder::touch.
     void touch(HeapOffset where, ByteCount bytes) {
-        // Declared mode remembers what was touched, until it is cut.
-        if (kind_ != Kind::flat && (!declared_ || had_inner_)) [[unlikely]]
+        if (keeps_touched_) [[unlikely]]
             (depth_ > 1 ? levels_.back().touched : touched_).add(where, bytes);
         recorder_->touch(where, bytes);
     }
-    /// A segment of its own. Throws: as ProcedureCalls::call: it did nothing, or they are doomed.
+    /// A segment of its own. Throws: as ProcedureCalls::call: it did nothing; they may be doomed.
     void call(ByteCount mapped, std::string_view name, const std::string& signature, std::span<const std::byte> arguments);
     /// Does a stored call again, or takes it back: a segment of its own, as bytes. Throws: as ProcedureCalls::repeat; roll back then.
     void repeat(ByteCount mapped, const Entry& call, Direction direction);
@@ -131,20 +131,33 @@ private:
 
     void cut_changed();
     void take_back_from(std::size_t segment);
+    /// Before a cut behind which the scope goes on. Throws: std::bad_alloc.
+    void keep_touched() {
+        if (keeps_touched_ || kind_ != Kind::edit) return;
+        recorder_->add_written(touched_);
+        keeps_touched_ = true;
+    }
     /// Throws: they are doomed.
     void touch_again();
+    /// The same, and the end of the outermost says it.
+    void try_touch_again() noexcept {
+        try {
+            touch_again();
+        } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): they are doomed
+        }
+    }
 
     const bool declared_;
     std::unique_ptr<Recorder> recorder_;
     ProcedureCalls calls_;
     std::size_t depth_ = 0;
-    bool had_inner_ = false;
+    bool keeps_touched_ = false;  ///< declared mode remembers by itself what was touched, until the first cut within the scope
     bool doomed_ = false;
     Kind kind_ = Kind::edit;
     std::uint32_t number_ = 0;  ///< of the outermost one
     std::vector<Segment> segments_;
     std::vector<Level> levels_;  ///< of depth 2 and more
-    WrittenRanges touched_;      ///< by the outermost one; what it declared before the first inner one is added there
+    WrittenRanges touched_;      ///< by the outermost one; in declared mode from the first cut within it on, with what was touched before
     ChangeSet spare_;            ///< its memory is used again
 };
 

@@ -7,12 +7,14 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
 
 #include "object/object_table.hpp"
@@ -36,7 +38,9 @@ public:
     BackgroundLoads& operator=(const BackgroundLoads&) = delete;
     ~BackgroundLoads() {
         stop();
-        if (thread_.joinable()) thread_.join();
+        if (!thread_.joinable()) return;
+        TAIYEN_CHECK(thread_.get_id() != std::this_thread::get_id());  // a callback destroys its own manager
+        thread_.join();
     }
 
     /// Throws: std::bad_alloc, Error{too_many_threads | stopped}: they are still the caller's.
@@ -46,6 +50,9 @@ public:
         batches_.push_back(std::move(batch));
         try {
             if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+        } catch (const std::bad_alloc&) {
+            batches_.pop_back();
+            throw;
         } catch (const std::system_error& error) {
             batches_.pop_back();
             throw Error(errc::too_many_threads, std::string("no thread can be made that loads objects: ") + error.what() +

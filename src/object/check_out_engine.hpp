@@ -115,12 +115,13 @@ public:
     void prefetch(std::span<const std::int64_t> ids) override {
         refuse_if_stopped();
         if (!can_load()) return;
-        BackgroundLoads::Batch batch = mark_unknown(ids);
-        if (batch.empty()) return;
+        BackgroundLoads::Batch batch;
         try {
-            loads_->add(batch);
+            batch = mark_unknown(ids);
+            if (!batch.empty()) loads_->add(batch);
         } catch (...) {
             refuse(batch, std::current_exception());
+            WokenRequests::go_on();
             throw;
         }
     }
@@ -158,7 +159,7 @@ public:
 
     void stop() noexcept override {
         gate_.stop();
-        loads_->stop();
+        if (loads_) loads_->stop();  // null: a callback of the destructor asks
         if (planted(Bug::stop_wakes_nobody)) return;
         queues_.wake_all();
         gate_.wake_all();
@@ -297,7 +298,7 @@ private:
         Holding& want = request.want;
         find_entries(want);
         want.missing_.clear();
-        const std::vector<std::int64_t> absent = request.may_load && options_.load_many ? load_unknown(want) : std::vector<std::int64_t>();
+        const std::vector<std::int64_t> absent = request.may_load && options_.load_many ? load_unknown(request) : std::vector<std::int64_t>();
         for (Holding::Item& item : want.items()) {
             if (request.gone == item.id || std::ranges::binary_search(absent, item.id)) {
                 want.missing_.push_back(item.id);
@@ -348,10 +349,10 @@ private:
         return marked;
     }
     /// Loads what nobody knows of that, at once. Returns the ids of those that there aren't, ascending. Throws: what the loader throws.
-    std::vector<std::int64_t> load_unknown(Holding& want) {
+    std::vector<std::int64_t> load_unknown(const Request& request) {
         std::vector<std::int64_t> ids;
-        for (const Holding::Item& item : want.items()) {
-            if (item.entry == nullptr) ids.push_back(item.id);
+        for (const Holding::Item& item : std::as_const(request.want).items()) {
+            if (item.entry == nullptr && request.gone != item.id) ids.push_back(item.id);
         }
         return ids.empty() ? ids : load(mark_unknown(ids));
     }
@@ -379,7 +380,16 @@ private:
     }
     /// Requires: the entry is loading, and ours. False: there is no such object.
     bool load(Entry& entry, std::int64_t id) {
-        if (options_.load_many) return load(BackgroundLoads::Batch{{id, &entry}}).empty();
+        if (options_.load_many) {
+            BackgroundLoads::Batch one;
+            try {
+                one.push_back({id, &entry});
+            } catch (...) {
+                forget(entry, std::current_exception(), false);
+                throw;
+            }
+            return load(one).empty();
+        }
         void* object = nullptr;
         std::exception_ptr failure;
         WokenRequests::go_on();  // as above
@@ -404,7 +414,7 @@ private:
         } else {
             for (const LoadingEntry& one : batch) {
                 try {
-                    load(*one.entry, one.id);
+                    gate_.stopped() ? forget(*one.entry, nullptr, false) : (void)load(*one.entry, one.id);
                 } catch (...) {  // NOLINT(bugprone-empty-catch): as above
                 }
             }

@@ -102,6 +102,7 @@ public:
             leave(stripe);
             lock.lock();
         }
+        if (pauses_ != 0 && pauses_of_readers_ == 0) wake_readers();  // a pause that has begun meanwhile keeps out writers only
     }
     /// False: there is no pause any more.
     bool stand(Request& request) noexcept {

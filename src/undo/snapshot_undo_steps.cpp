@@ -256,7 +256,13 @@ void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
 // Procedures.
 
 void SnapshotUndo::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
-    scopes_.call(open_file().mapped_bytes(), name, signature, arguments);
+    const ByteCount mapped = open_file().mapped_bytes();
+    try {
+        scopes_.call(mapped, name, signature, arguments);
+    } catch (...) {
+        poison_if_doomed("the system refuses to open its pages (mprotect(2))");
+        throw;
+    }
 }
 
 // Looking, marks.

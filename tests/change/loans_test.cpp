@@ -165,6 +165,49 @@ BOOST_AUTO_TEST_CASE(a_transaction_begins_without_the_lock_only_while_there_is_r
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_free_that_waits_goes_on_waiting_while_its_transaction_is_undone) {
+    Loans loans;
+    int block = 0;
+    std::vector<void*> freed;
+    const auto transaction = [&](bool kept) {
+        begin(loans);
+        loans.free_waiting([&](void* one) { freed.push_back(one); });
+        end(loans, kept);
+    };
+    const std::uint32_t number = begin(loans);
+    end(loans, true);
+    loans.wait(&block, number);
+    begin(loans);
+    loans.undo(number, number);
+    end(loans, true);
+    transaction(true);
+    transaction(false);
+    BOOST_TEST(freed.empty());
+    begin(loans);
+    loans.redo(number, number);
+    end(loans, true);
+    transaction(false);
+    BOOST_TEST(freed.size() == 1U);  // taken back
+    transaction(true);
+    BOOST_TEST(freed.size() == 2U);
+    transaction(true);
+    BOOST_TEST(freed.size() == 2U);
+    BOOST_TEST(!loans.any_waits());
+    // One that stays undone is forgotten.
+    const std::uint32_t other = begin(loans);
+    end(loans, true);
+    loans.wait(&block, other);
+    begin(loans);
+    loans.undo(other, other);
+    end(loans, true);
+    begin(loans);
+    loans.settle();
+    end(loans, true);
+    transaction(true);
+    BOOST_TEST(freed.size() == 2U);
+    BOOST_TEST(!loans.any_waits());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -172,6 +172,36 @@ BOOST_AUTO_TEST_CASE(what_is_prefetched_is_loaded_by_another_thread_while_the_ca
     BOOST_TEST(!knows.checkout({2}));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_said_not_to_exist_is_asked_for_once, *boost::unit_test::label("threads")) {
+    std::latch let_go(1);
+    std::atomic<int> asked{0};
+    ObjectManager<int> manager({.load_many = [&](std::span<const std::int64_t>, std::span<int*>) {
+        ++asked;
+        let_go.wait();
+    }});
+    manager.prefetch({1});
+    std::vector<std::future<Checkout<int>>> waiting;
+    for (int i = 0; i < 5; ++i) waiting.push_back(manager.checkout_later({1}));
+    let_go.count_down();
+    for (auto& one : waiting) BOOST_TEST((one.get().missing() == Ids{1}));
+    BOOST_TEST(asked == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_pause_for_writers_that_begins_while_one_for_everybody_ends_lets_readers_pass, *boost::unit_test::label("threads")) {
+    for (int round = 0; round < 20; ++round) {
+        ObjectManager<int> manager(options());
+        auto everybody = std::make_optional(manager.pause(Paused::everybody));
+        std::vector<std::future<Checkout<int>>> readers;
+        for (int i = 0; i < 40; ++i) readers.push_back(manager.checkout_later({i}, Access::shared));
+        std::optional<ObjectManager<int>::Pause> for_writers;
+        std::thread begins([&] { for_writers.emplace(manager.pause()); });
+        everybody.reset();
+        begins.join();
+        for (auto& reader : readers) BOOST_TEST(static_cast<bool>(reader.get()));
+        for_writers.reset();
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_manager_that_stops_loads_no_more_and_leaves_nobody_waiting, *boost::unit_test::label("threads")) {
     std::latch begun(1);
     std::latch let_go(1);
@@ -185,7 +215,7 @@ BOOST_AUTO_TEST_CASE(a_manager_that_stops_loads_no_more_and_leaves_nobody_waitin
         }
         return &objects[static_cast<std::size_t>(id)];
     }});
-    manager->prefetch({1});
+    manager->prefetch({1, 4, 5});
     manager->prefetch({2, 3});
     begun.wait();
     auto waits = manager->checkout_later({2});

@@ -243,6 +243,45 @@ BOOST_AUTO_TEST_CASE(a_procedure_that_is_refused_another_call_and_goes_on_is_don
     BOOST_TEST(matrix()[19'999] == 19'999 + 7);
 }
 
+BOOST_AUTO_TEST_CASE(what_was_touched_before_a_call_is_captured_behind_it) {
+    PersistentOptions declared = options;
+    declared.capture = Capture::declared;
+    replace(declared);
+    const auto touch_all = [&](Transaction& transaction) {
+        const heap::CoreRanges& ranges = HeapAccess::file(*heap).ranges();
+        transaction.touch(reinterpret_cast<void*>(ranges.durable), HeapAccess::file(*heap).mapped_bytes());
+    };
+    {
+        Transaction transaction(*heap);
+        heap->deallocate(heap->allocate(std::size_t{4} << 20U));  // all that is needed is mapped
+        touch_all(transaction);
+        heap->construct<Matrix>("matrix").assign(20'000, 1);
+        transaction.commit();
+    }
+    for (const bool fails : {false, true}) {
+        Matrix& values = matrix();
+        Transaction transaction(*heap);
+        transaction.touch(&values[5], sizeof values[5]);
+        if (fails) {
+            BOOST_CHECK_THROW(transaction.call("txn fail", &values), std::runtime_error);
+        } else {
+            transaction.call("txn look", "matrix");
+        }
+        values[5] = fails ? 8 : 7;
+        transaction.commit();
+        crash();
+        BOOST_TEST(matrix()[5] == (fails ? 8 : 7));
+    }
+    {
+        Transaction transaction(*heap);
+        transaction.touch(&matrix()[5], sizeof matrix()[5]);
+        transaction.call("txn look", "matrix");
+        matrix()[5] = 9;
+        transaction.rollback();
+    }
+    BOOST_TEST(matrix()[5] == 8);
+}
+
 BOOST_AUTO_TEST_CASE(many_calls_and_transactions_fill_the_log_and_nobody_waits_for_ever) {
     for (int i = 0; i < 25; ++i) {
         call("txn add", "matrix", 1);

@@ -145,7 +145,7 @@ public:
     explicit ObjectManager(Options options) : ObjectManager(object::make_check_outs(erased(std::move(options)))) {}
     /// Over an engine of one's own.
     explicit ObjectManager(std::unique_ptr<object::CheckOuts> engine) : engine_(std::move(engine)) {}
-    /// Stops. Requires: nothing is checked out, and no other thread uses the manager.
+    /// Stops. Requires: nothing is checked out, no other thread uses the manager, and this is no callback of its own.
     ~ObjectManager() = default;
     ObjectManager(const ObjectManager&) = delete;
     ObjectManager& operator=(const ObjectManager&) = delete;
