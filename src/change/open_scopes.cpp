@@ -51,7 +51,7 @@ void OpenScopes::take_back_from(std::size_t segment) {
         }
     };
     const Drop drop{segments_, segment};
-    if (planted(Bug::rollback_allocates)) segments_.reserve(segments_.capacity() + 1);
+    if (planted(Bug::rollback_allocates)) [this]() noexcept { segments_.reserve(segments_.capacity() + 1); }();
     recorder_->restore();
     for (std::size_t i = segments_.size(); i > segment; --i) {
         recorder_->reserve_for(segments_[i - 1].changes);  // pages may have been closed

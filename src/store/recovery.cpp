@@ -184,7 +184,7 @@ private:
     /// Whether a file without a header may be written over: it is recognisable as a heap's, or nothing is in its place but zeros (`is_blank`), or it was cut there.
     static bool was_a_heap(const io::File& file, const SlotProblem& problem, bool& is_blank) {
         if (problem.code == errc::corrupt || problem.code == errc::truncated) return true;
-        if (problem.code != errc::not_a_heap) return false;
+        if (problem.code == errc::io_error) return false;
         const AlignedBuffer head(chunks_offset);
         const std::span<const std::byte> found = head.first(file.read_direct(head.span(), 0));
         const std::span<const std::byte> beginning = header_beginning();
