@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(who_finds_the_ring_full_waits_for_a_release, *label("thread
 BOOST_AUTO_TEST_CASE(who_reads_beside_the_writer_has_read_the_right_thing_or_knows_that_it_has_not, *label("threads")) {
     GroupLogFixture fixture(64_KiB);
     constexpr std::size_t size = 1000;
-    fixture.sizes.reserve(100'000);
+    fixture.sizes.reserve(3000);
     std::atomic<bool> done = false;
     std::atomic<std::uint64_t> whole = 0;
     std::thread reader([&] {
@@ -401,13 +401,14 @@ BOOST_AUTO_TEST_CASE(who_reads_beside_the_writer_has_read_the_right_thing_or_kno
             ++whole;
         }
     });
-    for (int i = 0; i < 2000 || (whole == 0 && i < 50'000); ++i) {
+    for (int i = 0; i < 2000; ++i) {
         fixture.commit(size);
         fixture.log->release(fixture.log->durable_point().next.position);
     }
+    fixture.commit(size);  // nobody takes that one away
+    while (whole == 0) std::this_thread::yield();
     done = true;
     reader.join();
-    BOOST_TEST(whole != 0U);
 }
 
 BOOST_AUTO_TEST_CASE(who_waits_for_room_is_sent_away_at_the_end, *label("threads")) {
