@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(a_scrub_heals_a_file_while_it_is_detached_and_another_one_c
         BackgroundScrub scrub(scrubbed.heap, fast());
         for (int i = 0; i < 10; ++i) {
             // Some of them are found, others go with the file.
-            for (const std::uint64_t offset : {100'000, 200'000, 300'000}) flip_bit(scrubbed.data, scrubbed.place(offset) + 7);
+            for (const std::uint64_t offset : {100'000U, 200'000U, 300'000U}) flip_bit(scrubbed.data, scrubbed.place(offset) + 7);
             scrubbed.heap.detach_data_file();
             BOOST_TEST(!std::filesystem::exists(scrubbed.data));
             scrubbed.heap.attach_data_file();
