@@ -500,7 +500,7 @@ bool UndoHistory::resize(ByteCount bytes) {
     }
     if (total != 0) memory_->about_to_write(first_step, total);
     memory_->about_to_write(0, sizeof(HistoryHeader));  // from here on nothing throws
-    std::memcpy(memory_->base() + first_step, copies.data(), total);
+    std::ranges::copy(copies, memory_->base() + first_step);
     changed.capacity = capacity;
     changed.wrap = changed.newest = changed.before = changed.behind = 0;
     std::uint64_t at = first_step;

@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(what_is_rolled_back_undone_and_redone_is_no_damage_and_dama
             }
             BOOST_TEST(heap.check_guards() == 0U);
         }
-        BOOST_TEST_REQUIRE(told_here.empty(), told_here[0].text);
+        BOOST_TEST_REQUIRE(told_here.empty(), (told_here.empty() ? std::string() : told_here[0].text));
         char* block = nullptr;
         {
             Transaction transaction(heap);
