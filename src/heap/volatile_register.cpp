@@ -1,6 +1,5 @@
 #include "heap/volatile_register.hpp"
 
-#include <cstddef>
 #include <new>
 
 #include "heap/thread_table.hpp"
@@ -8,20 +7,31 @@
 
 namespace taiyen::heap {
 
-VolatileRegister& VolatileRegister::of_process() noexcept {
-    alignas(VolatileRegister) static std::byte memory[sizeof(VolatileRegister)];
-    static VolatileRegister& one = *::new (memory) VolatileRegister;
-    return one;
-}
+namespace {
+
+/// How many times the handlers of the fork under way have begun: several threads may have registered them.
+constinit thread_local unsigned preparations __attribute__((tls_model("initial-exec"))) = 0;
+
+}  // namespace
+
+constinit VolatileRegister VolatileRegister::one;
 
 std::uint64_t VolatileRegister::next_serial() {
-    static const bool prepared = [this] {
-        has_key_ = ::pthread_key_create(&key_, end_thread) == 0;
-        return has_key_ && ::pthread_atfork(lock_all, unlock_all, unlock_all) == 0;
-    }();
-    if (!prepared) throw std::bad_alloc();
+    if (!is_prepared_.load(std::memory_order_acquire)) prepare();
     const std::lock_guard lock(mutex_);
     return ++last_serial_;
+}
+
+/// Without a lock or a guarded static: a child that is forked meanwhile by another thread would wait for ever. Who is not the first to register has prepared once more, which does no harm.
+void VolatileRegister::prepare() {
+    if (key_.load(std::memory_order_acquire) == no_key) {
+        pthread_key_t made{};
+        if (::pthread_key_create(&made, end_thread) != 0) throw std::bad_alloc();
+        std::uint64_t known = no_key;
+        if (!key_.compare_exchange_strong(known, made, std::memory_order_acq_rel)) ::pthread_key_delete(made);
+    }
+    if (::pthread_atfork(lock_all, unlock_all, unlock_all) != 0) throw std::bad_alloc();
+    is_prepared_.store(true, std::memory_order_release);
 }
 
 std::unique_lock<std::mutex> VolatileRegister::add(VolatileCore& core) {
@@ -40,7 +50,9 @@ void VolatileRegister::remove(VolatileCore& core) {
         }
 }
 
-void VolatileRegister::watch_thread() noexcept { ::pthread_setspecific(key_, &thread_table); }
+void VolatileRegister::watch_thread() noexcept {
+    ::pthread_setspecific(static_cast<pthread_key_t>(key_.load(std::memory_order_relaxed)), &thread_table);
+}
 
 /// The thread's records go to the next threads that need one. A destructor that runs later and allocates again gets another record, and this is called once more.
 void VolatileRegister::end_thread(void*) noexcept {
@@ -60,12 +72,14 @@ void VolatileRegister::end_thread(void*) noexcept {
 }
 
 void VolatileRegister::lock_all() {
+    if (preparations++ != 0) return;
     VolatileRegister& all = of_process();
     all.mutex_.lock();
     for (VolatileCore* core = all.first_; core != nullptr; core = core->next_open) core->lock_for_fork();
 }
 
 void VolatileRegister::unlock_all() {
+    if (--preparations != 0) return;
     VolatileRegister& all = of_process();
     for (VolatileCore* core = all.first_; core != nullptr; core = core->next_open) core->unlock_after_fork();
     all.mutex_.unlock();

@@ -6,8 +6,10 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <type_traits>
 
 namespace taiyen::heap {
 
@@ -16,7 +18,7 @@ class VolatileCore;
 class VolatileRegister {
 public:
     /// Never destroyed: threads may end after the statics.
-    static VolatileRegister& of_process() noexcept;
+    static VolatileRegister& of_process() noexcept { return one; }
 
     /// That no heap had before. The first call makes the process tell of threads that end, and of forks. Throws: std::bad_alloc.
     std::uint64_t next_serial();
@@ -27,6 +29,10 @@ public:
     void watch_thread() noexcept;
 
 private:
+    static constexpr std::uint64_t no_key = ~std::uint64_t{0};
+    static VolatileRegister one;
+
+    void prepare();
     static void end_thread(void*) noexcept;
     static void lock_all();
     static void unlock_all();
@@ -34,8 +40,10 @@ private:
     std::mutex mutex_;
     VolatileCore* first_ = nullptr;
     std::uint64_t last_serial_ = 0;
-    pthread_key_t key_{};
-    bool has_key_ = false;
+    std::atomic<std::uint64_t> key_ = no_key;  ///< of thread-specific data
+    std::atomic<bool> is_prepared_ = false;
 };
+
+static_assert(std::is_trivially_destructible_v<VolatileRegister>);
 
 }  // namespace taiyen::heap

@@ -109,8 +109,6 @@ BOOST_AUTO_TEST_CASE(a_forked_child_goes_on_with_a_copy_of_it) {
 }
 
 BOOST_AUTO_TEST_CASE(children_of_a_process_with_many_threads_allocate, *boost::unit_test::label("threads")) {
-    // There before anybody forks: a child of a thread that begins to use it waits for the end of a beginning that isn't its own.
-    heap::deallocate(heap::allocate_scratch(48, 16));
     std::atomic<bool> done{false};
     std::vector<std::thread> busy;
     for (int i = 0; i < 3; ++i)
@@ -126,6 +124,29 @@ BOOST_AUTO_TEST_CASE(children_of_a_process_with_many_threads_allocate, *boost::u
     }
     done = true;
     for (std::thread& thread : busy) thread.join();
+}
+
+/// Whether a child that is forked while three threads use scratch memory for the first time can use it.
+bool child_of_a_beginning_allocates() {
+    std::atomic<bool> go{false};
+    std::vector<std::thread> beginners;
+    for (int i = 0; i < 3; ++i)
+        beginners.emplace_back([&] {
+            while (!go) {}
+            heap::deallocate(heap::allocate_scratch(48, 16));
+        });
+    go = true;
+    const int ended = child_ends_with([] {
+        alarm(20);  // instead of waiting for ever
+        heap::deallocate(heap::allocate_scratch(48, 16));
+        return 0;
+    });
+    for (std::thread& thread : beginners) thread.join();
+    return ended == 0;
+}
+
+BOOST_AUTO_TEST_CASE(children_forked_while_it_is_used_for_the_first_time_allocate, *boost::unit_test::label("threads")) {
+    for (int round = 0; round < 100; ++round) BOOST_TEST(child_ends_with([] { return child_of_a_beginning_allocates() ? 0 : 1; }) == 0);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
