@@ -198,13 +198,14 @@ class HeapPrinter:
             file = with_debug_information(innermost(self.value["file_"]), "taiyen::store::HeapFile")
             if file is None:
                 return ""
-            text = f' "{std_string(file["paths_"]["backing"]["_M_pathname"])}"'
-            text += f', save {int(file["generation_"]["value"])}'
-            if int(file["serial_"]["value"]) != 0:
-                text += f' up to transaction {int(file["serial_"]["value"])}'
-            if bool(file["read_only_"]):
+            files, condition = file["files_"], file["condition_"]
+            text = f' "{std_string(files["paths_"]["backing"]["_M_pathname"])}"'
+            text += f', save {int(files["point_"]["generation"]["value"])}'
+            if int(files["point_"]["serial"]["value"]) != 0:
+                text += f' up to transaction {int(files["point_"]["serial"]["value"])}'
+            if bool(condition["read_only_"]):
                 text += ", read-only"
-            if int(innermost(file["poisoned_"])) != 0:
+            if int(innermost(condition["poisoned_"])) != 0:
                 text += ", poisoned"
             return text
         except gdb.error:

@@ -58,7 +58,7 @@ public:
     }
 
 private:
-    using Damaged = HeapFile::DamagedPage;
+    using Damaged = store::DamagedPage;
     /// While it lives no transaction is open: whatever changes a page next proves it first.
     class NoTransaction {
     public:
@@ -102,7 +102,7 @@ private:
         PageNumber next{0};
         do {
             std::vector<Damaged> damaged;
-            const ByteCount read = heap_->look_over(next, options_.piece_bytes, damaged);
+            const ByteCount read = heap_->healing().look_over(next, options_.piece_bytes, damaged);
             set([&](BackgroundScrubStats& stats) { stats.bytes_read += read; });
             for (const Damaged& page : damaged) {
                 if (!deal_with(page, stop)) return false;
@@ -123,34 +123,34 @@ private:
 
     /// False: it was stopped, or the heap is closed.
     bool deal_with(const Damaged& page, const std::stop_token& stop) {
-        std::optional<HeapFile::Healed> healed;
+        std::optional<store::Healed> healed;
         while (!(healed = try_to_heal(page))) {
             if (!heap_->visits().rest(retry_after, stop) || stop.stop_requested()) return false;
         }
-        const bool is_news = *healed != HeapFile::Healed::whole && !known_.contains(page);
-        if (*healed != HeapFile::Healed::whole && *healed != HeapFile::Healed::healed && found_.size() < kept_max) found_.insert(page);
+        const bool is_news = *healed != store::Healed::whole && !known_.contains(page);
+        if (*healed != store::Healed::whole && *healed != store::Healed::healed && found_.size() < kept_max) found_.insert(page);
         if (is_news) {
-            const char* const what = *healed == HeapFile::Healed::healed  ? "the background scrub has restored it from the other copy"
-                                     : *healed == HeapFile::Healed::waits ? "the next snapshot() restores it from the other copy"
-                                                                          : "no other copy has it whole; restore the file from a copy";
+            const char* const what = *healed == store::Healed::healed  ? "the background scrub has restored it from the other copy"
+                                     : *healed == store::Healed::waits ? "the next snapshot() restores it from the other copy"
+                                                                       : "no other copy has it whole; restore the file from a copy";
             report({errc::corrupt, nullptr, heap_->describe(page, what).what()});
         }
         set([&](BackgroundScrubStats& stats) {
             stats.pages_damaged += is_news ? 1 : 0;
-            stats.pages_healed += *healed == HeapFile::Healed::healed ? 1 : 0;
-            stats.pages_waiting += *healed == HeapFile::Healed::waits ? 1 : 0;
-            stats.pages_lost += *healed == HeapFile::Healed::lost ? 1 : 0;
+            stats.pages_healed += *healed == store::Healed::healed ? 1 : 0;
+            stats.pages_waiting += *healed == store::Healed::waits ? 1 : 0;
+            stats.pages_lost += *healed == store::Healed::lost ? 1 : 0;
         });
         return true;
     }
 
     /// Nothing: not now.
-    std::optional<HeapFile::Healed> try_to_heal(const Damaged& page) {
+    std::optional<store::Healed> try_to_heal(const Damaged& page) {
         const store::Visits::Visit visit(heap_->visits());
         const NoTransaction none(service_.get());
         // What was loaded relaxed was proven by nobody.
         if (service_ && service_->is_ahead_of_log()) return std::nullopt;
-        return heap_->heal_one(page);
+        return heap_->healing().heal_one(page);
     }
 
     template <class F>

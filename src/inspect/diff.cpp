@@ -76,7 +76,7 @@ public:
     explicit Differ(const DiffOptions& options) : options_(options) {}
 
     void look_at_first(const store::HeapFile& file) {
-        uuid_ = file.backing().header.heap;
+        uuid_ = file.files().backing().header.heap;
         base_ = file.ranges().durable;
         diff_.extent_before = file.engine().extent();
         total_ = 3 * file.engine().stats().live_bytes;  // a guess: the second one is about as large, and compared besides
@@ -86,7 +86,7 @@ public:
     }
 
     HeapDiff compare_with(const store::HeapFile& file) {
-        diff_.same_heap = file.backing().header.heap == uuid_;
+        diff_.same_heap = file.files().backing().header.heap == uuid_;
         diff_.same_address = file.ranges().durable == base_ || file.links() == heap::Links::distances;
         diff_.extent_after = file.engine().extent();
         second_.emplace(file, [this](std::size_t bytes) { tell(bytes); });

@@ -32,7 +32,7 @@ public:
     explicit Hold(const store::HeapFile& heap) {
         if (heap.read_only()) return;
         visit_.emplace(heap.visits());
-        saves_ = heap.hold_saves();
+        saves_ = heap.files().hold_saves();
         heap.check_usable(true);
     }
 
@@ -48,10 +48,10 @@ void FileCheck::add(Severity severity, const std::filesystem::path& path, std::u
 
 void FileCheck::headers_and_tables() {
     const Hold hold(heap_);
-    if (heap_.read_only() && heap_.restoration().backing_rebuilt)
+    if (heap_.read_only() && heap_.files().restoration().backing_rebuilt)
         add(Severity::healable, heap_.path(), 0, "it is missing or damaged; the next opening for writing brings it back from the data file");
-    check_headers(heap_.backing(), heap_.data());
-    if (const store::PageFile* data = heap_.data()) check_headers(*data, &heap_.backing());
+    check_headers(heap_.files().backing(), heap_.files().data());
+    if (const store::PageFile* data = heap_.files().data()) check_headers(*data, &heap_.files().backing());
     report_.bytes_read += bytes_read_.exchange(0);
 }
 
@@ -70,7 +70,7 @@ void FileCheck::check_headers(const store::PageFile& file, const store::PageFile
         add(Severity::healable, file.path(), 0, "it was being filled when its user crashed; the next opening for writing fills it again");
         return;
     }
-    if (heap_.read_only() && newest->generation != heap_.view().header.generation) {
+    if (heap_.read_only() && newest->generation != heap_.files().view().header.generation) {
         add(Severity::note, file.path(), 0,
             "its user crashed while this copy was being brought up to date; the next opening for writing goes on with that");
         return;
@@ -137,7 +137,7 @@ void FileCheck::check_tables(File& found, std::uint64_t header_root) {
         ++count;
     });
     if (count != 0) check(first, count);
-    if (all_sound && heap_.recovering_pages().empty() && root != header_root) {
+    if (all_sound && heap_.files().recovering_pages().empty() && root != header_root) {
         add(other_of(found) != nullptr ? Severity::healable : Severity::damage, found.file.path(), 0,
             "a page of the checksum table is not the one that the header stands for (a lost or stale write)");
     }
@@ -146,7 +146,7 @@ void FileCheck::check_tables(File& found, std::uint64_t header_root) {
 /// Whether it says something about the pages that it covers. Each one that doesn't is told once.
 bool FileCheck::check_table_page(File& found, std::uint64_t index, const TablePage& table, const std::optional<Error>& refusal) {
     // A checkpoint that a crash interrupted may have torn a table page: its entries of other pages stand.
-    const bool is_bad = refusal || (!store::is_sound(table, index, found.file.header.heap) && !heap_.is_recovering(store::cover_of(index)));
+    const bool is_bad = refusal || (!store::is_sound(table, index, found.file.header.heap) && !heap_.files().is_recovering(store::cover_of(index)));
     if (!is_bad) return true;
     {
         const std::lock_guard lock(report_mutex_);
@@ -165,7 +165,7 @@ void FileCheck::plan() {
     const bool takes_all = options_.level >= VerifyLevel::pages;
     for (File& found : files_) {
         if (!takes_all) {
-            if (&found.file == &heap_.view()) plan_metadata(found);
+            if (&found.file == &heap_.files().view()) plan_metadata(found);
             continue;
         }
         for_each_table_page(found, [&](std::uint64_t index) {
@@ -251,7 +251,7 @@ void FileCheck::pages() {
     if (options_.level < VerifyLevel::pages && can_look_at(store::Sequence::span, "the names were")) {
         pieces_.clear();
         for (File& found : files_) {
-            if (&found.file == &heap_.view()) plan_directory(found);
+            if (&found.file == &heap_.files().view()) plan_directory(found);
         }
         check_pieces();
     }
@@ -291,8 +291,8 @@ void FileCheck::take_pieces(bool tells) noexcept {
 }
 
 bool FileCheck::is_there(const File& found) const {
-    if (&found.file == &heap_.backing()) return true;
-    return heap_.data() == &found.file && found.file.header.file == found.id;
+    if (&found.file == &heap_.files().backing()) return true;
+    return heap_.files().data() == &found.file && found.file.header.file == found.id;
 }
 
 void FileCheck::check_piece(const Piece& piece, AlignedBuffer& buffer) {
@@ -311,7 +311,7 @@ void FileCheck::check_piece(const Piece& piece, AlignedBuffer& buffer) {
 void FileCheck::check_run(const Piece& piece, const Run& run, const TablePage& table, const store::Extents& extents, AlignedBuffer& buffer) {
     File& found = *piece.found;
     const Uuid& heap = found.file.header.heap;
-    const bool may_be_torn = heap_.is_recovering(store::cover_of(piece.table_page));
+    const bool may_be_torn = heap_.files().is_recovering(store::cover_of(piece.table_page));
     buffer.grow(store::entries_per_table_page * page_bytes);
     const auto pages = buffer.first(run.count * page_bytes);
     const bool some_are_refused = found.file.try_read_pages(run.first, pages, piece.via).has_value();
@@ -319,7 +319,7 @@ void FileCheck::check_run(const Piece& piece, const Run& run, const TablePage& t
     std::uint64_t pages_checked = 0;
     for (std::uint64_t i = 0; i < run.count; ++i) {
         const PageNumber number{run.first.value + i};
-        if (may_be_torn && heap_.recovering_pages().contains(number.value)) continue;  // its bytes come from the journal; the reader has them
+        if (may_be_torn && heap_.files().recovering_pages().contains(number.value)) continue;  // its bytes come from the journal; the reader has them
         const bool within = extents.hold(number);
         const std::uint64_t expected = within ? table.entries[store::place_of(number).entry] : 0;
         pages_checked += within ? 1 : 0;
@@ -372,7 +372,7 @@ void FileCheck::note_pages(File& found, store::Sequence sequence, bool healable,
 bool FileCheck::can_look_at(store::Sequence sequence, const char* what) {
     for (const File& found : files_) {
         const Pages& pages = found.pages[static_cast<std::size_t>(sequence)];
-        if (&found.file == &heap_.view() && (pages.unreadable || (pages.lost && heap_.hides_unproven()))) {
+        if (&found.file == &heap_.files().view() && (pages.unreadable || (pages.lost && heap_.image().first_touch() != nullptr))) {
             add(Severity::note, found.file.path(), 0, std::string(what) + " not looked at, because pages can't be read");
             return false;
         }
@@ -383,7 +383,7 @@ bool FileCheck::can_look_at(store::Sequence sequence, const char* what) {
 Severity FileCheck::severity_in(store::Sequence sequence) const {
     for (const File& found : files_) {
         const Pages& pages = found.pages[static_cast<std::size_t>(sequence)];
-        if (&found.file == &heap_.view() && pages.damaged && !pages.lost) return Severity::healable;
+        if (&found.file == &heap_.files().view() && pages.damaged && !pages.lost) return Severity::healable;
     }
     return Severity::damage;
 }

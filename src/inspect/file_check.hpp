@@ -61,7 +61,7 @@ private:
     /// Whether it is the heap's now. Requires: a Hold.
     bool is_there(const File& found) const;
     /// The other copy; null: there is none. Requires: a Hold.
-    const store::PageFile* other_of(const File& found) const { return heap_.data() != nullptr ? found.other : nullptr; }
+    const store::PageFile* other_of(const File& found) const { return heap_.files().data() != nullptr ? found.other : nullptr; }
     struct Run {
         PageNumber first;
         std::uint64_t count;

@@ -13,8 +13,8 @@ namespace taiyen {
 namespace {
 
 std::vector<std::filesystem::path> copies_of(const store::HeapFile& file) {
-    std::vector<std::filesystem::path> paths{file.backing().path()};
-    if (file.data() != nullptr) paths.push_back(file.data()->path());
+    std::vector<std::filesystem::path> paths{file.files().backing().path()};
+    if (file.files().data() != nullptr) paths.push_back(file.files().data()->path());
     return paths;
 }
 
@@ -28,8 +28,8 @@ std::uint64_t disk_bytes_of(const std::vector<std::filesystem::path>& paths) {
 
 /// Throws: Error{corrupt}.
 void require_sound_metadata(const store::HeapFile& file) {
-    file.will_read_metadata();
-    if (!file.read_only() && !file.metadata_is_sound())
+    file.image().will_read_metadata();
+    if (!file.read_only() && !file.proofs().metadata_is_sound())
         throw Error(errc::corrupt, file.path(),
                     "a page that says what is free is damaged, and live pages might be taken for free ones; run 'taiyen repair', or restore the heap "
                     "from a copy");
@@ -72,7 +72,7 @@ FreePagesReport give_back_free_pages(const std::filesystem::path& path, const Fr
     count_pages(*file, report);
     const std::vector<std::filesystem::path> copies = copies_of(*file);
     report.disk_bytes_before = disk_bytes_of(copies);
-    if (!options.dry_run) file->give_all_back_at_close(options.progress);
+    if (!options.dry_run) file->give_back().take_all(options.progress);
     file->close();
     report.disk_bytes_after = disk_bytes_of(copies);
     return report;

@@ -18,11 +18,11 @@ class HeapImage {
 public:
     /// Requires: open for reading. Throws: HeapFull{address_space}, Error{io_error}. Complexity: constant, but for heaps that were not closed: those are read once.
     explicit HeapImage(const store::HeapFile& heap)
-        : memory_(vm::Reservation::anywhere(heap.mapped_bytes())), backing_(heap.backing().handle()),
-          data_(heap.data() != nullptr ? heap.data()->handle() : nullptr) {
-        const store::PageFile& view = heap.view();
+        : memory_(vm::Reservation::anywhere(heap.image().mapped())), backing_(heap.files().backing().handle()),
+          data_(heap.files().data() != nullptr ? heap.files().data()->handle() : nullptr) {
+        const store::PageFile& view = heap.files().view();
         const ByteCount file_bytes = round_up(view.file().info().size_bytes, page_bytes);
-        store::for_each_piece({0}, heap.mapped_bytes(), [&](HeapOffset at, ByteCount part) {
+        store::for_each_piece({0}, heap.image().mapped(), [&](HeapOffset at, ByteCount part) {
             const std::uint64_t from = view.layout.file_offset(at);
             const ByteCount there = file_bytes > from ? std::min<ByteCount>(part, file_bytes - from) : 0;
             if (there != 0) view.file().map_private(memory_.data() + at.value, there, from, io::Protection::read_write);
@@ -30,7 +30,7 @@ public:
         });
         const auto* const live = reinterpret_cast<const std::byte*>(heap.ranges().durable);
         const ByteCount differs_within =
-            heap.restoration().clean ? page_bytes : heap.mapped_bytes();  // the first page may have been healed in the view
+            heap.files().restoration().clean ? page_bytes : heap.image().mapped();  // the first page may have been healed in the view
         for (ByteCount at = 0; at < differs_within; at += page_bytes) {
             if (std::memcmp(memory_.data() + at, live + at, page_bytes) != 0) std::memcpy(memory_.data() + at, live + at, page_bytes);
         }

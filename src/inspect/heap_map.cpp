@@ -46,7 +46,7 @@ public:
 
     HeapMap run() {
         const heap::Engine& engine = file_.engine();
-        file_.will_read_metadata();
+        file_.image().will_read_metadata();
         map_.path = file_.path();
         map_.capacity_bytes = engine.capacity();
         map_.extent_bytes = engine.extent();

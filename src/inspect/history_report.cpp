@@ -28,7 +28,7 @@ StoredStep described(const undo::UndoHistory& history, const undo::StepView& vie
 HistoryReport look_at_history(const std::filesystem::path& path, const PersistentOptions& options, const Progress& progress) {
     HistoryReport report;
     const std::shared_ptr<store::HeapFile> file = HeapAccess::open(path, store::OpenMode::read_only, HeapKind::archive, options);
-    report.file_bytes = file->annex_bytes();
+    report.file_bytes = file->image().annex().used();
     if (report.file_bytes == 0) return report;
     try {
         std::unique_ptr<undo::HistoryMemory> memory = undo::viewed_history_memory(*file);
@@ -42,7 +42,7 @@ HistoryReport look_at_history(const std::filesystem::path& path, const Persisten
         report.redoable = history->redoable();
         report.steps_made = history->next_id() - 1;
         history->for_each_step([&](const undo::StepView& view, bool undone) {
-            report.steps.push_back(described(*history, view, undone, file->backing().header.capacity));
+            report.steps.push_back(described(*history, view, undone, file->files().backing().header.capacity));
             report.used_bytes += view.size;
             if (progress) progress(report.steps.size(), report.undoable + report.redoable);
         });

@@ -25,7 +25,7 @@ public:
         : file_(file), options_(options), engine_(file.engine()), walk_(file), program_words_(options.program_pointers) {}
 
     LeakReport run() {
-        file_.will_read_metadata();
+        file_.image().will_read_metadata();
         for_each_block([&](const Block& block) {
             ++report_.live_blocks;
             report_.live_bytes += block.usable_bytes;
@@ -179,7 +179,7 @@ private:
         std::memcpy(leak.beginning.data(), address({leak.offset}), std::min(leak.bytes, leak.beginning.size()));
         store::TablePage table;
         const store::TablePlace place = store::place_of(page_of(HeapOffset{leak.offset}));
-        const store::PageFile& file = file_.view();
+        const store::PageFile& file = file_.files().view();
         if (file.layout.table_offset(place.table_page) < file.file().info().size_bytes) {
             const bool is_refused = file.try_read_table_page(place.table_page, table, store::Via::cache).has_value();
             if (!is_refused && store::is_sound(table, place.table_page, file.header.heap)) leak.generation = table.generation;

@@ -81,7 +81,7 @@ ReclaimReport reclaim(ArchiveHeap& heap, const Progress& progress) {
                     "reclaim: the heap has no named objects, so nothing tells what is in use; give the objects that lead to all others a name");
     }
     // A word that rot changed leads nowhere, and what it led to would be freed.
-    file.prove_unwritten(std::vector<bool>(file.engine().capacity() / page_bytes, true));
+    file.proofs().prove_unwritten(std::vector<bool>(file.engine().capacity() / page_bytes, true));
     const BlockSet leaked = leaked_blocks(file, roots, progress, report);
     if (leaked.empty()) return report;
     step.change();

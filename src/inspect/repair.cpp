@@ -45,7 +45,7 @@ ScrubReport scrub(ArchiveHeap& heap, const Progress& progress) {
         if (++report.pages_lost > ScrubReport::listed_max) return;
         report.lost.push_back({Severity::damage, error.path(), offset_of(error), sentence_of(error)});
     };
-    report.pages_healed = HeapAccess::file(heap).heal(lose, progress);
+    report.pages_healed = HeapAccess::file(heap).healing().heal(lose, progress);
     return report;
 }
 
@@ -70,7 +70,7 @@ RepairReport repair(const std::filesystem::path& path, const PersistentOptions& 
             }
         } catch (const Error& error) {
             report.stopped = error.what();
-            is_usable = !HeapAccess::file(heap).is_poisoned();
+            is_usable = !HeapAccess::file(heap).condition().is_poisoned();
         }
         // While it is ours: once it is closed, whoever waited for it may have it.
         if (is_usable) report.after = look_at([&]() -> const ArchiveHeap& { return heap; }, progress);

@@ -18,7 +18,7 @@ HeapStats ArchiveHeap::stats() const {
     HeapMap map = map_of(*this, whole);
     const txn::Reading reading(file);
     const heap::EngineStats engine = file.engine().stats();
-    const io::FileInfo info = file.backing().file().info();
+    const io::FileInfo info = file.files().backing().file().info();
     HeapStats stats;
     stats.capacity_bytes = engine.capacity_bytes;
     stats.extent_bytes = engine.extent_bytes;
@@ -31,16 +31,16 @@ HeapStats ArchiveHeap::stats() const {
     stats.released_bytes = map.sum.released_bytes;
     stats.page_efficiency = map.page_efficiency;
     stats.availability = std::move(map.availability);
-    stats.huge_bytes = heap::system_view(file.ranges().durable, file.ranges().durable + file.mapped_bytes()).huge_bytes;
+    stats.huge_bytes = heap::system_view(file.ranges().durable, file.ranges().durable + file.image().mapped()).huge_bytes;
     file.held().settle();
     stats.held_blocks = file.held().size();
     stats.file_bytes = info.size_bytes;
     stats.allocated_bytes = info.allocated_bytes;
-    stats.generation = file.generation().value;
-    stats.serial = file.serial().value;
-    stats.log_capacity_bytes = file.attached_log_bytes();
-    stats.page_tracker = file.tracker().name();
-    stats.read_ahead = file.read_ahead() == ReadAhead::random ? "random" : "normal";
+    stats.generation = file.files().point().generation.value;
+    stats.serial = file.files().durable_serial().value;
+    stats.log_capacity_bytes = file.files().log_bytes();
+    stats.page_tracker = file.image().tracker().name();
+    stats.read_ahead = file.image().read_ahead() == ReadAhead::random ? "random" : "normal";
     return stats;
 }
 

@@ -13,18 +13,18 @@ UpToDateReport bring_up_to_date(const std::filesystem::path& path, const Persist
     report.restoration = heap.restoration();
     if (!copy.empty()) write_copy(heap, copy, progress);
     const store::HeapFile& file = HeapAccess::file(heap);
-    report.generation = file.generation().value;
+    report.generation = file.files().point().generation.value;
     report.extent_bytes = file.engine().extent();
     heap.close();
     return report;
 }
 
 void write_copy(const ArchiveHeap& heap, const std::filesystem::path& to, const Progress& progress) {
-    HeapAccess::file(heap).write_copy(std::filesystem::absolute(to), progress);
+    HeapAccess::file(heap).companions().write_copy(std::filesystem::absolute(to), progress);
 }
 
 void attach_data_file(ArchiveHeap& heap, const std::filesystem::path& path, const Progress& progress) {
-    HeapAccess::file(heap).attach_data_file(path.empty() ? path : std::filesystem::absolute(path), progress);
+    HeapAccess::file(heap).companions().attach_data_file(path.empty() ? path : std::filesystem::absolute(path), progress);
 }
 
 }  // namespace taiyen

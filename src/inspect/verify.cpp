@@ -60,7 +60,7 @@ private:
         // Until all is durable that was committed the log is being written: what is read of it then looks torn.
         txn::TransactionService* const service = heap_.kind() == HeapKind::transactional ? txn::TransactionService::of(heap_) : nullptr;
         if (service != nullptr) service->wait_durable(service->log().appended());
-        const auto saves = heap_.hold_saves();
+        const auto saves = heap_.files().hold_saves();
         heap_.check_usable(true);
         for (const WrittenRange& range : heap_.written_ranges()) report_.pages_unsaved += range.bytes / page_bytes;
         verify_ring();
@@ -75,12 +75,12 @@ private:
     }
 
     void verify_ring() {
-        const io::File* ring = heap_.ring_file();
+        const io::File* const ring = heap_.files().ring_file().get();
         if (ring == nullptr) {
             return;
         }
         try {
-            const store::Header& header = heap_.backing().header;
+            const store::Header& header = heap_.files().backing().header;
             const log::RingIdentity identity = log::Ring::read_identity(*ring);
             if (identity.ring != header.ring || identity.heap != header.heap) {
                 add(Severity::damage, ring->path(), 0, "the journal belongs to another heap or opening");
@@ -99,9 +99,10 @@ private:
 
     void verify_blocks() {
         if (!files_.can_look_at(store::Sequence::span, "the blocks were")) return;
-        heap_.will_read_metadata();
+        heap_.image().will_read_metadata();
         for (const heap::Damage& damage : heap_.engine().check()) {
-            add(files_.severity_in(store::Sequence::span), heap_.view().path(), heap_.view().layout.file_offset(damage.where), damage.what);
+            add(files_.severity_in(store::Sequence::span), heap_.files().view().path(), heap_.files().view().layout.file_offset(damage.where),
+                damage.what);
         }
         if (options_.level == VerifyLevel::structure) return;  // of 10 GiB in small blocks, counting takes longer than all the rest
         // By pages: Engine::stats() visits each block.
@@ -128,7 +129,7 @@ private:
         });
         const inspect::ProgramWords::Verdict verdict = words.judge();
         const std::vector<heap::Root> roots = engine.roots();
-        const auto file_offset = [&](HeapOffset place) { return heap_.view().layout.file_offset(place); };
+        const auto file_offset = [&](HeapOffset place) { return heap_.files().view().layout.file_offset(place); };
         for (const inspect::ProgramWords::Found& found : verdict.found) {
             const auto object =
                 std::find_if(roots.begin(), roots.end(), [&](const heap::Root& root) { return found.place.value - root.object.value < root.bytes; });
@@ -139,23 +140,24 @@ private:
                                                           : ", and so do " + std::to_string(found.words - 1) + " others in blocks of that size";
             const std::string target =
                 found.leads_to.empty() ? "what looks like a program's own memory" : "the program's own memory, " + found.leads_to;
-            add(Severity::note, heap_.view().path(), file_offset(found.place),
+            add(Severity::note, heap_.files().view().path(), file_offset(found.place),
                 "byte " + std::to_string(found.place.value - found.block.offset.value) + " of the block of " +
                     std::to_string(found.block.usable_bytes) + " bytes at offset " + hexadecimal(found.block.offset.value) + what + " points to " +
                     hexadecimal(found.target) + ", " + target + others +
                     "; after a restart this points to nothing: keep an offset, an id or a name instead");
         }
         if (verdict.unjudged != 0)
-            add(Severity::note, heap_.view().path(), 0,
+            add(Severity::note, heap_.files().view().path(), 0,
                 std::to_string(verdict.unjudged) + " more words may be pointers to a program's own memory; the search keeps no more");
     }
 
     void verify_history() {
         if (!files_.can_look_at(store::Sequence::annex, "the undo history was")) return;
-        const undo::HistoryCheck check = undo::check_history(undo::viewed_history_memory(heap_), heap_.backing().header.capacity);
+        const undo::HistoryCheck check = undo::check_history(undo::viewed_history_memory(heap_), heap_.files().backing().header.capacity);
         for (const undo::HistoryFault& fault : check.faults) {
-            add(check.other_version ? Severity::note : files_.severity_in(store::Sequence::annex), heap_.view().path(),
-                heap_.view().layout.file_offset({store::annex_start.value + fault.offset}), fault.what + "; the heap itself is not concerned");
+            add(check.other_version ? Severity::note : files_.severity_in(store::Sequence::annex), heap_.files().view().path(),
+                heap_.files().view().layout.file_offset({store::annex_start.value + fault.offset}),
+                fault.what + "; the heap itself is not concerned");
         }
         report_.steps_checked = check.steps;
     }

@@ -16,7 +16,7 @@ void for_each_block(const ArchiveHeap& heap, const BlockVisitor& visit) {
     const store::HeapFile& file = HeapAccess::file(heap);
     file.check_usable(true);
     const txn::Reading reading(file);
-    file.will_read_metadata();
+    file.image().will_read_metadata();
     auto* const base = reinterpret_cast<std::byte*>(file.ranges().durable);
     file.engine().for_each_block([&](const heap::Block& block) {
         return visit({base + block.offset.value, block.offset.value, block.usable_bytes, block.content == heap::Content::pointer_free});

@@ -8,6 +8,7 @@
 /// Thread rule: external lock, the heap's.
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -18,15 +19,18 @@
 
 namespace taiyen::store {
 
-class HeapFile;
+class HeapFiles;
+class Image;
 
 class Annex {
 public:
-    explicit Annex(HeapFile& heap) : heap_(heap) {}
+    Annex(HeapFiles& files, Image& image) : files_(files), image_(image) {}
 
     /// Reserves address space for `capacity` bytes (at least what is in use) and maps what the files hold. Idempotent. Throws: HeapFull{address_space},
     /// Error{invalid_argument}: it was opened with less capacity. Where page 0 is zero, the other pages may hold garbage of an annex that ended.
-    std::byte* open(ByteCount capacity);
+    /// Requires: what was saved stands in the files (a save that ended the annex may stand in the ring only).
+    /// `prove` is called once it is mapped.
+    std::byte* open(ByteCount capacity, const std::function<void()>& prove);
     bool is_open() const { return static_cast<bool>(place_); }
     /// Requires: open.
     std::byte* begin() const { return place_.data(); }
@@ -61,8 +65,10 @@ public:
     void lay_over(PageNumber page, std::span<const std::byte> image) { overlay_[page.value].assign(image.begin(), image.end()); }
     /// While a log is replayed: from here on it is that large and lies there. Outside of a replay nothing happens: the live annex has it all. Throws: Error{corrupt}.
     void replay(const AnnexHead& annex);
-    /// While a log is replayed: a page, to be changed; empty outside of a replay. Throws: Error{corrupt} (its base is damaged).
-    std::span<std::byte> replay_page(PageNumber page);
+    /// Gives the page as the newest save left it.
+    using ReadBase = std::function<void(PageNumber page, std::span<std::byte> image)>;
+    /// While a log is replayed: a page, to be changed; empty outside of a replay. `read_base`: for a writer. Throws: Error{corrupt} (its base is damaged).
+    std::span<std::byte> replay_page(PageNumber page, const ReadBase& read_base);
     bool is_overlaid() const { return !overlay_.empty(); }
     /// What was replayed is in the files.
     void replayed();
@@ -71,7 +77,8 @@ private:
     /// Onto an annex that is mapped there.
     void overlay(std::byte* annex, bool writable) const;
 
-    HeapFile& heap_;
+    HeapFiles& files_;
+    Image& image_;
     /// As the newest save left it, from whichever file has it.
     void read_reader_base(PageNumber page, std::span<std::byte> image) const;
 

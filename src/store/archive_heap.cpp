@@ -84,10 +84,12 @@ std::size_t ArchiveHeap::usable_size(const void* block) const noexcept { return 
 bool ArchiveHeap::owns(const void* address) const noexcept { return file_ && file_->is_open() && heap::in_durable(*file_, address); }
 
 void ArchiveHeap::snapshot() { HeapAccess::file(*this).save(); }
-std::uint64_t ArchiveHeap::heal() { return HeapAccess::file(*this).heal(); }
+std::uint64_t ArchiveHeap::heal() { return HeapAccess::file(*this).healing().heal(); }
 
-void ArchiveHeap::attach_data_file(const std::filesystem::path& path) { HeapAccess::file(*this).attach_data_file(made_absolute(path), {}); }
-void ArchiveHeap::detach_data_file() { HeapAccess::file(*this).detach_data_file(); }
+void ArchiveHeap::attach_data_file(const std::filesystem::path& path) {
+    HeapAccess::file(*this).companions().attach_data_file(made_absolute(path), {});
+}
+void ArchiveHeap::detach_data_file() { HeapAccess::file(*this).companions().detach_data_file(); }
 bool ArchiveHeap::has_data_file() const { return HeapAccess::file(*this).has_data_file(); }
 
 std::vector<WrittenRange> ArchiveHeap::written_ranges() const { return HeapAccess::file(*this).written_ranges(); }
@@ -106,7 +108,7 @@ std::size_t ArchiveHeap::check_guards() const {
 }
 
 HeapKind ArchiveHeap::kind() const { return HeapAccess::file(*this).kind(); }
-Restoration ArchiveHeap::restoration() const { return HeapAccess::file(*this).restoration(); }
+Restoration ArchiveHeap::restoration() const { return HeapAccess::file(*this).files().restoration(); }
 const std::filesystem::path& ArchiveHeap::path() const { return HeapAccess::file(*this).path(); }
 bool ArchiveHeap::is_open() const noexcept { return file_ && file_->is_open(); }
 

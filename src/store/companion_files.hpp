@@ -28,6 +28,8 @@ void clear_orphan_log(io::Storage& storage, const std::filesystem::path& path, c
 /// Where a ring begins that nothing was appended to, in an epoch of its own.
 log::RingStart fresh_start();
 void lock_new(io::File& file);
+/// Publishes a part of a heap that is there. Throws: Error{busy}: somebody creates a heap of this name, not having seen ours.
+void publish_part(io::Storage& storage, io::File& file, const std::filesystem::path& path);
 /// A name is durable when its own directory is, wherever the heap's file lies.
 void sync_directory_of(io::Storage& storage, const std::filesystem::path& file, const std::filesystem::path& heap);
 

@@ -1,5 +1,6 @@
 #include "store/companions.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -10,152 +11,51 @@
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
-#include "store/heap_file.hpp"
-#include "store/page_copies.hpp"
-#include "store/recovery_table.hpp"
+#include "store/companion_files.hpp"
 
 namespace taiyen::store {
-namespace {
 
-constexpr ByteCount log_capacity_min = 64_KiB;
-constexpr ByteCount log_capacity_max = 512_GiB;
-
-/// Opens what stands there and locks it; null: nothing does. Throws: Error{busy}.
-std::unique_ptr<io::File> open_possible_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place) {
-    while (const auto found = storage.find(path)) {
-        if (found->kind != io::FileKind::regular) {
-            throw Error(errc::not_a_regular_file, path, std::string("something stands where ") + place + " must go; move it away");
+void Companions::begin_writing() {
+    condition_.durable_step("opening for writing", [&] {
+        files_.backing().file().prepare_durable();
+        if (files_.data()) {
+            files_.data()->file().prepare_durable();
         }
-        try {
-            auto file = storage.open(path, io::Access::read_only);
-            if (!file->try_lock(io::Lock::exclusive)) {
-                throw Error(errc::busy, path, "a heap of this name is being created or used by somebody else; try again when that is done");
-            }
-            if (is_still_at(storage, *file, path)) {
-                return file;
-            }
-        } catch (const Error& error) {
-            if (error.code() != errc::not_found) {  // else it has gone meanwhile
-                throw;
-            }
+        if (wanted_.data && !files_.data()) {
+            attach_data();
         }
-    }
-    return nullptr;
-}
-
-/// Removes a file that a killed creation left, if `is_orphan` says that it is one. Files get their names complete and synced: what can't be read is no orphan.
-/// Throws: Error{busy} if its creation is still under way, Error{mismatch} if it is anything else; what `refuse_heap` throws.
-template <class IsOrphan>
-void clear_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place, const RefuseHeap& refuse_heap, IsOrphan&& is_orphan) {
-    const std::unique_ptr<io::File> file = open_possible_orphan(storage, path, place);
-    if (!file) {
-        return;
-    }
-    refuse_heap();
-    if (!is_orphan(*file)) {
-        throw Error(errc::mismatch, path, std::string("a file stands where ") + place + " must go, and it belongs to something else; move it away");
-    }
-    storage.remove(path);  // nobody else removes or replaces it: that takes the lock
-    count_row(Row::orphan_removed);
-}
-
-/// `heap`: a leftover of an earlier opening of this heap is removed too; its header says that nothing in it counts.
-void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& path, const char* place, const RefuseHeap& refuse_heap, const Uuid& heap) {
-    clear_orphan(storage, path, place, refuse_heap, [&](const io::File& file) {
-        try {
-            const log::RingIdentity identity = log::Ring::read_identity(file);
-            return identity.is_new || identity.heap == heap;
-        } catch (const Error& error) {
-            if (error.code() == errc::io_error) {
-                throw;
-            }
-            return log::Ring::is_left_of(file, heap);
+        // A ring that recovery left empty, in a new epoch, goes on if it is the one of this kind of heap.
+        const bool wants_log = files_.kind() == HeapKind::transactional;
+        if (files_.active_ring() != (wants_log ? RingKind::log : RingKind::journal)) {
+            wants_log ? attach_log() : attach_journal();
+        } else if (log::Ring::read_identity(*files_.ring_file()).is_new) {
+            log::Ring::write_identity(*files_.ring_file(), files_.ring_identity());
         }
+        if (files_.uses_log()) {
+            files_.trim_log();
+        }
+        files_.ring_file()->prepare_durable();
     });
 }
 
-/// Publishes a part of a heap that is there. Throws: Error{busy}: somebody creates a heap of this name, not having seen ours.
-void publish_part(io::Storage& storage, io::File& file, const std::filesystem::path& path) {
-    try {
-        storage.publish(file, path);
-    } catch (const Error& error) {
-        if (error.code() != errc::already_exists) {
-            throw;
-        }
-        throw Error(errc::busy, path, "a heap of this name is being created by somebody else; try again when that is done");
-    }
-}
-
-}  // namespace
-
-void clear_orphan_data(io::Storage& storage, const std::filesystem::path& path, const RefuseHeap& refuse_heap) {
-    clear_orphan(storage, path, "the heap's data file", refuse_heap, [](const io::File& file) {
-        const Slots slots = read_slots(file);
-        const Header* header = slots.newest();
-        return header != nullptr && header->is_new && header->role == FileRole::data;
-    });
-}
-
-void clear_orphan_journal(io::Storage& storage, const std::filesystem::path& path, const RefuseHeap& refuse_heap, const Uuid& heap) {
-    clear_orphan_ring(storage, path, "the heap's journal", refuse_heap, heap);
-}
-void clear_orphan_log(io::Storage& storage, const std::filesystem::path& path, const RefuseHeap& refuse_heap, const Uuid& heap) {
-    clear_orphan_ring(storage, path, "the heap's transaction log", refuse_heap, heap);
-}
-
-log::RingStart fresh_start() { return {{random_u64()}, 0, 1, random_u64()}; }
-
-void lock_new(io::File& file) {
-    if (!file.try_lock(io::Lock::exclusive)) {
-        throw Error(errc::busy, file.path(), "a file that was just made is locked; try again");
-    }
-}
-
-void sync_directory_of(io::Storage& storage, const std::filesystem::path& file, const std::filesystem::path& heap) {
-    if (planted(Bug::other_directories_unsynced) && io::directory_of(file) != io::directory_of(heap)) return;
-    storage.sync_directory(io::directory_of(file));
-}
-
-void check_paths(const HeapPaths& paths) {
-    const auto data = paths.data.lexically_normal();
-    if (data == paths.backing.lexically_normal() || data == paths.journal.lexically_normal()) {
-        throw Error(errc::invalid_argument, paths.data, "the data file can't be the heap itself or its journal; name another file");
-    }
-    const auto log = paths.log.lexically_normal();
-    if (log == paths.backing.lexically_normal() || log == paths.journal.lexically_normal() || log == data) {
-        throw Error(errc::invalid_argument, paths.log,
-                    "the transaction log can't be the heap itself, its data file or its journal; name another file");
-    }
-}
-
-void check_log_capacity(ByteCount capacity, const std::filesystem::path& path) {
-    if (capacity < log_capacity_min || capacity > log_capacity_max) {
-        throw Error(errc::invalid_argument, path,
-                    "the capacity of a transaction log must be between 64 KiB and 512 GiB, not " + std::to_string(capacity) + " bytes");
-    }
-}
-
-void HeapFile::attach_journal() {
-    clear_orphan_journal(storage_, paths_.journal, heap_is_ours, backing_->header.heap);
-    const log::RingIdentity identity{random_uuid(), backing_->header.heap, tuning_.journal_bytes, false};
-    std::shared_ptr<io::File> file = storage_.create_unnamed(io::directory_of(paths_.journal));
+void Companions::attach_journal() {
+    clear_orphan_journal(files_.storage(), files_.paths().journal, heap_is_ours, files_.backing().header.heap);
+    const log::RingIdentity identity{random_uuid(), files_.backing().header.heap, wanted_.journal_bytes, false};
+    std::shared_ptr<io::File> file = files_.storage().create_unnamed(io::directory_of(files_.paths().journal));
     lock_new(*file);
     log::Ring::format(*file, identity);
-    publish_part(storage_, *file, paths_.journal);
-    storage_.sync_directory(io::directory_of(paths_.journal));
-    ring_ = std::make_unique<log::Ring>(file, identity, fresh_start(), 0);
-    ring_file_ = file;
-    ring_identity_ = identity;
-    active_ = RingKind::journal;
-    write_headers();
+    publish_part(files_.storage(), *file, files_.paths().journal);
+    files_.storage().sync_directory(io::directory_of(files_.paths().journal));
+    files_.use_ring(RingKind::journal, file, identity, std::make_unique<log::Ring>(file, identity, fresh_start(), 0));
+    files_.write_headers();
 }
 
-void HeapFile::attach_log() {
+void Companions::attach_log() {
     // The heap's own log from an earlier opening, if it is still there: nothing in it counts any more.
-    log::RingIdentity identity = backing_->header.log_identity();
+    log::RingIdentity identity = files_.backing().header.log_identity();
     std::shared_ptr<io::File> file;
-    if (!identity.ring.is_nil() && storage_.find(paths_.log)) {
-        file = open_locked(storage_, paths_.log, false);
+    if (!identity.ring.is_nil() && files_.storage().find(files_.paths().log)) {
+        file = open_locked(files_.storage(), files_.paths().log, false);
         try {
             log::RingIdentity found = log::Ring::read_identity(*file);
             const bool was_new = std::exchange(found.is_new, false);
@@ -172,41 +72,40 @@ void HeapFile::attach_log() {
         }
     }
     const auto name = [&] {
-        log_start_ = fresh_start();
-        ring_identity_ = identity;
-        active_ = RingKind::log;
-        const std::shared_ptr<io::File> journal = std::exchange(ring_file_, file);
-        const bool had_journal = std::exchange(ring_, nullptr) != nullptr;
-        write_headers();
+        files_.move_point([](SavedPoint& point) { point.log_start = fresh_start(); });
+        const bool had_journal = files_.journal() != nullptr;
+        const std::shared_ptr<io::File> journal = files_.ring_file();
+        files_.use_ring(RingKind::log, file, identity, nullptr);
+        files_.write_headers();
         if (had_journal) {
-            remove_ours(*journal, paths_.journal);
+            files_.remove_ours(*journal, files_.paths().journal);
         }
     };
     if (file) {
         name();
         return;
     }
-    clear_orphan_log(storage_, paths_.log, heap_is_ours, backing_->header.heap);
-    const ByteCount capacity = log_capacity_ != 0 ? log_capacity_ : log_capacity_default;
-    check_log_capacity(capacity, paths_.log);
-    identity = {random_uuid(), backing_->header.heap, capacity, false};
-    file = storage_.create_unnamed(io::directory_of(paths_.log));
+    clear_orphan_log(files_.storage(), files_.paths().log, heap_is_ours, files_.backing().header.heap);
+    const ByteCount capacity = wanted_.log_bytes != 0 ? wanted_.log_bytes : log_capacity_default;
+    check_log_capacity(capacity, files_.paths().log);
+    identity = {random_uuid(), files_.backing().header.heap, capacity, false};
+    file = files_.storage().create_unnamed(io::directory_of(files_.paths().log));
     lock_new(*file);
     if (planted(Bug::log_named_before_complete)) {
-        publish_part(storage_, *file, paths_.log);
+        publish_part(files_.storage(), *file, files_.paths().log);
         name();
     }
     log::Ring::format(*file, identity);
     if (!planted(Bug::log_named_before_complete)) {
-        publish_part(storage_, *file, paths_.log);
-        sync_directory_of(storage_, paths_.log, paths_.backing);
+        publish_part(files_.storage(), *file, files_.paths().log);
+        sync_directory_of(files_.storage(), files_.paths().log, files_.paths().backing);
         name();
     }
 }
 
-PageFile HeapFile::make_data(const HeapPaths& to) {
-    clear_orphan_data(storage_, to.data, heap_is_ours);
-    Header header = backing_->header;
+PageFile Companions::make_data(const HeapPaths& to) {
+    clear_orphan_data(files_.storage(), to.data, heap_is_ours);
+    Header header = files_.backing().header;
     header.role = FileRole::data;
     header.file = random_uuid();
     header.data = header.file;
@@ -214,7 +113,7 @@ PageFile HeapFile::make_data(const HeapPaths& to) {
     header.sequence = 0;
     header.generation = {};
     header.state = FileState::filling;
-    PageFile data(storage_.create_unnamed(io::directory_of(to.data)), header);
+    PageFile data(files_.storage().create_unnamed(io::directory_of(to.data)), header);
     lock_new(data.file());
     data.file().prepare_durable();
     data.file().allocate(0, chunks_offset);
@@ -222,172 +121,224 @@ PageFile HeapFile::make_data(const HeapPaths& to) {
     return data;
 }
 
-void HeapFile::publish_data(PageFile& data, const HeapPaths& to) {
+void Companions::publish_data(PageFile& data, const HeapPaths& to) {
     if (!planted(Bug::data_named_before_sync)) data.sync();
-    data.header.take_content(backing_->header);
+    data.header.take_content(files_.backing().header);
     data.write_header();
-    publish_part(storage_, data.file(), to.data);
-    sync_directory_of(storage_, to.data, to.backing);
+    publish_part(files_.storage(), data.file(), to.data);
+    sync_directory_of(files_.storage(), to.data, to.backing);
 }
 
-void HeapFile::adopt_data(PageFile& data) {
-    backing_->header.data = data.header.file;
-    backing_->write_header();  // from here on it is attached
+void Companions::name_data(PageFile& data) {
+    files_.backing().header.data = data.header.file;
+    files_.backing().write_header();  // from here on it is attached
     data.header.is_new = false;
     data.write_header();
 }
 
-void HeapFile::attach_data() {
-    PageFile data = make_data(paths_);
+void Companions::attach_data() {
+    PageFile data = make_data(files_.paths());
     copy_saved(data, std::nullopt, {}, nullptr);
-    publish_data(data, paths_);
-    adopt_data(data);
-    data_.emplace(std::move(data));
+    publish_data(data, files_.paths());
+    HeapPaths paths = files_.paths();  // memory is asked for before it is named
+    name_data(data);
+    files_.adopt_data(std::move(data), std::move(paths));
 }
 
-void HeapFile::require_no_data() const {
-    if (data_) throw Error(errc::already_exists, paths_.data, "the heap has a data file; detach it before you attach another one");
+void Companions::require_no_data() const {
+    if (files_.data()) throw Error(errc::already_exists, files_.paths().data, "the heap has a data file; detach it before you attach another one");
 }
 
-void HeapFile::attach_data_file(const std::filesystem::path& path, const TellBytes& tell) {
-    check_usable(false);
+void Companions::attach_data_file(const std::filesystem::path& path, const TellBytes& tell) {
+    condition_.check_usable(false);
     HeapPaths to;
     Generation since;
     std::optional<PageFile> data;
     {
         const Visits::Visit visit(visits_);
-        std::unique_lock saves = hold_saves();
-        check_usable(false);
+        std::unique_lock saves = files_.hold_saves();
+        condition_.check_usable(false);
         require_no_data();
-        to = paths_;
-        const std::filesystem::path beside = paths_.backing.string() + ".data";
+        to = files_.paths();
+        const std::filesystem::path beside = files_.paths().backing.string() + ".data";
         to.data = path.empty() ? beside : path;
         to.data_is_beside = to.data == beside;
         check_paths(to);
-        checkpoint();
+        saves_.checkpoint();
         data.emplace(make_data(to));
-        since = generation_;
-        copy_saved(*data, std::nullopt, tell, uses_log() ? &saves : nullptr);
+        since = files_.point().generation;
+        copy_saved(*data, std::nullopt, tell, files_.uses_log() ? &saves : nullptr);
     }
     stand_still([&] {
-        const auto lock = hold_saves();
-        check_usable(false);
+        const auto lock = files_.hold_saves();
+        condition_.check_usable(false);
         require_no_data();  // others may have attached one meanwhile
-        checkpoint();
+        saves_.checkpoint();
         copy_saved(*data, since, {}, nullptr);
-        data->layout = backing_->layout;
-        data->make_long_enough(mapped_extents());
+        data->layout = files_.backing().layout;
+        data->make_long_enough(image_.mapped_extents());
         publish_data(*data, to);  // what fails up to here leaves an orphan, and the heap as it was
-        durable_step("attaching a data file", [&] { adopt_data(*data); });
-        data_.emplace(std::move(*data));
-        paths_.data = std::move(to.data);  // no memory: it is attached
-        paths_.data_is_beside = to.data_is_beside;
-        backed_ = {};  // the new file has no blocks yet for what is zero
+        condition_.durable_step("attaching a data file", [&] { name_data(*data); });
+        files_.adopt_data(std::move(*data), std::move(to));  // no memory: it is attached
     });
 }
 
-void HeapFile::require_whole_below_changes() const {
-    const AlignedBuffer image(page_bytes);
-    for (const std::uint64_t number : pages_with_live_base()) {
-        const PageNumber page{number};
-        if (!saved_extents().hold(page)) continue;
-        if (backing_->try_read_pages(page, image.span(), Via::device) || page_checksum(image.span(), page, table_.heap()) != table_.entry(page))
-            throw Error(errc::corrupt, backing_->path(), backing_->layout.file_offset(offset_of(page)),
-                        "page " + std::to_string(number) +
-                            " was damaged before it was changed, and the data file has it whole: snapshot(), which restores it, and then detach the "
-                            "data file");
-    }
-}
-
-void HeapFile::detach_data_file() {
-    check_usable(false);
+void Companions::detach_data_file() {
+    condition_.check_usable(false);
     const auto require_data = [&] {
-        if (!data_) throw Error(errc::not_found, paths_.backing, "the heap has no data file");
+        if (!files_.data()) throw Error(errc::not_found, files_.paths().backing, "the heap has no data file");
     };
     {
-        const auto lock = hold_saves();
+        const auto lock = files_.hold_saves();
         require_data();
     }
-    heal();  // what the other file alone has whole, it has no more
+    healing_.heal();  // what the other file alone has whole, it has no more
     stand_still([&] {
-        const auto lock = hold_saves();
-        check_usable(false);
+        const auto lock = files_.hold_saves();
+        condition_.check_usable(false);
         require_data();
-        checkpoint();
-        require_whole_below_changes();
-        durable_step("detaching the data file", [&] {
+        saves_.checkpoint();
+        proofs_.require_whole_below_changes();
+        condition_.durable_step("detaching the data file", [&] {
             // An orphan from now on: found beside a heap that doesn't name it, or alone, it is nobody's second copy.
             if (!planted(Bug::detached_unmarked)) {
-                data_->header.is_new = true;
-                data_->write_header();
+                files_.data()->header.is_new = true;
+                files_.data()->write_header();
             }
             const auto remove = [&](const io::File& file) {
-                remove_ours(file, paths_.data);
-                sync_directory_of(storage_, paths_.data, paths_.backing);
+                files_.remove_ours(file, files_.paths().data);
+                sync_directory_of(files_.storage(), files_.paths().data, files_.paths().backing);
             };
-            if (planted(Bug::removed_before_detached)) remove(data_->file());
-            backing_->header.data = {};
-            backing_->write_header();  // from here on it is detached
-            remove(data_->file());
+            if (planted(Bug::removed_before_detached)) remove(files_.data()->file());
+            files_.backing().header.data = {};
+            files_.backing().write_header();  // from here on it is detached
+            remove(files_.data()->file());
         });
-        data_.reset();
-        waiting_.clear();  // a scrub finds anew what is left to heal
+        files_.drop_data();
+        healing_.forget_waiting();
     });
 }
 
-bool HeapFile::has_data_file() const {
-    check_usable(true);
-    const auto lock = hold_saves();
-    return data_.has_value();
+std::unique_ptr<log::Ring> Companions::take_log() {
+    TAIYEN_CHECK(!condition_.is_read_only() && files_.uses_log() && !log_taken_);
+    log_taken_ = true;
+    const log::RingStart start = files_.point().log_start;
+    return std::make_unique<log::Ring>(files_.ring_file(), files_.ring_identity(), start, start.position);
 }
 
-std::unique_ptr<log::Ring> HeapFile::replace_log(ByteCount capacity, const std::filesystem::path& path) {
-    const auto lock = hold_saves();
-    check_usable(false);
-    TAIYEN_CHECK(uses_log());
-    HeapPaths to = paths_;
-    if (!path.empty()) to.log = path;
+std::unique_ptr<log::Ring> Companions::replace_log(ByteCount capacity, const std::filesystem::path& path) {
+    const auto lock = files_.hold_saves();
+    condition_.check_usable(false);
+    TAIYEN_CHECK(files_.uses_log());
+    HeapPaths to = files_.paths();
+    if (!path.empty() && path.lexically_normal() != to.log.lexically_normal()) to.log = path;
     check_paths(to);
-    const log::RingIdentity identity{random_uuid(), backing_->header.heap,
-                                     capacity != 0 ? round_up(capacity, page_bytes) : ring_identity_.capacity_bytes, false};
+    const log::RingIdentity identity{random_uuid(), files_.backing().header.heap,
+                                     capacity != 0 ? round_up(capacity, page_bytes) : files_.ring_identity().capacity_bytes, false};
     check_log_capacity(identity.capacity_bytes, to.log);
-    if (to.log != paths_.log) clear_orphan_log(storage_, to.log, heap_is_ours, backing_->header.heap);
+    if (to.log != files_.paths().log) clear_orphan_log(files_.storage(), to.log, heap_is_ours, files_.backing().header.heap);
     // Whole before anything changes: a full disk is a log that was never replaced.
-    const std::shared_ptr<io::File> file = storage_.create_unnamed(io::directory_of(to.log));
+    const std::shared_ptr<io::File> file = files_.storage().create_unnamed(io::directory_of(to.log));
     lock_new(*file);
     log::Ring::format(*file, identity);
     file->prepare_durable();
     const log::RingStart start = fresh_start();
     auto ring = std::make_unique<log::Ring>(file, identity, start, start.position);
-    durable_step("replacing the transaction log", [&] {
+    condition_.durable_step("replacing the transaction log", [&] {
         // The files hold everything that was committed: a heap that was closed, until the new log has its name.
         const auto write_without_log = [&] {
-            for (PageFile* const one : {&*backing_, data_ ? &*data_ : nullptr}) {
-                if (one == nullptr) continue;
-                fill_header(*one, true);
-                one->header.log = {};
-                one->header.log_capacity = 0;
-                one->write_header();
-            }
+            files_.for_each([&](PageFile& one) {
+                files_.fill_header(one, true);
+                one.header.log = {};
+                one.header.log_capacity = 0;
+                one.write_header();
+            });
         };
         if (!planted(Bug::log_removed_before_header)) write_without_log();
-        remove_ours(*ring_file_, paths_.log);
-        sync_directory_of(storage_, paths_.log, paths_.backing);
+        files_.remove_ours(*files_.ring_file(), files_.paths().log);
+        sync_directory_of(files_.storage(), files_.paths().log, files_.paths().backing);
         if (planted(Bug::log_removed_before_header)) write_without_log();
-        publish_part(storage_, *file, to.log);
-        sync_directory_of(storage_, to.log, to.backing);
-        {
-            const std::lock_guard point(point_mutex_);
-            log_start_ = start;
-        }
-        ring_identity_ = identity;
-        ring_file_ = file;
-        write_headers();
+        publish_part(files_.storage(), *file, to.log);
+        sync_directory_of(files_.storage(), to.log, to.backing);
+        files_.move_point([&](SavedPoint& point) { point.log_start = start; });
+        files_.use_ring(RingKind::log, file, identity, nullptr);
+        files_.write_headers();
     });
-    paths_.log = std::move(to.log);  // no memory: the heap goes on in the new one
+    files_.set_log_path(std::move(to.log));  // no memory: the heap goes on in the new one
     return ring;
 }
 
-void HeapFile::stand_still(const std::function<void()>& step) { participant_ ? participant_->stand_still(step) : step(); }
+void Companions::stand_still(const std::function<void()>& step) { participant_ ? participant_->stand_still(step) : step(); }
+
+void Companions::copy_saved(PageFile& to, std::optional<Generation> since, const TellBytes& tell, std::unique_lock<std::mutex>* saves) {
+    const Extents extents = files_.extents();
+    to.layout = FileLayout(files_.point().annex.places);
+    to.make_long_enough(extents);
+    const std::uint64_t total = extents.span + extents.annex;
+    std::uint64_t done = 0;
+    const AlignedBuffer buffer(entries_per_table_page * page_bytes);
+    for_each_table_page(extents, [&](std::uint64_t index) {
+        if (saves != nullptr && done != 0) {
+            saves->unlock();
+            std::this_thread::sleep_for(std::chrono::microseconds(50));  // else who waits for it would hardly get it
+            saves->lock();
+            condition_.check_usable(false);
+        }
+        const TablePage& table = files_.table().page(index);
+        const TableCover cover = cover_of(index);
+        done += cover.count * page_bytes;
+        const bool is_there = since.has_value();
+        if (is_there ? table.generation <= since->value : table.checksum == 0) return;  // as it is there; all of them are zero: a hole
+        std::uint64_t count = cover.count;
+        while (count != 0 && !extents.hold({cover.first.value + count - 1})) --count;
+        files_.backing().try_read_pages(cover.first, buffer.first(count * page_bytes), Via::cache);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const PageNumber page{cover.first.value + i};
+            const auto bytes = buffer.span().subspan(i * page_bytes, page_bytes);
+            if (page_checksum(bytes, page, files_.table().heap()) != table.entries[i]) files_.read_whole(page, bytes);
+        }
+        for (std::uint64_t i = 0, run = 0; i < count; i += run) {
+            const bool is_zero = table.entries[i] == 0;
+            for (run = 1; i + run < count && (table.entries[i + run] == 0) == is_zero; ++run) {}
+            const PageNumber first{cover.first.value + i};
+            if (!is_zero) {
+                to.write_pages(first, buffer.span().subspan(i * page_bytes, run * page_bytes));
+                to.start_writing(first, run);
+            } else if (is_there) {
+                to.punch_pages(first, run);
+            }
+        }
+        to.write_table_page(table);
+        if (tell) tell(std::min(done, total), total);
+    });
+}
+
+void Companions::write_copy(const std::filesystem::path& to, const TellBytes& tell) {
+    condition_.check_usable(false);
+    const auto lock = files_.hold_saves();
+    condition_.check_usable(false);
+    saves_.checkpoint();
+    if (files_.storage().find(to)) {
+        throw Error(errc::already_exists, to, "there is a file already, and a copy overwrites nothing; name another one");
+    }
+    PageFile copy(files_.storage().create_unnamed(io::directory_of(to)), files_.backing().header);
+    files_.fill_header(copy, true);
+    copy.header.file = random_uuid();
+    copy.header.data = {};
+    copy.header.log = {};
+    copy.header.log_capacity = 0;
+    copy.header.sequence = 0;
+    copy.header.opening = {};
+    write_first_headers(copy.file(), copy.header);
+    copy_saved(copy, std::nullopt, tell, nullptr);
+    if (!planted(Bug::copy_named_before_sync)) {
+        copy.sync();
+    }
+    files_.storage().publish(copy.file(), to);
+    files_.storage().sync_directory(io::directory_of(to));
+    if (planted(Bug::copy_named_before_sync)) {
+        copy.sync();
+    }
+}
 
 }  // namespace taiyen::store

@@ -13,7 +13,7 @@
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "heap/engine_layout.hpp"
-#include "store/companions.hpp"
+#include "store/companion_files.hpp"
 #include "store/heap_file.hpp"
 #include "store/opening_record.hpp"
 #include "store/recovery_table.hpp"
@@ -235,32 +235,32 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     }
     const auto set_new = [&](bool is_new) {
         if (with_data) {
-            heap->data_->header.is_new = is_new;
-            heap->data_->write_header();
+            heap->files_.data()->header.is_new = is_new;
+            heap->files_.data()->write_header();
         }
         identity.is_new = is_new;
-        log::Ring::write_identity(*heap->ring_file_, identity);
+        log::Ring::write_identity(*heap->files_.ring_file(), identity);
     };
     bool new_cleared = false;
     Undo undo(storage, [&] {
         // Nobody asks it any more, and where the limit of open files is reached, its descriptor is the one that the directories need.
-        { const vm::PageTracker last = std::move(heap->tracker_); }
+        { const vm::PageTracker last = std::move(heap->image_.tracker()); }
         if (new_cleared) {
             set_new(true);
         }
     });
-    heap->durable_step("creating the heap", [&] {
+    heap->condition_.durable_step("creating the heap", [&] {
         const auto publish = [&](io::File& file, const std::filesystem::path& path) {
             storage.publish(file, path);
             undo.add(path);
         };
         if (planted(Bug::publish_backing_first)) {
-            publish(heap->backing_->file(), paths.backing);
+            publish(heap->files_.backing().file(), paths.backing);
         }
         if (with_data) {
-            publish(heap->data_->file(), paths.data);
+            publish(heap->files_.data()->file(), paths.data);
         }
-        publish(*heap->ring_file_, ring_path);
+        publish(*heap->files_.ring_file(), ring_path);
         if (!planted(Bug::skip_directory_sync)) {
             if (with_data) {
                 sync_directory_of(storage, paths.data, paths.backing);
@@ -268,7 +268,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
             sync_directory_of(storage, ring_path, paths.backing);
         }
         if (!planted(Bug::publish_backing_first)) {
-            publish(heap->backing_->file(), paths.backing);
+            publish(heap->files_.backing().file(), paths.backing);
         }
         if (!planted(Bug::skip_directory_sync)) {
             storage.sync_directory(io::directory_of(paths.backing));
@@ -324,10 +324,10 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
                     "the heap has grown, and what lies behind its address now has no room for it; close what is mapped there, open the heap in a "
                     "process of its own, or move it: taiyen rebase");
     }
-    heap->verify_at_opening(options.verify);
-    heap->restoration_.took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
+    heap->proofs_.verify_at_opening(options.verify);
+    heap->files_.found().took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
     if (!read_only) {
-        heap->begin_writing();
+        heap->writing_->companions.begin_writing();
     }
     if (tuning.join) {
         tuning.join(*heap);
@@ -367,14 +367,14 @@ std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesy
 }
 
 void HeapFile::tell_ignored(const PersistentOptions& given) const {
-    const auto tell = [&](const std::string& what) { report({errc::invalid_argument, nullptr, paths_.backing.string() + ": " + what}); };
+    const auto tell = [&](const std::string& what) { report({errc::invalid_argument, nullptr, path().string() + ": " + what}); };
     const auto bytes = [](ByteCount count) { return std::to_string(count) + " bytes"; };
     const auto place = [](std::uintptr_t address) {
         std::array<char, 24> text;
         std::snprintf(text.data(), text.size(), "%#llx", static_cast<unsigned long long>(address));
         return std::string(text.data());
     };
-    const Header& header = backing_->header;
+    const Header& header = files_.backing().header;
     if (given.capacity != 0 && round_up(given.capacity, page_bytes) != header.capacity) {
         tell("its capacity is " + bytes(header.capacity) + ", not the " + bytes(given.capacity) +
              " that were asked for; taiyen resize gives it another one");
@@ -382,33 +382,10 @@ void HeapFile::tell_ignored(const PersistentOptions& given) const {
     if (given.address != 0 && given.address != header.base) {
         tell("it lies at " + place(header.base) + ", not at " + place(given.address) + " as was asked for; taiyen rebase moves it");
     }
-    if (uses_log() && given.log_capacity != 0 && round_up(given.log_capacity, page_bytes) != ring_identity_.capacity_bytes) {
-        tell("its log has " + bytes(ring_identity_.capacity_bytes) + ", not the " + bytes(given.log_capacity) +
+    if (uses_log() && given.log_capacity != 0 && round_up(given.log_capacity, page_bytes) != files_.ring_identity().capacity_bytes) {
+        tell("its log has " + bytes(files_.ring_identity().capacity_bytes) + ", not the " + bytes(given.log_capacity) +
              " that were asked for; replace_log() makes one of another size");
     }
-}
-
-void HeapFile::begin_writing() {
-    durable_step("opening for writing", [&] {
-        backing_->file().prepare_durable();
-        if (data_) {
-            data_->file().prepare_durable();
-        }
-        if (wants_data_ && !data_) {
-            attach_data();
-        }
-        // A ring that recovery left empty, in a new epoch, goes on if it is the one of this kind of heap.
-        const bool wants_log = kind_ == HeapKind::transactional;
-        if (active_ != (wants_log ? RingKind::log : RingKind::journal)) {
-            wants_log ? attach_log() : attach_journal();
-        } else if (log::Ring::read_identity(*ring_file_).is_new) {
-            log::Ring::write_identity(*ring_file_, ring_identity_);
-        }
-        if (uses_log()) {
-            trim_log();
-        }
-        ring_file_->prepare_durable();
-    });
 }
 
 }  // namespace taiyen::store

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "heap/geometry.hpp"
 #include "heap/survey.hpp"
-#include "store/heap_file.hpp"
 
 namespace taiyen::store {
 
@@ -15,33 +15,15 @@ void GiveBack::take_all(TellBytes tell) {
     tell_ = std::move(tell);
 }
 
-bool GiveBack::metadata_is_sound() const {
-    const heap::Geometry geometry(heap_.backing_->header.capacity);
-    heap_.will_read_metadata();
-    for (unsigned index = 0; index < geometry.count(); ++index) {
-        const heap::Region& region = geometry.region(index);
-        const std::uint64_t end = std::min<std::uint64_t>((region.lines + page_bytes - 1) / page_bytes, heap_.saved_extent_ / page_bytes);
-        for (std::uint64_t page = region.first; page < end; ++page) {
-            if (heap_.is_lost({page})) {
-                return false;
-            }
-            if (page_checksum(heap_.live_page({page}), {page}, heap_.table_.heap()) != heap_.table_.entry({page})) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 GiveBack::Runs GiveBack::release() {
-    heap_.engine_->forget({0}, heap_.backing_->header.capacity);
+    core_.engine().forget({0}, files_.backing().header.capacity);
     constexpr ByteCount shortest = 16 * page_bytes;
-    return heap_.engine_->release_free_pages(takes_all_ ? page_bytes : shortest);
+    return core_.engine().release_free_pages(takes_all_ ? page_bytes : shortest);
 }
 
 GiveBack::Runs GiveBack::released() const {
     Runs runs;
-    const heap::Survey survey(reinterpret_cast<const std::byte*>(heap_.ranges().durable), heap_.ranges().durable_bytes);
+    const heap::Survey survey(reinterpret_cast<const std::byte*>(core_.ranges().durable), core_.ranges().durable_bytes);
     survey.visit([&](const heap::PagesInUse& pages) {
         if (pages.use == heap::PageUse::released || pages.use == heap::PageUse::zone)
             runs.push_back({offset_of(PageNumber{pages.first}), pages.count * page_bytes});
@@ -57,10 +39,7 @@ void GiveBack::punch(const Runs& runs) {
     }
     ByteCount done = 0;
     for (const heap::FreeRun& run : runs) {
-        heap_.backing_->punch_pages(page_of(run.offset), run.length / page_bytes);
-        if (heap_.data_) {
-            heap_.data_->punch_pages(page_of(run.offset), run.length / page_bytes);
-        }
+        files_.for_each([&](PageFile& file) { file.punch_pages(page_of(run.offset), run.length / page_bytes); });
         done += run.length;
         if (tell_) {
             tell_(done, total);
@@ -69,22 +48,19 @@ void GiveBack::punch(const Runs& runs) {
 }
 
 void GiveBack::run() {
-    // What was saved is all that counts from here on: unsaved changes are dropped, then free pages lose their disk blocks.
-    heap_.checkpoint();
-    heap_.drop_unsaved();
-    if (heap_.annex_.is_saved()) {
+    if (image_.annex().is_saved()) {
         return;  // a history lives there, and its steps remember what free pages hold
     }
     Runs runs;
-    std::vector<HeapFile::ChangedPage> changed;
-    if (metadata_is_sound()) {  // else damaged page states may call live pages free; verify() and heal() tell and repair
+    std::vector<ChangedPage> changed;
+    if (proofs_.metadata_is_sound()) {  // else damaged page states may call live pages free; verify() and heal() tell and repair
         runs = release();
-        changed = heap_.changed_pages(heap_.written_runs(), nullptr);
+        changed = proofs_.changed_pages(image_.written_runs(), nullptr);
         if (takes_all_) {
             runs = released();
         }
     }
-    const ByteCount ended_annex = heap_.annex_.end();
+    const ByteCount ended_annex = image_.annex().end();
     if (ended_annex != 0) {
         runs.push_back({annex_start, ended_annex});
     }
@@ -93,7 +69,7 @@ void GiveBack::run() {
     }
     for (const heap::FreeRun& run : runs) {
         for (std::uint64_t page = run.offset.value / page_bytes; page < (run.offset.value + run.length) / page_bytes; ++page) {
-            if (heap_.table_.entry({page}) != 0) {
+            if (files_.table().entry({page}) != 0) {
                 changed.push_back({{page}, 0});
             }
         }
@@ -104,17 +80,17 @@ void GiveBack::run() {
     }
     if (!changed.empty() || ended_annex != 0) {  // else they are said to be holes already
         try {
-            heap_.save_changed(changed, true);
+            saves_.save_changed(changed, true);
         } catch (const Error& error) {
-            if (error.code() != errc::no_space || heap_.is_poisoned() || takes_all_) {
+            if (error.code() != errc::no_space || condition_.is_poisoned() || takes_all_) {
                 throw;
             }
-            heap_.annex_.reset(heap_.saved_annex_);
+            image_.annex().reset(files_.point().annex);
             return;  // no disk blocks for the stage of such a save: a later close gives them back, and this one still is clean
         }
-        heap_.checkpoint();
+        saves_.checkpoint();
     }
-    heap_.durable_step("giving free pages back", [&] { punch(runs); });
+    condition_.durable_step("giving free pages back", [&] { punch(runs); });
 }
 
 }  // namespace taiyen::store

@@ -10,24 +10,20 @@
 #include <vector>
 
 #include "heap/engine.hpp"
-#include "store/geometry.hpp"
+#include "store/healing.hpp"
 
 namespace taiyen::store {
 
-class HeapFile;
-
 class GiveBack {
 public:
-    using TellBytes = std::function<void(std::uint64_t done, std::uint64_t total)>;
-
-    explicit GiveBack(HeapFile& heap) : heap_(heap) {}
+    /// All must outlive it.
+    GiveBack(heap::HeapCore& core, Condition& condition, HeapFiles& files, Image& image, Proofs& proofs, Saves& saves)
+        : core_(core), condition_(condition), files_(files), image_(image), proofs_(proofs), saves_(saves) {}
 
     /// Closing takes each free page, also those that an interrupted close left with their disk blocks. Without a call: runs of 64 KiB and more.
-    void take_all(TellBytes tell);
+    void take_all(TellBytes tell = {});
     bool takes_all() const { return takes_all_; }
-    /// Whether the pages that say what is free are as they were saved. Requires: nothing was changed since the newest save.
-    bool metadata_is_sound() const;
-    /// Drops what wasn't saved, then makes the holes. Durability: on return. Throws: Error{no_space | io_error | …}; what was saved is still whole.
+    /// Makes the holes. Requires: all that is in memory is what the files hold. Durability: on return. Throws: Error{no_space | io_error | …}; what was saved is still whole.
     void run();
 
 private:
@@ -39,7 +35,12 @@ private:
     Runs released() const;
     void punch(const Runs& runs);
 
-    HeapFile& heap_;
+    heap::HeapCore& core_;
+    Condition& condition_;
+    HeapFiles& files_;
+    Image& image_;
+    Proofs& proofs_;
+    Saves& saves_;
     bool takes_all_ = false;
     TellBytes tell_;
 };

@@ -1,4 +1,4 @@
-// Healing: what one copy of a heap has damaged comes back from the other one. Each page is a durable step of its own, so that a crash leaves it healed or as it was.
+#include "store/healing.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,21 +9,20 @@
 #include "base/aligned_buffer.hpp"
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
-#include "store/heap_file.hpp"
 #include "store/page_copies.hpp"
 
 namespace taiyen::store {
 
 /// One walk over both copies. Requires: saves are held, and the files have what the ring had.
-class HeapFile::Healing {
+class Healing::Walk {
 public:
-    Healing(HeapFile& heap, const TellLost& lost, const TellBytes& tell) : Healing(heap, lost, tell, heap.pages_with_live_base()) {}
-    Healing(HeapFile& heap, const TellLost& lost, const TellBytes& tell, std::unordered_set<std::uint64_t> live)
-        : heap_(heap), lost_(lost), tell_(tell), live_(std::move(live)) {}
+    Walk(Healing& healing, const TellLost& lost, const TellBytes& tell) : Walk(healing, lost, tell, healing.proofs_.pages_with_live_base()) {}
+    Walk(Healing& healing, const TellLost& lost, const TellBytes& tell, std::unordered_set<std::uint64_t> live)
+        : condition_(healing.condition_), files_(healing.files_), lost_(lost), tell_(tell), live_(std::move(live)) {}
 
     /// Returns how many pages were restored. Throws: the first loss, if nobody is told of each.
     std::uint64_t run() {
-        const Extents extents = heap_.saved_extents();
+        const Extents extents = files_.extents();
         const std::uint64_t total = extents.span + extents.annex;
         std::uint64_t done = 0;
         for_each_table_page(extents, [&](std::uint64_t index) {
@@ -36,16 +35,16 @@ public:
                 tell_(done, total);
             }
             // The table page in memory is sound; a file that holds another one gets it again.
-            heal_table(*heap_.backing_, index);
-            if (heap_.data_) {
-                heal_table(*heap_.data_, index);
+            heal_table(files_.backing(), index);
+            if (files_.data()) {
+                heal_table(*files_.data(), index);
             }
         });
-        heal_behind(*heap_.backing_, extents);
-        if (heap_.data_) {
-            heal_behind(*heap_.data_, extents);
+        heal_behind(files_.backing(), extents);
+        if (files_.data()) {
+            heal_behind(*files_.data(), extents);
         }
-        heap_.note_healed(healed_);
+        files_.note_healed(healed_);
         if (first_lost_) {
             throw Error(*first_lost_);
         }
@@ -57,15 +56,15 @@ public:
 
     /// One page alone, or one of the table. Returns whether it had to be restored; one that is lost was told.
     bool run_one(const DamagedPage& damaged) {
-        PageFile& file = damaged.in_data ? *heap_.data_ : *heap_.backing_;
-        PageFile* const data = heap_.data_ ? &*heap_.data_ : nullptr;
+        PageFile& file = damaged.in_data ? *files_.data() : files_.backing();
+        PageFile* const data = files_.data();
         is_alone_ = true;
         if (damaged.of_table) {
             heal_table(file, damaged.number);
         } else {
-            heal_page(file, damaged.in_data ? &*heap_.backing_ : data, {damaged.number});
+            heal_page(file, damaged.in_data ? &files_.backing() : data, {damaged.number});
         }
-        heap_.note_healed(healed_);
+        files_.note_healed(healed_);
         return healed_ != 0;
     }
 
@@ -73,29 +72,29 @@ private:
     /// The pages that a table page covers; how many those are. Nothing: the table page is lost.
     std::optional<std::uint64_t> heal_covered(std::uint64_t index, const Extents& extents) {
         try {
-            heap_.table_.page(index);
+            files_.table().page(index);
         } catch (const Error& error) {
             if (error.code() != errc::corrupt && error.code() != errc::io_error) throw;
             lose(error);  // nothing says what its pages should be
             tables_lost_ = true;
             return std::nullopt;
         }
-        PageFile* const data = heap_.data_ ? &*heap_.data_ : nullptr;
+        PageFile* const data = files_.data();
         const TableCover cover = cover_of(index);
         std::uint64_t count = 0;
         for (; count < cover.count && extents.hold({cover.first.value + count}); ++count) {
             const PageNumber page{cover.first.value + count};
-            heal_page(*heap_.backing_, data, page);
+            heal_page(files_.backing(), data, page);
             if (data != nullptr) {
-                heal_page(*data, &*heap_.backing_, page);
+                heal_page(*data, &files_.backing(), page);
             }
         }
         return count;
     }
 
     void heal_page(PageFile& file, PageFile* second, PageNumber page) {
-        const std::uint64_t expected = heap_.table_.entry(page);
-        const bool is_backing = &file == &*heap_.backing_;
+        const std::uint64_t expected = files_.table().entry(page);
+        const bool is_backing = &file == &files_.backing();
         const bool is_live = live_.contains(page.value);
         if ((is_backing && is_live) || has_whole(file, page, bytes_, expected)) {
             return;
@@ -110,7 +109,7 @@ private:
             }
             return;
         }
-        heap_.durable_step("healing", [&] {
+        condition_.durable_step("healing", [&] {
             file.write_pages(page, other_.span());
             if (!is_alone_ || !planted(Bug::scrub_without_sync)) {
                 file.sync();
@@ -130,11 +129,11 @@ private:
             if (error.code() != errc::io_error) throw;
             return false;
         }
-        return page_checksum(into.span(), page, heap_.table_.heap()) == expected;
+        return page_checksum(into.span(), page, files_.table().heap()) == expected;
     }
 
     void heal_table(PageFile& file, std::uint64_t index) {
-        const TablePage& good = heap_.table_.page(index);
+        const TablePage& good = files_.table().page(index);
         TablePage found;
         bool same = false;
         try {
@@ -144,7 +143,7 @@ private:
             if (error.code() != errc::io_error) throw;
         }
         if (!same) {
-            heap_.durable_step("healing", [&] {
+            condition_.durable_step("healing", [&] {
                 file.file().write(std::as_bytes(std::span(&good, 1)), file.layout.table_offset(index));
                 file.sync();
             });
@@ -157,7 +156,7 @@ private:
         if (clear_behind(file, extents) == 0) {
             return;
         }
-        heap_.durable_step("healing", [&] {
+        condition_.durable_step("healing", [&] {
             file.sync();
             if (clear_behind(file, extents) != 0) {
                 throw Error(errc::corrupt, file.path(),
@@ -183,12 +182,12 @@ private:
 
     /// A table page that had to be rebuilt may differ from the one that the headers stand for.
     void heal_root(const Extents& extents) {
-        const std::uint64_t root = table_root_of(*heap_.backing_, extents, Via::device);
-        if (root != heap_.table_.root()) {
-            heap_.table_.set_root(root);
-            heap_.durable_step("healing", [&] { heap_.write_headers(); });
+        const std::uint64_t root = table_root_of(files_.backing(), extents, Via::device);
+        if (root != files_.table().root()) {
+            files_.table().set_root(root);
+            condition_.durable_step("healing", [&] { files_.write_headers(); });
             ++healed_;
-            heap_.note_healed();
+            files_.note_healed();
         }
     }
 
@@ -201,7 +200,8 @@ private:
         }
     }
 
-    HeapFile& heap_;
+    Condition& condition_;
+    HeapFiles& files_;
     const TellLost& lost_;
     const TellBytes& tell_;
     const std::unordered_set<std::uint64_t> live_;
@@ -213,94 +213,20 @@ private:
     bool is_alone_ = false;
 };
 
-/// Pages whose base in the backing file, proven by nobody, is part of what the program sees. (A transactional heap saves what stands in its log on top of the file's own bytes.)
-std::unordered_set<std::uint64_t> HeapFile::pages_with_live_base() const {
-    std::unordered_set<std::uint64_t> live;
-    const std::vector<vm::PageRun> runs = uses_log() ? std::vector<vm::PageRun>() : written_runs();
-    const std::lock_guard lock(proof_mutex_);  // not before: who touches a hidden page takes its lock first
-    for (const vm::PageRun& run : runs) {
-        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            if (!saved_copies_.contains(page) && !proven_.contains({page})) {
-                live.insert(page);
-            }
-        }
-    }
-    return live;
+std::uint64_t Healing::heal(const TellLost& lost, const TellBytes& tell) {
+    condition_.check_usable(false);
+    const auto lock = files_.hold_saves();
+    saves_.checkpoint();
+    const std::uint64_t restored = proofs_.restore_in_files();  // what memory alone has whole
+    return restored + Walk(*this, lost, tell).run();
 }
 
-void HeapFile::heal_first_page(bool in_view_only) {
-    // The engine reads the super block before anybody could call heal(): damage there is healed, or named, here.
-    const PageNumber first{0};
-    const AlignedBuffer found(page_bytes);
-    const bool is_refused = backing_->try_read_pages(first, found.span(), Via::cache).has_value();
-    if (page_checksum(found.span(), first, table_.heap()) == table_.entry(first)) {
-        return;
-    }
-    const AlignedBuffer good = good_first_page();
-    if (is_refused && in_view_only) {
-        // Also a store would have the kernel fetch the page first.
-        vm::map_anonymous(live_page(first).data(), page_bytes);
-        vm::prepare_heap_mapping(live_page(first).data(), page_bytes);
-        first_page_is_ours_ = true;
-    } else if (read_only_) {
-        vm::protect(live_page(first).data(), page_bytes, true);
-    }
-    if (in_view_only) {
-        std::memcpy(live_page(first).data(), good.data(), page_bytes);
-    } else {
-        backing_->write_pages(first, good.span());
-        backing_->sync();
-    }
-    if (read_only_) {
-        vm::protect(live_page(first).data(), page_bytes, false);
-    }
-    owes_first_page_ = in_view_only && !read_only_;
-    proven_.add(first);
-    note_healed();
-}
-
-AlignedBuffer HeapFile::good_first_page() const {
-    AlignedBuffer good(page_bytes);
-    read_whole({0}, good.span(), data_ ? "its checksum differs in both copies" : "its checksum differs and there is no second copy");
-    return good;
-}
-
-void HeapFile::read_whole(PageNumber page, std::span<std::byte> image, const char* why) const {
-    const std::uint64_t expected = table_.entry(page);
-    std::optional<Error> refusal;
-    for (const PageFile* file : {&*backing_, data()}) {
-        if (file == nullptr) {
-            continue;
-        }
-        if (auto refused = file->try_read_pages(page, image, Via::device); refused && !refusal) {
-            refusal = std::move(refused);
-        }
-        if (page_checksum(image, page, table_.heap()) == expected) {
-            return;
-        }
-    }
-    if (refusal) {
-        throw Error(*refusal);
-    }
-    backing_->throw_corrupt_page(page, why);
-}
-
-std::uint64_t HeapFile::heal(const TellLost& lost, const TellBytes& tell) {
-    check_usable(false);
-    const auto lock = hold_saves();
-    checkpoint();
-    const std::uint64_t restored = restore_in_files();  // what memory alone has whole
-    return restored + Healing(*this, lost, tell).run();
-}
-
-// ---- by pieces, beside the program
-
-ByteCount HeapFile::look_over(PageNumber& next, ByteCount bytes, std::vector<DamagedPage>& damaged) {
+ByteCount Healing::look_over(PageNumber& next, ByteCount bytes, std::vector<DamagedPage>& damaged) {
     const Visits::Visit visit(visits_);
-    const auto saves = hold_saves();
-    check_usable(false);
-    const std::lock_guard layout(layout_mutex_);
-    const Extents extents = saved_extents();
+    const auto saves = files_.hold_saves();
+    condition_.check_usable(false);
+    const auto layout = files_.hold_layout();
+    const Extents extents = files_.extents();
     const auto move_on = [&](PageNumber page) {
         const bool to_annex = !extents.hold(page) && sequence_of(page) == Sequence::span && extents.hold(annex_first_page);
         next = extents.hold(page) ? page : to_annex ? annex_first_page : PageNumber{0};
@@ -318,17 +244,17 @@ ByteCount HeapFile::look_over(PageNumber& next, ByteCount bytes, std::vector<Dam
     ByteCount read = 0;
     bool table_is_lost = false;
     try {
-        table_.page(index);
+        files_.table().page(index);
     } catch (const Error& error) {
         if (error.code() != errc::corrupt && error.code() != errc::io_error) throw;
         table_is_lost = true;  // nothing says what its pages should be
     }
     const AlignedBuffer pages(count * page_bytes);
-    for (const PageFile* file : {&backing(), data()}) {
+    for (const PageFile* file : {&files_.backing(), files_.data()}) {
         if (file == nullptr) {
             continue;
         }
-        const bool in_data = file == data();
+        const bool in_data = file == files_.data();
         if (first == cover.first || table_is_lost) {
             read += page_bytes;
             if (table_is_lost || !has_table_page(*file, index)) {
@@ -343,11 +269,11 @@ ByteCount HeapFile::look_over(PageNumber& next, ByteCount bytes, std::vector<Dam
         for (std::uint64_t i = 0; i < count; ++i) {
             const PageNumber page{first.value + i};
             const auto bytes_of_page = pages.span().subspan(i * page_bytes, page_bytes);
-            if (pending_.contains(page.value)) {
+            if (saves_.is_pending(page.value)) {
                 continue;  // the file still has the save before
             }
             const bool is_refused = some_are_refused && is_zero(bytes_of_page) && file->try_read_pages(page, bytes_of_page, Via::device);
-            if (is_refused || page_checksum(bytes_of_page, page, table_.heap()) != table_.entry(page)) {
+            if (is_refused || page_checksum(bytes_of_page, page, files_.table().heap()) != files_.table().entry(page)) {
                 damaged.push_back({in_data, false, page.value});
             }
         }
@@ -356,64 +282,65 @@ ByteCount HeapFile::look_over(PageNumber& next, ByteCount bytes, std::vector<Dam
 }
 
 /// Whether the file has the table page as memory has it, or is about to get it.
-bool HeapFile::has_table_page(const PageFile& file, std::uint64_t index) {
-    const TablePage& good = table_.page(index);
+bool Healing::has_table_page(const PageFile& file, std::uint64_t index) {
+    const TablePage& good = files_.table().page(index);
     TablePage found;
-    return table_.is_changed(index) || (!file.try_read_table_page(index, found, Via::device) && std::memcmp(&found, &good, sizeof found) == 0);
+    return files_.table().is_changed(index) ||
+           (!file.try_read_table_page(index, found, Via::device) && std::memcmp(&found, &good, sizeof found) == 0);
 }
 
-std::optional<HeapFile::Healed> HeapFile::heal_one(const DamagedPage& damaged) {
+std::optional<Healed> Healing::heal_one(const DamagedPage& damaged) {
     const Visits::Visit visit(visits_);
-    const std::unique_lock saves(save_mutex_, std::try_to_lock);
+    const auto saves = files_.try_hold_saves();
     if (!saves.owns_lock()) {
         return std::nullopt;
     }
-    check_usable(false);
-    if (damaged.in_data && !data_) return Healed::whole;  // it was detached meanwhile
-    const std::lock_guard layout(layout_mutex_);
-    require_whole_files();  // a write would make a file that was cut longer again
-    if (!damaged.of_table && (pending_.contains(damaged.number) || !saved_extents().hold({damaged.number}))) {
+    condition_.check_usable(false);
+    if (damaged.in_data && !files_.data()) return Healed::whole;  // it was detached meanwhile
+    const auto layout = files_.hold_layout();
+    files_.require_whole();  // a write would make a file that was cut longer again
+    if (!damaged.of_table && (saves_.is_pending(damaged.number) || !files_.extents().hold({damaged.number}))) {
         return Healed::whole;
     }
     bool is_lost = false;
     const TellLost lose = [&](const Error&) { is_lost = true; };
     const TellBytes nobody;
     try {
-        const bool has_program_above = !damaged.of_table && !damaged.in_data && !uses_log();
-        if (has_program_above && data_ && !planted(Bug::scrub_below_stores)) {
+        const bool has_program_above = !damaged.of_table && !damaged.in_data && !files_.uses_log();
+        if (has_program_above && files_.data() && !planted(Bug::scrub_below_stores)) {
             const AlignedBuffer image(page_bytes);
-            read_whole({damaged.number}, image.span(), "");
+            files_.read_whole({damaged.number}, image.span(), "");
             waiting_.insert(damaged);
             return Healed::waits;
         }
-        const bool is_healed = (!damaged.of_table || !table_.is_changed(damaged.number)) && Healing(*this, lose, nobody, {}).run_one(damaged);
+        const bool is_healed = (!damaged.of_table || !files_.table().is_changed(damaged.number)) && Walk(*this, lose, nobody, {}).run_one(damaged);
         return is_lost ? Healed::lost : is_healed ? Healed::healed : Healed::whole;
     } catch (const Error& error) {
-        if (poisoned_ || (error.code() != errc::corrupt && error.code() != errc::io_error)) throw;
+        if (condition_.is_poisoned() || (error.code() != errc::corrupt && error.code() != errc::io_error)) throw;
         return Healed::lost;
     }
 }
 
-void HeapFile::heal_waiting() {
+void Healing::heal_waiting() {
     if (waiting_.empty()) {
         return;
     }
     const TellLost told_when_found = [](const Error&) {};
     const TellBytes nobody;
-    const std::unordered_set<std::uint64_t> live = pages_with_live_base();
+    const std::unordered_set<std::uint64_t> live = proofs_.pages_with_live_base();
     for (const DamagedPage& damaged : std::exchange(waiting_, {})) {
         // One whose base somebody has changed is a matter of the save (`check_base`).
-        if (!pending_.contains(damaged.number)) {
-            Healing(*this, told_when_found, nobody, live).run_one(damaged);
+        if (!saves_.is_pending(damaged.number)) {
+            Walk(*this, told_when_found, nobody, live).run_one(damaged);
         }
     }
 }
 
-Error HeapFile::describe(const DamagedPage& damaged, const char* what) const {
+Error Healing::describe(const DamagedPage& damaged, const char* what) const {
     const Visits::Visit visit(visits_);
-    const auto saves = hold_saves();
-    const std::lock_guard layout(layout_mutex_);
-    const PageFile& file = damaged.in_data && data_ ? *data_ : *backing_;
+    const auto saves = files_.hold_saves();
+    const auto layout = files_.hold_layout();
+    const PageFile& file = damaged.in_data && files_.data() ? *files_.data() : files_.backing();
     const std::uint64_t offset =
         damaged.of_table ? file.layout.table_offset(damaged.number) : file.layout.file_offset(offset_of(PageNumber{damaged.number}));
     return {errc::corrupt, file.path(), offset,

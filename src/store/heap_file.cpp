@@ -1,5 +1,4 @@
 #include "store/heap_file.hpp"
-#include "store/page_copies.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,123 +7,66 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
 
+#include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "base/sentence.hpp"
-#include "heap/geometry.hpp"
 
 namespace taiyen::store {
 namespace {
 
-vm::TrackerKind tracker_kind(PageTrackerChoice choice) {
-    switch (choice) {
-        case PageTrackerChoice::scan: return vm::TrackerKind::scan;
-        case PageTrackerChoice::pagemap: return vm::TrackerKind::pagemap;
-        case PageTrackerChoice::automatic: break;
-    }
-    return vm::TrackerKind::automatic;
+std::string closing_failed(const std::string& why) {
+    return "closing failed: " + why + "; nothing that was saved is lost: open the heap again to recover";
 }
 
 }  // namespace
 
-void HeapFile::grow(ByteCount by, const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        if (error.code() == errc::no_space) {
-            throw HeapFull(by, 0, HeapFull::Cause::disk);
-        }
-        if (error.code() == errc::out_of_address_space) {
-            throw HeapFull(by, 0, HeapFull::Cause::address_space);
-        }
-        throw;
-    }
-}
-
 HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, const PersistentOptions& options, const Tuning& tuning,
                    vm::Reservation reservation, const heap::CoreRanges& ranges, OpenFiles files, bool read_only)
-    : HeapCore(ranges, std::min(reservation.size(), ranges.durable_bytes)), storage_(storage), paths_(paths), kind_(kind), tuning_(tuning),
-      log_capacity_(round_up(options.log_capacity, page_bytes)),
-      wants_data_(files.remakes_data || kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty())),
-      wanted_read_ahead_(options.read_ahead), memory_(tuning.memory()), dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : memory_ / 2),
-      read_only_(read_only), capture_(options.capture), audit_(options.audit), foreign_pointers_(options.foreign_pointers),
-      program_pointers_(options.program_pointers), reservation_(std::move(reservation)), backing_(std::move(files.backing)),
-      data_(std::move(files.data)), tracker_(tracker_kind(options.tracker)),
-      table_(
-          backing_->header.heap,
-          [this](std::uint64_t index, TablePage& page) {
-              if (!file_extents().hold(cover_of(index).first)) {
-                  return;  // the heap has grown there, and nothing was written yet
-              }
-              // A reader's data file that is ahead has table pages of its own save; those of the backing file are sound, but older.
-              if (load_table_page(
-                      view(), maps_data_ ? nullptr : data(), index, file_extents(),
-                      [this](PageNumber covered) { return recovering_pages_.contains(covered.value); }, Via::cache, page)) {
-                  note_healed();
-              }
-          },
-          files.map_data ? data_->header.table_root : backing_->header.table_root),
-      restoration_(files.restoration) {
-    tuning_.join = nullptr;  // called by who opens us
-    if (!read_only_) {
+    : HeapCore(ranges, std::min(reservation.size(), ranges.durable_bytes)), events_(std::make_shared<EventSource>(paths.backing.string())),
+      condition_(*this, paths.backing, *events_, read_only), files_(storage, paths, kind, condition_, events_, files),
+      image_(*this, files_, std::move(reservation), options, tuning.memory),
+      proofs_(*this, condition_, files_, image_, participant_, options.capture), log_replay_(tuning.log_replay),
+      dirty_limit_(options.dirty_limit != 0 ? options.dirty_limit : image_.memory() / 2), capture_(options.capture), audit_(options.audit),
+      foreign_pointers_(options.foreign_pointers), program_pointers_(options.program_pointers) {
+    if (!read_only) {
+        const bool wants_data = files.remakes_data || kind == HeapKind::snapshot || (kind == HeapKind::transactional && !options.data_file.empty());
+        const Companions::Wanted wanted{tuning.journal_bytes, round_up(options.log_capacity, page_bytes), wants_data};
+        writing_.emplace(*this, condition_, files_, image_, proofs_, visits_, participant_, tuning.batch_bytes, wanted);
         set_lender(&held_);
+        if (options.guarded) guards_.emplace(paths.backing, image_.begin());
     }
-    if (options.guarded && !read_only_) guards_.emplace(paths_.backing, reservation_.data());
-    set_links(backing_->header.position_independent ? heap::Links::distances : heap::Links::addresses);
-    maps_data_ = files.map_data;
-    generation_ = view().header.generation;
-    serial_ = view().header.serial;
-    active_ = backing_->header.ring_kind;
-    saved_extent_ = view().header.extent;
-    saved_annex_ = view().header.annex;
-    ByteCount extent = saved_extent_;
+    set_links(files_.backing().header.position_independent ? heap::Links::distances : heap::Links::addresses);
+    ByteCount extent = files_.extents().span;
     for (const SaveRecord& save : files.overlay) {
         extent = std::max<ByteCount>(extent, save.head.extent);
-        saved_annex_ = save.annex;
-        serial_ = {save.head.serial};
     }
-    for (std::optional<PageFile>* file : {&backing_, &data_}) {
-        if (*file) {
-            (*file)->layout = FileLayout(saved_annex_.places);
-        }
-    }
-    durable_serial_ = serial_;
-    annex_.reset(saved_annex_);
+    image_.annex().reset(files_.point().annex);
     reserve(extent);
-    map({0}, extent, read_only_ && files.overlay.empty() && !files.tail ? io::Protection::read : io::Protection::read_write);
+    image_.map({0}, extent, read_only && files.overlay.empty() && !files.tail ? io::Protection::read : io::Protection::read_write);
     set_mapped(extent);
     if (!files.overlay.empty()) {
         apply_overlay(files.overlay, files.stage.get());
-    }
-    if (!files.overlay.empty() && !files.tail) {
-        vm::protect(reservation_.data(), mapped_, false);
+        if (!files.tail) vm::protect(image_.begin(), image_.mapped(), false);
     }
     // Opening looks at the heap's first page only; the kernel would fetch megabytes around it.
-    const ByteCount first_chunk = std::min(mapped_, first_chunk_bytes);
-    vm::set_readahead(reservation_.data(), first_chunk, false);
-    if (!maps_data_ && !recovering_pages_.contains(0)) {
-        heal_first_page(read_only_ || files.tail.has_value());
+    const ByteCount first_chunk = std::min(image_.mapped(), first_chunk_bytes);
+    vm::set_readahead(image_.begin(), first_chunk, false);
+    if (!files_.maps_data() && !files_.recovering_pages().contains(0)) {
+        proofs_.heal_first_page(read_only || files.tail.has_value());
     }
     make_engine();
-    vm::set_readahead(reservation_.data(), first_chunk, true);
-    choose_read_ahead();
-    if (engine_->extent() > mapped_) {
-        throw Error(errc::corrupt, paths_.backing, backing_->layout.file_offset({0}),
+    vm::set_readahead(image_.begin(), first_chunk, true);
+    image_.choose_read_ahead();
+    if (engine_->extent() > image_.mapped()) {
+        throw Error(errc::corrupt, paths.backing, files_.backing().layout.file_offset({0}),
                     "the heap's first page speaks of more than the file holds; restore it from a copy");
-    }
-    if (files.ring) {
-        ring_file_ = files.ring;
-        ring_identity_ = backing_->header.ring_identity();
-        log_start_ = files.tail ? files.tail->start : view().header.ring_start;
-        if (!read_only_ && !uses_log()) {
-            ring_ = std::make_unique<log::Ring>(files.ring, ring_identity_, backing_->header.ring_start, backing_->header.ring_start.position);
-        }
     }
     complete();
 }
 
 void HeapFile::make_engine() {
     heap::WriteObserver* const observer = participant_ ? participant_->observer() : nullptr;
-    auto engine = std::make_unique<heap::Engine>(reservation_.data(), backing_->header.capacity, *this, observer, read_only_);
+    auto engine = std::make_unique<heap::Engine>(image_.begin(), files_.backing().header.capacity, *this, observer, condition_.is_read_only());
     const auto nobody_looks = heap::hold_open_cores();
     engine_.swap(engine);
 }
@@ -145,13 +87,13 @@ void HeapFile::leave() noexcept {
     if (const std::shared_ptr<SnapshotParticipant> leaving = std::move(participant_)) {
         participant_.reset();
         leaving->left();
-        if (in_forked_child() || (!open_ && poisoned_)) {
+        if (in_forked_child() || (!is_open() && condition_.is_poisoned())) {
             return;
         }
         try {
             make_engine();  // the observer goes with the participant; closing uses the engine once more
         } catch (const std::exception& error) {
-            poison("ending capture", error.what());
+            condition_.poison("ending capture", error.what());
         }
     }
 }
@@ -206,6 +148,22 @@ bool HeapFile::deallocate_lent(void* block, std::uint32_t scope) noexcept {
     return participant_ ? participant_->free_lent(block, scope) : deallocate_durable(block);
 }
 
+bool HeapFile::deallocate_durable(void* block) noexcept {
+    if (participant_ && participant_->free_later(block)) return true;
+    retire_guard(block);
+    heap::FreeResult result;
+    try {
+        check_changeable();
+        result = engine_->deallocate(block);
+    } catch (...) {
+        return heap::tell_failed_free(block);
+    }
+    if (result != heap::FreeResult::freed) [[unlikely]]
+        return heap::tell(result, block);
+    held_.freed(block);
+    return true;
+}
+
 HeapFile::~HeapFile() {
     try {
         abandon();
@@ -214,327 +172,144 @@ HeapFile::~HeapFile() {
     }
 }
 
-std::span<std::byte> HeapFile::live_page(PageNumber page) const {
-    const Sequence sequence = sequence_of(page);
-    std::byte* const base = sequence == Sequence::span ? reservation_.data() : annex_.begin();
-    return {base + (offset_of(page).value - start_of(sequence).value), page_bytes};
+bool HeapFile::protect(HeapOffset offset, ByteCount length, bool writable) noexcept {
+    FirstTouch* const hidden = image_.first_touch();
+    return hidden != nullptr ? hidden->protect(page_of(offset), length / page_bytes, writable) : HeapCore::protect(offset, length, writable);
 }
 
-bool HeapFile::is_recovering(const TableCover& cover) const {
-    for (std::uint64_t i = 0; !recovering_pages_.empty() && i < cover.count; ++i) {
-        if (recovering_pages_.contains(cover.first.value + i)) {
-            return true;
-        }
+std::byte* HeapFile::open_annex(ByteCount capacity) {
+    check_usable(read_only());
+    if (writing_ && !image_.annex().is_open()) {
+        writing_->saves.checkpoint();  // a save that ended the annex may stand in the ring only
     }
-    return false;
+    return image_.annex().open(capacity, [this] { proofs_.prove_annex(); });
 }
 
-void HeapFile::check_usable(bool for_reading) const {
-    if (!open_) {
-        throw Error(errc::closed, paths_.backing, "the heap is closed; open it again");
-    }
-    if (in_forked_child()) {
-        throw Error(errc::forked, paths_.backing, "the heap was opened before fork(); open it in the process that uses it");
-    }
-    if (poisoned_) {
-        throw Error(errc::poisoned, paths_.backing,
-                    "an earlier failure made the heap unusable (" + poison_ + "); close it and open it again to recover");
-    }
-    if (read_only_ && !for_reading) {
-        throw Error(errc::read_only, paths_.backing, "the heap was opened read-only; open it with open_only to change it");
-    }
+Annex::View HeapFile::view_annex() const {
+    check_usable(true);
+    return image_.annex().view();
 }
 
-void HeapFile::poison(const char* what, const char* why) noexcept {
-    const std::lock_guard lock(poison_mutex_);
-    if (poisoned_) {
+void HeapFile::extend_annex(ByteCount bytes) {
+    check_usable(false);
+    image_.annex().extend(bytes);
+}
+
+bool HeapFile::has_data_file() const {
+    check_usable(true);
+    const auto lock = files_.hold_saves();
+    return files_.data() != nullptr;
+}
+
+void HeapFile::save() {
+    condition_.check_usable(false);
+    if (participant_ && participant_->save_itself()) {
         return;
     }
-    try {
-        poison_ = std::string(what) + ": " + why;
-    } catch (const std::bad_alloc&) {
-        poison_ = "out of memory";  // short enough to need none
-    }
-    poisoned_ = true;
-    events_->tell({.kind = EventKind::poisoned, .text = poison_});
-}
-
-std::string HeapFile::why_poisoned() const {
-    const std::lock_guard lock(poison_mutex_);
-    return poison_;
-}
-
-Generation HeapFile::generation() const {
-    const std::lock_guard lock(point_mutex_);
-    return generation_;
-}
-
-Restoration HeapFile::restoration() const {
-    Restoration found = restoration_;
-    found.pages_healed += healed_;
-    return found;
-}
-
-void HeapFile::note_healed(std::uint64_t pages) const noexcept {
-    healed_ += pages;
-    if (pages != 0) events_->tell({.kind = EventKind::healed, .pages = pages, .bytes = pages * page_bytes});
-}
-
-Event HeapFile::event_of(EventKind kind) const noexcept {
-    const std::lock_guard lock(point_mutex_);
-    return {.kind = kind, .generation = generation_.value, .serial = durable_serial_.value};
-}
-
-void HeapFile::tell_opened() {
-    events_->begin();
-    if (!events_->is_heard()) return;
-    const Restoration found = restoration();
-    Event event = event_of(EventKind::opened);
-    event.took = found.took;
-    event.restoration = &found;
-    if (found.needed() && !read_only_) events_->tell({.kind = EventKind::recovered, .took = found.took, .restoration = &found});
-    events_->tell(event);
-}
-
-void HeapFile::tell_written(EventKind kind, const EventClock& clock, std::uint64_t pages) const noexcept {
-    if (!events_->is_heard()) return;
-    Event event = event_of(kind);
-    event.took = clock.took();
-    event.pages = pages;
-    event.bytes = pages * page_bytes;
-    events_->tell(event);
-}
-
-void HeapFile::tell_closed(const EventClock& clock, std::string_view failure) const noexcept {
-    if (!events_->is_heard()) return;
-    Event event = event_of(EventKind::closed);
-    event.took = clock.took();
-    event.text = failure;
-    events_->tell(event);
-}
-
-void HeapFile::durable_step(const char* what, const std::function<void()>& step) {
-    if (poisoned_) {
-        check_usable(true);  // throws: what a failed sync may have lost is not made official by a later one
-    }
-    try {
-        step();
-    } catch (const std::exception& error) {
-        poison(what, error.what());
-        throw;
-    }
-}
-
-void HeapFile::require_whole_files() const {
-    const Extents extents = saved_extents();
-    for (const PageFile* file : {&*backing_, data()}) {
-        if (file == nullptr) {
-            continue;
-        }
-        const ByteCount size = file->file().info().size_bytes;
-        if (const ByteCount least = file->layout.file_bytes_for(extents); size < least) {
-            throw Error(errc::truncated, file->path(), size,
-                        "the file was cut while the heap was open: it had at least " + std::to_string(least) +
-                            " bytes. Nothing more is written; close the heap, and open it again or restore its files from a copy");
-        }
-    }
-}
-
-void HeapFile::extend(ByteCount extent_bytes) {
-    if (extent_bytes <= mapped_) {
+    if (files_.uses_log()) {
+        const SavedPoint point = files_.point();
+        save_at({point.serial, point.log_start, image_.mapped()});
         return;
     }
-    reserve(extent_bytes);
-    if (read_only_ || replaying_) {
-        std::byte* const end = live_page({mapped_ / page_bytes}).data();
-        vm::map_anonymous(end, extent_bytes - mapped_);
-        vm::prepare_heap_mapping(end, extent_bytes - mapped_);
-        set_mapped(extent_bytes);
-        return;
+    check_guards();
+    const auto lock = files_.hold_saves();
+    condition_.durable_step("saving", [&] { files_.require_whole(); });  // what was stored where the file ends now is gone, and nobody would know
+    writing_->healing.heal_waiting();
+    if (participant_) {
+        participant_->before_save();
+    } else {
+        write_type_notes();
     }
-    if (mapped_ / page_bytes % FirstTouch::granule_pages != 0) {
-        try {
-            open_hidden({mapped_ / page_bytes - 1});  // what is new belongs to the same granule
-        } catch (const Error&) {
-            // A lost page stays hidden.
+    held_.settle();
+    const std::vector<vm::PageRun> runs = image_.written_runs();
+    const ProgramPointers program = next_program_pointers();
+    heap::ForeignPointerScan scan(*this, program);
+    std::vector<ChangedPage> changed = proofs_.changed_pages(runs, &scan);
+    if (!changed.empty()) {
+        scan.finish();
+        note_searched(program);
+        if (image_.annex().has_ended()) {
+            writing_->saves.end_annex(changed);
         }
-    }
-    grow(extent_bytes - mapped_, [&] {
-        clear_growth({mapped_, 0}, {extent_bytes, 0});
-        make_long_enough({extent_bytes, 0});
-        map({mapped_}, extent_bytes - mapped_, io::Protection::read_write);
-    });
-    if (first_touch_) {
-        first_touch_->extended(extent_bytes);
+        writing_->saves.save_changed(changed, false);
+        if (planted(Bug::annex_ends_after_record) && image_.annex().has_ended()) {
+            std::vector<ChangedPage> end{{annex_first_page, 0}};
+            writing_->saves.save_changed(end, false);
+        }
     }
     if (participant_) {
-        participant_->extended(mapped_, extent_bytes);
+        participant_->saved();
     }
-    set_mapped(extent_bytes);
-    choose_read_ahead();
+    writing_->saves.tidy(runs, changed);
 }
 
-void HeapFile::choose_read_ahead() noexcept {
-    const std::lock_guard lock(read_ahead_mutex_);
-    const ByteCount bytes = durable_extent();
-    const bool alone = wanted_read_ahead_ == ReadAhead::random || (wanted_read_ahead_ == ReadAhead::automatic && bytes > memory_ / 2);
-    if (alone != reads_alone_) {
-        reads_alone_ = alone;  // first: what is mapped meanwhile is mapped so
-        vm::set_readahead(reservation_.data(), bytes, !alone);
+void HeapFile::save_at(const SavePoint& point) {
+    condition_.check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
+    const auto lock = files_.hold_saves();
+    condition_.check_usable(false);
+    TAIYEN_CHECK(files_.uses_log());
+    const std::vector<vm::PageRun> runs = image_.written_runs();
+    const ProgramPointers program = point.searches ? next_program_pointers() : ProgramPointers::unsearched;
+    std::optional<heap::ForeignPointerScan> scan;
+    if (point.searches) {
+        scan.emplace(*this, program);
     }
+    std::vector<ChangedPage> changed = proofs_.changed_pages(runs, scan ? &*scan : nullptr);
+    if (scan && !changed.empty()) {
+        scan->finish();
+        note_searched(program);
+    }
+    if (!changed.empty() && image_.annex().has_ended()) {
+        writing_->saves.end_annex(changed);
+    }
+    writing_->saves.save_live(point, std::move(changed));
+    proofs_.drop_written(runs);
+    image_.look_at_memory();
 }
 
-void HeapFile::look_at_memory() noexcept {
-    try {
-        memory_ = tuning_.memory();
-    } catch (const std::exception&) {
-        return;  // it stays as it is
-    }
-    choose_read_ahead();
+void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages, const FillPages& patch) {
+    TAIYEN_CHECK(!participant_);
+    saves().save_moved(base, pages, patch);
 }
 
-void HeapFile::will_read(HeapOffset offset, ByteCount length) const noexcept {
-    if (reads_alone_ && length != 0) {
-        vm::will_read(reservation_.data() + offset.value, length);
-    }
+void HeapFile::save_resized(ByteCount capacity) {
+    TAIYEN_CHECK(!participant_);
+    saves().save_resized(capacity);
 }
 
-void HeapFile::will_read_metadata() const noexcept {
-    const heap::Geometry geometry(backing_->header.capacity);
-    for (unsigned index = 0; index < geometry.count(); ++index) {
-        const heap::Region& region = geometry.region(index);
-        const ByteCount extent = durable_extent();
-        const HeapOffset first = offset_of(PageNumber{region.first});
-        if (first.value < extent) {
-            will_read(first, std::min(offset_of(PageNumber{region.first_user}).value, extent) - first.value);
-        }
-    }
+void HeapFile::drop_private() {
+    condition_.check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
+    const auto lock = files_.hold_saves();
+    condition_.check_usable(false);
+    proofs_.drop_all();
+    make_engine();
 }
 
-void HeapFile::reserve(ByteCount extent) {
-    const ByteCount before = reservation_.size();
-    const ByteCount capacity = ranges().durable_bytes;
-    const ByteCount least = extent + page_bytes;
-    if (least <= before) {
-        return;
+ByteCount HeapFile::private_bytes() const {
+    ByteCount bytes = 0;
+    for (const vm::PageRun& run : image_.written_span_runs()) {
+        bytes += run.count * page_bytes;
     }
-    for (const ByteCount wanted : {heap::CoreRanges::reserved_bytes(extent, capacity), least}) {
-        try {
-            occupy(std::min(wanted, capacity));
-            try {
-                reservation_.extend(wanted);
-            } catch (...) {
-                occupy(std::min(before, capacity));
-                throw;
-            }
-            return;
-        } catch (const Error& error) {
-            if (wanted == least) {
-                throw HeapFull(extent - mapped_, 0,
-                               error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space);
-            }
-        }
-    }
-}
-
-void HeapFile::about_to_use(ByteCount length) {
-    // A transactional heap's dirty pages are a matter of its log.
-    if (read_only_ || uses_log() || mapped_ <= dirty_limit_) {
-        return;
-    }
-    used_since_look_ += length;
-    if (used_since_look_ <= dirty_limit_ / 16) {
-        return;
-    }
-    // What may be written before the next look counts; the rest of a large block is nothing before it is written.
-    ByteCount dirty = std::min(length, dirty_limit_ / 16);
-    for (const vm::PageRun& run : written_runs()) {
-        dirty += run.count * page_bytes;
-    }
-    if (dirty > dirty_limit_) {
-        throw HeapFull(length, 0, HeapFull::Cause::dirty_limit);
-    }
-    used_since_look_ = 0;
-}
-
-void HeapFile::make_long_enough(const Extents& extents) {
-    durable_step("growing", [&] { require_whole_files(); });
-    const std::lock_guard lock(size_mutex_);
-    for (PageFile* file : {&*backing_, data_ ? &*data_ : nullptr}) {
-        if (file != nullptr) {
-            file->make_long_enough(extents);
-        }
-    }
-}
-
-void HeapFile::clear_growth(const Extents& before, const Extents& after) {
-    try {
-        for (PageFile* file : {&*backing_, data_ ? &*data_ : nullptr}) {
-            if (file != nullptr && file->clear_growth(before, after) != 0) {
-                // Else a save that speaks of these pages without writing them could bring it back.
-                durable_step("clearing what lay behind the heap's end", [&] { file->sync(); });
-            }
-        }
-    } catch (const std::bad_alloc&) {
-        throw HeapFull(after.span - before.span + after.annex - before.annex, 0,
-                       HeapFull::Cause::address_space);  // who grows knows no other lack of memory
-    }
-}
-
-void HeapFile::map_at(std::byte* address, HeapOffset offset, ByteCount length, io::Protection protection) const {
-    // What a reader gets from journal or log may go beyond the extents that the file's header knows. There, the file has nothing to copy on write, not even zeros.
-    const Extents extents = read_only_ ? view().header.extents() : Extents{sequence_bytes_max, sequence_bytes_max};
-    for_each_piece(offset, length, [&](HeapOffset at, ByteCount part) {
-        std::byte* const to = address + (at.value - offset.value);
-        const ByteCount before = at.value - start_of(sequence_of(at)).value;
-        const ByteCount there = std::min(part, extents.of(sequence_of(at)) - std::min(before, extents.of(sequence_of(at))));
-        if (there != 0) {
-            view().file().map_private(to, there, view().layout.file_offset(at), protection);
-        }
-        if (there < part) {
-            vm::map_anonymous(to + there, part - there);
-        }
-        vm::prepare_heap_mapping(to, part);
-        if (reads_alone_ && sequence_of(at) == Sequence::span) {
-            vm::set_readahead(to, part, false);
-        }
-    });
-}
-
-std::vector<vm::PageRun> HeapFile::written_span_runs() const {
-    std::vector<vm::PageRun> runs;
-    tracker_.written_pages(reservation_.data(), mapped_, runs);
-    return first_touch_ ? first_touch_->visible(runs) : runs;  // nobody has written what is hidden
-}
-
-std::vector<vm::PageRun> HeapFile::written_runs() const {
-    std::vector<vm::PageRun> runs = written_span_runs();
-    if (annex_.is_open() && annex_.mapped() != 0) {
-        const std::size_t span_runs = runs.size();
-        tracker_.written_pages(annex_.begin(), annex_.mapped(), runs);
-        for (std::size_t i = span_runs; i < runs.size(); ++i) {
-            runs[i].first += annex_first_page.value;
-        }
-    }
-    return runs;
+    return bytes;
 }
 
 std::vector<WrittenRange> HeapFile::written_ranges() const {
-    check_usable(true);
+    condition_.check_usable(true);
     std::vector<WrittenRange> ranges;
-    if (read_only_) {
+    if (condition_.is_read_only()) {
         return ranges;
     }
     const AlignedBuffer saved(page_bytes);
     const auto is_saved = [&](PageNumber page) {
-        if (uses_log()) {
+        if (files_.uses_log()) {
             // A save in the background leaves private copies behind, which capture keeps or which are given back later.
-            return !backing_->try_read_pages(page, saved.span(), Via::cache) && std::memcmp(live_page(page).data(), saved.data(), page_bytes) == 0;
+            return !files_.backing().try_read_pages(page, saved.span(), Via::cache) &&
+                   std::memcmp(image_.live_page(page).data(), saved.data(), page_bytes) == 0;
         }
         // Several threads may look at once: the save that made the copy has loaded its table page, so nothing is loaded here.
-        return saved_copies_.contains(page.value) && page_checksum(live_page(page), page, table_.heap()) == table_.entry(page);
+        return proofs_.is_saved_copy(page) && page_checksum(image_.live_page(page), page, files_.table().heap()) == files_.table().entry(page);
     };
-    for (const vm::PageRun& run : written_span_runs()) {
+    for (const vm::PageRun& run : image_.written_span_runs()) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
             if (is_saved({page})) {
                 continue;
@@ -551,35 +326,126 @@ std::vector<WrittenRange> HeapFile::written_ranges() const {
 }
 
 bool HeapFile::differs_from_save() {
-    check_usable(false);
-    const auto lock = hold_saves();
-    return !changed_pages(written_span_runs(), nullptr).empty();
+    condition_.check_usable(false);
+    const auto lock = files_.hold_saves();
+    return !proofs_.changed_pages(image_.written_span_runs(), nullptr).empty();
 }
 
-void HeapFile::drop_unsaved() {
-    require_restored();
-    vm::drop(reservation_.data(), mapped_);
-    annex_.reset(saved_annex_);
-    saved_copies_.clear();
-    forget_proofs();
-    set_mapped(saved_extent_);
+void HeapFile::extend(ByteCount extent_bytes) {
+    if (extent_bytes <= image_.mapped()) {
+        return;
+    }
+    reserve(extent_bytes);
+    if (condition_.is_read_only() || files_.is_replaying()) {
+        std::byte* const end = image_.live_page({image_.mapped() / page_bytes}).data();
+        vm::map_anonymous(end, extent_bytes - image_.mapped());
+        vm::prepare_heap_mapping(end, extent_bytes - image_.mapped());
+        set_mapped(extent_bytes);
+        return;
+    }
+    if (image_.mapped() / page_bytes % FirstTouch::granule_pages != 0) {
+        try {
+            image_.open_hidden({image_.mapped() / page_bytes - 1});  // what is new belongs to the same granule
+        } catch (const Error&) {
+            // A lost page stays hidden.
+        }
+    }
+    grow(extent_bytes - image_.mapped(), [&] {
+        files_.clear_growth({image_.mapped(), 0}, {extent_bytes, 0});
+        files_.make_long_enough({extent_bytes, 0});
+        image_.map({image_.mapped()}, extent_bytes - image_.mapped(), io::Protection::read_write);
+    });
+    if (image_.first_touch()) {
+        image_.first_touch()->extended(extent_bytes);
+    }
+    if (participant_) {
+        participant_->extended(image_.mapped(), extent_bytes);
+    }
+    set_mapped(extent_bytes);
+    image_.choose_read_ahead();
 }
 
-void HeapFile::remove_ours(const io::File& file, const std::filesystem::path& path) {
-    if (is_still_at(storage_, file, path)) {  // else somebody moved our files while the heap was open
-        storage_.remove(path);
+void HeapFile::reserve(ByteCount extent) {
+    const ByteCount before = image_.reservation().size();
+    const ByteCount capacity = ranges().durable_bytes;
+    const ByteCount least = extent + page_bytes;
+    if (least <= before) {
+        return;
+    }
+    for (const ByteCount wanted : {heap::CoreRanges::reserved_bytes(extent, capacity), least}) {
+        try {
+            occupy(std::min(wanted, capacity));
+            try {
+                image_.reservation().extend(wanted);
+            } catch (...) {
+                occupy(std::min(before, capacity));
+                throw;
+            }
+            return;
+        } catch (const Error& error) {
+            if (wanted == least) {
+                throw HeapFull(extent - image_.mapped(), 0,
+                               error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space);
+            }
+        }
     }
 }
 
+void HeapFile::about_to_use(ByteCount length) {
+    // A transactional heap's dirty pages are a matter of its log.
+    if (condition_.is_read_only() || files_.uses_log() || image_.mapped() <= dirty_limit_) {
+        return;
+    }
+    used_since_look_ += length;
+    if (used_since_look_ <= dirty_limit_ / 16) {
+        return;
+    }
+    // What may be written before the next look counts; the rest of a large block is nothing before it is written.
+    ByteCount dirty = std::min(length, dirty_limit_ / 16);
+    for (const vm::PageRun& run : image_.written_runs()) {
+        dirty += run.count * page_bytes;
+    }
+    if (dirty > dirty_limit_) {
+        throw HeapFull(length, 0, HeapFull::Cause::dirty_limit);
+    }
+    used_since_look_ = 0;
+}
+
+void HeapFile::drop_unsaved() {
+    proofs_.drop_all();
+    const SavedPoint point = files_.point();
+    image_.annex().reset(point.annex);
+    set_mapped(point.extent);
+}
+
+void HeapFile::tell_opened() {
+    events_->begin();
+    if (!events_->is_heard()) return;
+    const Restoration found = files_.restoration();
+    Event event = files_.event_of(EventKind::opened);
+    event.took = found.took;
+    event.restoration = &found;
+    if (found.needed() && !condition_.is_read_only()) events_->tell({.kind = EventKind::recovered, .took = found.took, .restoration = &found});
+    events_->tell(event);
+}
+
+void HeapFile::tell_closed(const EventClock& clock, std::string_view failure) const noexcept {
+    if (!events_->is_heard()) return;
+    Event event = files_.event_of(EventKind::closed);
+    event.took = clock.took();
+    event.text = failure;
+    events_->tell(event);
+}
+
 void HeapFile::close() {
-    if (open_ && participant_ && !in_forked_child()) {
+    if (condition_.is_open() && participant_ && !in_forked_child()) {
         participant_->before_close();
     }
     abandon();
 }
 
 void HeapFile::abandon() {
-    if (!open_) {
+    if (!condition_.is_open()) {
         return;
     }
     const EventClock clock;
@@ -590,11 +456,11 @@ void HeapFile::abandon() {
         visits_.end();
     }
     std::optional<Error> failure;
-    if (!in_forked_child() && !read_only_) {
+    if (!in_forked_child() && !condition_.is_read_only()) {
         try {
-            if (!poisoned_) {
+            if (!condition_.is_poisoned()) {
                 check_guards();
-                durable_step("closing", [&] { require_whole_files(); });
+                condition_.durable_step("closing", [&] { files_.require_whole(); });
             }
         } catch (const Error& error) {
             failure = error;
@@ -603,7 +469,7 @@ void HeapFile::abandon() {
             held_pages_ = copy_held_pages();
         }
     }
-    open_ = false;
+    condition_.end();
     leave();
     try {
         close_files();
@@ -621,7 +487,7 @@ std::vector<HeapOffset> HeapFile::held_blocks() {
     if (suspects.empty()) {
         return {};
     }
-    uncover({0}, mapped_);
+    uncover({0}, image_.mapped());
     return heap::owned_outside(*engine_, reinterpret_cast<const std::byte*>(ranges().durable), suspects, links());
 }
 
@@ -634,72 +500,69 @@ HeldPages HeapFile::copy_held_pages() noexcept {
     }
 }
 
+void HeapFile::finish_files() {
+    Saves& saves = writing_->saves;
+    GiveBack& give_back = writing_->give_back;
+    if (planted(Bug::remove_ring_before_clean)) {
+        files_.storage().remove(files_.ring_file()->path());
+        files_.storage().sync_directory(io::directory_of(files_.ring_file()->path()));
+    }
+    if (planted(Bug::clean_before_checkpoint)) {
+        files_.fill_header(files_.backing(), true);
+        files_.backing().write_header();
+    }
+    if (saves.saved_anything() || give_back.takes_all()) {
+        // What was saved is all that counts from here on: unsaved changes are dropped, then free pages lose their disk blocks.
+        saves.checkpoint();
+        drop_unsaved();
+        give_back.run();
+    }
+    saves.checkpoint();
+    condition_.durable_step("closing", [&] {
+        const ByteCount bytes = files_.backing().layout.file_bytes_for(files_.extents());
+        files_.for_each([&](PageFile& file) { file.file().resize(bytes); });
+        files_.for_each([&](PageFile& file) {
+            files_.fill_header(file, true);
+            file.write_header();
+        });
+        if (!uses_log()) {
+            files_.remove_ours(*files_.ring_file(), files_.paths().journal);
+        }
+    });
+}
+
 void HeapFile::close_files() {
     if (in_forked_child()) {
         // A forked child: the mapping was not inherited, the files are the parent's.
-        reservation_.leak();
-        annex_.leak();
+        image_.reservation().leak();
+        image_.annex().leak();
         unregister();
         return;
     }
-    std::string failure;
-    errc failure_code = errc::io_error;
-    // A log that holds more than the files makes the heap one whose user crashed.
-    const bool writing = !read_only_ && !poisoned_ && (ring_ != nullptr || (uses_log() && ring_file_ && contains_log()));
-    if (writing) {
-        try {
-            if (planted(Bug::remove_ring_before_clean)) {
-                storage_.remove(ring_file_->path());
-                storage_.sync_directory(io::directory_of(ring_file_->path()));
-            }
-            if (planted(Bug::clean_before_checkpoint)) {
-                fill_header(*backing_, true);
-                backing_->write_header();
-            }
-            if (saved_anything_ || give_back_.takes_all()) {
-                give_back_.run();
-            }
-            checkpoint();
-            durable_step("closing", [&] {
-                backing_->file().resize(backing_->layout.file_bytes_for(saved_extents()));
-                if (data_) {
-                    data_->file().resize(backing_->layout.file_bytes_for(saved_extents()));
-                }
-                fill_header(*backing_, true);
-                backing_->write_header();
-                if (data_) {
-                    fill_header(*data_, true);
-                    data_->write_header();
-                }
-                if (!uses_log()) {
-                    remove_ours(*ring_file_, paths_.journal);
-                }
-            });
-        } catch (const Error& error) {
-            failure = text_of(error);
-            failure_code = static_cast<errc>(error.code().value());
-        } catch (const std::exception& error) {
-            failure = error.what();
+    std::optional<Error> failure;
+    try {
+        // A log that holds more than the files makes the heap one whose user crashed.
+        if (writing_ && !condition_.is_poisoned() && (files_.journal() != nullptr || (uses_log() && files_.ring_file() && files_.contains_log()))) {
+            finish_files();
         }
+    } catch (const Error& error) {
+        failure.emplace(static_cast<errc>(error.code().value()), path(), closing_failed(text_of(error)));
+    } catch (const std::exception& error) {
+        failure.emplace(errc::io_error, path(), closing_failed(error.what()));
     }
-    ring_.reset();
-    ring_file_.reset();
     if (held_pages_.blocks() != 0) {
-        vm::unmap_to_reservation(reservation_.data(), reservation_.size());
-        held_pages_.put_back(reservation_.data());
-        reservation_.leak();
+        vm::unmap_to_reservation(image_.begin(), image_.reservation().size());
+        held_pages_.put_back(image_.begin());
+        image_.reservation().leak();
     }
     unregister();
     engine_.reset();
-    annex_.close();
-    reservation_ = {};
-    backing_.reset();
-    data_.reset();
-    if (!failure.empty()) {
-        throw Error(failure_code, paths_.backing, "closing failed: " + failure + "; nothing that was saved is lost: open the heap again to recover");
-    }
+    image_.annex().close();
+    image_.reservation() = {};
+    files_.close();
+    if (failure) throw Error(*failure);
     if (held_pages_.blocks() != 0) {
-        throw Error(errc::still_in_use, paths_.backing,
+        throw Error(errc::still_in_use, files_.paths().backing,
                     "containers that were moved out of the heap still hold " + std::to_string(held_pages_.blocks()) +
                         " of its blocks; destroy them before closing. What was saved doesn't hold these blocks any more");
     }

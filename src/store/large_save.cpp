@@ -12,8 +12,8 @@
 #include "base/planted.hpp"
 #include "heap/engine_layout.hpp"
 #include "heap/geometry.hpp"
-#include "store/heap_file.hpp"
 #include "store/save_record.hpp"
+#include "store/saves.hpp"
 
 namespace taiyen::store {
 namespace {
@@ -25,12 +25,12 @@ constexpr ByteCount stage_piece_bytes = 16_MiB;
 
 }  // namespace
 
-void HeapFile::throw_changed_meanwhile(PageNumber page) const {
-    throw Error(errc::invalid_argument, paths_.backing, offset_of(page).value,
+void Saves::throw_changed_meanwhile(PageNumber page) const {
+    throw Error(errc::invalid_argument, files_.paths().backing, offset_of(page).value,
                 "a page was changed by another thread during the save; stop all stores while saving");
 }
 
-void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
+void Saves::write_changed_pages(PageFile& file, const std::vector<ChangedPage>& changed, const PageFile* fallback) {
     const AlignedBuffer batch(piece_bytes);
     std::size_t begun = 0;  // the device was asked to begin with all before
     std::size_t i = 0;
@@ -40,14 +40,14 @@ void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage
         while (i + count < changed.size() && count < piece_bytes / page_bytes && changed[i + count].page.value == changed[i].page.value + count) {
             ++count;
         }
-        if (is_mapped(changed[i].page)) {
-            std::memcpy(batch.data(), live_page(changed[i].page).data(), count * page_bytes);
+        if (image_.is_mapped(changed[i].page)) {
+            std::memcpy(batch.data(), image_.live_page(changed[i].page).data(), count * page_bytes);
         }
         for (std::size_t k = 0; k < count; ++k) {
             const auto page = batch.span().subspan(k * page_bytes, page_bytes);
             if (changed[i + k].checksum == 0) {
                 std::memset(page.data(), 0, page_bytes);
-            } else if (page_checksum(page, changed[i + k].page, table_.heap()) != changed[i + k].checksum) {
+            } else if (page_checksum(page, changed[i + k].page, files_.table().heap()) != changed[i + k].checksum) {
                 if (fallback == nullptr) {
                     throw_changed_meanwhile(changed[i + k].page);
                 }
@@ -64,63 +64,62 @@ void HeapFile::write_changed_pages(PageFile& file, const std::vector<ChangedPage
     }
 }
 
-HeapFile::LargeSave HeapFile::live_save(std::vector<ChangedPage> changed) const {
-    return {{serial_, log_start_, mapped_}, annex_.head(), std::move(changed), nullptr, false, {}};
+Saves::LargeSave Saves::live_save(std::vector<ChangedPage> changed) const {
+    return {{files_.point().serial, files_.point().log_start, image_.mapped()}, image_.annex().head(), std::move(changed), nullptr, false, {}};
 }
 
-void HeapFile::save_large(LargeSave& save) {
+void Saves::save_large(LargeSave& save) {
     const EventClock clock;
     saved_anything_ = true;
-    durable_step("saving", [&] { require_whole_files(); });
-    take_blocks(save.changed, save.images != nullptr);
+    condition_.durable_step("saving", [&] { files_.require_whole(); });
+    files_.take_blocks(save.changed, save.images != nullptr);
     if (save.changed.empty()) {
         save_headers(save);
-    } else if (data_) {
+    } else if (files_.data()) {
         save_large_with_data(save);
     } else {
         save_large_with_stage(save);
     }
-    tell_written(EventKind::saved, clock, save.changed.size());
+    files_.tell_written(EventKind::saved, clock, save.changed.size());
 }
 
-void HeapFile::set_saved(Generation generation, const LargeSave& save) {
-    const std::lock_guard lock(point_mutex_);
-    generation_ = generation;
-    serial_ = save.point.serial;
-    log_start_ = save.point.log_start;
-    saved_extent_ = std::max(saved_extent_, save.point.extent);
-    saved_annex_ = save.annex;
-    for (PageFile* const file : {&*backing_, data_ ? &*data_ : nullptr}) {
-        if (file == nullptr) continue;
-        if (save.place.base != 0) file->header.base = save.place.base;
-        if (save.place.capacity != 0) file->header.capacity = save.place.capacity;
-    }
+void Saves::set_saved(Generation generation, const LargeSave& save) {
+    files_.move_point([&](SavedPoint& point) {
+        point.generation = generation;
+        point.serial = save.point.serial;
+        point.log_start = save.point.log_start;
+        point.extent = std::max(point.extent, save.point.extent);
+        point.annex = save.annex;
+        files_.for_each([&](PageFile& file) {
+            if (save.place.base != 0) file.header.base = save.place.base;
+            if (save.place.capacity != 0) file.header.capacity = save.place.capacity;
+        });
+    });
 }
 
 /// The commit point is passed: whoever asks may be told.
-void HeapFile::tell_saved() {
-    const std::lock_guard lock(point_mutex_);
-    durable_serial_ = serial_;
+void Saves::tell_saved() {
+    files_.move_point([](SavedPoint& point) { point.durable_serial = point.serial; });
 }
 
 /// A save that changes no page: the transactions undid each other.
-void HeapFile::save_headers(const LargeSave& save) {
-    durable_step("saving", [&] {
+void Saves::save_headers(const LargeSave& save) {
+    condition_.durable_step("saving", [&] {
         // The heap may have grown.
-        backing_->sync();
-        if (data_) {
-            data_->sync();
+        files_.backing().sync();
+        if (files_.data()) {
+            files_.data()->sync();
         }
-        set_saved(generation_, save);
-        write_headers();
+        set_saved(files_.point().generation, save);
+        files_.write_headers();
         tell_saved();
     });
 }
 
 /// `visit(batch, images)`, the images as they are to be saved.
 template <class F>
-void HeapFile::for_each_batch(LargeSave& save, F&& visit) {
-    const ByteCount bytes = std::min(save.images_once ? tuning_.batch_bytes : piece_bytes, save.changed.size() * page_bytes);
+void Saves::for_each_batch(LargeSave& save, F&& visit) {
+    const ByteCount bytes = std::min(save.images_once ? batch_bytes_ : piece_bytes, save.changed.size() * page_bytes);
     const AlignedBuffer buffer(bytes);
     for (std::size_t i = 0; i < save.changed.size();) {
         const std::span<ChangedPage> batch = std::span(save.changed).subspan(i, std::min(save.changed.size() - i, bytes / page_bytes));
@@ -134,8 +133,8 @@ void HeapFile::for_each_batch(LargeSave& save, F&& visit) {
                     std::memset(image.data(), 0, page_bytes);
                     continue;
                 }
-                std::memcpy(image.data(), live_page(batch[k].page).data(), page_bytes);
-                if (page_checksum(image, batch[k].page, table_.heap()) != batch[k].checksum) {
+                std::memcpy(image.data(), image_.live_page(batch[k].page).data(), page_bytes);
+                if (page_checksum(image, batch[k].page, files_.table().heap()) != batch[k].checksum) {
                     throw_changed_meanwhile(batch[k].page);
                 }
             }
@@ -147,7 +146,7 @@ void HeapFile::for_each_batch(LargeSave& save, F&& visit) {
 
 /// Writes batches of pages, ascending: runs of consecutive pages by one write. The device is asked to begin with each piece, and one piece more is all that waits in its queue: who commits
 /// meanwhile waits behind that.
-class HeapFile::PageWriter {
+class Saves::PageWriter {
 public:
     explicit PageWriter(PageFile& file) : file_(file) {}
     void write(std::span<const ChangedPage> batch, std::span<const std::byte> images) {
@@ -178,78 +177,78 @@ private:
     std::uint64_t count_ = 0;
 };
 
-void HeapFile::write_all_images(PageFile& file, LargeSave& save) {
+void Saves::write_all_images(PageFile& file, LargeSave& save) {
     PageWriter writer(file);
     for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<const std::byte> images) { writer.write(batch, images); });
 }
 
-void HeapFile::save_large_with_data(LargeSave& save) {
-    const Generation next{generation_.value + 1};
-    durable_step("saving", [&] {
-        data_->header.state = FileState::filling;
-        data_->header.filling_generation = next;
-        data_->write_header();
+void Saves::save_large_with_data(LargeSave& save) {
+    const Generation next{files_.point().generation.value + 1};
+    condition_.durable_step("saving", [&] {
+        files_.data()->header.state = FileState::filling;
+        files_.data()->header.filling_generation = next;
+        files_.data()->write_header();
         if (planted(Bug::backing_before_data_commit)) {
-            write_all_images(*backing_, save);
+            write_all_images(files_.backing(), save);
         }
         if (save.images) {
-            write_all_images(*data_, save);
+            write_all_images(*files_.data(), save);
         } else {
-            write_changed_pages(*data_, save.changed, nullptr);
+            write_changed_pages(*files_.data(), save.changed, nullptr);
         }
         for (const ChangedPage& page : save.changed) {
-            table_.set(page.page, page.checksum);
+            files_.table().set(page.page, page.checksum);
         }
         std::vector<TablePage> tables;
-        table_.write_changed(next, [&](const TablePage& page) {
-            data_->write_table_page(page);
+        files_.table().write_changed(next, [&](const TablePage& page) {
+            files_.data()->write_table_page(page);
             tables.push_back(page);
         });
         set_saved(next, save);
         if (planted(Bug::whole_before_data_sync)) {
-            fill_header(*data_, false);
-            data_->write_header();
+            files_.fill_header(*files_.data(), false);
+            files_.data()->write_header();
         }
         if (!planted(Bug::skip_data_sync)) {
-            data_->sync();
+            files_.data()->sync();
         }
-        fill_header(*data_, false);
-        data_->write_header();  // the commit point
+        files_.fill_header(*files_.data(), false);
+        files_.data()->write_header();  // the commit point
         tell_saved();
 
         if (save.images) {
             if (save.images_once) {
-                save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) { read_saved(*data_, batch, images); };
+                save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) { read_saved(*files_.data(), batch, images); };
             }
-            write_all_images(*backing_, save);
+            write_all_images(files_.backing(), save);
         } else {
-            write_changed_pages(*backing_, save.changed, &*data_);
+            write_changed_pages(files_.backing(), save.changed, files_.data());
         }
         for (const TablePage& page : tables) {
-            backing_->write_table_page(page);
+            files_.backing().write_table_page(page);
         }
         if (!planted(Bug::skip_backing_sync)) {
-            backing_->sync();
+            files_.backing().sync();
         }
-        fill_header(*backing_, false);
-        backing_->write_header();
+        files_.fill_header(files_.backing(), false);
+        files_.backing().write_header();
     });
 }
 
-void HeapFile::save_large_with_stage(LargeSave& save) {
-    io::File& stage = *ring_file_;
+void Saves::save_large_with_stage(LargeSave& save) {
+    io::File& stage = *files_.ring_file();
     StagedSave staged;
     SaveHead& head = staged.head;
-    head.generation = generation_.value + 1;
+    head.generation = files_.point().generation.value + 1;
     head.serial = save.point.serial.value;
-    head.extent = std::max(saved_extent_, save.point.extent);
+    head.extent = std::max(files_.point().extent, save.point.extent);
     head.page_count = save.changed.size();
-    head.stage_offset = log::Ring::header_bytes + ring_identity_.capacity_bytes;
+    head.stage_offset = log::Ring::header_bytes + files_.ring_identity().capacity_bytes;
     head.flags = save.annex.extent != 0 ? save_has_annex : 0;
     staged.annex = save.annex;
     staged.base = save.place.base;
     staged.capacity = save.place.capacity;
-    staged.ring_start = uses_log() ? save.point.log_start : ring_->next();
+    staged.ring_start = files_.uses_log() ? save.point.log_start : files_.journal()->next();
     const ByteCount entries_bytes = stage_entries_bytes(head.page_count);
     const std::uint64_t images_at = head.stage_offset + entries_bytes;
     const auto zero_pages = static_cast<std::uint64_t>(
@@ -260,7 +259,7 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
         stage.resize(head.stage_offset);  // nothing happened: the heap goes on, the save can be tried again
         throw;
     }
-    durable_step("saving", [&] {
+    condition_.durable_step("saving", [&] {
         // Past the page cache: nobody reads the stage before it is cut off, unless there is a crash or it is a background save.
         for_each_batch(save, [&](std::span<const ChangedPage> batch, std::span<std::byte> images) {
             std::size_t kept = 0;
@@ -284,11 +283,11 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
         std::memset(listed.data(), 0, listed.size());
         std::memcpy(listed.data(), entries.data(), entries.size() * sizeof(SavedPage));
         stage.write_direct(listed.span(), head.stage_offset);
-        head.stage_digest = stage_digest(entries, table_.heap());
+        head.stage_digest = stage_digest(entries, files_.table().heap());
         std::uint64_t image = 0;
         const auto install = [&] {
             if (!save.images) {
-                write_changed_pages(*backing_, save.changed, nullptr);
+                write_changed_pages(files_.backing(), save.changed, nullptr);
                 return;
             }
             if (save.images_once) {
@@ -296,7 +295,7 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
                     image += read_staged(stage, images_at + image * page_bytes, batch, images);
                 };
             }
-            write_all_images(*backing_, save);
+            write_all_images(files_.backing(), save);
         };
         if (planted(Bug::install_before_staged_header)) {
             install();
@@ -305,23 +304,23 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
         if (!planted(Bug::stage_without_sync)) {
             stage.sync();
         }
-        backing_->header.state = FileState::staged;
-        backing_->header.staged = staged;
-        backing_->write_header();  // the commit point
+        files_.backing().header.state = FileState::staged;
+        files_.backing().header.staged = staged;
+        files_.backing().write_header();  // the commit point
         if (planted(Bug::truncate_stage_early)) {
             stage.resize(head.stage_offset);
         }
         for (const ChangedPage& page : save.changed) {
-            table_.set(page.page, page.checksum);
+            files_.table().set(page.page, page.checksum);
         }
         set_saved({head.generation}, save);
         tell_saved();
         install();
-        write_tables(generation_);
+        files_.write_tables(files_.point().generation);
         if (!planted(Bug::skip_backing_sync)) {
-            backing_->sync();
+            files_.backing().sync();
         }
-        write_headers();
+        files_.write_headers();
         // By pieces: the file system gives the blocks back with the file locked, 170 ms for a gigabyte, and the log that commits wait for may lie in front of the stage.
         for (std::uint64_t end = images_at + head.image_count * page_bytes; end > head.stage_offset;) {
             end = end - head.stage_offset > stage_piece_bytes ? end - stage_piece_bytes : head.stage_offset;
@@ -331,7 +330,7 @@ void HeapFile::save_large_with_stage(LargeSave& save) {
 }
 
 /// The pages of a batch from the file that has them already.
-void HeapFile::read_saved(const PageFile& file, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
+void Saves::read_saved(const PageFile& file, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
     for (std::size_t i = 0; i < batch.size();) {
         std::size_t count = 1;
         while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) {
@@ -339,7 +338,7 @@ void HeapFile::read_saved(const PageFile& file, std::span<const ChangedPage> bat
         }
         file.read_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes), Via::cache);
         for (std::size_t k = i; k < i + count; ++k) {
-            if (page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap()) != batch[k].checksum) {
+            if (page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, files_.table().heap()) != batch[k].checksum) {
                 file.throw_corrupt_page(batch[k].page, "it reads back damaged right after it was written: the disk is failing");
             }
         }
@@ -348,7 +347,7 @@ void HeapFile::read_saved(const PageFile& file, std::span<const ChangedPage> bat
 }
 
 /// The pages of a batch from the stage, images from `at` on; returns how many images those are.
-std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
+std::uint64_t Saves::read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
     std::uint64_t count = 0;
     for (const ChangedPage& page : batch) {
         count += page.checksum != 0 ? 1 : 0;
@@ -369,7 +368,7 @@ std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std
         }
         --from;
         std::memmove(place, images.data() + from * page_bytes, page_bytes);
-        if (page_checksum({place, page_bytes}, batch[k].page, table_.heap()) != batch[k].checksum) {
+        if (page_checksum({place, page_bytes}, batch[k].page, files_.table().heap()) != batch[k].checksum) {
             throw Error(errc::corrupt, stage.path(), at + from * page_bytes,
                         "a staged page reads back damaged right after it was written: the disk is failing");
         }
@@ -377,10 +376,10 @@ std::uint64_t HeapFile::read_staged(const io::File& stage, std::uint64_t at, std
     return count;
 }
 
-void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages, const FillPages& patch) {
-    check_usable(false);
-    const auto lock = hold_saves();
-    TAIYEN_CHECK(!uses_log() && is_base(base, backing_->header.capacity) && !participant_);
+void Saves::save_moved(std::uintptr_t base, std::span<const PageNumber> pages, const FillPages& patch) {
+    condition_.check_usable(false);
+    const auto lock = files_.hold_saves();
+    TAIYEN_CHECK(!files_.uses_log() && is_base(base, files_.backing().header.capacity));
     checkpoint();
     LargeSave save = live_save({});
     save.images_once = true;
@@ -393,11 +392,11 @@ void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages
     if (save.changed.empty()) {
         save.changed.push_back({{0}, 0});  // a save of nothing would have no commit point for both files
     }
-    if (annex_.is_saved()) {
+    if (image_.annex().is_saved()) {
         save.changed.push_back({annex_first_page, 0});  // what lies there speaks of the old address
     }
     save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
-        read_bases(batch, images);
+        proofs_.read_bases(batch, images);
         std::vector<PageNumber> numbers;
         for (const ChangedPage& page : batch) {
             if (sequence_of(page.page) == Sequence::span) {
@@ -409,22 +408,22 @@ void HeapFile::save_moved(std::uintptr_t base, std::span<const PageNumber> pages
             std::memset(images.data() + numbers.size() * page_bytes, 0, page_bytes);
         }
         for (std::size_t k = 0; k < batch.size(); ++k) {
-            batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, table_.heap());
+            batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, files_.table().heap());
         }
     };
     save_large(save);
 }
 
-void HeapFile::save_resized(ByteCount wanted) {
-    check_usable(false);
-    const auto lock = hold_saves();
-    const Header& header = backing_->header;
-    TAIYEN_CHECK(!uses_log() && !participant_);
+void Saves::save_resized(ByteCount wanted) {
+    condition_.check_usable(false);
+    const auto lock = files_.hold_saves();
+    const Header& header = files_.backing().header;
+    TAIYEN_CHECK(!files_.uses_log());
     // Where everything lies must follow from the new capacity as it does from the old one.
-    const ByteCount least = heap::Geometry(header.capacity).capacity_min_at(mapped_);
+    const ByteCount least = heap::Geometry(header.capacity).capacity_min_at(image_.mapped());
     const ByteCount capacity = wanted != 0 ? wanted : least;
     const auto refuse = [&](const std::string& why) {
-        throw Error(errc::invalid_argument, paths_.backing, "its capacity can't become " + std::to_string(capacity) + " bytes: " + why);
+        throw Error(errc::invalid_argument, files_.paths().backing, "its capacity can't become " + std::to_string(capacity) + " bytes: " + why);
     };
     if (capacity % page_bytes != 0 || capacity < heap::Engine::capacity_min || capacity > heap::layout::capacity_max)
         refuse("a capacity is a multiple of 4 KiB between 256 KiB and 8 TiB");
@@ -439,9 +438,9 @@ void HeapFile::save_resized(ByteCount wanted) {
     save.place.capacity = capacity;
     save.changed.push_back({{0}, 0});
     save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
-        read_bases(batch, images);
+        proofs_.read_bases(batch, images);
         std::memcpy(images.data() + offsetof(heap::layout::SuperBlock, capacity), &capacity, sizeof capacity);
-        batch[0].checksum = page_checksum(images.first(page_bytes), batch[0].page, table_.heap());
+        batch[0].checksum = page_checksum(images.first(page_bytes), batch[0].page, files_.table().heap());
     };
     save_large(save);
 }

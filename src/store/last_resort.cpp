@@ -232,7 +232,7 @@ std::vector<KeptCopy> go_on_with_remains(io::Storage& storage, const std::filesy
         return std::make_unique<CutReplay>(make(log, capacity, contained), Serial{upto});
     };
     const std::shared_ptr<HeapFile> file = HeapFile::open(storage, path, OpenMode::open_only, HeapKind::archive, options, cut);
-    file->heal();
+    file->healing().heal();
     file->close();
     return kept;
 }

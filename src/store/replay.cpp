@@ -14,75 +14,77 @@ void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::F
     // A reader's view of a heap whose user crashed: what recovery would write into the files goes into private copies.
     for (const SaveRecord& save : overlay) {
         for_each_saved_page(save, stage, [&](PageNumber page, std::uint64_t, std::span<const std::byte> image) {
-            recovering_pages_.insert(page.value);
+            files_.note_recovering(page);
             if (sequence_of(page) == Sequence::annex) {
-                annex_.lay_over(page, image);
+                image_.annex().lay_over(page, image);
             } else if (image.empty()) {
-                std::memset(live_page(page).data(), 0, page_bytes);
+                std::memset(image_.live_page(page).data(), 0, page_bytes);
             } else {
-                std::memcpy(live_page(page).data(), image.data(), page_bytes);
+                std::memcpy(image_.live_page(page).data(), image.data(), page_bytes);
             }
         });
-        generation_ = {save.head.generation};
+        files_.move_point([&](SavedPoint& point) { point.generation = {save.head.generation}; });
     }
-    saved_extent_ = mapped_;
+    files_.move_point([&](SavedPoint& point) { point.extent = image_.mapped(); });
 }
 
 void HeapFile::replay_log(const LogTail& tail) {
-    if (read_only_) {
-        vm::protect(reservation_.data(), mapped_, true);
+    if (condition_.is_read_only()) {
+        vm::protect(image_.begin(), image_.mapped(), true);
     }
-    const ByteCount in_file = mapped_;
-    replaying_ = true;
-    const std::unique_ptr<LogReplay> replay = tuning_.log_replay(paths_.log, backing_->header.capacity, tail.contained);
+    const ByteCount in_file = image_.mapped();
+    files_.set_replaying(true);
+    const std::unique_ptr<LogReplay> replay = log_replay_(files_.paths().log, files_.backing().header.capacity, tail.contained);
     log::ScanResult end{};
     try {
-        end = log::Ring::scan(*ring_file_, ring_identity_, tail.start, [&](const log::Record& record) {
+        end = log::Ring::scan(*files_.ring_file(), files_.ring_identity(), tail.start, [&](const log::Record& record) {
             if (planted(Bug::replay_skips_first_group) && record.position == tail.start.position) return true;
             replay->apply(record, *this);
             return !replay->is_done();
         });
         if (!tail.checked && !replay->is_done()) {
-            judge_end(end, ring_identity_.capacity_bytes, paths_.log, restoration_);
+            judge_end(end, files_.ring_identity().capacity_bytes, files_.paths().log, files_.found());
         }
     } catch (const Error& error) {
-        name_last_resort(error, paths_.log, paths_);
+        name_last_resort(error, files_.paths().log, files_.paths());
         throw;
     }
-    restoration_.transactions_replayed = replay->transactions();
+    files_.found().transactions_replayed = replay->transactions();
     count_row(Row::log_replayed);
     make_engine();  // what it knew is from before
-    if (engine_->extent() > mapped_) {
-        throw Error(errc::corrupt, paths_.log, "the transaction log speaks of more than it makes room for; restore the files from a copy");
+    if (engine_->extent() > image_.mapped()) {
+        throw Error(errc::corrupt, files_.paths().log, "the transaction log speaks of more than it makes room for; restore the files from a copy");
     }
-    replaying_ = false;
-    if (read_only_) {
-        serial_ = durable_serial_ = replay->last();
-        vm::protect(reservation_.data(), mapped_, false);
+    files_.set_replaying(false);
+    if (condition_.is_read_only()) {
+        files_.move_point([&](SavedPoint& point) { point.serial = point.durable_serial = replay->last(); });
+        vm::protect(image_.begin(), image_.mapped(), false);
         return;
     }
     // The log is right. What had to wait for that:
-    if (std::exchange(owes_first_page_, false)) {
-        backing_->write_pages({0}, good_first_page().span());
-        backing_->sync();
-    }
-    grow(mapped_ - in_file, [&] {
+    proofs_.write_first_page();
+    grow(image_.mapped() - in_file, [&] {
         if (!planted(Bug::replay_keeps_tail)) {
-            clear_growth({in_file, saved_annex_.extent}, mapped_extents());
+            files_.clear_growth({in_file, files_.point().annex.extent}, image_.mapped_extents());
         }
-        make_long_enough(mapped_extents());
+        files_.make_long_enough(image_.mapped_extents());
     });
     // An intact record behind a torn one must never come back to life: nothing is appended to what has been replayed.
     const log::RingStart fresh{{random_u64()}, 0, 1, random_u64()};
-    if (annex_.is_overlaid()) {
-        annex_.open(0);
+    if (image_.annex().is_overlaid()) {
+        open_annex(0);
     }
-    save_at({replay->last(), planted(Bug::same_epoch_after_replay) ? end.next : fresh, mapped_});
-    annex_.replayed();
-    if (std::exchange(first_page_is_ours_, false)) {
-        map({0}, page_bytes, io::Protection::read_write);
-    }
-    grow(mapped_ - in_file, [&] { map({in_file}, mapped_ - in_file, io::Protection::read_write); });
+    save_at({replay->last(), planted(Bug::same_epoch_after_replay) ? end.next : fresh, image_.mapped()});
+    image_.annex().replayed();
+    proofs_.map_first_page();
+    grow(image_.mapped() - in_file, [&] { image_.map({in_file}, image_.mapped() - in_file, io::Protection::read_write); });
+}
+
+std::span<std::byte> HeapFile::replay_annex_page(PageNumber page) {
+    return image_.annex().replay_page(page, [this](PageNumber base, std::span<std::byte> image) {
+        const ChangedPage asked{base, 0};
+        proofs_.read_bases({&asked, 1}, image);
+    });
 }
 
 }  // namespace taiyen::store

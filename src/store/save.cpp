@@ -1,4 +1,4 @@
-// Saving: what has changed, small saves as one ring record, checkpoints. The order of steps is the protocol: FORMAT.md. Large saves: large_save.cpp.
+// Small saves as one ring record, checkpoints; what a transactional heap's saves have of their own. The order of steps is the protocol: FORMAT.md. Large saves: large_save.cpp.
 
 #include <algorithm>
 #include <cstring>
@@ -6,83 +6,23 @@
 #include <unordered_set>
 #include <utility>
 
+#include <taiyen/base/check.hpp>
+
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
-#include "store/heap_file.hpp"
-#include "store/opening_record.hpp"
 #include "store/save_record.hpp"
+#include "store/saves.hpp"
 
 namespace taiyen::store {
 namespace {
-
-/// Disk blocks come by so much: a save for each new page would ask for them each time.
-constexpr ByteCount blocks_taken_at_once = 16 * page_bytes;
-/// What stands in `backed_` for the pages around.
-constexpr PageNumber backed_at(PageNumber page) {
-    const PageNumber start = page_of(start_of(sequence_of(page)));
-    return {start.value + (page.value - start.value) / (blocks_taken_at_once / page_bytes)};
-}
 
 /// Private copies that nobody changes any more may be so many before a save drops them: each costs a checksum at every later save.
 constexpr std::uint64_t idle_copies_max = 1024;
 
 }  // namespace
 
-void HeapFile::save() {
-    check_usable(false);
-    if (participant_ && participant_->save_itself()) {
-        return;
-    }
-    if (uses_log()) {
-        save_at({serial_, log_start_, mapped_});
-        return;
-    }
-    check_guards();
-    const auto lock = hold_saves();
-    durable_step("saving", [&] { require_whole_files(); });  // what was stored where the file ends now is gone, and nobody would know
-    heal_waiting();
-    if (participant_) {
-        participant_->before_save();
-    } else {
-        write_type_notes();
-    }
-    held_.settle();
-    const std::vector<vm::PageRun> runs = written_runs();
-    const ProgramPointers program = next_program_pointers();
-    heap::ForeignPointerScan scan(*this, program);
-    std::vector<ChangedPage> changed = changed_pages(runs, &scan);
-    if (!changed.empty()) {
-        scan.finish();
-        note_searched(program);
-        if (annex_.has_ended()) {
-            end_annex(changed);
-        }
-        save_changed(changed, false);
-        if (planted(Bug::annex_ends_after_record) && annex_.has_ended()) {
-            std::vector<ChangedPage> end{{annex_first_page, 0}};
-            save_changed(end, false);
-        }
-    }
-    if (participant_) {
-        participant_->saved();
-    }
-    if (changed.empty()) {
-        note_saved(runs);
-        return;
-    }
-    const bool ring_half_full = ring_->free_bytes() < ring_->capacity() / 2;
-    const bool was_large = pending_.empty();
-    if (ring_half_full || was_large || count_idle(runs, changed) > idle_copies_max) {
-        checkpoint();
-        drop_written(runs);
-        look_at_memory();
-    } else {
-        note_saved(runs);
-    }
-}
-
 /// Private copies with saved content that a save could drop. `changed`: ascending.
-std::uint64_t HeapFile::count_idle(const std::vector<vm::PageRun>& runs, const std::vector<ChangedPage>& changed) const noexcept {
+std::uint64_t Saves::count_idle(const std::vector<vm::PageRun>& runs, std::span<const ChangedPage> changed) const noexcept {
     std::uint64_t idle = 0;
     auto next = changed.begin();
     for (const vm::PageRun& run : runs) {
@@ -91,145 +31,58 @@ std::uint64_t HeapFile::count_idle(const std::vector<vm::PageRun>& runs, const s
                 ++next;
             }
             const bool is_changed = next != changed.end() && next->page.value == page;
-            idle += !is_changed && !is_kept_open({page}) ? 1 : 0;
+            idle += !is_changed && !proofs_.is_kept_open({page}) ? 1 : 0;
         }
     }
     return idle;
 }
 
-/// What was written and is as saved all the same (changed back, undone) is not dirty, and needs no look at its base: its checksum has just been proven.
-void HeapFile::note_saved(const vm::PageRun& run) noexcept {
-    try {
-        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            saved_copies_.insert(page);
-        }
-    } catch (const std::bad_alloc&) {
-        // Then `dirty_bytes` counts pages that are not: the save itself is done.
-    }
-}
-void HeapFile::note_saved(const std::vector<vm::PageRun>& runs) noexcept {
-    for (const vm::PageRun& run : runs) {
-        note_saved(run);
-    }
-}
-
-void HeapFile::end_annex(std::vector<ChangedPage>& changed) {
+void Saves::end_annex(std::vector<ChangedPage>& changed) {
     if (planted(Bug::annex_ends_before_record)) {
-        backing_->write_zero_pages(annex_first_page, 1);
+        files_.backing().write_zero_pages(annex_first_page, 1);
     }
     if (!planted(Bug::annex_ends_after_record)) {
         changed.push_back({annex_first_page, 0});
     }
 }
 
-void HeapFile::will_read_tables(const std::vector<vm::PageRun>& runs) const {
-    // One after the other, table pages that nobody has used yet would cost a device read each.
-    std::uint64_t asked = ~std::uint64_t{0};
-    for (const vm::PageRun& run : runs) {
-        const std::uint64_t last = place_of({run.first + run.count - 1}).table_page;
-        for (std::uint64_t index = place_of({run.first}).table_page; index <= last; ++index) {
-            if (index != asked && !table_.is_loaded(index)) {
-                backing_->file().will_read(backing_->layout.table_offset(index), page_bytes);
-            }
-            asked = index;
-        }
-    }
-}
-
-std::vector<HeapFile::ChangedPage> HeapFile::changed_pages(const std::vector<vm::PageRun>& runs, heap::ForeignPointerScan* scan) {
-    std::vector<ChangedPage> changed;
-    will_read_tables(runs);
-    for (const vm::PageRun& run : runs) {
-        for (std::uint64_t number = run.first; number < run.first + run.count; ++number) {
-            const PageNumber page{number};
-            const std::uint64_t sum = page_checksum(live_page(page), page, table_.heap());
-            if (sum == table_.entry(page)) {
-                continue;
-            }
-            changed.push_back({page, sum});
-            // Now, while the page is in the processor's cache.
-            if (scan != nullptr && sequence_of(page) == Sequence::span) {
-                scan->examine(offset_of(page), page_bytes);
-            }
-        }
-    }
-    return changed;
-}
-
-void HeapFile::save_changed(std::vector<ChangedPage>& changed, bool punches) {
+void Saves::save_changed(std::vector<ChangedPage>& changed, bool punches) {
     const auto is_small = [&] {
         const auto images = std::count_if(changed.begin(), changed.end(), [](const ChangedPage& page) { return page.checksum != 0; });
-        return log::Ring::record_bytes(save_payload_bytes(annex_.mapped() != 0, changed.size(), static_cast<std::uint64_t>(images))) <=
-               ring_->capacity() / 2;
+        return log::Ring::record_bytes(save_payload_bytes(image_.annex().mapped() != 0, changed.size(), static_cast<std::uint64_t>(images))) <=
+               files_.journal()->capacity() / 2;
     };
     saved_anything_ = true;
-    if (!uses_log() && is_small()) {
+    if (!files_.uses_log() && is_small()) {
         for (const ChangedPage& page : changed) {
             const bool becomes_hole = punches && page.checksum == 0;
             if (!becomes_hole) {
-                check_base(page.page);
+                proofs_.check_base(page.page);
             }
         }
-        if (ring_->free_bytes() < ring_->capacity() / 2) {
+        if (files_.journal()->free_bytes() < files_.journal()->capacity() / 2) {
             checkpoint();  // the one behind the save before did not come about
         }
-        take_blocks(changed, false);
+        files_.take_blocks(changed, false);
         save_small(changed, punches);
         return;
     }
     checkpoint();
-    check_bases(changed, punches);
+    proofs_.check_bases(changed, punches);
     LargeSave save = live_save(std::move(changed));
     save_large(save);
     changed = std::move(save.changed);
 }
 
-void HeapFile::take_blocks(std::span<const ChangedPage> changed, bool any) {
-    if (planted(Bug::save_without_blocks)) {
-        return;
-    }
-    PageNumber first{};  // of those that have none, as far as we know
-    std::uint64_t count = 0;
-    const auto take = [&] {
-        if (count == 0) {
-            return;
-        }
-        const std::lock_guard lock(size_mutex_);
-        backing_->allocate(offset_of(first), count * blocks_taken_at_once);
-        if (data_) {
-            data_->allocate(offset_of(first), count * blocks_taken_at_once);
-        }
-        for (; count != 0; --count, first.value += blocks_taken_at_once / page_bytes) {
-            backed_.add(backed_at(first));
-        }
-    };
-    for (const ChangedPage& page : changed) {
-        if (table_.entry(page.page) != 0 || (page.checksum == 0 && !any) || backed_.contains(backed_at(page.page))) {
-            continue;
-        }
-        const PageNumber begin{round_down(page.page.value, blocks_taken_at_once / page_bytes)};
-        const std::uint64_t end = first.value + count * (blocks_taken_at_once / page_bytes);
-        if (count != 0 && begin.value < end) {
-            continue;
-        }
-        if (count == 0 || begin.value != end) {
-            take();
-            first = begin;
-        }
-        ++count;
-    }
-    take();
-}
-
-void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
+void Saves::save_small(std::vector<ChangedPage>& changed, bool punches) {
     const EventClock clock;
     SaveHead head{};
-    head.generation = generation_.value + 1;
-    head.serial = serial_.value;
-    head.extent = mapped_;
+    head.generation = files_.point().generation.value + 1;
+    head.serial = files_.point().serial.value;
+    head.extent = image_.mapped();
     head.page_count = changed.size();
-    head.flags = (punches ? save_punches : 0) | (annex_.mapped() != 0 ? save_has_annex : 0);
-    const AnnexHead annex = annex_.head();
+    head.flags = (punches ? save_punches : 0) | (image_.annex().mapped() != 0 ? save_has_annex : 0);
+    const AnnexHead annex = image_.annex().head();
     std::vector<SavedPage> entries;
     std::vector<AlignedBuffer> images;
     entries.reserve(changed.size());
@@ -241,8 +94,8 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
             continue;
         }
         AlignedBuffer& image = images.emplace_back(page_bytes);
-        std::memcpy(image.data(), live_page(page.page).data(), page_bytes);
-        const std::uint64_t sum = page_checksum(image.span(), page.page, table_.heap());
+        std::memcpy(image.data(), image_.live_page(page.page).data(), page_bytes);
+        const std::uint64_t sum = page_checksum(image.span(), page.page, files_.table().heap());
         entries.push_back({page.page.value, sum});
         head.image_count += sum != 0 ? 1 : 0;
     }
@@ -264,27 +117,27 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
     std::map<std::uint64_t, PendingPage> pending;
     std::unordered_set<std::uint64_t> copies;
     for (const SavedPage& entry : entries) {
-        table_.reserve({entry.page}, entries.size());
+        files_.table().reserve({entry.page}, entries.size());
         pending[entry.page].punch = punches;
-        if (!punches && is_mapped({entry.page})) {
+        if (!punches && image_.is_mapped({entry.page})) {
             copies.insert(entry.page);
         }
     }
-    saved_copies_.reserve(saved_copies_.size() + copies.size());
-    ring_->reserve(payload_bytes);
-    // It fits: a record of at most half the ring, of which at least half is free, since each save is followed by a checkpoint where less is (`save`).
-    durable_step("saving", [&] {
+    proofs_.reserve_saved(copies.size());
+    files_.journal()->reserve(payload_bytes);
+    // It fits: a record of at most half the ring, of which at least half is free, since each save is followed by a checkpoint where less is (`tidy`).
+    condition_.durable_step("saving", [&] {
         if (planted(Bug::files_before_record)) {
             for (std::size_t i = 0; i < entries.size(); ++i) {
                 if (entries[i].checksum != 0) {
-                    backing_->write_pages({entries[i].page}, images[i].span());
+                    files_.backing().write_pages({entries[i].page}, images[i].span());
                 }
             }
         }
-        ring_->append(record_images, head.generation, pieces);
+        files_.journal()->append(record_images, head.generation, pieces);
         // The save is durable. What memory knows of it must be complete, or the heap is not usable: the next save would take the same generation.
         for (std::size_t i = 0; i < entries.size(); ++i) {
-            table_.set({entries[i].page}, entries[i].checksum);
+            files_.table().set({entries[i].page}, entries[i].checksum);
             auto made = pending.extract(entries[i].page);
             if (entries[i].checksum != 0) {
                 made.mapped().image = std::move(images[i]);
@@ -295,73 +148,23 @@ void HeapFile::save_small(std::vector<ChangedPage>& changed, bool punches) {
                 pending_.insert(std::move(made));
             }
         }
-        saved_copies_.merge(copies);
-        const std::lock_guard lock(point_mutex_);
-        generation_ = {head.generation};
-        saved_extent_ = mapped_;
-        saved_annex_ = annex;
+        proofs_.note_saved(copies);
+        files_.move_point([&](SavedPoint& point) {
+            point.generation = {head.generation};
+            point.extent = image_.mapped();
+            point.annex = annex;
+        });
     });
-    tell_written(EventKind::saved, clock, entries.size());
+    files_.tell_written(EventKind::saved, clock, entries.size());
 }
 
-void HeapFile::fill_header(PageFile& file, bool clean) {
-    Header& header = file.header;
-    header.state = FileState::whole;
-    header.filling_generation = {};
-    header.staged = {};
-    header.generation = generation_;
-    header.serial = serial_;
-    header.extent = saved_extent_;
-    header.annex = saved_annex_;
-    header.table_root = table_.root();
-    header.clean = clean;
-    if (const Restoration found = restoration(); found.needed()) header.opening = record_of(found);
-    header.is_new = false;
-    header.data_is_beside = data_.has_value() && paths_.data_is_beside;
-    if (uses_log()) {
-        header.log = ring_identity_.ring;
-        header.log_capacity = ring_identity_.capacity_bytes;
-    }
-    header.ring_kind = clean ? RingKind::none : active_;
-    header.ring = clean ? Uuid{} : ring_identity_.ring;
-    header.ring_capacity = clean ? 0 : ring_identity_.capacity_bytes;
-    header.ring_start = clean ? log::RingStart{} : uses_log() ? log_start_ : ring_->next();
-}
-
-void HeapFile::write_headers() {
-    fill_header(*backing_, false);
-    backing_->write_header();
-    if (planted(Bug::release_before_data_header) && ring_) {
-        ring_->release(ring_->next().position);
-    }
-    if (data_) {
-        fill_header(*data_, false);
-        data_->write_header();
-    }
-    if (ring_) {  // who appends to the transaction log releases it
-        ring_->release(ring_->next().position);
-    }
-}
-
-void HeapFile::write_tables(Generation generation) {
-    table_.write_changed(generation, [&](const TablePage& page) {
-        if (planted(Bug::skip_table_write)) {
-            return;
-        }
-        backing_->write_table_page(page);
-        if (data_) {
-            data_->write_table_page(page);
-        }
-    });
-}
-
-void HeapFile::checkpoint() {
+void Saves::checkpoint() {
     if (pending_.empty()) {
         return;
     }
     const EventClock clock;
-    durable_step("bringing the files up to date", [&] {
-        require_whole_files();
+    condition_.durable_step("bringing the files up to date", [&] {
+        files_.require_whole();
         const auto install = [&](PageFile& file, bool late) {
             PageNumber first_hole{};
             std::uint64_t holes = 0;
@@ -371,7 +174,8 @@ void HeapFile::checkpoint() {
                 }
             };
             for (const auto& [number, page] : pending_) {
-                if ((planted(Bug::annex_after_data_sync) && &file != &*backing_ && sequence_of(PageNumber{number}) == Sequence::annex) != late) {
+                if ((planted(Bug::annex_after_data_sync) && &file != &files_.backing() && sequence_of(PageNumber{number}) == Sequence::annex) !=
+                    late) {
                     continue;
                 }
                 if (page.image.size() != 0) {
@@ -388,69 +192,115 @@ void HeapFile::checkpoint() {
             }
             punch();
         };
-        install(*backing_, false);
-        if (data_) {
-            install(*data_, false);
+        install(files_.backing(), false);
+        if (files_.data()) {
+            install(*files_.data(), false);
         }
-        write_tables(generation_);
+        files_.write_tables(files_.point().generation);
         if (planted(Bug::header_before_sync)) {
-            write_headers();
+            files_.write_headers();
         }
         if (!planted(Bug::skip_backing_sync)) {
-            backing_->sync();
+            files_.backing().sync();
         }
-        if (data_ && !planted(Bug::skip_data_sync)) {
-            data_->sync();
+        if (files_.data() && !planted(Bug::skip_data_sync)) {
+            files_.data()->sync();
         }
-        if (data_ && planted(Bug::annex_after_data_sync)) {
-            install(*data_, true);
+        if (files_.data() && planted(Bug::annex_after_data_sync)) {
+            install(*files_.data(), true);
         }
-        write_headers();
+        files_.write_headers();
     });
     const std::uint64_t pages = pending_.size();
     pending_.clear();
-    tell_written(EventKind::checkpointed, clock, pages);
+    files_.tell_written(EventKind::checkpointed, clock, pages);
 }
 
-/// Whether capture would not announce the next store into the page: then its proof must last, and so must the private copy that it is about.
-bool HeapFile::is_kept_open(PageNumber page) const noexcept {
-    return participant_ && sequence_of(page) == Sequence::span && participant_->keeps_open(page);
-}
-
-void HeapFile::drop_copies(PageNumber first, std::uint64_t count) {
-    vm::drop(live_page(first).data(), count * page_bytes);
-    forget_proofs(first, count);
-}
-
-/// The save is done: whatever fails here must not look like one that failed.
-void HeapFile::drop_written(const std::vector<vm::PageRun>& runs) noexcept {
-    try {
-        restore_in_files();
-    } catch (const std::exception&) {
-        // What memory alone has whole stays.
+void Saves::tidy(const std::vector<vm::PageRun>& runs, std::span<const ChangedPage> changed) {
+    const log::Ring& journal = *files_.journal();
+    const bool ring_half_full = journal.free_bytes() < journal.capacity() / 2;
+    const bool was_large = pending_.empty();
+    if (!changed.empty() && (ring_half_full || was_large || count_idle(runs, changed) > idle_copies_max)) {
+        checkpoint();
+        proofs_.drop_written(runs);
+        image_.look_at_memory();
+    } else {
+        for (const vm::PageRun& run : runs) proofs_.note_saved(run);
     }
-    const auto must_stay = [&](std::uint64_t page) { return is_whole_in_memory_only({page}) || is_kept_open({page}); };
-    saved_copies_.clear();
-    for (const vm::PageRun& run : runs) {
-        const std::uint64_t end = run.first + run.count;
-        for (std::uint64_t first = run.first; first < end;) {
-            std::uint64_t last = first;
-            const bool stays = must_stay(first);
-            while (last < end && must_stay(last) == stays) {
-                ++last;
+}
+
+void Saves::read_base(PageNumber page, std::span<std::byte> image) {
+    condition_.check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
+    const auto lock = files_.hold_saves();
+    const ChangedPage one{page, 0};
+    condition_.durable_step("saving", [&] { proofs_.read_bases({&one, 1}, image); });
+}
+
+void Saves::save_pages(const SavePoint& point, std::span<const PageNumber> pages, const FillPages& fill, bool patches) {
+    condition_.check_usable(false);  // before the lock: in a forked child nobody would ever let go of it
+    const auto lock = files_.hold_saves();
+    condition_.check_usable(false);
+    TAIYEN_CHECK(files_.uses_log());
+    LargeSave save{point, point.annex.value_or(files_.point().annex), {}, nullptr, patches, {}};
+    save.changed.reserve(pages.size());
+    for (const PageNumber page : pages) {
+        TAIYEN_CHECK((save.changed.empty() || save.changed.back().page < page));
+        save.changed.push_back({page, 0});
+    }
+    save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
+        if (patches) {
+            proofs_.read_bases(batch, images);
+        }
+        const auto first = static_cast<std::size_t>(batch.data() - save.changed.data());
+        fill(pages.subspan(first, batch.size()), images);
+        for (std::size_t k = 0; k < batch.size(); ++k) {
+            batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, files_.table().heap());
+        }
+    };
+    save_large(save);
+    image_.look_at_memory();
+}
+
+std::uint64_t Saves::drop_saved(std::vector<vm::PageRun>& todo, std::span<std::byte> buffer, std::chrono::microseconds time) {
+    condition_.check_usable(false);
+    const auto lock = files_.hold_saves();
+    const auto end = std::chrono::steady_clock::now() + time;
+    std::uint64_t dropped = 0;
+    while (!todo.empty() && std::chrono::steady_clock::now() < end) {
+        vm::PageRun& run = todo.back();
+        const std::uint64_t count = std::min<std::uint64_t>(run.count, buffer.size() / page_bytes);
+        const PageNumber first{run.first + run.count - count};
+        files_.backing().read_pages(first, buffer.first(count * page_bytes), Via::cache);
+        for (std::uint64_t i = 0; i < count;) {
+            std::uint64_t same = 0;
+            const auto may_go = [&](std::uint64_t k) {
+                const PageNumber page{first.value + k};
+                return planted(Bug::drop_without_look) ||
+                       (!proofs_.is_kept_open(page) && std::memcmp(image_.live_page(page).data(), buffer.data() + k * page_bytes, page_bytes) == 0);
+            };
+            while (i + same < count && may_go(i + same)) {
+                ++same;
             }
-            if (!stays) {
-                try {
-                    drop_copies({first}, last - first);
-                } catch (const Error&) {
-                    // The system keeps them, as they were saved.
-                }
-            } else if (!uses_log()) {
-                note_saved({first, last - first});
+            if (same != 0) {
+                proofs_.drop_copies({first.value + i}, same);
             }
-            first = last;
+            dropped += same;
+            i += same + 1;
+        }
+        run.count -= count;
+        if (run.count == 0) {
+            todo.pop_back();
         }
     }
+    return dropped;
+}
+
+void Saves::save_live(const SavePoint& point, std::vector<ChangedPage> changed) {
+    proofs_.check_bases(changed, false);
+    LargeSave save = live_save(std::move(changed));
+    save.point.serial = point.serial;
+    save.point.log_start = point.log_start;
+    save_large(save);
 }
 
 }  // namespace taiyen::store

@@ -22,7 +22,7 @@ public:
 
     /// Whether it is what a transactional heap has; for those who ask all the time, which dynamic_cast is too slow for.
     virtual bool has_transactions() const noexcept { return false; }
-    /// The heap is asked to save, and this participant does it itself (HeapFile::save_images or save_at). False: it does not, and nothing happened; the heap saves.
+    /// The heap is asked to save, and this participant does it itself (Saves::save_images or HeapFile::save_at). False: it does not, and nothing happened; the heap saves.
     virtual bool save_itself() { return false; }
     /// Runs `step` while nobody changes the heap, and its files hold all that was committed. Throws: Error{scope_open}: it didn't run; what `step` throws.
     virtual void stand_still(const std::function<void()>& step) { step(); }

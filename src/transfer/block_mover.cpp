@@ -54,7 +54,7 @@ bool BlockMover::take_places(const CompactionPlan::Group& group) {
 void BlockMover::prove(std::uint64_t place, ByteCount bytes) {
     for (std::uint64_t page = place / page_bytes; page * page_bytes < place + bytes; ++page) {
         if (proven_pages_[page]) continue;
-        file_.prove_saved({page * page_bytes}, page_bytes);
+        file_.proofs().prove_saved({page * page_bytes}, page_bytes);
         proven_pages_[page] = true;
     }
 }

@@ -41,7 +41,7 @@ auto look(store::HeapFile& file, Read&& read) {
     try {
         return read();
     } catch (const Error&) {
-        file.prove_unwritten(std::vector<bool>(file.engine().capacity() / page_bytes, true));
+        file.proofs().prove_unwritten(std::vector<bool>(file.engine().capacity() / page_bytes, true));
         throw;
     }
 }
@@ -101,7 +101,7 @@ CompactReport compact_file(store::HeapFile& file, const CompactOptions& options)
     report.segments_before = report.segments_after = plan.segments_in_use();
     if (plan.groups().empty()) return report;
     // A pointer that rot hides would go on leading to where its block lay.
-    file.prove_unwritten(pages_that_decide(heap, places, known));
+    file.proofs().prove_unwritten(pages_that_decide(heap, places, known));
     BlockMover mover(file, heap, plan, report);
     const bool has_moved = move_blocks(mover, step, places, options, began, report);
     mover.count_left();

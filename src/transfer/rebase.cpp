@@ -40,7 +40,7 @@ RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t ad
     report.old_address = ranges.durable;
     report.capacity_bytes = ranges.durable_bytes;
     report.new_address = address == anywhere
-                             ? store::HeapFile::find_place(file.mapped_bytes(), ranges.durable_bytes, within_slot(report.old_address, options))
+                             ? store::HeapFile::find_place(file.image().mapped(), ranges.durable_bytes, within_slot(report.old_address, options))
                              : address;
     if (report.new_address != report.old_address) {
         if (!options.dry_run) refuse_guessing(options, file.path());
@@ -48,8 +48,8 @@ RebaseReport look(store::HeapFile& file, const HeapView& view, std::uintptr_t ad
         check_free(report.new_address, file);
     }
     // What decides which words are pointers must be what was saved.
-    if (!file.read_only()) file.prove_span();
-    file.will_read_metadata();
+    if (!file.read_only()) file.proofs().prove_span();
+    file.image().will_read_metadata();
     if (const std::vector<heap::Damage> damages = file.engine().check(1); !damages.empty())
         throw Error(errc::corrupt, file.path(), damages[0].where.value, damages[0].what + "; run 'taiyen verify', restore the heap from a copy");
     found = find_pointers(view, options, report, options.progress);
@@ -68,8 +68,8 @@ void refuse_loss(const RebaseReport& report, const RebaseOptions& options, const
 }  // namespace
 
 bool has_history(store::HeapFile& file) {
-    if (!file.read_only()) return file.annex_is_saved();
-    if (file.annex_bytes() == 0) return false;
+    if (!file.read_only()) return file.image().annex().is_saved();
+    if (file.image().annex().used() == 0) return false;
     const std::byte* const annex = file.open_annex(0);
     return std::any_of(annex, annex + page_bytes, [](std::byte byte) { return byte != std::byte{0}; });
 }
@@ -78,7 +78,7 @@ RebaseReport rebase_file(store::HeapFile& file, std::uintptr_t address, const Re
     if (file.links() == heap::Links::distances) {
         // Nothing in it knows where it lies, so there is nothing to look for, and nothing to write.
         RebaseReport report;
-        report.old_address = report.new_address = file.backing().header.base;
+        report.old_address = report.new_address = file.files().backing().header.base;
         report.capacity_bytes = file.ranges().durable_bytes;
         report.position_independent = true;
         return report;

@@ -28,10 +28,10 @@ SavedPages::SavedPages(store::HeapFile& heap) : heap_(heap) {
         if (heap.kind() == HeapKind::transactional) {
             heap.save();  // replays the log into the files, beside the program
         } else {
-            heap.checkpoint();
+            heap.saves().checkpoint();
         }
     }
-    saves_ = heap.hold_saves();
+    saves_ = heap.files().hold_saves();
     heap.check_usable(true);
     find_view();
     prove_metadata();
@@ -43,31 +43,32 @@ SavedPages::SavedPages(store::HeapFile& heap) : heap_(heap) {
     const heap::Engine engine(view_, header().capacity, host, nullptr, true);
     // What would be refused when it is expanded is refused here, where there still is a heap that can be repaired.
     if (const auto damages = engine.check(1); !damages.empty()) {
-        throw Error(errc::corrupt, heap.path(), heap.view().layout.file_offset(damages.front().where),
+        throw Error(errc::corrupt, heap.path(), heap.files().view().layout.file_offset(damages.front().where),
                     damages.front().what + "; `taiyen verify` tells more, and only a sound heap is compressed");
     }
     names_ = engine.roots().size();
 }
 
 void SavedPages::find_view() {
-    serial_ = heap_.serial();
+    serial_ = heap_.files().durable_serial();
     if (heap_.read_only()) {
         // Nobody else can change these files, nor does this heap.
-        extent_ = heap_.mapped_bytes();
+        extent_ = heap_.image().mapped();
         view_ = reinterpret_cast<std::byte*>(heap_.ranges().durable);
-        heap_.tracker().written_pages(view_, extent_, private_);
+        heap_.image().tracker().written_pages(view_, extent_, private_);
         prove_bases();
         return;
     }
     extent_ = header().extent;
     const store::Extents extents = header().extents();
-    if (const std::uint64_t root = store::table_root_of(heap_.view(), extents, Via::cache, twin()); root != header().table_root) {
+    if (const std::uint64_t root = store::table_root_of(heap_.files().view(), extents, Via::cache, twin()); root != header().table_root) {
         throw Error(errc::corrupt, heap_.path(), 0, "a page of the checksum table is not the one that the header stands for; run `taiyen repair`");
     }
     mapped_ = vm::Reservation::anywhere(extent_);
     view_ = mapped_.data();
     store::for_each_piece({0}, extent_, [&](HeapOffset offset, ByteCount length) {
-        heap_.view().file().map_private(view_ + offset.value, length, heap_.view().layout.file_offset(offset), io::Protection::read_write);
+        heap_.files().view().file().map_private(view_ + offset.value, length, heap_.files().view().layout.file_offset(offset),
+                                                io::Protection::read_write);
     });
     vm::prepare_heap_mapping(view_, extent_);
 }
@@ -78,13 +79,13 @@ void SavedPages::prove_bases() {
         for (std::uint64_t number = run.first; number < run.first + run.count; ++number) {
             const PageNumber page{number};
             // A journal brings whole pages; a transaction log bytes, on top of what the file has.
-            if (heap_.recovering_pages().contains(number) || !header().extents().hold(page)) continue;
+            if (heap_.files().recovering_pages().contains(number) || !header().extents().hold(page)) continue;
             const std::uint64_t checksum = entry(page);
             if (store::page_checksum({view_ + number * page_bytes, page_bytes}, page, header().heap) == checksum) continue;
-            const auto refusal = heap_.view().try_read_pages(page, bytes.span(), Via::cache);
+            const auto refusal = heap_.files().view().try_read_pages(page, bytes.span(), Via::cache);
             if (store::page_checksum(bytes.span(), page, header().heap) != checksum) {
                 if (refusal) throw Error(*refusal);
-                heap_.view().throw_corrupt_page(page, "its checksum differs below what the transaction log has for it");
+                heap_.files().view().throw_corrupt_page(page, "its checksum differs below what the transaction log has for it");
             }
         }
     }
@@ -101,12 +102,12 @@ void SavedPages::prove_metadata() {
             if (is_private(page)) continue;
             const std::uint64_t checksum = checksum_of(page);
             // By the file, not by the view: what the device can't read would end the program there.
-            const bool is_refused = heap_.view().try_read_pages(page, bytes.span(), Via::cache).has_value();
+            const bool is_refused = heap_.files().view().try_read_pages(page, bytes.span(), Via::cache).has_value();
             if (store::page_checksum(bytes.span(), page, header().heap) == checksum) continue;
             read(page, bytes.span(), {&checksum, 1});
             if (heap_.read_only()) {
-                heap_.view().throw_corrupt_page(page,
-                                                "its checksum differs in the copy that was opened; `taiyen repair` restores it from the other one");
+                heap_.files().view().throw_corrupt_page(
+                    page, "its checksum differs in the copy that was opened; `taiyen repair` restores it from the other one");
             }
             std::byte* const at = view_ + number * page_bytes;
             if (is_refused) vm::map_anonymous(at, page_bytes);  // also a store would have the kernel fetch the page first
@@ -140,14 +141,14 @@ std::uint64_t SavedPages::entry(PageNumber page) {
 
 void SavedPages::load_table_page(std::uint64_t index) {
     table_index_.reset();
-    const auto refusal = heap_.view().try_read_table_page(index, table_, Via::cache);
+    const auto refusal = heap_.files().view().try_read_table_page(index, table_, Via::cache);
     if (refusal || !store::is_sound(table_, index, header().heap)) {
         // A crash may have torn it in a checkpoint; its entries of pages that the journal doesn't bring stand.
-        if (refusal || !heap_.is_recovering(store::cover_of(index))) {
+        if (refusal || !heap_.files().is_recovering(store::cover_of(index))) {
             store::TablePage copy;
             if (twin() == nullptr || twin()->try_read_table_page(index, copy, Via::cache) || !store::is_sound(copy, index, header().heap)) {
                 if (refusal) throw Error(*refusal);
-                throw Error(errc::corrupt, heap_.view().path(), heap_.view().layout.table_offset(index),
+                throw Error(errc::corrupt, heap_.files().view().path(), heap_.files().view().layout.table_offset(index),
                             "a page of the checksum table is damaged; run `taiyen repair`");
             }
             table_ = copy;
@@ -167,7 +168,7 @@ void SavedPages::read(PageNumber first, std::span<std::byte> pages, std::span<co
         }
         std::size_t end = i + 1;
         while (end < checksums.size() && end - i < near_pages && !is_private({first.value + end})) ++end;
-        heap_.view().try_read_pages(page, pages.subspan(i * page_bytes, (end - i) * page_bytes), Via::cache);
+        heap_.files().view().try_read_pages(page, pages.subspan(i * page_bytes, (end - i) * page_bytes), Via::cache);
         for (; i < end; ++i) heal({first.value + i}, pages.subspan(i * page_bytes, page_bytes), checksums[i]);
     }
 }
@@ -179,9 +180,9 @@ void SavedPages::heal(PageNumber page, std::span<std::byte> bytes, std::uint64_t
         second->try_read_pages(page, bytes, Via::cache);
         if (store::page_checksum(bytes, page, header().heap) == checksum) return;
     }
-    if (const auto refusal = heap_.view().try_read_pages(page, bytes, Via::cache)) throw Error(*refusal);
-    heap_.view().throw_corrupt_page(page,
-                                    second == nullptr ? "its checksum differs and there is no second copy" : "its checksum differs in both copies");
+    if (const auto refusal = heap_.files().view().try_read_pages(page, bytes, Via::cache)) throw Error(*refusal);
+    heap_.files().view().throw_corrupt_page(
+        page, second == nullptr ? "its checksum differs and there is no second copy" : "its checksum differs in both copies");
 }
 
 }  // namespace taiyen::transfer

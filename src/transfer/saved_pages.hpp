@@ -24,7 +24,7 @@ public:
     SavedPages& operator=(const SavedPages&) = delete;
 
     const heap::Survey& survey() const override { return *survey_; }
-    const store::Header& header() const { return heap_.view().header; }
+    const store::Header& header() const { return heap_.files().view().header; }
     Serial serial() const { return serial_; }
     ByteCount extent() const { return extent_; }
     /// Named objects.
@@ -45,7 +45,7 @@ private:
     void prove_bases();
     void prove_metadata();
     /// The other file, if there is one.
-    const store::PageFile* other() const { return heap_.data() == &heap_.view() ? nullptr : heap_.data(); }
+    const store::PageFile* other() const { return heap_.files().data() == &heap_.files().view() ? nullptr : heap_.files().data(); }
 
     /// The same, if it holds the same save.
     const store::PageFile* twin() const { return other() != nullptr && other()->header.generation == header().generation ? other() : nullptr; }

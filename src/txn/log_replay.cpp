@@ -36,8 +36,8 @@ public:
         walk_.walk(
             group,
             [&](const LoggedTransaction& transaction) {
-                if (transaction.extent > heap.mapped_bytes()) heap.extend(transaction.extent);
-                if (transaction.annex) heap.replay_annex(*transaction.annex);
+                if (transaction.extent > heap.image().mapped()) heap.extend(transaction.extent);
+                if (transaction.annex) heap.image().annex().replay(*transaction.annex);
             },
             [&](const change::Entry& entry) {
                 if (entry.kind == change::EntryKind::procedure) {
@@ -73,10 +73,10 @@ private:
     }
 
     void call(const change::Entry& entry, store::HeapFile& heap) {
-        if (!std::exchange(forgotten_, true)) heap.engine().forget({0}, capacity_);   // what it has built from the bytes before
-        if (!std::exchange(all_proven_, true)) heap.prove({0}, heap.mapped_bytes());  // nobody knows what it reads
+        if (!std::exchange(forgotten_, true)) heap.engine().forget({0}, capacity_);     // what it has built from the bytes before
+        if (!std::exchange(all_proven_, true)) heap.prove({0}, heap.image().mapped());  // nobody knows what it reads
         try {
-            change::ProcedureCalls(heap).replay(heap.mapped_bytes(), change::stored_call(entry, capacity_, walk_.log()));
+            change::ProcedureCalls(heap).replay(heap.image().mapped(), change::stored_call(entry, capacity_, walk_.log()));
         } catch (const Error& error) {
             if (error.code() != errc::history_conflict) throw;
             throw Error(errc::mismatch, walk_.log(),

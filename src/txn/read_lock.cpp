@@ -10,7 +10,7 @@ ReadLock::ReadLock(const TransactionalHeap& heap) {
     txn::TransactionService* const service = txn::TransactionService::of(file);
     if (service == nullptr) {  // opened for reading: nobody writes
         file.require_usable(true);
-        serial_ = file.serial();
+        serial_ = file.files().durable_serial();
         return;
     }
     if (service->lock_shared()) service_ = service;

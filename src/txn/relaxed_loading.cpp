@@ -76,8 +76,8 @@ bool TransactionService::does_without_capture(store::HeapFile& file, Purpose pur
     const unsigned guards = uncaptured_guards_.load();
     if (guards == 0) return false;
     const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
-    return guards == relaxed_.load() && purpose == Purpose::edit && file.audit() == Audit::off && !file.hides_pages() && !annex_fits_ &&
-           (keeper == nullptr || (!keeper->live() && !keeper->has_annex()));
+    return guards == relaxed_.load() && purpose == Purpose::edit && file.audit() == Audit::off && file.image().first_touch() == nullptr &&
+           !annex_fits_ && (keeper == nullptr || (!keeper->live() && !keeper->has_annex()));
 }
 
 void TransactionService::choose_capture(store::HeapFile& file, Purpose purpose) {
@@ -124,7 +124,7 @@ void TransactionService::take_loading_back(store::HeapFile& file) noexcept {
     try {
         read_again(file);
     } catch (const std::exception& error) {
-        file.poison("taking back what was loaded without capture", error.what());
+        file.condition().poison("taking back what was loaded without capture", error.what());
     }
 }
 
@@ -135,9 +135,9 @@ void TransactionService::read_again(store::HeapFile& file) {
     snapshots_->nothing_given_back_beyond(last_committed());
     scopes_.recorder().stop();
     file.drop_private();
-    const auto replay = store::make_log_replay(log_->file().path(), file.ranges().durable_bytes, file.serial());
+    const auto replay = store::make_log_replay(log_->file().path(), file.ranges().durable_bytes, file.files().durable_serial());
     if (replay->last() < last_committed()) {
-        log::Ring::scan(log_->file(), log_->identity(), file.log_start(), [&](const log::Record& group) {
+        log::Ring::scan(log_->file(), log_->identity(), file.files().point().log_start, [&](const log::Record& group) {
             replay->apply(group, file);
             return replay->last() < last_committed();
         });
@@ -146,7 +146,7 @@ void TransactionService::read_again(store::HeapFile& file) {
         throw Error(errc::corrupt, log_->file().path(), "the log lacks transactions that were acknowledged; restore the heap's files from a copy");
     file.engine().forget({0}, file.ranges().durable_bytes);
     scopes_.set_recorder(nullptr);  // the old one has to go first
-    scopes_.set_recorder(change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray));
+    scopes_.set_recorder(change::Recorder::make(file.capture(), file, file.image().mapped(), file.audit(), change::Outside::stray));
     scopes_.recorder().start();
     uncaptured_ = false;
 }

@@ -121,7 +121,7 @@ void Snapshots::wait_for_memory() {
 }
 
 void Snapshots::wait_for(Serial serial) {
-    while (service_.open_file().serial() < serial) {
+    while (service_.open_file().files().durable_serial() < serial) {
         if (service_.last_committed() < serial) service_.throw_loading_lost();
         wait_for_round(SaveReason::asked);
     }
@@ -133,7 +133,7 @@ bool Snapshots::append(Serial serial, std::span<const std::span<const std::byte>
     const std::uint64_t waits = service_.log_->window_waits();
     while (!service_.log_->try_append(serial, pieces)) {
         if (!stall) stall.emplace(*this, serial);
-        if (service_.needs_heap_.load(std::memory_order_acquire) > service_.open_file().serial().value) return false;
+        if (service_.needs_heap_.load(std::memory_order_acquire) > service_.open_file().files().durable_serial().value) return false;
         if (!wait_for_round(SaveReason::log_full)) return false;
     }
     if (service_.log_->window_waits() != waits) service_.events_->tell({.kind = EventKind::behind, .took = clock.took(), .serial = serial.value});
@@ -159,7 +159,7 @@ bool Snapshots::save(bool locked) {
     if (service_.is_ahead_of_log()) {
         if (!locked) return false;
         service_.open_file().check_usable(false);
-        save_here(service_.last_committed(), service_.open_file().mapped_bytes());
+        save_here(service_.last_committed(), service_.open_file().image().mapped());
         return true;
     }
     const log::GroupLog::Point before = log.durable_point();
@@ -169,24 +169,26 @@ bool Snapshots::save(bool locked) {
     file.check_usable(false);  // a save that failed behind its commit point left nothing to save, and no room: who waits for that must hear it
     const log::GroupLog::Point point = planted(Bug::save_older_than_given_back) ? before : log.durable_point();
     if (!planted(Bug::save_older_than_given_back)) TAIYEN_CHECK(point.serial >= newest_given_back_);
-    const Serial contained = file.serial();
+    const Serial contained = file.files().durable_serial();
     if (point.serial <= contained) return true;
     if (service_.needs_heap_.load(std::memory_order_acquire) > contained.value) {
         if (!locked) return false;
-        file.save_at({point.serial, point.next, file.mapped_bytes()});
+        file.save_at({point.serial, point.next, file.image().mapped()});
     } else {
-        PagePatches patches(log.file(), log.identity(), file.log_start(), contained, point.serial, file.ranges().durable_bytes, file.batch_bytes());
-        patches.read([&](PageNumber page, std::span<std::byte> image) { file.read_base(page, image); });
+        PagePatches patches(log.file(), log.identity(), file.files().point().log_start, contained, point.serial, file.ranges().durable_bytes,
+                            file.saves().batch_bytes());
+        patches.read([&](PageNumber page, std::span<std::byte> image) { file.saves().read_base(page, image); });
         TAIYEN_CHECK(!patches.needs_heap());
         if (planted(Bug::release_before_snapshot)) log.release(point.next.position);
         const Serial claimed{point.serial.value + (planted(Bug::snapshot_claims_next) ? 1 : 0)};
-        const store::SavePoint save{claimed, planted(Bug::stale_log_start) ? file.log_start() : point.next, patches.extent(), patches.annex()};
+        const store::SavePoint save{claimed, planted(Bug::stale_log_start) ? file.files().point().log_start : point.next, patches.extent(),
+                                    patches.annex()};
         if (patches.has_images()) {
-            file.save_images(save, patches.pages(),
-                             [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.copy_images(pages, images); });
+            file.saves().save_images(save, patches.pages(),
+                                     [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.copy_images(pages, images); });
         } else {
-            file.save_patched(save, patches.pages(),
-                              [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.patch(pages, images); });
+            file.saves().save_patched(save, patches.pages(),
+                                      [&](std::span<const PageNumber> pages, std::span<std::byte> images) { patches.patch(pages, images); });
         }
     }
     log.release(point.next.position);
@@ -233,11 +235,11 @@ void Snapshots::trim() noexcept {
         while (!todo.empty()) {
             const vm::PageRun next = todo.back();  // what the page cache has lost is fetched before anybody waits for us
             const std::uint64_t count = std::min<std::uint64_t>(next.count, buffer.size() / page_bytes);
-            file.backing().read_pages({next.first + next.count - count}, buffer.first(count * page_bytes), store::Via::cache);
+            file.files().backing().read_pages({next.first + next.count - count}, buffer.first(count * page_bytes), store::Via::cache);
             if (must_end_trim(bytes - dropped)) return;
             const auto writer = lock_writers();
             newest_given_back_ = service_.last_committed();
-            dropped += file.drop_saved(todo, buffer.span(), trim_time) * page_bytes;
+            dropped += file.saves().drop_saved(todo, buffer.span(), trim_time) * page_bytes;
         }
         left_by_trim_ = bytes - dropped;
     } catch (const std::exception&) {
@@ -303,7 +305,7 @@ void Snapshots::run() noexcept {
         const SaveReason reason = std::exchange(asked_, false) ? reason_ : SaveReason::interval;
         ++rounds_begun_;
         lock.unlock();
-        const Serial before = service_.open_file().serial();
+        const Serial before = service_.open_file().files().durable_serial();
         const std::uint64_t changed = service_.begin_count();
         std::exception_ptr failure;
         try {
@@ -317,7 +319,7 @@ void Snapshots::run() noexcept {
         if (failure) {
             last_failure_ = failure;
             ++failed_saves_;
-        } else if (service_.open_file().serial() != before) {
+        } else if (service_.open_file().files().durable_serial() != before) {
             ++saves_[static_cast<std::size_t>(reason)];
         }
         if (is_news) {

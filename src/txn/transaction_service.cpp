@@ -42,17 +42,18 @@ thread_local constinit bool thread_has_ended = false;
 }  // namespace
 
 TransactionService::TransactionService(store::HeapFile& file, const PersistentOptions& options)
-    : file_(&file), events_(file.events()), durability_(options.durability),
+    : file_(&file), events_(file.files().events()), durability_(options.durability),
       changed_bytes_max_(options.snapshot_dirty_bytes != 0 ? options.snapshot_dirty_bytes : std::min(file.dirty_limit() / 4, changed_bytes_default)),
-      log_(std::make_shared<log::GroupLog>(file.take_log(), file.serial(), log_options(options))),
-      scopes_(file, change::Recorder::make(file.capture(), file, file.mapped_bytes(), file.audit(), change::Outside::stray)),
-      last_(file.serial().value), first_(file.serial()), changed_pages_(file.ranges().durable_bytes), changed_bytes_allowed_(file.dirty_limit() / 2),
-      annex_fits_(file.annex_is_saved()) {
-    changed_pages_.extended(file.mapped_bytes());
+      log_(std::make_shared<log::GroupLog>(file.companions().take_log(), file.files().durable_serial(), log_options(options))),
+      scopes_(file, change::Recorder::make(file.capture(), file, file.image().mapped(), file.audit(), change::Outside::stray)),
+      last_(file.files().durable_serial().value), first_(file.files().durable_serial()), changed_pages_(file.ranges().durable_bytes),
+      changed_bytes_allowed_(file.dirty_limit() / 2), annex_fits_(file.image().annex().is_saved()) {
+    changed_pages_.extended(file.image().mapped());
     snapshots_ = std::make_unique<Snapshots>(*this, options);
     log_->on_pressure = [this] { snapshots_->ask(SaveReason::log_fill); };
     log_->on_failure = [this] {
-        if (store::HeapFile* const heap = this->file()) heap->poison("writing the transaction log", "what was committed last may not be durable");
+        if (store::HeapFile* const heap = this->file())
+            heap->condition().poison("writing the transaction log", "what was committed last may not be durable");
     };
 }
 
@@ -192,7 +193,7 @@ void TransactionService::roll_back_inner(store::HeapFile& file) noexcept {
     try {
         scopes_.roll_back_inner();
     } catch (const std::exception& error) {
-        file.poison("rolling back a transaction", error.what());
+        file.condition().poison("rolling back a transaction", error.what());
     }
     file.set_scope_serial(scopes_.number());
     if (uncaptured_) return;  // all of it is rolled back, later
@@ -250,7 +251,7 @@ Serial TransactionService::commit_outermost(store::HeapFile& file) {
             scopes_.reserve();
             take_back();
         } catch (const std::exception& error) {
-            file.poison("rolling back a transaction that could not be committed", error.what());
+            file.condition().poison("rolling back a transaction that could not be committed", error.what());
             end(false);
         }
         throw;
@@ -267,7 +268,7 @@ bool TransactionService::keep(store::HeapFile& file, Serial serial) {
     const bool has_record = make_record(!relaxed && !is_ahead_of_log() && (!uncaptured_ || planted(Bug::uncaptured_in_log)));
     if (planted(Bug::append_one_late)) {
         static change::ByteBuffer late;
-        if (log_->appended() == file.serial()) late.truncate(0);
+        if (log_->appended() == file.files().durable_serial()) late.truncate(0);
         std::swap(record_.redo(), late);
         if (record_.redo().empty()) record_.redo().extend(sizeof(layout::RecordHead));
     }
@@ -275,7 +276,7 @@ bool TransactionService::keep(store::HeapFile& file, Serial serial) {
         if (uncaptured_) look_at_memory(file);
         return false;
     }
-    const ByteCount extent = file.mapped_bytes();
+    const ByteCount extent = file.image().mapped();
     if (!has_record || !keep_in_log(serial, extent)) {
         snapshots_->save_here(serial, extent);
         saves_in_commits_.store(saves_in_commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -345,7 +346,7 @@ bool TransactionService::make_record(bool logged) {
 
 bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
     if (!log_->fits(record_.bytes())) return false;
-    const store::AnnexHead annex = record_.has_annex() ? file()->annex_head() : store::AnnexHead{};
+    const store::AnnexHead annex = record_.has_annex() ? file()->image().annex().head() : store::AnnexHead{};
     if (!snapshots_->append(serial, record_.finish(serial, extent, annex))) return false;
     logged_bytes_.store(logged_bytes_.load(std::memory_order_relaxed) + record_.bytes(), std::memory_order_relaxed);
     if (record_.needs_heap()) needs_heap_.store(serial.value, std::memory_order_release);
@@ -363,7 +364,7 @@ TransactionStats TransactionService::stats() const {
     stats.saves_in_commits = saves_in_commits_.load(std::memory_order_relaxed);
     stats.log_used_bytes = log_->used();
     stats.log_capacity_bytes = log_->capacity();
-    if (const store::HeapFile& file = open_file(); file.is_poisoned()) stats.last_error = file.why_poisoned();
+    if (const store::HeapFile& file = open_file(); file.condition().is_poisoned()) stats.last_error = file.condition().why_poisoned();
     return stats;
 }
 
@@ -385,7 +386,7 @@ void TransactionService::take_back() noexcept {
         try {
             scopes_.roll_back();
         } catch (const std::exception& error) {
-            file.poison("rolling back a transaction", error.what());
+            file.condition().poison("rolling back a transaction", error.what());
         }
     }
     rollbacks_.store(rollbacks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -415,7 +416,7 @@ void TransactionService::end(bool kept) noexcept {
 void TransactionService::touch(const void* address, ByteCount bytes) {
     store::HeapFile& file = open_file();
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - file.ranges().durable;
-    if (offset > file.mapped_bytes() || bytes > file.mapped_bytes() - offset) {
+    if (offset > file.image().mapped() || bytes > file.image().mapped() - offset) {
         throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
     }
     scopes_.touch({offset}, bytes);
@@ -479,7 +480,7 @@ void TransactionService::unlock_shared() noexcept {
 
 // Durability
 
-Serial TransactionService::last_durable() const { return std::max(log_->durable(), open_file().serial()); }
+Serial TransactionService::last_durable() const { return std::max(log_->durable(), open_file().files().durable_serial()); }
 
 void TransactionService::wait_durable(Serial serial) {
     store::HeapFile& file = open_file();
@@ -524,7 +525,7 @@ void TransactionService::stand_still(const std::function<void()>& step) {
 }
 
 void TransactionService::replace_log(ByteCount capacity, const std::filesystem::path& path) {
-    stand_still([&] { log_->move_to(open_file().replace_log(capacity, path)); });
+    stand_still([&] { log_->move_to(open_file().companions().replace_log(capacity, path)); });
 }
 
 void TransactionService::rebuild() {
@@ -540,7 +541,7 @@ void TransactionService::rebuild() {
     try {
         read_again(file);
     } catch (const std::exception& error) {
-        file.poison("rebuilding the heap from its files and its log", error.what());
+        file.condition().poison("rebuilding the heap from its files and its log", error.what());
         throw;
     }
 }
@@ -577,14 +578,14 @@ void TransactionService::before_close() {
     }
     const std::lock_guard writer(lock_);
     store::HeapFile& file = open_file();
-    if (!file.is_poisoned()) save_everything(file);
+    if (!file.condition().is_poisoned()) save_everything(file);
 }
 
 void TransactionService::before_abandon() noexcept {
     store::HeapFile* const file = this->file();
     if (file == nullptr || file->in_forked_child()) return;
     if (is_mine()) take_back();
-    if (!closing_ && !file->is_poisoned() && !ReadersHere::holds(*this)) {
+    if (!closing_ && !file->condition().is_poisoned() && !ReadersHere::holds(*this)) {
         const std::lock_guard writer(lock_);
         try {
             save_everything(*file);

@@ -66,13 +66,13 @@ public:
     bool in_call() const noexcept override { return scopes_.in_call(); }
     void touch(const void* address, ByteCount bytes) override;
     void call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) override {
-        scopes_.call(open_file().mapped_bytes(), name, signature, arguments);
+        scopes_.call(open_file().image().mapped(), name, signature, arguments);
     }
     std::shared_ptr<change::StepKeeper> keeper() const override;
     void set_keeper(std::shared_ptr<change::StepKeeper> keeper) override;
     std::shared_ptr<change::Edits> shared() override { return shared_from_this(); }
     void end_part() override { scopes_.end_part(); }
-    void repeat(const change::Entry& call, change::Direction direction) override { scopes_.repeat(open_file().mapped_bytes(), call, direction); }
+    void repeat(const change::Entry& call, change::Direction direction) override { scopes_.repeat(open_file().image().mapped(), call, direction); }
     const change::Recorder& recorder() const override { return scopes_.recorder(); }
     void loans_undone(std::uint32_t first, std::uint32_t last) noexcept override { loans_.undo(first, last); }
     void loans_redone(std::uint32_t first, std::uint32_t last) noexcept override { loans_.redo(first, last); }

@@ -33,7 +33,7 @@ TransactionalHeap::TransactionalHeap(open_read_only_t, const std::filesystem::pa
 Serial TransactionalHeap::last_durable() const {
     store::HeapFile& file = HeapAccess::file(*this);
     const txn::TransactionService* const service = service_of(file);
-    return service == nullptr ? file.serial() : service->last_durable();
+    return service == nullptr ? file.files().durable_serial() : service->last_durable();
 }
 
 void TransactionalHeap::wait_durable(Serial serial) const {

@@ -9,11 +9,11 @@ namespace {
 
 class AnnexMemory final : public HistoryMemory {
 public:
-    AnnexMemory(store::HeapFile& file, ByteCount bytes) : file_(file), capacity_(std::max({bytes, file.annex_bytes(), reserved_bytes_min})) {
-        base_ = file.open_annex(file.annex_is_open() ? bytes : std::max(bytes, reserved_bytes_min));
+    AnnexMemory(store::HeapFile& file, ByteCount bytes) : file_(file), capacity_(std::max({bytes, file.image().annex().used(), reserved_bytes_min})) {
+        base_ = file.open_annex(file.image().annex().is_open() ? bytes : std::max(bytes, reserved_bytes_min));
     }
     std::byte* base() override { return base_; }
-    ByteCount bytes() const override { return file_.annex_bytes(); }
+    ByteCount bytes() const override { return file_.image().annex().used(); }
     ByteCount capacity() const override { return capacity_; }
     void extend(ByteCount bytes) override { file_.extend_annex(bytes); }
 

@@ -15,7 +15,7 @@ using change::ChangeSet;
 using change::Direction;
 
 SnapshotUndo::SnapshotUndo(store::HeapFile& file)
-    : file_(&file), scopes_(file, make_recorder(file.capture(), file, file.mapped_bytes(), file.audit())) {}
+    : file_(&file), scopes_(file, make_recorder(file.capture(), file, file.image().mapped(), file.audit())) {}
 
 std::shared_ptr<SnapshotUndo> SnapshotUndo::join(store::HeapFile& file) {
     if (file.kind() == HeapKind::transactional) {
@@ -83,7 +83,7 @@ void SnapshotUndo::begin_inner() {
 }
 
 void SnapshotUndo::poison_if_doomed(const char* why) noexcept {
-    if (scopes_.is_doomed()) file_->poison("capturing again what a scope has touched", why);
+    if (scopes_.is_doomed()) file_->condition().poison("capturing again what a scope has touched", why);
 }
 
 /// The time between scopes is over. There is room for the one that follows.
@@ -131,7 +131,7 @@ void SnapshotUndo::cancel() noexcept {
     try {
         is_outermost ? scopes_.roll_back() : scopes_.roll_back_inner();
     } catch (const std::exception& error) {
-        file_->poison("taking back a scope", error.what());
+        file_->condition().poison("taking back a scope", error.what());
     }
     file_->held().taken_back(number);
     if (!is_outermost) {
@@ -160,7 +160,7 @@ void SnapshotUndo::commit_or_cancel() noexcept {
 void SnapshotUndo::touch(const void* address, ByteCount bytes) {
     store::HeapFile& file = open_file();
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - file.ranges().durable;
-    if (offset > file.mapped_bytes() || bytes > file.mapped_bytes() - offset) {
+    if (offset > file.image().mapped() || bytes > file.image().mapped() - offset) {
         throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
     }
     scopes_.touch({offset}, bytes);

@@ -231,7 +231,7 @@ void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
         for (; done < segments.size(); ++done) {
             const ChangeSetView& segment = segments[done];
             if (is_call(segment)) {
-                scopes_.calls().repeat(recorder, file_->mapped_bytes(), call_in(segment), direction, called[done]);
+                scopes_.calls().repeat(recorder, file_->image().mapped(), call_in(segment), direction, called[done]);
             } else if (const auto where = recorder.conflict(segment, direction)) {
                 throw_conflict(*file_, where->value, step);
             } else {
@@ -256,7 +256,7 @@ void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
 // Procedures.
 
 void SnapshotUndo::call(std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {
-    const ByteCount mapped = open_file().mapped_bytes();
+    const ByteCount mapped = open_file().image().mapped();
     try {
         scopes_.call(mapped, name, signature, arguments);
     } catch (...) {

@@ -191,7 +191,7 @@ auto TransactionUndo::manage(const char* what, F&& action) {
             return result;
         }
     } catch (const Error& error) {
-        if (code_of(error) != errc::corrupt || file.is_poisoned()) throw;
+        if (code_of(error) != errc::corrupt || file.condition().is_poisoned()) throw;
         const Error told(errc::corrupt, file.path(), error.offset(),
                          sentence_of(error) + "; the history was given up, the heap itself is not concerned: attach a new history to go on");
         transact([&] {

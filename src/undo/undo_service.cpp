@@ -108,7 +108,7 @@ void UndoService::ensure_mapped(store::HeapFile& file, const ChangeSetView& chan
             end = std::max(end, entry.source.value + entry.length);
         }
     });
-    if (end > file.mapped_bytes()) {
+    if (end > file.image().mapped()) {
         file.extend(round_up(end, page_bytes));
     }
 }

@@ -68,7 +68,7 @@ Recording record_copy(const HeapSetup& setup, Bug bug) {
     life.touch("a", 4);
     life.save();  // for the journal: what it holds must get into the copy
     recorder.issue(1);
-    life.heap().write_copy(copy_path);
+    life.heap().companions().write_copy(copy_path);
     recorder.acknowledge(1);
     recording.trace = recorder.take_trace();
     recording.subject = std::make_unique<CopySubject>(setup, life.history());

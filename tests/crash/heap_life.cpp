@@ -203,7 +203,7 @@ void HeapLife::put_sparse(const std::string& name, ByteCount size) {
 }
 
 void HeapLife::make_room(ByteCount bytes) {
-    heap_->extend(heap_->mapped_bytes() + bytes);
+    heap_->extend(heap_->image().mapped() + bytes);
     log_->save_quiesced();
 }
 
@@ -221,9 +221,9 @@ void HeapLife::write_annex(ByteCount at, ByteCount size, std::uint64_t seed) {
     heap_->extend_annex(at + size);
     std::vector<std::byte>& expected = model_.annex;
     if (expected.empty()) {  // begun anew, over what an earlier one may have left
-        expected.assign(annex, annex + heap_->annex_bytes());
+        expected.assign(annex, annex + heap_->image().annex().used());
     }
-    expected.resize(heap_->annex_bytes());
+    expected.resize(heap_->image().annex().used());
     const auto bytes = bytes_for(size, seed);
     std::memcpy(expected.data() + at, bytes.data(), size);
     std::memcpy(annex + at, bytes.data(), size);
@@ -242,7 +242,7 @@ void HeapLife::touch(const std::string& name, std::uint64_t seed) {
 }
 
 void HeapLife::rot(const std::string& name, bool in_data) {
-    const store::PageFile& file = in_data ? *heap_->data() : heap_->backing();
+    const store::PageFile& file = in_data ? *heap_->files().data() : heap_->files().backing();
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object(name)) - heap_->ranges().durable;
     const HeapOffset place{round_up(offset, page_bytes) + page_bytes};
     file.file().write(bytes_for(io::sector_bytes, 9), file.layout.file_offset(place) + io::sector_bytes);
@@ -253,11 +253,11 @@ void HeapLife::scrub() {
     int rounds = 0;  // a read that fails once hides what it would have shown
     PageNumber next{0};
     do {
-        std::vector<store::HeapFile::DamagedPage> damaged;
-        heap_->look_over(next, store::HeapFile::scrubbed_bytes_max, damaged);
-        for (const store::HeapFile::DamagedPage& page : damaged) {
+        std::vector<store::DamagedPage> damaged;
+        heap_->healing().look_over(next, store::Healing::scrubbed_bytes_max, damaged);
+        for (const store::DamagedPage& page : damaged) {
             // Where a read fails it isn't healed, and life must not go on as if it were.
-            if (heap_->heal_one(page) == store::HeapFile::Healed::lost)
+            if (heap_->healing().heal_one(page) == store::Healed::lost)
                 throw Error(errc::io_error, heap_->path(), "the scrub could not restore a page");
         }
     } while (next.value != 0 || ++rounds < 2);
@@ -343,7 +343,7 @@ void HeapLife::save() {
     model_.linked = linked;  // it stays where it is
     std::memcpy(object(number_name), &number, sizeof number);
     std::memcpy(model_.objects[number_name].data(), &number, sizeof number);
-    if (!heap_->annex_is_open()) {
+    if (!heap_->image().annex().is_open()) {
         model_.annex.clear();  // nobody carries it on
     } else if (has_annex()) {
         write_annex(0, sizeof number, 0);
@@ -393,7 +393,7 @@ std::uint64_t HeapLife::compare() const {
             throw std::runtime_error("object '" + root.name + "' differs from what save " + number_text(number) + " saved");
         }
     }
-    if (heap_->annex_is_open()) {
+    if (heap_->image().annex().is_open()) {
         compare_annex(number);
     }
     if (history_[number].linked) {
@@ -405,7 +405,7 @@ std::uint64_t HeapLife::compare() const {
 void HeapLife::compare_annex(std::uint64_t number) const {
     const std::vector<std::byte>& expected = history_[number].annex;
     const std::byte* const annex = heap_->open_annex(annex_room);
-    const ByteCount bytes = heap_->annex_bytes();
+    const ByteCount bytes = heap_->image().annex().used();
     if (expected.empty()) {
         if (bytes != 0 && !is_zero({annex, page_bytes})) {
             throw std::runtime_error("save " + number_text(number) + " has no annex, the heap has one");
@@ -424,10 +424,10 @@ void HeapLife::prove() const {
     for (const heap::Damage& damage : heap_->engine().check(1)) {
         throw std::runtime_error("engine: " + damage.what);
     }
-    if (setup_.heals) heap_->heal();
+    if (setup_.heals) heap_->healing().heal();
     if (setup_.rots) {
         judge_files(true);
-        heap_->heal();
+        heap_->healing().heal();
     }
     judge_files(false);
 }
@@ -443,7 +443,8 @@ void HeapLife::judge_files(bool rotten) const {
 }
 
 bool HeapLife::lies_behind(const Finding& finding) const {
-    const store::PageFile& file = heap_->data() != nullptr && finding.path == heap_->data()->path() ? *heap_->data() : heap_->backing();
+    const store::PageFile& file =
+        heap_->files().data() != nullptr && finding.path == heap_->files().data()->path() ? *heap_->files().data() : heap_->files().backing();
     if (finding.path != file.path()) return false;
     const auto parts = store::test::parts_behind(file.header, file.file().info().size_bytes);
     return std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.first <= finding.offset && finding.offset < part.second; });

@@ -83,7 +83,7 @@ public:
     /// As if the last snapshot of a transactional heap had failed.
     void close_without_snapshot();
     /// close() will make a hole of each free page.
-    void give_all_back() { heap_->give_all_back_at_close(); }
+    void give_all_back() { heap_->give_back().take_all(); }
     /// The process is gone: the heap's handles must be dead already.
     void abandon();
 
@@ -109,7 +109,7 @@ public:
     void resize(ByteCount capacity);
     /// Of a transactional heap: a commit; some are followed by a snapshot.
     void save();
-    void checkpoint() { heap_->checkpoint(); }
+    void checkpoint() { heap_->saves().checkpoint(); }
     /// A sector of the object, in a page that is its alone, rots durably in one of the files.
     void rot(const std::string& name, bool in_data);
     /// A round of a scrub, by this thread.

@@ -276,7 +276,9 @@ void rot_and_scrub(HeapLife& life) {
 /// The second copy comes and goes while the heap is in use.
 void attach_and_detach(HeapLife& life) {
     life.open();
-    const auto change = [&] { life.heap().data() != nullptr ? life.heap().detach_data_file() : life.heap().attach_data_file({}, {}); };
+    const auto change = [&] {
+        life.heap().files().data() != nullptr ? life.heap().companions().detach_data_file() : life.heap().companions().attach_data_file({}, {});
+    };
     for (std::uint64_t round = 0; round < 3; ++round) {
         small_saves(life, 1, 70 + round);
         change();

@@ -80,7 +80,7 @@ void fail_a_snapshot(int error, bool with_data) {
     TxnLife after(world.disk, nullptr, setup, life.history());
     after.open();
     BOOST_TEST(after.compare() == told);
-    BOOST_TEST(after.file().restoration().transactions_replayed >= told - 1);
+    BOOST_TEST(after.file().files().restoration().transactions_replayed >= told - 1);
     after.prove();
     world.disk.disconnect();
     after.abandon();

@@ -242,12 +242,12 @@ std::optional<int> number_after_scrub(const ScratchDirectory& folder, const char
         &numbers[middle] + (place - (reinterpret_cast<std::uintptr_t>(&numbers[middle]) - read_parameters(path).address)) / sizeof(int);
     flip_a_bit(path, store::FileLayout().file_offset({place}));
     rotten[100] = 5;
-    std::vector<store::HeapFile::DamagedPage> damaged;
+    std::vector<store::DamagedPage> damaged;
     PageNumber next{0};
-    do file.look_over(next, page_bytes, damaged);
+    do file.healing().look_over(next, page_bytes, damaged);
     while (next.value != 0);
     BOOST_TEST(damaged.size() == 1U);
-    for (const store::HeapFile::DamagedPage& page : damaged) file.heal_one(page);
+    for (const store::DamagedPage& page : damaged) file.healing().heal_one(page);
     try {
         heap.snapshot();
     } catch (const Error&) {
@@ -293,11 +293,11 @@ bool goes_on_after_a_full_disk(HeapKind kind) {
     disk.set_space(disk.used_bytes());
     try {
         heap.snapshot();
-        HeapAccess::file(heap).checkpoint();
+        HeapAccess::file(heap).saves().checkpoint();
     } catch (const Error&) {  // NOLINT(bugprone-empty-catch): now or later
     }
     disk.set_space(~ByteCount{0});
-    if (HeapAccess::file(heap).is_poisoned()) return false;
+    if (HeapAccess::file(heap).condition().is_poisoned()) return false;
     heap.snapshot();
     return heap.heal() == 0;
 }

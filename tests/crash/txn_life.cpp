@@ -267,7 +267,7 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
     try {
         found = transaction.commit();
     } catch (...) {
-        if (file_ != nullptr && !file_->is_poisoned()) {  // rolled back for certain
+        if (file_ != nullptr && !file_->condition().is_poisoned()) {  // rolled back for certain
             history_.pop_back();
             rolled_back(before);
         }
@@ -281,7 +281,7 @@ void TxnLife::run(std::uint64_t seed, const std::function<void()>& changes) {
 /// A transaction was; without capture the heap is as of the last durable one, and a save in the background may have kept a part of what was loaded.
 void TxnLife::rolled_back(TxnState& before) {
     std::swap(now_, before);
-    if (file_ == nullptr || file_->is_poisoned() || !relaxed_) return;
+    if (file_ == nullptr || file_->condition().is_poisoned() || !relaxed_) return;
     const Serial left = txn::TransactionService::of(*file_)->last_committed();
     for (std::size_t i = history_.size(); left != now_.serial && i-- > 0;) {
         if (history_[i].serial == left) now_ = history_[i];
@@ -307,7 +307,7 @@ void TxnLife::library_transaction(const std::function<void(TxnState&)>& model, c
 
 /// Unless nobody can know: a heap that isn't poisoned has rolled it back.
 void TxnLife::never_happened(std::uint64_t number, TxnState& before) {
-    if (file_ == nullptr || file_->is_poisoned()) return;
+    if (file_ == nullptr || file_->condition().is_poisoned()) return;
     history_.cut(number);
     std::swap(now_, before);
 }
@@ -469,7 +469,7 @@ void TxnLife::snapshot() {
     }
     watches_ = false;
     acknowledge(history_.size() - 1);
-    if (file_->serial() < now_.serial) throw std::runtime_error("after a snapshot the files lack transactions");
+    if (file_->files().durable_serial() < now_.serial) throw std::runtime_error("after a snapshot the files lack transactions");
 }
 
 void TxnLife::change_data_file() {
@@ -531,15 +531,16 @@ std::uint64_t TxnLife::compare() const {
     std::uint64_t number = 1;
     if (setup_.history || setup_.lends) {
         // The library's transactions leave the number. The newest one with that serial: where life went on after a crash, those that were lost have had it, too.
-        for (number = history_.size() - 1; number != 0 && history_[number].serial != file_->serial();) --number;
+        for (number = history_.size() - 1; number != 0 && history_[number].serial != file_->files().durable_serial();) --number;
     } else {
         number = objects_.number();
     }
     if (number == 0 || number >= history_.size()) throw std::runtime_error("the heap holds state " + text(number) + ", which never was");
     const TxnState& state = history_[number];
     objects_.compare(state.objects, "state " + text(number));
-    if (file_->serial() != state.serial) {
-        throw std::runtime_error("the heap holds transaction " + text(state.serial.value) + " and says that it is " + text(file_->serial().value));
+    if (file_->files().durable_serial() != state.serial) {
+        throw std::runtime_error("the heap holds transaction " + text(state.serial.value) + " and says that it is " +
+                                 text(file_->files().durable_serial().value));
     }
     return number;
 }

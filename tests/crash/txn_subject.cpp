@@ -29,7 +29,7 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
         const std::uint64_t before = disk_sum(disk);
         TxnLife reader(disk, nullptr, setup, history_);
         reader.open_to_read();
-        as_reader = {reader.compare(), reader.file().restoration().transactions_replayed};
+        as_reader = {reader.compare(), reader.file().files().restoration().transactions_replayed};
         reader.abandon();
         if (disk_sum(disk) != before) throw std::runtime_error("a read-only opening changed the files");
     }
@@ -41,7 +41,7 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
     if (setup.detach_data_file && number > lost_->number)
         throw std::runtime_error("state " + std::to_string(number) + " was made without the lost data file, but the heap still names it");
     setup.detach_data_file = false;  // once is enough
-    const Restoration restoration = life.file().restoration();
+    const Restoration restoration = life.file().files().restoration();
     if (restoration.clean && restoration.transactions_replayed != 0) throw std::runtime_error("a heap that was closed had transactions to replay");
     if (restoration.transactions_replayed > history_[number].serial.value) throw std::runtime_error("more transactions were replayed than there are");
     if (as_reader && *as_reader != std::pair(number, restoration.transactions_replayed)) {
@@ -59,7 +59,8 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
         TxnLife again(disk, nullptr, setup, history_);
         again.open(kind);
         if (again.compare() != number) throw std::runtime_error("a second recovery finds another state");
-        if (again.file().restoration().transactions_replayed != 0) throw std::runtime_error("a second recovery replays what the first one saved");
+        if (again.file().files().restoration().transactions_replayed != 0)
+            throw std::runtime_error("a second recovery replays what the first one saved");
         if (page_sums(disk) != once) throw std::runtime_error("a second recovery changed pages");
         leave(again);
         return number;
@@ -78,7 +79,7 @@ std::uint64_t TxnSubject::check(io::SimulatedStorage& disk, std::uint64_t state)
         TxnLife after(disk, nullptr, setup, more.history());
         after.open(choice / 2048 % 8 == 0 ? HeapKind::archive : HeapKind::transactional);
         if (after.compare() + 1 != more.history().size()) throw std::runtime_error("a transaction that was committed after recovery is not there");
-        if (after.file().restoration().clean != closes) throw std::runtime_error("the heap says wrongly whether it was closed");
+        if (after.file().files().restoration().clean != closes) throw std::runtime_error("the heap says wrongly whether it was closed");
         if (choice / 16384 % 2 == 0) after.prove();
         if (setup_.history && after.is_transactional()) after.prove_history(choice / 65536 % 2 == 0);
         leave(after);

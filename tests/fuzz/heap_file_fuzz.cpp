@@ -90,7 +90,7 @@ FileSet make_set(HeapKind kind, Left left, bool annex = false) {
         heap->close();
         return taken_from(disk, paths);
     }
-    heap->checkpoint();
+    heap->saves().checkpoint();
     if (left == Left::after_small_saves) {
         faulty.arm({.sticky = true, .calls = io::Call::write});  // a checkpoint gets no further than its first write
         for (const char* name : {"x", "y"}) {
@@ -152,7 +152,7 @@ std::optional<Seen> seen_in(const Files& files) {
     try {
         const auto heap = HeapFile::open(disk, heap_path, OpenMode::read_only, HeapKind::archive, options(), small_journal);
         const auto* const begin = reinterpret_cast<const std::byte*>(heap->ranges().durable);
-        return Seen{heap->generation().value, Bytes(begin, begin + heap->mapped_bytes())};
+        return Seen{heap->files().point().generation.value, Bytes(begin, begin + heap->image().mapped())};
     } catch (const Error&) {
         return std::nullopt;
     }
@@ -275,14 +275,14 @@ private:
                 break;
             }
             case 4: look(heap, file); break;
-            case 5: file.heal(); break;
+            case 5: file.healing().heal(); break;
             case 6: file.save(); break;
-            case 7: file.checkpoint(); break;
+            case 7: file.saves().checkpoint(); break;
             case 8: file.written_ranges(); break;
             case 10: {
                 std::byte* const annex = file.open_annex(annex_room);
-                file.extend_annex(std::min<ByteCount>(file.annex_bytes() + code * 16, annex_room));
-                std::memset(annex, 0x5A, file.annex_bytes());
+                file.extend_annex(std::min<ByteCount>(file.image().annex().used() + code * 16, annex_room));
+                std::memset(annex, 0x5A, file.image().annex().used());
                 break;
             }
             case 9: {
@@ -310,7 +310,7 @@ private:
         }
         if (file.read_only()) {
             const std::byte* const annex = file.open_annex(0);
-            for (ByteCount at = 0; at < file.annex_bytes(); at += 64) sum += static_cast<std::uint64_t>(annex[at]);
+            for (ByteCount at = 0; at < file.image().annex().used(); at += 64) sum += static_cast<std::uint64_t>(annex[at]);
         }
         VerifyOptions everything;
         everything.threads = 1;
@@ -324,7 +324,7 @@ private:
             stored_objects(heap);
         } catch (const Error&) {}  // they believe what they read, and must come to an end with any of it
         // What the steps leave in the annex is no history, and verify() says so.
-        TAIYEN_CHECK(!untouched_ || report.ok() || !file.restoration().clean || sum == 0 || file.annex_bytes() != 0);
+        TAIYEN_CHECK(!untouched_ || report.ok() || !file.files().restoration().clean || sum == 0 || file.image().annex().used() != 0);
     }
 
     io::SimulatedStorage disk_;

@@ -414,7 +414,7 @@ private:
 
     void after_failure(bool full) {
         if (lost_) return;
-        if (full && !failing_ && !damaged_ && !file_->is_poisoned()) {
+        if (full && !failing_ && !damaged_ && !file_->condition().is_poisoned()) {
             expect();
             return;
         }

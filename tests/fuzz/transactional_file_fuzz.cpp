@@ -214,7 +214,7 @@ private:
         }
         const Report report = heap.verify();
         if (untouched_ && !report.ok() && !file.read_only()) std::fprintf(stderr, "%s\n", report.findings.front().what.c_str());
-        TAIYEN_CHECK(!untouched_ || report.ok() || (file.read_only() && !file.restoration().clean) || sum == 0);
+        TAIYEN_CHECK(!untouched_ || report.ok() || (file.read_only() && !file.files().restoration().clean) || sum == 0);
     }
 
     void read() {

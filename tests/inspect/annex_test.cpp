@@ -31,7 +31,7 @@ HeapFile& file_of(const ArchiveHeap& heap) { return HeapAccess::file(heap); }
 /// The annex, opened, of at least `bytes`.
 std::byte* annex_of(const ArchiveHeap& heap, ByteCount bytes = 0) {
     std::byte* const annex = file_of(heap).open_annex(room);
-    if (bytes > file_of(heap).annex_bytes()) {
+    if (bytes > file_of(heap).image().annex().used()) {
         file_of(heap).extend_annex(bytes);
     }
     return annex;
@@ -82,8 +82,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(what_was_in_it_at_the_save_is_there_after_reopenin
     WithAnnex<Heap> closed;
     {
         Heap heap(open_only, closed.path);
-        BOOST_TEST(file_of(heap).annex_bytes() == 20 * page_bytes);
-        BOOST_TEST(!file_of(heap).annex_is_open());
+        BOOST_TEST(file_of(heap).image().annex().used() == 20 * page_bytes);
+        BOOST_TEST(!file_of(heap).image().annex().is_open());
         std::byte* const annex = annex_of(heap);
         BOOST_TEST(is_filled(annex, 20 * page_bytes, 1));
         BOOST_TEST(get(heap, "text") == "first");
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(growth_that_was_not_saved_is_gone, Heap, Kinds) {
     BOOST_TEST(std::filesystem::file_size(closed.path) == size);
     Heap heap(open_only, closed.path);
     BOOST_TEST(is_filled(annex_of(heap), 20 * page_bytes, 1));
-    BOOST_TEST(file_of(heap).annex_bytes() == 20 * page_bytes);
+    BOOST_TEST(file_of(heap).image().annex().used() == 20 * page_bytes);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_heap_without_one_is_laid_out_as_if_there_were_none, Heap, Kinds) {
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(span_and_annex_grow_by_turns_through_small_and_lar
     }
     for (const auto& copy : {path, dir / "c.tyn"}) {
         const auto check = [&](const ArchiveHeap& heap) {
-            BOOST_TEST(file_of(heap).annex_bytes() == round_up(8 * step, page_bytes));
+            BOOST_TEST(file_of(heap).image().annex().used() == round_up(8 * step, page_bytes));
             const std::byte* const annex = annex_of(heap);
             for (unsigned turn = 1; turn <= 8; ++turn) {
                 const ByteCount part = turn % 2 == 0 ? step : 10'000;
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_reader_sees_it_as_the_journal_says, Heap, Kinds)
     const auto before = bytes_of(closed.dir / "c.tyn");
     heap.close();
     const Heap reader(open_read_only, closed.dir / "c.tyn");
-    BOOST_TEST(file_of(reader).annex_bytes() == 2_MiB);
+    BOOST_TEST(file_of(reader).image().annex().used() == 2_MiB);
     const std::byte* const seen = file_of(reader).open_annex(0);
     BOOST_TEST(is_filled(seen, page_bytes, 1));
     BOOST_TEST(is_zero({seen + page_bytes, page_bytes}));
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(one_that_nobody_opens_ends_with_the_next_save_and_
     {
         Heap heap(open_only, closed.path);
         heap.snapshot();  // saves nothing
-        BOOST_TEST(file_of(heap).annex_bytes() == 2_MiB);
+        BOOST_TEST(file_of(heap).image().annex().used() == 2_MiB);
         std::strcpy(find(heap, "text"), "other");
         heap.snapshot();
         crash_copy(closed.path, closed.dir / "c.tyn");
@@ -214,14 +214,14 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(one_that_nobody_opens_ends_with_the_next_save_and_
         // A crash behind the save that ended it.
         Heap heap(open_only, closed.dir / "c.tyn");
         BOOST_TEST(get(heap, "text") == "other");
-        BOOST_TEST(file_of(heap).annex_bytes() == 2_MiB);
+        BOOST_TEST(file_of(heap).image().annex().used() == 2_MiB);
         BOOST_TEST(is_zero({annex_of(heap), page_bytes}));
         BOOST_TEST(verified(heap).ok());
     }
     {
         Heap heap(open_only, closed.path);
         BOOST_TEST(get(heap, "text") == "again");
-        BOOST_TEST(file_of(heap).annex_bytes() == 0U);
+        BOOST_TEST(file_of(heap).image().annex().used() == 0U);
         BOOST_TEST(read_parameters(closed.path).allocated_bytes + 2_MiB <= allocated + 64_KiB);
         BOOST_TEST(verified(heap).ok());
         // It begins anew, in the same places and behind them, all zero.
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(one_that_nobody_opens_ends_with_the_next_save_and_
     }
     Heap heap(open_only, closed.path);
     BOOST_TEST(is_filled(annex_of(heap), 3_MiB, 9));
-    BOOST_TEST(file_of(heap).annex_bytes() == 4_MiB);
+    BOOST_TEST(file_of(heap).image().annex().used() == 4_MiB);
     BOOST_TEST(heap.heal() == 0U);
 }
 
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(it_also_ends_in_a_large_save, Heap, Kinds) {
         BOOST_TEST(verified(heap).ok());
     }
     Heap heap(open_only, closed.path);
-    BOOST_TEST(file_of(heap).annex_bytes() == 0U);
+    BOOST_TEST(file_of(heap).image().annex().used() == 0U);
     BOOST_TEST(get(heap, "large") == std::string(2_MiB, 'l'));
     BOOST_TEST(verified(heap).ok());
 }
@@ -372,14 +372,14 @@ BOOST_AUTO_TEST_CASE(its_capacity_and_the_disk_bound_it) {
     };
     BOOST_TEST((cause_of(5_MiB) == HeapFull::Cause::address_space));
     heap->extend_annex(5000);
-    BOOST_TEST(heap->annex_bytes() == 2 * page_bytes);
+    BOOST_TEST(heap->image().annex().used() == 2 * page_bytes);
     disk.set_space(disk.used_bytes() + 1_MiB);
     BOOST_TEST((cause_of(3_MiB) == std::nullopt));  // nobody has written it
     annex[0] = std::byte{1};
     heap->save();
     std::memset(annex, 5, 3_MiB);
     BOOST_TEST((code_of([&] { heap->save(); }) == errc::no_space));
-    BOOST_TEST(!heap->is_poisoned());
+    BOOST_TEST(!heap->condition().is_poisoned());
     disk.set_space(~ByteCount{0});
     heap->save();
     BOOST_TEST((cause_of(4_MiB) == std::nullopt));
@@ -387,7 +387,7 @@ BOOST_AUTO_TEST_CASE(its_capacity_and_the_disk_bound_it) {
     heap->save();
     heap->close();
     const auto again = HeapFile::open(disk, "/disk/a.tyn", store::OpenMode::read_only, HeapKind::archive, options, {64_KiB});
-    BOOST_TEST(again->annex_bytes() == 4_MiB);
+    BOOST_TEST(again->image().annex().used() == 4_MiB);
     const std::byte* const seen = again->open_annex(0);
     BOOST_TEST((seen[4_MiB - 1] == std::byte{5}));
     BOOST_TEST((code_of([&] { again->extend_annex(8_MiB); }) == errc::read_only));
@@ -484,15 +484,15 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(random_lives_keep_span_and_annex_of_the_same_save,
                 if (carried) {
                     std::byte* const annex = heap->open_annex(room);
                     if (!now.annex.empty()) {
-                        BOOST_TEST_REQUIRE(heap->annex_bytes() == now.annex.size());
+                        BOOST_TEST_REQUIRE(heap->image().annex().used() == now.annex.size());
                         BOOST_TEST_REQUIRE(std::memcmp(annex, now.annex.data(), now.annex.size()) == 0);
-                    } else if (heap->annex_bytes() != 0) {  // it ended: begun anew over what is left of it
+                    } else if (heap->image().annex().used() != 0) {  // it ended: begun anew over what is left of it
                         BOOST_TEST_REQUIRE(is_zero({annex, page_bytes}));
                         annex[0] = std::byte{1};
-                        now.annex.assign(annex, annex + heap->annex_bytes());
+                        now.annex.assign(annex, annex + heap->image().annex().used());
                     }
                 }
-                BOOST_TEST_REQUIRE(heap->heal() == 0U);
+                BOOST_TEST_REQUIRE(heap->healing().heal() == 0U);
                 face.emplace(HeapAccess::make<ArchiveHeap>(heap));
                 BOOST_TEST_REQUIRE(verified(*face).ok());
         }

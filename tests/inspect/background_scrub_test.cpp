@@ -94,7 +94,7 @@ struct ScrubbedHeap {
         : heap(HeapAccess::make<ArchiveHeap>(HeapFile::open(disk, path, store::OpenMode::create_only, kind, with_data(kind), joined(kind)))),
           text(make_text(kind)) {
         heap.snapshot();
-        file().checkpoint();
+        file().saves().checkpoint();
     }
     store::Tuning joined(HeapKind kind) const {
         store::Tuning tuning;
@@ -121,10 +121,10 @@ struct ScrubbedHeap {
     }
     std::uint64_t place(std::uint64_t offset) const { return FileLayout().file_offset({page_of_text(offset) * page_bytes}); }
     /// One round, without a thread.
-    std::vector<HeapFile::DamagedPage> look_over(ByteCount piece = 64U << 10U) const {
-        std::vector<HeapFile::DamagedPage> damaged;
+    std::vector<store::DamagedPage> look_over(ByteCount piece = 64U << 10U) const {
+        std::vector<store::DamagedPage> damaged;
         PageNumber next{0};
-        do file().look_over(next, piece, damaged);
+        do file().healing().look_over(next, piece, damaged);
         while (next.value != 0);
         return damaged;
     }
@@ -143,22 +143,22 @@ BOOST_AUTO_TEST_SUITE(background_scrub)
 BOOST_AUTO_TEST_CASE(a_round_looks_at_each_page_of_both_copies_by_pieces_and_at_nothing_that_is_sound) {
     for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot, HeapKind::transactional}) {
         const ScrubbedHeap scrubbed(kind);
-        const bool twice = scrubbed.file().data() != nullptr;
+        const bool twice = scrubbed.file().files().data() != nullptr;
         BOOST_TEST(twice == (kind != HeapKind::archive));
         const ByteCount piece = 5 * page_bytes;
-        std::vector<HeapFile::DamagedPage> damaged;
+        std::vector<store::DamagedPage> damaged;
         PageNumber next{0};
         ByteCount read = 0;
         std::uint64_t pieces = 0;
         do {
-            const ByteCount of_piece = scrubbed.file().look_over(next, piece, damaged);
+            const ByteCount of_piece = scrubbed.file().healing().look_over(next, piece, damaged);
             BOOST_TEST(of_piece <= (piece + page_bytes) * (twice ? 2 : 1));
             read += of_piece;
             ++pieces;
         } while (next.value != 0);
         BOOST_TEST(damaged.empty());
-        BOOST_TEST(pieces >= scrubbed.file().mapped_bytes() / piece);
-        BOOST_TEST(read >= scrubbed.file().mapped_bytes() * (twice ? 2 : 1));
+        BOOST_TEST(pieces >= scrubbed.file().image().mapped() / piece);
+        BOOST_TEST(read >= scrubbed.file().image().mapped() * (twice ? 2 : 1));
     }
 }
 
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_rots_before_it_is_changed_is_not_healed_below_w
     flip_bit(scrubbed.path, scrubbed.place(100'000) + 7);
     // Memory has the page as it is in the file now, and a byte of its own that hides no rot.
     scrubbed.text[100'000 / page_bytes * page_bytes + 3000] = 'n';
-    for (const HeapFile::DamagedPage& page : scrubbed.look_over()) BOOST_TEST((scrubbed.file().heal_one(page) == HeapFile::Healed::waits));
+    for (const store::DamagedPage& page : scrubbed.look_over()) BOOST_TEST((scrubbed.file().healing().heal_one(page) == store::Healed::waits));
     BOOST_TEST((code_of([&] { scrubbed.heap.snapshot(); }) == errc::corrupt));
 }
 
@@ -384,7 +384,7 @@ BOOST_AUTO_TEST_CASE(a_heap_that_is_poisoned_or_whose_file_is_cut_ends_its_scrub
     ScrubbedHeap scrubbed(HeapKind::snapshot);
     const Told told;
     BackgroundScrub scrub(scrubbed.heap, fast());
-    scrubbed.file().poison("testing", "on purpose");
+    scrubbed.file().condition().poison("testing", "on purpose");
     while (scrub.stats().running) std::this_thread::yield();
     BOOST_TEST(scrub.stats().last_error.find("on purpose") != std::string::npos);
     BOOST_TEST(told.count("on purpose") == 1U);
@@ -396,7 +396,7 @@ BOOST_AUTO_TEST_CASE(a_heap_that_is_poisoned_or_whose_file_is_cut_ends_its_scrub
     while (other.stats().running) std::this_thread::yield();
     BOOST_TEST(other.stats().last_error.find("cut") != std::string::npos);
     BOOST_TEST(std::filesystem::file_size(cut.data) == 200'000U);
-    BOOST_TEST(!cut.file().is_poisoned());
+    BOOST_TEST(!cut.file().condition().is_poisoned());
 }
 
 BOOST_AUTO_TEST_CASE(a_page_that_cannot_be_written_back_poisons_and_is_not_tried_again) {
@@ -407,7 +407,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_cannot_be_written_back_poisons_and_is_not_tried
     BackgroundScrub scrub(scrubbed.heap, fast());
     while (scrub.stats().running) std::this_thread::yield();
     BOOST_TEST(scrubbed.disk.calls() == 1U);
-    BOOST_TEST(scrubbed.file().is_poisoned());
+    BOOST_TEST(scrubbed.file().condition().is_poisoned());
     BOOST_TEST(!scrub.stats().last_error.empty());
 }
 

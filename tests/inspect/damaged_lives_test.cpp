@@ -75,7 +75,7 @@ public:
     HeapFile& file() { return *file_; }
     /// Grows by one with each step.
     std::uint64_t progress() const {
-        return transactional_ ? txn::TransactionService::of(*file_)->last_committed().value : file_->generation().value;
+        return transactional_ ? txn::TransactionService::of(*file_)->last_committed().value : file_->files().point().generation.value;
     }
 
     /// One step of the program, acknowledged when it returns.
@@ -163,11 +163,11 @@ Left live(const Subject& subject, std::uint64_t seed) {
     std::optional<Life> life(std::in_place, disk, subject, OpenMode::create_only, Verify::changes);
     for (int i = 0; i < 40; ++i) life->step(random, left.acknowledged);
     life->heap().snapshot();
-    if (subject.kind != HeapKind::transactional) life->file().checkpoint();
+    if (subject.kind != HeapKind::transactional) life->file().saves().checkpoint();
     left.earlier = taken_from(disk);
     for (int i = 0; i < 10; ++i) life->step(random, left.acknowledged);
     life->heap().snapshot();
-    if (subject.kind != HeapKind::transactional) life->file().checkpoint();
+    if (subject.kind != HeapKind::transactional) life->file().saves().checkpoint();
     for (int i = 0; i < 4; ++i) {
         const Model before = left.acknowledged;
         life->step(random, left.acknowledged);

@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(a_history_is_proven_when_it_is_attached) {
     {
         const ArchiveHeap heap(open_read_only, path, options);
         const auto& file = HeapAccess::file(heap);
-        lost = file.view().layout.file_offset({store::annex_start.value + 5 * page_bytes});
+        lost = file.files().view().layout.file_offset({store::annex_start.value + 5 * page_bytes});
     }
     const std::array<std::byte, 512> zeros{};
     io::posix_storage().open(path, io::Access::read_write)->write(zeros, lost);
@@ -535,7 +535,7 @@ BOOST_AUTO_TEST_CASE(a_heap_with_its_last_page_lost_grows) {
                 block.assign(1'000'000, 1);
                 behind = block.data() + block.size();
             });
-            const std::uint64_t pages = HeapAccess::file(heap).mapped_bytes() / page_bytes;
+            const std::uint64_t pages = HeapAccess::file(heap).image().mapped() / page_bytes;
             const std::uint64_t end = reinterpret_cast<std::uintptr_t>(behind) - HeapAccess::file(heap).ranges().durable;
             if (pages % 16 != 0 && (end - 1) / page_bytes / 16 == pages / 16) last = (end - 1) / page_bytes;
         }
@@ -573,8 +573,8 @@ BOOST_AUTO_TEST_CASE(a_reader_replays_a_history_on_pages_that_are_whole) {
         const auto step = [&](int value) { transact(heap, [&] { const_cast<Numbers&>(numbers(heap))[static_cast<std::size_t>(value)] = value; }); };
         for (int i = 0; i < 10; ++i) step(i);
         heap.snapshot();
-        end = HeapAccess::file(heap).annex_bytes();
-        layout = HeapAccess::file(heap).view().layout;
+        end = HeapAccess::file(heap).image().annex().used();
+        layout = HeapAccess::file(heap).files().view().layout;
         for (int i = 10; i < 12; ++i) step(i);
         for (const char* suffix : {"", ".data", ".log"}) std::filesystem::copy_file(path.string() + suffix, (left / "heap.tyn").string() + suffix);
     }

@@ -120,7 +120,7 @@ private:
 /// What give_back_free_pages() does, over another storage.
 void give_back_over(io::Storage& storage, const std::filesystem::path& path) {
     const auto file = store::HeapFile::open(storage, path, store::OpenMode::open_only, HeapKind::archive, {});
-    file->give_all_back_at_close();
+    file->give_back().take_all();
     file->close();
 }
 

@@ -54,7 +54,7 @@ void plant(const std::filesystem::path& path, const std::function<void(std::byte
     ArchiveHeap heap(open_only, path);
     store::HeapFile& file = HeapAccess::file(heap);
     std::byte* const annex = file.open_annex(0);
-    change(annex, file.annex_bytes());
+    change(annex, file.image().annex().used());
     heap.snapshot();
     heap.close();
 }

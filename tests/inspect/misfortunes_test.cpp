@@ -101,7 +101,7 @@ public:
         if (transactional_) {
             transactional_->snapshot();
         } else {
-            HeapAccess::file(*lower_).checkpoint();
+            HeapAccess::file(*lower_).saves().checkpoint();
         }
     }
     /// How many steps it holds; nothing: that is no content that it ever had.

@@ -59,7 +59,7 @@ void crash_and_look(bool data_file, bool history, std::size_t rounds, std::size_
         for (std::size_t round = 1; round <= rounds; ++round) {
             grow(heap, round);
             if (round == in_files || std::is_same_v<Heap, SnapshotHeap>) heap.snapshot();
-            if (round == in_files) HeapAccess::file(heap).checkpoint();
+            if (round == in_files) HeapAccess::file(heap).saves().checkpoint();
         }
         crash_copy(dir / "a.tyn", path);
     }

@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(a_level_reads_no_more_than_it_promises_and_says_how_much_th
     const LevelHeap files;
     WatchingStorage disk(io::posix_storage());
     const ArchiveHeap heap = files.open(disk);
-    const std::uint64_t span_pages = HeapAccess::file(heap).mapped_bytes() / page_bytes;
+    const std::uint64_t span_pages = HeapAccess::file(heap).image().mapped() / page_bytes;
     std::uint64_t before = 0;
     for (const VerifyLevel level : all_levels) {
         BOOST_TEST_CONTEXT("level " << static_cast<int>(level)) {
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_sample_is_chosen_by_its_seed_which_the_report_tells) {
     how.level = VerifyLevel::sample;
     how.sample_pages = 1'000'000;
     const Report all = verify(heap, how);
-    BOOST_TEST(all.pages_checked >= 2 * HeapAccess::file(heap).mapped_bytes() / page_bytes);
+    BOOST_TEST(all.pages_checked >= 2 * HeapAccess::file(heap).image().mapped() / page_bytes);
 }
 
 BOOST_AUTO_TEST_CASE(samples_of_enough_seeds_find_any_page) {
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(a_report_of_a_verification_that_was_stopped_says_so) {
     BOOST_TEST(report.stopped);
     BOOST_TEST(report.ok());
     BOOST_TEST(pieces == 1U);
-    BOOST_TEST(report.pages_checked < 2 * HeapAccess::file(heap).mapped_bytes() / page_bytes);
+    BOOST_TEST(report.pages_checked < 2 * HeapAccess::file(heap).image().mapped() / page_bytes);
     BOOST_TEST(report.blocks_checked == 0U);
     BOOST_TEST(!verify(heap, VerifyOptions{}).stopped);
 }
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(what_was_changed_since_the_newest_save_is_counted_and_the_f
         BOOST_TEST(report.ok());
         BOOST_TEST(report.pages_unsaved == 1U);
         const auto page = static_cast<std::uint64_t>(block + 50'000 - reinterpret_cast<char*>(heap.core()->ranges().durable)) / page_bytes;
-        HeapAccess::file(heap).checkpoint();
+        HeapAccess::file(heap).saves().checkpoint();
         flip_bit(dir / "a.tyn", LevelHeap::place(page) + 5);
         BOOST_TEST(!verify(heap, VerifyOptions{}).ok());
         flip_bit(dir / "a.tyn", LevelHeap::place(page) + 5);

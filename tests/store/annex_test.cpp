@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(one_that_holds_nothing_yet_is_saved_as_none) {
     file.open_annex(1_MiB);
     put(heap, "a", "1");
     heap.snapshot();
-    BOOST_TEST(!file.annex_is_saved());
+    BOOST_TEST(!file.image().annex().is_saved());
     BOOST_TEST(heap.heal() == 0U);
     heap.close();
     ArchiveHeap again(open_only, dir / "a.tyn");
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(one_that_a_save_has_ended_is_opened_as_ended_although_that_
     heap.close();
     ArchiveHeap again(open_only, dir / "a.tyn");
     HeapFile& later = HeapAccess::file(again);
-    BOOST_TEST_REQUIRE(later.annex_is_saved());
+    BOOST_TEST_REQUIRE(later.image().annex().is_saved());
     std::fill_n(find(again, "a"), 5 * page_bytes, 'a');
     *find(again, "a") = 'b';  // without the annex, whose content no longer fits
     again.snapshot();
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(the_space_of_one_that_has_ended_goes_back_to_the_disk_at_cl
     }
     BOOST_TEST(read_parameters(dir / "a.tyn").allocated_bytes + 1_MiB <= with_annex);
     ArchiveHeap again(open_only, dir / "a.tyn");
-    BOOST_TEST(HeapAccess::file(again).annex_bytes() == 0U);
+    BOOST_TEST(HeapAccess::file(again).image().annex().used() == 0U);
     BOOST_TEST(get(again, "a") == "2");
     BOOST_TEST(again.heal() == 0U);
 }

@@ -217,8 +217,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(of_several_failures_the_first_is_told_and_closing_
         put(heap, "first", "1");
         heap.snapshot();
         put(heap, "second", "2");
-        HeapAccess::file(heap).poison("one", "failed");
-        HeapAccess::file(heap).poison("another", "failed");
+        HeapAccess::file(heap).condition().poison("one", "failed");
+        HeapAccess::file(heap).condition().poison("another", "failed");
         try {
             heap.snapshot();
             BOOST_TEST(false);
@@ -511,7 +511,7 @@ BOOST_AUTO_TEST_CASE(space_of_each_free_page_goes_back_to_the_disk_on_request) {
             ByteCount told = 0;
             SnapshotHeap heap = open();
             ByteCount all = 0;
-            HeapAccess::file(heap).give_all_back_at_close([&](std::uint64_t done, std::uint64_t total) {
+            HeapAccess::file(heap).give_back().take_all([&](std::uint64_t done, std::uint64_t total) {
                 BOOST_TEST((done > told && done <= total && (all == 0 || all == total)));
                 told = done;
                 all = total;
@@ -589,7 +589,7 @@ BOOST_AUTO_TEST_CASE(pages_that_were_given_back_are_zero_in_the_files_although_t
                 heap.deallocate(block);
             }
             heap.snapshot();
-            HeapAccess::file(heap).give_all_back_at_close([](std::uint64_t, std::uint64_t) { throw std::runtime_error("the test interrupts it"); });
+            HeapAccess::file(heap).give_back().take_all([](std::uint64_t, std::uint64_t) { throw std::runtime_error("the test interrupts it"); });
             BOOST_CHECK_THROW(heap.close(), Error);
         }
         ArchiveHeap heap = open(store::OpenMode::open_only);
@@ -608,7 +608,7 @@ BOOST_AUTO_TEST_CASE(a_save_is_one_record_of_the_journal_up_to_half_of_that_and_
     char* const block = find(heap, "block");
     std::size_t into_files = 0;
     for (std::size_t pages = 8; pages <= 20; ++pages) {
-        HeapAccess::file(heap).checkpoint();
+        HeapAccess::file(heap).saves().checkpoint();
         const auto before = bytes_of(dir / "a.tyn");
         for (std::size_t page = 0; page < pages; ++page) ++block[page * page_bytes];
         heap.snapshot();
@@ -626,7 +626,7 @@ BOOST_AUTO_TEST_CASE(copies_that_nobody_changes_any_more_are_dropped_by_the_save
                                                                            HeapKind::archive, small_heap(64U << 20U), store::Tuning{16_MiB}));
     fill_pages(heap, "block", 2100 * page_bytes, 'a');
     heap.snapshot();
-    HeapAccess::file(heap).checkpoint();
+    HeapAccess::file(heap).saves().checkpoint();
     char* const block = find(heap, "block");
     const auto change = [&](std::size_t nth) { ++block[nth * 2 * page_bytes]; };  // no two beside each other
     const auto copies = [&] {
@@ -663,7 +663,7 @@ BOOST_AUTO_TEST_CASE(a_heap_that_grows_takes_no_more_of_the_disk_and_of_memory_t
     const auto first = reinterpret_cast<std::uintptr_t>(HeapAccess::file(heap).ranges().durable);
     for (int i = 0; i < 20; ++i) {
         heap.allocate(1U << 20U);
-        const ByteCount extent = HeapAccess::file(heap).mapped_bytes();
+        const ByteCount extent = HeapAccess::file(heap).image().mapped();
         BOOST_TEST(std::filesystem::file_size(dir / "a.tyn") < extent + (1U << 20U));
         // Whoever goes too far behind the heap's end is stopped by the processor.
         std::ifstream maps("/proc/self/maps");
@@ -706,7 +706,7 @@ BOOST_AUTO_TEST_CASE(a_heap_many_times_its_dirty_limit_grows_while_it_is_saved_o
         std::memset(heap.allocate(block), i, block);
         heap.snapshot();
     }
-    BOOST_TEST(HeapAccess::file(heap).mapped_bytes() > 4 * options.dirty_limit);
+    BOOST_TEST(HeapAccess::file(heap).image().mapped() > 4 * options.dirty_limit);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -46,11 +46,11 @@ struct HalfChunks {
             fill_span();
             heap.snapshot();
         }
-        extent = file.mapped_bytes();
+        extent = file.image().mapped();
         const store::ChunkShape& chunk = store::chunk_shapes[store::chunk_of({extent - 1})];
         const ByteCount later = chunk.first + chunk.bytes;
         BOOST_TEST_REQUIRE(extent < later - 64_KiB);
-        const FileLayout layout = file.backing().layout;
+        const FileLayout layout = file.files().backing().layout;
         const HeapOffset behind = first == Sequence::span ? HeapOffset{extent} : HeapOffset{store::annex_start.value + annex_at_first};
         for (const ByteCount at : {ByteCount{0}, 5 * page_bytes + 100}) places.push_back(layout.file_offset({behind.value + at}));
         for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(what_the_device_refuses_there_is_written_anew_and_a_device_
             BOOST_TEST(closed.disk.refused() == 0U);
         } else {
             BOOST_TEST((code_of([&] { heap.heal(); }) == errc::corrupt));
-            BOOST_TEST(HeapAccess::file(heap).is_poisoned());
+            BOOST_TEST(HeapAccess::file(heap).condition().is_poisoned());
             closed.disk.forgive();
         }
     }
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(growing_shows_nothing_of_it) {
             const std::byte* const annex = file.open_annex(annex_later);
             file.extend_annex(annex_later);
             BOOST_TEST(HalfChunks::all_zero(annex + annex_at_first, annex_later - annex_at_first));
-            while (file.mapped_bytes() < closed.extent + 8 * page_bytes) {
+            while (file.image().mapped() < closed.extent + 8 * page_bytes) {
                 const auto* const block = static_cast<const std::byte*>(heap.allocate(200'000));
                 BOOST_TEST_REQUIRE(HalfChunks::all_zero(block, 200'000));
             }
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(growing_shows_nothing_of_it) {
         ArchiveHeap heap = closed.open(OpenMode::open_only);
         BOOST_TEST((get(heap, "text") == std::string(2'500'000, 'x')));
         const HeapFile& file = HeapAccess::file(heap);
-        for (const store::PageFile* copy : {&file.backing(), file.data()}) {
+        for (const store::PageFile* copy : {&file.files().backing(), file.files().data()}) {
             if (copy != nullptr) BOOST_TEST(store::table_root_of(*copy, copy->header.extents(), store::Via::device) == copy->header.table_root);
         }
         heap.heal();  // behind the new end there is more of it
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(what_growing_has_cleared_stays_cleared_when_the_power_fails
         disk.add_directory("/disk");
         const auto open = [&](OpenMode mode) { return HeapFile::open(disk, "/disk/a.tyn", mode, kind, small_heap()); };
         open(OpenMode::create_only)->close();
-        const ByteCount extent = open(OpenMode::read_only)->mapped_bytes();
+        const ByteCount extent = open(OpenMode::read_only)->image().mapped();
         const std::uint64_t place = FileLayout().file_offset({extent});
         std::vector<std::filesystem::path> files{"/disk/a.tyn"};
         if (kind == HeapKind::snapshot) files.emplace_back("/disk/a.tyn.data");
@@ -189,14 +189,14 @@ BOOST_AUTO_TEST_CASE(a_table_page_that_is_rebuilt_has_no_checksum_of_a_page_that
         BOOST_TEST_REQUIRE(place.table_page == store::place_of(page_of(HeapOffset{closed.extent - page_bytes})).table_page);
         {
             ArchiveHeap heap = closed.open(OpenMode::open_only);
-            const std::uint64_t entry =
-                HeapAccess::file(heap).backing().layout.table_offset(place.table_page) + offsetof(store::TablePage, entries) + place.entry * 8;
+            const std::uint64_t entry = HeapAccess::file(heap).files().backing().layout.table_offset(place.table_page) +
+                                        offsetof(store::TablePage, entries) + place.entry * 8;
             heap.close();
             for (const auto& file : closed.files) flip_bit(file, entry);
         }
         ArchiveHeap heap = closed.open(OpenMode::open_only);
         BOOST_TEST(heap.heal() == closed.files.size());
-        while (HeapAccess::file(heap).mapped_bytes() < closed.extent + 8 * page_bytes) {
+        while (HeapAccess::file(heap).image().mapped() < closed.extent + 8 * page_bytes) {
             BOOST_TEST_REQUIRE(HalfChunks::all_zero(static_cast<const std::byte*>(heap.allocate(200'000)), 200'000));
         }
         heap.snapshot();

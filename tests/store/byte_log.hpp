@@ -87,7 +87,8 @@ inline std::unique_ptr<LogReplay> make_byte_replay(const std::filesystem::path& 
 class ByteLog final : public SnapshotParticipant {
 public:
     explicit ByteLog(HeapFile& heap)
-        : heap_(heap), ring_(heap.take_log()), identity_(log::Ring::read_identity(ring_->file())), serial_(heap.serial()) {
+        : heap_(heap), ring_(heap.companions().take_log()), identity_(log::Ring::read_identity(ring_->file())),
+          serial_(heap.files().durable_serial()) {
         keep();
     }
 
@@ -114,7 +115,7 @@ public:
     /// Brings the files up to the newest commit, from the log alone.
     void snapshot() {
         std::set<std::uint64_t> touched;
-        SavePoint point{heap_.serial(), heap_.log_start(), 0};
+        SavePoint point{heap_.files().durable_serial(), heap_.files().point().log_start, 0};
         point.log_start = scan([&](const log::Record& group) {
             const ByteGroup head = for_each_range(group, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
                 for (std::uint64_t page = offset / page_bytes; page * page_bytes < offset + bytes.size(); ++page) {
@@ -128,7 +129,7 @@ public:
         for (const std::uint64_t page : touched) {
             pages.push_back({page});
         }
-        heap_.save_patched(point, pages, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
+        heap_.saves().save_patched(point, pages, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
             ++batches;
             scan([&](const log::Record& group) {
                 for_each_range(group, [&](std::uint64_t offset, std::span<const std::byte> bytes) { patch(batch, images, offset, bytes); });
@@ -139,7 +140,7 @@ public:
     }
     /// The same from what the span holds.
     void save_quiesced() {
-        heap_.save_at({serial_, ring_->next(), heap_.mapped_bytes()});
+        heap_.save_at({serial_, ring_->next(), heap_.image().mapped()});
         ring_->release(ring_->next().position);
     }
     log::Ring& ring() { return *ring_; }
@@ -163,7 +164,7 @@ public:
     }
     void before_abandon() noexcept override {
         try {
-            if (ring_ && !heap_.is_poisoned()) {
+            if (ring_ && !heap_.condition().is_poisoned()) {
                 before_close();
             }
         } catch (const std::exception&) {  // the next opening recovers
@@ -176,15 +177,15 @@ public:
     bool snapshot_at_close = true;
 
 private:
-    std::span<const std::byte> span() const { return {reinterpret_cast<const std::byte*>(heap_.ranges().durable), heap_.mapped_bytes()}; }
+    std::span<const std::byte> span() const { return {reinterpret_cast<const std::byte*>(heap_.ranges().durable), heap_.image().mapped()}; }
     void keep() { committed_.assign(span().begin(), span().end()); }
 
     std::vector<std::byte> difference() {
-        const ByteGroup head{serial_.value + 1, heap_.mapped_bytes()};
+        const ByteGroup head{serial_.value + 1, heap_.image().mapped()};
         std::vector<std::byte> payload;
         const auto put = [&](std::span<const std::byte> bytes) { payload.insert(payload.end(), bytes.begin(), bytes.end()); };
         put(std::as_bytes(std::span(&head, 1)));
-        committed_.resize(heap_.mapped_bytes());
+        committed_.resize(heap_.image().mapped());
         const std::span<const std::byte> now = span();
         for (std::uint64_t page = 0; page < now.size(); page += page_bytes) {
             if (std::memcmp(now.data() + page, committed_.data() + page, page_bytes) == 0) {
@@ -206,7 +207,7 @@ private:
     }
     template <class F>
     log::RingStart scan(F&& visit) const {
-        return log::Ring::scan(ring_->file(), identity_, heap_.log_start(),
+        return log::Ring::scan(ring_->file(), identity_, heap_.files().point().log_start,
                                [&](const log::Record& group) {
                                    visit(group);
                                    return true;

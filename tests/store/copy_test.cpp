@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_copy_is_the_newest_save_and_zeros_take_no_room_in_it) {
         const std::string before = Closed::text_of(heap);
         std::uint64_t done = 0;
         std::uint64_t total = 0;
-        HeapAccess::file(heap).write_copy(closed.copy, [&](std::uint64_t bytes_done, std::uint64_t bytes_total) {
+        HeapAccess::file(heap).companions().write_copy(closed.copy, [&](std::uint64_t bytes_done, std::uint64_t bytes_total) {
             BOOST_TEST(bytes_done > done);
             done = bytes_done;
             total = bytes_total;
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_backing_file_has_wrong_is_copied_from_the_d
     auto heap = closed.open();
     const std::string before = Closed::text_of(heap);
     flip_bit(closed.path, place_of_page() + 9);
-    HeapAccess::file(heap).write_copy(closed.copy);
+    HeapAccess::file(heap).companions().write_copy(closed.copy);
     heap.close();
     BOOST_TEST((closed.text_of_copy() == before));
 }
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_nobody_has_whole_is_not_passed_on) {
         auto heap = closed.open();
         flip_bit(closed.path, place_of_page() + 9);
         if (kind == HeapKind::snapshot) flip_bit(closed.data, place_of_page() + 9);
-        BOOST_CHECK_EXCEPTION(HeapAccess::file(heap).write_copy(closed.copy), Error,
+        BOOST_CHECK_EXCEPTION(HeapAccess::file(heap).companions().write_copy(closed.copy), Error,
                               [&](const Error& error) { return error.code() == errc::corrupt && error.offset() == place_of_page(); });
         BOOST_TEST(!std::filesystem::exists(closed.copy));
     }
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(a_copy_overwrites_nothing) {
     Closed closed(HeapKind::archive);
     auto heap = closed.open();
     std::ofstream(closed.copy) << "mine";
-    BOOST_CHECK_EXCEPTION(HeapAccess::file(heap).write_copy(closed.copy), Error,
+    BOOST_CHECK_EXCEPTION(HeapAccess::file(heap).companions().write_copy(closed.copy), Error,
                           [](const Error& error) { return error.code() == errc::already_exists; });
     BOOST_TEST(std::filesystem::file_size(closed.copy) == 4U);
 }

@@ -55,8 +55,8 @@ BOOST_AUTO_TEST_CASE(saving_and_growing_do_not_either) {
     }
     // Of the heap's own file the engine would meet what is gone before it grows.
     cut(HeapKind::snapshot, ".data", nothing, [](ArchiveHeap& heap) {
-        HeapFile& file = HeapAccess::file(heap);
-        file.extend(file.mapped_bytes() + page_bytes);
+        store::HeapFile& file = HeapAccess::file(heap);
+        file.extend(file.image().mapped() + page_bytes);
     });
 }
 
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(a_save_after_the_journal_was_cut_acknowledges_nothing_and_w
         ArchiveHeap heap = closed.open();
         put(heap, "kept", "1");
         heap.snapshot();
-        HeapAccess::file(heap).checkpoint();
+        HeapAccess::file(heap).saves().checkpoint();
         std::filesystem::resize_file(closed.path.string() + ".journal", 0);
         put(heap, "refused", "2");
         BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::truncated));

@@ -412,7 +412,7 @@ BOOST_AUTO_TEST_CASE(a_small_save_and_a_checkpoint_that_run_out_of_memory_leave_
                     }
                     scarce_memory.armed = false;
                     BOOST_TEST_CONTEXT("kind " << name_of(kind) << ", allocation " << k << (sticky ? ", sticky" : "")) {
-                        BOOST_TEST_REQUIRE(!HeapAccess::file(*heap).is_poisoned());
+                        BOOST_TEST_REQUIRE(!HeapAccess::file(*heap).condition().is_poisoned());
                         heap->snapshot();
                     }
                 }

@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(closing_that_was_asked_to_give_all_back_says_that_there_is_
         ArchiveHeap heap = full.open(OpenMode::open_only);
         full.free_most(heap);
         full.fill();
-        HeapAccess::file(heap).give_all_back_at_close();
+        HeapAccess::file(heap).give_back().take_all();
         BOOST_TEST((code_of([&] { heap.close(); }) == errc::no_space));
     }
     full.empty();

@@ -16,19 +16,19 @@ using store::test::page_in_chunk;
 using store::test::place_of_page;
 
 /// What heal() gives if it is to tell each loss.
-struct Healed {
+struct HealedHeap {
     std::uint64_t pages = 0;
     std::vector<Error> lost;
     std::uint64_t done = 0;
     std::uint64_t total = 0;
 
-    explicit Healed(ArchiveHeap& heap) {
-        pages = HeapAccess::file(heap).heal([&](const Error& error) { lost.push_back(error); },
-                                            [&](std::uint64_t bytes_done, std::uint64_t bytes_total) {
-                                                BOOST_TEST(bytes_done > done);
-                                                done = bytes_done;
-                                                total = bytes_total;
-                                            });
+    explicit HealedHeap(ArchiveHeap& heap) {
+        pages = HeapAccess::file(heap).healing().heal([&](const Error& error) { lost.push_back(error); },
+                                                      [&](std::uint64_t bytes_done, std::uint64_t bytes_total) {
+                                                          BOOST_TEST(bytes_done > done);
+                                                          done = bytes_done;
+                                                          total = bytes_total;
+                                                      });
     }
 };
 }  // namespace
@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_is_restored_from_the_other_c
         for (const std::uint64_t page : page_in_chunk) {
             closed.disk.refuse({victim, place_of_page(page)});
         }
-        const Healed healed(heap);
+        const HealedHeap healed(heap);
         BOOST_TEST(healed.pages == 3U);
         BOOST_TEST(healed.lost.empty());
         BOOST_TEST(healed.done == healed.total);
@@ -90,13 +90,13 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_in_both_copies_is_lost_and_t
         closed.disk.refuse({file, place_of_page(1100)});
     }
     closed.disk.refuse({closed.data, place_of_page(1200)});
-    const Healed healed(heap);
+    const HealedHeap healed(heap);
     BOOST_TEST(healed.pages == 1U);
     BOOST_TEST_REQUIRE(healed.lost.size() == 1U);
     BOOST_TEST((healed.lost[0].code() == errc::corrupt));
     BOOST_TEST(healed.lost[0].offset() == place_of_page(1100));
     BOOST_TEST((code_of([&] { heap.heal(); }) == errc::corrupt));  // nobody is told: it throws
-    BOOST_TEST(!HeapAccess::file(heap).is_poisoned());
+    BOOST_TEST(!HeapAccess::file(heap).condition().is_poisoned());
 }
 
 BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_is_lost_without_a_second_copy_and_so_are_others_behind_it) {
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_is_lost_without_a_second_cop
     ArchiveHeap heap = closed.open();
     closed.disk.refuse({closed.path, place_of_page(1100)});
     closed.disk.refuse({closed.path, place_of_page(1200)});
-    const Healed healed(heap);
+    const HealedHeap healed(heap);
     BOOST_TEST(healed.pages == 0U);
     BOOST_TEST(healed.lost.size() == 2U);
     try {
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_again_after_it_was_restored_
     ArchiveHeap heap = closed.open();
     closed.disk.refuse({closed.path, place_of_page(1100), false});
     BOOST_TEST((code_of([&] { heap.heal(); }) == errc::corrupt));
-    BOOST_TEST(HeapAccess::file(heap).is_poisoned());
+    BOOST_TEST(HeapAccess::file(heap).condition().is_poisoned());
     closed.disk.forgive();
     BOOST_TEST((code_of([&] { heap.heal(); }) == errc::poisoned));
 }
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(a_table_page_that_the_device_refuses_in_every_copy_is_told_
             closed.disk.refuse({closed.data, FileLayout().table_offset(1)});
             closed.disk.refuse({closed.path, place_of_page(1200)});
         }
-        const Healed healed(heap);
+        const HealedHeap healed(heap);
         BOOST_TEST(healed.pages == (has_data ? 1U : 0U));
         BOOST_TEST_REQUIRE(healed.lost.size() == 1U);
         BOOST_TEST((healed.lost[0].code() == errc::io_error));
@@ -195,13 +195,13 @@ BOOST_AUTO_TEST_CASE(a_lost_page_of_checksums_is_told_and_keeps_nothing_else_fro
             flip_bit(closed.data, place_of_page(1200) + 7);
         }
         ArchiveHeap heap = closed.open();
-        const Healed healed(heap);
+        const HealedHeap healed(heap);
         BOOST_TEST(healed.pages == (has_data ? 2U : 0U));
         BOOST_TEST_REQUIRE(healed.lost.size() == 1U);
         BOOST_TEST((healed.lost[0].code() == errc::corrupt));
         BOOST_TEST(healed.done < healed.total);
         BOOST_TEST((code_of([&] { heap.heal(); }) == errc::corrupt));
-        BOOST_TEST(!HeapAccess::file(heap).is_poisoned());
+        BOOST_TEST(!HeapAccess::file(heap).condition().is_poisoned());
     }
 }
 

@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_CASE(a_heap_of_another_ones_pages_is_that_heap_and_what_was_not_
     }
     {
         const ArchiveHeap heap(open_read_only, dir / "a.tyn");
-        const store::Header& header = HeapAccess::file(heap).backing().header;
+        const store::Header& header = HeapAccess::file(heap).files().backing().header;
         store::HeapBuilder builder(io::posix_storage(), dir / "b.tyn",
                                    {random_uuid(), header.base, header.position_independent, header.capacity, header.extent, {}});
         const std::span bytes(reinterpret_cast<const std::byte*>(heap.core()->ranges().durable), header.extent);

@@ -60,7 +60,7 @@ struct Mappings {
             const std::size_t dash = line.find('-');
             if (dash != std::string::npos && dash == line.find_first_not_of("0123456789abcdef")) {
                 const std::uintptr_t begin = std::stoull(line, nullptr, 16);
-                within = begin >= file.ranges().durable && begin < file.ranges().durable + file.mapped_bytes();
+                within = begin >= file.ranges().durable && begin < file.ranges().durable + file.image().mapped();
             } else if (within && line.starts_with("VmFlags:")) {
                 (line.find(" rr") != std::string::npos ? alone : others) += 1;
             }
@@ -83,8 +83,8 @@ bool forget_cached(const std::filesystem::path& path) {
 
 /// Pages of the mapped span that are in memory.
 std::size_t pages_in_memory(const HeapFile& file) {
-    std::vector<unsigned char> pages(file.mapped_bytes() / page_bytes);
-    BOOST_REQUIRE_EQUAL(::mincore(reinterpret_cast<void*>(file.ranges().durable), file.mapped_bytes(), pages.data()), 0);
+    std::vector<unsigned char> pages(file.image().mapped() / page_bytes);
+    BOOST_REQUIRE_EQUAL(::mincore(reinterpret_cast<void*>(file.ranges().durable), file.image().mapped(), pages.data()), 0);
     return static_cast<std::size_t>(std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1U) != 0; }));
 }
 
@@ -108,10 +108,10 @@ long major_faults() {
 BOOST_FIXTURE_TEST_CASE(a_heap_that_grows_beyond_half_of_memory_reads_its_pages_alone_from_then_on, Memory) {
     for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot, HeapKind::transactional}) {
         const auto file = open(OpenMode::create_only, ReadAhead::automatic, kind);
-        BOOST_TEST((file->read_ahead() == ReadAhead::normal));
+        BOOST_TEST((file->image().read_ahead() == ReadAhead::normal));
         BOOST_TEST(Mappings(*file).alone == 0);
         file->engine().allocate(5_MiB, 16);
-        BOOST_TEST((file->read_ahead() == ReadAhead::random));
+        BOOST_TEST((file->image().read_ahead() == ReadAhead::random));
         BOOST_TEST(Mappings(*file).others == 0);
         file->engine().allocate(16_MiB, 16);
         BOOST_TEST(Mappings(*file).others == 0);
@@ -125,12 +125,12 @@ BOOST_FIXTURE_TEST_CASE(what_was_larger_than_half_of_memory_at_opening_reads_its
     for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
         bytes = 8_MiB;
         auto file = open(mode);
-        BOOST_TEST((file->read_ahead() == ReadAhead::random));
+        BOOST_TEST((file->image().read_ahead() == ReadAhead::random));
         BOOST_TEST(Mappings(*file).others == 0);
         file->close();
         bytes = 64_MiB;
         file = open(mode);
-        BOOST_TEST((file->read_ahead() == ReadAhead::normal));
+        BOOST_TEST((file->image().read_ahead() == ReadAhead::normal));
         BOOST_TEST(Mappings(*file).alone == 0);
         file->close();
     }
@@ -140,12 +140,12 @@ BOOST_FIXTURE_TEST_CASE(who_asks_for_one_way_gets_it_whatever_there_is_of_memory
     make(6_MiB);
     bytes = 1_MiB;
     auto file = open(OpenMode::open_only, ReadAhead::normal);
-    BOOST_TEST((file->read_ahead() == ReadAhead::normal));
+    BOOST_TEST((file->image().read_ahead() == ReadAhead::normal));
     BOOST_TEST(Mappings(*file).alone == 0);
     file->close();
     bytes = 1_TiB;
     file = open(OpenMode::open_only, ReadAhead::random);
-    BOOST_TEST((file->read_ahead() == ReadAhead::random));
+    BOOST_TEST((file->image().read_ahead() == ReadAhead::random));
     file->engine().allocate(20_MiB, 16);
     BOOST_TEST(Mappings(*file).others == 0);
 }
@@ -160,7 +160,7 @@ BOOST_FIXTURE_TEST_CASE(a_limit_of_memory_that_changes_is_seen_by_a_save_that_br
             bytes = now;
             std::memset(block, static_cast<int>(now % 251), 6_MiB);
             file->save();
-            BOOST_TEST((file->read_ahead() == (now == 8_MiB ? ReadAhead::random : ReadAhead::normal)));
+            BOOST_TEST((file->image().read_ahead() == (now == 8_MiB ? ReadAhead::random : ReadAhead::normal)));
             BOOST_TEST((now == 8_MiB ? Mappings(*file).others : Mappings(*file).alone) == 0);
         }
         file->close();
@@ -191,7 +191,7 @@ BOOST_FIXTURE_TEST_CASE(a_pass_over_the_span_reads_ahead_where_pages_are_read_al
     if (!forget_cached(path)) return;  // on this file system there is nothing to read
     const auto file = open(OpenMode::open_only, ReadAhead::random);
     const long before = major_faults();
-    file->prove_span();
+    file->proofs().prove_span();
     BOOST_TEST(major_faults() - before < 400);  // of 4096 pages
 }
 
@@ -200,7 +200,7 @@ BOOST_FIXTURE_TEST_CASE(metadata_is_asked_for_as_a_whole, Memory) {
     if (!forget_cached(path)) return;  // on this file system there is nothing to read
     const auto file = open(OpenMode::open_only, ReadAhead::random);
     const std::size_t before = pages_in_memory(*file);
-    file->will_read_metadata();
+    file->image().will_read_metadata();
     std::size_t now = settled_pages(*file);
     for (int round = 0; round < 20 && now - before <= 100; ++round) now = settled_pages(*file);  // a slow disk
     BOOST_TEST(now - before > 100U);

@@ -160,11 +160,11 @@ BOOST_AUTO_TEST_CASE(a_table_page_that_an_interrupted_checkpoint_tore_is_written
         ArchiveHeap heap(create_only, path, small_heap());
         char* const text = put(heap, "text", std::string(5 * page_bytes, 'a'));
         heap.snapshot();
-        HeapAccess::file(heap).checkpoint();
+        HeapAccess::file(heap).saves().checkpoint();
         text[2 * page_bytes] = 'b';
         heap.snapshot();
         crash_copy(path, copy);
-        HeapAccess::file(heap).checkpoint();
+        HeapAccess::file(heap).saves().checkpoint();
         const auto offset = static_cast<std::uint64_t>(text + 2 * page_bytes - reinterpret_cast<char*>(heap.core()->ranges().durable));
         const std::uint64_t at = store::FileLayout().table_offset(store::place_of({offset / page_bytes}).table_page);
         std::vector<std::byte> written(page_bytes);
@@ -189,11 +189,11 @@ BOOST_AUTO_TEST_CASE(a_data_file_that_is_one_save_behind_gets_its_pages_from_the
         SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
         char* const text = put(heap, "text", std::string(5 * page_bytes, 'a'));
         heap.snapshot();
-        HeapAccess::file(heap).checkpoint();
+        HeapAccess::file(heap).saves().checkpoint();
         crash_copy(dir / "a.tyn", dir / "older.tyn");
         text[2 * page_bytes] = 'b';
         heap.snapshot();
-        HeapAccess::file(heap).checkpoint();
+        HeapAccess::file(heap).saves().checkpoint();
         crash_copy(dir / "a.tyn", dir / "b.tyn");
         std::filesystem::rename(dir / "older.tyn.data", dir / "b.tyn.data");
     }
@@ -280,7 +280,7 @@ BOOST_AUTO_TEST_CASE(every_page_of_a_staged_save_is_proven_before_anything_is_wr
             HeapFile::open(failing, "/disk/a.tyn", OpenMode::create_only, HeapKind::archive, small_heap(), store::Tuning{64_KiB}));
         char* const gone = put(heap, "gone", std::string(8 * page_bytes, 'a'));
         heap.snapshot();
-        HeapAccess::file(heap).checkpoint();
+        HeapAccess::file(heap).saves().checkpoint();
         std::memset(gone, 0, 4 * page_bytes);  // pages without an image, and one more behind them that doesn't change
         put(heap, "text", text);
         failing.arm({.at = 2, .sticky = true, .calls = io::Call::sync});  // the one behind the commit point

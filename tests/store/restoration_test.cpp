@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(what_a_crash_left_to_do_is_told_and_stands_in_the_files_unt
     {
         ArchiveHeap heap(open_only, path);
         heap::HeapCore& core = *heap.core();
-        static_cast<store::HeapFile&>(core).write_copy(dir / "copy.tyn");
+        static_cast<store::HeapFile&>(core).companions().write_copy(dir / "copy.tyn");
     }
     BOOST_TEST(!noted(dir / "copy.tyn").has_value());
     // Both files of a heap with two of them say it.

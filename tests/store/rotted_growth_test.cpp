@@ -69,7 +69,7 @@ struct Opened {
         return HeapFile::open(disk, path, mode, sort.kind, options, tuning);
     }
     void save() { log ? static_cast<void>(log->commit()) : heap.snapshot(); }
-    std::span<const std::byte> span() const { return {reinterpret_cast<const std::byte*>(file->ranges().durable), file->mapped_bytes()}; }
+    std::span<const std::byte> span() const { return {reinterpret_cast<const std::byte*>(file->ranges().durable), file->image().mapped()}; }
     Content content() const {
         const store::Annex::View annex = file->view_annex();
         return {{span().begin(), span().end()}, {annex.bytes.begin(), annex.bytes.end()}};
@@ -123,7 +123,7 @@ struct Life {
         put(opened.heap, "large 2", std::string(90'000, 'c'));
         put(opened.heap, "last", std::string(2'500'000, '\0'))[2'499'999] = 'x';  // into the fourth chunk, and of the third no page is written
         save(opened);
-        opened.file->checkpoint();
+        opened.file->saves().checkpoint();
         below.disconnect();
     }
     void write_annex(Opened& opened, std::size_t at, ByteCount extent, std::size_t bytes) const {
@@ -151,7 +151,9 @@ bool is_sound(const PageFile& file) {
     return sound;
 }
 
-bool all_sound(const HeapFile& heap) { return is_sound(heap.backing()) && (heap.data() == nullptr || is_sound(*heap.data())); }
+bool all_sound(const HeapFile& heap) {
+    return is_sound(heap.files().backing()) && (heap.files().data() == nullptr || is_sound(*heap.files().data()));
+}
 
 void look_at(io::SimulatedStorage& disk, const Life& life, const Sort& sort) {
     const Content& before = life.states.at(life.acknowledged - 1);
@@ -164,7 +166,7 @@ void look_at(io::SimulatedStorage& disk, const Life& life, const Sort& sort) {
     }
     Opened writer(disk, OpenMode::open_only, sort);
     BOOST_TEST(writer.holds(found_after ? after : before), "a writer finds something else");
-    writer.file->checkpoint();
+    writer.file->saves().checkpoint();
     BOOST_TEST(all_sound(*writer.file), "the files aren't sound");
     BOOST_TEST(writer.file->engine().check(1).empty());
     const auto* const fresh = static_cast<const std::byte*>(writer.heap.allocate(300'000));

@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(a_save_that_the_disk_has_no_room_for_changes_nothing_and_ca
                     disk.set_space(disk.used_bytes() + room);
                     put(heap, "second", std::string(bytes, 'x'));
                     BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::no_space));
-                    BOOST_TEST(!HeapAccess::file(heap).is_poisoned());
+                    BOOST_TEST(!HeapAccess::file(heap).condition().is_poisoned());
                     disk.set_space(~ByteCount{0});
                     if (room != 0) heap.snapshot();
                     disk.power_cut();

@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(an_annex_that_gets_a_new_place_in_the_files_waits_for_the_s
     Opened opened(dir / "a.tyn", OpenMode::create_only, HeapKind::transactional);
     opened.file->open_annex(4_MiB);
     opened.file->extend_annex(64_KiB);
-    auto save = std::optional(opened.file->hold_saves());
+    auto save = std::optional(opened.file->files().hold_saves());
     opened.file->extend_annex(1_MiB);  // the same place: nobody waits
     std::atomic<bool> is_over{false};
     std::atomic<bool> too_early{false};
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(an_annex_that_gets_a_new_place_in_the_files_waits_for_the_s
     save.reset();
     thread.join();
     BOOST_TEST(!too_early);
-    BOOST_TEST(opened.file->annex_bytes() == 2_MiB);
+    BOOST_TEST(opened.file->image().annex().used() == 2_MiB);
     opened.heap.close();
 }
 
@@ -151,14 +151,14 @@ BOOST_AUTO_TEST_CASE(what_was_committed_survives_a_crash_whatever_kind_opens_the
                     BOOST_TEST(reader.heap.restoration().transactions_replayed == 10U);
                     BOOST_TEST(get(reader.heap, "n20") == std::string(20'000, 'x'));
                     BOOST_TEST(get(reader.heap, "uncommitted") == "(none)");
-                    BOOST_TEST(reader.file->serial().value == 20U);
+                    BOOST_TEST(reader.file->files().durable_serial().value == 20U);
                 }
                 BOOST_TEST((all_bytes(path) == before));
                 {
                     Opened opened(path, OpenMode::open_only, kind);
                     BOOST_TEST(!opened.heap.restoration().clean);
                     BOOST_TEST(opened.heap.restoration().transactions_replayed == 10U);
-                    BOOST_TEST(opened.file->serial().value == 20U);
+                    BOOST_TEST(opened.file->files().durable_serial().value == 20U);
                     BOOST_TEST(get(opened.heap, "n1") == std::string(1000, 'x'));
                     BOOST_TEST(get(opened.heap, "n20") == std::string(20'000, 'x'));
                     BOOST_TEST(get(opened.heap, "uncommitted") == "(none)");
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(what_was_committed_survives_a_crash_whatever_kind_opens_the
                 Opened again(path, OpenMode::open_only, HeapKind::transactional);
                 BOOST_TEST(again.heap.restoration().clean);
                 BOOST_TEST(get(again.heap, "more") == "goes on");
-                BOOST_TEST(again.file->serial().value == (kind == HeapKind::transactional ? 21U : 20U));
+                BOOST_TEST(again.file->files().durable_serial().value == (kind == HeapKind::transactional ? 21U : 20U));
             }
         }
     }
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(a_snapshot_brings_into_the_files_what_was_committed_and_not
         char* const two = find(opened.heap, "two");
         two[5] = 'x';  // never committed
         opened.log->snapshot();
-        BOOST_TEST(opened.file->serial().value == opened.log->serial().value);
+        BOOST_TEST(opened.file->files().durable_serial().value == opened.log->serial().value);
         crash_copy(dir / "a.tyn", dir / copy);
         BOOST_TEST(two[5] == 'x');
         opened.heap.close();
@@ -244,14 +244,14 @@ BOOST_AUTO_TEST_CASE(the_program_goes_on_while_a_snapshot_is_taken) {
             Opened opened(dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options);
             opened.commit("first", std::string(100'000, 'f'));
             std::vector<PageNumber> pages;
-            for (std::uint64_t page = 0; page < opened.file->mapped_bytes() / page_bytes; ++page) {
+            for (std::uint64_t page = 0; page < opened.file->image().mapped() / page_bytes; ++page) {
                 pages.push_back({page});
             }
             std::atomic<bool> done = false;
             std::thread saver([&] {
                 for (int i = 0; i < 10; ++i) {
-                    opened.file->save_patched({opened.file->serial(), opened.file->log_start(), 0}, pages,
-                                              [](std::span<const PageNumber>, std::span<std::byte>) {});
+                    opened.file->saves().save_patched({opened.file->files().durable_serial(), opened.file->files().point().log_start, 0}, pages,
+                                                      [](std::span<const PageNumber>, std::span<std::byte>) {});
                 }
                 done = true;
             });
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(the_log_stays_at_a_clean_close_and_is_used_again) {
     {
         Opened opened(path, OpenMode::open_only, HeapKind::transactional);
         opened.commit("c", "3");
-        BOOST_TEST(opened.file->serial().value == 1U);
+        BOOST_TEST(opened.file->files().durable_serial().value == 1U);
         BOOST_TEST(opened.log->serial().value == 2U);
         opened.heap.close();
     }
@@ -496,7 +496,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_rotted_gets_its_good_base_from_the_data_file_or
         const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(text) - opened.file->ranges().durable + 8'000;
         text[8'000] = 'c';
         opened.log->commit();
-        flip_bit(path, opened.file->backing().layout.file_offset({offset + 100}));
+        flip_bit(path, opened.file->files().backing().layout.file_offset({offset + 100}));
         if (!data) {
             BOOST_TEST((code_of([&] { opened.log->snapshot(); }) == errc::corrupt));
             BOOST_TEST((code_of([&] { opened.file->check_usable(true); }) == errc::poisoned));
@@ -561,7 +561,7 @@ BOOST_AUTO_TEST_CASE(copies_of_what_the_files_have_are_dropped_in_pieces_and_oth
     std::vector<vm::PageRun> todo = opened.file->private_pages();
     const std::uint64_t all = count(todo);
     const AlignedBuffer buffer(3 * page_bytes);
-    BOOST_TEST(opened.file->drop_saved(todo, buffer.span(), std::chrono::seconds(10)) == all - 1);
+    BOOST_TEST(opened.file->saves().drop_saved(todo, buffer.span(), std::chrono::seconds(10)) == all - 1);
     BOOST_TEST(todo.empty());
     BOOST_TEST(count(opened.file->private_pages()) == 1U);
     BOOST_TEST(*changed == 'x');
@@ -578,7 +578,7 @@ BOOST_AUTO_TEST_CASE(what_a_heap_has_grown_by_begins_with_zeros_in_its_files_wha
             Opened opened(path, OpenMode::create_only, HeapKind::transactional, options);
             opened.commit("a", "1");
             opened.log->snapshot();
-            const ByteCount before = opened.file->mapped_bytes();
+            const ByteCount before = opened.file->image().mapped();
             auto* const block = static_cast<char*>(opened.heap.allocate(wide));
             heap::add_named(*opened.heap.core(), "block", {block, wide, 1, "bytes"});
             for (std::size_t at = 0; at < wide; at += page_bytes) block[at] = 'b';
@@ -588,7 +588,7 @@ BOOST_AUTO_TEST_CASE(what_a_heap_has_grown_by_begins_with_zeros_in_its_files_wha
             BOOST_TEST_REQUIRE(first + wide >= before + 16 * page_bytes);
             const auto file = io::posix_storage().open(path, io::Access::read_write);
             for (ByteCount at = std::max<ByteCount>(before, round_up(first, page_bytes)); at + page_bytes <= first + wide; at += page_bytes) {
-                file->write(std::vector(page_bytes, std::byte{9}), opened.file->backing().layout.file_offset({at}));
+                file->write(std::vector(page_bytes, std::byte{9}), opened.file->files().backing().layout.file_offset({at}));
             }
             opened.log->snapshot();
             opened.heap.close();
@@ -597,8 +597,8 @@ BOOST_AUTO_TEST_CASE(what_a_heap_has_grown_by_begins_with_zeros_in_its_files_wha
             const Opened reader(dir / "b.tyn", OpenMode::read_only, HeapKind::transactional);
             const char* const span = reinterpret_cast<const char*>(reader.heap.core()->ranges().durable);
             BOOST_TEST(find(reader.heap, "block")[wide - page_bytes] == 'b');
-            BOOST_TEST(is_readable(span + reader.file->mapped_bytes() - 1));
-            BOOST_TEST(!is_readable(span + reader.file->mapped_bytes()));
+            BOOST_TEST(is_readable(span + reader.file->image().mapped() - 1));
+            BOOST_TEST(!is_readable(span + reader.file->image().mapped()));
         }
         Opened again(path, OpenMode::open_only, HeapKind::transactional);
         const char* const block = find(again.heap, "block");

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(a_copy_takes_a_page_that_the_device_refuses_from_the_data_f
     LargeHeap closed(HeapKind::snapshot);
     ArchiveHeap heap = closed.open();
     for (const std::uint64_t page : {early_page, text_page, late_page}) closed.disk.refuse({closed.path, place_of_page(page)});
-    HeapAccess::file(heap).write_copy(closed.dir / "copy.tyn");
+    HeapAccess::file(heap).companions().write_copy(closed.dir / "copy.tyn");
     heap.close();
     std::filesystem::create_directory(closed.dir / "alone");
     std::filesystem::rename(closed.dir / "copy.tyn", closed.dir / "alone/copy.tyn");
@@ -77,11 +77,11 @@ BOOST_AUTO_TEST_CASE(a_copy_of_a_page_that_nobody_can_read_is_the_devices_error_
         LargeHeap closed(kind);
         ArchiveHeap heap = closed.open();
         for (const auto& file : {closed.path, closed.data}) closed.disk.refuse({file, place_of_page(text_page)});
-        check_refused(place_of_page(text_page), [&] { HeapAccess::file(heap).write_copy(closed.dir / "copy.tyn"); });
+        check_refused(place_of_page(text_page), [&] { HeapAccess::file(heap).companions().write_copy(closed.dir / "copy.tyn"); });
         BOOST_TEST(!std::filesystem::exists(closed.dir / "copy.tyn"));
-        BOOST_TEST(!HeapAccess::file(heap).is_poisoned());
+        BOOST_TEST(!HeapAccess::file(heap).condition().is_poisoned());
         closed.disk.forgive();
-        HeapAccess::file(heap).write_copy(closed.dir / "copy.tyn");
+        HeapAccess::file(heap).companions().write_copy(closed.dir / "copy.tyn");
     }
 }
 
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(a_save_on_top_of_a_page_that_the_device_refuses_is_refused_
         closed.disk.refuse({closed.path, place_of_page(text_page)});
         // What the program stored can't be told from what may have rotted below it: only the page as it was could.
         check_refused(place_of_page(text_page), [&] { heap.snapshot(); });
-        BOOST_TEST(!HeapAccess::file(heap).is_poisoned());
+        BOOST_TEST(!HeapAccess::file(heap).condition().is_poisoned());
         closed.disk.forgive();
         heap.snapshot();
         BOOST_TEST(heap.heal() == 0U);
@@ -252,11 +252,11 @@ BOOST_AUTO_TEST_CASE(what_was_committed_on_top_of_a_page_that_the_device_refuses
     const auto file = HeapFile::open(closed.disk, closed.path, OpenMode::open_only, HeapKind::transactional, options);
     const AlignedBuffer image(page_bytes);
     closed.disk.refuse({closed.path, place_of_page(text_page)});
-    file->read_base({text_page}, image.span());
+    file->saves().read_base({text_page}, image.span());
     BOOST_TEST(static_cast<char>(image.data()[7]) == 'x');
     closed.disk.refuse({closed.data, place_of_page(text_page)});
-    check_refused(place_of_page(text_page), [&] { file->read_base({text_page}, image.span()); });
-    BOOST_TEST(file->is_poisoned());
+    check_refused(place_of_page(text_page), [&] { file->saves().read_base({text_page}, image.span()); });
+    BOOST_TEST(file->condition().is_poisoned());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

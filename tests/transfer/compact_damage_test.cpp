@@ -117,7 +117,7 @@ struct DamagedFixture {
         const std::vector<std::uint64_t> before = places(heap);
         BOOST_CHECK_EXCEPTION(compact(heap, step), Error, has_code(errc::corrupt));
         BOOST_TEST(places(heap) == before, boost::test_tools::per_element());
-        BOOST_TEST(!HeapAccess::file(heap).is_poisoned());
+        BOOST_TEST(!HeapAccess::file(heap).condition().is_poisoned());
     }
     void move_all(ArchiveHeap& heap) {
         std::uint64_t moved = 0;

@@ -493,7 +493,7 @@ BOOST_AUTO_TEST_CASE(a_step_on_a_full_disk_is_in_the_log_and_the_close_that_has_
         heap.construct<Blobs>("blobs", 1U)[0].assign(words, 17);
         heap.deallocate(hole);
         while (compact(heap, declaring<Blobs, std::uint64_t>(4 * page)).moved_blocks != 0) {}  // all but the blob are where they belong
-        file->give_all_back_at_close();
+        file->give_back().take_all();
         heap.snapshot();
         heap.close();
     }

@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(a_transactional_heap_moves_with_all_that_its_log_held_after
             change_both(heap, i);
             tx.commit();
         }
-        const auto saves = HeapAccess::file(heap).hold_saves();
+        const auto saves = HeapAccess::file(heap).files().hold_saves();
         for (const char* suffix : {"", ".log"}) {
             std::filesystem::copy_file(path.string() + suffix, (left / "heap.tyn").string() + suffix);
         }

@@ -96,6 +96,15 @@ BOOST_AUTO_TEST_CASE(what_stands_in_the_way_stays) {
     BOOST_TEST(is_whole(false));
 }
 
+BOOST_AUTO_TEST_CASE(a_log_may_be_replaced_at_its_own_place_however_that_is_spelled) {
+    push(1);
+    heap->replace_log(std::size_t{128} << 10U, directory / "." / log.filename());
+    push(2);
+    crash();
+    BOOST_TEST(is_whole(false));
+    BOOST_TEST(values() == (std::vector{1, 2}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(what_others_do_while_a_data_file_is_made) {
     fill();
     heap->snapshot();

@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(a_commit_that_waits_for_the_logs_room_is_told_to_a_handler_
         for (int i = 1; !done; ++i) push(i % 100);
     });
     while (Counting::count(EventKind::stalled) == 0) {
-        const auto saves = HeapAccess::file(*heap).hold_saves();
+        const auto saves = HeapAccess::file(*heap).files().hold_saves();
         std::this_thread::sleep_for(3 * stall_told_min);
     }
     done = true;

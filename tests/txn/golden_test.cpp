@@ -99,7 +99,7 @@ void write_golden(const std::filesystem::path& folder) {
     keep(path, "clean-v1.tyn");
     heap = TransactionalHeap(open_only, path, golden_options());
     {
-        const auto saves = HeapAccess::file(heap).hold_saves();
+        const auto saves = HeapAccess::file(heap).files().hold_saves();
         for (int i = 3; i <= 6; ++i) transact(heap, [&] { change(heap, i); });
         Transaction transaction(heap);
         transaction.call("golden add", heap.find<StoredInts>("ints"), std::int32_t{3});

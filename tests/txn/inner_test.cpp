@@ -404,7 +404,7 @@ BOOST_AUTO_TEST_CASE(calls_within_an_inner_transaction_are_taken_back_with_it_an
     BOOST_TEST(registered);
     transact(*heap, [&] { numbers().assign(5000, 1); });
     {
-        const auto saves = HeapAccess::file(*heap).hold_saves();
+        const auto saves = HeapAccess::file(*heap).files().hold_saves();
         Transaction outer(*heap);
         outer.call("inner add", std::int32_t{10});
         {

@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_page_of_which_the_files_lack_a_single_byte_is_not_given_b
     const AlignedBuffer buffer(16 * page_bytes);
     const auto drop = [&](std::uint64_t page, std::uint64_t count) {
         std::vector<vm::PageRun> todo{{page, count}};
-        return file.drop_saved(todo, buffer.span(), std::chrono::hours(1));
+        return file.saves().drop_saved(todo, buffer.span(), std::chrono::hours(1));
     };
     for (const std::size_t at : {std::size_t{4095}, std::size_t{0}, std::size_t{2000}}) {
         std::byte& byte = span[first * page_bytes + at];
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_capture_keeps_open_is_not_given_back) {
     const auto give_back = [&] {
         std::vector<vm::PageRun> todo{{page_of({reinterpret_cast<std::uintptr_t>(&words()[page_words]) - file.ranges().durable}).value, 1}};
         const AlignedBuffer buffer(page_bytes);
-        return file.drop_saved(todo, buffer.span(), std::chrono::hours(1));
+        return file.saves().drop_saved(todo, buffer.span(), std::chrono::hours(1));
     };
     BOOST_TEST(give_back() == 0U);
     for (std::uint64_t i = 0; i < 100; ++i) set(3 * page_words, i);  // capture closes it

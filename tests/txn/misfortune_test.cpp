@@ -60,7 +60,7 @@ struct FailingDisk {
         heap->find_or_construct<Numbers>("numbers").push_back(value);
         return transaction.commit();
     }
-    bool is_poisoned() { return HeapAccess::file(*heap).is_poisoned(); }
+    bool is_poisoned() { return HeapAccess::file(*heap).condition().is_poisoned(); }
     /// What is refused from now on.
     void expect_poisoned() {
         BOOST_TEST(is_poisoned());
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(a_write_that_fails_during_a_snapshot_in_the_background_lose
 
 BOOST_AUTO_TEST_CASE(a_poisoned_heap_is_closed_without_a_save_and_recovers_what_was_committed) {
     push(1);
-    HeapAccess::file(*heap).poison("a test", "it was asked to");
+    HeapAccess::file(*heap).condition().poison("a test", "it was asked to");
     BOOST_TEST(throws(errc::poisoned, [&] { push(2); }));
     heap->close();
     reopen();
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(who_waits_for_a_writer_whose_heap_is_poisoned_meanwhile_is_
             told = throws(errc::poisoned, wait);
         });
         while (!sleeps(id)) std::this_thread::yield();
-        HeapAccess::file(*heap).poison("a test", "it was asked to");
+        HeapAccess::file(*heap).condition().poison("a test", "it was asked to");
         writer.reset();
         waiting.join();
         BOOST_TEST(told);
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_during_a_snapshot_is_told_and_the_heap_goes_on)
     BOOST_TEST(throws(errc::no_space, [&] { heap->snapshot(); }));
     disk.disarm();
     heap->snapshot();
-    BOOST_TEST((HeapAccess::file(*heap).serial() == heap->last_durable()));
+    BOOST_TEST((HeapAccess::file(*heap).files().durable_serial() == heap->last_durable()));
     reopen();
     BOOST_TEST(heap->restoration().clean);
     BOOST_TEST(values().size() == 30U);
@@ -190,14 +190,14 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_reported_once_when_nobody_waits_for_the_snap
     replace(with);
     push(0);
     heap->snapshot();
-    const Serial before = HeapAccess::file(*heap).serial();
+    const Serial before = HeapAccess::file(*heap).files().durable_serial();
     disk.arm({.error = ENOSPC, .sticky = true, .calls = io::Call::allocate});
     int next = 1;
     while (disk.fired() < 3) {
         push(next++);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    BOOST_TEST((HeapAccess::file(*heap).serial() == before));
+    BOOST_TEST((HeapAccess::file(*heap).files().durable_serial() == before));
     // Until the log is full: then the commit that can't be made is refused, with the reason.
     bool refused = false;
     while (!refused) {
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_reported_once_when_nobody_waits_for_the_snap
     BOOST_TEST((!Silence::told.empty() && Silence::told.front() == errc::no_space));
     disk.disarm();
     push(next++);
-    BOOST_TEST((HeapAccess::file(*heap).serial() > before));
+    BOOST_TEST((HeapAccess::file(*heap).files().durable_serial() > before));
     reopen();
     BOOST_TEST(static_cast<int>(values().size()) == next);
 }

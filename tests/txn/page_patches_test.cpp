@@ -28,10 +28,11 @@ struct PatchesFixture : TransactionFixture {
     PagePatches patches(ByteCount images_max) {
         store::HeapFile& file = HeapAccess::file(*heap);
         const log::GroupLog& log = txn::TransactionService::of(file)->log();
-        PagePatches made(log.file(), log.identity(), file.log_start(), file.serial(), log.durable(), file.ranges().durable_bytes, images_max);
+        PagePatches made(log.file(), log.identity(), file.files().point().log_start, file.files().durable_serial(), log.durable(),
+                         file.ranges().durable_bytes, images_max);
         made.read([&](PageNumber page, std::span<std::byte> image) {
             ++bases;
-            file.read_base(page, image);
+            file.saves().read_base(page, image);
         });
         return made;
     }
@@ -41,7 +42,7 @@ struct PatchesFixture : TransactionFixture {
             from.copy_images(from.pages(), images.span());
         } else {
             for (std::size_t i = 0; i < from.pages().size(); ++i)
-                HeapAccess::file(*heap).read_base(from.pages()[i], images.span().subspan(i * page_bytes, page_bytes));
+                HeapAccess::file(*heap).saves().read_base(from.pages()[i], images.span().subspan(i * page_bytes, page_bytes));
             from.patch(from.pages(), images.span());
         }
         return {images.span().begin(), images.span().end()};
@@ -127,7 +128,7 @@ BOOST_AUTO_TEST_CASE(a_piece_that_calls_a_procedure_needs_the_heap_and_makes_no_
         transaction.commit();
     }
     heap->snapshot();
-    const auto saves = HeapAccess::file(*heap).hold_saves();
+    const auto saves = HeapAccess::file(*heap).files().hold_saves();
     {
         Transaction transaction(*heap);
         transaction.call("page patches set", 'x');
@@ -135,7 +136,8 @@ BOOST_AUTO_TEST_CASE(a_piece_that_calls_a_procedure_needs_the_heap_and_makes_no_
     }
     store::HeapFile& file = HeapAccess::file(*heap);
     const log::GroupLog& log = txn::TransactionService::of(file)->log();
-    PagePatches made(log.file(), log.identity(), file.log_start(), file.serial(), log.durable(), file.ranges().durable_bytes, ByteCount{64} << 20U);
+    PagePatches made(log.file(), log.identity(), file.files().point().log_start, file.files().durable_serial(), log.durable(),
+                     file.ranges().durable_bytes, ByteCount{64} << 20U);
     made.read([&](PageNumber, std::span<std::byte>) { ++bases; });
     BOOST_TEST(made.needs_heap());
     BOOST_TEST(!made.has_images());

@@ -58,7 +58,7 @@ struct ProcedureFixture : TransactionFixture {
         return transaction.commit();
     }
     /// No snapshot can come before the crash while it is held.
-    auto hold() { return HeapAccess::file(*heap).hold_saves(); }
+    auto hold() { return HeapAccess::file(*heap).files().hold_saves(); }
 };
 
 BOOST_FIXTURE_TEST_SUITE(procedures, ProcedureFixture)
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_gives_other_bytes_stops_recovery_and_touches_no
 BOOST_AUTO_TEST_CASE(after_a_call_the_files_are_brought_up_to_date_so_that_recovery_needs_it_not_for_long) {
     const Serial serial = call("txn add", "matrix", 7);
     heap->snapshot();
-    BOOST_TEST((HeapAccess::file(*heap).serial() == serial));
+    BOOST_TEST((HeapAccess::file(*heap).files().durable_serial() == serial));
     crash();
     BOOST_TEST(heap->restoration().transactions_replayed == 0U);
     BOOST_TEST(matrix()[1] == 8);
@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(what_was_touched_before_a_call_is_captured_behind_it) {
     replace(declared);
     const auto touch_all = [&](Transaction& transaction) {
         const heap::CoreRanges& ranges = HeapAccess::file(*heap).ranges();
-        transaction.touch(reinterpret_cast<void*>(ranges.durable), HeapAccess::file(*heap).mapped_bytes());
+        transaction.touch(reinterpret_cast<void*>(ranges.durable), HeapAccess::file(*heap).image().mapped());
     };
     {
         Transaction transaction(*heap);
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(a_log_that_calls_an_unknown_procedure_stops_recovery_and_to
             };
             register_procedure("txn of another program", negate, negate);
             transact(heap, [&] { heap.construct<Matrix>("matrix").assign(20'000, 3); });
-            const auto saves = HeapAccess::file(heap).hold_saves();
+            const auto saves = HeapAccess::file(heap).files().hold_saves();
             Transaction transaction(heap);
             transaction.call("txn of another program");
             transaction.commit();

@@ -194,7 +194,7 @@ private:
             ReadLock lock(*heap_);
             heap_->wait_durable(lock.serial());
         }
-        auto saves = std::optional(HeapAccess::file(*heap_).hold_saves());  // files of one moment
+        auto saves = std::optional(HeapAccess::file(*heap_).files().hold_saves());  // files of one moment
         for (const auto& file : std::filesystem::directory_iterator(path_.parent_path())) {
             if (file.is_regular_file()) std::filesystem::copy_file(file.path(), left / file.path().filename());
         }

@@ -59,8 +59,8 @@ BOOST_AUTO_TEST_CASE(so_it_does_when_every_range_is_declared) {
     options.large_bytes = 30'000;
     options.prepare = [](TransactionalHeap& heap, const std::function<void(void*, std::size_t)>& touch) {
         const store::HeapFile& file = HeapAccess::file(heap);
-        if (file.mapped_bytes() < (std::size_t{4} << 20U)) heap.deallocate(heap.allocate(std::size_t{4} << 20U));
-        touch(reinterpret_cast<void*>(file.ranges().durable), file.mapped_bytes());
+        if (file.image().mapped() < (std::size_t{4} << 20U)) heap.deallocate(heap.allocate(std::size_t{4} << 20U));
+        touch(reinterpret_cast<void*>(file.ranges().durable), file.image().mapped());
     };
     run(options, 30);
 }

@@ -44,8 +44,8 @@ BOOST_AUTO_TEST_CASE(so_it_has_when_the_outermost_transaction_declares_the_whole
     options.large_bytes = 30'000;
     options.prepare = [](TransactionalHeap& heap, Transaction& transaction) {
         const store::HeapFile& file = HeapAccess::file(heap);
-        if (file.mapped_bytes() < (std::size_t{2} << 20U)) heap.deallocate(heap.allocate(std::size_t{2} << 20U));
-        transaction.touch(reinterpret_cast<void*>(file.ranges().durable), file.mapped_bytes());
+        if (file.image().mapped() < (std::size_t{2} << 20U)) heap.deallocate(heap.allocate(std::size_t{2} << 20U));
+        transaction.touch(reinterpret_cast<void*>(file.ranges().durable), file.image().mapped());
     };
     run_nesting(options, 30);
 }

@@ -139,7 +139,7 @@ private:
     void crash() {
         const std::filesystem::path left = directory_ / ("crash " + std::to_string(step_));
         std::filesystem::create_directory(left);
-        auto saves = std::optional(HeapAccess::file(*heap_).hold_saves());  // files of one moment
+        auto saves = std::optional(HeapAccess::file(*heap_).files().hold_saves());  // files of one moment
         for (const auto& file : std::filesystem::directory_iterator(path_.parent_path())) {
             if (file.is_regular_file()) std::filesystem::copy_file(file.path(), left / file.path().filename());
         }

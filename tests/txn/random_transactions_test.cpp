@@ -66,8 +66,8 @@ BOOST_AUTO_TEST_CASE(so_it_has_when_every_range_is_declared) {
     // The whole heap, with room to grow: what the containers of a document change can't be told in advance.
     options.prepare = [](TransactionalHeap& heap, Transaction& transaction) {
         const store::HeapFile& file = HeapAccess::file(heap);
-        if (file.mapped_bytes() < (std::size_t{4} << 20U)) heap.deallocate(heap.allocate(std::size_t{4} << 20U));
-        transaction.touch(reinterpret_cast<void*>(file.ranges().durable), file.mapped_bytes());
+        if (file.image().mapped() < (std::size_t{4} << 20U)) heap.deallocate(heap.allocate(std::size_t{4} << 20U));
+        transaction.touch(reinterpret_cast<void*>(file.ranges().durable), file.image().mapped());
     };
     run(options, 60);
 }

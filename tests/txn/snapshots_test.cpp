@@ -12,7 +12,7 @@ using namespace taiyen;
 using namespace taiyen::txn::test;
 
 struct SnapshotFixture : TransactionFixture {
-    Serial saved() { return HeapAccess::file(*heap).serial(); }
+    Serial saved() { return HeapAccess::file(*heap).files().durable_serial(); }
     /// Commits until the files have followed by themselves; false: they never did.
     bool follows(int limit, bool waits = false) {
         for (int i = 0; i < limit; ++i) {

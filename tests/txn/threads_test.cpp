@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(transactions_go_on_while_snapshots_are_made, *boost::unit_t
     with.log_capacity = std::size_t{64} << 10U;
     replace(with);
     run(3, 1, 1500);
-    BOOST_TEST((HeapAccess::file(*heap).serial() > Serial{0}));
+    BOOST_TEST((HeapAccess::file(*heap).files().durable_serial() > Serial{0}));
     heap->snapshot();
     crash();
     BOOST_TEST(sum(bank()) == accounts * money);

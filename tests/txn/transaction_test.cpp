@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_lie_in_durable_memory_can_not_be_touched) {
     push(1);
     const store::HeapFile& file = HeapAccess::file(*heap);
     auto* const begin = reinterpret_cast<std::byte*>(file.ranges().durable);
-    std::byte* const end = begin + file.mapped_bytes();
+    std::byte* const end = begin + file.image().mapped();
     Transaction transaction(*heap);
     BOOST_TEST(throws(errc::invalid_argument, [&] { transaction.touch(begin - 1, 1); }));
     BOOST_TEST(throws(errc::invalid_argument, [&] { transaction.touch(end + 1, 1); }));

@@ -54,7 +54,7 @@ struct TransactionFixture {
     void crash() {
         const std::filesystem::path left = directory / ("crash " + std::to_string(++copies));
         std::filesystem::create_directory(left);
-        auto saves = std::optional(HeapAccess::file(*heap).hold_saves());  // files of one moment
+        auto saves = std::optional(HeapAccess::file(*heap).files().hold_saves());  // files of one moment
         for (const auto& file : std::filesystem::directory_iterator(path.parent_path())) {
             if (file.is_regular_file()) std::filesystem::copy_file(file.path(), left / file.path().filename());
         }

@@ -339,7 +339,7 @@ BOOST_AUTO_TEST_CASE(a_reader_of_a_crashed_heap_sees_what_the_log_holds_and_leav
         const std::filesystem::path left = directory / (data ? "read with data" : "read");
         std::filesystem::create_directory(left);
         {
-            const auto saves = HeapAccess::file(*heap).hold_saves();
+            const auto saves = HeapAccess::file(*heap).files().hold_saves();
             for (int i = 2; i < 20; ++i) step(i, "more");
             for (const char* const suffix : {"", ".log"})
                 std::filesystem::copy_file(path.string() + suffix, left / (std::string("heap.tyn") + suffix));

@@ -268,10 +268,10 @@ BOOST_AUTO_TEST_CASE(it_is_looked_at_wherever_it_lies_and_nothing_is_opened_for_
     UndoFixture fixture;
     const auto steps = [](const ArchiveHeap& heap) {
         store::HeapFile& file = HeapAccess::file(heap);
-        const bool open = file.annex_is_open();
-        const HistoryCheck check = check_history(viewed_history_memory(file), file.backing().header.capacity);
+        const bool open = file.image().annex().is_open();
+        const HistoryCheck check = check_history(viewed_history_memory(file), file.files().backing().header.capacity);
         BOOST_TEST(check.faults.empty());
-        BOOST_TEST(file.annex_is_open() == open);
+        BOOST_TEST(file.image().annex().is_open() == open);
         return check.attached ? static_cast<int>(check.steps) : -1;
     };
     BOOST_TEST(steps(*fixture.heap) == -1);

@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_lie_in_durable_memory_can_not_be_touched_and_
     push(1);
     const store::HeapFile& file = HeapAccess::file(*heap);
     auto* const begin = reinterpret_cast<std::byte*>(file.ranges().durable);
-    std::byte* const end = begin + file.mapped_bytes();
+    std::byte* const end = begin + file.image().mapped();
     UndoScope scope(*heap);
     for (const auto& [from, bytes] : {std::pair(begin - 1, 1), std::pair(end + 1, 0), std::pair(end, 1), std::pair(end - 8, 9)})
         BOOST_TEST(throws(errc::invalid_argument, [&] { scope.touch(from, static_cast<std::size_t>(bytes)); }));

@@ -78,7 +78,7 @@ void write_snapshot(const std::filesystem::path& folder) {
     auto* const changes = static_cast<char*>(put(*heap, golden::snapshot_content(1)[0]));
     put(*heap, golden::snapshot_content(1)[1]);
     heap->save();
-    heap->checkpoint();
+    heap->saves().checkpoint();
     crashing.arm({.sticky = true, .calls = io::Call::write});  // a checkpoint gets no further than its first write
     for (unsigned save = 2; save <= 3; ++save) {
         std::memcpy(changes, golden::snapshot_content(save)[0].bytes.data(), 100);
