@@ -4,7 +4,7 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::inspect {
 

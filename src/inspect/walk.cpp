@@ -4,7 +4,7 @@
 
 #include <taiyen/heap/volatile_heap.hpp>
 
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 #include "inspect/type_text.hpp"
 #include "inspect/volatile_access.hpp"
 #include "store/heap_access.hpp"

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::process {
 

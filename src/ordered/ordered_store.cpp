@@ -7,7 +7,7 @@
 
 #include <taiyen/base/error.hpp>
 
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 #include "ordered/store_cursor.hpp"
 #include "ordered/store_tree.hpp"
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 #include "ordered/epochs.hpp"
 #include "ordered/store_node.hpp"
 

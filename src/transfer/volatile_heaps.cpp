@@ -7,7 +7,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/uuid.hpp"
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 #include "transfer/pages_of_file.hpp"
 #include "transfer/stream_marks.hpp"
 #include "transfer/stream_reader.hpp"

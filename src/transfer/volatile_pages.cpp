@@ -6,7 +6,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/checksum.hpp"
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::transfer {
 

@@ -9,7 +9,7 @@
 
 #include "base/planted.hpp"
 #include "crash/scenario.hpp"
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 #include "store/heap_access.hpp"
 #include "transfer/transfer.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "containers/declared_document.hpp"
 #include "containers/offset_family.hpp"
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 #include "seed.hpp"
 #include "transfer/transfer_fixture.hpp"
 #include "vm/address_space.hpp"

@@ -20,10 +20,10 @@
 
 #include <taiyen/base/report.hpp>
 
-#include "heap/volatile_core.hpp"
 #include "seed.hpp"
 #include "shrink.hpp"
 #include "threads.hpp"
+#include "volatile/volatile_core.hpp"
 
 BOOST_AUTO_TEST_SUITE(volatile_programs)
 

@@ -1,4 +1,4 @@
-#include "heap/thread_table.hpp"
+#include "volatile/thread_table.hpp"
 
 #include <sys/mman.h>
 

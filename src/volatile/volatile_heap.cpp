@@ -1,6 +1,6 @@
 #include <taiyen/heap/volatile_heap.hpp>
 
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen {
 

@@ -1,4 +1,4 @@
-#include "heap/decay.hpp"
+#include "volatile/decay.hpp"
 
 #include <algorithm>
 #include <utility>

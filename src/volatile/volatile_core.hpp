@@ -19,12 +19,12 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 
-#include "heap/block_guards.hpp"
 #include "heap/core.hpp"
-#include "heap/decay.hpp"
-#include "heap/moved_pages.hpp"
-#include "heap/thread_blocks.hpp"
-#include "heap/thread_table.hpp"
+#include "volatile/block_guards.hpp"
+#include "volatile/decay.hpp"
+#include "volatile/moved_pages.hpp"
+#include "volatile/thread_blocks.hpp"
+#include "volatile/thread_table.hpp"
 
 namespace taiyen::heap {
 

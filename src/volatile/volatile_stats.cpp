@@ -8,7 +8,7 @@
 #include "heap/geometry.hpp"
 #include "heap/leak_search.hpp"
 #include "heap/system_view.hpp"
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::heap {
 

@@ -15,8 +15,8 @@
 #include <taiyen/heap/access.hpp>
 
 #include "base/sanitizers.hpp"
-#include "heap/volatile_core.hpp"
 #include "threads.hpp"
+#include "volatile/volatile_core.hpp"
 
 BOOST_AUTO_TEST_SUITE(volatile_heap)
 

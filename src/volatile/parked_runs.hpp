@@ -11,7 +11,7 @@
 #include <atomic>
 #include <bit>
 
-#include "heap/owned_segments.hpp"
+#include "volatile/owned_segments.hpp"
 
 namespace taiyen::heap {
 

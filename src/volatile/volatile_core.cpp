@@ -1,4 +1,4 @@
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/report.hpp>
 
-#include "heap/volatile_register.hpp"
+#include "volatile/volatile_register.hpp"
 
 namespace taiyen::heap {
 

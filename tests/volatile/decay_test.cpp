@@ -1,6 +1,6 @@
 // When free pages lose their memory, and how much of it: by figures alone, without a heap.
 
-#include "heap/decay.hpp"
+#include "volatile/decay.hpp"
 
 #include <boost/test/unit_test.hpp>
 

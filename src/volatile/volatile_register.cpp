@@ -1,9 +1,9 @@
-#include "heap/volatile_register.hpp"
+#include "volatile/volatile_register.hpp"
 
 #include <new>
 
-#include "heap/thread_table.hpp"
-#include "heap/volatile_core.hpp"
+#include "volatile/thread_table.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::heap {
 

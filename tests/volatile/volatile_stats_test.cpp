@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "heap/volatile_core.hpp"
+#include "volatile/volatile_core.hpp"
 
 BOOST_AUTO_TEST_SUITE(volatile_stats)
 

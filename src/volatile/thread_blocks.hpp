@@ -15,9 +15,9 @@
 #include <array>
 #include <atomic>
 
-#include "heap/owned_segments.hpp"
-#include "heap/parked_runs.hpp"
 #include "heap/size_classes.hpp"
+#include "volatile/owned_segments.hpp"
+#include "volatile/parked_runs.hpp"
 
 namespace taiyen::heap {
 

@@ -11,9 +11,9 @@
 #include <random>
 #include <vector>
 
-#include "heap/volatile_core.hpp"
 #include "seed.hpp"
 #include "threads.hpp"
+#include "volatile/volatile_core.hpp"
 
 BOOST_AUTO_TEST_SUITE(dynamic_blocks)
 

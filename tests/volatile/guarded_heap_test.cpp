@@ -17,9 +17,9 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/heap/access.hpp>
 
-#include "heap/volatile_core.hpp"
 #include "seed.hpp"
 #include "threads.hpp"
+#include "volatile/volatile_core.hpp"
 
 BOOST_AUTO_TEST_SUITE(guarded_heap)
 

@@ -1,4 +1,4 @@
-#include "heap/block_guards.hpp"
+#include "volatile/block_guards.hpp"
 
 #include <dlfcn.h>
 #include <execinfo.h>

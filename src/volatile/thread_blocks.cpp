@@ -1,4 +1,4 @@
-#include "heap/thread_blocks.hpp"
+#include "volatile/thread_blocks.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "heap/moved_pages.hpp"
+#include "volatile/moved_pages.hpp"
 
 #include <sys/mman.h>
 

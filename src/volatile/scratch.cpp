@@ -5,8 +5,8 @@
 #include <bit>
 #include <memory>
 
-#include "heap/volatile_core.hpp"
 #include "vm/memory_limit.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::heap {
 namespace {
