@@ -20,7 +20,7 @@ namespace {
 using namespace taiyen;
 
 using Names = taiyen::btree_map<taiyen::string, taiyen::string>;
-using Events = taiyen::btree_multimap<int, taiyen::vector<int>>;
+using Events = taiyen::btree_multimap<int, taiyen::vector<int>, taiyen::ranked<>>;
 using Numbers = taiyen::btree_set<std::int64_t>;
 static_assert(storable<Names> && storable<Events> && storable<Numbers>);
 

@@ -325,8 +325,23 @@ private:
         }
         for (const K& key : keys) look_up(key);
     }
+    /// Numbers of elements, in a ranked tree.
+    void check_ranks() {
+        const K key = any_key();
+        const auto model_at = model_.lower_bound(key);
+        const auto rank = static_cast<std::size_t>(std::distance(model_.begin(), model_at));
+        const auto at = std::as_const(tree_).lower_bound(key);
+        require(tree_.rank(key) == rank && tree_.index_of(at) == rank && tree_.select(rank) == at);
+        require(tree_.select(tree_.size()) == tree_.end() && tree_.index_of(tree_.end()) == tree_.size());
+        if (tree_.empty()) return;
+        const std::uint64_t number = pick(tree_.size());
+        const auto other = tree_.select(number);
+        require(std::distance(tree_.begin(), other) == static_cast<std::ptrdiff_t>(number));
+        require(tree_.distance(at, other) == static_cast<std::ptrdiff_t>(number) - static_cast<std::ptrdiff_t>(rank));
+    }
     void check() {
         require(tree_.is_sound());
+        if constexpr (requires { tree_.rank(any_key()); }) check_ranks();
         require(tree_.size() == model_.size());
         require(std::equal(tree_.begin(), tree_.end(), model_.begin(), model_.end(), [](const auto& a, const auto& b) { return same(a, b); }));
         require(std::equal(tree_.rbegin(), tree_.rend(), model_.rbegin(), model_.rend(), [](const auto& a, const auto& b) { return same(a, b); }));
@@ -349,6 +364,12 @@ void programs_of_maps(std::uint64_t keys) {
     const std::uint64_t seed = taiyen::test::seed_of_run();
     Programs<btree_map<K, int, std::less<>, Allocator>, std::map<K, int, std::less<>>>(seed).run(400, keys);
     Programs<btree_multimap<K, int, std::less<>, Allocator>, std::multimap<K, int, std::less<>>>(seed + 1).run(300, keys / 3);
+}
+template <class K>
+void programs_of_ranked_multimaps(std::uint64_t keys) {
+    using Allocator = CountingAllocator<std::pair<const K, int>>;
+    const std::uint64_t seed = taiyen::test::seed_of_run();
+    Programs<btree_multimap<K, int, ranked<>, Allocator>, std::multimap<K, int, ranked<>>>(seed).run(400, keys);
 }
 template <class K, class C = std::less<>>
 void programs_of_sets(std::uint64_t keys, const C& compare = {}) {
@@ -375,6 +396,10 @@ BOOST_AUTO_TEST_CASE(of_large_structs) { programs_of_multisets<Large>(500); }
 BOOST_AUTO_TEST_CASE(of_descending_integers) { programs_of_sets<int, std::greater<>>(10'000); }
 BOOST_AUTO_TEST_CASE(of_a_comparison_that_holds_something) { programs_of_sets<int, Modulo>(10'000, Modulo{777}); }
 BOOST_AUTO_TEST_CASE(of_text_without_regard_to_case) { programs_of_sets<std::string, NoCase>(2'000); }
+BOOST_AUTO_TEST_CASE(of_ranked_integers) { programs_of_sets<std::uint64_t, ranked<>>(20'000); }
+BOOST_AUTO_TEST_CASE(of_ranked_structs_with_few_to_an_inner_node) { programs_of_sets<Middle, ranked<>>(20'000); }
+BOOST_AUTO_TEST_CASE(of_ranked_equal_keys) { programs_of_ranked_multimaps<std::int16_t>(60); }
+BOOST_AUTO_TEST_CASE(of_ranked_text) { programs_of_ranked_multimaps<std::string>(1'500); }
 BOOST_AUTO_TEST_CASE(of_pointers_that_are_distances) {
     using Tree = btree_map<int, int, std::less<>, OffsetPointerAllocator<std::pair<const int, int>>>;
     Programs<Tree, std::map<int, int, std::less<>>>(taiyen::test::seed_of_run()).run(400, 10'000);

@@ -65,7 +65,7 @@ struct Risky {
     }
 };
 
-using RiskyMap = btree_map<Risky, Risky, std::less<>, CountingAllocator<std::pair<const Risky, Risky>>>;
+using RiskyMap = btree_map<Risky, Risky, ranked<>, CountingAllocator<std::pair<const Risky, Risky>>>;
 using RiskyMultiset = btree_multiset<Risky, std::less<>, CountingAllocator<Risky>>;
 
 template <class Tree>

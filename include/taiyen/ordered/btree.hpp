@@ -35,6 +35,7 @@ public:
     using Nodes::inner_at;
     using Nodes::inner_lines;
     using Nodes::inner_separators;
+    using Nodes::is_ranked;
     using Nodes::key_at;
     using Nodes::leaf_at;
     using Nodes::leaf_bytes;
@@ -170,6 +171,42 @@ public:
         }
     }
 
+    // Order statistics, of ranked trees. Complexity: logarithmic.
+    /// How many elements are less than the key; with Upper: not greater.
+    template <bool Upper, class Q>
+    std::size_t count_before(const Q& key) const
+        requires is_ranked
+    {
+        if (root_ == nullptr) return 0;
+        const Query<Q> query(key);
+        Path path;
+        locate<Upper || IsUnique>(path, query);
+        return count_before(path) + rank<Upper>(*path.leaf, query);
+    }
+    /// How many elements are in front of a place. Where many leaves hold its key, linear in them.
+    std::size_t count_before(const Place& at) const
+        requires is_ranked
+    {
+        if (at.leaf == nullptr) return 0;
+        Path path;
+        path_to(path, at);
+        return count_before(path) + at.index;
+    }
+    /// The place that many elements are in front of; the end, if there are no more.
+    Place place_behind(std::size_t count) const noexcept
+        requires is_ranked
+    {
+        if (count >= size_) return end();
+        void* node = address_of(root_);
+        for (std::uint32_t level = height_; level != 0; --level) {
+            const Inner& inner = *static_cast<const Inner*>(node);
+            std::uint32_t i = 0;
+            for (; count >= inner.counts.of[i]; ++i) count -= inner.counts.of[i];
+            node = address_of(inner.children[i]);
+        }
+        return {static_cast<Leaf*>(node), static_cast<std::uint32_t>(count)};
+    }
+
     // Changes.
     struct Inserted {
         Place at;
@@ -217,7 +254,7 @@ public:
     Place append(Make&& make) {
         if (root_ == nullptr) return insert_first(make);
         Leaf& last = *leaf_at(last_);
-        if (last.count != last.slots) {
+        if (!is_ranked && last.count != last.slots) {
             make(last, last.order()[last.count]);
             put(last, last.count);
             return {&last, last.count - 1U};
@@ -266,9 +303,14 @@ public:
     void split_off(const Place& at, BTree& other) {
         if (at == end()) return;
         if (at == begin()) return other.take(*this);
-        const std::size_t count = Nodes::distance(at, end());
         Path path;
         path_to(path, at);
+        std::size_t count = 0;
+        if constexpr (is_ranked) {
+            count = size_ - count_before(path) - at.index;
+        } else {
+            count = Nodes::distance(at, end());
+        }
         cut(path, at.index, other);
         size_ -= count;
         other.size_ = count;
@@ -441,6 +483,41 @@ private:
         while (path.leaf != at.leaf) to_next_leaf(path);
     }
 
+    // Counts (N3), if there are any.
+    static std::size_t count_before(const Path& path) noexcept {
+        std::size_t count = 0;
+        for (std::uint32_t depth = 0; depth != path.depth; ++depth) {
+            const auto& [node, index] = path.steps[depth];
+            for (std::uint32_t i = 0; i != index; ++i) count += node->counts.of[i];
+        }
+        return count;
+    }
+    static std::size_t elements_below(const Pointer& node, std::uint32_t level) noexcept {
+        if (level == 0) return leaf_at(node)->count;
+        const Inner& inner = *inner_at(node);
+        std::size_t count = 0;
+        for (std::uint32_t i = 0; i <= inner.count; ++i) count += inner.counts.of[i];
+        return count;
+    }
+    /// Counts child number `index` anew; `level`: the child's.
+    void recount([[maybe_unused]] Inner& inner, [[maybe_unused]] std::uint32_t index, [[maybe_unused]] std::uint32_t level) noexcept {
+        if constexpr (is_ranked) inner.counts.of[index] = elements_below(inner.children[index], level);
+    }
+    /// So many more, or less, below the first `depth` nodes of the path.
+    void add_to_counts([[maybe_unused]] const Path& path, [[maybe_unused]] std::uint32_t depth, [[maybe_unused]] std::int64_t more) noexcept {
+        if constexpr (is_ranked) {
+            while (depth-- != 0) path.steps[depth].node->counts.of[path.steps[depth].index] += static_cast<std::uint64_t>(more);
+        }
+    }
+    /// What lay below one child lies below another.
+    void move_count([[maybe_unused]] Inner& inner, [[maybe_unused]] std::uint32_t from, [[maybe_unused]] std::uint32_t to) noexcept {
+        if constexpr (is_ranked) inner.counts.of[to] += std::exchange(inner.counts.of[from], 0);
+    }
+    void set_child(Inner& inner, std::uint32_t index, const Inner& from, std::uint32_t from_index) noexcept {
+        inner.children[index] = from.children[from_index];
+        if constexpr (is_ranked) inner.counts.of[index] = from.counts.of[from_index];
+    }
+
     // Elements in slots.
     void destroy_value(Leaf& leaf, std::uint32_t slot) noexcept {
         if constexpr (has_values) Traits::destroy(allocator_, leaf.values() + slot);
@@ -556,6 +633,7 @@ private:
         if constexpr (digests != Digests::none) move_words(from.digest.of + first, count, to.digest.of + at);
         if constexpr (digests != Digests::keys) move_words(from.separator.of + first, count, to.separator.of + at);
         move_words(from.children + first + 1, count, to.children + at + 1);
+        if constexpr (is_ranked) move_words(from.counts.of + first + 1, count, to.counts.of + at + 1);
     }
 
     /// What a split needs, until it is used.
@@ -643,10 +721,15 @@ private:
             const Pointer right_pointer = spare.take_inner();
             Inner& right = *inner_at(right_pointer);
             right.children[0] = child;
+            recount(right, 0, path.depth - level);
             move_entries(inner, from, inner.count - from, right, 0);
             right.count = inner.count - from;
             inner.count = from;
-            if (is_whole) free_fence(fence_of(inner, --inner.count));
+            if (is_whole) {
+                free_fence(fence_of(inner, --inner.count));
+            } else {
+                recount(inner, from, path.depth - level);
+            }
             is_whole = false;
             child = right_pointer;
         }
@@ -684,6 +767,7 @@ private:
         if (leaf.count != leaf.slots) {
             make(leaf, leaf.order()[leaf.count]);
             put(leaf, index);
+            add_to_counts(path, path.depth, 1);
             if (index == 0) renew_fence(path, leaf.key(0));
             return {&leaf, index};
         }
@@ -749,14 +833,17 @@ private:
         left.next = right_pointer;
         spare.has_fence = false;
         if (index == 0) renew_fence(path, right.keys()[slot]);
-        add_child(path, path.depth, spare.fence, right_pointer, spare);
         if (goes_right) {
             put(right, index - stay, slot);
+            add_child(path, spare.fence, right_pointer, spare, 1);
             return {&right, index - stay};
         }
         // Should copying it throw, the leaf has been split and the element isn't there.
+        Undo enter_right([&] { add_child(path, spare.fence, right_pointer, spare, 0); });
         carry(right, slot, left, left.order()[left.count]);
+        enter_right.is_needed = false;
         put(left, index);
+        add_child(path, spare.fence, right_pointer, spare, 1);
         return {&left, index};
     }
     /// (N2): the separator in front of a leaf, wherever it is.
@@ -767,13 +854,15 @@ private:
             if (level != 0) path.steps[level - 1].node->separator[path.steps[level - 1].index - 1] = first;
         }
     }
-    /// Enters what was split off at `depth` into the node above.
-    void add_child(Path& path, std::uint32_t depth, Fence fence, Pointer child, Spare& spare) noexcept {
-        for (; depth != 0; --depth) {
+    /// Enters what was split off the path's leaf into the nodes above; `added` elements are new in the two.
+    void add_child(Path& path, Fence fence, Pointer child, Spare& spare, std::int64_t added) noexcept {
+        std::uint32_t level = 0;
+        for (std::uint32_t depth = path.depth; depth != 0; --depth, ++level) {
             Inner& inner = *path.steps[depth - 1].node;
             const std::uint32_t index = path.steps[depth - 1].index;
             if (inner.count != inner_separators) {
-                enter(inner, index, fence, child);
+                enter(inner, index, fence, child, level);
+                add_to_counts(path, depth - 1, added);
                 return;
             }
             const Pointer right_pointer = spare.take_inner();
@@ -783,20 +872,22 @@ private:
             const std::uint32_t stay = is_end ? inner.count : inner.count / 2U;
             if (index == stay) {
                 right.children[0] = child;
+                recount(right, 0, level);
+                recount(inner, index, level);
                 move_entries(inner, stay, inner.count - stay, right, 0);
                 right.count = inner.count - stay;
                 inner.count = stay;
             } else {
                 const std::uint32_t up = index < stay ? stay - 1 : stay;
                 const Fence above = fence_of(inner, up);
-                right.children[0] = inner.children[up + 1];
+                set_child(right, 0, inner, up + 1);
                 move_entries(inner, up + 1, inner.count - up - 1, right, 0);
                 right.count = inner.count - up - 1;
                 inner.count = up;
                 if (index < stay) {
-                    enter(inner, index, fence, child);
+                    enter(inner, index, fence, child, level);
                 } else {
-                    enter(right, index - up - 1, fence, child);
+                    enter(right, index - up - 1, fence, child, level);
                 }
                 fence = above;
             }
@@ -805,16 +896,18 @@ private:
         const Pointer root = spare.take_inner();
         Inner& inner = *inner_at(root);
         inner.children[0] = root_;
-        enter(inner, 0, fence, child);
+        enter(inner, 0, fence, child, level);
         root_ = root;
         ++height_;
     }
-    /// A separator and the child on its right side.
-    void enter(Inner& inner, std::uint32_t index, const Fence& fence, const Pointer& child) noexcept {
+    /// A separator and the child on its right side, of the level.
+    void enter(Inner& inner, std::uint32_t index, const Fence& fence, const Pointer& child, std::uint32_t level) noexcept {
         move_entries(inner, index, inner.count - index, inner, index + 1);
         set_fence(inner, index, fence);
         inner.children[index + 1] = child;
         ++inner.count;
+        recount(inner, index, level);
+        recount(inner, index + 1, level);
     }
 
     // Erasure.
@@ -830,6 +923,7 @@ private:
         leaf.count = static_cast<std::uint16_t>(leaf.count - count);
         std::memcpy(order + leaf.count, gone, count);
         size_ -= count;
+        add_to_counts(path, path.depth, -static_cast<std::int64_t>(count));
         if (leaf.count == 0) return drop_leaf(path);
         if (index == 0) renew_fence(path, leaf.key(0));
         if (path.depth != 0 && leaf.count < leaf_slots / 3) return join(path, index);
@@ -893,6 +987,7 @@ private:
         } else {
             ++step.index;
         }
+        move_count(*step.node, step.index, step.index - 1);
         left->count = static_cast<std::uint16_t>(left->count + right->count);
         const Pointer gone = pointer_to(right);
         unlink(*right);
@@ -912,7 +1007,7 @@ private:
         }
         const std::uint32_t separator = index == 0 ? 0 : index - 1;
         if (frees_fence) free_fence(fence_of(inner, separator));
-        if (index == 0) inner.children[0] = inner.children[1];
+        if (index == 0) set_child(inner, 0, inner, 1);
         move_entries(inner, separator + 1, inner.count - separator - 1, inner, separator);
         --inner.count;
         if (depth == 0) {
@@ -935,7 +1030,8 @@ private:
         const Pointer gone = step.node->children[between + 1];
         Inner& right = *inner_at(gone);
         set_fence(left, left.count, fence_of(*step.node, between));
-        left.children[left.count + 1] = right.children[0];
+        set_child(left, left.count + 1, right, 0);
+        move_count(*step.node, between + 1, between);
         move_entries(right, 0, right.count, left, left.count + 1);
         left.count += right.count + 1;
         free_inner(gone);
@@ -1002,6 +1098,9 @@ private:
             const K* const before_child = walk.before;
             if (!is_sound_below(inner.children[i], level - 1, walk)) return false;
             if (walk.size == size || walk.before == before_child) return false;
+            if constexpr (is_ranked) {
+                if (inner.counts.of[i] != walk.size - size) return false;
+            }
             if (i == 0) continue;
             const K& first = first_key_below(inner.children[i], level - 1);
             if (is_before(first, inner.key(i - 1))) return false;

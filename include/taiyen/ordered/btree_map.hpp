@@ -266,6 +266,43 @@ public:
         });
     }
 
+    // Order statistics, if the comparison is `ranked`. Complexity: logarithmic.
+    /// How many elements are less than the key.
+    size_type rank(const K& key) const
+        requires Tree::is_ranked
+    {
+        return tree_.template count_before<false>(key);
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    size_type rank(const Q& key) const
+        requires Tree::is_ranked
+    {
+        return tree_.template count_before<false>(key);
+    }
+    /// The element that `number` others are in front of; `end()` if there are no more.
+    iterator select(size_type number) noexcept
+        requires Tree::is_ranked
+    {
+        return iterator(tree_.place_behind(number));
+    }
+    const_iterator select(size_type number) const noexcept
+        requires Tree::is_ranked
+    {
+        return const_iterator(tree_.place_behind(number));
+    }
+    /// How many elements are in front of one, or of the end. Where equal keys fill many nodes, linear in those. Throws what the comparison throws.
+    size_type index_of(const_iterator at) const
+        requires Tree::is_ranked
+    {
+        return tree_.count_before(at.at_);
+    }
+    /// How many steps lead from one to the other; negative, if they go back.
+    difference_type distance(const_iterator from, const_iterator to) const
+        requires Tree::is_ranked
+    {
+        return static_cast<difference_type>(index_of(to)) - static_cast<difference_type>(index_of(from));
+    }
+
     // Erasure.
     iterator erase(const_iterator at) { return iterator(tree_.erase(at.at_)); }
     iterator erase(iterator at)
@@ -534,7 +571,11 @@ protected:
         if constexpr (IsUnique) {
             if constexpr (std::is_same_v<Q, K>) return has(key) ? 1 : 0;
         }
-        return Tree::distance(tree_.lower_bound(key), tree_.upper_bound(key));
+        if constexpr (Tree::is_ranked) {
+            return tree_.template count_before<true>(key) - tree_.template count_before<false>(key);
+        } else {
+            return Tree::distance(tree_.lower_bound(key), tree_.upper_bound(key));
+        }
     }
     template <class Q>
     size_type erase_all(const Q& key) {

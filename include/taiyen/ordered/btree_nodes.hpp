@@ -7,6 +7,7 @@
 /// (L3) No leaf is empty. Only the root may be a leaf of fewer than `leaf_slots`.
 /// (N1) An inner node of `count` separators has `count + 1` children. What lies below child i is not less than separator i - 1 and, if keys are unique, less than separator i; else not greater.
 /// (N2) A separator that is a key's bytes is that of the first element to its right: where keys are pointers, it leads to something as long as theirs do.
+/// (N3) If the tree is ranked, beside each child stands how many elements lie below it.
 ///
 /// Thread rule: as the tree's.
 
@@ -39,6 +40,7 @@ struct BTreeNodes {
 
     static constexpr bool has_values = !std::is_same_v<V, Nothing>;
     static constexpr Digests digests = digests_of<K, Compare>();
+    static constexpr bool is_ranked = ordered::is_ranked<Compare>;
     using Digester = DigestOf<K, digests>;
     using Digest = typename Digester::type;
     /// How an inner node keeps a separator whose digest is not all of it.
@@ -106,7 +108,8 @@ struct BTreeNodes {
     static constexpr std::size_t separator_bytes() noexcept {
         return (digests == Digests::none ? 0 : sizeof(Digest)) + (digests == Digests::keys ? 0 : sizeof(Separator));
     }
-    static constexpr std::uint32_t inner_separators = std::max<std::size_t>((2048 - 32 - sizeof(Pointer)) / (separator_bytes() + sizeof(Pointer)), 8);
+    static constexpr std::size_t child_bytes = sizeof(Pointer) + (is_ranked ? sizeof(std::uint64_t) : 0);
+    static constexpr std::uint32_t inner_separators = std::max<std::size_t>((2048 - 32 - child_bytes) / (separator_bytes() + child_bytes), 8);
     static constexpr std::uint32_t depth_max = 20;
 
     template <class T, bool Exists>
@@ -117,6 +120,11 @@ struct BTreeNodes {
     };
     template <class T>
     struct Array<T, false> {};
+    /// How many elements lie below each child.
+    struct Counts {
+        std::uint64_t of[inner_separators + 1];
+    };
+    struct NoCounts {};
 
     struct Inner {
         std::uint32_t count;
@@ -124,6 +132,7 @@ struct BTreeNodes {
         [[no_unique_address]] Array<Digest, digests != Digests::none> digest;
         [[no_unique_address]] Array<Separator, digests != Digests::keys> separator;
         Pointer children[inner_separators + 1];
+        [[no_unique_address]] std::conditional_t<is_ranked, Counts, NoCounts> counts;
 
         const K& key(std::uint32_t i) const noexcept {
             if constexpr (digests == Digests::keys) {
@@ -248,7 +257,7 @@ struct BTreeNodes {
     }
     static void prefetch_node(const void* node, bool is_leaf) noexcept {
         const auto* const bytes = static_cast<const std::byte*>(node);
-        const std::size_t searched = is_leaf ? order_at(leaf_slots) + leaf_slots : sizeof(Inner) - sizeof(Inner::children);
+        const std::size_t searched = is_leaf ? order_at(leaf_slots) + leaf_slots : sizeof(Inner) - (inner_separators + 1) * child_bytes;
         for (std::size_t at = 0; at < searched; at += sizeof(Line)) __builtin_prefetch(bytes + at);
     }
 };
