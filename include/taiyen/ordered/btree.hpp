@@ -35,6 +35,7 @@ public:
     using Nodes::inner_at;
     using Nodes::inner_lines;
     using Nodes::inner_separators;
+    using Nodes::is_apart;
     using Nodes::is_ranked;
     using Nodes::key_at;
     using Nodes::leaf_at;
@@ -163,7 +164,9 @@ public:
                 const Query<Q> query(keys[first + i]);
                 const Place at = settled(leaf, rank<false>(*leaf, query));
                 places[i] = at.index < at.leaf->count && is_equal(at, query) ? at : end();
-                if constexpr (has_values) {
+                if constexpr (is_apart) {
+                    if (places[i].index < places[i].leaf->count) __builtin_prefetch(std::to_address(key_at(places[i]).element));
+                } else if constexpr (has_values) {
                     if (places[i].index < places[i].leaf->count) __builtin_prefetch(&places[i].leaf->value(places[i].index));
                 }
             }
@@ -269,6 +272,9 @@ public:
         if constexpr (has_values) make_value(leaf.values() + slot);
         if constexpr (digests == Digests::keys) {
             leaf.digest()[slot] = static_cast<K>(std::forward<Key>(key));
+        } else if constexpr (is_apart) {
+            ::new (leaf.keys() + slot) K{key};
+            if constexpr (digests != Digests::none) leaf.digest()[slot] = Digester::of(leaf.keys()[slot]);
         } else {
             Undo undo([&] { destroy_value(leaf, slot); });
             Traits::construct(allocator_, leaf.keys() + slot, std::forward<Key>(key));
@@ -282,6 +288,21 @@ public:
         Path path;
         path_to(path, at);
         return erase_in_leaf(path, at.index, 1);
+    }
+    /// The same, and whoever calls has the element that lies apart.
+    Place take_out(const Place& at) {
+        Path path;
+        path_to(path, at);
+        return erase_in_leaf<false>(path, at.index, 1);
+    }
+    /// Lets `enter(held)` put the element into another tree, if it will; the place behind. Throws what the comparison and `enter` throw; nothing has changed here then.
+    template <class Enter>
+    Place hand_over(Place at, Enter&& enter) {
+        Path path;
+        path_to(path, at);
+        if (enter(key_at(at))) return erase_in_leaf<false>(path, at.index, 1);
+        next(at);
+        return at;
     }
     /// `count` elements from there on.
     Place erase(Place at, std::size_t count) {
@@ -406,7 +427,7 @@ private:
     }
     template <bool Upper, class KeyOf, class Q>
     std::uint32_t rank_among(const Digest* of, std::uint32_t places, std::uint32_t count, const KeyOf& key_of, const Query<Q>& query) const {
-        if constexpr (digests == Digests::keys && Query<Q>::has_digest) {
+        if constexpr (Digester::is_whole && Query<Q>::has_digest) {
             return std::min(count_below<Upper>(of, places, query.digest), count);
         } else if constexpr (digests == Digests::heads && Query<Q>::has_digest) {
             const std::uint32_t from = count_below<false>(of, places, query.digest);
@@ -430,8 +451,8 @@ private:
     /// Whether the first element that is not less than the query equals it.
     template <class Q>
     bool is_equal(const Place& at, const Query<Q>& query) const {
-        if constexpr (digests == Digests::keys && Query<Q>::has_digest) {
-            return key_at(at) == query.digest;
+        if constexpr (Digester::is_whole && Query<Q>::has_digest) {
+            return at.leaf->digest()[at.leaf->order()[at.index]] == query.digest;
         } else {
             if constexpr (digests == Digests::heads && Query<Q>::has_digest) {
                 if (at.leaf->digest()[at.leaf->order()[at.index]] != query.digest) return false;
@@ -527,8 +548,29 @@ private:
         if constexpr (digests != Digests::keys) Traits::destroy(allocator_, leaf.keys() + slot);
         if constexpr (digests != Digests::none) leaf.digest()[slot] = Digester::none;
     }
+    /// An element that is no more, wherever it lies.
+    void dispose_of_element(Leaf& leaf, std::uint32_t slot) noexcept {
+        if constexpr (is_apart) {
+            const K held = leaf.keys()[slot];
+            destroy_element(leaf, slot);
+            free_apart(held);
+        } else {
+            destroy_element(leaf, slot);
+        }
+    }
+    void free_apart(const K& held) noexcept {
+        auto elements = typename K::Allocator(allocator_);
+        using ElementTraits = std::allocator_traits<typename K::Allocator>;
+        ElementTraits::destroy(elements, std::to_address(held.element));
+        ElementTraits::deallocate(elements, held.element, 1);
+    }
     /// Makes a copy, or what a move leaves of it if that doesn't throw. The source is to be destroyed then.
     void carry(Leaf& from, std::uint32_t slot, Leaf& to, std::uint32_t to_slot) {
+        if constexpr (is_apart) {
+            ::new (to.keys() + to_slot) K{from.keys()[slot]};
+            if constexpr (digests != Digests::none) to.digest()[to_slot] = from.digest()[slot];
+            return;
+        }
         make_element(to, to_slot, std::move_if_noexcept(from.keys()[slot]), [&]([[maybe_unused]] V* place) {
             if constexpr (has_values) Traits::construct(allocator_, place, std::move_if_noexcept(from.values()[slot]));
         });
@@ -851,7 +893,10 @@ private:
         if constexpr (separators_inline) {
             std::uint32_t level = path.depth;
             while (level != 0 && path.steps[level - 1].index == 0) --level;
-            if (level != 0) path.steps[level - 1].node->separator[path.steps[level - 1].index - 1] = first;
+            if (level == 0) return;
+            auto& [node, index] = path.steps[level - 1];
+            node->separator[index - 1] = first;
+            if constexpr (digests != Digests::none) node->digest[index - 1] = Digester::of(first);
         }
     }
     /// Enters what was split off the path's leaf into the nodes above; `added` elements are new in the two.
@@ -911,13 +956,18 @@ private:
     }
 
     // Erasure.
+    template <bool Disposes = true>
     Place erase_in_leaf(Path& path, std::uint32_t index, std::uint32_t count) noexcept {
         Leaf& leaf = *path.leaf;
         std::uint8_t* const order = leaf.order();
         std::uint8_t gone[256];
         for (std::uint32_t i = 0; i != count; ++i) {
             gone[i] = order[index + i];
-            destroy_element(leaf, gone[i]);
+            if constexpr (Disposes) {
+                dispose_of_element(leaf, gone[i]);
+            } else {
+                destroy_element(leaf, gone[i]);
+            }
         }
         std::memmove(order + index, order + index + count, leaf.count - index - count);
         leaf.count = static_cast<std::uint16_t>(leaf.count - count);
@@ -1041,8 +1091,8 @@ private:
     void free_below(const Pointer& node, std::uint32_t level) noexcept {
         if (level == 0) {
             Leaf& leaf = *leaf_at(node);
-            if constexpr (!std::is_trivially_destructible_v<K> || !std::is_trivially_destructible_v<V>) {
-                for (std::uint32_t i = 0; i != leaf.count; ++i) destroy_element(leaf, leaf.order()[i]);
+            if constexpr (is_apart || !std::is_trivially_destructible_v<K> || !std::is_trivially_destructible_v<V>) {
+                for (std::uint32_t i = 0; i != leaf.count; ++i) dispose_of_element(leaf, leaf.order()[i]);
             }
             free_leaf(node);
             return;
@@ -1104,7 +1154,9 @@ private:
             if (i == 0) continue;
             const K& first = first_key_below(inner.children[i], level - 1);
             if (is_before(first, inner.key(i - 1))) return false;
-            if constexpr (separators_inline) {
+            if constexpr (is_apart) {
+                if (first.element != inner.key(i - 1).element) return false;
+            } else if constexpr (separators_inline) {
                 if (std::memcmp(&first, &inner.key(i - 1), sizeof(K)) != 0) return false;
             }
         }

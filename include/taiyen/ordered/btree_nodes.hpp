@@ -39,14 +39,14 @@ struct BTreeNodes {
     using KeyTraits = std::allocator_traits<KeyAllocator>;
 
     static constexpr bool has_values = !std::is_same_v<V, Nothing>;
-    static constexpr Digests digests = digests_of<K, Compare>();
+    static constexpr bool is_apart = ordered::is_apart<K>;
+    static constexpr Digests digests = digests_in_slots<K, Compare>();
     static constexpr bool is_ranked = ordered::is_ranked<Compare>;
     using Digester = DigestOf<K, digests>;
     using Digest = typename Digester::type;
     /// How an inner node keeps a separator whose digest is not all of it.
-    static constexpr bool separators_inline = digests == Digests::none && std::is_trivially_copyable_v<K> && sizeof(K) <= 32;
+    static constexpr bool separators_inline = is_apart || (digests == Digests::none && std::is_trivially_copyable_v<K> && sizeof(K) <= 32);
     using Separator = std::conditional_t<separators_inline, K, typename KeyTraits::pointer>;
-    static constexpr bool is_moved_by_bytes = std::is_trivially_copyable_v<K> && std::is_trivially_copyable_v<V>;
 
     static_assert(alignof(K) <= alignof(Line) && alignof(V) <= alignof(Line), "taiyen: keys and values of a B-tree may be aligned to 64 bytes");
 
@@ -95,6 +95,7 @@ struct BTreeNodes {
     }
     /// 2 KiB hold enough small elements; for others 4 KiB. Counting is for at most a KiB of digests.
     static constexpr std::size_t slots_wanted() noexcept {
+        if constexpr (leaf_bytes_of<Compare> != 0) return std::max<std::size_t>(slots_in(leaf_bytes_of<Compare>), 8);
         constexpr std::size_t many = 96;
         constexpr std::size_t few = 8;
         std::size_t slots = slots_in(2048) >= many ? slots_in(2048) : slots_in(4096);

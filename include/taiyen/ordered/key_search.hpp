@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -93,6 +94,48 @@ inline constexpr bool is_byte_text<String<C, std::char_traits<C>, Allocator>> = 
 template <class C>
 inline constexpr bool is_byte_text<std::basic_string_view<C, std::char_traits<C>>> = std::same_as<C, char> || std::same_as<C, char8_t>;
 
+/// What the tree of an ordered_map has in the place of a key: a pointer to the element, which lies in a block of its own. (The allocator keeps code of instrumented programs apart.)
+template <class K, class Element, class ElementAllocator>
+struct Apart {
+    using Allocator = ElementAllocator;
+    using Pointer = typename std::allocator_traits<Allocator>::pointer;
+    Pointer element;
+
+    const K& key() const noexcept {
+        if constexpr (std::is_same_v<K, Element>) {
+            return *element;
+        } else {
+            return element->first;
+        }
+    }
+};
+template <class K>
+inline constexpr bool is_apart = false;
+template <class K, class Element, class Allocator>
+inline constexpr bool is_apart<Apart<K, Element, Allocator>> = true;
+
+/// Compares the keys of elements that lie apart, and what is compared with them.
+template <class Compare, class Held>
+struct Through {
+    [[no_unique_address]] Compare compare;
+
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+        return static_cast<bool>(compare(key_of(a), key_of(b)));
+    }
+    static const auto& key_of(const Held& held) noexcept { return held.key(); }
+    template <class Q>
+    static const Q& key_of(const Q& key) noexcept {
+        return key;
+    }
+};
+template <class Compare, class Held>
+inline constexpr bool is_ranked<Through<Compare, Held>> = is_ranked<Compare>;
+
+/// Bytes of a leaf, in place of the size that btree_nodes.hpp chooses; for measurements.
+template <class Compare>
+inline constexpr std::size_t leaf_bytes_of = 0;
+
 /// How a tree tells keys apart.
 enum class Digests : std::uint8_t { none, heads, keys };
 
@@ -111,6 +154,20 @@ consteval Digests digests_of() {
     }
 }
 
+template <class K, class Element, class Allocator, class Compare>
+consteval Digests digests_apart(const Apart<K, Element, Allocator>*, const Through<Compare, Apart<K, Element, Allocator>>*) {
+    return digests_of<K, Compare>() == Digests::none ? Digests::none : Digests::heads;
+}
+/// Of slots.
+template <class K, class Compare>
+consteval Digests digests_in_slots() {
+    if constexpr (is_apart<K>) {
+        return digests_apart(static_cast<const K*>(nullptr), static_cast<const Compare*>(nullptr));
+    } else {
+        return digests_of<K, Compare>();
+    }
+}
+
 /// The first eight bytes, missing ones as zeros, as a number that sorts as they do.
 inline std::uint64_t head_of(const void* text, std::size_t bytes) noexcept {
     std::uint64_t head = 0;
@@ -123,12 +180,14 @@ inline std::uint64_t head_of(const void* text, std::size_t bytes) noexcept {
 template <class K, Digests How>
 struct DigestOf {
     using type = std::uint8_t;  // there is none
+    static constexpr bool is_whole = false;
     template <class Q>
     static constexpr bool takes = false;
 };
 template <class K>
 struct DigestOf<K, Digests::keys> {
     using type = K;
+    static constexpr bool is_whole = true;  ///< digests are equal only if keys are
     /// In a place without a key: no key is greater.
     static constexpr K none = std::numeric_limits<K>::has_infinity ? std::numeric_limits<K>::infinity() : std::numeric_limits<K>::max();
     /// Whether `key < q` compares as two K do.
@@ -150,6 +209,7 @@ struct DigestOf<K, Digests::keys> {
 template <class K>
 struct DigestOf<K, Digests::heads> {
     using type = std::uint64_t;
+    static constexpr bool is_whole = false;
     using View = std::basic_string_view<typename K::value_type>;
     static constexpr std::uint64_t none = ~std::uint64_t{0};
     template <class Q>
@@ -161,6 +221,25 @@ struct DigestOf<K, Digests::heads> {
         } else {
             const View view = key;
             return head_of(view.data(), view.size());
+        }
+    }
+};
+/// Those of the keys that lie apart.
+template <class K, class Element, class Allocator>
+struct DigestOf<Apart<K, Element, Allocator>, Digests::heads> {
+    using Held = Apart<K, Element, Allocator>;
+    using OfKeys = DigestOf<K, digests_of<K, std::less<>>()>;
+    using type = typename OfKeys::type;
+    static constexpr bool is_whole = OfKeys::is_whole;
+    static constexpr type none = OfKeys::none;
+    template <class Q>
+    static constexpr bool takes = std::is_same_v<Q, Held> || OfKeys::template takes<Q>;
+    template <class Q>
+    static type of(const Q& key) noexcept {
+        if constexpr (std::is_same_v<Q, Held>) {
+            return OfKeys::of(key.key());
+        } else {
+            return OfKeys::of(key);
         }
     }
 };
