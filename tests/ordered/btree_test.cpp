@@ -229,6 +229,50 @@ BOOST_AUTO_TEST_CASE(elements_that_lie_apart_never_move) {
     check();
 }
 
+/// Bytes that heads leave out: the least of all leaves.
+template <class Tree>
+std::uint32_t least_skip(const Tree& map) {
+    using Nodes = std::remove_cvref_t<decltype(map.tree())>;
+    std::uint32_t least = 0xffff;
+    for (const auto* leaf = Nodes::leaf_at(map.tree().first()); leaf != nullptr; leaf = Nodes::leaf_or_null(leaf->next)) {
+        least = std::min<std::uint32_t>(least, leaf->skip);
+    }
+    return least;
+}
+template <class Tree>
+void heads_begin_behind_what_keys_have_in_common() {
+    Tree map;
+    const std::string common = "https://example.org/customers/";
+    const auto key = [&](int i) { return common + std::to_string(100'000 + i * 7919 % 50'000); };
+    for (int i = 0; i < 5000; ++i) map.emplace(key(i), i);
+    BOOST_TEST(least_skip(map) >= common.size());
+    BOOST_TEST(map.is_sound());
+    const auto check = [&](int from) {
+        for (int i = from; i < 5000; ++i) BOOST_REQUIRE(map.at(key(i)) == i);
+        for (const std::string& other :
+             {std::string(), common, common.substr(0, 20), common + "0", common + "9", std::string("https"), std::string("i")}) {
+            BOOST_REQUIRE(!map.contains(other));
+            BOOST_REQUIRE(std::distance(map.begin(), map.lower_bound(other)) == (other <= common + "0" ? 0 : static_cast<int>(map.size())));
+        }
+        BOOST_REQUIRE(map.is_sound());
+    };
+    check(0);
+    // What begins otherwise is taken in, in front, behind and between.
+    for (const char* other : {"", "a", "http", "https://example.org/customers/1", "zebra"}) {
+        map.emplace(other, -1);
+        BOOST_REQUIRE((map.is_sound() && map.at(other) == -1));
+    }
+    BOOST_TEST(least_skip(map) == 0U);
+    for (const char* other : {"", "a", "http", "https://example.org/customers/1", "zebra"}) BOOST_REQUIRE(map.erase(other) == 1U);
+    check(0);
+    for (int i = 0; i < 4900; ++i) BOOST_REQUIRE(map.erase(key(i)) == 1U);
+    check(4900);
+}
+BOOST_AUTO_TEST_CASE(heads_begin_behind_what_the_keys_of_a_node_have_in_common) {
+    heads_begin_behind_what_keys_have_in_common<Map<std::string, int>>();
+    heads_begin_behind_what_keys_have_in_common<ordered_map<std::string, int, std::less<>, std::allocator<std::pair<const std::string, int>>>>();
+}
+
 BOOST_AUTO_TEST_CASE(arguments_may_lie_in_the_tree) {
     Map<std::string, std::string> map;
     btree_multiset<std::string, std::less<>, std::allocator<std::string>> set;

@@ -236,7 +236,7 @@ public:
     };
 
     /// What this says of bytes in a heap: another number, another layout.
-    static constexpr std::uint64_t layout_version = 1;
+    static constexpr std::uint64_t layout_version = 2;
 
     static_assert(std::is_same_v<typename std::allocator_traits<Allocator>::value_type, value_type>,
                   "taiyen: the allocator's value_type is the container's: std::pair<const Key, Value>, or Key");

@@ -5,6 +5,7 @@
 /// (L1) The first `count` order bytes name the slots of the elements, in the order of keys; the others name the free slots.
 /// (L2) Numbers and heads of free slots are not less than any: so a search counts over all slots.
 /// (L3) No leaf is empty. Only the root may be a leaf of fewer than `leaf_slots`.
+/// (P1) All keys of a leaf, and all separators of an inner node, have their first `skip` bytes in common; heads begin behind those.
 /// (N1) An inner node of `count` separators has `count + 1` children. What lies below child i is not less than separator i - 1 and, if keys are unique, less than separator i; else not greater.
 /// (N2) A separator that is a key's bytes is that of the first element to its right: where keys are pointers, it leads to something as long as theirs do.
 /// (N3) If the tree is ranked, beside each child stands how many elements lie below it.
@@ -44,6 +45,7 @@ struct BTreeNodes {
     static constexpr bool is_ranked = ordered::is_ranked<Compare>;
     using Digester = DigestOf<K, digests>;
     using Digest = typename Digester::type;
+    static constexpr bool has_heads = digests == Digests::heads && !Digester::is_whole;
     /// How an inner node keeps a separator whose digest is not all of it.
     static constexpr bool separators_inline = is_apart || (digests == Digests::none && std::is_trivially_copyable_v<K> && sizeof(K) <= 32);
     using Separator = std::conditional_t<separators_inline, K, typename KeyTraits::pointer>;
@@ -57,7 +59,7 @@ struct BTreeNodes {
         std::uint16_t slots;
         std::uint8_t newest;  ///< slot of the element that was inserted last, which may be gone
         std::uint8_t run;     ///< so many times in a row, up to 255, an insertion went beside the one before it
-        std::uint16_t zero;
+        std::uint16_t skip;   ///< of heads (P1)
 
         Digest* digest() noexcept { return reinterpret_cast<Digest*>(this + 1); }
         const Digest* digest() const noexcept { return reinterpret_cast<const Digest*>(this + 1); }
@@ -129,7 +131,7 @@ struct BTreeNodes {
 
     struct Inner {
         std::uint32_t count;
-        std::uint32_t zero;
+        std::uint32_t skip;  ///< of heads (P1)
         [[no_unique_address]] Array<Digest, digests != Digests::none> digest;
         [[no_unique_address]] Array<Separator, digests != Digests::keys> separator;
         Pointer children[inner_separators + 1];
@@ -164,7 +166,7 @@ struct BTreeNodes {
         bool operator==(const Place&) const = default;
     };
 
-    /// A separator on its way.
+    /// A separator on its way. Its digest leaves nothing out.
     struct Fence {
         Digest digest{};
         [[no_unique_address]] std::conditional_t<digests == Digests::keys, Nothing, Separator> separator{};
@@ -235,6 +237,9 @@ struct BTreeNodes {
     static Fence fence_of(const Inner& inner, std::uint32_t i) noexcept {
         Fence fence;
         if constexpr (digests != Digests::none) fence.digest = inner.digest[i];
+        if constexpr (has_heads) {
+            if (inner.skip != 0) fence.digest = Digester::of(inner.key(i));
+        }
         if constexpr (digests != Digests::keys) fence.separator = inner.separator[i];
         return fence;
     }

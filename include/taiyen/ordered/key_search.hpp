@@ -2,7 +2,8 @@
 /// What a B+ tree compares in the place of keys, and how many of them lie below one.
 ///
 /// - Numbers stand for themselves. A node's are counted, not searched: all its cache lines are fetched at once and no branch is guessed.
-/// - Text (strings of char or char8_t) is told apart by its first eight bytes, the head, which lies in the node; what its block holds is read only where heads are equal.
+/// - Text (strings of char or char8_t) is told apart by eight bytes, the head, which lies in the node; what its block holds is read only where heads are equal. Heads begin behind what the
+///   node's keys have in common (prefix truncation as in Bayer, Unterauer, "Prefix B-trees", 1977, but for heads alone).
 /// - Other keys, and keys in another order than std::less, are found by binary search with the comparison.
 
 #include <bit>
@@ -215,13 +216,23 @@ struct DigestOf<K, Digests::heads> {
     template <class Q>
     static constexpr bool takes = std::is_convertible_v<const Q&, View> && (is_byte_text<Q> || std::is_array_v<Q> || std::is_pointer_v<Q>);
     template <class Q>
-    static std::uint64_t of(const Q& key) noexcept {
+    static View text_of(const Q& key) noexcept {
         if constexpr (std::is_same_v<Q, K>) {
-            return head_of(key.data(), key.size());
+            return {key.data(), key.size()};
         } else {
-            const View view = key;
-            return head_of(view.data(), view.size());
+            return key;
         }
+    }
+    template <class Q>
+    static std::uint64_t of(const Q& key) noexcept {
+        const View text = text_of(key);
+        return head_of(text.data(), text.size());
+    }
+    /// Behind so many bytes.
+    template <class Q>
+    static std::uint64_t of(const Q& key, std::size_t skipped) noexcept {
+        const View text = text_of(key);
+        return skipped < text.size() ? head_of(text.data() + skipped, text.size() - skipped) : 0;
     }
 };
 /// Those of the keys that lie apart.
@@ -240,6 +251,22 @@ struct DigestOf<Apart<K, Element, Allocator>, Digests::heads> {
             return OfKeys::of(key.key());
         } else {
             return OfKeys::of(key);
+        }
+    }
+    template <class Q>
+    static auto text_of(const Q& key) noexcept {
+        if constexpr (std::is_same_v<Q, Held>) {
+            return OfKeys::text_of(key.key());
+        } else {
+            return OfKeys::text_of(key);
+        }
+    }
+    template <class Q>
+    static type of(const Q& key, std::size_t skipped) noexcept {
+        if constexpr (std::is_same_v<Q, Held>) {
+            return OfKeys::of(key.key(), skipped);
+        } else {
+            return OfKeys::of(key, skipped);
         }
     }
 };
