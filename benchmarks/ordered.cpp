@@ -61,6 +61,9 @@ constexpr std::array<const char*, operations> names{
     "100 from a lower_bound on", "iterate, each", "erase half, each", "bytes a key",    "% in huge pages"};
 using Figures = std::array<double, operations>;
 
+/// What text begins with.
+std::string prefix;
+
 /// Numbers that look random, all different: the rounds of MurmurHash3's finaliser are invertible.
 std::uint64_t hashed(std::uint64_t number) {
     number ^= number >> 33U;
@@ -135,8 +138,6 @@ struct Resident {
 };
 
 volatile std::uint64_t sink = 0;
-/// What text begins with.
-std::string prefix;
 
 template <class Home>
 Figures measure(std::uint64_t count, std::uint64_t seed) {
