@@ -39,6 +39,16 @@ template <class... A>
 inline constexpr bool taiyen::points_to_constant<absl::btree_map<A...>> = false;
 #endif
 
+/// The same order, in leaves of another size.
+template <std::size_t Bytes>
+struct InLeavesOf : std::less<> {};
+template <std::size_t Bytes>
+struct taiyen::ordered::OrderOf<InLeavesOf<Bytes>> {
+    using type = std::less<>;
+};
+template <std::size_t Bytes>
+inline constexpr std::size_t taiyen::ordered::leaf_bytes_of<InLeavesOf<Bytes>> = Bytes;
+
 namespace {
 
 using bench::Random;
@@ -50,6 +60,9 @@ constexpr std::array<const char*, operations> names{
     "insert, in random order",   "find, there",   "find, missing",    "find, zipf .99", "find 1,000 at once, each", "overwrite",
     "100 from a lower_bound on", "iterate, each", "erase half, each", "bytes a key",    "% in huge pages"};
 using Figures = std::array<double, operations>;
+
+/// What text begins with.
+std::string prefix;
 
 /// Numbers that look random, all different: the rounds of MurmurHash3's finaliser are invertible.
 std::uint64_t hashed(std::uint64_t number) {
@@ -87,8 +100,9 @@ Key made(std::uint64_t number) {
     if constexpr (std::is_same_v<Key, std::uint64_t>) {
         return hashed(number);
     } else {
-        std::array<char, 24> digits{};
-        const int length = std::snprintf(digits.data(), digits.size(), "%020llu", static_cast<unsigned long long>(hashed(number)));
+        std::array<char, 80> digits{};
+        const int length =
+            std::snprintf(digits.data(), digits.size(), "%.50s%020llu", prefix.c_str(), static_cast<unsigned long long>(hashed(number)));
         return Key(digits.data(), static_cast<std::size_t>(length));
     }
 }
@@ -210,6 +224,7 @@ std::vector<Subject> subjects() {
     add("taiyen::btree_map, VolatileHeap", std::type_identity<InHeap<Ours, automatic>>());
     add("taiyen::btree_map, VolatileHeap of 4 KiB pages", std::type_identity<InHeap<Ours, taiyen::PageSize::base>>());
     add("taiyen::btree_map, malloc", std::type_identity<Alone<Plain>>());
+    add("taiyen::ordered_map, VolatileHeap", std::type_identity<InHeap<taiyen::ordered_map<Heaped, Value>, automatic>>());
     add("taiyen::map, VolatileHeap", std::type_identity<InHeap<taiyen::map<Heaped, Value>, automatic>>());
     add("std::map, malloc", std::type_identity<Alone<std::map<Key, Value, std::less<>>>>());
 #if defined(TAIYEN_BENCH_ABSL)
@@ -226,7 +241,26 @@ std::vector<Subject> subjects() {
 #endif
     return all;
 }
-std::vector<Subject> subjects_of(const std::string& keys) {
+/// The same tree with leaves of different sizes.
+template <class Heaped>
+std::vector<Subject> leaf_sizes() {
+    std::vector<Subject> all;
+    const auto add = [&]<std::size_t Bytes>(std::integral_constant<std::size_t, Bytes>) {
+        using Home = InHeap<taiyen::btree_map<Heaped, Value, InLeavesOf<Bytes>>, taiyen::PageSize::automatic>;
+        all.push_back({"leaves of " + std::to_string(Bytes) + " bytes", &measure<Home>, "", ""});
+    };
+    using Standard = InHeap<taiyen::btree_map<Heaped, Value>, taiyen::PageSize::automatic>;
+    all.push_back({"leaves as they are", &measure<Standard>, "", ""});
+    add(std::integral_constant<std::size_t, 256>());
+    add(std::integral_constant<std::size_t, 512>());
+    add(std::integral_constant<std::size_t, 1024>());
+    add(std::integral_constant<std::size_t, 2048>());
+    add(std::integral_constant<std::size_t, 4096>());
+    return all;
+}
+std::vector<Subject> subjects_of(const std::string& keys, bool of_leaf_sizes) {
+    if (of_leaf_sizes && keys == "numbers") return leaf_sizes<std::uint64_t>();
+    if (of_leaf_sizes && keys == "text") return leaf_sizes<taiyen::string>();
     if (keys == "numbers") return subjects<std::uint64_t, std::uint64_t>();
     if (keys == "text") return subjects<taiyen::string, std::string>();
     throw std::runtime_error("--keys: numbers or text, not " + keys);
@@ -268,7 +302,7 @@ std::optional<Figures> in_process(const std::vector<std::string>& arguments, con
 }
 
 void compare(const bench::Options& options, const std::string& keys, std::uint64_t count, const std::string& program) {
-    std::vector<Subject> all = subjects_of(keys);
+    std::vector<Subject> all = subjects_of(keys, !options.text("--node-bytes").empty());
     const std::string only = options.text("--only");
     std::erase_if(all, [&](const Subject& subject) { return !only.empty() && subject.name.find(only) == std::string::npos; });
     std::vector<std::array<Samples, operations>> samples(all.size());
@@ -282,6 +316,8 @@ void compare(const bench::Options& options, const std::string& keys, std::uint64
                                                      std::to_string(count),
                                                      "--subject",
                                                      all[i].name,
+                                                     "--prefix",
+                                                     options.text("--prefix"),
                                                      "--seed",
                                                      std::to_string(round + 1),
                                                      "--processor",
@@ -318,8 +354,9 @@ void compare(const bench::Options& options, const std::string& keys, std::uint64
 
 int run(const bench::Options& options, const std::string& program) {
     if (const std::string wanted = options.text("--subject"); !wanted.empty()) {
-        for (const Subject& subject : subjects_of(options.text("--keys"))) {
+        for (const Subject& subject : subjects_of(options.text("--keys"), wanted.starts_with("leaves"))) {
             if (subject.name != wanted) continue;
+            prefix = options.text("--prefix");
             const Figures figures = subject.measure(options.number("--sizes"), options.number("--seed"));
             return ::write(STDOUT_FILENO, figures.data(), sizeof figures) == static_cast<ssize_t>(sizeof figures) ? 0 : 1;
         }
@@ -346,6 +383,8 @@ int main(int argc, char** argv) {
         const bench::Options options(argc, argv, "What do ordered maps cost in memory?", 5, bench::Priority::normal,
                                      {{"--sizes", "10000,1000000,10000000", "numbers of keys, with commas between them"},
                                       {"--keys", "", "numbers or text; nothing: both"},
+                                      {"--prefix", "", "what text begins with"},
+                                      {"--node-bytes", "", "yes: leaves of different sizes side by side"},
                                       {"--only", "", "contenders whose name has this in it"},
                                       {"--subject", "", "run this contender here and write bare figures: what the program calls itself with"},
                                       {"--seed", "1", "of the questions"}});

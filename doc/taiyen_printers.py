@@ -308,7 +308,7 @@ class IdSetPrinter:
 
 
 class BTreePrinter:
-    """btree_map, btree_set and their like: leaf by leaf, as include/taiyen/ordered/btree.hpp lays them out."""
+    """btree_map, ordered_map and their like: leaf by leaf, as include/taiyen/ordered/btree.hpp lays them out."""
 
     def __init__(self, value):
         self.tree = value["tree_"]
@@ -316,7 +316,14 @@ class BTreePrinter:
         self.key, mapped = (container.template_argument(i).strip_typedefs() for i in (0, 1))
         self.mapped = None if mapped.name == "taiyen::ordered::Nothing" else mapped
         self.leaf = gdb.lookup_type(f"{container.fields()[0].type.name}::Leaf")  # of the base class, BTreeNodes
-        self.digest_bytes = {"none": 0, "heads": 8, "keys": self.key.sizeof}[str(self.tree["digests"]).rpartition("::")[2]]
+        self.apart = None
+        head_bytes = 8
+        if (self.key.name or "").startswith("taiyen::ordered::Apart<"):
+            key, self.apart = (self.key.template_argument(i).strip_typedefs() for i in (0, 1))
+            self.mapped = None if key == self.apart else self.apart
+            if key.code in (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_CHAR, gdb.TYPE_CODE_FLT):
+                head_bytes = key.sizeof
+        self.digest_bytes = {"none": 0, "heads": head_bytes, "keys": self.key.sizeof}[str(self.tree["digests"]).rpartition("::")[2]]
         self.keys_are_digests = str(self.tree["digests"]).endswith("::keys")
 
     def to_string(self):
@@ -343,6 +350,12 @@ class BTreePrinter:
             keys = self.leaf.sizeof if self.keys_are_digests else aligned(order + slots, self.key.alignof)
             behind = order + slots if self.keys_are_digests else keys + slots * self.key.sizeof
             for slot in read(at + order, int(leaf["count"])):
+                if self.apart is not None:
+                    element = object_of(self.apart, pointed(object_of(self.key, at + keys + slot * self.key.sizeof)["element"]))
+                    for part in [element] if self.mapped is None else [element["first"], element["second"]]:
+                        yield str(number), part
+                        number += 1
+                    continue
                 yield str(number), object_of(self.key, at + keys + slot * self.key.sizeof)
                 number += 1
                 if self.mapped is not None:
@@ -461,7 +474,7 @@ def printers():
     made.add_printer("number", r"^taiyen::(Serial|Generation|Epoch|HeapOffset|PageNumber)$", NumberPrinter)
     made.add_printer("allocator", r"^taiyen::(persistent|offset)_allocator<.*>$", AllocatorPrinter)
     made.add_printer("set of ids", r"^taiyen::object_id_set<.*>$", IdSetPrinter)
-    made.add_printer("B-tree", r"^taiyen::btree_(multi)?(map|set)<.*>$", BTreePrinter)
+    made.add_printer("B-tree", r"^taiyen::(btree|ordered)_(multi)?(map|set)<.*>$", BTreePrinter)
     made.add_printer("flat hash table", r"^taiyen::flat_hash_(map|set)<.*>$", FlatHashPrinter)
     made.add_printer("offset pointer", r"^boost::interprocess::offset_ptr<.*>$", OffsetPointerPrinter)
     return made

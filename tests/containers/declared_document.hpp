@@ -18,6 +18,6 @@ struct taiyen::pointers_of<taiyen::test::Document<In>> {
     template <class Visit>
     static void describe(taiyen::test::Document<In>& d, Visit visit) {
         visit(d.numbers, d.lines, d.queue, d.names, d.stack, d.index, d.events, d.words, d.counts, d.table, d.links, d.seen, d.bag, d.parts, d.ledger,
-              d.calendar, d.terms, d.scores);
+              d.calendar, d.terms, d.scores, d.glossary);
     }
 };

@@ -46,6 +46,7 @@ struct Document {
     typename In::template btree_multimap<int, string> calendar;
     typename In::template btree_set<string> terms;
     typename In::template btree_multiset<int> scores;
+    typename In::template ordered_map<string, string> glossary;
 };
 
 /// One change: the same numbers make the same changes in either kind of document.
@@ -55,7 +56,7 @@ void change_once(Document<In>& d, std::mt19937& random) {
     const auto text = [&] { return std::string("text ") + std::to_string(random() % 300) + std::string(random() % 90, '#'); };
     const auto key = [&] { return "key " + std::to_string(random() % 60) + " of the table, longer than a small buffer"; };
     const auto number = static_cast<int>(random() % 1000);
-    switch (random() % 24) {
+    switch (random() % 25) {
         case 0: d.numbers.push_back(number); break;
         case 1:
             if (!d.numbers.empty()) d.numbers.erase(d.numbers.begin() + number % static_cast<int>(d.numbers.size()));
@@ -120,6 +121,12 @@ void change_once(Document<In>& d, std::mt19937& random) {
                 d.ledger.emplace(string(("entry " + std::to_string((number + 37 * i) % 500)).c_str()), text().c_str());
             d.ledger.erase(string(("entry " + std::to_string(number % 500)).c_str()));
             break;
+        case 23:
+            for (int i = 0; i < number % 50; ++i)
+                d.glossary.emplace(string(("word " + std::to_string((number + 37 * i) % 400)).c_str()), text().c_str());
+            d.glossary.erase(string(("word " + std::to_string(number % 400)).c_str()));
+            if (!d.glossary.empty()) d.glossary.insert(d.glossary.extract(d.glossary.begin()));
+            break;
         case 20:
             d.calendar.emplace(number % 40, text().c_str());
             if (number % 4 == 0) d.calendar.erase(d.calendar.begin());
@@ -163,6 +170,7 @@ void keep_small(Document<In>& d, std::mt19937& random) {
     }
     if (d.ledger.size() > 150) d.ledger.erase(d.ledger.begin(), d.ledger.find(std::next(d.ledger.begin(), 120)->first));
     if (d.calendar.size() > 30) d.calendar.clear();
+    if (d.glossary.size() > 150) d.glossary.erase(d.glossary.begin(), d.glossary.find(std::next(d.glossary.begin(), 110)->first));
     if (d.terms.size() > 20) d.terms.erase(d.terms.begin());
     if (d.scores.size() > 400) d.scores.erase(d.scores.lower_bound(50), d.scores.end());
     for (auto& [name, part] : d.parts) {
@@ -217,6 +225,10 @@ std::string describe(const Document<In>& d) {
     }
     for (const auto& [number, value] : d.calendar) {
         add(number);
+        add(value);
+    }
+    for (const auto& [name, value] : d.glossary) {
+        add(name);
         add(value);
     }
     for (const auto& [name, part] : d.parts) {

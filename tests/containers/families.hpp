@@ -65,6 +65,14 @@ struct InHeap {
     template <class K>
     using btree_multiset = taiyen::btree_multiset<K>;
     template <class K, class V>
+    using ordered_map = taiyen::ordered_map<K, V>;
+    template <class K, class V>
+    using ordered_multimap = taiyen::ordered_multimap<K, V>;
+    template <class K>
+    using ordered_set = taiyen::ordered_set<K>;
+    template <class K>
+    using ordered_multiset = taiyen::ordered_multiset<K>;
+    template <class K, class V>
     using flat_hash_map = taiyen::flat_hash_map<K, V>;
     template <class K>
     using flat_hash_set = taiyen::flat_hash_set<K>;
@@ -104,6 +112,14 @@ struct InMemory {
     using btree_set = set<K>;
     template <class K>
     using btree_multiset = multiset<K>;
+    template <class K, class V>
+    using ordered_map = map<K, V>;
+    template <class K, class V>
+    using ordered_multimap = multimap<K, V>;
+    template <class K>
+    using ordered_set = set<K>;
+    template <class K>
+    using ordered_multiset = multiset<K>;
     template <class K, class V>
     using flat_hash_map = taiyen::flat_hash_map<K, V, taiyen::hash<K>, std::equal_to<>, std::allocator<std::pair<const K, V>>>;
     template <class K>

@@ -46,6 +46,14 @@ struct InOffsetHeap {
     using btree_set = offset::btree_set<K>;
     template <class K>
     using btree_multiset = offset::btree_multiset<K>;
+    template <class K, class V>
+    using ordered_map = offset::ordered_map<K, V>;
+    template <class K, class V>
+    using ordered_multimap = offset::ordered_multimap<K, V>;
+    template <class K>
+    using ordered_set = offset::ordered_set<K>;
+    template <class K>
+    using ordered_multiset = offset::ordered_multiset<K>;
 };
 
 template <class T>

@@ -115,11 +115,11 @@ elseif(step MATCHES "print")
   elseif(step STREQUAL "values_print_what_they_mean")
     run_under_gdb(${to_the_middle} -ex "print serial" -ex "print offset" -ex "print outer" -ex "print inner" -ex "print scope" -ex "print *$taiyen_object(drawing, \"ids\")"
       -ex "print static_cast<taiyen::persistent_allocator<char>&>(outside._M_dataplus)" -ex "print *$taiyen_object(drawing, \"linked\")"
-      -ex "print weights" -ex "print codes" -ex "print numbers" -ex "set print elements 4" -ex "print ledger"
+      -ex "print weights" -ex "print colours" -ex "print words" -ex "print codes" -ex "print numbers" -ex "set print elements 4" -ex "print ledger"
       -ex "continue" -ex "up" -ex "print inner" -ex "print scope" -ex "continue" -ex "up" -ex "print lock")
     expect("= Serial 1\n.*= HeapOffset 0x2000\n.*= Transaction, open\n.*= Transaction, open, part of an outer one \\(depth 2\\)\n.*= UndoScope, open\n")
     expect("= set of 2 ids\n.*= allocator of scratch memory\n.*= {to = \\(int \\*\\) 0x[0-9a-f]+, to_nothing = offset_ptr to nothing, number = 42}\n")
-    expect("= B-tree set with 3 elements = {-1, 2.5, 2.5}\n.*= flat hash map with 1 element = {\\[\"red\"\\] = 255}\n.*= flat hash set with 1 element = {42}\n.*= B-tree map with 149 elements = {\\[\"1000\"\\] = 0, \\[\"1002\"\\] = 2")
+    expect("= B-tree set with 3 elements = {-1, 2.5, 2.5}\n.*= B-tree map with 2 elements = {\\[2\\] = \"a blue that is like the sea\", \\[7\\] = \"red\"}\n.*= B-tree set with 2 elements = {\"one\", \"two\"}\n.*= flat hash map with 1 element = {\\[\"red\"\\] = 255}\n.*= flat hash set with 1 element = {42}\n.*= B-tree map with 149 elements = {\\[\"1000\"\\] = 0, \\[\"1002\"\\] = 2")
     expect("= Transaction, ended\n.*= UndoScope, ended\n.*= ReadLock, sees transaction 1\n")
     expect_not("Python Exception|Error in ")
   endif()

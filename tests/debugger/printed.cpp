@@ -59,6 +59,8 @@ int main(int, char** argv) {
         for (int i = 0; i < 150; ++i) ledger.emplace(std::to_string(1000 + i), i);
         ledger.erase("1001");
         const taiyen::btree_multiset<double> weights{2.5, -1, 2.5};
+        const taiyen::ordered_map<int, taiyen::string> colours{{7, "red"}, {2, "a blue that is like the sea"}};
+        const taiyen::ordered_set<taiyen::string> words{"two", "one"};
         const taiyen::flat_hash_map<taiyen::string, int> codes{{"red", 255}};
         const taiyen::flat_hash_set<long> numbers{42};
         look();

@@ -30,7 +30,7 @@ struct Numbers {
     static std::uint32_t key(std::uint64_t number) { return static_cast<std::uint32_t>(number * 65'537); }
 };
 struct Texts {
-    using Tree = btree_multimap<std::string, std::uint16_t, std::less<>, Memory<std::pair<const std::string, std::uint16_t>>>;
+    using Tree = btree_multimap<std::string, std::uint16_t, ranked<>, Memory<std::pair<const std::string, std::uint16_t>>>;
     using Model = std::multimap<std::string, std::uint16_t>;
     static std::string key(std::uint64_t number) { return std::string(number % 4 == 0 ? "" : "prefixed ") + std::to_string(number / 2); }
 };
@@ -115,6 +115,10 @@ void program(Input& input) {
                 TAIYEN_CHECK(copy.is_sound() && copy == tree);
                 tree = std::move(copy);
                 TAIYEN_CHECK(tree.count(key) == model.count(key));
+                if constexpr (requires { tree.rank(key); }) {
+                    const auto rank = std::distance(model.begin(), model.lower_bound(key));
+                    TAIYEN_CHECK(tree.rank(key) == static_cast<std::size_t>(rank) && tree.select(tree.rank(key)) == tree.lower_bound(key));
+                }
             }
         }
         TAIYEN_CHECK(tree.size() == model.size());

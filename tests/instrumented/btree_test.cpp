@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(leaves_and_inner_nodes_that_grow_split_and_join_are_seen) {
 BOOST_AUTO_TEST_CASE(texts_and_equal_keys_are_seen_in_random_programs) {
     std::mt19937_64 random(taiyen::test::seed_of_run());
     Stage stage(ByteCount{8} << 20U);
-    using Names = btree_multimap<taiyen::string, taiyen::string>;
+    using Names = btree_multimap<taiyen::string, taiyen::string, ranked<>>;
     Names& names = *stl::make<Names>(stage.core());
     const auto text = [&] { return "a text longer than a small buffer, " + std::to_string(random() % 200); };
     for (int step = 0; step < 300; ++step) {

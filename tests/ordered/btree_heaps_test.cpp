@@ -20,9 +20,11 @@ namespace {
 using namespace taiyen;
 
 using Names = taiyen::btree_map<taiyen::string, taiyen::string>;
-using Events = taiyen::btree_multimap<int, taiyen::vector<int>>;
+using Events = taiyen::btree_multimap<int, taiyen::vector<int>, taiyen::ranked<>>;
 using Numbers = taiyen::btree_set<std::int64_t>;
-static_assert(storable<Names> && storable<Events> && storable<Numbers>);
+using Kept = taiyen::ordered_map<taiyen::string, taiyen::string>;
+using Pins = taiyen::vector<Kept::value_type*>;  // elements that stay where they are
+static_assert(storable<Names> && storable<Events> && storable<Numbers> && storable<Kept>);
 
 std::string name_of(std::uint64_t number) { return "a name that many others begin with, " + std::to_string(number); }
 
@@ -31,16 +33,21 @@ struct Trees {
     Names* names = nullptr;
     Events* events = nullptr;
     Numbers* numbers = nullptr;
+    Kept* kept = nullptr;
+    Pins* pins = nullptr;
 
     template <class Heap>
     static void construct(Heap& heap) {
         heap.template construct<Names>("names");
         heap.template construct<Events>("events");
         heap.template construct<Numbers>("numbers");
+        heap.template construct<Kept>("kept");
+        heap.template construct<Pins>("pins");
     }
     template <class Heap>
     static Trees of(Heap& heap) {
-        return {heap.template find<Names>("names"), heap.template find<Events>("events"), heap.template find<Numbers>("numbers")};
+        return {heap.template find<Names>("names"), heap.template find<Events>("events"), heap.template find<Numbers>("numbers"),
+                heap.template find<Kept>("kept"), heap.template find<Pins>("pins")};
     }
 };
 
@@ -58,12 +65,20 @@ struct Model {
                 const std::string text = name_of(number) + std::string(number % 70, '!');
                 names.insert_or_assign(name_of(number), text);
                 trees.names->insert_or_assign(taiyen::string(name_of(number)), taiyen::string(text));
+                trees.kept->insert_or_assign(taiyen::string(name_of(number)), taiyen::string(text));
                 break;
             }
-            case 3: BOOST_REQUIRE(names.erase(name_of(number)) == trees.names->erase(taiyen::string(name_of(number)))); break;
+            case 3:
+                BOOST_REQUIRE(names.erase(name_of(number)) == trees.names->erase(taiyen::string(name_of(number))));
+                std::erase_if(*trees.pins, [&](auto* element) { return std::string_view(element->first) == name_of(number); });
+                trees.kept->erase(name_of(number));
+                break;
             case 4:  // one store into an element
                 if (const auto at = trees.names->find(name_of(number)); at != trees.names->end()) {
                     at->second += '+';
+                    const auto kept = trees.kept->find(name_of(number));
+                    kept->second += '+';
+                    if (trees.pins->size() < 100) trees.pins->push_back(&*kept);
                     names.at(name_of(number)) += '+';
                 }
                 break;
@@ -112,11 +127,16 @@ struct Model {
         for (std::uint64_t i = 0; i < 2000; i += 2) {
             names.emplace(name_of(i), name_of(i));
             trees.names->emplace(name_of(i), name_of(i));
+            trees.kept->emplace(name_of(i), name_of(i));
         }
     }
     void check(const Trees& trees) const {
         BOOST_REQUIRE(trees.names != nullptr && trees.events != nullptr && trees.numbers != nullptr);
-        BOOST_REQUIRE(trees.names->is_sound() && trees.events->is_sound() && trees.numbers->is_sound());
+        BOOST_REQUIRE(trees.names->is_sound() && trees.events->is_sound() && trees.numbers->is_sound() && trees.kept->is_sound());
+        BOOST_REQUIRE(std::equal(trees.kept->begin(), trees.kept->end(), names.begin(), names.end(), [](const auto& a, const auto& b) {
+            return std::string_view(a.first) == b.first && std::string_view(a.second) == b.second;
+        }));
+        for (const Kept::value_type* pin : *trees.pins) BOOST_REQUIRE(&*trees.kept->find(pin->first) == pin);
         BOOST_REQUIRE(std::equal(trees.names->begin(), trees.names->end(), names.begin(), names.end(), [](const auto& a, const auto& b) {
             return std::string_view(a.first) == b.first && std::string_view(a.second) == b.second;
         }));
@@ -243,7 +263,7 @@ BOOST_AUTO_TEST_CASE(at_another_address_the_trees_are_whole_however_their_pointe
     RebaseOptions guessed;
     guessed.conservative = true;
     RebaseOptions declared;
-    declared.types.add<Names, Events, Numbers>();
+    declared.types.add<Names, Events, Numbers, Kept, Pins>();
     for (const RebaseOptions& how : {guessed, declared}) {
         const RebaseReport report = rebase(directory / "heap.tyn", anywhere, how);
         BOOST_TEST(report.moved);
@@ -265,6 +285,8 @@ BOOST_AUTO_TEST_CASE(a_volatile_heap_gets_all_memory_back) {
         BOOST_TEST((copy == set));
         Numbers& inside = heap.construct<Numbers>("numbers", set);
         BOOST_TEST((inside == set));
+        taiyen::ordered_set<std::int64_t> apart(set.begin(), set.end(), heap);
+        BOOST_TEST(std::equal(apart.begin(), apart.end(), set.begin(), set.end()));
         inside.erase(inside.lower_bound(1000), inside.end());
         BOOST_TEST(inside.size() == 334U);
         heap.destroy<Numbers>("numbers");

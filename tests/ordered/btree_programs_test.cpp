@@ -219,6 +219,34 @@ private:
             model_.merge(of_model);
         }
     }
+    /// A node leaves one tree, takes another key, and goes into one of the two.
+    void move_node() {
+        const K key = any_key();
+        const K other = any_key();
+        auto node = tree_.extract(key);
+        auto of_model = model_.extract(key);
+        require(node.empty() == of_model.empty());
+        if (node.empty()) return;
+        if constexpr (is_map) {
+            require(node.key() == of_model.key() && node.mapped() == of_model.mapped());
+            node.key() = other;
+            of_model.key() = other;
+        } else {
+            node.value() = other;
+            of_model.value() = other;
+        }
+        const bool is_here = pick(2) == 0;
+        if (pick(4) == 0) {
+            auto dropped = std::move(node);
+        } else if constexpr (is_unique) {
+            const auto inserted = (is_here ? tree_ : other_).insert(std::move(node));
+            const auto expected = (is_here ? model_ : other_model_).insert(std::move(of_model));
+            require(inserted.inserted == expected.inserted && inserted.node.empty() == expected.node.empty());
+            require(same(*inserted.position, *expected.position));
+        } else {
+            require(same(*(is_here ? tree_ : other_).insert(std::move(node)), *(is_here ? model_ : other_model_).insert(std::move(of_model))));
+        }
+    }
     void erase_some() {
         std::uint64_t at = 0;
         std::uint64_t model_at = 0;
@@ -276,6 +304,10 @@ private:
                 break;
             }
             case 19: split(); break;
+            case 20:
+            case 21:
+                if constexpr (requires { tree_.extract(any_key()); }) move_node();
+                break;
             case 18:
                 if (pick(4) == 0) {
                     tree_.clear();
@@ -325,8 +357,23 @@ private:
         }
         for (const K& key : keys) look_up(key);
     }
+    /// Numbers of elements, in a ranked tree.
+    void check_ranks() {
+        const K key = any_key();
+        const auto model_at = model_.lower_bound(key);
+        const auto rank = static_cast<std::size_t>(std::distance(model_.begin(), model_at));
+        const auto at = std::as_const(tree_).lower_bound(key);
+        require(tree_.rank(key) == rank && tree_.index_of(at) == rank && tree_.select(rank) == at);
+        require(tree_.select(tree_.size()) == tree_.end() && tree_.index_of(tree_.end()) == tree_.size());
+        if (tree_.empty()) return;
+        const std::uint64_t number = pick(tree_.size());
+        const auto other = tree_.select(number);
+        require(std::distance(tree_.begin(), other) == static_cast<std::ptrdiff_t>(number));
+        require(tree_.distance(at, other) == static_cast<std::ptrdiff_t>(number) - static_cast<std::ptrdiff_t>(rank));
+    }
     void check() {
         require(tree_.is_sound());
+        if constexpr (requires { tree_.rank(any_key()); }) check_ranks();
         require(tree_.size() == model_.size());
         require(std::equal(tree_.begin(), tree_.end(), model_.begin(), model_.end(), [](const auto& a, const auto& b) { return same(a, b); }));
         require(std::equal(tree_.rbegin(), tree_.rend(), model_.rbegin(), model_.rend(), [](const auto& a, const auto& b) { return same(a, b); }));
@@ -349,6 +396,19 @@ void programs_of_maps(std::uint64_t keys) {
     const std::uint64_t seed = taiyen::test::seed_of_run();
     Programs<btree_map<K, int, std::less<>, Allocator>, std::map<K, int, std::less<>>>(seed).run(400, keys);
     Programs<btree_multimap<K, int, std::less<>, Allocator>, std::multimap<K, int, std::less<>>>(seed + 1).run(300, keys / 3);
+}
+template <class K>
+void programs_of_ordered_maps(std::uint64_t keys) {
+    using Allocator = CountingAllocator<std::pair<const K, int>>;
+    const std::uint64_t seed = taiyen::test::seed_of_run();
+    Programs<ordered_map<K, int, std::less<>, Allocator>, std::map<K, int, std::less<>>>(seed).run(400, keys);
+    Programs<ordered_multimap<K, int, std::less<>, Allocator>, std::multimap<K, int, std::less<>>>(seed + 1).run(300, keys / 3);
+}
+template <class K>
+void programs_of_ranked_multimaps(std::uint64_t keys) {
+    using Allocator = CountingAllocator<std::pair<const K, int>>;
+    const std::uint64_t seed = taiyen::test::seed_of_run();
+    Programs<btree_multimap<K, int, ranked<>, Allocator>, std::multimap<K, int, ranked<>>>(seed).run(400, keys);
 }
 template <class K, class C = std::less<>>
 void programs_of_sets(std::uint64_t keys, const C& compare = {}) {
@@ -375,6 +435,21 @@ BOOST_AUTO_TEST_CASE(of_large_structs) { programs_of_multisets<Large>(500); }
 BOOST_AUTO_TEST_CASE(of_descending_integers) { programs_of_sets<int, std::greater<>>(10'000); }
 BOOST_AUTO_TEST_CASE(of_a_comparison_that_holds_something) { programs_of_sets<int, Modulo>(10'000, Modulo{777}); }
 BOOST_AUTO_TEST_CASE(of_text_without_regard_to_case) { programs_of_sets<std::string, NoCase>(2'000); }
+BOOST_AUTO_TEST_CASE(of_integers_apart) { programs_of_ordered_maps<std::uint64_t>(20'000); }
+BOOST_AUTO_TEST_CASE(of_small_integers_apart) { programs_of_ordered_maps<std::int16_t>(3'000); }
+BOOST_AUTO_TEST_CASE(of_text_apart) { programs_of_ordered_maps<std::string>(3'000); }
+BOOST_AUTO_TEST_CASE(of_large_structs_apart) {
+    Programs<ordered_multiset<Large, ranked<>, CountingAllocator<Large>>, std::multiset<Large, ranked<>>>(taiyen::test::seed_of_run())
+        .run(400, 2'000);
+}
+BOOST_AUTO_TEST_CASE(of_pointers_apart_that_are_distances) {
+    using Tree = ordered_set<std::string, std::less<>, OffsetPointerAllocator<std::string>>;
+    Programs<Tree, std::set<std::string, std::less<>>>(taiyen::test::seed_of_run()).run(400, 3'000);
+}
+BOOST_AUTO_TEST_CASE(of_ranked_integers) { programs_of_sets<std::uint64_t, ranked<>>(20'000); }
+BOOST_AUTO_TEST_CASE(of_ranked_structs_with_few_to_an_inner_node) { programs_of_sets<Middle, ranked<>>(20'000); }
+BOOST_AUTO_TEST_CASE(of_ranked_equal_keys) { programs_of_ranked_multimaps<std::int16_t>(60); }
+BOOST_AUTO_TEST_CASE(of_ranked_text) { programs_of_ranked_multimaps<std::string>(1'500); }
 BOOST_AUTO_TEST_CASE(of_pointers_that_are_distances) {
     using Tree = btree_map<int, int, std::less<>, OffsetPointerAllocator<std::pair<const int, int>>>;
     Programs<Tree, std::map<int, int, std::less<>>>(taiyen::test::seed_of_run()).run(400, 10'000);

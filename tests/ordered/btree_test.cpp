@@ -65,14 +65,15 @@ struct Risky {
     }
 };
 
-using RiskyMap = btree_map<Risky, Risky, std::less<>, CountingAllocator<std::pair<const Risky, Risky>>>;
+using RiskyMap = btree_map<Risky, Risky, ranked<>, CountingAllocator<std::pair<const Risky, Risky>>>;
+using RiskyOrdered = ordered_map<Risky, Risky, ranked<>, CountingAllocator<std::pair<const Risky, Risky>>>;
 using RiskyMultiset = btree_multiset<Risky, std::less<>, CountingAllocator<Risky>>;
 
 template <class Tree>
 std::vector<int> numbers_of(const Tree& tree) {
     std::vector<int> numbers;
     for (const auto& element : tree) {
-        if constexpr (std::is_same_v<Tree, RiskyMap>) {
+        if constexpr (!std::is_same_v<Tree, RiskyMultiset>) {
             numbers.push_back(element.first.number * 1000 + element.second.number);
         } else {
             numbers.push_back(element.number);
@@ -111,14 +112,17 @@ BOOST_AUTO_TEST_CASE(an_insertion_that_throws_changes_nothing_and_loses_nothing)
     for (const int size : {0, 1, 2, 3, 7, 8, 12, 31, 32, 48, 49, 60, 200, 700}) {
         RiskyMap map{CountingAllocator<std::pair<const Risky, Risky>>(ledger)};
         RiskyMultiset set{CountingAllocator<Risky>(ledger)};
+        RiskyOrdered ordered{CountingAllocator<std::pair<const Risky, Risky>>(ledger)};
         for (int i = 0; i < size; ++i) {
             map.emplace(i * 2, i);
+            ordered.emplace(i * 2, i);
             set.emplace(i / 3);
         }
         for (const int key : {-1, size, size | 1, size * 2 + 1}) {
             fails_at_every_point(map, ledger, true, [&](RiskyMap& tree) { tree.emplace(key, 5); });
             fails_at_every_point(map, ledger, true, [&](RiskyMap& tree) { tree.try_emplace(Risky(key), 5); });
             fails_at_every_point(set, ledger, true, [&](RiskyMultiset& tree) { tree.emplace(key); });
+            fails_at_every_point(ordered, ledger, true, [&](RiskyOrdered& tree) { tree.try_emplace(Risky(key), 5); });
         }
     }
     BOOST_TEST(Chance::alive == before);
@@ -148,6 +152,125 @@ BOOST_AUTO_TEST_CASE(an_erasure_that_throws_changes_nothing_and_what_takes_many_
     }
     BOOST_TEST(Chance::alive == before);
     BOOST_TEST(ledger.blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_node_is_in_one_tree_or_in_the_handle_whatever_throws) {
+    Ledger ledger;
+    const std::int64_t before = Chance::alive;
+    for (const int size : {1, 9, 300}) {
+        RiskyOrdered ordered{CountingAllocator<std::pair<const Risky, Risky>>(ledger)};
+        for (int i = 0; i < size; ++i) ordered.emplace(i, i);
+        fails_at_every_point(ordered, ledger, true, [&](RiskyOrdered& tree) { tree.extract(tree.begin()); });
+        fails_at_every_point(ordered, ledger, true, [&](RiskyOrdered& tree) { tree.extract(Risky(size / 2)); });
+        fails_at_every_point(ordered, ledger, true, [&](RiskyOrdered& tree) { tree.erase(tree.begin()); });
+        fails_at_every_point(ordered, ledger, false, [&](RiskyOrdered& tree) { tree.erase(tree.begin(), tree.find(Risky(size / 2))); });
+        fails_at_every_point(ordered, ledger, false, [&](RiskyOrdered& tree) {
+            auto node = tree.extract(std::next(tree.begin(), size / 3));
+            const int wanted = node.key().number;
+            try {
+                tree.insert(std::move(node));
+            } catch (...) {
+                BOOST_TEST(node.key().number == wanted);
+                throw;
+            }
+        });
+        fails_at_every_point(ordered, ledger, false, [&](RiskyOrdered& tree) {
+            RiskyOrdered other{tree.get_allocator()};
+            for (int i = 0; i < size; ++i) other.emplace(i * 2, i);
+            const std::size_t both = tree.size() + other.size();
+            try {
+                tree.merge(other);
+            } catch (...) {
+                BOOST_TEST(tree.size() + other.size() == both);
+                BOOST_TEST(other.is_sound());
+                throw;
+            }
+        });
+    }
+    BOOST_TEST(Chance::alive == before);
+    BOOST_TEST(ledger.blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(elements_that_lie_apart_never_move) {
+    using Ordered = ordered_map<std::string, std::unique_ptr<int>, std::less<>, std::allocator<std::pair<const std::string, std::unique_ptr<int>>>>;
+    Ordered tree;
+    Ordered other;
+    std::map<std::string, const Ordered::value_type*> places;
+    const auto name = [](int i) { return "a name that many others begin with, " + std::to_string(i * 7919 % 5000); };
+    const auto check = [&] {
+        for (const auto& [key, place] : places) {
+            const auto at = tree.find(key);
+            BOOST_REQUIRE((at != tree.end() && &*at == place && *place->second == static_cast<int>(key.size())));
+            BOOST_REQUIRE((tree.iterator_to(*place) == at));
+        }
+        BOOST_REQUIRE((tree.size() == places.size() && tree.is_sound()));
+    };
+    for (int i = 0; i < 3000; ++i) {
+        const auto inserted = tree.try_emplace(name(i), std::make_unique<int>(static_cast<int>(name(i).size())));
+        BOOST_REQUIRE(inserted.second);
+        places.emplace(name(i), &*inserted.first);
+    }
+    check();
+    for (int i = 0; i < 3000; i += 3) {
+        BOOST_REQUIRE((tree.erase(name(i)) == 1U && places.erase(name(i)) == 1U));
+    }
+    check();
+    tree.split(std::next(tree.begin(), 700), other);
+    tree.merge(other);
+    check();
+    tree.swap(other);
+    tree = std::move(other);
+    check();
+    for (int i = 1; i < 3000; i += 3) {
+        auto node = tree.extract(name(i));
+        BOOST_REQUIRE((!node.empty() && node.key() == name(i)));
+        BOOST_REQUIRE(tree.insert(std::move(node)).inserted);
+    }
+    check();
+}
+
+/// Bytes that heads leave out: the least of all leaves.
+template <class Tree>
+std::uint32_t least_skip(const Tree& map) {
+    using Nodes = std::remove_cvref_t<decltype(map.tree())>;
+    std::uint32_t least = 0xffff;
+    for (const auto* leaf = Nodes::leaf_at(map.tree().first()); leaf != nullptr; leaf = Nodes::leaf_or_null(leaf->next)) {
+        least = std::min<std::uint32_t>(least, leaf->skip);
+    }
+    return least;
+}
+template <class Tree>
+void heads_begin_behind_what_keys_have_in_common() {
+    Tree map;
+    const std::string common = "https://example.org/customers/";
+    const auto key = [&](int i) { return common + std::to_string(100'000 + i * 7919 % 50'000); };
+    for (int i = 0; i < 5000; ++i) map.emplace(key(i), i);
+    BOOST_TEST(least_skip(map) >= common.size());
+    BOOST_TEST(map.is_sound());
+    const auto check = [&](int from) {
+        for (int i = from; i < 5000; ++i) BOOST_REQUIRE(map.at(key(i)) == i);
+        for (const std::string& other :
+             {std::string(), common, common.substr(0, 20), common + "0", common + "9", std::string("https"), std::string("i")}) {
+            BOOST_REQUIRE(!map.contains(other));
+            BOOST_REQUIRE(std::distance(map.begin(), map.lower_bound(other)) == (other <= common + "0" ? 0 : static_cast<int>(map.size())));
+        }
+        BOOST_REQUIRE(map.is_sound());
+    };
+    check(0);
+    // What begins otherwise is taken in, in front, behind and between.
+    for (const char* other : {"", "a", "http", "https://example.org/customers/1", "zebra"}) {
+        map.emplace(other, -1);
+        BOOST_REQUIRE((map.is_sound() && map.at(other) == -1));
+    }
+    BOOST_TEST(least_skip(map) == 0U);
+    for (const char* other : {"", "a", "http", "https://example.org/customers/1", "zebra"}) BOOST_REQUIRE(map.erase(other) == 1U);
+    check(0);
+    for (int i = 0; i < 4900; ++i) BOOST_REQUIRE(map.erase(key(i)) == 1U);
+    check(4900);
+}
+BOOST_AUTO_TEST_CASE(heads_begin_behind_what_the_keys_of_a_node_have_in_common) {
+    heads_begin_behind_what_keys_have_in_common<Map<std::string, int>>();
+    heads_begin_behind_what_keys_have_in_common<ordered_map<std::string, int, std::less<>, std::allocator<std::pair<const std::string, int>>>>();
 }
 
 BOOST_AUTO_TEST_CASE(arguments_may_lie_in_the_tree) {

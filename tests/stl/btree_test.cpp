@@ -16,6 +16,10 @@ template <class W>
 using Set = Associative<W, void, typename W::template btree_set<typename W::string>, false>;
 template <class W>
 using Multiset = Associative<W, void, typename W::template btree_multiset<typename W::string>, false>;
+template <class W>
+using OrderedMap = Associative<W, Part<W>, typename W::template ordered_map<typename W::string, Part<W>>>;
+template <class W>
+using OrderedMultiset = Associative<W, void, typename W::template ordered_multiset<typename W::string>>;
 
 }  // namespace
 
@@ -24,5 +28,7 @@ BOOST_AUTO_TEST_CASE(a_btree_map_to_structs_with_optionals_variants_and_maps_kee
 BOOST_AUTO_TEST_CASE(a_btree_multimap_keeps_every_block_at_home) { Matrix<Multimap>::run(); }
 BOOST_AUTO_TEST_CASE(a_btree_set_keeps_every_block_at_home) { Matrix<Set>::run(); }
 BOOST_AUTO_TEST_CASE(a_btree_multiset_keeps_every_block_at_home) { Matrix<Multiset>::run(); }
+BOOST_AUTO_TEST_CASE(an_ordered_map_keeps_every_block_at_home) { Matrix<OrderedMap>::run(); }
+BOOST_AUTO_TEST_CASE(an_ordered_multiset_keeps_every_block_at_home) { Matrix<OrderedMultiset>::run(); }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -31,10 +31,13 @@ public:
     using Nodes::address_of;
     using Nodes::depth_max;
     using Nodes::digests;
+    using Nodes::has_heads;
     using Nodes::has_values;
     using Nodes::inner_at;
     using Nodes::inner_lines;
     using Nodes::inner_separators;
+    using Nodes::is_apart;
+    using Nodes::is_ranked;
     using Nodes::key_at;
     using Nodes::leaf_at;
     using Nodes::leaf_bytes;
@@ -162,12 +165,50 @@ public:
                 const Query<Q> query(keys[first + i]);
                 const Place at = settled(leaf, rank<false>(*leaf, query));
                 places[i] = at.index < at.leaf->count && is_equal(at, query) ? at : end();
-                if constexpr (has_values) {
+                if constexpr (is_apart) {
+                    if (places[i].index < places[i].leaf->count) __builtin_prefetch(std::to_address(key_at(places[i]).element));
+                } else if constexpr (has_values) {
                     if (places[i].index < places[i].leaf->count) __builtin_prefetch(&places[i].leaf->value(places[i].index));
                 }
             }
             for (std::size_t i = 0; i != count; ++i) found(first + i, places[i]);
         }
+    }
+
+    // Order statistics, of ranked trees. Complexity: logarithmic.
+    /// How many elements are less than the key; with Upper: not greater.
+    template <bool Upper, class Q>
+    std::size_t count_before(const Q& key) const
+        requires is_ranked
+    {
+        if (root_ == nullptr) return 0;
+        const Query<Q> query(key);
+        Path path;
+        locate<Upper || IsUnique>(path, query);
+        return count_before(path) + rank<Upper>(*path.leaf, query);
+    }
+    /// How many elements are in front of a place. Where many leaves hold its key, linear in them.
+    std::size_t count_before(const Place& at) const
+        requires is_ranked
+    {
+        if (at.leaf == nullptr) return 0;
+        Path path;
+        path_to(path, at);
+        return count_before(path) + at.index;
+    }
+    /// The place that many elements are in front of; the end, if there are no more.
+    Place place_behind(std::size_t count) const noexcept
+        requires is_ranked
+    {
+        if (count >= size_) return end();
+        void* node = address_of(root_);
+        for (std::uint32_t level = height_; level != 0; --level) {
+            const Inner& inner = *static_cast<const Inner*>(node);
+            std::uint32_t i = 0;
+            for (; count >= inner.counts.of[i]; ++i) count -= inner.counts.of[i];
+            node = address_of(inner.children[i]);
+        }
+        return {static_cast<Leaf*>(node), static_cast<std::uint32_t>(count)};
     }
 
     // Changes.
@@ -217,7 +258,7 @@ public:
     Place append(Make&& make) {
         if (root_ == nullptr) return insert_first(make);
         Leaf& last = *leaf_at(last_);
-        if (last.count != last.slots) {
+        if (!is_ranked && last.count != last.slots) {
             make(last, last.order()[last.count]);
             put(last, last.count);
             return {&last, last.count - 1U};
@@ -229,22 +270,52 @@ public:
     /// Makes an element in a free slot. `make_value(V*)` makes the mapped value.
     template <class Key, class MakeValue>
     void make_element(Leaf& leaf, std::uint32_t slot, Key&& key, MakeValue&& make_value) {
+        construct_element(leaf, slot, std::forward<Key>(key), make_value);
+        if constexpr (has_heads) {
+            if (leaf.skip != 0) keep_in_common(leaf, leaf.keys()[slot]);
+            leaf.digest()[slot] = head_in(leaf, leaf.keys()[slot]);
+        } else if constexpr (digests == Digests::heads) {
+            leaf.digest()[slot] = Digester::of(leaf.keys()[slot]);
+        }
+    }
+
+private:
+    /// All but the head.
+    template <class Key, class MakeValue>
+    void construct_element(Leaf& leaf, std::uint32_t slot, Key&& key, MakeValue&& make_value) {
         if constexpr (has_values) make_value(leaf.values() + slot);
         if constexpr (digests == Digests::keys) {
             leaf.digest()[slot] = static_cast<K>(std::forward<Key>(key));
+        } else if constexpr (is_apart) {
+            ::new (leaf.keys() + slot) K{key};
         } else {
             Undo undo([&] { destroy_value(leaf, slot); });
             Traits::construct(allocator_, leaf.keys() + slot, std::forward<Key>(key));
             undo.is_needed = false;
-            if constexpr (digests == Digests::heads) leaf.digest()[slot] = Digester::of(leaf.keys()[slot]);
         }
     }
 
+public:
     /// The place behind. Throws what the comparison throws; nothing has changed then.
     Place erase(const Place& at) {
         Path path;
         path_to(path, at);
         return erase_in_leaf(path, at.index, 1);
+    }
+    /// The same, and whoever calls has the element that lies apart.
+    Place take_out(const Place& at) {
+        Path path;
+        path_to(path, at);
+        return erase_in_leaf<false>(path, at.index, 1);
+    }
+    /// Lets `enter(held)` put the element into another tree, if it will; the place behind. Throws what the comparison and `enter` throw; nothing has changed here then.
+    template <class Enter>
+    Place hand_over(Place at, Enter&& enter) {
+        Path path;
+        path_to(path, at);
+        if (enter(key_at(at))) return erase_in_leaf<false>(path, at.index, 1);
+        next(at);
+        return at;
     }
     /// `count` elements from there on.
     Place erase(Place at, std::size_t count) {
@@ -266,9 +337,14 @@ public:
     void split_off(const Place& at, BTree& other) {
         if (at == end()) return;
         if (at == begin()) return other.take(*this);
-        const std::size_t count = Nodes::distance(at, end());
         Path path;
         path_to(path, at);
+        std::size_t count = 0;
+        if constexpr (is_ranked) {
+            count = size_ - count_before(path) - at.index;
+        } else {
+            count = Nodes::distance(at, end());
+        }
         cut(path, at.index, other);
         size_ -= count;
         other.size_ = count;
@@ -363,8 +439,12 @@ private:
         return from;
     }
     template <bool Upper, class KeyOf, class Q>
-    std::uint32_t rank_among(const Digest* of, std::uint32_t places, std::uint32_t count, const KeyOf& key_of, const Query<Q>& query) const {
-        if constexpr (digests == Digests::keys && Query<Q>::has_digest) {
+    std::uint32_t rank_among(const Digest* of, std::uint32_t places, std::uint32_t count, [[maybe_unused]] std::uint32_t skip, const KeyOf& key_of,
+                             const Query<Q>& query) const {
+        if constexpr (has_heads && Query<Q>::has_digest) {
+            if (skip != 0) return rank_behind<Upper>(of, places, count, skip, key_of, query);
+        }
+        if constexpr (Digester::is_whole && Query<Q>::has_digest) {
             return std::min(count_below<Upper>(of, places, query.digest), count);
         } else if constexpr (digests == Digests::heads && Query<Q>::has_digest) {
             const std::uint32_t from = count_below<false>(of, places, query.digest);
@@ -374,25 +454,38 @@ private:
             return bisect<Upper>(0, count, key_of, query);
         }
     }
+    /// Where heads leave `skip` bytes out. One key, which has to be read in any case if it is there, tells whether the query begins as all of them do.
+    template <bool Upper, class KeyOf, class Q>
+    std::uint32_t rank_behind(const Digest* of, std::uint32_t places, std::uint32_t count, std::uint32_t skip, const KeyOf& key_of,
+                              const Query<Q>& query) const {
+        if (count == 0) return 0;
+        const Digest digest = Digester::of(query.key, skip);
+        const std::uint32_t from = std::min(count_below<false>(of, places, digest), count);
+        const std::uint32_t to = std::min(count_below<true>(of, places, digest), count);
+        const int begins = Digester::text_of(query.key).substr(0, skip).compare(Digester::text_of(key_of(std::min(from, count - 1))).substr(0, skip));
+        if (begins != 0) return begins < 0 ? 0 : count;
+        return bisect<Upper>(from, to, key_of, query);
+    }
     /// How many elements are less than the query; with Upper: not greater.
     template <bool Upper, class Q>
     std::uint32_t rank(const Leaf& leaf, const Query<Q>& query) const {
-        return rank_among<Upper>(leaf.digest(), leaf.slots, leaf.count, [&leaf](std::uint32_t i) -> const K& { return leaf.key(i); }, query);
+        return rank_among<Upper>(
+            leaf.digest(), leaf.slots, leaf.count, leaf.skip, [&leaf](std::uint32_t i) -> const K& { return leaf.key(i); }, query);
     }
     template <bool Upper, class Q>
     std::uint32_t rank(const Inner& inner, const Query<Q>& query) const {
         const Digest* of = nullptr;
         if constexpr (digests != Digests::none) of = inner.digest.of;
-        return rank_among<Upper>(of, inner.count, inner.count, [&inner](std::uint32_t i) -> const K& { return inner.key(i); }, query);
+        return rank_among<Upper>(of, inner.count, inner.count, inner.skip, [&inner](std::uint32_t i) -> const K& { return inner.key(i); }, query);
     }
     /// Whether the first element that is not less than the query equals it.
     template <class Q>
     bool is_equal(const Place& at, const Query<Q>& query) const {
-        if constexpr (digests == Digests::keys && Query<Q>::has_digest) {
-            return key_at(at) == query.digest;
+        if constexpr (Digester::is_whole && Query<Q>::has_digest) {
+            return at.leaf->digest()[at.leaf->order()[at.index]] == query.digest;
         } else {
             if constexpr (digests == Digests::heads && Query<Q>::has_digest) {
-                if (at.leaf->digest()[at.leaf->order()[at.index]] != query.digest) return false;
+                if (at.leaf->skip == 0 && at.leaf->digest()[at.leaf->order()[at.index]] != query.digest) return false;
             }
             return !is_before(query.key, key_at(at));
         }
@@ -441,6 +534,41 @@ private:
         while (path.leaf != at.leaf) to_next_leaf(path);
     }
 
+    // Counts (N3), if there are any.
+    static std::size_t count_before(const Path& path) noexcept {
+        std::size_t count = 0;
+        for (std::uint32_t depth = 0; depth != path.depth; ++depth) {
+            const auto& [node, index] = path.steps[depth];
+            for (std::uint32_t i = 0; i != index; ++i) count += node->counts.of[i];
+        }
+        return count;
+    }
+    static std::size_t elements_below(const Pointer& node, std::uint32_t level) noexcept {
+        if (level == 0) return leaf_at(node)->count;
+        const Inner& inner = *inner_at(node);
+        std::size_t count = 0;
+        for (std::uint32_t i = 0; i <= inner.count; ++i) count += inner.counts.of[i];
+        return count;
+    }
+    /// Counts child number `index` anew; `level`: the child's.
+    void recount([[maybe_unused]] Inner& inner, [[maybe_unused]] std::uint32_t index, [[maybe_unused]] std::uint32_t level) noexcept {
+        if constexpr (is_ranked) inner.counts.of[index] = elements_below(inner.children[index], level);
+    }
+    /// So many more, or less, below the first `depth` nodes of the path.
+    void add_to_counts([[maybe_unused]] const Path& path, [[maybe_unused]] std::uint32_t depth, [[maybe_unused]] std::int64_t more) noexcept {
+        if constexpr (is_ranked) {
+            while (depth-- != 0) path.steps[depth].node->counts.of[path.steps[depth].index] += static_cast<std::uint64_t>(more);
+        }
+    }
+    /// What lay below one child lies below another.
+    void move_count([[maybe_unused]] Inner& inner, [[maybe_unused]] std::uint32_t from, [[maybe_unused]] std::uint32_t to) noexcept {
+        if constexpr (is_ranked) inner.counts.of[to] += std::exchange(inner.counts.of[from], 0);
+    }
+    void set_child(Inner& inner, std::uint32_t index, const Inner& from, std::uint32_t from_index) noexcept {
+        inner.children[index] = from.children[from_index];
+        if constexpr (is_ranked) inner.counts.of[index] = from.counts.of[from_index];
+    }
+
     // Elements in slots.
     void destroy_value(Leaf& leaf, std::uint32_t slot) noexcept {
         if constexpr (has_values) Traits::destroy(allocator_, leaf.values() + slot);
@@ -450,12 +578,91 @@ private:
         if constexpr (digests != Digests::keys) Traits::destroy(allocator_, leaf.keys() + slot);
         if constexpr (digests != Digests::none) leaf.digest()[slot] = Digester::none;
     }
+    /// An element that is no more, wherever it lies.
+    void dispose_of_element(Leaf& leaf, std::uint32_t slot) noexcept {
+        if constexpr (is_apart) {
+            const K held = leaf.keys()[slot];
+            destroy_element(leaf, slot);
+            free_apart(held);
+        } else {
+            destroy_element(leaf, slot);
+        }
+    }
+    void free_apart(const K& held) noexcept {
+        auto elements = typename K::Allocator(allocator_);
+        using ElementTraits = std::allocator_traits<typename K::Allocator>;
+        ElementTraits::destroy(elements, std::to_address(held.element));
+        ElementTraits::deallocate(elements, held.element, 1);
+    }
     /// Makes a copy, or what a move leaves of it if that doesn't throw. The source is to be destroyed then.
     void carry(Leaf& from, std::uint32_t slot, Leaf& to, std::uint32_t to_slot) {
-        make_element(to, to_slot, std::move_if_noexcept(from.keys()[slot]), [&]([[maybe_unused]] V* place) {
+        construct_element(to, to_slot, std::move_if_noexcept(from.keys()[slot]), [&]([[maybe_unused]] V* place) {
             if constexpr (has_values) Traits::construct(allocator_, place, std::move_if_noexcept(from.values()[slot]));
         });
+        if constexpr (has_heads) {
+            to.digest()[to_slot] = from.skip == to.skip ? from.digest()[slot] : Digester::of(to.keys()[to_slot], to.skip);
+        } else if constexpr (digests == Digests::heads) {
+            to.digest()[to_slot] = from.digest()[slot];
+        }
     }
+    // What keys have in common (P1).
+    static Digest head_in(const Leaf& leaf, const K& key) noexcept { return leaf.skip == 0 ? Digester::of(key) : Digester::of(key, leaf.skip); }
+    /// How many bytes, up to `limit`.
+    static std::uint32_t in_common(const K& a, const K& b, std::size_t limit) noexcept {
+        const auto x = Digester::text_of(a);
+        const auto y = Digester::text_of(b);
+        limit = std::min({limit, x.size(), y.size()});
+        std::uint32_t same = 0;
+        while (same != limit && x[same] == y[same]) ++same;
+        return same;
+    }
+    static void set_skip(Leaf& leaf, std::uint32_t skip) noexcept {
+        leaf.skip = static_cast<std::uint16_t>(skip);
+        for (std::uint32_t i = 0; i != leaf.count; ++i) leaf.digest()[leaf.order()[i]] = Digester::of(leaf.key(i), skip);
+    }
+    /// `hole`: a separator that isn't there yet, or no more.
+    static void set_skip(Inner& inner, std::uint32_t skip, std::uint32_t count, std::uint32_t hole) noexcept {
+        inner.skip = skip;
+        for (std::uint32_t i = 0; i != count; ++i) {
+            if (i != hole) inner.digest[i] = Digester::of(inner.key(i), skip);
+        }
+    }
+    /// Another key comes.
+    static void keep_in_common(Leaf& leaf, const K& key) noexcept {
+        const std::uint32_t same = leaf.count == 0 ? 0 : in_common(key, leaf.key(0), leaf.skip);
+        if (same < leaf.skip) set_skip(leaf, same);
+    }
+    static void keep_in_common(Inner& inner, const K& key, std::uint32_t count, std::uint32_t hole) noexcept {
+        const std::uint32_t same = count < 2 ? 0 : in_common(key, inner.key(hole == 0 ? 1 : 0), inner.skip);
+        if (same < inner.skip) set_skip(inner, same, count, hole);
+    }
+    /// A leaf that is given elements of another one, and has an element of its own, which isn't counted yet.
+    static void take_skip([[maybe_unused]] Leaf& from, [[maybe_unused]] Leaf& to, [[maybe_unused]] std::uint32_t slot) noexcept {
+        if constexpr (has_heads) {
+            if (from.skip == 0) return;
+            keep_in_common(from, to.keys()[slot]);
+            to.skip = from.skip;
+            to.digest()[slot] = head_in(to, to.keys()[slot]);
+        }
+    }
+    /// Where six of eight bytes are the same in all heads, heads begin further behind.
+    static bool is_worn(std::uint64_t first, std::uint64_t last) noexcept { return (first ^ last) >> 16U == 0; }
+    static void choose_skip([[maybe_unused]] Leaf& leaf) noexcept {
+        if constexpr (has_heads) {
+            const std::uint32_t last = leaf.count - 1U;
+            if (leaf.count < 2 || !is_worn(leaf.digest()[leaf.order()[0]], leaf.digest()[leaf.order()[last]])) return;
+            const std::uint32_t same = in_common(leaf.key(0), leaf.key(last), 0xffff);
+            if (same > leaf.skip) set_skip(leaf, same);
+        }
+    }
+    static void choose_skip([[maybe_unused]] Inner& inner) noexcept {
+        if constexpr (has_heads) {
+            if (inner.count < 2 || !is_worn(inner.digest[0], inner.digest[inner.count - 1])) return;
+            const std::uint32_t same = in_common(inner.key(0), inner.key(inner.count - 1), 0xffff);
+            if (same > inner.skip) set_skip(inner, same, inner.count, inner.count);
+        }
+    }
+
     /// The elements from `first` on, to the free places of `to` that `slot_of(i)` gives. Throws what copying throws; all is as it was then.
     template <class SlotOf>
     void carry_all(Leaf& from, std::uint32_t first, Leaf& to, const SlotOf& slot_of) {
@@ -510,7 +717,7 @@ private:
         const Pointer memory = Traits::allocate(allocator_, inner_lines);
         ::new (address_of(memory)) Inner;
         inner_at(memory)->count = 0;
-        inner_at(memory)->zero = 0;
+        inner_at(memory)->skip = 0;
         return memory;
     }
     void free_inner(const Pointer& inner) noexcept { Traits::deallocate(allocator_, inner, inner_lines); }
@@ -529,16 +736,26 @@ private:
         }
         return fence;
     }
-    void free_fence([[maybe_unused]] const Fence& fence) noexcept {
+    void free_separator([[maybe_unused]] const auto& separator) noexcept {
         if constexpr (digests != Digests::keys && !separators_inline) {
             KeyAllocator keys(allocator_);
-            KeyTraits::destroy(keys, std::to_address(fence.separator));
-            KeyTraits::deallocate(keys, fence.separator, 1);
+            KeyTraits::destroy(keys, std::to_address(separator));
+            KeyTraits::deallocate(keys, separator, 1);
         }
     }
-    void set_fence(Inner& inner, std::uint32_t i, const Fence& fence) noexcept {
-        if constexpr (digests != Digests::none) inner.digest[i] = fence.digest;
+    void free_fence(const Fence& fence) noexcept { free_separator(fence.separator); }
+    void free_fence([[maybe_unused]] const Inner& inner, [[maybe_unused]] std::uint32_t i) noexcept {
+        if constexpr (digests != Digests::keys) free_separator(inner.separator[i]);
+    }
+    /// `count`: how many separators there are then.
+    void set_fence(Inner& inner, std::uint32_t i, const Fence& fence, std::uint32_t count) noexcept {
         if constexpr (digests != Digests::keys) inner.separator[i] = fence.separator;
+        if constexpr (digests != Digests::none) inner.digest[i] = fence.digest;
+        if constexpr (has_heads) {
+            if (inner.skip == 0) return;
+            keep_in_common(inner, inner.key(i), count, i);
+            inner.digest[i] = Digester::of(inner.key(i), inner.skip);
+        }
     }
     /// Moves words within an array or between two; to the right, from behind.
     template <class T>
@@ -556,6 +773,7 @@ private:
         if constexpr (digests != Digests::none) move_words(from.digest.of + first, count, to.digest.of + at);
         if constexpr (digests != Digests::keys) move_words(from.separator.of + first, count, to.separator.of + at);
         move_words(from.children + first + 1, count, to.children + at + 1);
+        if constexpr (is_ranked) move_words(from.counts.of + first + 1, count, to.counts.of + at + 1);
     }
 
     /// What a split needs, until it is used.
@@ -620,6 +838,7 @@ private:
             before_cut = leaf_at(left.previous);
         } else {
             Leaf& right = *leaf_at(spare.leaf);
+            right.skip = left.skip;
             carry_all(left, index, right, [](std::uint32_t i) { return i; });
             right.count = static_cast<std::uint16_t>(left.count - index);
             left.count = static_cast<std::uint16_t>(index);
@@ -642,11 +861,17 @@ private:
             }
             const Pointer right_pointer = spare.take_inner();
             Inner& right = *inner_at(right_pointer);
+            right.skip = inner.skip;
             right.children[0] = child;
+            recount(right, 0, path.depth - level);
             move_entries(inner, from, inner.count - from, right, 0);
             right.count = inner.count - from;
             inner.count = from;
-            if (is_whole) free_fence(fence_of(inner, --inner.count));
+            if (is_whole) {
+                free_fence(inner, --inner.count);
+            } else {
+                recount(inner, from, path.depth - level);
+            }
             is_whole = false;
             child = right_pointer;
         }
@@ -684,6 +909,7 @@ private:
         if (leaf.count != leaf.slots) {
             make(leaf, leaf.order()[leaf.count]);
             put(leaf, index);
+            add_to_counts(path, path.depth, 1);
             if (index == 0) renew_fence(path, leaf.key(0));
             return {&leaf, index};
         }
@@ -698,11 +924,13 @@ private:
         Undo undo([&] { free_leaf(memory); });
         make(leaf, old.count);
         Undo undo_element([&] { destroy_element(leaf, old.count); });
+        take_skip(old, leaf, old.count);
         carry_all(old, 0, leaf, [](std::uint32_t i) { return i; });
         undo_element.is_needed = false;
         undo.is_needed = false;
         leaf.count = old.count;
         put(leaf, index);
+        choose_skip(leaf);
         free_leaf(root_);
         root_ = memory;
         first_ = memory;
@@ -731,6 +959,7 @@ private:
         Leaf& right = *leaf_at(spare.leaf);
         make(right, slot);
         Undo undo([&] { destroy_element(right, slot); });
+        take_skip(left, right, slot);
         spare.fence = new_fence(index == stay ? right.keys()[slot] : left.key(stay));
         spare.has_fence = true;
         carry_all(left, stay, right, [](std::uint32_t i) { return i; });
@@ -749,14 +978,21 @@ private:
         left.next = right_pointer;
         spare.has_fence = false;
         if (index == 0) renew_fence(path, right.keys()[slot]);
-        add_child(path, path.depth, spare.fence, right_pointer, spare);
         if (goes_right) {
             put(right, index - stay, slot);
+            choose_skip(left);
+            choose_skip(right);
+            add_child(path, spare.fence, right_pointer, spare, 1);
             return {&right, index - stay};
         }
         // Should copying it throw, the leaf has been split and the element isn't there.
+        Undo enter_right([&] { add_child(path, spare.fence, right_pointer, spare, 0); });
         carry(right, slot, left, left.order()[left.count]);
+        enter_right.is_needed = false;
         put(left, index);
+        choose_skip(left);
+        choose_skip(right);
+        add_child(path, spare.fence, right_pointer, spare, 1);
         return {&left, index};
     }
     /// (N2): the separator in front of a leaf, wherever it is.
@@ -764,72 +1000,92 @@ private:
         if constexpr (separators_inline) {
             std::uint32_t level = path.depth;
             while (level != 0 && path.steps[level - 1].index == 0) --level;
-            if (level != 0) path.steps[level - 1].node->separator[path.steps[level - 1].index - 1] = first;
+            if (level == 0) return;
+            auto& [node, index] = path.steps[level - 1];
+            Fence fence;
+            fence.separator = first;
+            if constexpr (digests != Digests::none) fence.digest = Digester::of(first);
+            set_fence(*node, index - 1, fence, node->count);
         }
     }
-    /// Enters what was split off at `depth` into the node above.
-    void add_child(Path& path, std::uint32_t depth, Fence fence, Pointer child, Spare& spare) noexcept {
-        for (; depth != 0; --depth) {
+    /// Enters what was split off the path's leaf into the nodes above; `added` elements are new in the two.
+    void add_child(Path& path, Fence fence, Pointer child, Spare& spare, std::int64_t added) noexcept {
+        std::uint32_t level = 0;
+        for (std::uint32_t depth = path.depth; depth != 0; --depth, ++level) {
             Inner& inner = *path.steps[depth - 1].node;
             const std::uint32_t index = path.steps[depth - 1].index;
             if (inner.count != inner_separators) {
-                enter(inner, index, fence, child);
+                enter(inner, index, fence, child, level);
+                add_to_counts(path, depth - 1, added);
                 return;
             }
             const Pointer right_pointer = spare.take_inner();
             Inner& right = *inner_at(right_pointer);
+            right.skip = inner.skip;
             // At the end of the level the left node stays full: its new neighbour begins with the new child.
             const bool is_end = index == inner.count && is_last(path, depth - 1);
             const std::uint32_t stay = is_end ? inner.count : inner.count / 2U;
             if (index == stay) {
                 right.children[0] = child;
+                recount(right, 0, level);
+                recount(inner, index, level);
                 move_entries(inner, stay, inner.count - stay, right, 0);
                 right.count = inner.count - stay;
                 inner.count = stay;
             } else {
                 const std::uint32_t up = index < stay ? stay - 1 : stay;
                 const Fence above = fence_of(inner, up);
-                right.children[0] = inner.children[up + 1];
+                set_child(right, 0, inner, up + 1);
                 move_entries(inner, up + 1, inner.count - up - 1, right, 0);
                 right.count = inner.count - up - 1;
                 inner.count = up;
                 if (index < stay) {
-                    enter(inner, index, fence, child);
+                    enter(inner, index, fence, child, level);
                 } else {
-                    enter(right, index - up - 1, fence, child);
+                    enter(right, index - up - 1, fence, child, level);
                 }
                 fence = above;
             }
+            choose_skip(inner);
+            choose_skip(right);
             child = right_pointer;
         }
         const Pointer root = spare.take_inner();
         Inner& inner = *inner_at(root);
         inner.children[0] = root_;
-        enter(inner, 0, fence, child);
+        enter(inner, 0, fence, child, level);
         root_ = root;
         ++height_;
     }
-    /// A separator and the child on its right side.
-    void enter(Inner& inner, std::uint32_t index, const Fence& fence, const Pointer& child) noexcept {
+    /// A separator and the child on its right side, of the level.
+    void enter(Inner& inner, std::uint32_t index, const Fence& fence, const Pointer& child, std::uint32_t level) noexcept {
         move_entries(inner, index, inner.count - index, inner, index + 1);
-        set_fence(inner, index, fence);
+        set_fence(inner, index, fence, inner.count + 1);
         inner.children[index + 1] = child;
         ++inner.count;
+        recount(inner, index, level);
+        recount(inner, index + 1, level);
     }
 
     // Erasure.
+    template <bool Disposes = true>
     Place erase_in_leaf(Path& path, std::uint32_t index, std::uint32_t count) noexcept {
         Leaf& leaf = *path.leaf;
         std::uint8_t* const order = leaf.order();
         std::uint8_t gone[256];
         for (std::uint32_t i = 0; i != count; ++i) {
             gone[i] = order[index + i];
-            destroy_element(leaf, gone[i]);
+            if constexpr (Disposes) {
+                dispose_of_element(leaf, gone[i]);
+            } else {
+                destroy_element(leaf, gone[i]);
+            }
         }
         std::memmove(order + index, order + index + count, leaf.count - index - count);
         leaf.count = static_cast<std::uint16_t>(leaf.count - count);
         std::memcpy(order + leaf.count, gone, count);
         size_ -= count;
+        add_to_counts(path, path.depth, -static_cast<std::int64_t>(count));
         if (leaf.count == 0) return drop_leaf(path);
         if (index == 0) renew_fence(path, leaf.key(0));
         if (path.depth != 0 && leaf.count < leaf_slots / 3) return join(path, index);
@@ -882,6 +1138,10 @@ private:
             right = leaf_at(step.node->children[step.index + 1]);
             if (left->count + right->count > full_enough) return settled(&leaf, index);
         }
+        if constexpr (has_heads) {
+            const std::uint32_t same = in_common(left->key(0), right->key(right->count - 1U), left->skip);
+            if (same < left->skip) set_skip(*left, same);
+        }
         try {
             const std::uint8_t* const free_slots = left->order() + left->count;
             carry_all(*right, 0, *left, [free_slots](std::uint32_t i) -> std::uint32_t { return free_slots[i]; });
@@ -893,6 +1153,7 @@ private:
         } else {
             ++step.index;
         }
+        move_count(*step.node, step.index, step.index - 1);
         left->count = static_cast<std::uint16_t>(left->count + right->count);
         const Pointer gone = pointer_to(right);
         unlink(*right);
@@ -911,8 +1172,8 @@ private:
             return;
         }
         const std::uint32_t separator = index == 0 ? 0 : index - 1;
-        if (frees_fence) free_fence(fence_of(inner, separator));
-        if (index == 0) inner.children[0] = inner.children[1];
+        if (frees_fence) free_fence(inner, separator);
+        if (index == 0) set_child(inner, 0, inner, 1);
         move_entries(inner, separator + 1, inner.count - separator - 1, inner, separator);
         --inner.count;
         if (depth == 0) {
@@ -934,10 +1195,16 @@ private:
         Inner& left = *inner_at(step.node->children[between]);
         const Pointer gone = step.node->children[between + 1];
         Inner& right = *inner_at(gone);
-        set_fence(left, left.count, fence_of(*step.node, between));
-        left.children[left.count + 1] = right.children[0];
+        if constexpr (has_heads) {
+            if (left.skip != 0) set_skip(left, 0, left.count, left.count);
+            if (right.skip != 0) set_skip(right, 0, right.count, right.count);
+        }
+        set_fence(left, left.count, fence_of(*step.node, between), left.count + 1);
+        set_child(left, left.count + 1, right, 0);
+        move_count(*step.node, between + 1, between);
         move_entries(right, 0, right.count, left, left.count + 1);
         left.count += right.count + 1;
+        choose_skip(left);
         free_inner(gone);
         step.index = between + 1;
         remove_child(path, depth - 1, false);
@@ -945,8 +1212,8 @@ private:
     void free_below(const Pointer& node, std::uint32_t level) noexcept {
         if (level == 0) {
             Leaf& leaf = *leaf_at(node);
-            if constexpr (!std::is_trivially_destructible_v<K> || !std::is_trivially_destructible_v<V>) {
-                for (std::uint32_t i = 0; i != leaf.count; ++i) destroy_element(leaf, leaf.order()[i]);
+            if constexpr (is_apart || !std::is_trivially_destructible_v<K> || !std::is_trivially_destructible_v<V>) {
+                for (std::uint32_t i = 0; i != leaf.count; ++i) dispose_of_element(leaf, leaf.order()[i]);
             }
             free_leaf(node);
             return;
@@ -963,6 +1230,12 @@ private:
         const void* last = nullptr;
         const K* before = nullptr;
     };
+    template <class Node>
+    static Digest head_of(const Node& node, const K& key) noexcept {
+        if constexpr (has_heads)
+            return in_common(key, node.key(0), node.skip) == node.skip ? Digester::of(key, node.skip) : ~Digester::of(key, node.skip);
+        return Digester::of(key);
+    }
     bool is_sound_leaf(const Leaf& leaf, Walk& walk) const {
         if (leaf.count == 0 || leaf.count > leaf.slots || (height_ != 0 && leaf.slots != leaf_slots)) return false;
         if (address_or_null(leaf.previous) != walk.last || (walk.last == nullptr && &leaf != address_of(first_))) return false;
@@ -978,7 +1251,7 @@ private:
             }
             const K& key = leaf.keys()[slot];
             if constexpr (digests == Digests::heads) {
-                if (leaf.digest()[slot] != Digester::of(key)) return false;
+                if (leaf.digest()[slot] != head_of(leaf, key)) return false;
             }
             if (walk.before != nullptr && (IsUnique ? !is_before(*walk.before, key) : is_before(key, *walk.before))) return false;
             walk.before = &key;
@@ -994,7 +1267,7 @@ private:
         for (std::uint32_t i = 0; i <= inner.count; ++i) {
             if (i != 0) {
                 if constexpr (digests == Digests::heads) {
-                    if (inner.digest[i - 1] != Digester::of(inner.key(i - 1))) return false;
+                    if (inner.digest[i - 1] != head_of(inner, inner.key(i - 1))) return false;
                 }
                 if (IsUnique ? !is_before(*walk.before, inner.key(i - 1)) : is_before(inner.key(i - 1), *walk.before)) return false;
             }
@@ -1002,10 +1275,15 @@ private:
             const K* const before_child = walk.before;
             if (!is_sound_below(inner.children[i], level - 1, walk)) return false;
             if (walk.size == size || walk.before == before_child) return false;
+            if constexpr (is_ranked) {
+                if (inner.counts.of[i] != walk.size - size) return false;
+            }
             if (i == 0) continue;
             const K& first = first_key_below(inner.children[i], level - 1);
             if (is_before(first, inner.key(i - 1))) return false;
-            if constexpr (separators_inline) {
+            if constexpr (is_apart) {
+                if (first.element != inner.key(i - 1).element) return false;
+            } else if constexpr (separators_inline) {
                 if (std::memcmp(&first, &inner.key(i - 1), sizeof(K)) != 0) return false;
             }
         }

@@ -6,6 +6,8 @@
 /// - Insertions and erasures invalidate iterators and references of the container; `erase` returns a valid iterator. Assigning to a mapped value invalidates nothing.
 /// - Keys can be copied: inner nodes have copies of some.
 /// - `erase(iterator)` looks for the key: logarithmic.
+/// In ordered_map, ordered_set and their like each element has a block of its own: it is a std::pair<const Key, Value>, never moves, and can be extracted; keys needn't be copyable. Iterators end
+/// with insertions and erasures as the others' do.
 /// Beyond it: ascending input is appended, whoever inserts it; `find_many` and `for_each_found` look many keys up at once, with their cache misses side by side.
 ///
 /// All memory comes from the allocator, so in a persistent heap they are saved, undone, rolled back and found again like any other container. The default is the allocator of heaps (include
@@ -24,6 +26,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <tuple>
@@ -50,6 +53,9 @@ struct ElementReference : std::pair<const K&, V&> {
 
 template <class Tree, class K, class V, bool IsConst>
 class Iterator {
+    static constexpr bool is_map = !std::is_same_v<V, Nothing>;
+    using Element = std::conditional_t<is_map, std::pair<const K, V>, K>;
+    using ApartReference = std::conditional_t<is_map && !IsConst, Element&, const Element&>;
     using Mapped = std::conditional_t<IsConst, const V, V>;
     using Place = typename Tree::Place;
 
@@ -57,15 +63,15 @@ public:
     using iterator_category = std::bidirectional_iterator_tag;
     using iterator_concept = std::bidirectional_iterator_tag;
     using difference_type = std::ptrdiff_t;
-    using value_type = std::conditional_t<Tree::has_values, std::pair<const K, V>, K>;
-    using reference = std::conditional_t<Tree::has_values, ElementReference<K, Mapped>, const K&>;
+    using value_type = Element;
+    using reference = std::conditional_t<Tree::is_apart, ApartReference, std::conditional_t<is_map, ElementReference<K, Mapped>, const K&>>;
 
     /// What `->` gives for a pair of references.
     struct Arrow {
         reference element;
         reference* operator->() noexcept { return &element; }
     };
-    using pointer = std::conditional_t<Tree::has_values, Arrow, const K*>;
+    using pointer = std::conditional_t<Tree::has_values, Arrow, std::remove_reference_t<reference>*>;
 
     Iterator() noexcept = default;
     /// An iterator becomes a const_iterator.
@@ -77,6 +83,8 @@ public:
         if constexpr (Tree::has_values) {
             const std::uint8_t slot = at_.leaf->order()[at_.index];
             return reference(at_.leaf->keys()[slot], at_.leaf->values()[slot]);
+        } else if constexpr (Tree::is_apart) {
+            return *std::to_address(Tree::key_at(at_).element);
         } else {
             return Tree::key_at(at_);
         }
@@ -114,25 +122,99 @@ public:
 private:
     template <class, class, class, bool>
     friend class Iterator;
-    template <class, class, class, class, bool>
+    template <class, class, class, class, bool, bool>
     friend class BTreeContainer;
     explicit Iterator(const Place& at) noexcept : at_(at) {}
 
     Place at_;
 };
 
-/// What the four have in common. `V` is Nothing for sets.
-template <class K, class V, class Compare, class Allocator, bool IsUnique>
+/// An element that was taken out of an ordered_map or its like: owns it, and the memory.
+template <class K, class V, class Allocator>
+class NodeHandle {
+    using Traits = std::allocator_traits<Allocator>;
+    using Pointer = typename Traits::pointer;
+    static constexpr bool is_map = !std::is_same_v<V, Nothing>;
+
+public:
+    using allocator_type = Allocator;
+    using key_type = K;
+    using mapped_type = V;
+    using value_type = typename Traits::value_type;
+
+    NodeHandle() noexcept = default;
+    NodeHandle(NodeHandle&& other) noexcept : element_(other.element_), allocator_(std::move(other.allocator_)) { other.forget(); }
+    NodeHandle& operator=(NodeHandle&& other) noexcept {
+        if (this == &other) return *this;
+        drop();
+        element_ = other.element_;
+        if (other.allocator_) allocator_.emplace(*other.allocator_);
+        other.forget();
+        return *this;
+    }
+    ~NodeHandle() { drop(); }
+
+    [[nodiscard]] bool empty() const noexcept { return element_ == nullptr; }
+    explicit operator bool() const noexcept { return element_ != nullptr; }
+    allocator_type get_allocator() const { return *allocator_; }
+    /// May be assigned to.
+    K& key() const
+        requires is_map
+    {
+        return const_cast<K&>(element_->first);
+    }
+    V& mapped() const
+        requires is_map
+    {
+        return element_->second;
+    }
+    K& value() const
+        requires(!is_map)
+    {
+        return *element_;
+    }
+    void swap(NodeHandle& other) noexcept {
+        NodeHandle taken(std::move(*this));
+        *this = std::move(other);
+        other = std::move(taken);
+    }
+    friend void swap(NodeHandle& a, NodeHandle& b) noexcept { a.swap(b); }
+
+private:
+    template <class, class, class, class, bool, bool>
+    friend class BTreeContainer;
+    NodeHandle(const Pointer& element, const Allocator& allocator) : element_(element), allocator_(allocator) {}
+    void forget() noexcept {
+        element_ = nullptr;
+        allocator_.reset();
+    }
+    void drop() noexcept {
+        if (element_ != nullptr) {
+            Traits::destroy(*allocator_, std::to_address(element_));
+            Traits::deallocate(*allocator_, element_, 1);
+        }
+        forget();
+    }
+
+    Pointer element_ = nullptr;
+    std::optional<Allocator> allocator_;
+};
+
+/// What they have in common. `V` is Nothing for sets. IsApart: each element has a block of its own.
+template <class K, class V, class Compare, class Allocator, bool IsUnique, bool IsApart = false>
 class BTreeContainer {
 protected:
-    using Tree = BTree<K, V, Compare, Allocator, IsUnique>;
+    static constexpr bool is_map = !std::is_same_v<V, Nothing>;
+    using Element = std::conditional_t<is_map, std::pair<const K, V>, K>;
+    using Held = Apart<K, Element, Allocator>;
+    using Tree =
+        std::conditional_t<IsApart, BTree<Held, Nothing, Through<Compare, Held>, Allocator, IsUnique>, BTree<K, V, Compare, Allocator, IsUnique>>;
     using Place = typename Tree::Place;
     using Leaf = typename Tree::Leaf;
-    static constexpr bool is_map = Tree::has_values;
 
 public:
     using key_type = K;
-    using value_type = std::conditional_t<is_map, std::pair<const K, V>, K>;
+    using value_type = Element;
     using key_compare = Compare;
     using allocator_type = Allocator;
     using size_type = std::size_t;
@@ -145,13 +227,20 @@ public:
     using const_pointer = typename const_iterator::pointer;
     using reverse_iterator = std::reverse_iterator<iterator>;
     using const_reverse_iterator = std::reverse_iterator<const_iterator>;
+    using node_type = NodeHandle<K, V, Allocator>;
+    /// What inserting a node with a unique key gives.
+    struct insert_return_type {
+        iterator position;
+        bool inserted = false;
+        node_type node;
+    };
 
     /// What this says of bytes in a heap: another number, another layout.
-    static constexpr std::uint64_t layout_version = 1;
+    static constexpr std::uint64_t layout_version = 2;
 
     static_assert(std::is_same_v<typename std::allocator_traits<Allocator>::value_type, value_type>,
                   "taiyen: the allocator's value_type is the container's: std::pair<const Key, Value>, or Key");
-    static_assert(std::is_copy_constructible_v<K>, "taiyen: keys of a B-tree can be copied");
+    static_assert(IsApart || std::is_copy_constructible_v<K>, "taiyen: keys of a B-tree can be copied");
 
     /// Compares elements by their keys.
     class value_compare {
@@ -168,8 +257,14 @@ public:
     };
 
     allocator_type get_allocator() const noexcept { return allocator_type(tree_.allocator()); }
-    key_compare key_comp() const { return tree_.compare(); }
-    value_compare value_comp() const { return value_compare(tree_.compare()); }
+    key_compare key_comp() const {
+        if constexpr (IsApart) {
+            return tree_.compare().compare;
+        } else {
+            return tree_.compare();
+        }
+    }
+    value_compare value_comp() const { return value_compare(key_comp()); }
 
     iterator begin() noexcept { return iterator(tree_.begin()); }
     iterator end() noexcept { return iterator(tree_.end()); }
@@ -266,6 +361,43 @@ public:
         });
     }
 
+    // Order statistics, if the comparison is `ranked`. Complexity: logarithmic.
+    /// How many elements are less than the key.
+    size_type rank(const K& key) const
+        requires Tree::is_ranked
+    {
+        return tree_.template count_before<false>(key);
+    }
+    template <class Q, class C = Compare, class = typename C::is_transparent>
+    size_type rank(const Q& key) const
+        requires Tree::is_ranked
+    {
+        return tree_.template count_before<false>(key);
+    }
+    /// The element that `number` others are in front of; `end()` if there are no more.
+    iterator select(size_type number) noexcept
+        requires Tree::is_ranked
+    {
+        return iterator(tree_.place_behind(number));
+    }
+    const_iterator select(size_type number) const noexcept
+        requires Tree::is_ranked
+    {
+        return const_iterator(tree_.place_behind(number));
+    }
+    /// How many elements are in front of one, or of the end. Where equal keys fill many nodes, linear in those. Throws what the comparison throws.
+    size_type index_of(const_iterator at) const
+        requires Tree::is_ranked
+    {
+        return tree_.count_before(at.at_);
+    }
+    /// How many steps lead from one to the other; negative, if they go back.
+    difference_type distance(const_iterator from, const_iterator to) const
+        requires Tree::is_ranked
+    {
+        return static_cast<difference_type>(index_of(to)) - static_cast<difference_type>(index_of(from));
+    }
+
     // Erasure.
     iterator erase(const_iterator at) { return iterator(tree_.erase(at.at_)); }
     iterator erase(iterator at)
@@ -334,14 +466,75 @@ public:
     iterator emplace_hint(const_iterator hint, A&&... arguments) {
         return iterator(emplace_element(&hint.at_, std::forward<A>(arguments)...).at);
     }
+    // Nodes, of containers whose elements lie apart: pointers and references to the element stay.
+    node_type extract(const_iterator at)
+        requires IsApart
+    {
+        node_type node(Tree::key_at(at.at_).element, get_allocator());
+        // Should the comparison throw, it stays in the tree.
+        Kept kept{&node};
+        tree_.take_out(at.at_);
+        kept.node = nullptr;
+        return node;
+    }
+    /// Nothing if there is none.
+    template <class Q>
+    node_type extract(const Q& key)
+        requires(IsApart && !std::is_convertible_v<const Q&, const_iterator> &&
+                 (std::is_same_v<Q, K> || requires { typename Compare::is_transparent; }))
+    {
+        const Place at = tree_.lower_bound(key);
+        if (at == tree_.end() || tree_.compare()(key, Tree::key_at(at))) return {};
+        return extract(const_iterator(at));
+    }
+    /// Of a container with an equal allocator. A unique key that is there already leaves the node to whoever calls.
+    auto insert(node_type&& node)
+        requires IsApart
+    {
+        typename Tree::Inserted inserted{tree_.end(), false};
+        if (!node.empty()) inserted = insert_node(nullptr, node.element_, node);
+        if constexpr (IsUnique) {
+            return insert_return_type{iterator(inserted.at), inserted.is_new, std::move(node)};
+        } else {
+            return iterator(inserted.at);
+        }
+    }
+    iterator insert(const_iterator hint, node_type&& node)
+        requires IsApart
+    {
+        return node.empty() ? end() : iterator(insert_node(&hint.at_, node.element_, node).at);
+    }
+    /// The place of an element that a program has a reference to. Complexity: logarithmic, and linear in equal keys.
+    iterator iterator_to(const value_type& element)
+        requires IsApart
+    {
+        return iterator(place_of(element));
+    }
+    const_iterator iterator_to(const value_type& element) const
+        requires IsApart
+    {
+        return const_iterator(place_of(element));
+    }
+
     /// Moves the elements of another container here whose keys aren't here yet, or all for a multimap or multiset; the others stay there.
     template <class C2, bool Unique2>
-    void merge(BTreeContainer<K, V, C2, Allocator, Unique2>& other) {
+    void merge(BTreeContainer<K, V, C2, Allocator, Unique2, IsApart>& other) {
         if (static_cast<const void*>(this) == &other) return;
+        if constexpr (IsApart) {
+            if (Traits::is_always_equal::value || tree_.allocator() == other.tree_.allocator()) {
+                for (auto at = other.tree_.begin(); at != other.tree_.end();) {
+                    at = other.tree_.hand_over(at, [&](const Held& held) {
+                        return tree_.insert(held.key(), [&](Leaf& leaf, std::uint32_t slot) { tree_.make_element(leaf, slot, held, no_value()); })
+                            .is_new;
+                    });
+                }
+                return;
+            }
+        }
         for (auto at = other.tree_.begin(); at != other.tree_.end();) {
             const std::uint8_t slot = at.leaf->order()[at.index];
             const size_type before = size();
-            insert_key(nullptr, std::move(at.leaf->keys()[slot]), moved_value(*at.leaf, slot));
+            insert_key(nullptr, std::move(key_in(*at.leaf, slot)), moved_value(*at.leaf, slot));
             if (size() == before) {
                 other.tree_.next(at);
             } else {
@@ -350,7 +543,7 @@ public:
         }
     }
     template <class C2, bool Unique2>
-    void merge(BTreeContainer<K, V, C2, Allocator, Unique2>&& other) {
+    void merge(BTreeContainer<K, V, C2, Allocator, Unique2, IsApart>&& other) {
         merge(other);
     }
 
@@ -365,7 +558,7 @@ public:
         }
         for (const_iterator at = from; at != end(); ++at) {
             const std::uint8_t slot = at.at_.leaf->order()[at.at_.index];
-            to.append_one(std::as_const(at.at_.leaf->keys()[slot]), std::move(at.at_.leaf->values()[slot]));
+            to.append_one(std::as_const(key_in(*at.at_.leaf, slot)), std::move(value_in(*at.at_.leaf, slot)));
         }
         erase(from, end());
     }
@@ -378,13 +571,14 @@ public:
     const Tree& tree() const noexcept { return tree_; }
 
 protected:
-    template <class, class, class, class, bool>
+    template <class, class, class, class, bool, bool>
     friend class BTreeContainer;
     using LineAllocator = typename Tree::LineAllocator;
     using Traits = std::allocator_traits<LineAllocator>;
+    using ElementTraits = std::allocator_traits<Allocator>;
 
     BTreeContainer() = default;
-    BTreeContainer(const Compare& compare, const Allocator& allocator) : tree_(compare, LineAllocator(allocator)) {}
+    BTreeContainer(const Compare& compare, const Allocator& allocator) : tree_({compare}, LineAllocator(allocator)) {}
     BTreeContainer(const BTreeContainer& other)
         : tree_(other.tree_.compare(), Traits::select_on_container_copy_construction(other.tree_.allocator())) {
         append_all(other);
@@ -416,12 +610,26 @@ protected:
     }
     ~BTreeContainer() = default;
     void assign(std::initializer_list<value_type> elements) {
-        BTreeContainer made(tree_.compare(), get_allocator());
+        BTreeContainer made(key_comp(), get_allocator());
         made.insert(elements);
         replace_by(made);
     }
     void swap(BTreeContainer& other) noexcept { tree_.swap(other.tree_); }
 
+    static K& key_in(Leaf& leaf, std::uint32_t slot) noexcept {
+        if constexpr (IsApart) {
+            return const_cast<K&>(leaf.keys()[slot].key());
+        } else {
+            return leaf.keys()[slot];
+        }
+    }
+    static auto& value_in(Leaf& leaf, std::uint32_t slot) noexcept {
+        if constexpr (IsApart && is_map) {
+            return leaf.keys()[slot].element->second;
+        } else {
+            return leaf.values()[slot];
+        }
+    }
     template <class T>
     static const K& key_of(const T& element) noexcept {
         if constexpr (!is_map || std::is_same_v<T, K>) {
@@ -446,7 +654,7 @@ protected:
     }
     auto moved_value(Leaf& leaf, std::uint8_t slot) {
         if constexpr (is_map) {
-            return make_value(std::move(leaf.values()[slot]));
+            return make_value(std::move(value_in(leaf, slot)));
         } else {
             return no_value();
         }
@@ -454,12 +662,80 @@ protected:
     /// A copy of the tree's allocator, for constructing: what it makes has the home of its place.
     LineAllocator& allocator_of() { return const_cast<LineAllocator&>(tree_.allocator()); }
 
+    /// An element on its way into a tree whose elements lie apart.
+    struct Made {
+        explicit Made(BTreeContainer& container) noexcept : owner(container) {}
+        Made(const Made&) = delete;
+        Made& operator=(const Made&) = delete;
+        ~Made() {
+            if (parts == 0) return;
+            auto all = elements();
+            if (parts == 3) ElementTraits::destroy(all, std::to_address(element));
+            if (parts == 2) Traits::destroy(owner.allocator_of(), const_cast<K*>(&Held{element}.key()));
+            ElementTraits::deallocate(all, element, 1);
+        }
+        Allocator elements() const noexcept { return Allocator(owner.tree_.allocator()); }
+        template <class Key, class MakeValue>
+        void make(Key&& key, MakeValue&& value) {
+            auto all = elements();
+            element = ElementTraits::allocate(all, 1);
+            parts = 1;
+            auto* const place = std::to_address(element);
+            if constexpr (is_map) {
+                Traits::construct(owner.allocator_of(), const_cast<K*>(std::addressof(place->first)), std::forward<Key>(key));
+                parts = 2;
+                value(std::addressof(place->second));
+            } else {
+                Traits::construct(owner.allocator_of(), place, std::forward<Key>(key));
+            }
+            parts = 3;
+        }
+        BTreeContainer& owner;
+        typename Held::Pointer element = nullptr;
+        int parts = 0;  ///< what there is: memory, a key, all of it
+    };
+    /// `enter(make)` puts an element of the tree's into it.
+    template <class Key, class MakeValue, class Enter>
+    auto enter_element(Key&& key, MakeValue&& value, Enter&& enter) {
+        if constexpr (IsApart) {
+            Made made(*this);
+            const auto result = enter([&](Leaf& leaf, std::uint32_t slot) {
+                made.make(std::forward<Key>(key), value);
+                tree_.make_element(leaf, slot, Held{made.element}, no_value());
+            });
+            made.parts = 0;
+            return result;
+        } else {
+            return enter([&](Leaf& leaf, std::uint32_t slot) { tree_.make_element(leaf, slot, std::forward<Key>(key), value); });
+        }
+    }
+    /// Keeps an element in its tree while a node has it, too.
+    struct Kept {
+        node_type* node;
+        ~Kept() {
+            if (node != nullptr) node->forget();
+        }
+    };
+    typename Tree::Inserted insert_node(const Place* hint, const typename Held::Pointer& element, node_type& node) {
+        TAIYEN_CHECK(node.get_allocator() == get_allocator());
+        const Held held{element};
+        const auto make = [&](Leaf& leaf, std::uint32_t slot) { tree_.make_element(leaf, slot, held, no_value()); };
+        const auto inserted = hint == nullptr ? tree_.insert(held.key(), make) : tree_.insert(*hint, held.key(), make);
+        if (inserted.is_new) node.forget();
+        return inserted;
+    }
+    Place place_of(const value_type& element) const {
+        Place at = tree_.lower_bound(key_of(element));
+        while (std::to_address(Tree::key_at(at).element) != std::addressof(element)) Tree::next(at);
+        return at;
+    }
+
     /// Inserts under a key of type K, or one that is looked up by itself and makes a K.
     template <class Key, class MakeValue>
     typename Tree::Inserted insert_key(const Place* hint, Key&& key, MakeValue&& value) {
-        const auto make = [&](Leaf& leaf, std::uint32_t slot) { tree_.make_element(leaf, slot, std::forward<Key>(key), value); };
         const auto& wanted = key;
-        return hint == nullptr ? tree_.insert(wanted, make) : tree_.insert(*hint, wanted, make);
+        return enter_element(std::forward<Key>(key), value,
+                             [&](const auto& make) { return hint == nullptr ? tree_.insert(wanted, make) : tree_.insert(*hint, wanted, make); });
     }
     template <class Key, class MakeValue>
     iterator insert_hinted(const_iterator hint, Key&& key, MakeValue&& value) {
@@ -534,7 +810,11 @@ protected:
         if constexpr (IsUnique) {
             if constexpr (std::is_same_v<Q, K>) return has(key) ? 1 : 0;
         }
-        return Tree::distance(tree_.lower_bound(key), tree_.upper_bound(key));
+        if constexpr (Tree::is_ranked) {
+            return tree_.template count_before<true>(key) - tree_.template count_before<false>(key);
+        } else {
+            return Tree::distance(tree_.lower_bound(key), tree_.upper_bound(key));
+        }
     }
     template <class Q>
     size_type erase_all(const Q& key) {
@@ -553,19 +833,17 @@ protected:
     void append_all(const BTreeContainer& other) {
         for (auto at = other.tree_.begin(); at != other.tree_.end(); Tree::next(at)) {
             const std::uint8_t slot = at.leaf->order()[at.index];
-            append_one(std::as_const(at.leaf->keys()[slot]), std::as_const(at.leaf->values()[slot]));
+            append_one(std::as_const(key_in(*at.leaf, slot)), std::as_const(value_in(*at.leaf, slot)));
         }
     }
     template <class Key, class Value>
     void append_one(Key&& key, [[maybe_unused]] Value&& value) {
-        const auto make = [&](Leaf& leaf, std::uint32_t slot) {
-            if constexpr (is_map) {
-                tree_.make_element(leaf, slot, std::forward<Key>(key), make_value(std::forward<Value>(value)));
-            } else {
-                tree_.make_element(leaf, slot, std::forward<Key>(key), no_value());
-            }
-        };
-        tree_.append(make);
+        const auto append = [&](const auto& make) { return tree_.append(make); };
+        if constexpr (is_map) {
+            enter_element(std::forward<Key>(key), make_value(std::forward<Value>(value)), append);
+        } else {
+            enter_element(std::forward<Key>(key), no_value(), append);
+        }
     }
     /// This one is empty.
     void take(BTreeContainer& other) {
@@ -577,7 +855,7 @@ protected:
         const std::unique_ptr<BTreeContainer, Cleared> cleared(&other);
         for (auto at = other.tree_.begin(); at != other.tree_.end(); Tree::next(at)) {
             const std::uint8_t slot = at.leaf->order()[at.index];
-            append_one(std::move(at.leaf->keys()[slot]), std::move(at.leaf->values()[slot]));
+            append_one(std::move(key_in(*at.leaf, slot)), std::move(value_in(*at.leaf, slot)));
         }
     }
     struct Cleared {
@@ -593,17 +871,17 @@ protected:
     Tree tree_;
 };
 
-template <class K, class V, class C, class A, bool U>
-bool operator==(const BTreeContainer<K, V, C, A, U>& a, const BTreeContainer<K, V, C, A, U>& b) {
+template <class K, class V, class C, class A, bool U, bool P>
+bool operator==(const BTreeContainer<K, V, C, A, U, P>& a, const BTreeContainer<K, V, C, A, U, P>& b) {
     return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
-template <class K, class V, class C, class A, bool U, class IsGone>
-std::size_t erase_if(BTreeContainer<K, V, C, A, U>& container, IsGone is_gone) {
+template <class K, class V, class C, class A, bool U, bool P, class IsGone>
+std::size_t erase_if(BTreeContainer<K, V, C, A, U, P>& container, IsGone is_gone) {
     return container.erase_if(std::move(is_gone));
 }
 /// What `a < b` of pairs would say, for elements that are pairs of references.
-template <class K, class V, class C, class A, bool U>
-auto operator<=>(const BTreeContainer<K, V, C, A, U>& a, const BTreeContainer<K, V, C, A, U>& b) {
+template <class K, class V, class C, class A, bool U, bool P>
+auto operator<=>(const BTreeContainer<K, V, C, A, U, P>& a, const BTreeContainer<K, V, C, A, U, P>& b) {
     const auto order = []<class T>(const T& x, const T& y) {
         if constexpr (std::three_way_comparable<T>) {
             return x <=> y;
@@ -623,52 +901,15 @@ auto operator<=>(const BTreeContainer<K, V, C, A, U>& a, const BTreeContainer<K,
     return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end(), element_order);
 }
 
-}  // namespace ordered
-
-// The constructors of an ordered container, for one whose base has them by parts.
-#define TAIYEN_BTREE_CONSTRUCTORS(Name)                                                                                                           \
-    Name() = default;                                                                                                                             \
-    explicit Name(const Compare& compare, const Allocator& allocator = Allocator()) : Base(compare, allocator) {}                                 \
-    explicit Name(const Allocator& allocator) : Base(Compare(), allocator) {}                                                                     \
-    template <std::input_iterator It>                                                                                                             \
-    Name(It from, It to, const Compare& compare = Compare(), const Allocator& allocator = Allocator()) : Base(compare, allocator) {               \
-        this->insert(from, to);                                                                                                                   \
-    }                                                                                                                                             \
-    template <std::input_iterator It>                                                                                                             \
-    Name(It from, It to, const Allocator& allocator) : Base(Compare(), allocator) {                                                               \
-        this->insert(from, to);                                                                                                                   \
-    }                                                                                                                                             \
-    Name(std::initializer_list<typename Base::value_type> elements, const Compare& compare = Compare(), const Allocator& allocator = Allocator()) \
-        : Base(compare, allocator) {                                                                                                              \
-        this->insert(elements);                                                                                                                   \
-    }                                                                                                                                             \
-    Name(std::initializer_list<typename Base::value_type> elements, const Allocator& allocator) : Base(Compare(), allocator) {                    \
-        this->insert(elements);                                                                                                                   \
-    }                                                                                                                                             \
-    Name(const Name&) = default;                                                                                                                  \
-    Name(const Name& other, const Allocator& allocator) : Base(other, allocator) {}                                                               \
-    Name(Name&&) = default;                                                                                                                       \
-    Name(Name&& other, const Allocator& allocator) : Base(std::move(other), allocator) {}                                                         \
-    Name& operator=(const Name&) = default;                                                                                                       \
-    Name& operator=(Name&&) = default;                                                                                                            \
-    Name& operator=(std::initializer_list<typename Base::value_type> elements) {                                                                  \
-        Base::assign(elements);                                                                                                                   \
-        return *this;                                                                                                                             \
-    }                                                                                                                                             \
-    ~Name() = default;                                                                                                                            \
-    void swap(Name& other) noexcept { Base::swap(other); }                                                                                        \
-    friend void swap(Name& a, Name& b) noexcept { a.swap(b); }
-
-/// A map with unique keys.
-template <class K, class V, class Compare = std::less<>, class Allocator = persistent_allocator<std::pair<const K, V>>>
-class btree_map : public ordered::BTreeContainer<K, V, Compare, Allocator, true> {
-    using Base = ordered::BTreeContainer<K, V, Compare, Allocator, true>;
+/// The members of maps with unique keys.
+template <class K, class V, class Compare, class Allocator, bool IsApart>
+class UniqueMap : public BTreeContainer<K, V, Compare, Allocator, true, IsApart> {
+    using Base = BTreeContainer<K, V, Compare, Allocator, true, IsApart>;
 
 public:
     using mapped_type = V;
     using typename Base::const_iterator;
     using typename Base::iterator;
-    TAIYEN_BTREE_CONSTRUCTORS(btree_map)
 
     /// Throws: std::out_of_range.
     V& at(const K& key) { return value_of(key); }
@@ -717,12 +958,23 @@ public:
         return insert_or_assign(std::move(key), std::forward<M>(value)).first;
     }
 
+protected:
+    UniqueMap() = default;
+    UniqueMap(const Compare& compare, const Allocator& allocator) : Base(compare, allocator) {}
+    UniqueMap(const UniqueMap&) = default;
+    UniqueMap(const UniqueMap& other, const Allocator& allocator) : Base(other, allocator) {}
+    UniqueMap(UniqueMap&&) = default;
+    UniqueMap(UniqueMap&& other, const Allocator& allocator) : Base(std::move(other), allocator) {}
+    UniqueMap& operator=(const UniqueMap&) = default;
+    UniqueMap& operator=(UniqueMap&&) = default;
+    ~UniqueMap() = default;
+
 private:
     template <class Q>
     V& value_of(const Q& key) const {
         const auto at = this->tree_.find(key);
-        if (at == this->tree_.end()) ordered::throw_no_such_key();
-        return at.leaf->value(at.index);
+        if (at == this->tree_.end()) throw_no_such_key();
+        return this->value_in(*at.leaf, at.leaf->order()[at.index]);
     }
     template <class Key, class... A>
     iterator emplace_there(const_iterator hint, Key&& key, A&&... arguments) {
@@ -734,6 +986,51 @@ private:
         if (!inserted.second) inserted.first->second = std::forward<M>(value);
         return inserted;
     }
+};
+
+}  // namespace ordered
+
+// The constructors of an ordered container, for one whose base has them by parts.
+#define TAIYEN_BTREE_CONSTRUCTORS(Name)                                                                                                           \
+    Name() = default;                                                                                                                             \
+    explicit Name(const Compare& compare, const Allocator& allocator = Allocator()) : Base(compare, allocator) {}                                 \
+    explicit Name(const Allocator& allocator) : Base(Compare(), allocator) {}                                                                     \
+    template <std::input_iterator It>                                                                                                             \
+    Name(It from, It to, const Compare& compare = Compare(), const Allocator& allocator = Allocator()) : Base(compare, allocator) {               \
+        this->insert(from, to);                                                                                                                   \
+    }                                                                                                                                             \
+    template <std::input_iterator It>                                                                                                             \
+    Name(It from, It to, const Allocator& allocator) : Base(Compare(), allocator) {                                                               \
+        this->insert(from, to);                                                                                                                   \
+    }                                                                                                                                             \
+    Name(std::initializer_list<typename Base::value_type> elements, const Compare& compare = Compare(), const Allocator& allocator = Allocator()) \
+        : Base(compare, allocator) {                                                                                                              \
+        this->insert(elements);                                                                                                                   \
+    }                                                                                                                                             \
+    Name(std::initializer_list<typename Base::value_type> elements, const Allocator& allocator) : Base(Compare(), allocator) {                    \
+        this->insert(elements);                                                                                                                   \
+    }                                                                                                                                             \
+    Name(const Name&) = default;                                                                                                                  \
+    Name(const Name& other, const Allocator& allocator) : Base(other, allocator) {}                                                               \
+    Name(Name&&) = default;                                                                                                                       \
+    Name(Name&& other, const Allocator& allocator) : Base(std::move(other), allocator) {}                                                         \
+    Name& operator=(const Name&) = default;                                                                                                       \
+    Name& operator=(Name&&) = default;                                                                                                            \
+    Name& operator=(std::initializer_list<typename Base::value_type> elements) {                                                                  \
+        Base::assign(elements);                                                                                                                   \
+        return *this;                                                                                                                             \
+    }                                                                                                                                             \
+    ~Name() = default;                                                                                                                            \
+    void swap(Name& other) noexcept { Base::swap(other); }                                                                                        \
+    friend void swap(Name& a, Name& b) noexcept { a.swap(b); }
+
+/// A map with unique keys.
+template <class K, class V, class Compare = std::less<>, class Allocator = persistent_allocator<std::pair<const K, V>>>
+class btree_map : public ordered::UniqueMap<K, V, Compare, Allocator, false> {
+    using Base = ordered::UniqueMap<K, V, Compare, Allocator, false>;
+
+public:
+    TAIYEN_BTREE_CONSTRUCTORS(btree_map)
 };
 
 /// A map in which keys may be equal. Equal ones stay in the order of their insertion.
@@ -762,6 +1059,43 @@ class btree_multiset : public ordered::BTreeContainer<K, ordered::Nothing, Compa
 
 public:
     TAIYEN_BTREE_CONSTRUCTORS(btree_multiset)
+};
+
+/// A map whose elements never move: pointers and references to one stay until it is erased, as those of std::map do; iterators don't.
+template <class K, class V, class Compare = std::less<>, class Allocator = persistent_allocator<std::pair<const K, V>>>
+class ordered_map : public ordered::UniqueMap<K, V, Compare, Allocator, true> {
+    using Base = ordered::UniqueMap<K, V, Compare, Allocator, true>;
+
+public:
+    TAIYEN_BTREE_CONSTRUCTORS(ordered_map)
+};
+
+/// The same in which keys may be equal.
+template <class K, class V, class Compare = std::less<>, class Allocator = persistent_allocator<std::pair<const K, V>>>
+class ordered_multimap : public ordered::BTreeContainer<K, V, Compare, Allocator, false, true> {
+    using Base = ordered::BTreeContainer<K, V, Compare, Allocator, false, true>;
+
+public:
+    using mapped_type = V;
+    TAIYEN_BTREE_CONSTRUCTORS(ordered_multimap)
+};
+
+/// A set of unique keys that never move.
+template <class K, class Compare = std::less<>, class Allocator = persistent_allocator<K>>
+class ordered_set : public ordered::BTreeContainer<K, ordered::Nothing, Compare, Allocator, true, true> {
+    using Base = ordered::BTreeContainer<K, ordered::Nothing, Compare, Allocator, true, true>;
+
+public:
+    TAIYEN_BTREE_CONSTRUCTORS(ordered_set)
+};
+
+/// The same in which keys may be equal.
+template <class K, class Compare = std::less<>, class Allocator = persistent_allocator<K>>
+class ordered_multiset : public ordered::BTreeContainer<K, ordered::Nothing, Compare, Allocator, false, true> {
+    using Base = ordered::BTreeContainer<K, ordered::Nothing, Compare, Allocator, false, true>;
+
+public:
+    TAIYEN_BTREE_CONSTRUCTORS(ordered_multiset)
 };
 
 #undef TAIYEN_BTREE_CONSTRUCTORS

@@ -5,8 +5,10 @@
 /// (L1) The first `count` order bytes name the slots of the elements, in the order of keys; the others name the free slots.
 /// (L2) Numbers and heads of free slots are not less than any: so a search counts over all slots.
 /// (L3) No leaf is empty. Only the root may be a leaf of fewer than `leaf_slots`.
+/// (P1) All keys of a leaf, and all separators of an inner node, have their first `skip` bytes in common; heads begin behind those.
 /// (N1) An inner node of `count` separators has `count + 1` children. What lies below child i is not less than separator i - 1 and, if keys are unique, less than separator i; else not greater.
 /// (N2) A separator that is a key's bytes is that of the first element to its right: where keys are pointers, it leads to something as long as theirs do.
+/// (N3) If the tree is ranked, beside each child stands how many elements lie below it.
 ///
 /// Thread rule: as the tree's.
 
@@ -38,13 +40,15 @@ struct BTreeNodes {
     using KeyTraits = std::allocator_traits<KeyAllocator>;
 
     static constexpr bool has_values = !std::is_same_v<V, Nothing>;
-    static constexpr Digests digests = digests_of<K, Compare>();
+    static constexpr bool is_apart = ordered::is_apart<K>;
+    static constexpr Digests digests = digests_in_slots<K, Compare>();
+    static constexpr bool is_ranked = ordered::is_ranked<Compare>;
     using Digester = DigestOf<K, digests>;
     using Digest = typename Digester::type;
+    static constexpr bool has_heads = digests == Digests::heads && !Digester::is_whole;
     /// How an inner node keeps a separator whose digest is not all of it.
-    static constexpr bool separators_inline = digests == Digests::none && std::is_trivially_copyable_v<K> && sizeof(K) <= 32;
+    static constexpr bool separators_inline = is_apart || (digests == Digests::none && std::is_trivially_copyable_v<K> && sizeof(K) <= 32);
     using Separator = std::conditional_t<separators_inline, K, typename KeyTraits::pointer>;
-    static constexpr bool is_moved_by_bytes = std::is_trivially_copyable_v<K> && std::is_trivially_copyable_v<V>;
 
     static_assert(alignof(K) <= alignof(Line) && alignof(V) <= alignof(Line), "taiyen: keys and values of a B-tree may be aligned to 64 bytes");
 
@@ -55,7 +59,7 @@ struct BTreeNodes {
         std::uint16_t slots;
         std::uint8_t newest;  ///< slot of the element that was inserted last, which may be gone
         std::uint8_t run;     ///< so many times in a row, up to 255, an insertion went beside the one before it
-        std::uint16_t zero;
+        std::uint16_t skip;   ///< of heads (P1)
 
         Digest* digest() noexcept { return reinterpret_cast<Digest*>(this + 1); }
         const Digest* digest() const noexcept { return reinterpret_cast<const Digest*>(this + 1); }
@@ -93,6 +97,7 @@ struct BTreeNodes {
     }
     /// 2 KiB hold enough small elements; for others 4 KiB. Counting is for at most a KiB of digests.
     static constexpr std::size_t slots_wanted() noexcept {
+        if constexpr (leaf_bytes_of<Compare> != 0) return std::max<std::size_t>(slots_in(leaf_bytes_of<Compare>), 8);
         constexpr std::size_t many = 96;
         constexpr std::size_t few = 8;
         std::size_t slots = slots_in(2048) >= many ? slots_in(2048) : slots_in(4096);
@@ -106,7 +111,8 @@ struct BTreeNodes {
     static constexpr std::size_t separator_bytes() noexcept {
         return (digests == Digests::none ? 0 : sizeof(Digest)) + (digests == Digests::keys ? 0 : sizeof(Separator));
     }
-    static constexpr std::uint32_t inner_separators = std::max<std::size_t>((2048 - 32 - sizeof(Pointer)) / (separator_bytes() + sizeof(Pointer)), 8);
+    static constexpr std::size_t child_bytes = sizeof(Pointer) + (is_ranked ? sizeof(std::uint64_t) : 0);
+    static constexpr std::uint32_t inner_separators = std::max<std::size_t>((2048 - 32 - child_bytes) / (separator_bytes() + child_bytes), 8);
     static constexpr std::uint32_t depth_max = 20;
 
     template <class T, bool Exists>
@@ -117,13 +123,19 @@ struct BTreeNodes {
     };
     template <class T>
     struct Array<T, false> {};
+    /// How many elements lie below each child.
+    struct Counts {
+        std::uint64_t of[inner_separators + 1];
+    };
+    struct NoCounts {};
 
     struct Inner {
         std::uint32_t count;
-        std::uint32_t zero;
+        std::uint32_t skip;  ///< of heads (P1)
         [[no_unique_address]] Array<Digest, digests != Digests::none> digest;
         [[no_unique_address]] Array<Separator, digests != Digests::keys> separator;
         Pointer children[inner_separators + 1];
+        [[no_unique_address]] std::conditional_t<is_ranked, Counts, NoCounts> counts;
 
         const K& key(std::uint32_t i) const noexcept {
             if constexpr (digests == Digests::keys) {
@@ -154,7 +166,7 @@ struct BTreeNodes {
         bool operator==(const Place&) const = default;
     };
 
-    /// A separator on its way.
+    /// A separator on its way. Its digest leaves nothing out.
     struct Fence {
         Digest digest{};
         [[no_unique_address]] std::conditional_t<digests == Digests::keys, Nothing, Separator> separator{};
@@ -225,6 +237,9 @@ struct BTreeNodes {
     static Fence fence_of(const Inner& inner, std::uint32_t i) noexcept {
         Fence fence;
         if constexpr (digests != Digests::none) fence.digest = inner.digest[i];
+        if constexpr (has_heads) {
+            if (inner.skip != 0) fence.digest = Digester::of(inner.key(i));
+        }
         if constexpr (digests != Digests::keys) fence.separator = inner.separator[i];
         return fence;
     }
@@ -248,7 +263,7 @@ struct BTreeNodes {
     }
     static void prefetch_node(const void* node, bool is_leaf) noexcept {
         const auto* const bytes = static_cast<const std::byte*>(node);
-        const std::size_t searched = is_leaf ? order_at(leaf_slots) + leaf_slots : sizeof(Inner) - sizeof(Inner::children);
+        const std::size_t searched = is_leaf ? order_at(leaf_slots) + leaf_slots : sizeof(Inner) - (inner_separators + 1) * child_bytes;
         for (std::size_t at = 0; at < searched; at += sizeof(Line)) __builtin_prefetch(bytes + at);
     }
 };

@@ -470,6 +470,7 @@ struct BTreeLinks {
     using Pointer = typename Tree::Pointer;
     using Line = ordered::Line;
     using K = typename Container::key_type;
+    using Element = typename Container::value_type;
 
     static void walk(Container& container, PointerWalk& walk) {
         static_assert(std::is_empty_v<typename Container::key_compare>, "taiyen: a comparison that holds something can't be walked");
@@ -514,7 +515,10 @@ private:
         }
     }
     void separator(const Inner& inner, std::uint32_t i) {
-        if constexpr (Tree::separators_inline) {
+        if constexpr (Tree::is_apart) {
+            walk_.pointer(&inner.separator[i].element);  // an element of a leaf
+            proof.elements(inner.separator[i].element, 1);
+        } else if constexpr (Tree::separators_inline) {
             key(const_cast<K&>(inner.key(i)));
         } else if constexpr (Tree::digests != ordered::Digests::keys) {
             walk_.pointer(&inner.separator[i]);
@@ -539,10 +543,24 @@ private:
             const std::uint8_t slot = leaf.order()[i];
             proof.that(slot < leaf.slots && !met[slot]);
             met[slot] = true;
-            if constexpr (!is_still<K>()) key(leaf.keys()[slot]);
+            if constexpr (Tree::is_apart) {
+                apart(leaf.keys()[slot].element);
+            } else if constexpr (!is_still<K>()) {
+                key(leaf.keys()[slot]);
+            }
             if constexpr (Tree::has_values) {
                 if constexpr (!is_still<typename Container::mapped_type>()) walk_object(leaf.values()[slot], walk_);
             }
+        }
+    }
+    void apart(Element* const& element) {
+        walk_.pointer(&element);
+        proof.elements(element, 1);
+        if constexpr (std::is_same_v<K, Element>) {
+            if constexpr (!is_still<K>()) key(*element);
+        } else {
+            if constexpr (!is_still<K>()) key(const_cast<K&>(element->first));
+            if constexpr (!is_still<decltype(element->second)>()) walk_object(element->second, walk_);
         }
     }
     void key(K& key) {
@@ -563,6 +581,14 @@ template <class K, class C>
 struct Links<btree_set<K, C, persistent_allocator<K>>> : BTreeLinks<btree_set<K, C>> {};
 template <class K, class C>
 struct Links<btree_multiset<K, C, persistent_allocator<K>>> : BTreeLinks<btree_multiset<K, C>> {};
+template <class K, class V, class C>
+struct Links<ordered_map<K, V, C, persistent_allocator<std::pair<const K, V>>>> : BTreeLinks<ordered_map<K, V, C>> {};
+template <class K, class V, class C>
+struct Links<ordered_multimap<K, V, C, persistent_allocator<std::pair<const K, V>>>> : BTreeLinks<ordered_multimap<K, V, C>> {};
+template <class K, class C>
+struct Links<ordered_set<K, C, persistent_allocator<K>>> : BTreeLinks<ordered_set<K, C>> {};
+template <class K, class C>
+struct Links<ordered_multiset<K, C, persistent_allocator<K>>> : BTreeLinks<ordered_multiset<K, C>> {};
 
 template <>
 struct Links<object_id_set<persistent_allocator<std::int64_t>>> {

@@ -148,6 +148,14 @@ template <class K, class Compare = std::less<>>
 using btree_set = taiyen::btree_set<K, Compare, offset_allocator<K>>;
 template <class K, class Compare = std::less<>>
 using btree_multiset = taiyen::btree_multiset<K, Compare, offset_allocator<K>>;
+template <class K, class V, class Compare = std::less<>>
+using ordered_map = taiyen::ordered_map<K, V, Compare, offset_allocator<std::pair<const K, V>>>;
+template <class K, class V, class Compare = std::less<>>
+using ordered_multimap = taiyen::ordered_multimap<K, V, Compare, offset_allocator<std::pair<const K, V>>>;
+template <class K, class Compare = std::less<>>
+using ordered_set = taiyen::ordered_set<K, Compare, offset_allocator<K>>;
+template <class K, class Compare = std::less<>>
+using ordered_multiset = taiyen::ordered_multiset<K, Compare, offset_allocator<K>>;
 template <class K, class V, class Hash = hash<K>, class Equal = std::equal_to<>>
 using flat_hash_map = taiyen::flat_hash_map<K, V, Hash, Equal, offset_allocator<std::pair<const K, V>>>;
 template <class K, class Hash = hash<K>, class Equal = std::equal_to<>>
