@@ -308,7 +308,7 @@ class IdSetPrinter:
 
 
 class BTreePrinter:
-    """btree_map, ordered_map and their like: leaf by leaf, as include/taiyen/ordered/btree.hpp lays them out."""
+    """btree_map, ordered_map and their like: leaf by leaf, as include/taiyen/ordered/detail/btree.hpp lays them out."""
 
     def __init__(self, value):
         self.tree = value["tree_"]
@@ -366,7 +366,7 @@ class BTreePrinter:
 
 
 class FlatHashPrinter:
-    """flat_hash_map, flat_hash_set: slot by slot, as include/taiyen/stl/flat_hash_table.hpp lays them out."""
+    """flat_hash_map, flat_hash_set: slot by slot, as include/taiyen/stl/detail/flat_hash_table.hpp lays them out."""
 
     def __init__(self, value):
         self.table = value["table_"]

@@ -2,7 +2,7 @@
 /// Heaps, transactions, steps, named objects and the allocator, without the containers: for the many files of a program that pass heaps around. Compiles in less than half the time of <taiyen/taiyen.hpp>.
 /// The containers: <taiyen/stl/containers.hpp>.
 
-#include <taiyen/base/language.hpp>
+#include <taiyen/base/detail/language.hpp>
 
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/report.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 /// Whether instrumented code is part of this program: it registers itself before main. Thread rule: safe.
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen::change {
 

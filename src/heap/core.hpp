@@ -16,9 +16,9 @@
 #include <mutex>
 #include <string_view>
 
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/error.hpp>
-#include <taiyen/base/export.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/heap/foreign_pointers.hpp>
 
 #include "base/process.hpp"

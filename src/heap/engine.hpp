@@ -20,7 +20,7 @@
 #include <vector>
 
 #include <taiyen/base/units.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 
 namespace taiyen::heap {
 

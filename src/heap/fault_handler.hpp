@@ -6,7 +6,7 @@
 /// (I2) The handler allocates nothing, takes no lock of its own and leaves errno as it was. It runs on the thread's alternate stack if there is one.
 /// Thread rule: safe.
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen::heap {
 

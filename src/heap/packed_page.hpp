@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 
 #include "heap/engine_layout.hpp"
 

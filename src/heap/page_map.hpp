@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 
 #include "heap/geometry.hpp"
 #include "heap/run_hints.hpp"

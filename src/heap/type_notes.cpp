@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 
 #include "heap/engine.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The type of a stored object as a program would write it, from its fingerprint (taiyen/stl/fingerprint.hpp).
+/// The type of a stored object as a program would write it, from its fingerprint (taiyen/stl/detail/fingerprint.hpp).
 
 #include <string>
 #include <string_view>

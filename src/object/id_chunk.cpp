@@ -1,4 +1,4 @@
-#include <taiyen/object/id_chunk.hpp>
+#include <taiyen/object/detail/id_chunk.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include <taiyen/ordered/key_search.hpp>
+#include <taiyen/ordered/detail/key_search.hpp>
 
 #include <type_traits>
 

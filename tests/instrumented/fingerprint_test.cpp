@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <taiyen/stl/containers.hpp>
-#include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/stl/detail/fingerprint.hpp>
 
 BOOST_AUTO_TEST_SUITE(fingerprints)
 

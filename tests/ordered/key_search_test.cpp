@@ -1,5 +1,5 @@
 // What nodes compare in the place of keys: counts, whatever the number of numbers, their place and their extremes; heads that sort as their text does.
-#include <taiyen/ordered/key_search.hpp>
+#include <taiyen/ordered/detail/key_search.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The layout of what lies inside a type: what changes it, what ends the look, and that every compiler sees the same.
-#include <taiyen/stl/layout.hpp>
+#include <taiyen/stl/detail/layout.hpp>
 
 #include <atomic>
 
@@ -8,7 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <taiyen/stl/containers.hpp>
-#include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/stl/detail/fingerprint.hpp>
 
 using taiyen::stl::layout_of;
 

@@ -17,7 +17,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <taiyen/stl/containers.hpp>
-#include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/stl/detail/fingerprint.hpp>
 
 namespace storable_test {
 

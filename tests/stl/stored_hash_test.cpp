@@ -1,5 +1,5 @@
 // A container whose hash gives other values than those it was filled with finds nothing, and says so when it is found itself.
-#include <taiyen/stl/stored_hash.hpp>
+#include <taiyen/stl/detail/stored_hash.hpp>
 
 #include <array>
 #include <string_view>

@@ -2,7 +2,7 @@
 /// What the store's tests do to a heap, below the containers: named byte blocks, file damage, crashes by copying the files.
 
 #include <taiyen/base/error.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 
 #include <cstring>

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <taiyen/base/report.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 
 #include "seed.hpp"
 #include "threads.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <taiyen/base/report.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 
 #include "base/sanitizers.hpp"
 #include "threads.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 /// `TAIYEN_CHECK(condition)`: a bug in the caller or in us stops the program, in release builds too.
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen::detail {
 /// Writes one line with the condition and its place to standard error and aborts.

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen {
 

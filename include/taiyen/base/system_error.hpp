@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/error.hpp>
-#include <taiyen/base/export.hpp>
 
 namespace taiyen {
 

@@ -18,8 +18,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <taiyen/base/export.hpp>
-#include <taiyen/change/arguments.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/change/detail/arguments.hpp>
 
 namespace taiyen {
 namespace change {

@@ -7,8 +7,8 @@
 
 #include <cstddef>
 
-#include <taiyen/base/export.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/heap/detail/access.hpp>
 
 namespace taiyen {
 

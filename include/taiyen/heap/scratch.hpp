@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 
 namespace taiyen {

@@ -13,12 +13,12 @@
 #include <string>
 #include <string_view>
 
-#include <taiyen/base/export.hpp>
-#include <taiyen/base/instrumented.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/base/detail/instrumented.hpp>
 #include <taiyen/base/page_size.hpp>
 #include <taiyen/base/placement.hpp>
 #include <taiyen/base/units.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/heap/live_blocks.hpp>
 
 namespace taiyen {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/progress.hpp>
 #include <taiyen/store/options.hpp>
 

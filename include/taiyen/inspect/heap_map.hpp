@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/inspect/stats.hpp>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/undo/history.hpp>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/store/options.hpp>
 
 namespace taiyen {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/inspect/report.hpp>
 
 namespace taiyen {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/error.hpp>
-#include <taiyen/base/export.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/restoration.hpp>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/progress.hpp>
 
 namespace taiyen {

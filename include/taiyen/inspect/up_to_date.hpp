@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/inspect/report.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/restoration.hpp>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/inspect/objects.hpp>
 
 namespace taiyen {

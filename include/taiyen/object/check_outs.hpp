@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen {
 

@@ -28,11 +28,11 @@
 #include <vector>
 
 #include <taiyen/base/check.hpp>
-#include <taiyen/base/export.hpp>
-#include <taiyen/base/instrumented.hpp>
-#include <taiyen/object/chunked_ids.hpp>
-#include <taiyen/object/id_chunk.hpp>
-#include <taiyen/object/id_iterator.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/base/detail/instrumented.hpp>
+#include <taiyen/object/detail/chunked_ids.hpp>
+#include <taiyen/object/detail/id_chunk.hpp>
+#include <taiyen/object/detail/id_iterator.hpp>
 
 namespace taiyen {
 namespace object {

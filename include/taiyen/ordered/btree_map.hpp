@@ -34,9 +34,9 @@
 #include <utility>
 
 #include <taiyen/base/check.hpp>
-#include <taiyen/base/export.hpp>
-#include <taiyen/base/instrumented.hpp>
-#include <taiyen/ordered/btree.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/base/detail/instrumented.hpp>
+#include <taiyen/ordered/detail/btree.hpp>
 
 namespace taiyen {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen {
 

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 
 namespace taiyen {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/ordered/ordered_store.hpp>
 
 namespace taiyen {

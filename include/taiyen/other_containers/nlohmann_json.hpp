@@ -11,8 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <taiyen/stl/detail/layout.hpp>
 #include <taiyen/stl/durable_allocator.hpp>
-#include <taiyen/stl/layout.hpp>
 
 namespace taiyen {
 

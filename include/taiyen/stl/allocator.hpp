@@ -21,9 +21,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <taiyen/base/export.hpp>
-#include <taiyen/base/instrumented.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/base/detail/instrumented.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/stl/pointer_free.hpp>
 #include <taiyen/stl/storable.hpp>
 

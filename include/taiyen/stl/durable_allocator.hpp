@@ -11,8 +11,8 @@
 #include <new>
 #include <type_traits>
 
-#include <taiyen/base/export.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/storable.hpp>
 

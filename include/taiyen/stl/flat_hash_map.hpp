@@ -23,9 +23,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <taiyen/base/instrumented.hpp>
+#include <taiyen/base/detail/instrumented.hpp>
 #include <taiyen/ordered/btree_map.hpp>
-#include <taiyen/stl/flat_hash_table.hpp>
+#include <taiyen/stl/detail/flat_hash_table.hpp>
 #include <taiyen/stl/swap.hpp>
 
 namespace taiyen {

@@ -15,12 +15,12 @@
 #include <utility>
 
 #include <taiyen/base/report.hpp>
-#include <taiyen/change/arguments.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/change/detail/arguments.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/stl/allocator.hpp>
-#include <taiyen/stl/fingerprint.hpp>
-#include <taiyen/stl/stored_hash.hpp>
+#include <taiyen/stl/detail/fingerprint.hpp>
+#include <taiyen/stl/detail/stored_hash.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
 namespace taiyen {

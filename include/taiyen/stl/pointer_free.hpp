@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/stl/storable.hpp>
 
 namespace taiyen {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/stl/allocator.hpp>
 
 namespace taiyen {

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/base/detail/instrumented.hpp>
 #include <taiyen/base/error.hpp>
-#include <taiyen/base/export.hpp>
-#include <taiyen/base/instrumented.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/restoration.hpp>
 

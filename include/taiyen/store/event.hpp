@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/store/restoration.hpp>
 
 namespace taiyen {

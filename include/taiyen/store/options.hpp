@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include <taiyen/base/capture.hpp>
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/placement.hpp>
 #include <taiyen/heap/foreign_pointers.hpp>
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/restoration.hpp>
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/store/archive_heap.hpp>
 #include <taiyen/transfer/declared.hpp>
 #include <taiyen/transfer/relocation.hpp>

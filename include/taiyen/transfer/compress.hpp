@@ -15,7 +15,7 @@
 #include <stop_token>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/progress.hpp>
 #include <taiyen/base/units.hpp>
 #include <taiyen/store/options.hpp>

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/error.hpp>
-#include <taiyen/base/export.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/transfer/declared.hpp>
 #include <taiyen/transfer/relocation.hpp>

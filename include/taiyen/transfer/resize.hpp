@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/store/options.hpp>
 
 namespace taiyen {

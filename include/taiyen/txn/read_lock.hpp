@@ -5,7 +5,7 @@
 /// starves. Within a transaction or another ReadLock of the same thread it costs nothing.
 /// Thread rule: begins and ends on one thread.
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/units.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 

@@ -25,7 +25,7 @@
 
 #include <memory>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
 namespace taiyen {

@@ -17,10 +17,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/units.hpp>
-#include <taiyen/change/arguments.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/change/detail/arguments.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
 namespace taiyen {

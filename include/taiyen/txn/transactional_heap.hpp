@@ -19,7 +19,7 @@
 #include <filesystem>
 #include <memory>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/units.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 

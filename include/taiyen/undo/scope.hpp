@@ -15,9 +15,9 @@
 #include <string>
 #include <string_view>
 
-#include <taiyen/base/export.hpp>
-#include <taiyen/change/arguments.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/change/detail/arguments.hpp>
+#include <taiyen/heap/detail/access.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 
 namespace taiyen {

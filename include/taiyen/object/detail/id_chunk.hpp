@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen::object {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include <taiyen/base/check.hpp>
-#include <taiyen/object/chunked_ids.hpp>
+#include <taiyen/object/detail/chunked_ids.hpp>
 
 namespace taiyen {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <taiyen/base/export.hpp>
-#include <taiyen/heap/access.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/heap/detail/access.hpp>
 
 namespace taiyen {
 

@@ -27,7 +27,7 @@
 #include <taiyen/object/object_id_set.hpp>
 #include <taiyen/ordered/btree_map.hpp>
 #include <taiyen/stl/containers.hpp>
-#include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/stl/detail/fingerprint.hpp>
 #include <taiyen/stl/flat_hash_map.hpp>
 #include <taiyen/transfer/declared.hpp>
 #include <taiyen/transfer/relocation.hpp>

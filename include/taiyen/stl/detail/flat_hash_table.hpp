@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <taiyen/base/instrumented.hpp>
+#include <taiyen/base/detail/instrumented.hpp>
 #include <taiyen/stl/hash.hpp>
 #include <taiyen/stl/pointer_free.hpp>
 

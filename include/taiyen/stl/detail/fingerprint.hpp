@@ -9,9 +9,9 @@
 #include <string_view>
 #include <typeinfo>
 
-#include <taiyen/heap/access.hpp>
+#include <taiyen/heap/detail/access.hpp>
+#include <taiyen/stl/detail/layout.hpp>
 #include <taiyen/stl/hash.hpp>
-#include <taiyen/stl/layout.hpp>
 
 namespace taiyen::stl {
 

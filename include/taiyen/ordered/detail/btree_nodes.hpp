@@ -18,7 +18,7 @@
 #include <memory>
 #include <type_traits>
 
-#include <taiyen/ordered/key_search.hpp>
+#include <taiyen/ordered/detail/key_search.hpp>
 
 namespace taiyen::ordered {
 

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen {
 

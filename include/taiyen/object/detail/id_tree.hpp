@@ -18,7 +18,7 @@
 #include <utility>
 
 #include <taiyen/base/check.hpp>
-#include <taiyen/object/id_chunk.hpp>
+#include <taiyen/object/detail/id_chunk.hpp>
 
 namespace taiyen::object {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include <taiyen/base/export.hpp>
+#include <taiyen/base/detail/export.hpp>
 
 namespace taiyen {
 

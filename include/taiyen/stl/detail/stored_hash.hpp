@@ -6,8 +6,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include <taiyen/heap/access.hpp>
-#include <taiyen/stl/fingerprint.hpp>
+#include <taiyen/heap/detail/access.hpp>
+#include <taiyen/stl/detail/fingerprint.hpp>
 #include <taiyen/stl/storable.hpp>
 
 namespace taiyen::stl {

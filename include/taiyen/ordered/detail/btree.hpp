@@ -17,9 +17,9 @@
 #include <utility>
 
 #include <taiyen/base/check.hpp>
-#include <taiyen/base/instrumented.hpp>
-#include <taiyen/ordered/btree_nodes.hpp>
-#include <taiyen/ordered/key_search.hpp>
+#include <taiyen/base/detail/instrumented.hpp>
+#include <taiyen/ordered/detail/btree_nodes.hpp>
+#include <taiyen/ordered/detail/key_search.hpp>
 
 namespace taiyen::ordered {
 

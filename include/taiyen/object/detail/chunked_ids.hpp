@@ -11,9 +11,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <taiyen/base/export.hpp>
-#include <taiyen/object/id_chunk.hpp>
-#include <taiyen/object/id_tree.hpp>
+#include <taiyen/base/detail/export.hpp>
+#include <taiyen/object/detail/id_chunk.hpp>
+#include <taiyen/object/detail/id_tree.hpp>
 
 #if defined(TAIYEN_CHECKED_ITERATORS)
 #define TAIYEN_CHECKED_TAG __attribute__((abi_tag("taiyen_checked")))
