@@ -26,7 +26,7 @@ std::byte* Annex::open(ByteCount capacity) {
         return place_.data();
     }
     if (wanted > sequence_bytes_max) {
-        throw HeapFull(wanted, 0, HeapFull::Cause::address_space);
+        throw HeapFull(wanted, 0, HeapFull::Cause::address_space, heap_.name());
     }
     if (!heap_.read_only_) {
         heap_.checkpoint();  // a save that ended the annex may stand in the ring only
@@ -81,7 +81,7 @@ void Annex::extend(ByteCount bytes) {
         return;
     }
     if (wanted > place_.size()) {
-        throw HeapFull(wanted - used_, 0, HeapFull::Cause::address_space);
+        throw HeapFull(wanted - used_, 0, HeapFull::Cause::address_space, heap_.name());
     }
     std::unique_lock<std::mutex> background;
     if (heap_.uses_log() && chunks_for(wanted) > heap_.backing_->layout.annex_chunks()) {

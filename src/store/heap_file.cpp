@@ -26,15 +26,15 @@ vm::TrackerKind tracker_kind(PageTrackerChoice choice) {
 
 }  // namespace
 
-void HeapFile::grow(ByteCount by, const std::function<void()>& action) {
+void HeapFile::grow(ByteCount by, const std::function<void()>& action) const {
     try {
         action();
     } catch (const Error& error) {
         if (error.code() == errc::no_space) {
-            throw HeapFull(by, 0, HeapFull::Cause::disk);
+            throw HeapFull(by, 0, HeapFull::Cause::disk, name());
         }
         if (error.code() == errc::out_of_address_space) {
-            throw HeapFull(by, 0, HeapFull::Cause::address_space);
+            throw HeapFull(by, 0, HeapFull::Cause::address_space, name());
         }
         throw;
     }
@@ -160,7 +160,7 @@ void HeapFile::guard(void* block, ByteCount bytes) { guards_->admit(*engine_, pa
 
 void* HeapFile::allocate_guarded(ByteCount bytes, ByteCount alignment, heap::Content content) {
     bytes = std::max<ByteCount>(bytes, 1);
-    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0);
+    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0, HeapFull::Cause::capacity, name());
     void* const block = engine_->allocate(bytes + heap::TailGuards::canary_bytes, alignment, content);
     try {
         guard(block, bytes);
@@ -176,7 +176,7 @@ void* HeapFile::resize_durable(void* block, ByteCount bytes) {
     if (!guards_) return engine_->resize(block, bytes);
     if (block == nullptr) return allocate_durable(bytes, 16, heap::Content::any);
     bytes = std::max<ByteCount>(bytes, 1);
-    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0);
+    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0, HeapFull::Cause::capacity, name());
     const auto try_guard = [this](void* at, ByteCount size) noexcept {
         try {
             guard(at, size);
@@ -430,8 +430,8 @@ void HeapFile::reserve(ByteCount extent) {
             return;
         } catch (const Error& error) {
             if (wanted == least) {
-                throw HeapFull(extent - mapped_, 0,
-                               error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space);
+                throw HeapFull(extent - mapped_, 0, error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space,
+                               name());
             }
         }
     }
@@ -452,7 +452,7 @@ void HeapFile::about_to_use(ByteCount length) {
         dirty += run.count * page_bytes;
     }
     if (dirty > dirty_limit_) {
-        throw HeapFull(length, 0, HeapFull::Cause::dirty_limit);
+        throw HeapFull(length, 0, HeapFull::Cause::dirty_limit, name());
     }
     used_since_look_ = 0;
 }
@@ -476,8 +476,8 @@ void HeapFile::clear_growth(const Extents& before, const Extents& after) {
             }
         }
     } catch (const std::bad_alloc&) {
-        throw HeapFull(after.span - before.span + after.annex - before.annex, 0,
-                       HeapFull::Cause::address_space);  // who grows knows no other lack of memory
+        throw HeapFull(after.span - before.span + after.annex - before.annex, 0, HeapFull::Cause::address_space,
+                       name());  // who grows knows no other lack of memory
     }
 }
 

@@ -84,6 +84,7 @@ public:
     }
     using HeapCore::engine;
     heap::Engine& engine() override { return *engine_; }
+    std::string_view name() const noexcept override { return paths_.backing.native(); }
 
     void check_changeable() const override {
         require_usable(false);
@@ -363,7 +364,7 @@ private:
     /// What the heap is about to grow by, from behind all that was ever in use, becomes zero in the files. Poisons if it fails.
     void clear_growth(const Extents& before, const Extents& after);
     /// Growth that the system refuses is a full heap.
-    static void grow(ByteCount by, const std::function<void()>& action);
+    void grow(ByteCount by, const std::function<void()>& action) const;
     /// `in_view_only`: nothing may be written yet.
     void heal_first_page(bool in_view_only);
     /// From the data file. Throws: Error{corrupt}.
