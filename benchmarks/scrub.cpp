@@ -3,69 +3,21 @@
 // Four threads commit small transactions, each durable before the next begins, for a second each time: without a scrub and with one, in turns. The heap and its second copy are larger than what is changed, and
 // lie in the page cache; the scrub reads past it.
 
-#include <atomic>
-#include <cstring>
-#include <memory>
-#include <optional>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include <taiyen/inspect/background_scrub.hpp>
 #include <taiyen/taiyen.hpp>
 
+#include "committers.hpp"
 #include "harness.hpp"
 #include "machine.hpp"
 
-namespace bench {
-
-/// What is changed.
-struct Counted {
-    static constexpr unsigned threads = 4;
-    static constexpr std::size_t slots = 10'000;
-    std::uint64_t values[threads][slots];
-};
-
-}  // namespace bench
-
 namespace {
-
-using bench::Counted;
-
-constexpr std::size_t mebibyte = std::size_t{1} << 20U;
-
-/// Commits per second of all threads.
-double commits(taiyen::TransactionalHeap& heap, Counted& counters, std::chrono::milliseconds time) {
-    std::atomic<bool> done{false};
-    std::atomic<std::uint64_t> all{0};
-    std::vector<std::thread> writers;
-    const auto start = std::chrono::steady_clock::now();
-    for (unsigned number = 0; number < Counted::threads; ++number) {
-        writers.emplace_back([&, number] {
-            bench::Random random(number + 1);
-            std::uint64_t own = 0;
-            for (; !done; ++own) {
-                taiyen::Transaction transaction(heap);
-                for (int i = 0; i < 4; ++i) {
-                    std::uint64_t& value = counters.values[number][random.next() % Counted::slots];
-                    transaction.touch(&value, sizeof value);
-                    ++value;
-                }
-                transaction.commit();
-            }
-            all += own;
-        });
-    }
-    std::this_thread::sleep_for(time);
-    done = true;
-    for (std::thread& writer : writers) writer.join();
-    return static_cast<double>(all.load()) / (bench::microseconds_since(start) / 1e6);
-}
 
 int run(const bench::Options& options) {
     bench::print_head(options, "A scrub in the background, beside four threads that commit");
     const bench::Folder folder(options.folder());
-    const std::size_t bytes = (options.quick() ? 64 : options.number("--mebibytes")) * mebibyte;
+    const std::size_t mebibytes = options.quick() ? 64 : options.number("--mebibytes");
     const std::size_t rate = options.number("--rate") * 1'000'000;
     const std::chrono::milliseconds time(options.quick() ? 200 : options.number("--milliseconds"));
     for (const taiyen::Durability durability : {taiyen::Durability::sync, taiyen::Durability::async}) {
@@ -75,17 +27,8 @@ int run(const bench::Options& options) {
         how.durability = durability;
         how.data_file = folder / (waits ? "sync.tyn.data" : "async.tyn.data");
         taiyen::TransactionalHeap heap(taiyen::create_only, folder / (waits ? "sync.tyn" : "async.tyn"), how);
-        Counted* counters = nullptr;
-        for (std::size_t made = 0; made < bytes; made += 16 * mebibyte) {
-            taiyen::Transaction transaction(heap);
-            if (counters == nullptr) counters = &heap.construct<Counted>("counters");
-            auto* const block = static_cast<char*>(heap.allocate(16 * mebibyte));
-            transaction.touch(block, 16 * mebibyte);
-            std::memset(block, 'x', 16 * mebibyte);
-            transaction.commit();
-        }
-        heap.snapshot();
-        commits(heap, *counters, time);  // warm
+        bench::Counted& counters = bench::make_counted(heap, mebibytes);
+        bench::commits(heap, counters, time);  // warm
         std::uint64_t read = 0;
         double seconds = 0;
         const auto beside = [&](std::size_t bytes_per_second) {
@@ -94,15 +37,15 @@ int run(const bench::Options& options) {
             scrubbing.pause = std::chrono::milliseconds(0);
             const auto start = std::chrono::steady_clock::now();
             taiyen::BackgroundScrub scrub(heap, scrubbing);
-            const double figure = commits(heap, *counters, time);
+            const double figure = bench::commits(heap, counters, time);
             read += scrub.stats().bytes_read;
             seconds += bench::microseconds_since(start) / 1e6;
             return figure;
         };
         const std::vector<bench::Samples> samples = bench::interleave(
-            options.rounds(), {{"without", [&] { return commits(heap, *counters, time); }}, {"with", [&] { return beside(rate); }}});
+            options.rounds(), {{"without", [&] { return bench::commits(heap, counters, time); }}, {"with", [&] { return beside(rate); }}});
         std::printf("%s, a heap of %zu MiB in two copies\n", waits ? "Each commit waits until it is durable" : "Commits that nobody waits for",
-                    bytes / mebibyte);
+                    mebibytes);
         bench::Table table({"", "commits per second", "of those without"});
         table.row({"without a scrub", bench::spread(samples[0], 0), "1"});
         table.row({"with a scrub that read " + bench::fixed(static_cast<double>(read) / seconds / 1e6, 0) + " MB/s", bench::spread(samples[1], 0),

@@ -158,6 +158,25 @@ int run(const bench::Options& options) {
                 static_cast<unsigned long long>(stats.live_blocks), static_cast<double>(stats.allocated_bytes) / 1e9, filling / 1e6);
     bench::settle(folder / "settle");
 
+    {
+        const taiyen::ArchiveHeap heap(taiyen::open_read_only, path);
+        const auto look = [&] {
+            return bench::microseconds_of([&] {
+                       if (!taiyen::verify(heap, {.level = taiyen::VerifyLevel::structure}).ok()) throw std::runtime_error("the heap is not sound");
+                   }) /
+                   1e3;
+        };
+        look();
+        const auto samples = bench::interleave(options.rounds(), {{"cached", look}, {"on disk", [&] {
+                                                                                         bench::forget_cached(path);
+                                                                                         return look();
+                                                                                     }}});
+        bench::Table table({"the structure of an open heap", "milliseconds"});
+        table.row({"its metadata in the page cache", bench::spread(samples[0], 1)});
+        table.row({"nothing in the page cache", bench::spread(samples[1], 1)});
+        table.print();
+    }
+
     std::vector<bench::Contender> contenders;
     const auto seconds = [&](auto&& action) {
         bench::forget_cached(path);

@@ -1,5 +1,7 @@
 #pragma once
-/// throws: whether an action ends with an Error of that code.
+/// throws: whether an action ends with an Error of that code. names_heap: whether a HeapFull begins with that path or name.
+
+#include <string>
 
 #include <taiyen/base/error.hpp>
 
@@ -14,5 +16,7 @@ bool throws(errc code, F&& action) {
     }
     return false;
 }
+
+inline bool names_heap(const HeapFull& full, const std::string& heap) { return std::string(full.what()).starts_with(heap + ": heap full: "); }
 
 }  // namespace taiyen::test

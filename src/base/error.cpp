@@ -83,7 +83,7 @@ Error::Error(const Error&) = default;
 Error& Error::operator=(const Error&) = default;
 Error::~Error() = default;
 
-HeapFull::HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cause cause) noexcept
+HeapFull::HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cause cause, std::string_view heap) noexcept
     : wanted_(wanted_bytes), largest_free_(largest_free_bytes), cause_(cause) {
     const char* why = cause == Cause::capacity ? "no room of that length is left, and a block takes at most half of the capacity; give the heap a "
                                                  "larger one (`taiyen convert --capacity`)"
@@ -92,7 +92,14 @@ HeapFull::HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cau
                       : cause == Cause::neighbor
                           ? "the addresses behind the heap are taken by somebody else; close that heap, or move this one (`taiyen rebase`)"
                           : "the system refuses more memory; raise its limits";
-    std::snprintf(text_, sizeof text_, "heap full: wanted %zu bytes, largest free block %zu: %s", wanted_bytes, largest_free_bytes, why);
+    constexpr std::size_t told_max = 200;  // bytes of the heap's name
+    const bool is_cut = heap.size() > told_max;
+    std::string_view told = is_cut ? heap.substr(heap.size() - told_max) : heap;
+    while (is_cut && !told.empty() && (static_cast<unsigned char>(told.front()) & 0xc0U) == 0x80)
+        told.remove_prefix(1);  // within a character of UTF-8
+    std::snprintf(text_, sizeof text_, "%s%.*s%sheap full: wanted %zu bytes, largest free block %zu: %s", is_cut ? "…" : "",
+                  static_cast<int>(told.size()), told.data() == nullptr ? "" : told.data(), heap.empty() ? "" : ": ", wanted_bytes,
+                  largest_free_bytes, why);
 }
 HeapFull::HeapFull(const HeapFull&) noexcept = default;
 HeapFull& HeapFull::operator=(const HeapFull&) noexcept = default;

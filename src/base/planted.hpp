@@ -49,6 +49,8 @@ enum class Bug {
     log_replaced_unsaved,        ///< replacing a log: what stands in the old one alone isn't saved before
     log_removed_before_header,   ///< replacing a log: the old one is removed before the header says that there is none
     cut_backing_is_believed,     ///< the header of a heap's own file that ends early goes on counting while it is filled from the data file
+    blank_data_unmarked,         ///< a data file that has no header any more is refilled without being marked as a heap's
+    cut_data_is_believed,        ///< the header of a data file that ends early goes on counting while it is refilled from the heap's own file
     detach_in_memory_only,       ///< opening without the lost data file: the header goes on naming it
     drop_implicit_step,          ///< undo: what was stored outside scopes becomes no step
     cursor_outside_record,       ///< undo: the history's cursor does not travel with the save
@@ -58,6 +60,7 @@ enum class Bug {
     annex_ends_before_record,    ///< an annex that nobody opened is ended in the files, before the record that ends it
     history_outlives_its_bytes,  ///< transactions of a heap whose history nobody attached leave that history in the files
     undo_moves_cursor_unlogged,  ///< undo and redo on a transactional heap log the bytes, not where the history stands
+    resized_history_unlogged,    ///< resizing a history on a transactional heap logs where its steps lie now, not the steps
     stage_keeps_address,         ///< recovery of a staged save that moves the heap installs its pages and keeps the address
     copy_keeps_address,          ///< recovery of a save that moves the heap copies its pages from the data file and keeps the address
     annex_ends_after_record,     ///< an annex that nobody opened is ended by a record of its own

@@ -58,7 +58,7 @@ void LoggedRecorder::touch(HeapOffset where, ByteCount length) {
         if (opened_.as<std::uint64_t>()[page] != 0) continue;
         if (core_.about_to_change({page * page_bytes}, page_bytes, true) != heap::Proof::hidden) continue;
         core_.check_usable(false);  // it is lost
-        throw HeapFull(length, 0, HeapFull::Cause::address_space);
+        throw HeapFull(length, 0, HeapFull::Cause::address_space, core_.path().native());
     }
     record(where.value, length);
 }

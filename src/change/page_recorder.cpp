@@ -110,7 +110,7 @@ void PageRecorder::start() {
     if (mapped_ == 0) return;
     try {
         make_joinable();
-        if (!core_.protect({0}, mapped_, false)) throw HeapFull(mapped_, 0, HeapFull::Cause::address_space);
+        if (!core_.protect({0}, mapped_, false)) throw HeapFull(mapped_, 0, HeapFull::Cause::address_space, core_.path().native());
     } catch (...) {
         stop();
         throw;
@@ -126,7 +126,8 @@ void PageRecorder::make_joinable() {
         const HeapOffset where{std::max(mapping.begin, first) - first};
         volatile std::byte* const place = span() + where.value;
         const std::byte value = *place;
-        if (!core_.protect(offset_of(page_of(where)), page_bytes, true)) throw HeapFull(page_bytes, 0, HeapFull::Cause::address_space);
+        if (!core_.protect(offset_of(page_of(where)), page_bytes, true))
+            throw HeapFull(page_bytes, 0, HeapFull::Cause::address_space, core_.path().native());
         *place = value;
     }
 }
@@ -369,7 +370,7 @@ void PageRecorder::touch(HeapOffset where, ByteCount length) {
     for (Page page = range.first; page < range.end; ++page) mark_used(page);
     if (open(range)) return;
     core_.check_usable(false);  // one of them is lost
-    throw HeapFull(length, 0, HeapFull::Cause::address_space);
+    throw HeapFull(length, 0, HeapFull::Cause::address_space, core_.path().native());
 }
 
 // Cutting
@@ -532,7 +533,7 @@ void PageRecorder::reserve_for(const ChangeSetView& changes) {
     if (!active_ || core_.in_forked_child()) return;
     const Guard guard(*this);
     // As far as it got, pages stay open: their twins are right.
-    if (!open_all(changes, Direction::forward)) throw HeapFull(changes.bytes().size(), 0, HeapFull::Cause::address_space);
+    if (!open_all(changes, Direction::forward)) throw HeapFull(changes.bytes().size(), 0, HeapFull::Cause::address_space, core_.path().native());
 }
 
 void PageRecorder::apply(const ChangeSetView& changes, Direction direction) noexcept {
@@ -646,7 +647,8 @@ void PageRecorder::close_unused() noexcept {
 void PageRecorder::extended(ByteCount from, ByteCount to) {
     TAIYEN_CHECK(from == mapped_ && to >= from && to <= capacity_ && to % page_bytes == 0);
     const Guard guard(*this);
-    if (active_ && to > from && !core_.protect({from}, to - from, false)) throw HeapFull(to - from, 0, HeapFull::Cause::address_space);
+    if (active_ && to > from && !core_.protect({from}, to - from, false))
+        throw HeapFull(to - from, 0, HeapFull::Cause::address_space, core_.path().native());
     grow_to(to);
 }
 

@@ -28,6 +28,8 @@ namespace taiyen::heap {
 class SpanHost {
 public:
     virtual ~SpanHost() = default;
+    /// What errors call the heap: its path or name; empty: none.
+    virtual std::string_view name() const noexcept { return {}; }
     /// Makes [0, extent_bytes) of the span readable and writable. Fresh bytes are zero.
     /// Throws: HeapFull; then nothing changed. `extent_bytes` is a multiple of 4 KiB and only grows.
     virtual void extend(ByteCount extent_bytes) = 0;

@@ -151,7 +151,7 @@ ByteCount PageSupply::largest_block(bool growing) const {
 }
 
 void PageSupply::throw_full(ByteCount wanted, HeapFull::Cause cause) const {
-    throw HeapFull(wanted, largest_block(cause == HeapFull::Cause::capacity), cause);
+    throw HeapFull(wanted, largest_block(cause == HeapFull::Cause::capacity), cause, host_.name());
 }
 
 }  // namespace taiyen::heap

@@ -161,7 +161,7 @@ RootDirectory::Table RootDirectory::rebuild(const std::optional<Table>& old, std
     std::uint64_t bytes = page_bytes;
     while (slots_usable(slots_for(bytes)) < live * 3 / 2 + 1 || bytes - arena_begin(slots_for(bytes)) < (old ? live_bytes * 3 / 2 : live_bytes))
         bytes *= 2;
-    if (bytes > run_bytes_max) throw HeapFull(extra, 0);
+    if (bytes > run_bytes_max) runs_.throw_full(extra);
     const Table fresh = create(bytes);
     if (old) {
         for (std::uint32_t index = 0; index < old->head->slots; ++index) {
@@ -205,7 +205,7 @@ void RootDirectory::add_first(std::span<const Root> roots) {
     std::uint64_t bytes = page_bytes;
     while (slots_usable(slots_for(bytes)) < roots.size() || bytes - arena_begin(slots_for(bytes)) < length) bytes *= 2;
     if (roots.empty()) return;
-    if (bytes > run_bytes_max) throw HeapFull(length, 0);
+    if (bytes > run_bytes_max) runs_.throw_full(length);
     const Table table = create(bytes);
     for (const Root& root : roots) append(table, root, hash_of(root.name));
     span_.store(pages_.super().directory, table.offset);

@@ -43,6 +43,8 @@ public:
     /// The run that a body, growth or tail page belongs to. Requires: is_user(page).
     std::optional<Run> find_owner(Page page) const;
     void free(const Run& run);
+    /// As PageSupply::throw_full, for want of capacity.
+    [[noreturn]] void throw_full(ByteCount wanted) const { supply_.throw_full(wanted, HeapFull::Cause::capacity); }
 
     /// Makes the run `pages` full pages in place (its tail becomes a page of its own); up to half as many stay reserved behind it. False if it can't.
     bool resize_in_place(Run run, Page pages);

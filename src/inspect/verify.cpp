@@ -65,6 +65,9 @@ private:
         for (const WrittenRange& range : heap_.written_ranges()) report_.pages_unsaved += range.bytes / page_bytes;
         verify_ring();
         verify_blocks();
+        if (const std::size_t blocks = heap_.check_guards(); blocks != 0)
+            add(Severity::damage, heap_.path(), 0,
+                "something wrote behind " + std::to_string(blocks) + " blocks of the open heap; the report handler was told which");
         if (options_.level < VerifyLevel::everything) return;
         verify_history();
         if (options_.program_pointers != ProgramSearch::none && report_.ok()) note_program_pointers();

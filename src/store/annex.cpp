@@ -26,11 +26,11 @@ std::byte* Annex::open(ByteCount capacity, const std::function<void()>& prove) {
         return place_.data();
     }
     if (wanted > sequence_bytes_max) {
-        throw HeapFull(wanted, 0, HeapFull::Cause::address_space);
+        throw HeapFull(wanted, 0, HeapFull::Cause::address_space, files_.name());
     }
     try {
         place_ = vm::Reservation::anywhere(wanted);
-        grow(wanted, [&] {
+        files_.grow(wanted, [&] {
             image_.map(annex_start, mapped_, files_.is_read_only() && overlay_.empty() ? io::Protection::read : io::Protection::read_write);
         });
         prove();
@@ -76,7 +76,7 @@ void Annex::extend(ByteCount bytes) {
         return;
     }
     if (wanted > place_.size()) {
-        throw HeapFull(wanted - used_, 0, HeapFull::Cause::address_space);
+        throw HeapFull(wanted - used_, 0, HeapFull::Cause::address_space, files_.name());
     }
     std::unique_lock<std::mutex> background;
     if (files_.uses_log() && chunks_for(wanted) > files_.backing().layout.annex_chunks()) {
@@ -91,7 +91,7 @@ void Annex::extend(ByteCount bytes) {
     };
     try {
         lay_out(before.with_annex(wanted, image_.mapped()));
-        grow(wanted - used_, [&] {
+        files_.grow(wanted - used_, [&] {
             if (wanted > mapped_) {
                 files_.clear_growth({0, mapped_}, {0, wanted});
             }

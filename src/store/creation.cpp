@@ -318,7 +318,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
         }
     } catch (const HeapFull& full) {
         if (full.cause() != HeapFull::Cause::neighbor) {
-            throw;
+            throw full.about(paths.backing.native());
         }
         throw Error(errc::address_in_use, paths.backing,
                     "the heap has grown, and what lies behind its address now has no room for it; close what is mapped there, open the heap in a "

@@ -102,7 +102,7 @@ void HeapFile::guard(void* block, ByteCount bytes) { guards_->admit(*engine_, pa
 
 void* HeapFile::allocate_guarded(ByteCount bytes, ByteCount alignment, heap::Content content) {
     bytes = std::max<ByteCount>(bytes, 1);
-    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0);
+    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0, HeapFull::Cause::capacity, name());
     void* const block = engine_->allocate(bytes + heap::TailGuards::canary_bytes, alignment, content);
     try {
         guard(block, bytes);
@@ -118,7 +118,7 @@ void* HeapFile::resize_durable(void* block, ByteCount bytes) {
     if (!guards_) return engine_->resize(block, bytes);
     if (block == nullptr) return allocate_durable(bytes, 16, heap::Content::any);
     bytes = std::max<ByteCount>(bytes, 1);
-    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0);
+    if (bytes > ranges().durable_bytes) throw HeapFull(bytes, 0, HeapFull::Cause::capacity, name());
     const auto try_guard = [this](void* at, ByteCount size) noexcept {
         try {
             guard(at, size);
@@ -350,7 +350,7 @@ void HeapFile::extend(ByteCount extent_bytes) {
             // A lost page stays hidden.
         }
     }
-    grow(extent_bytes - image_.mapped(), [&] {
+    files_.grow(extent_bytes - image_.mapped(), [&] {
         files_.clear_growth({image_.mapped(), 0}, {extent_bytes, 0});
         files_.make_long_enough({extent_bytes, 0});
         image_.map({image_.mapped()}, extent_bytes - image_.mapped(), io::Protection::read_write);
@@ -385,7 +385,7 @@ void HeapFile::reserve(ByteCount extent) {
         } catch (const Error& error) {
             if (wanted == least) {
                 throw HeapFull(extent - image_.mapped(), 0,
-                               error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space);
+ error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space, name());
             }
         }
     }
@@ -406,7 +406,7 @@ void HeapFile::about_to_use(ByteCount length) {
         dirty += run.count * page_bytes;
     }
     if (dirty > dirty_limit_) {
-        throw HeapFull(length, 0, HeapFull::Cause::dirty_limit);
+        throw HeapFull(length, 0, HeapFull::Cause::dirty_limit, name());
     }
     used_since_look_ = 0;
 }

@@ -94,6 +94,7 @@ public:
     Visits& visits() const noexcept { return visits_; }
 
     const std::filesystem::path& path() const override { return files_.paths().backing; }
+    std::string_view name() const noexcept override { return files_.name(); }
     HeapKind kind() const { return files_.kind(); }
     Capture capture() const { return capture_; }
     Audit audit() const { return audit_; }

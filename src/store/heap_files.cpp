@@ -22,15 +22,15 @@ constexpr PageNumber backed_at(PageNumber page) {
 
 }  // namespace
 
-void grow(ByteCount by, const std::function<void()>& action) {
+void HeapFiles::grow(ByteCount by, const std::function<void()>& action) const {
     try {
         action();
     } catch (const Error& error) {
         if (error.code() == errc::no_space) {
-            throw HeapFull(by, 0, HeapFull::Cause::disk);
+            throw HeapFull(by, 0, HeapFull::Cause::disk, name());
         }
         if (error.code() == errc::out_of_address_space) {
-            throw HeapFull(by, 0, HeapFull::Cause::address_space);
+            throw HeapFull(by, 0, HeapFull::Cause::address_space, name());
         }
         throw;
     }
@@ -179,8 +179,8 @@ void HeapFiles::clear_growth(const Extents& before, const Extents& after) {
             }
         });
     } catch (const std::bad_alloc&) {
-        throw HeapFull(after.span - before.span + after.annex - before.annex, 0,
-                       HeapFull::Cause::address_space);  // who grows knows no other lack of memory
+        throw HeapFull(after.span - before.span + after.annex - before.annex, 0, HeapFull::Cause::address_space,
+                       name());  // who grows knows no other lack of memory
     }
 }
 

@@ -44,9 +44,6 @@ struct SavedPoint {
     Extents extents() const { return {extent, annex.extent}; }
 };
 
-/// Growth that the system refuses is a full heap. Throws: HeapFull{disk | address_space}; what `action` throws else.
-void grow(ByteCount by, const std::function<void()>& action);
-
 class HeapFiles {
 public:
     /// Takes `found` over, but for the pages of a reader's overlay, which the caller applies: generation and extent come with them.
@@ -55,6 +52,8 @@ public:
 
     io::Storage& storage() const noexcept { return storage_; }
     const HeapPaths& paths() const noexcept { return paths_; }
+    /// What errors call the heap.
+    std::string_view name() const noexcept { return paths_.backing.native(); }
     HeapKind kind() const noexcept { return kind_; }
     bool is_read_only() const noexcept { return condition_.is_read_only(); }
     /// The log may still turn out wrong: files stay as they are.
@@ -141,6 +140,8 @@ public:
     void require_whole() const;
 
     // Writing.
+    /// Runs `action`: growth that the system refuses is a full heap. Throws: HeapFull{disk | address_space}; what `action` throws else.
+    void grow(ByteCount by, const std::function<void()>& action) const;
     /// What the heap has grown by is a hole at the files' ends. Throws: Error{no_space (a limit of file sizes) | truncated}.
     void make_long_enough(const Extents& extents);
     /// What the heap is about to grow by, from behind all that was ever in use, becomes zero in the files. Poisons if it fails.

@@ -458,6 +458,9 @@ private:
     void begin_refill() {
         count_row(Row::data_refilled);
         if (found_.data == Data::filling && data().header.state == FileState::filling) return;
+        if (found_.data_short && planted(Bug::cut_data_is_believed)) return;
+        if (found_.data == Data::lost && !planted(Bug::blank_data_unmarked))
+            spoil_headers(data().file());  // interrupted from here on, it is still recognisable
         data().header.state = FileState::filling;
         data().header.filling_generation = backing().header.generation;
         data().write_header();

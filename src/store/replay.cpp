@@ -63,7 +63,7 @@ void HeapFile::replay_log(const LogTail& tail) {
     }
     // The log is right. What had to wait for that:
     proofs_.write_first_page();
-    grow(image_.mapped() - in_file, [&] {
+    files_.grow(image_.mapped() - in_file, [&] {
         if (!planted(Bug::replay_keeps_tail)) {
             files_.clear_growth({in_file, files_.point().annex.extent}, image_.mapped_extents());
         }
@@ -77,7 +77,7 @@ void HeapFile::replay_log(const LogTail& tail) {
     save_at({replay->last(), planted(Bug::same_epoch_after_replay) ? end.next : fresh, image_.mapped()});
     image_.annex().replayed();
     proofs_.map_first_page();
-    grow(image_.mapped() - in_file, [&] { image_.map({in_file}, image_.mapped() - in_file, io::Protection::read_write); });
+    files_.grow(image_.mapped() - in_file, [&] { image_.map({in_file}, image_.mapped() - in_file, io::Protection::read_write); });
 }
 
 std::span<std::byte> HeapFile::replay_annex_page(PageNumber page) {

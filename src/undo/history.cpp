@@ -7,6 +7,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/checksum.hpp"
+#include "base/planted.hpp"
 #include "store/heap_layout.hpp"
 #include "vm/address_space.hpp"
 
@@ -498,7 +499,7 @@ bool UndoHistory::resize(ByteCount bytes) {
         const std::byte* const begin = memory_->base() + steps[i].offset;
         copies.insert(copies.end(), begin, begin + steps[i].size);
     }
-    if (total != 0) memory_->about_to_write(first_step, total);
+    if (total != 0 && !planted(Bug::resized_history_unlogged)) memory_->about_to_write(first_step, total);
     memory_->about_to_write(0, sizeof(HistoryHeader));  // from here on nothing throws
     std::ranges::copy(copies, memory_->base() + first_step);
     changed.capacity = capacity;

@@ -87,7 +87,14 @@ void UndoService::resize_history(const store::HeapFile& file, std::size_t bytes)
         throw Error(errc::invalid_argument, file.path(),
                     "resize_undo: the heap has no undo history; attach_undo() makes one of the size that you give it");
     require_room(file, "resize_undo", bytes);
-    if (!history_->resize(bytes)) {
+    const auto resize = [&] {
+        try {
+            return history_->resize(bytes);
+        } catch (const HeapFull& full) {
+            throw full.about(file.name());
+        }
+    };
+    if (!resize()) {
         throw Error(errc::history_full, file.path(),
                     "resize_undo: what can be redone has no room in " + std::to_string(bytes) + " bytes; nothing was changed");
     }

@@ -119,7 +119,11 @@ std::unique_ptr<VolatileCore> VolatileCore::open_empty(const VolatileOptions& op
     const FillSpan format = [capacity](std::byte* span, SpanHost& host) { Engine::format(span, capacity, host); };
     require_address(options);
     const vm::Placement placement = options.placement == Placement::low ? vm::Placement::low : vm::Placement::high;
-    return std::unique_ptr<VolatileCore>(new VolatileCore(reserve(capacity, options.address, base_alignment, placement), options, format, listed));
+    try {
+        return std::unique_ptr<VolatileCore>(new VolatileCore(reserve(capacity, options.address, base_alignment, placement), options, format, listed));
+    } catch (const HeapFull& full) {
+        throw full.about(options.name);
+    }
 }
 
 std::unique_ptr<VolatileCore> VolatileCore::open(const VolatileOptions& options) { return open_empty(options, Listed::yes); }
@@ -615,7 +619,7 @@ void* VolatileCore::resize(void* block, ByteCount bytes) {
     void* const moved = try_allocate(bytes, layout::granule_bytes);
     if (moved == nullptr) {
         if (bytes <= usable) return block;
-        throw HeapFull(bytes, 0);
+        throw HeapFull(bytes, 0, HeapFull::Cause::capacity, name());
     }
     std::memcpy(moved, block, std::min(bytes, usable));
     deallocate(block);

@@ -117,6 +117,7 @@ private:
     static std::unique_ptr<VolatileCore> open_empty(const VolatileOptions& options, Listed listed);
     VolatileCore(vm::Reservation reservation, const VolatileOptions& options, const FillSpan& fill, Listed listed = Listed::yes);
     void extend(ByteCount extent_bytes) override;
+    std::string_view name() const noexcept override { return name_.native(); }
     bool moves_pages() const override { return true; }
     MovedBytes move_pages(HeapOffset from, HeapOffset to, ByteCount length, bool target_has_memory) noexcept override;
     /// Fresh pages over a part of the extent; false: the system refused, and what was there is still mapped.

@@ -2,6 +2,7 @@
 #include <taiyen/base/system_error.hpp>
 
 #include <cerrno>
+#include <cstdint>
 #include <string>
 
 #include <boost/test/unit_test.hpp>
@@ -22,6 +23,31 @@ BOOST_AUTO_TEST_CASE(heap_full_is_a_bad_alloc_with_figures) {
     BOOST_TEST(std::string(base.what()).find("wanted 100 bytes, largest free block 50") != std::string::npos);
     BOOST_TEST(full.wanted() == 100U);
     BOOST_TEST(full.largest_free() == 50U);
+}
+
+BOOST_AUTO_TEST_CASE(heap_full_names_the_heap_and_of_a_long_name_the_end) {
+    using taiyen::HeapFull;
+    const auto text = [](const HeapFull& full) { return std::string(full.what()); };
+    BOOST_TEST(text(HeapFull(100, 50)).find("heap full: ") == 0U);
+    BOOST_TEST(text(HeapFull(100, 50, HeapFull::Cause::disk, "/home/drawing.tyn")).find("/home/drawing.tyn: heap full: wanted 100 bytes") == 0U);
+    const HeapFull full = HeapFull(100, 50, HeapFull::Cause::neighbor).about("drawing.tyn");
+    BOOST_TEST(text(full).find("drawing.tyn: heap full: wanted 100 bytes, largest free block 50: the addresses behind") == 0U);
+    BOOST_TEST((full.cause() == HeapFull::Cause::neighbor));
+    BOOST_TEST(full.wanted() == 100U);
+    BOOST_TEST(full.largest_free() == 50U);
+    for (const HeapFull::Cause cause : {HeapFull::Cause::capacity, HeapFull::Cause::disk, HeapFull::Cause::address_space,
+                                        HeapFull::Cause::dirty_limit, HeapFull::Cause::neighbor}) {
+        const std::string unnamed = text(HeapFull(SIZE_MAX, SIZE_MAX, cause));
+        for (std::size_t length = 195; length < 210; ++length) {
+            std::string name;
+            while (name.size() < length) name += "ü";  // two bytes
+            const std::string named = text(HeapFull(SIZE_MAX, SIZE_MAX, cause, name + ".tyn"));
+            BOOST_TEST(named.ends_with("ü.tyn: " + unnamed));
+            const std::string told = named.substr(0, named.size() - unnamed.size() - 6);
+            BOOST_TEST((told.starts_with("…ü") || told.starts_with("ü")));
+            BOOST_TEST(told.starts_with("…") == (name.size() + 4 > 200));
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(what_the_system_says_becomes_an_error_that_says_what_was_tried_and_what_to_do) {

@@ -477,6 +477,11 @@ void leave_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::pat
     node->write(pages, node->size_bytes());
 }
 
+void make_zero(io::SimulatedStorage& disk, const std::filesystem::path& path) {
+    const auto node = disk.node(path);
+    node->write(std::vector<std::byte>(node->size_bytes()), 0);
+}
+
 void rot_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::path& heap, const std::filesystem::path& data) {
     store::test::rot_behind(disk, heap, 1);
     store::test::rot_behind(disk, data, 2);

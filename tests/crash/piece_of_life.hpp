@@ -23,6 +23,9 @@ void leave_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::pat
 /// Noise there, and in the data file, up to the end of each.
 void rot_behind_the_end(io::SimulatedStorage& disk, const std::filesystem::path& heap, const std::filesystem::path& data);
 
+/// All bytes of that file.
+void make_zero(io::SimulatedStorage& disk, const std::filesystem::path& path);
+
 template <class Life, class Setup, class States, class Judge>
 struct PieceOfLife {
     const char* name;
@@ -33,6 +36,9 @@ struct PieceOfLife {
     std::optional<HeapKind> kind_before = std::nullopt;
     bool damage_headers = false;                           ///< both header slots of the heap's own file are lost in between
     std::optional<ByteCount> left_of_heap = std::nullopt;  ///< so many of its bytes
+    std::optional<ByteCount> left_of_data = std::nullopt;  ///< so many bytes of the data file
+    bool zeroed_heap = false;                              ///< the heap's own file has zeros in the place of all its bytes
+    bool zeroed_data = false;                              ///< the data file has
     bool lose_data = false;                                ///< the data file is lost in between
     bool leftover =
         false;  ///< the crash was within a large save that only the data file knew of: pages of it lie behind the end of the heap's own file
@@ -68,6 +74,9 @@ struct PieceOfLife {
             if (setup.misses_heap) disk.take_away(setup.path());
         }
         if (left_of_heap) disk.node(setup.path())->resize(*left_of_heap);
+        if (left_of_data) disk.node(earlier.data_path())->resize(*left_of_data);
+        if (zeroed_heap) make_zero(disk, setup.path());
+        if (zeroed_data) make_zero(disk, earlier.data_path());
         if (leftover) leave_behind_the_end(disk, setup.path());
         if constexpr (requires { setup.rots; }) {
             if (setup.rots) rot_behind_the_end(disk, setup.path(), earlier.data_path());

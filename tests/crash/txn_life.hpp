@@ -107,6 +107,8 @@ public:
     void undo();
     void redo();
     void squash(std::size_t count, const std::string& name);
+    /// A transaction that gives the history another room, for which it may drop its oldest steps.
+    void resize_history(ByteCount bytes);
     /// Throws std::runtime_error unless the history is the state's; `all`: also unless each step, undone and redone, gives what it gave.
     void prove_history(bool all);
     /// From now on commits are not durable.

@@ -7,6 +7,7 @@
 #include <taiyen/undo/history.hpp>
 #include <taiyen/undo/scope.hpp>
 
+#include "crash/history_room.hpp"
 #include "crash/txn_life.hpp"
 
 namespace taiyen::crash {
@@ -116,11 +117,24 @@ void TxnLife::squash(std::size_t count, const std::string& name) {
     library_transaction([&](TxnState& state) { state.steps.squash(count, name); }, [&] { heap_->squash_undo(count, name); });
 }
 
+void TxnLife::resize_history(ByteCount bytes) {
+    match_steps();
+    const std::vector<UndoStep> steps = heap_->undo_steps();
+    require_steps(!setup_.scarce || !steps.empty());
+    ByteCount total = page_bytes;
+    for (const UndoStep& step : steps) total += step.bytes;
+    std::size_t dropped = 0;
+    for (; total > bytes; ++dropped) total -= steps[dropped].bytes;
+    library_transaction([&](TxnState& state) { state.steps.resize(bytes, dropped); }, [&] { heap_->resize_undo(bytes); });
+}
+
 void TxnLife::prove_history(bool all) {
     heap_->attach_undo();
     attached_ = true;
     match_steps();
     now_.steps.compare(heap_->undo_steps());
+    if (now_.steps.are_kept() && !setup_.scarce && history_room(*file_) != now_.steps.room())
+        throw std::runtime_error("the history has room for " + std::to_string(history_room(*file_)) + " bytes");
     if (!all || !now_.steps.are_kept()) return;
     const std::vector<TxnState::Objects>& contents = now_.steps.contents();
     for (std::size_t at = now_.steps.done(); at-- > 0;) {

@@ -263,6 +263,25 @@ void undo_steps(TxnLife& life) {
     life.close();
 }
 
+/// The history becomes smaller and larger: its steps move, the oldest are dropped, some stand behind the cursor. No room is so small that later steps drop any.
+void resize_history(TxnLife& life) {
+    life.open();
+    life.resume();
+    life.step("large", 140, 150'000);
+    life.step("a", 141);
+    life.step("b", 142);
+    life.undo();
+    life.snapshot();
+    life.resize_history(128_KiB);  // the large one is dropped, and what was before it
+    life.redo();
+    life.step("c", 143);
+    life.snapshot_meanwhile([&] { life.resize_history(1_MiB); });
+    life.undo();
+    life.resize_history(128_KiB);
+    life.redo();
+    life.close();
+}
+
 /// Steps with inner transactions, undone and redone.
 void nested_steps(TxnLife& life) {
     life.open();
@@ -383,6 +402,7 @@ std::vector<TxnScenario> txn_scenarios() {
         {.name = "txn-undo", .setup = history, .before = begin_history, .life = undo_steps},
         {.name = "txn-undo-data", .setup = history_with_data, .before = begin_history, .life = undo_steps},
         {.name = "txn-undo-recover", .setup = history, .before = begin_history_and_die, .life = undo_steps, .crashed_before = true},
+        {.name = "txn-undo-resize", .setup = history, .before = begin_history, .life = resize_history},
         {.name = "txn-undo-unattached", .setup = history, .before = begin_history, .life = change_unattached},
         {.name = "txn-lower-archive",
          .setup = archive,

@@ -10,6 +10,7 @@ void TxnSteps::begin(const Objects& now) {
     names_.clear();
     contents_ = {now};
     at_ = 0;
+    room_ = usual_room;
 }
 
 void TxnSteps::end() {
@@ -35,6 +36,18 @@ void TxnSteps::squash(std::size_t count, std::string_view name) {
     at_ = names_.size();
 }
 
+void TxnSteps::resize(ByteCount room, std::size_t dropped) {
+    if (dropped > at_) throw std::runtime_error("undone steps are dropped");
+    drop_oldest(dropped);
+    room_ = room;
+}
+
+void TxnSteps::drop_oldest(std::size_t count) {
+    names_.erase(names_.begin(), names_.begin() + static_cast<std::ptrdiff_t>(count));
+    contents_.erase(contents_.begin(), contents_.begin() + static_cast<std::ptrdiff_t>(count));
+    at_ -= count;
+}
+
 void TxnSteps::compare_from(std::size_t first, const std::vector<UndoStep>& found) const {
     for (std::size_t i = 0; i < found.size(); ++i) {
         if (i + first >= names_.size() || found[i].name != names_[i + first] || found[i].undone != (i + first >= at_))
@@ -52,9 +65,7 @@ void TxnSteps::lose_oldest(const std::vector<UndoStep>& found, const Objects& no
         return;
     }
     if (lost > at_) throw std::runtime_error("undone steps are lost, and older ones aren't");
-    names_.erase(names_.begin(), names_.begin() + static_cast<std::ptrdiff_t>(lost));
-    contents_.erase(contents_.begin(), contents_.begin() + static_cast<std::ptrdiff_t>(lost));
-    at_ -= lost;
+    drop_oldest(lost);
 }
 
 void TxnSteps::compare(const std::vector<UndoStep>& found) const {

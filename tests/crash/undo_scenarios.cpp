@@ -2,6 +2,7 @@
 // redone all the way up it goes through the contents that the program saw.
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
@@ -10,6 +11,7 @@
 
 #include "base/planted.hpp"
 #include "crash/heap_scenarios.hpp"
+#include "crash/history_room.hpp"
 #include "crash/scenario.hpp"
 #include "store/heap_access.hpp"
 #include "undo/copy_recorder.hpp"
@@ -25,7 +27,8 @@ struct SavedHistory {
     std::vector<std::string> states;
     std::size_t at = 0;
     std::vector<std::uint64_t> ids;
-    bool names(const SavedHistory& other) const { return at == other.at && ids == other.ids; }
+    ByteCount room = 0;
+    bool names(const SavedHistory& other) const { return at == other.at && ids == other.ids && room == other.room; }
 };
 /// By save number; entry 0 stands for no heap.
 using SavedHistories = std::vector<SavedHistory>;
@@ -40,6 +43,7 @@ public:
         heap_->construct<Texts>("texts");
         heap_->snapshot();
         heap_->attach_undo({.bytes = history_bytes});
+        now_.room = history_bytes;
         now_.states = {content()};
         edit("first", 1);
         save();
@@ -49,6 +53,7 @@ public:
         open_heap(store::OpenMode::open_only);
         heap_->attach_undo({.bytes = history_bytes});
         SavedHistory found;
+        found.room = history_room(*file_);
         for (const UndoStep& step : heap_->undo_steps()) {
             found.ids.push_back(step.id);
             found.at += step.undone ? 0 : 1;
@@ -109,6 +114,31 @@ public:
             default: edit("edit", random());
         }
     }
+    /// The history gets another room, for which it may drop its oldest steps.
+    void resize(ByteCount bytes) {
+        std::vector<UndoStep> steps = heap_->undo_steps();
+        ByteCount total = page_bytes;
+        for (const UndoStep& step : steps) total += step.bytes;
+        std::size_t dropped = 0;
+        for (; total > bytes; ++dropped) total -= steps[dropped].bytes;
+        heap_->resize_undo(bytes);
+        now_.room = bytes;
+        lose_oldest(dropped);
+        check(heap_->undo_steps().size() + 1 == now_.states.size(), "resizing has dropped other steps than the oldest, for which there is no room");
+        expect("resizing");
+    }
+    void edit(const char* name, std::uint64_t seed) {
+        {
+            UndoScope scope(*heap_, name);
+            change(seed);
+        }
+        keep();
+    }
+    void step_back() {
+        check(heap_->undo(), "a step to undo is missing");
+        --now_.at;
+        expect("undo");
+    }
     void save() {
         now_.ids.clear();
         for (const UndoStep& step : heap_->undo_steps()) now_.ids.push_back(step.id);
@@ -162,22 +192,16 @@ private:
         texts[-1] = ("edit " + std::to_string(++edits_) + " of " + std::to_string(saves_.size())).c_str();
         if (seed % 3 == 0) texts.erase(static_cast<int>(seed / 5 % 5));
     }
-    void edit(const char* name, std::uint64_t seed) {
-        {
-            UndoScope scope(*heap_, name);
-            change(seed);
-        }
-        keep();
-    }
     void keep() {
         now_.states.resize(now_.at + 1);
         now_.states.push_back(content());
         ++now_.at;
+        lose_oldest(now_.states.size() - 1 - heap_->undo_steps().size());  // the history is circular
     }
-    void step_back() {
-        check(heap_->undo(), "a step to undo is missing");
-        --now_.at;
-        expect("undo");
+    void lose_oldest(std::size_t count) {
+        check(count <= now_.at, "steps that can be redone are lost");
+        now_.states.erase(now_.states.begin(), now_.states.begin() + static_cast<std::ptrdiff_t>(count));
+        now_.at -= count;
     }
     void step_forward() {
         check(heap_->redo(), "a step to redo is missing");
@@ -239,7 +263,40 @@ std::shared_ptr<void> copying_recorders() {
     return {nullptr, [before](void*) { undo::UndoService::make_recorder = before; }};
 }
 
-Recording record_program(std::uint64_t program, Bug bug) {
+void act_at_random(UndoLife& life, std::uint64_t program) {
+    std::mt19937_64 random(program);
+    for (int i = 0; i < 40; ++i) life.act(random);
+}
+
+/// The history becomes smaller and larger: its steps move, the oldest are dropped, some stand behind the cursor. No room is too small for any step.
+void resize_steps(UndoLife& life) {
+    std::uint64_t seed = 1;
+    const auto edit = [&](int count) {
+        for (; count > 0; --count) life.edit("edit", ++seed);
+    };
+    const auto edit_much = [&](int count) {
+        for (; count > 0; --count) life.edit("large", 29 * ++seed);
+    };
+    edit(3);
+    edit_much(8);
+    edit(3);
+    life.save();
+    life.step_back();
+    life.resize(128_KiB);  // some of the large ones are dropped, what is undone is not
+    life.save();
+    edit_much(6);  // round it
+    edit(2);
+    life.save();
+    life.resize(256_KiB);
+    life.save();
+    life.step_back();
+    life.step_back();
+    life.resize(1_MiB);
+    life.resize(128_KiB);
+    life.save();
+}
+
+Recording record_program(const std::function<void(UndoLife&)>& program, Bug bug) {
     Recording recording;
     recording.surroundings = copying_recorders();
     io::SimulatedStorage disk;
@@ -255,10 +312,9 @@ Recording record_program(std::uint64_t program, Bug bug) {
     recording.base = image_of(disk);
     io::RecordingStorage recorder(disk);
     UndoLife life(recorder, &recorder, saves);
-    std::mt19937_64 random(program);
     (void)life.open();
     planted_bug = bug;
-    for (int i = 0; i < 40; ++i) life.act(random);
+    program(life);
     life.save();
     life.walk();
     life.close();
@@ -271,14 +327,18 @@ Recording record_program(std::uint64_t program, Bug bug) {
 
 std::vector<CrashScenario> undo_crash_scenarios() {
     std::vector<CrashScenario> all;
-    for (std::uint64_t program = 1; program <= 2; ++program) {
-        all.push_back({.name = "undo-" + std::to_string(program),
+    const auto add = [&](std::string name, const std::function<void(UndoLife&)>& program) {
+        all.push_back({.name = std::move(name),
                        .about = "histories of undo",
                        .states_per_cut = 16,
                        .nested_one_in = 100,
                        .nested_states_per_cut = 10,
                        .record = [program](std::uint64_t, Bug bug) { return record_program(program, bug); }});
+    };
+    for (std::uint64_t program = 1; program <= 2; ++program) {
+        add("undo-" + std::to_string(program), [program](UndoLife& life) { act_at_random(life, program); });
     }
+    add("undo-resize", resize_steps);
     return all;
 }
 

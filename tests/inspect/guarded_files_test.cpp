@@ -93,6 +93,15 @@ BOOST_AUTO_TEST_CASE(by_a_save_by_asking_and_at_close_and_each_once) {
     damage([&] { heap.snapshot(); });
     damage([&] { BOOST_TEST(heap.check_guards() == 1U); });
     BOOST_TEST(heap.check_guards() == 0U);
+    damage([&] {
+        const Report report = heap.verify();
+        BOOST_TEST_REQUIRE(report.findings.size() == 1U);
+        BOOST_TEST((report.findings[0].severity == Severity::damage));
+        BOOST_TEST(report.findings[0].path == folder / "x.tyn");
+        BOOST_TEST(report.findings[0].what.starts_with("something wrote behind 1 blocks of the open heap"), report.findings[0].what);
+    });
+    BOOST_TEST(heap.verify().ok());
+    damage([&] { BOOST_TEST(!verify(heap, {.level = VerifyLevel::structure}).ok()); });
     damage([&] { heap.close(); });
     BOOST_CHECK_EXCEPTION(static_cast<void>(heap.check_guards()), Error, [](const Error& error) { return error.code() == errc::closed; });
     BOOST_TEST(block != nullptr);

@@ -678,6 +678,23 @@ BOOST_AUTO_TEST_CASE(a_heap_that_grows_takes_no_more_of_the_disk_and_of_memory_t
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_full_heap_tells_its_path) {
+    const ScratchDirectory dir;
+    const auto path = dir / "a.tyn";
+    const auto names = [&](const HeapFull& full) { return full.cause() == HeapFull::Cause::capacity && names_heap(full, path); };
+    const auto fill = [&](auto&& heap) {
+        BOOST_CHECK_EXCEPTION(heap.allocate(1U << 30U), HeapFull, names);
+        BOOST_CHECK_EXCEPTION(heap.resize(heap.allocate(100), 1U << 30U), HeapFull, names);
+        BOOST_CHECK_EXCEPTION(heap.allocate(std::size_t{1} << 62U), HeapFull, names);
+        BOOST_CHECK_EXCEPTION(heap.resize(heap.allocate(100), std::size_t{1} << 62U), HeapFull, names);
+        BOOST_CHECK_EXCEPTION(for (;;) heap.allocate(1U << 20U), HeapFull, names);
+    };
+    PersistentOptions options = small_heap(8U << 20U);
+    fill(ArchiveHeap(create_only, path, options));
+    options.guarded = true;
+    fill(SnapshotHeap(open_or_create, path, options));
+}
+
 BOOST_AUTO_TEST_CASE(unsaved_pages_are_limited_by_dirty_limit) {
     ScratchDirectory dir;
     PersistentOptions options = small_heap(64U << 20U);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "file_bytes.hpp"
+#include "throws.hpp"
 #include "io/storage.hpp"
 #include "scratch_directory.hpp"
 #include "store/heap_access.hpp"
@@ -21,6 +22,7 @@ namespace probe {
 
 using namespace taiyen;
 using taiyen::test::file_bytes;
+using taiyen::test::names_heap;
 
 /// Options for small test heaps.
 inline PersistentOptions small_heap(std::size_t capacity = 8U << 20U) {

@@ -106,7 +106,8 @@ BOOST_AUTO_TEST_CASE(what_is_written_counts_against_the_limit_of_unsaved_bytes_h
     ArchiveHeap heap = open_wide(dir / "a.tyn", OpenMode::create_only, HeapKind::archive);
     auto* const large = static_cast<char*>(heap.allocate(1_GiB));
     std::memset(large, 1, 80_MiB);
-    BOOST_CHECK_EXCEPTION(heap.allocate(1_GiB), HeapFull, [](const HeapFull& full) { return full.cause() == HeapFull::Cause::dirty_limit; });
+    BOOST_CHECK_EXCEPTION(heap.allocate(1_GiB), HeapFull,
+                          [&](const HeapFull& full) { return full.cause() == HeapFull::Cause::dirty_limit && names_heap(full, dir / "a.tyn"); });
     heap.snapshot();
     heap.allocate(1_GiB);
     BOOST_CHECK_EXCEPTION(for (int i = 0; i < 100; ++i) std::memset(heap.allocate(4_MiB), 1, 4_MiB), HeapFull,

@@ -15,6 +15,7 @@
 
 namespace taiyen::undo::test {
 
+using taiyen::test::names_heap;
 using taiyen::test::throws;
 
 /// Recorders that need nothing of the machine; put back afterwards.

@@ -16,6 +16,7 @@
 
 #include "base/sanitizers.hpp"
 #include "threads.hpp"
+#include "throws.hpp"
 #include "volatile/volatile_core.hpp"
 
 BOOST_AUTO_TEST_SUITE(volatile_heap)
@@ -321,6 +322,18 @@ BOOST_AUTO_TEST_CASE(a_thread_in_need_adopts_the_segments_of_ended_threads, *boo
     }
     BOOST_TEST(bytes > 3_MiB);
     require_sound(heap);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_heap_tells_its_name) {
+    for (const bool guarded : {false, true}) {
+        VolatileHeap heap({.capacity = 1_MiB, .name = "parts", .guarded = guarded});
+        const auto names = [](const HeapFull& full) { return full.cause() == HeapFull::Cause::capacity && taiyen::test::names_heap(full, "parts"); };
+        BOOST_CHECK_EXCEPTION(heap.allocate(2_MiB), HeapFull, names);
+        BOOST_CHECK_EXCEPTION(heap.resize(heap.allocate(100), 2_MiB), HeapFull, names);
+        BOOST_CHECK_EXCEPTION(heap.resize(heap.allocate(100'000), 2_MiB), HeapFull, names);
+    }
+    BOOST_CHECK_EXCEPTION(VolatileHeap({.capacity = 1_MiB}).allocate(2_MiB), HeapFull,
+                          [](const HeapFull& full) { return std::string(full.what()).starts_with("heap full: "); });
 }
 
 BOOST_AUTO_TEST_CASE(a_full_heap_says_so_and_goes_on_after_a_free) {

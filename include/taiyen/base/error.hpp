@@ -96,12 +96,16 @@ public:
     /// Why there is no room.
     enum class Cause { capacity, disk, address_space, dirty_limit, neighbor };
 
-    HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cause cause = Cause::capacity) noexcept;
+    /// `heap`: its path, or the name of a volatile heap; empty: none. Of a long one, `what()` tells the end.
+    HeapFull(std::size_t wanted_bytes, std::size_t largest_free_bytes, Cause cause = Cause::capacity, std::string_view heap = {}) noexcept;
     HeapFull(const HeapFull&) noexcept;
     HeapFull& operator=(const HeapFull&) noexcept;
     ~HeapFull() override;
 
-    /// One sentence with the figures; no allocation happens here or in the constructor.
+    /// The same, about that heap.
+    HeapFull about(std::string_view heap) const noexcept { return {wanted_, largest_free_, cause_, heap}; }
+
+    /// The heap, and one sentence with the figures; no allocation happens here or in the constructor.
     const char* what() const noexcept override { return text_; }
     std::size_t wanted() const noexcept { return wanted_; }              ///< bytes asked for
     std::size_t largest_free() const noexcept { return largest_free_; }  ///< bytes of the largest block that would fit
@@ -111,7 +115,7 @@ private:
     std::size_t wanted_;
     std::size_t largest_free_;
     Cause cause_;
-    char text_[256];
+    char text_[512];
 };
 
 }  // namespace taiyen

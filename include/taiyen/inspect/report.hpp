@@ -73,14 +73,15 @@ struct VerifyOptions {
     double sample_fraction = 0.01;   ///< VerifyLevel::sample: of all pages, 0 to 1; at least one page
     std::uint64_t sample_pages = 0;  ///< so many instead; 0: by the fraction
     std::uint64_t seed = 0;          ///< the same one chooses the same pages of the same files; 0: a new one, which the report tells
-    std::stop_token stop;            ///< whoever holds its source may end it; what was found until then is reported
+    std::stop_token stop{};          ///< whoever holds its source may end it; what was found until then is reported
     unsigned threads = 0;            ///< that read and compute checksums; 0: one for each processor, at most 4
-    Progress progress;               ///< may be empty; called on the calling thread
+    Progress progress{};             ///< may be empty; called on the calling thread
     ProgramSearch program_pointers = ProgramSearch::none;  ///< found: notes, if nothing is damaged; reads every live block that may hold pointers
 };
 
 /// Proves every structure of the heap's files, as far as the level goes. Changes nothing. What the device can't read is a finding, too; blocks and history are not looked at then if it concerns the copy that is mapped.
-/// The heap's verify() is the same with one thread. Of a heap that is open for writing: what its files hold; what the program has changed since the newest save is in none of them.
+/// The heap's verify() is the same with one thread. Of a heap that is open for writing: what its files hold; what the program has changed since the newest save is in none of them. Of one that is `guarded`, also
+/// what check_guards() looks at; its damage goes to the report handler, too.
 /// Thread rule: as the heap's; `heap` may be in use by readers. Transactions go on while files are compared, and saves between two pieces of 2 MiB at most; they wait while blocks, names and history are looked at.
 /// Throws: Error{closed | poisoned | …}. Complexity: reads all files once, past the page cache; VerifyLevel::structure 0.2 % of them, and the metadata (up to 1.6 %) through it.
 TAIYEN_EXPORT Report verify(const ArchiveHeap& heap, const VerifyOptions& options);
