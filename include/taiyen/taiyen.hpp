@@ -12,6 +12,7 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/base/system_error.hpp>
 #include <taiyen/base/units.hpp>
+#include <taiyen/change/arguments.hpp>
 #include <taiyen/change/procedure.hpp>
 #include <taiyen/change/read_from.hpp>
 #include <taiyen/heap.hpp>

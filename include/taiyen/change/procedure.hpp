@@ -19,7 +19,7 @@
 #include <utility>
 
 #include <taiyen/base/detail/export.hpp>
-#include <taiyen/change/detail/arguments.hpp>
+#include <taiyen/change/arguments.hpp>
 
 namespace taiyen {
 namespace change {

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include <taiyen/base/report.hpp>
-#include <taiyen/change/detail/arguments.hpp>
+#include <taiyen/change/arguments.hpp>
 #include <taiyen/heap/detail/access.hpp>
 #include <taiyen/heap/volatile_heap.hpp>
 #include <taiyen/stl/allocator.hpp>

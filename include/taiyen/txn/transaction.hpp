@@ -19,7 +19,7 @@
 
 #include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/units.hpp>
-#include <taiyen/change/detail/arguments.hpp>
+#include <taiyen/change/arguments.hpp>
 #include <taiyen/heap/detail/access.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include <taiyen/base/detail/export.hpp>
-#include <taiyen/change/detail/arguments.hpp>
+#include <taiyen/change/arguments.hpp>
 #include <taiyen/heap/detail/access.hpp>
 #include <taiyen/store/snapshot_heap.hpp>
 
