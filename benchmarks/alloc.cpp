@@ -44,9 +44,7 @@ struct Script {
     Script(const Mix& mix, std::size_t replacements) {
         Random random(1);
         const auto live = static_cast<std::size_t>(static_cast<double>(mix.live_bytes) / mix.mean);
-        for (std::size_t i = 0; i < live; ++i) {
-            first_sizes.push_back(static_cast<std::uint32_t>(mix.draw(random)));
-        }
+        for (std::size_t i = 0; i < live; ++i) first_sizes.push_back(static_cast<std::uint32_t>(mix.draw(random)));
         for (std::size_t i = 0; i < replacements; ++i) {
             victims.push_back(static_cast<std::uint32_t>(random.below(live)));
             sizes.push_back(static_cast<std::uint32_t>(mix.draw(random)));
@@ -59,9 +57,7 @@ template <class Blocks>
 class Churn {
 public:
     Churn(std::unique_ptr<Blocks> blocks, const Script& script) : blocks_(std::move(blocks)), script_(script) {
-        for (const std::uint32_t size : script.first_sizes) {
-            live_.push_back(touched(blocks_->allocate(size)));
-        }
+        for (const std::uint32_t size : script.first_sizes) live_.push_back(touched(blocks_->allocate(size)));
     }
 
     /// The next `count` replacements; nanoseconds each.
@@ -106,11 +102,10 @@ constexpr std::size_t pool_bytes = std::size_t{512} << 20U;
 
 template <class Blocks>
 std::unique_ptr<Blocks> make(const std::filesystem::path& path) {
-    if constexpr (std::is_same_v<Blocks, bench::TaiyenBlocks>) {
+    if constexpr (std::is_same_v<Blocks, bench::TaiyenBlocks>)
         return std::make_unique<Blocks>(path);
-    } else {
+    else
         return std::make_unique<Blocks>(path, pool_bytes);
-    }
 }
 
 /// One engine in one mix: what the rounds call, and what the steps count.
@@ -128,9 +123,7 @@ Subject subject(const bench::Folder& folder, const Script& script) {
     const auto path = [&folder] { return folder / (std::string("heap-") + std::to_string(::getpid()) + Blocks::name); };
     auto churn = std::make_shared<std::unique_ptr<Churn<Blocks>>>();
     const auto open = [churn, path, &script]() -> Churn<Blocks>& {
-        if (!*churn) {
-            *churn = std::make_unique<Churn<Blocks>>(make<Blocks>(path()), script);
-        }
+        if (!*churn) *churn = std::make_unique<Churn<Blocks>>(make<Blocks>(path()), script);
         return **churn;
     };
     return {Blocks::name, [open](std::size_t count) { return open().run(count); }, [open](std::size_t count) { return open().run_pairs(count); },
@@ -138,9 +131,7 @@ Subject subject(const bench::Folder& folder, const Script& script) {
             [path, &script](bool pairs, std::size_t count) -> std::function<void()> {
                 auto fresh = std::make_shared<Churn<Blocks>>(make<Blocks>(path()), script);
                 fresh->replace(200'000);  // into the state that is timed
-                if (pairs) {
-                    fresh->pairs(20'000);
-                }
+                if (pairs) fresh->pairs(20'000);
                 return [fresh, pairs, count] { pairs ? fresh->pairs(count) : fresh->replace(count); };
             }};
 }
@@ -216,9 +207,7 @@ int run(const bench::Options& options) {
         }
         const auto churned = bench::interleave(options.rounds(), churn);
         const auto paired = bench::interleave(options.rounds(), pairs);
-        for (const Subject& one : all) {
-            one.close();
-        }
+        for (const Subject& one : all) one.close();
         std::printf("%s, %zu blocks (%zu MiB) live: free a random block and allocate another\n", mix.name.c_str(), script.first_sizes.size(),
                     mix.live_bytes >> 20U);
         print_table(all, churned, count_steps(all, false, stepped));

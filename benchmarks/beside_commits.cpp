@@ -107,11 +107,10 @@ int run(const bench::Options& options) {
     }
     const auto without = instructions_of_commit(folder / "without.tyn", false);
     const auto with = instructions_of_commit(folder / "with.tyn", true);
-    if (without && with) {
+    if (without && with)
         std::printf("Instructions of a commit: %.1f without a handler of events, %.1f with one\n", *without, *with);
-    } else {
+    else
         std::puts("Instructions of a commit: they can't be counted here");
-    }
     return 0;
 }
 

@@ -66,9 +66,8 @@ std::optional<Result> in_child(F&& action) {
 }
 
 void forget_folder(const std::filesystem::path& folder) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
         if (entry.is_regular_file()) bench::forget_cached(entry.path());
-    }
 }
 
 /// Calls `action(n)` until so much time has passed; calls per second.

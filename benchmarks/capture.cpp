@@ -51,14 +51,10 @@ const char* name_of(Capture mode) { return mode == Capture::pages ? "pages" : mo
 
 /// Stores `bytes` bytes at `at`, in pieces of 8, announced as the mode wants it. What the compiler's hooks do stands here by hand.
 void store(Recorder* recorder, std::byte* base, std::byte* at, std::size_t bytes, std::uint64_t value) {
-    if (recorder != nullptr && recorder->mode() == Capture::declared) {
-        recorder->touch({static_cast<std::uint64_t>(at - base)}, bytes);
-    }
+    if (recorder != nullptr && recorder->mode() == Capture::declared) recorder->touch({static_cast<std::uint64_t>(at - base)}, bytes);
     const bool hooked = recorder != nullptr && recorder->mode() == Capture::stores;
     for (std::size_t i = 0; i < bytes; i += 8) {
-        if (hooked) {
-            recorder->on_store(at + i, 8);
-        }
+        if (hooked) recorder->on_store(at + i, 8);
         *static_cast<volatile std::uint64_t*>(static_cast<void*>(at + i)) = value + i;
     }
 }
@@ -75,41 +71,28 @@ double scopes(Subject& subject, Recorder* recorder, std::size_t block_pages, std
     bench::Random random(pages * 7 + bytes);
     std::vector<std::size_t> chosen(pages);
     const auto choose = [&] {
-        for (std::size_t& one : chosen) {
-            one = random.below(block_pages);
-        }
+        for (std::size_t& one : chosen) one = random.below(block_pages);
     };
     choose();
     ChangeSet set;
     std::uint64_t value = 1;
     const auto scope = [&] {
-        if (wander) {
-            choose();
-        }
-        if (recorder != nullptr) {
-            recorder->begin_scope();
-        }
-        for (const std::size_t one : chosen) {
+        if (wander) choose();
+        if (recorder != nullptr) recorder->begin_scope();
+        for (const std::size_t one : chosen)
             store(recorder, base, subject.block() + one * page + (bytes < page ? 64 : 0), bytes, ++value * 0x9e37'79b9'7f4a'7c15ULL);
-        }
         if (recorder != nullptr) {
             set.clear();
             recorder->cut(set);
             recorder->end_scope();
         }
     };
-    for (int i = 0; i < 3; ++i) {
-        scope();
-    }
+    for (int i = 0; i < 3; ++i) scope();
     const std::uint64_t before = recorder != nullptr ? recorder->counters().faults : 0;
     const double time = bench::processor_microseconds_of([&] {
-        for (std::size_t i = 0; i < count; ++i) {
-            scope();
-        }
+        for (std::size_t i = 0; i < count; ++i) scope();
     });
-    if (recorder != nullptr && faults != nullptr) {
-        *faults = static_cast<double>(recorder->counters().faults - before) / static_cast<double>(count);
-    }
+    if (recorder != nullptr && faults != nullptr) *faults = static_cast<double>(recorder->counters().faults - before) / static_cast<double>(count);
     return time / static_cast<double>(count);
 }
 
@@ -117,9 +100,7 @@ void small_scopes(const bench::Options& options, const bench::Folder& folder, bo
     const std::size_t block_pages = (options.quick() ? std::size_t{64} : std::size_t{512}) << 8U;
     Subject subject(folder / (wander ? "wander.tyn" : "steady.tyn"), block_pages * page);
     // All pages are private copies already: the first store to a page of the file costs the same with and without capture.
-    for (std::size_t i = 0; i < block_pages; ++i) {
-        *static_cast<volatile std::byte*>(subject.block() + i * page) = std::byte{1};
-    }
+    for (std::size_t i = 0; i < block_pages; ++i) *static_cast<volatile std::byte*>(subject.block() + i * page) = std::byte{1};
     bench::Table table({wander ? "µs per scope, other pages each time" : "µs per scope, the same pages each time", "stores alone", "pages", "faults",
                         "stores", "declared"});
     for (const std::size_t pages : {1U, 8U, 64U, 512U}) {
@@ -155,9 +136,7 @@ public:
     /// used: as much as any contender takes was written by this process a moment ago. fresh: it was given back and left alone for some seconds; and what the system keeps warm of free memory is taken.
     Memory(State state, std::size_t bytes) {
         const Block taken(bytes);
-        if (state == State::fresh) {
-            rest_ = true;
-        }
+        if (state == State::fresh) rest_ = true;
     }
     void settle() {
         if (rest_) {
@@ -172,12 +151,8 @@ private:
     public:
         explicit Block(std::size_t bytes) : bytes_(bytes) {
             memory_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-            if (memory_ == MAP_FAILED) {
-                throw std::runtime_error("no memory for the measurement");
-            }
-            for (std::size_t at = 0; at < bytes; at += page) {
-                static_cast<volatile char*>(memory_)[at] = 1;
-            }
+            if (memory_ == MAP_FAILED) throw std::runtime_error("no memory for the measurement");
+            for (std::size_t at = 0; at < bytes; at += page) static_cast<volatile char*>(memory_)[at] = 1;
         }
         ~Block() { ::munmap(memory_, bytes_); }
         Block(const Block&) = delete;
@@ -236,9 +211,7 @@ public:
     double scope(Memory::State state, bool kept) {
         taiyen::SnapshotHeap heap(taiyen::open_only, path_);
         auto* const block = block_of(*heap.core(), bytes_);
-        if (kept) {
-            heap.attach_undo({.bytes = 3 * bytes_, .circular = true, .persistent = false});
-        }
+        if (kept) heap.attach_undo({.bytes = 3 * bytes_, .circular = true, .persistent = false});
         {
             taiyen::UndoScope first(heap, "capture begins");
             first.commit();
@@ -281,9 +254,8 @@ void bulk(const bench::Options& options, const bench::Folder& folder) {
         bench::Table table({std::to_string(bytes >> 20U) + " MiB written in order in one scope, through pages; " +
                                 (state == Memory::State::used ? "memory that was in use" : "memory that the host may have to supply"),
                             "ms", "ratio to the edit alone"});
-        for (std::size_t i = 0; i < contenders.size(); ++i) {
+        for (std::size_t i = 0; i < contenders.size(); ++i)
             table.row({contenders[i].name, bench::spread(samples[i], 0), bench::spread(bench::ratio(samples[i], samples[0]), 2)});
-        }
         table.row({"  captured, the last time: its stores with their faults", bench::fixed(parts.stores, 0), ""});
         table.row({"  its cut", bench::fixed(parts.cut, 0), ""});
         table.row({"  its end", bench::fixed(parts.end, 0), ""});
@@ -296,15 +268,9 @@ int run(const bench::Options& options) {
     taiyen::change::register_instrumented_code();  // this program calls the hooks by hand
     const bench::Folder folder(options.folder());
     const std::string& part = options.text("--part");
-    if (part == "all" || part == "steady") {
-        small_scopes(options, folder, false);
-    }
-    if (part == "all" || part == "wander") {
-        small_scopes(options, folder, true);
-    }
-    if (part == "all" || part == "bulk") {
-        bulk(options, folder);
-    }
+    if (part == "all" || part == "steady") small_scopes(options, folder, false);
+    if (part == "all" || part == "wander") small_scopes(options, folder, true);
+    if (part == "all" || part == "bulk") bulk(options, folder);
     return 0;
 }
 

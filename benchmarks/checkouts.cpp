@@ -110,9 +110,8 @@ public:
         bench::Random random(seed);
         // Gray et al., "Quickly generating billion-record synthetic databases", 1994.
         double zeta = 0;
-        if (skew > 0) {
+        if (skew > 0)
             for (std::size_t i = 1; i <= objects; ++i) zeta += 1 / std::pow(static_cast<double>(i), skew);
-        }
         const double alpha = 1 / (1 - skew);
         const double two = 1 + std::pow(0.5, skew);
         const double eta = skew > 0 ? (1 - std::pow(2.0 / static_cast<double>(objects), 1 - skew)) / (1 - two / zeta) : 0;

@@ -59,9 +59,8 @@ void one_thread(const bench::Options& options, Contenders& stores, const bench::
     std::vector<bench::Contender> contenders{{"bare 4 KiB direct synchronous write", [&] { return bare_batch(bare, commits, means[0]); }}};
     std::vector<bench::Random> random;
     for (std::size_t i = 0; i < stores.all.size(); ++i) random.emplace_back(31 + i);
-    for (std::size_t i = 0; i < stores.all.size(); ++i) {
+    for (std::size_t i = 0; i < stores.all.size(); ++i)
         contenders.push_back({stores.all[i]->name(), [&, i] { return batch(*stores.all[i], random[i], keys, commits, means[i + 1]); }});
-    }
     const auto samples = bench::interleave(options.rounds(), contenders);
     std::printf("One thread; %zu commits of each contender per round: their median, and their mean\n", commits);
     bench::Table table({"", "median, µs", "÷ bare write", "÷ first row of taiyen", "mean, µs"});
@@ -76,11 +75,9 @@ void threads(const bench::Options& options, Contenders& stores, const bench::Key
     const double seconds = options.quick() ? 0.05 : 0.2;
     const std::vector<std::size_t> counts{1, 2, 4, 8};
     std::vector<bench::Contender> contenders;
-    for (const auto& store : stores.all) {
-        for (const std::size_t count : counts) {
+    for (const auto& store : stores.all)
+        for (const std::size_t count : counts)
             contenders.push_back({store->name(), [&, count, one = store.get()] { return bench::update_rate(*one, keys, count, seconds); }});
-        }
-    }
     const auto samples = bench::interleave(options.quick() ? 1 : std::min(options.rounds(), 5), contenders);
     std::printf("So many threads committing for %.2f s each: commits per second, and how many times the rate of one thread\n", seconds);
     bench::Table table({"", "1", "2", "4", "8", "2 threads", "4 threads", "8 threads"});

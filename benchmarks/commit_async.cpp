@@ -129,9 +129,8 @@ int run(const bench::Options& options) {
     for (const auto& store : stores) list.push_back(store.get());
     list.push_back(hashed_pages.get());
     bench::print_contenders(list);
-    for (const bench::KeyValues* store : list) {
+    for (const bench::KeyValues* store : list)
         if (auto* const heap = dynamic_cast<const bench::HeapKeyValues*>(store)) const_cast<bench::HeapKeyValues*>(heap)->warm_up();
-    }
     bench::settle(folder / "settle");
 
     const std::size_t many = options.quick() ? 2'000 : 20'000;

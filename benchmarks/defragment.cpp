@@ -110,11 +110,10 @@ void compact_copies(const std::filesystem::path& churned, const std::filesystem:
         for (const bool transactional : {false, true}) {
             std::filesystem::copy_file(churned, copy);
             const std::uint64_t expected = thin_out(copy);
-            if (transactional) {
+            if (transactional)
                 compact_in_steps<taiyen::TransactionalHeap>(table, "transactional", copy, bytes, expected);
-            } else {
+            else
                 compact_in_steps<taiyen::ArchiveHeap>(table, "archive", copy, bytes, expected);
-            }
             std::filesystem::remove(copy);
             std::filesystem::remove(copy.string() + ".log");
         }

@@ -15,9 +15,7 @@ namespace {
 template <class Page>
 double store_all(std::size_t pages, Page&& page) {
     return 1000 * bench::processor_microseconds_of([&] {
-               for (std::size_t i = 0; i < pages; ++i) {
-                   *static_cast<volatile std::uint64_t*>(static_cast<void*>(page(i))) = 1;
-               }
+               for (std::size_t i = 0; i < pages; ++i) *static_cast<volatile std::uint64_t*>(static_cast<void*>(page(i))) = 1;
            }) /
            static_cast<double>(pages);
 }
@@ -41,9 +39,7 @@ int run(const bench::Options& options) {
         taiyen::ArchiveHeap heap(taiyen::open_only, path);
         std::byte* const block = *heap.find<std::byte*>("block");
         std::uint64_t sum = 0;
-        for (std::size_t i = 0; read_before && i < pages; ++i) {
-            sum += static_cast<std::uint64_t>(*static_cast<volatile std::byte*>(block + i * 4096));
-        }
+        for (std::size_t i = 0; read_before && i < pages; ++i) sum += static_cast<std::uint64_t>(*static_cast<volatile std::byte*>(block + i * 4096));
         const double time = store_all(pages, [&](std::size_t i) { return block + i * 4096; });
         heap.close();
         return sum == 1 ? 0 : time;
@@ -61,14 +57,10 @@ int run(const bench::Options& options) {
         void* const mapped =
             range == MAP_FAILED ? range : ::mmap(first, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, file, 0);
         ::close(file);
-        if (mapped == MAP_FAILED) {
-            throw std::runtime_error(std::string("mmap: ") + std::strerror(errno));
-        }
+        if (mapped == MAP_FAILED) throw std::runtime_error(std::string("mmap: ") + std::strerror(errno));
         std::byte* const block = static_cast<std::byte*>(mapped) + size - bytes;
         std::uint64_t sum = 0;
-        for (std::size_t i = 0; read_before && i < pages; ++i) {
-            sum += static_cast<std::uint64_t>(*static_cast<volatile std::byte*>(block + i * 4096));
-        }
+        for (std::size_t i = 0; read_before && i < pages; ++i) sum += static_cast<std::uint64_t>(*static_cast<volatile std::byte*>(block + i * 4096));
         const double time = store_all(pages, [&](std::size_t i) { return block + i * 4096; });
         ::munmap(range, reserved);
         return sum == 1 ? 0 : time;
@@ -79,14 +71,11 @@ int run(const bench::Options& options) {
                                                    {"page read before, bare private mapping", [&] { return in_mapping(true, false); }},
                                                    {"page read before, bare, congruent to 2 MiB", [&] { return in_mapping(true, true); }},
                                                    {"page read before, open heap", [&] { return in_heap(true); }}};
-    for (const auto& contender : contenders) {
-        contender.run();
-    }
+    for (const auto& contender : contenders) contender.run();
     const auto samples = bench::interleave(options.rounds(), contenders);
     bench::Table table({std::to_string(bytes >> 20U) + " MiB, file in the page cache", "ns of processor time per page", "ratio to bare"});
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
+    for (std::size_t i = 0; i < contenders.size(); ++i)
         table.row({contenders[i].name, bench::spread(samples[i], 0), bench::spread(bench::ratio(samples[i], samples[i / 3 * 3]), 2)});
-    }
     table.print();
     return 0;
 }

@@ -114,9 +114,8 @@ int run(const bench::Options& options) {
                                      }) /
                                      static_cast<double>(commits);
                           }});
-    for (const unsigned threads : {2U, 4U, 8U}) {
+    for (const unsigned threads : {2U, 4U, 8U})
         contenders.push_back({std::to_string(threads) + " threads", [&, threads] { return commit(sync, threads, commits); }});
-    }
     double oldest = 0;  // of what was not durable when `append` returned
     std::uint64_t async_bytes = 0;
     std::uint64_t async_records = 0;
@@ -131,9 +130,8 @@ int run(const bench::Options& options) {
                                       async.append(record);
                                       if (i % 64 == 0) {
                                           const auto now = std::chrono::steady_clock::now();
-                                          if (const std::uint64_t next = async->durable().value + 1 - first; next <= i) {
+                                          if (const std::uint64_t next = async->durable().value + 1 - first; next <= i)
                                               oldest = std::max(oldest, std::chrono::duration<double, std::micro>(now - times[next]).count());
-                                          }
                                       }
                                   }
                                   async->wait_durable(async->appended());

@@ -49,9 +49,7 @@ public:
     Options(int argc, char** argv, std::string_view question, int rounds, Priority priority, const std::vector<Extra>& extra = {},
             Processors processors = Processors::one)
         : rounds_(rounds) {
-        for (const Extra& option : extra) {
-            values_[option.name] = option.value;
-        }
+        for (const Extra& option : extra) values_[option.name] = option.value;
         for (int i = 1; i < argc; ++i) {
             const std::string argument = argv[i];
             if (argument == "--help" || argument == "-h") {
@@ -69,9 +67,7 @@ public:
             }
             set(argument, argv[++i]);
         }
-        if (quick_) {
-            rounds_ = std::min(rounds_, 3);
-        }
+        if (quick_) rounds_ = std::min(rounds_, 3);
         if (processors == Processors::one || processor_ >= 0) pin();
         if (priority == Priority::real_time) {
             sched_param parameter{};
@@ -90,15 +86,14 @@ public:
 
 private:
     void set(const std::string& name, const std::string& value) {
-        if (name == "--rounds") {
+        if (name == "--rounds")
             rounds_ = std::max(1, std::stoi(value));
-        } else if (name == "--folder") {
+        else if (name == "--folder")
             folder_ = value;
-        } else if (name == "--processor") {
+        else if (name == "--processor")
             processor_ = std::stoi(value);
-        } else {
+        else
             values_[name] = value;
-        }
     }
 
     void pin() {
@@ -106,18 +101,13 @@ private:
         CPU_ZERO(&allowed);
         ::sched_getaffinity(0, sizeof allowed, &allowed);
         if (processor_ < 0) {
-            for (int i = 0; i < CPU_SETSIZE; ++i) {
-                if (CPU_ISSET(i, &allowed)) {
-                    processor_ = i;  // the last one: the first one serves most interrupts
-                }
-            }
+            for (int i = 0; i < CPU_SETSIZE; ++i)
+                if (CPU_ISSET(i, &allowed)) processor_ = i;  // the last one: the first one serves most interrupts
         }
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(processor_, &one);
-        if (::sched_setaffinity(0, sizeof one, &one) != 0) {
-            processor_ = -1;
-        }
+        if (::sched_setaffinity(0, sizeof one, &one) != 0) processor_ = -1;
     }
 
     static void print_help(const char* program, std::string_view question, const std::vector<Extra>& extra) {
@@ -146,9 +136,8 @@ class Folder {
 public:
     explicit Folder(const std::filesystem::path& parent) {
         std::string name = (parent / "taiyen-bench-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) {
+        if (::mkdtemp(name.data()) == nullptr)
             throw std::runtime_error(name + ": can't be made: " + std::strerror(errno) + "; name another folder with --folder");
-        }
         path_ = name;
     }
     Folder(const Folder&) = delete;
@@ -197,9 +186,7 @@ public:
     std::size_t size() const { return values_.size(); }
     double operator[](std::size_t round) const { return values_[round]; }
     double median() const {
-        if (values_.empty()) {
-            return 0;
-        }
+        if (values_.empty()) return 0;
         std::vector<double> sorted = values_;
         std::sort(sorted.begin(), sorted.end());
         const std::size_t half = sorted.size() / 2;
@@ -215,9 +202,8 @@ private:
 /// Median of this ÷ that within each round.
 inline Samples ratio(const Samples& numerator, const Samples& denominator) {
     Samples result;
-    for (std::size_t i = 0; i < std::min(numerator.size(), denominator.size()); ++i) {
+    for (std::size_t i = 0; i < std::min(numerator.size(), denominator.size()); ++i)
         result.add(denominator[i] != 0 ? numerator[i] / denominator[i] : 0);
-    }
     return result;
 }
 
@@ -259,9 +245,7 @@ public:
         std::vector<std::size_t> width;
         for (const auto& row : rows_) {
             width.resize(std::max(width.size(), row.size()));
-            for (std::size_t i = 0; i < row.size(); ++i) {
-                width[i] = std::max(width[i], columns(row[i]));
-            }
+            for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], columns(row[i]));
         }
         for (std::size_t r = 0; r < rows_.size(); ++r) {
             std::string line;
@@ -273,9 +257,7 @@ public:
             std::printf("%s\n", line.c_str());
             if (r == 0) {
                 std::size_t total = 0;
-                for (std::size_t i = 0; i < width.size(); ++i) {
-                    total += width[i] + (i == 0 ? 0 : 2);
-                }
+                for (std::size_t i = 0; i < width.size(); ++i) total += width[i] + (i == 0 ? 0 : 2);
                 std::printf("%s\n", std::string(total, '-').c_str());
             }
         }

@@ -57,9 +57,7 @@ const Document& document_of(Heap& heap) {
 /// Reads a byte of each page of the document's first `bytes`.
 inline std::uint64_t read_through(const Document& document, std::size_t bytes) {
     std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < bytes / 4096; ++i) {
-        sum += static_cast<std::uint64_t>(*static_cast<volatile std::byte*>(document.page(i)));
-    }
+    for (std::size_t i = 0; i < bytes / 4096; ++i) sum += static_cast<std::uint64_t>(*static_cast<volatile std::byte*>(document.page(i)));
     return sum;
 }
 

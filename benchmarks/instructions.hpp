@@ -50,15 +50,11 @@ inline std::optional<std::uint64_t> count_instructions(const std::function<std::
     // Two context switches per instruction: on a busy machine only real-time priority (where allowed) keeps that short.
     const RealTime real_time;
     const pid_t child = ::fork();
-    if (child < 0) {
-        return std::nullopt;
-    }
+    if (child < 0) return std::nullopt;
     if (child == 0) {
         try {
             const std::function<void()> action = prepare();
-            if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) {
-                ::_exit(3);
-            }
+            if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(3);
             std::raise(SIGSTOP);
             action();
             std::raise(SIGSTOP);

@@ -90,19 +90,17 @@ struct Counters {
         std::ifstream file("/proc/self/io");
         std::string key;
         std::uint64_t value = 0;
-        while (file >> key >> value) {
-            if (key == "rchar:") {
+        while (file >> key >> value)
+            if (key == "rchar:")
                 counters.read_bytes = value;
-            } else if (key == "wchar:") {
+            else if (key == "wchar:")
                 counters.write_bytes = value;
-            } else if (key == "syscw:") {
+            else if (key == "syscw:")
                 counters.write_calls = value;
-            } else if (key == "read_bytes:") {
+            else if (key == "read_bytes:")
                 counters.device_read_bytes = value;
-            } else if (key == "write_bytes:") {
+            else if (key == "write_bytes:")
                 counters.device_write_bytes = value;
-            }
-        }
         return counters;
     }
 };
@@ -130,18 +128,14 @@ class DirectFile {
 public:
     DirectFile(const std::filesystem::path& path, std::size_t bytes)
         : bytes_(bytes), buffer_(static_cast<std::byte*>(std::aligned_alloc(4096, buffer_bytes))) {
-        if (buffer_ == nullptr) {
-            throw std::bad_alloc();
-        }
+        if (buffer_ == nullptr) throw std::bad_alloc();
         std::memset(buffer_, 0x5a, buffer_bytes);
         file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_DIRECT | O_DSYNC, 0600);
         if (file_ < 0) {
             std::free(buffer_);
             throw std::runtime_error(path.string() + ": no direct synchronous writes here: " + std::strerror(errno));
         }
-        for (std::size_t at = 0; at < bytes; at += buffer_bytes) {
-            put(at, std::min(buffer_bytes, bytes - at));
-        }
+        for (std::size_t at = 0; at < bytes; at += buffer_bytes) put(at, std::min(buffer_bytes, bytes - at));
         ::fsync(file_);
     }
     DirectFile(const DirectFile&) = delete;
@@ -152,9 +146,7 @@ public:
     }
     /// One write of that many bytes behind the last one; microseconds.
     double write(std::size_t bytes) {
-        if (next_ + bytes > bytes_) {
-            next_ = 0;
-        }
+        if (next_ + bytes > bytes_) next_ = 0;
         const double time = microseconds_of([&] { put(next_, bytes); });
         next_ += bytes;
         return time;
@@ -163,9 +155,8 @@ public:
 private:
     static constexpr std::size_t buffer_bytes = std::size_t{1} << 20U;
     void put(std::size_t at, std::size_t bytes) {
-        if (::pwrite(file_, buffer_, bytes, static_cast<off_t>(at)) != static_cast<ssize_t>(bytes)) {
+        if (::pwrite(file_, buffer_, bytes, static_cast<off_t>(at)) != static_cast<ssize_t>(bytes))
             throw std::runtime_error(std::string("a direct synchronous write failed: ") + std::strerror(errno));
-        }
     }
 
     int file_ = -1;
@@ -183,9 +174,7 @@ inline void settle(const std::filesystem::path& path) {
     double best = 1e9;
     for (int calm = 0; calm < 3 && microseconds_since(start) < 30e6;) {
         Samples samples;
-        for (int i = 0; i < 50; ++i) {
-            samples.add(file.write(4096));
-        }
+        for (int i = 0; i < 50; ++i) samples.add(file.write(4096));
         calm = samples.median() < 1.3 * best ? calm + 1 : 0;
         best = std::min(best, samples.median());
         ::usleep(200'000);

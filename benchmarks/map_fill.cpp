@@ -34,13 +34,9 @@ struct Subject {
 template <class Map>
 double fill(Map& map, const std::vector<int>& keys) {
     const double time = bench::processor_microseconds_of([&] {
-        for (const int key : keys) {
-            map.emplace(key, key);
-        }
+        for (const int key : keys) map.emplace(key, key);
     });
-    if (map.size() != keys.size()) {
-        throw std::runtime_error("the map lost nodes");
-    }
+    if (map.size() != keys.size()) throw std::runtime_error("the map lost nodes");
     return time / 1000;
 }
 
@@ -59,9 +55,7 @@ Filling fill_taiyen(const std::filesystem::path& path, const std::vector<int>& k
 #ifdef TAIYEN_BENCH_BOOST
 void sync_file(const std::filesystem::path& path) {
     const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (file < 0 || ::fdatasync(file) != 0) {
-        throw std::runtime_error(path.string() + ": can't be synced: " + std::strerror(errno));
-    }
+    if (file < 0 || ::fdatasync(file) != 0) throw std::runtime_error(path.string() + ": can't be synced: " + std::strerror(errno));
     ::close(file);
 }
 
@@ -101,9 +95,7 @@ struct PoolAllocator {
     PoolAllocator(const PoolAllocator<U>&) {}
     T* allocate(std::size_t count) {
         PMEMoid block{};
-        if (::pmemobj_xalloc(current_pool, &block, count * sizeof(T), 0, current_class, nullptr, nullptr) != 0) {
-            throw std::bad_alloc();
-        }
+        if (::pmemobj_xalloc(current_pool, &block, count * sizeof(T), 0, current_class, nullptr, nullptr) != 0) throw std::bad_alloc();
         return static_cast<T*>(::pmemobj_direct(block));
     }
     void deallocate(T* block, std::size_t) {
@@ -126,9 +118,8 @@ Filling fill_pmemobj(const std::filesystem::path& path, const std::vector<int>& 
         description.alignment = 0;
         description.units_per_block = 4096;
         description.header_type = POBJ_HEADER_NONE;
-        if (::pmemobj_ctl_set(blocks.pool(), "heap.alloc_class.new.desc", &description) != 0) {
+        if (::pmemobj_ctl_set(blocks.pool(), "heap.alloc_class.new.desc", &description) != 0)
             throw std::runtime_error(std::string("allocation class: ") + ::pmemobj_errormsg());
-        }
         current_class = POBJ_CLASS_ID(description.class_id);
     }
     const auto used = [&] {
@@ -153,13 +144,9 @@ int run(const bench::Options& options) {
     std::vector<Subject> subjects{{"taiyen::map in an ArchiveHeap", nullptr}};
     const std::size_t nodes = options.quick() ? 100'000 : 1'000'000;
     std::vector<int> keys(nodes);
-    for (std::size_t i = 0; i < nodes; ++i) {
-        keys[i] = static_cast<int>(i);
-    }
+    for (std::size_t i = 0; i < nodes; ++i) keys[i] = static_cast<int>(i);
     bench::Random random(9);
-    for (std::size_t i = nodes - 1; i > 0; --i) {
-        std::swap(keys[i], keys[random.below(i + 1)]);
-    }
+    for (std::size_t i = nodes - 1; i > 0; --i) std::swap(keys[i], keys[random.below(i + 1)]);
     int serial = 0;
     bench::Folder folder(options.folder());
     const auto path = [&] { return folder / ("heap-" + std::to_string(serial++)); };

@@ -97,9 +97,8 @@ std::vector<Plan> plans(std::size_t count) {
     std::vector<const Node*> queue{root};
     for (std::size_t i = 0; i < queue.size(); ++i) {
         levels[number(queue[i])] = static_cast<std::uint32_t>(i);
-        for (const Node* const child : {queue[i]->_M_left, queue[i]->_M_right}) {
+        for (const Node* const child : {queue[i]->_M_left, queue[i]->_M_right})
             if (child != nullptr) queue.push_back(child);
-        }
     }
 
     Places recursive(count);
@@ -108,9 +107,8 @@ std::vector<Plan> plans(std::size_t count) {
                                                                                           std::vector<const Node*>& below) {
         if (height == 1) {
             recursive[number(tree)] = next++;
-            for (const Node* const child : {tree->_M_left, tree->_M_right}) {
+            for (const Node* const child : {tree->_M_left, tree->_M_right})
                 if (child != nullptr) below.push_back(child);
-            }
             return;
         }
         std::vector<const Node*> middle;
@@ -144,10 +142,9 @@ int run(const bench::Options& options) {
     const bench::Keys keys(count);
     const std::vector<Plan> all = plans(count);
     std::vector<std::unique_ptr<Subject>> subjects;
-    for (const Plan& plan : all) {
+    for (const Plan& plan : all)
         for (const bool huge : {false, true})
             subjects.push_back(std::make_unique<Subject>(std::string(plan.name) + (huge ? ", huge pages" : ""), count, plan.places, huge));
-    }
     std::vector<bench::Contender> contenders;
     std::vector<bench::Samples> apart(subjects.size());
     std::uint64_t sum = 0;

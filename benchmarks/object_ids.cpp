@@ -252,10 +252,9 @@ void compare(const bench::Options& options, const Work& work) {
         for (std::size_t k = 0; k < contenders.size(); ++k) {
             Contender& contender = contenders[(static_cast<std::size_t>(round) + k) % contenders.size()];
             const Figures figures = contender.run(work);
-            for (int operation = 0; operation < operations; ++operation) {
+            for (int operation = 0; operation < operations; ++operation)
                 if (figures[static_cast<std::size_t>(operation)])
                     contender.samples[static_cast<std::size_t>(operation)].add(*figures[static_cast<std::size_t>(operation)]);
-            }
         }
     }
     std::printf("%s: %zu ids\n\n", work.name.c_str(), work.ids.size());
@@ -274,9 +273,8 @@ void compare(const bench::Options& options, const Work& work) {
                                                                            operation == subtract || operation == serialise
                                                                        ? 4
                                                                        : 1));
-            if (&contender != contenders.data()) {
+            if (&contender != contenders.data())
                 row.push_back(samples.empty() ? "" : bench::fixed(bench::ratio(contenders[0].samples[operation], samples).median(), 2));
-            }
         }
         table.row(row);
     }
@@ -391,9 +389,8 @@ int main(int argc, char** argv) {
             Ids ids;
             for (Id id = 0; ids.size() < 20'000'000 / divide;) {
                 const Id length = 1 + static_cast<Id>(random.below(128));
-                if (random.below(2) == 0) {
+                if (random.below(2) == 0)
                     for (Id i = 0; i < length; ++i) ids.push_back(id + i);
-                }
                 id += length;
             }
             compare(options, with_questions("taken in blocks of 1 to 128, half of the blocks given back", std::move(ids)));

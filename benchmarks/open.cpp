@@ -23,9 +23,7 @@ template <class Heap, class Tag>
 Opening open_once(Tag tag, const std::filesystem::path& path, bool cold) {
     if (cold) {
         bench::forget_cached(path);
-        if (std::filesystem::exists(path.string() + ".data")) {
-            bench::forget_cached(path.string() + ".data");
-        }
+        if (std::filesystem::exists(path.string() + ".data")) bench::forget_cached(path.string() + ".data");
     }
     Opening result;
     std::unique_ptr<Heap> heap;

@@ -174,11 +174,10 @@ Figures measure(std::uint64_t count, std::uint64_t seed) {
         std::vector<Question> asked(1000);
         for (std::uint64_t i = 0; i < questions; i += asked.size()) {
             for (Question& question : asked) question = made<Question>(random.below(count));
-            if constexpr (requires { map.for_each_found(std::span<const Question>(asked), [](std::size_t, const auto&) {}); }) {
+            if constexpr (requires { map.for_each_found(std::span<const Question>(asked), [](std::size_t, const auto&) {}); })
                 map.for_each_found(std::span<const Question>(asked), [&](std::size_t, const auto& element) { sum += element.second; });
-            } else {
+            else
                 for (const Question& question : asked) sum += map.find(question)->second;
-            }
         }
     });
     time(overwrite, questions, [&] {
@@ -342,9 +341,8 @@ void compare(const bench::Options& options, const std::string& keys, std::uint64
                 continue;
             }
             std::string cell = bench::fixed(samples[i][operation].median(), operation == iterate || operation == bytes ? 1 : 0);
-            if (i != 0 && operation < bytes && !samples[i][operation].empty()) {
+            if (i != 0 && operation < bytes && !samples[i][operation].empty())
                 cell += " (" + bench::fixed(bench::ratio(samples[i][operation], samples[0][operation]).median(), 2) + ")";
-            }
             row.push_back(cell);
         }
         table.row(row);

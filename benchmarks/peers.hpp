@@ -97,9 +97,7 @@ public:
     PmemobjBlocks(const std::filesystem::path& path, std::size_t capacity) {
         ::setenv("PMEM_IS_PMEM_FORCE", "1", 1);
         pool_ = ::pmemobj_create(path.c_str(), "bench", capacity, 0600);
-        if (pool_ == nullptr) {
-            throw std::runtime_error(path.string() + ": pmemobj_create: " + ::pmemobj_errormsg());
-        }
+        if (pool_ == nullptr) throw std::runtime_error(path.string() + ": pmemobj_create: " + ::pmemobj_errormsg());
     }
     PmemobjBlocks(const PmemobjBlocks&) = delete;
     PmemobjBlocks& operator=(const PmemobjBlocks&) = delete;
@@ -107,9 +105,7 @@ public:
 
     Handle allocate(std::size_t bytes) {
         PMEMoid block{};
-        if (::pmemobj_alloc(pool_, &block, bytes, 0, nullptr, nullptr) != 0) {
-            throw std::bad_alloc();
-        }
+        if (::pmemobj_alloc(pool_, &block, bytes, 0, nullptr, nullptr) != 0) throw std::bad_alloc();
         return block;
     }
     void deallocate(Handle block) { ::pmemobj_free(&block); }

@@ -154,9 +154,8 @@ int run(const bench::Options& options) {
     std::vector<const bench::KeyValues*> list;
     for (const auto& store : stores) list.push_back(store.get());
     bench::print_contenders(list);
-    for (const auto& store : stores) {
+    for (const auto& store : stores)
         if (auto* const one = dynamic_cast<bench::HeapKeyValues*>(store.get())) one->warm_up();
-    }
     bench::settle(folder / "settle");
 
     const std::size_t reads = options.quick() ? 10'000 : 100'000;
@@ -190,9 +189,8 @@ int run(const bench::Options& options) {
     const auto samples = bench::interleave(options.rounds(), contenders);
     std::printf("Random reads of %zu keys, one thread, %zu per round\n", count, reads);
     bench::Table table({"", "ns of processor time", "rate ÷ LMDB's"});
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
+    for (std::size_t i = 0; i < contenders.size(); ++i)
         table.row({contenders[i].name, bench::spread(samples[i], 0), compared ? bench::spread(bench::ratio(samples[0], samples[i]), 2) : ""});
-    }
     table.print();
 
     const double seconds = options.quick() ? 0.05 : 0.3;

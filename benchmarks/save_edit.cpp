@@ -13,9 +13,7 @@ namespace {
 constexpr std::size_t edited_pages = 6;
 
 void edit(const bench::Document& document, bench::Random& random) {
-    for (std::size_t i = 0; i < edited_pages; ++i) {
-        bench::fill(document.page(random.below(document.pages())) + 512, 64, random);
-    }
+    for (std::size_t i = 0; i < edited_pages; ++i) bench::fill(document.page(random.below(document.pages())) + 512, 64, random);
 }
 
 /// The record of six pages: their images, their numbers and checksums, and the ring's own bytes, in whole sectors of 4 KiB.
@@ -34,15 +32,11 @@ Save save(Heap& heap, bench::DirectFile& bare) {
     static bool bare_first = false;
     bare_first = !bare_first;
     Save result{};
-    if (bare_first) {
-        result.bare_microseconds = bare.write(record_bytes);
-    }
+    if (bare_first) result.bare_microseconds = bare.write(record_bytes);
     const bench::Counters before = bench::Counters::now();
     result.microseconds = bench::microseconds_of([&] { heap.snapshot(); });
     const bench::Counters after = bench::Counters::now();
-    if (!bare_first) {
-        result.bare_microseconds = bare.write(record_bytes);
-    }
+    if (!bare_first) result.bare_microseconds = bare.write(record_bytes);
     result.write_calls = after.write_calls - before.write_calls;
     result.write_bytes = after.write_bytes - before.write_bytes;
     return result;
@@ -52,9 +46,7 @@ Save save(Heap& heap, bench::DirectFile& bare) {
 template <class Heap>
 Save save_fresh(const std::filesystem::path& path, taiyen::PageTrackerChoice tracker, std::size_t touched, bool table_cached, bench::DirectFile& bare,
                 bench::Random& random) {
-    if (!table_cached) {
-        bench::forget_cached(path);
-    }
+    if (!table_cached) bench::forget_cached(path);
     taiyen::PersistentOptions options;
     options.tracker = tracker;
     Heap heap(taiyen::open_only, path, options);
@@ -78,9 +70,8 @@ void fresh_heaps(const bench::Options& options, const std::filesystem::path& pat
         bench::Samples slope;
     };
     std::vector<Case> cases;
-    for (const std::size_t touched : {std::size_t{0}, megabytes / 8, megabytes / 2, megabytes}) {
+    for (const std::size_t touched : {std::size_t{0}, megabytes / 8, megabytes / 2, megabytes})
         cases.push_back({"snapshot(), " + std::to_string(touched) + " MiB read since the opening", touched, true, {}, {}});
-    }
     cases.push_back({"snapshot(), nothing read, file not in the page cache before", 0, false, {}, {}});
     bench::Random random(tracker == taiyen::PageTrackerChoice::scan ? 7 : 13);  // the same edit again would change nothing
     std::uint64_t calls_min = UINT64_MAX;
@@ -101,17 +92,14 @@ void fresh_heaps(const bench::Options& options, const std::filesystem::path& pat
     const auto samples = bench::interleave(options.rounds(), contenders);
     bench::Table table({"", "µs", "bare write beside it, µs", "ratio", "µs more per MiB read"});
     for (std::size_t i = 0; i < cases.size(); ++i) {
-        for (std::size_t round = 0; cases[i].touched > 0 && round < samples[i].size(); ++round) {
+        for (std::size_t round = 0; cases[i].touched > 0 && round < samples[i].size(); ++round)
             cases[i].slope.add((samples[i][round] - samples[0][round]) / static_cast<double>(cases[i].touched));
-        }
         table.row({cases[i].name, bench::spread(samples[i]), bench::spread(cases[i].bare), bench::spread(bench::ratio(samples[i], cases[i].bare), 2),
                    cases[i].slope.empty() ? "" : bench::spread(cases[i].slope, 2)});
     }
     table.print();
     std::printf("write calls in snapshot(): %llu", static_cast<unsigned long long>(calls_min));
-    if (calls_max != calls_min) {
-        std::printf(" to %llu", static_cast<unsigned long long>(calls_max));
-    }
+    if (calls_max != calls_min) std::printf(" to %llu", static_cast<unsigned long long>(calls_max));
     std::printf(", of at most %llu bytes; the bare write: one of %zu bytes, O_DIRECT|O_DSYNC, into blocks written before\n\n",
                 static_cast<unsigned long long>(bytes), record_bytes);
 }

@@ -15,23 +15,17 @@ namespace {
 class PlainFile {
 public:
     explicit PlainFile(const std::filesystem::path& path) : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-        if (file_ < 0) {
-            throw std::runtime_error(path.string() + ": " + std::strerror(errno));
-        }
+        if (file_ < 0) throw std::runtime_error(path.string() + ": " + std::strerror(errno));
     }
     PlainFile(const PlainFile&) = delete;
     PlainFile& operator=(const PlainFile&) = delete;
     ~PlainFile() { ::close(file_); }
     void write_all(const std::vector<std::byte>& bytes) {
         constexpr std::size_t part = std::size_t{1} << 20U;
-        for (std::size_t at = 0; at < bytes.size(); at += part) {
-            if (::pwrite(file_, bytes.data() + at, part, static_cast<off_t>(at)) != static_cast<ssize_t>(part)) {
+        for (std::size_t at = 0; at < bytes.size(); at += part)
+            if (::pwrite(file_, bytes.data() + at, part, static_cast<off_t>(at)) != static_cast<ssize_t>(part))
                 throw std::runtime_error(std::string("writing failed: ") + std::strerror(errno));
-            }
-        }
-        if (::fsync(file_) != 0) {
-            throw std::runtime_error(std::string("fsync failed: ") + std::strerror(errno));
-        }
+        if (::fsync(file_) != 0) throw std::runtime_error(std::string("fsync failed: ") + std::strerror(errno));
     }
 
 private:
@@ -48,9 +42,7 @@ public:
     }
     double save() {
         const bench::Document& document = bench::document_of(*heap_);
-        for (std::size_t i = 0; i < document.pages(); ++i) {
-            bench::fill(document.page(i), 4096, random_);
-        }
+        for (std::size_t i = 0; i < document.pages(); ++i) bench::fill(document.page(i), 4096, random_);
         return bench::microseconds_of([&] { heap_->snapshot(); }) / 1000;
     }
 
@@ -80,9 +72,7 @@ int run(const bench::Options& options) {
     const std::vector<bench::Contender> contenders{{"the same bytes written twice", twice},
                                                    {"ArchiveHeap::snapshot()", [&] { return archive.save(); }},
                                                    {"SnapshotHeap::snapshot()", [&] { return snapshot.save(); }}};
-    for (const auto& contender : contenders) {
-        contender.run();  // the first round makes files and fills caches
-    }
+    for (const auto& contender : contenders) contender.run();  // the first round makes files and fills caches
     const auto samples = bench::interleave(options.rounds(), contenders);
     bench::Table table({std::to_string(bytes >> 20U) + " MiB, all pages written", "ms", "MiB/s", "speed relative to twice"});
     for (std::size_t i = 0; i < contenders.size(); ++i) {

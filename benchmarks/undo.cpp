@@ -65,9 +65,7 @@ void add_part(Parts<Family>& parts, const Edit& edit) {
     Part<Family>& part = parts[edit.part];
     part.name = edit.name;
     part.at = edit.point;
-    for (int i = 0; i < 8; ++i) {
-        part.outline.push_back({edit.point.x + i, edit.point.y - i});
-    }
+    for (int i = 0; i < 8; ++i) part.outline.push_back({edit.point.x + i, edit.point.y - i});
 }
 
 template <class Family>
@@ -90,9 +88,7 @@ std::vector<Edit> edits_for(std::uint32_t parts, std::size_t count, std::uint32_
     std::uint32_t around = 0;
     std::vector<Edit> edits;
     while (edits.size() < count) {
-        if (edits.size() % 50 == 0) {
-            around = static_cast<std::uint32_t>(random.below(parts - spread + 1));
-        }
+        if (edits.size() % 50 == 0) around = static_cast<std::uint32_t>(random.below(parts - spread + 1));
         const auto part = static_cast<std::uint32_t>(around + random.below(spread));
         const Point point{random.unit(), random.unit()};
         const std::string name = "part with a name too long to lie inside a string " + std::to_string(random.below(1'000'000));
@@ -130,12 +126,8 @@ std::uint64_t digest(const Parts<Family>& parts) {
     for (const auto& [number, part] : parts) {
         add(number);
         add_point(part.at);
-        for (const char c : part.name) {
-            add(static_cast<unsigned char>(c));
-        }
-        for (const Point& point : part.outline) {
-            add_point(point);
-        }
+        for (const char c : part.name) add(static_cast<unsigned char>(c));
+        for (const Point& point : part.outline) add_point(point);
     }
     return sum;
 }
@@ -152,16 +144,12 @@ public:
         ++done_;
     }
     bool undo() {
-        if (done_ == 0) {
-            return false;
-        }
+        if (done_ == 0) return false;
         commands_[--done_]->undo(parts_);
         return true;
     }
     bool redo() {
-        if (done_ == commands_.size()) {
-            return false;
-        }
+        if (done_ == commands_.size()) return false;
         commands_[done_++]->redo(parts_);
         return true;
     }
@@ -190,11 +178,10 @@ private:
         explicit Add(const Edit& what) : edit(what) {}
         void undo(Parts<Ordinary>& parts) override { node = parts.extract(edit.part); }
         void redo(Parts<Ordinary>& parts) override {
-            if (node) {
+            if (node)
                 parts.insert(std::move(node));
-            } else {
+            else
                 add_part<Ordinary>(parts, edit);
-            }
         }
         Edit edit;
         Parts<Ordinary>::node_type node;
@@ -232,9 +219,7 @@ private:
 
 double history_bytes(const taiyen::SnapshotHeap& heap) {
     double bytes = 0;
-    for (const taiyen::UndoStep& step : heap.undo_steps()) {
-        bytes += static_cast<double>(step.bytes);
-    }
+    for (const taiyen::UndoStep& step : heap.undo_steps()) bytes += static_cast<double>(step.bytes);
     return bytes;
 }
 
@@ -253,31 +238,22 @@ Figures run_session(const std::vector<Edit>& edits, Make&& make_one, Undo&& undo
     const std::uint64_t before = state();
     const double bytes_before = bytes();
     figures.edit = bench::processor_microseconds_of([&] {
-                       for (const Edit& edit : edits) {
-                           make_one(edit);
-                       }
+                       for (const Edit& edit : edits) make_one(edit);
                    }) /
                    count;
     figures.bytes = (bytes() - bytes_before) / count;
     const std::uint64_t made = state();
     const auto all = [&](auto&& step) {
         return bench::processor_microseconds_of([&] {
-                   for (std::size_t i = 0; i < edits.size(); ++i) {
-                       if (!step()) {
-                           throw std::runtime_error("a step is missing from the history");
-                       }
-                   }
+                   for (std::size_t i = 0; i < edits.size(); ++i)
+                       if (!step()) throw std::runtime_error("a step is missing from the history");
                }) /
                count;
     };
     figures.undo = all(undo);
-    if (state() != before) {
-        throw std::runtime_error("undone is not as before");
-    }
+    if (state() != before) throw std::runtime_error("undone is not as before");
     figures.redo = all(redo);
-    if (state() != made || (after != 0 && after != made)) {
-        throw std::runtime_error("redone is not as it was");
-    }
+    if (state() != made || (after != 0 && after != made)) throw std::runtime_error("redone is not as it was");
     after = made;
     return figures;
 }
@@ -287,18 +263,14 @@ void run_procedure(const bench::Options& options, const bench::Folder& folder) {
     const std::size_t side = options.quick() ? 512 : 2896;  // of doubles: 64 MiB
     const auto path = folder / "matrix.tyn";
     const auto negate = [](taiyen::ProcedureHeap& heap, const std::string& name) {
-        for (double& value : *heap.find<taiyen::vector<double>>(name)) {
-            value = -value;
-        }
+        for (double& value : *heap.find<taiyen::vector<double>>(name)) value = -value;
     };
     taiyen::register_procedure("negate", negate, negate);
     taiyen::SnapshotHeap heap(taiyen::create_only, path);
     auto& matrix = heap.construct<taiyen::vector<double>>("matrix");
     matrix.resize(side * side);
     bench::Random random(3);
-    for (double& value : matrix) {
-        value = random.unit();
-    }
+    for (double& value : matrix) value = random.unit();
     heap.snapshot();
     heap.attach_undo();
     bench::Samples alone;
@@ -308,9 +280,7 @@ void run_procedure(const bench::Options& options, const bench::Folder& folder) {
     for (int round = 0; round < options.rounds(); ++round) {
         std::vector<double> copy(matrix.begin(), matrix.end());
         alone.add(bench::processor_microseconds_of([&] {
-                      for (double& value : copy) {
-                          value = -value;
-                      }
+                      for (double& value : copy) value = -value;
                   }) /
                   1000);
         call.add(bench::processor_microseconds_of([&] {
@@ -322,9 +292,7 @@ void run_procedure(const bench::Options& options, const bench::Folder& folder) {
         bytes = static_cast<double>(heap.undo_steps().back().bytes);
         const double first = matrix.front();
         undo.add(bench::processor_microseconds_of([&] { heap.undo(); }) / 1000);
-        if (matrix.front() != -first) {
-            throw std::runtime_error("undoing the procedure changed nothing");
-        }
+        if (matrix.front() != -first) throw std::runtime_error("undoing the procedure changed nothing");
     }
     bench::Table table({"a procedure on a matrix of " + std::to_string(side * side * sizeof(double) >> 20U) + " MiB", "ms", "bytes a step"});
     table.row({"the loop alone, on ordinary memory", bench::spread(alone, 1), ""});
@@ -348,9 +316,7 @@ int run(const bench::Options& options) {
             fill<Ordinary>(document, parts);
             Figures figures;
             figures.edit = bench::processor_microseconds_of([&] {
-                               for (const Edit& edit : edits) {
-                                   make<Ordinary>(document, edit);
-                               }
+                               for (const Edit& edit : edits) make<Ordinary>(document, edit);
                            }) /
                            static_cast<double>(count);
             return figures;

@@ -36,9 +36,7 @@ void make_mixed_heap(const std::filesystem::path& path, std::size_t bytes) {
     for (std::size_t made = 0; made < bytes;) {
         const std::size_t batch = std::min(batch_bytes, bytes - made);
         // A node is 72 bytes, its text 112.
-        for (std::size_t nodes = batch / 2 / 184; nodes != 0; --nodes) {
-            texts.try_emplace(random.next(), text.data(), text.size());
-        }
+        for (std::size_t nodes = batch / 2 / 184; nodes != 0; --nodes) texts.try_emplace(random.next(), text.data(), text.size());
         for (std::size_t count = batch / 2 / bench::Document::block_bytes; count != 0; --count) {
             blocks.push_back(static_cast<std::byte*>(heap.allocate(bench::Document::block_bytes)));
             bench::fill(blocks.back(), bench::Document::block_bytes, random);
@@ -61,9 +59,8 @@ void read_directly(const std::filesystem::path& path, unsigned threads) {
             const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
             auto* const buffer = static_cast<std::byte*>(std::aligned_alloc(4096, piece));
             if (file < 0 || buffer == nullptr) failed = true;
-            for (std::size_t at = next.fetch_add(piece); at < bytes && !failed; at = next.fetch_add(piece)) {
+            for (std::size_t at = next.fetch_add(piece); at < bytes && !failed; at = next.fetch_add(piece))
                 if (::pread(file, buffer, piece, static_cast<off_t>(at)) < 0) failed = true;
-            }
             std::free(buffer);
             if (file >= 0) ::close(file);
         });
@@ -116,11 +113,10 @@ void compare_proofs(const bench::Options& options, const std::filesystem::path& 
                 contenders.push_back({what, [&path, &reading, cached, verify = verify] {
                                           taiyen::PersistentOptions proven;
                                           proven.verify = verify;
-                                          if (cached) {
+                                          if (cached)
                                               bench::read_into_cache(path);
-                                          } else {
+                                          else
                                               bench::forget_cached(path);
-                                          }
                                           return bench::microseconds_of([&] {
                                                      const taiyen::ArchiveHeap heap(taiyen::open_read_only, path, proven);
                                                      reading.read(heap);
@@ -134,9 +130,7 @@ void compare_proofs(const bench::Options& options, const std::filesystem::path& 
     bench::Table table({"read after opening, by Verify::", "milliseconds", "times changes"});
     for (std::size_t i = 0; i < contenders.size(); ++i) {
         bench::Samples ratio;
-        for (std::size_t round = 0; round < samples[i].size(); ++round) {
-            ratio.add(samples[i][round] / samples[i / 3 * 3][round]);
-        }
+        for (std::size_t round = 0; round < samples[i].size(); ++round) ratio.add(samples[i][round] / samples[i / 3 * 3][round]);
         table.row({contenders[i].name, bench::spread(samples[i], 2), bench::spread(ratio, 2)});
     }
     table.print();
@@ -219,9 +213,7 @@ int run(const bench::Options& options) {
     bench::Table table({"opening included", "seconds", "GB/s of live data"});
     for (std::size_t i = 0; i < contenders.size(); ++i) {
         bench::Samples rate;
-        for (std::size_t round = 0; round < samples[i].size(); ++round) {
-            rate.add(live_gb / samples[i][round]);
-        }
+        for (std::size_t round = 0; round < samples[i].size(); ++round) rate.add(live_gb / samples[i][round]);
         table.row({contenders[i].name, bench::spread(samples[i], 2), bench::spread(rate, 2)});
     }
     table.print();

@@ -24,9 +24,7 @@ inline std::vector<std::byte> read_golden(const std::filesystem::path& path) {
 template <class Byte>
 std::uint64_t number_at(const std::vector<Byte>& bytes, std::size_t offset, unsigned size) {
     std::uint64_t value = 0;
-    for (unsigned i = size; i-- > 0;) {
-        value = value << 8U | static_cast<std::uint64_t>(static_cast<unsigned char>(bytes.at(offset + i)));
-    }
+    for (unsigned i = size; i-- > 0;) value = value << 8U | static_cast<std::uint64_t>(static_cast<unsigned char>(bytes.at(offset + i)));
     return value;
 }
 

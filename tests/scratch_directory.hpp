@@ -10,9 +10,8 @@ class ScratchDirectory {
 public:
     ScratchDirectory() {
         std::string name = (std::filesystem::current_path() / "taiyen-test-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) {
+        if (::mkdtemp(name.data()) == nullptr)
             throw std::runtime_error("no temporary directory can be made in " + std::filesystem::current_path().string());
-        }
         path_ = name;
     }
     ScratchDirectory(const ScratchDirectory&) = delete;

@@ -137,12 +137,11 @@ std::optional<Figures> run_worker(const Workload& workload, const Allocator& all
     ::close(ends[1]);
     std::string text;
     char buffer[4096];
-    for (ssize_t count = 0; (count = ::read(ends[0], buffer, sizeof buffer)) != 0;) {
+    for (ssize_t count = 0; (count = ::read(ends[0], buffer, sizeof buffer)) != 0;)
         if (count > 0)
             text.append(buffer, static_cast<std::size_t>(count));
         else if (errno != EINTR)
             break;
-    }
     ::close(ends[0]);
     int status = 0;
     ::waitpid(child, &status, 0);

@@ -17,7 +17,7 @@ struct Bar {
 
 inline std::string escaped(const std::string& text) {
     std::string out;
-    for (const char c : text) {
+    for (const char c : text)
         if (c == '<')
             out += "&lt;";
         else if (c == '>')
@@ -26,7 +26,6 @@ inline std::string escaped(const std::string& text) {
             out += "&amp;";
         else
             out += c;
-    }
     return out;
 }
 

@@ -38,9 +38,8 @@ Value first_value(std::uint64_t key) {
 }
 
 void print_contenders(const std::vector<const KeyValues*>& contenders) {
-    for (const KeyValues* contender : contenders) {
+    for (const KeyValues* contender : contenders)
         if (contender != nullptr) std::printf("%s: %s\n", contender->name().c_str(), contender->settings().c_str());
-    }
     const auto without = [](const char* name, const char* package) { std::printf("%s: built without it (%s)\n", name, package); };
     (void)without;
 #ifndef TAIYEN_BENCH_LMDB

@@ -40,9 +40,8 @@ public:
             const Update next = next_update(random, keys);
             Node& node = find(next.key);
             const std::lock_guard lock(stripes_[next.key % stripes_.size()]);
-            if (::pmemobj_tx_begin(pool_, nullptr, TX_PARAM_NONE) != 0 || ::pmemobj_tx_add_range_direct(&node.value, sizeof node.value) != 0) {
+            if (::pmemobj_tx_begin(pool_, nullptr, TX_PARAM_NONE) != 0 || ::pmemobj_tx_add_range_direct(&node.value, sizeof node.value) != 0)
                 throw std::runtime_error(std::string("libpmemobj: ") + ::pmemobj_errormsg());
-            }
             node.value = next.value;
             ::pmemobj_tx_commit();
             if (::pmemobj_tx_end() != 0) throw std::runtime_error(std::string("libpmemobj: ") + ::pmemobj_errormsg());

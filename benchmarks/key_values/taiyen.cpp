@@ -96,9 +96,8 @@ public:
         std::unordered_set<std::uintptr_t> chosen;
         for (std::size_t i = 0; i < std::min(pages, spread.size()); ++i) chosen.insert(spread[i * spread.size() / pages]);
         std::vector<std::uint64_t> keys;
-        for (auto&& pair : *map_) {
+        for (auto&& pair : *map_)
             if (chosen.contains(page_of(pair))) keys.push_back(pair.first);
-        }
         return keys;
     }
 
@@ -135,11 +134,10 @@ private:
         options.capacity = capacity;
         taiyen::ArchiveHeap heap(taiyen::create_only, path, options);
         Map& map = made(heap, setup.keys, setup.ascending ? sorted_keys(setup.keys).front() : key_of(0));
-        if (setup.ascending) {
+        if (setup.ascending)
             for (const std::uint64_t key : sorted_keys(setup.keys)) map.emplace(key, first_value(key));
-        } else {
+        else
             for (std::size_t i = 0; i < setup.keys; ++i) map.emplace(key_of(i), first_value(key_of(i)));
-        }
         heap.snapshot();
         heap.close();
         return path;

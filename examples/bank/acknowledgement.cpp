@@ -29,9 +29,7 @@ bool is_there(const Ledger& ledger, const Acknowledgement& told) {
         const auto at = ledger.accounts.find(told.number);
         return at != ledger.accounts.end() && std::string_view(at->second.owner) == std::string_view(told.owner.data());
     }
-    if (told.number == 0 || told.number > ledger.journal.size()) {
-        return false;
-    }
+    if (told.number == 0 || told.number > ledger.journal.size()) return false;
     const Posting& posting = ledger.journal[told.number - 1];
     return posting.from.account->first == told.from && posting.to.account->first == told.to && posting.amount == told.amount;
 }
@@ -58,22 +56,18 @@ Acknowledgement acknowledgement_of(const Answer& answer) {
 
 std::string Auditor::audit(const Ledger& ledger, const std::vector<Acknowledgement>& acknowledged, unsigned threads) {
     // The invariants first: what follows relies on pointers that lead somewhere.
-    if (std::string broken = broken_invariant(ledger); !broken.empty()) {
-        return broken;
-    }
+    if (std::string broken = broken_invariant(ledger); !broken.empty()) return broken;
     for (const Acknowledgement& told : acknowledged) {
         if (!is_there(ledger, told)) {
             return (told.kind == Acknowledgement::Kind::account ? "account " : "posting ") + std::to_string(told.number) +
                    " was acknowledged (serial " + std::to_string(told.serial) + ") and is not there as it was";
         }
     }
-    if (ledger.journal.size() < postings_ || ledger.last_account < accounts_ || digest_of(ledger, postings_) != digest_) {
+    if (ledger.journal.size() < postings_ || ledger.last_account < accounts_ || digest_of(ledger, postings_) != digest_)
         return "the journal is not what it was before";
-    }
     const std::uint64_t changes = ledger.journal.size() - postings_ + (ledger.last_account - accounts_);
-    if (changes < acknowledged.size() || changes - acknowledged.size() > threads) {
+    if (changes < acknowledged.size() || changes - acknowledged.size() > threads)
         return std::to_string(changes) + " changes are there, but " + std::to_string(acknowledged.size()) + " were acknowledged";
-    }
     unacknowledged_ = changes - acknowledged.size();
     remember(ledger);
     return {};

@@ -24,9 +24,7 @@ public:
         std::uint64_t seen = 0;
         for (std::size_t i = 0; i < buckets_.size(); ++i) {
             seen += buckets_[i].load(std::memory_order_relaxed);
-            if (seen > wanted || (seen == count() && seen > 0)) {
-                return std::chrono::nanoseconds(edge_of(i));
-            }
+            if (seen > wanted || (seen == count() && seen > 0)) return std::chrono::nanoseconds(edge_of(i));
         }
         return {};
     }
@@ -35,9 +33,7 @@ private:
     static constexpr unsigned steps_bits = 4;  ///< buckets between one power of two and the next: 16
     static std::size_t bucket_of(std::uint64_t value) {
         const auto bits = static_cast<unsigned>(std::bit_width(value));
-        if (bits <= steps_bits) {
-            return static_cast<std::size_t>(value);
-        }
+        if (bits <= steps_bits) return static_cast<std::size_t>(value);
         const unsigned shift = bits - steps_bits - 1;
         return ((std::size_t{shift} + 1) << steps_bits) + static_cast<std::size_t>((value >> shift) - (1U << steps_bits));
     }

@@ -20,15 +20,9 @@ void book(Entry& entry, const Posting& posting, NumberedAccount& account, Money 
 }
 
 Change post(Ledger& ledger, NumberedAccount* from, NumberedAccount* to, Money amount) {
-    if (from == nullptr || to == nullptr) {
-        return {Outcome::no_such_account};
-    }
-    if (amount <= 0 || from == to) {
-        return {Outcome::wrong_amount};
-    }
-    if (from->first != outside && from->second.balance < amount) {
-        return {Outcome::not_enough_money};
-    }
+    if (from == nullptr || to == nullptr) return {Outcome::no_such_account};
+    if (amount <= 0 || from == to) return {Outcome::wrong_amount};
+    if (from->first != outside && from->second.balance < amount) return {Outcome::not_enough_money};
     Posting& posting = ledger.journal.emplace_back();
     posting.number = ledger.journal.size();
     posting.amount = amount;
@@ -57,29 +51,22 @@ bool play(const Entry& entry, const Posting& posting, Money change, Played& acco
 std::string broken_journal(const Ledger& ledger) {
     std::unordered_map<const NumberedAccount*, Played> played;
     played.reserve(ledger.accounts.size());
-    for (const NumberedAccount& account : ledger.accounts) {
-        played.try_emplace(&account);
-    }
+    for (const NumberedAccount& account : ledger.accounts) played.try_emplace(&account);
     PostingNumber number = 0;
     for (const Posting& posting : ledger.journal) {
         const std::string name = "posting " + std::to_string(++number);
         const auto from = played.find(posting.from.account);
         const auto to = played.find(posting.to.account);
-        if (posting.number != number) {
-            return name + " has another number";
-        }
-        if (from == played.end() || to == played.end() || from == to || posting.amount <= 0) {
+        if (posting.number != number) return name + " has another number";
+        if (from == played.end() || to == played.end() || from == to || posting.amount <= 0)
             return name + " does not move money from one account to another";
-        }
-        if (!play(posting.from, posting, -posting.amount, from->second) || !play(posting.to, posting, posting.amount, to->second)) {
+        if (!play(posting.from, posting, -posting.amount, from->second) || !play(posting.to, posting, posting.amount, to->second))
             return name + " does not fit what was posted before";
-        }
     }
     for (const auto& [account, should] : played) {
         const Account& is = account->second;
-        if (is.balance != should.balance || is.postings != should.postings || is.last != should.last) {
+        if (is.balance != should.balance || is.postings != should.postings || is.last != should.last)
             return text_of(account->first) + " is not what the journal says";
-        }
     }
     return {};
 }
@@ -88,12 +75,9 @@ std::string broken_index(const Ledger& ledger) {
     std::unordered_set<const NumberedAccount*> listed;
     for (const auto& [owner, account] : ledger.by_owner) {
         const auto at = account == nullptr ? ledger.accounts.end() : ledger.accounts.find(account->first);
-        if (at == ledger.accounts.end() || &*at != account) {
-            return "the index lists an account that is not there";
-        }
-        if (account->second.owner != owner || !listed.insert(account).second) {
+        if (at == ledger.accounts.end() || &*at != account) return "the index lists an account that is not there";
+        if (account->second.owner != owner || !listed.insert(account).second)
             return "the index lists " + text_of(account->first) + " wrongly or twice";
-        }
     }
     return listed.size() == ledger.accounts.size() ? "" : "the index does not list every account";
 }
@@ -134,9 +118,7 @@ Change transfer(Ledger& ledger, AccountNumber from, AccountNumber to, Money amou
 
 std::optional<Statement> statement_of(const Ledger& ledger, AccountNumber number, std::size_t lines_max) {
     const auto at = ledger.accounts.find(number);
-    if (at == ledger.accounts.end()) {
-        return std::nullopt;
-    }
+    if (at == ledger.accounts.end()) return std::nullopt;
     const Account& account = at->second;
     Statement statement{number, std::string(account.owner), account.balance, {}};
     for (const Posting* posting = account.last; posting != nullptr && statement.lines.size() < lines_max;) {
@@ -160,25 +142,15 @@ Holdings holdings_of(const Ledger& ledger, std::string_view owner) {
 }
 
 std::string broken_invariant(const Ledger& ledger) {
-    if (ledger.accounts.size() != ledger.last_account + 1) {
-        return "the accounts are not numbered without gaps";
-    }
+    if (ledger.accounts.size() != ledger.last_account + 1) return "the accounts are not numbered without gaps";
     Money sum = 0;
     for (const auto& [number, account] : ledger.accounts) {
         sum += account.balance;
-        if (number > ledger.last_account) {
-            return text_of(number) + " was never opened";
-        }
-        if (number != outside && account.balance < 0) {
-            return text_of(number) + " is below zero";
-        }
+        if (number > ledger.last_account) return text_of(number) + " was never opened";
+        if (number != outside && account.balance < 0) return text_of(number) + " is below zero";
     }
-    if (sum != 0) {
-        return "the balances sum up to " + std::to_string(sum);
-    }
-    if (std::string broken = broken_journal(ledger); !broken.empty()) {
-        return broken;
-    }
+    if (sum != 0) return "the balances sum up to " + std::to_string(sum);
+    if (std::string broken = broken_journal(ledger); !broken.empty()) return broken;
     return broken_index(ledger);
 }
 

@@ -22,9 +22,7 @@ public:
     bool push(Request request) {
         std::unique_lock lock(mutex_);
         has_room_.wait(lock, [&] { return closed_ || requests_.size() < requests_max_; });
-        if (closed_) {
-            return false;
-        }
+        if (closed_) return false;
         requests_.push_back(std::move(request));
         has_request_.notify_one();
         return true;
@@ -34,9 +32,7 @@ public:
     std::optional<Request> pop() {
         std::unique_lock lock(mutex_);
         has_request_.wait(lock, [&] { return closed_ || !requests_.empty(); });
-        if (requests_.empty()) {
-            return std::nullopt;
-        }
+        if (requests_.empty()) return std::nullopt;
         Request request = std::move(requests_.front());
         requests_.pop_front();
         has_room_.notify_one();
@@ -47,9 +43,7 @@ public:
     void close(bool drop = false) {
         const std::lock_guard lock(mutex_);
         closed_ = true;
-        if (drop) {
-            requests_.clear();
-        }
+        if (drop) requests_.clear();
         has_room_.notify_all();
         has_request_.notify_all();
     }

@@ -33,17 +33,13 @@ Ledger& find_or_open(taiyen::TransactionalHeap& heap, AccountNumber accounts) {
     constexpr AccountNumber per_transaction = 2000;
     constexpr Money first_deposit = 100'000;
     taiyen::transact(heap, [&] {
-        if (heap.find<Ledger>(ledger_name) == nullptr) {
-            set_up(heap.construct<Ledger>(ledger_name), accounts);
-        }
+        if (heap.find<Ledger>(ledger_name) == nullptr) set_up(heap.construct<Ledger>(ledger_name), accounts);
     });
     Ledger& ledger = *heap.find<Ledger>(ledger_name);
     while (ledger.last_account < accounts) {
         const AccountNumber end = std::min(accounts, ledger.last_account + per_transaction);
         taiyen::transact(heap, [&] {
-            while (ledger.last_account < end) {
-                deposit(ledger, open_account(ledger, Load::owner_name(ledger.last_account / 3)).number, first_deposit);
-            }
+            while (ledger.last_account < end) deposit(ledger, open_account(ledger, Load::owner_name(ledger.last_account / 3)).number, first_deposit);
         });
     }
     return ledger;
@@ -52,34 +48,24 @@ Ledger& find_or_open(taiyen::TransactionalHeap& heap, AccountNumber accounts) {
 Server::Server(taiyen::TransactionalHeap& heap, unsigned threads, Handler handler)
     : heap_(&heap), ledger_(heap.find<Ledger>(ledger_name)), handler_(std::move(handler)), queue_(queue_requests_max) {
     TAIYEN_CHECK(ledger_ != nullptr);
-    for (unsigned i = 0; i < threads; ++i) {
-        threads_.emplace_back([this] { work(); });
-    }
+    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
 Server::~Server() {
     queue_.close(true);
-    for (std::thread& thread : threads_) {
-        thread.join();
-    }
+    for (std::thread& thread : threads_) thread.join();
 }
 
 void Server::finish() {
     queue_.close();
-    for (std::thread& thread : threads_) {
-        thread.join();
-    }
+    for (std::thread& thread : threads_) thread.join();
     threads_.clear();
-    if (failure_) {
-        std::rethrow_exception(std::exchange(failure_, nullptr));
-    }
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void Server::work() noexcept {
     try {
-        while (std::optional<Request> request = queue_.pop()) {
-            handler_(answer(std::move(*request)));
-        }
+        while (std::optional<Request> request = queue_.pop()) handler_(answer(std::move(*request)));
     } catch (...) {
         const std::lock_guard lock(mutex_);
         failure_ = failure_ ? failure_ : std::current_exception();

@@ -25,16 +25,12 @@ void count(Census& census, const Solid&) { ++census[Kind::solid]; }
 void count(Census& census, const Hatch& s) {
     ++census[Kind::hatch];
     census[Kind::hatch_loop] += s.loops.size();
-    for (const HatchLoop& loop : s.loops) {
-        census[Kind::hatch_edge] += loop.edges.size();
-    }
+    for (const HatchLoop& loop : s.loops) census[Kind::hatch_edge] += loop.edges.size();
 }
 void count(Census& census, const Image&) { ++census[Kind::image]; }
 
 void count_all(Census& census, const taiyen::vector<Entity>& entities) {
-    for (const Entity& entity : entities) {
-        std::visit([&](const auto& shape) { count(census, shape); }, entity.shape);
-    }
+    for (const Entity& entity : entities) std::visit([&](const auto& shape) { count(census, shape); }, entity.shape);
 }
 
 }  // namespace
@@ -49,9 +45,7 @@ std::string_view name_of(Kind kind) {
 
 std::uint64_t Census::entities() const {
     std::uint64_t sum = (*this)[Kind::unsupported];
-    for (auto kind = static_cast<std::size_t>(Kind::line); kind <= static_cast<std::size_t>(Kind::image); ++kind) {
-        sum += counts[kind];
-    }
+    for (auto kind = static_cast<std::size_t>(Kind::line); kind <= static_cast<std::size_t>(Kind::image); ++kind) sum += counts[kind];
     return sum;
 }
 
@@ -63,9 +57,7 @@ Census census_of(const Document& document) {
         census[Kind::block] += drawing.blocks.size();
         census[Kind::unsupported] += drawing.unsupported;
         count_all(census, drawing.entities);
-        for (const auto& [block_name, block] : drawing.blocks) {
-            count_all(census, block.entities);
-        }
+        for (const auto& [block_name, block] : drawing.blocks) count_all(census, block.entities);
     }
     return census;
 }

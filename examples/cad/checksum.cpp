@@ -19,9 +19,7 @@ public:
     void add(bool value) { add(static_cast<std::uint64_t>(value)); }
     void add(std::string_view text) {
         add(static_cast<std::uint64_t>(text.size()));
-        for (const char c : text) {
-            add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
-        }
+        for (const char c : text) add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
     }
     void add(Point2 p) {
         add(p.x);
@@ -38,9 +36,7 @@ public:
     template <class T>
     void add(const taiyen::vector<T>& values) {
         add(static_cast<std::uint64_t>(values.size()));
-        for (const T& value : values) {
-            add(value);
-        }
+        for (const T& value : values) add(value);
     }
     template <class... Alternatives>
     void add(const std::variant<Alternatives...>& value) {
@@ -114,9 +110,7 @@ std::uint64_t checksum(std::string_view name, const Drawing& drawing) {
 
 std::uint64_t checksum(const Document& document) {
     std::uint64_t sum = document.revision;
-    for (const auto& [name, drawing] : document.drawings) {
-        sum += checksum(name, drawing);
-    }
+    for (const auto& [name, drawing] : document.drawings) sum += checksum(name, drawing);
     return sum;
 }
 

@@ -19,9 +19,7 @@ public:
     Converter(const Converter&) = delete;
     Converter& operator=(const Converter&) = delete;
     ~Converter() {
-        if (usable()) {
-            iconv_close(handle_);
-        }
+        if (usable()) iconv_close(handle_);
     }
     bool usable() const { return handle_ != reinterpret_cast<iconv_t>(-1); }
     /// A byte that can't be converted becomes '?'.
@@ -83,9 +81,7 @@ void take_escape(std::string_view& text, std::u32string& result) {
         result += *character;
         return;
     }
-    if (text.empty()) {
-        return;
-    }
+    if (text.empty()) return;
     const char code = text.front();
     text.remove_prefix(1);
     switch (code) {
@@ -115,9 +111,7 @@ void take_escape(std::string_view& text, std::u32string& result) {
 
 /// Reads what stands behind two percent signs; false if it is no code.
 bool take_percent(std::string_view& text, std::u32string& result) {
-    if (text.empty()) {
-        return false;
-    }
+    if (text.empty()) return false;
     switch (text.front()) {
         case 'd':
         case 'D': result += U'\u00B0'; break;
@@ -141,9 +135,7 @@ bool take_percent(std::string_view& text, std::u32string& result) {
 std::string utf8_from(std::string_view raw, std::string_view version, std::string_view code_page) {
     constexpr std::string_view first_utf8_version = "AC1021";
     constexpr std::string_view prefix = "ANSI_";
-    if (is_ascii(raw) || version >= first_utf8_version) {
-        return std::string(raw);
-    }
+    if (is_ascii(raw) || version >= first_utf8_version) return std::string(raw);
     const std::string name = code_page.starts_with(prefix) ? "CP" + std::string(code_page.substr(prefix.size())) : "CP1252";
     Converter converter("UTF-8", name.c_str());
     return converter.usable() ? converter(std::string(raw)) : question_marks(std::string(raw));
@@ -159,11 +151,10 @@ std::u32string plain_text(std::string_view content) {
             content.remove_prefix(1);
         } else if (content.starts_with("%%")) {
             std::string_view rest = content.substr(2);
-            if (take_percent(rest, result)) {
+            if (take_percent(rest, result))
                 content = rest;
-            } else {
+            else
                 result += take_character(content);
-            }
         } else {
             result += take_character(content);
         }

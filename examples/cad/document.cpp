@@ -14,11 +14,8 @@ Box bounds_within(const Entity& entity, int depth);
 
 Box transformed_box(const Box& box, const Affine& map) {
     Box result;
-    if (!box.empty()) {
-        for (const Point2 corner : {box.low, box.high, Point2{box.low.x, box.high.y}, Point2{box.high.x, box.low.y}}) {
-            result.add(map(corner));
-        }
-    }
+    if (!box.empty())
+        for (const Point2 corner : {box.low, box.high, Point2{box.low.x, box.high.y}, Point2{box.high.x, box.low.y}}) result.add(map(corner));
     return result;
 }
 
@@ -61,18 +58,11 @@ Box bounds_of(const MText& text, int) {
 
 Box bounds_of(const Insert& insert, int depth) {
     Box box;
-    if (insert.block == nullptr || depth == insert_depth_max) {
-        return box;
-    }
+    if (insert.block == nullptr || depth == insert_depth_max) return box;
     Box content;
-    for (const Entity& entity : insert.block->second.entities) {
-        content.add(bounds_within(entity, depth + 1));
-    }
-    for (const std::int32_t column : {0, insert.columns - 1}) {
-        for (const std::int32_t row : {0, insert.rows - 1}) {
-            box.add(transformed_box(content, placement(insert, column, row)));
-        }
-    }
+    for (const Entity& entity : insert.block->second.entities) content.add(bounds_within(entity, depth + 1));
+    for (const std::int32_t column : {0, insert.columns - 1})
+        for (const std::int32_t row : {0, insert.rows - 1}) box.add(transformed_box(content, placement(insert, column, row)));
     return box;
 }
 
@@ -89,9 +79,7 @@ Box bounds_within(const Entity& entity, int depth) {
 
 /// Cells so wide that a drawing's entities fill about one cell each.
 double cell_size_for(const Drawing& drawing) {
-    if (drawing.extents.empty() || drawing.entities.empty()) {
-        return 1;
-    }
+    if (drawing.extents.empty() || drawing.entities.empty()) return 1;
     const double side = std::max(drawing.extents.width(), drawing.extents.height());
     return side / std::ceil(std::sqrt(static_cast<double>(drawing.entities.size())));
 }
@@ -104,16 +92,11 @@ bool leads_into(const Map& map, const typename Map::value_type* named) {
 
 std::string broken_pointer(const Drawing& drawing, const taiyen::vector<Entity>& entities) {
     for (const Entity& entity : entities) {
-        if (entity.layer == nullptr || !leads_into(drawing.layers, entity.layer)) {
-            return "an entity's layer is not the drawing's";
-        }
-        if (entity.linetype != nullptr && !leads_into(drawing.linetypes, entity.linetype)) {
-            return "an entity's line type is not the drawing's";
-        }
+        if (entity.layer == nullptr || !leads_into(drawing.layers, entity.layer)) return "an entity's layer is not the drawing's";
+        if (entity.linetype != nullptr && !leads_into(drawing.linetypes, entity.linetype)) return "an entity's line type is not the drawing's";
         const auto* insert = std::get_if<Insert>(&entity.shape);
-        if (insert != nullptr && (insert->block == nullptr || !leads_into(drawing.blocks, insert->block))) {
+        if (insert != nullptr && (insert->block == nullptr || !leads_into(drawing.blocks, insert->block)))
             return "an insert's block is not the drawing's";
-        }
     }
     return {};
 }
@@ -121,9 +104,7 @@ std::string broken_pointer(const Drawing& drawing, const taiyen::vector<Entity>&
 std::string broken_id(const Drawing& drawing) {
     EntityId last = 0;
     for (const Entity& entity : drawing.entities) {
-        if (entity.id <= last || entity.id > drawing.last_id) {
-            return "an entity's id does not follow the one before it";
-        }
+        if (entity.id <= last || entity.id > drawing.last_id) return "an entity's id does not follow the one before it";
         last = entity.id;
     }
     return {};
@@ -131,41 +112,26 @@ std::string broken_id(const Drawing& drawing) {
 
 std::string broken_index(const Drawing& drawing) {
     const auto out_of_range = [&](EntityNumber number) { return number >= drawing.entities.size(); };
-    for (const auto& [cell, numbers] : drawing.index.cells) {
-        if (std::any_of(numbers.begin(), numbers.end(), out_of_range)) {
-            return "the spatial index lists an entity that does not exist";
-        }
-    }
+    for (const auto& [cell, numbers] : drawing.index.cells)
+        if (std::any_of(numbers.begin(), numbers.end(), out_of_range)) return "the spatial index lists an entity that does not exist";
     for (std::size_t i = 0; i < drawing.entities.size(); ++i) {
         const Box box = bounds(drawing.entities[i]);
-        if (box.empty()) {
-            continue;
-        }
+        if (box.empty()) continue;
         const auto found = drawing.index.candidates(box);
-        if (!std::binary_search(found.begin(), found.end(), static_cast<EntityNumber>(i))) {
+        if (!std::binary_search(found.begin(), found.end(), static_cast<EntityNumber>(i)))
             return "the spatial index does not find entity " + std::to_string(i);
-        }
         Box covered = drawing.extents;
         covered.add(box);
-        if (covered != drawing.extents) {
-            return "the extents do not cover entity " + std::to_string(i);
-        }
+        if (covered != drawing.extents) return "the extents do not cover entity " + std::to_string(i);
     }
     return {};
 }
 
 std::string broken_invariant(const Drawing& drawing) {
-    if (std::string broken = broken_pointer(drawing, drawing.entities); !broken.empty()) {
-        return broken;
-    }
-    for (const auto& [name, block] : drawing.blocks) {
-        if (std::string broken = broken_pointer(drawing, block.entities); !broken.empty()) {
-            return broken;
-        }
-    }
-    if (std::string broken = broken_id(drawing); !broken.empty()) {
-        return broken;
-    }
+    if (std::string broken = broken_pointer(drawing, drawing.entities); !broken.empty()) return broken;
+    for (const auto& [name, block] : drawing.blocks)
+        if (std::string broken = broken_pointer(drawing, block.entities); !broken.empty()) return broken;
+    if (std::string broken = broken_id(drawing); !broken.empty()) return broken;
     return broken_index(drawing);
 }
 
@@ -186,9 +152,7 @@ Entity& add(Drawing& drawing, Entity entity) {
 std::optional<EntityNumber> number_of(const Drawing& drawing, EntityId id) {
     const auto at =
         std::lower_bound(drawing.entities.begin(), drawing.entities.end(), id, [](const Entity& e, EntityId wanted) { return e.id < wanted; });
-    if (at == drawing.entities.end() || at->id != id) {
-        return std::nullopt;
-    }
+    if (at == drawing.entities.end() || at->id != id) return std::nullopt;
     return static_cast<EntityNumber>(at - drawing.entities.begin());
 }
 
@@ -198,13 +162,9 @@ namespace {
 void shrink_extents(Drawing& drawing, const Box& gone) {
     const Box& all = drawing.extents;
     const bool inside = gone.empty() || (gone.low.x > all.low.x && gone.low.y > all.low.y && gone.high.x < all.high.x && gone.high.y < all.high.y);
-    if (inside) {
-        return;
-    }
+    if (inside) return;
     Box extents;
-    for (const Entity& entity : drawing.entities) {
-        extents.add(bounds(entity));
-    }
+    for (const Entity& entity : drawing.entities) extents.add(bounds(entity));
     drawing.extents = extents;
 }
 
@@ -226,22 +186,14 @@ void move(Line& s, Point2 by) {
     s.to = s.to + by;
 }
 void move(Polyline& s, Point2 by) {
-    for (Vertex& vertex : s.vertices) {
-        vertex.at = vertex.at + by;
-    }
+    for (Vertex& vertex : s.vertices) vertex.at = vertex.at + by;
 }
 void move(Spline& s, Point2 by) {
-    for (ControlPoint& control : s.control_points) {
-        control.at = control.at + by;
-    }
-    for (Point2& point : s.fit_points) {
-        point = point + by;
-    }
+    for (ControlPoint& control : s.control_points) control.at = control.at + by;
+    for (Point2& point : s.fit_points) point = point + by;
 }
 void move(Solid& s, Point2 by) {
-    for (Point2& corner : s.corners) {
-        corner = corner + by;
-    }
+    for (Point2& corner : s.corners) corner = corner + by;
 }
 template <class Shape>
     requires requires(Shape s) { s.centre; }
@@ -254,11 +206,8 @@ void move(Shape& s, Point2 by) {
     s.at = s.at + by;
 }
 void move(Hatch& s, Point2 by) {
-    for (HatchLoop& loop : s.loops) {
-        for (HatchEdge& edge : loop.edges) {
-            std::visit([by](auto& e) { move(e, by); }, edge);
-        }
-    }
+    for (HatchLoop& loop : s.loops)
+        for (HatchEdge& edge : loop.edges) std::visit([by](auto& e) { move(e, by); }, edge);
 }
 
 void turn(Line& s, const Affine& map, double) {
@@ -275,23 +224,15 @@ void turn(Ellipse& s, const Affine& map, double) {
     s.major = map.vector(s.major);
 }
 void turn(Polyline& s, const Affine& map, double) {
-    for (Vertex& vertex : s.vertices) {
-        vertex.at = map(vertex.at);
-    }
+    for (Vertex& vertex : s.vertices) vertex.at = map(vertex.at);
 }
 void turn(Spline& s, const Affine& map, double) {
-    for (ControlPoint& control : s.control_points) {
-        control.at = map(control.at);
-    }
-    for (Point2& point : s.fit_points) {
-        point = map(point);
-    }
+    for (ControlPoint& control : s.control_points) control.at = map(control.at);
+    for (Point2& point : s.fit_points) point = map(point);
 }
 void turn(PointMark& s, const Affine& map, double) { s.at = map(s.at); }
 void turn(Solid& s, const Affine& map, double) {
-    for (Point2& corner : s.corners) {
-        corner = map(corner);
-    }
+    for (Point2& corner : s.corners) corner = map(corner);
 }
 void turn(Image& s, const Affine& map, double) {
     s.at = map(s.at);
@@ -307,11 +248,8 @@ void turn(Shape& s, const Affine& map, double angle) {
 }
 void turn(Hatch& s, const Affine& map, double angle) {
     s.angle = std::fmod(s.angle + angle, full_turn);
-    for (HatchLoop& loop : s.loops) {
-        for (HatchEdge& edge : loop.edges) {
-            std::visit([&](auto& e) { turn(e, map, angle); }, edge);
-        }
-    }
+    for (HatchLoop& loop : s.loops)
+        for (HatchEdge& edge : loop.edges) std::visit([&](auto& e) { turn(e, map, angle); }, edge);
 }
 
 }  // namespace
@@ -334,17 +272,13 @@ void rotate(Drawing& drawing, EntityNumber number, Point2 about, double angle) {
 }
 
 void translate(Drawing& drawing, Point2 by) {
-    for (Entity& entity : drawing.entities) {
-        std::visit([by](auto& shape) { move(shape, by); }, entity.shape);
-    }
+    for (Entity& entity : drawing.entities) std::visit([by](auto& shape) { move(shape, by); }, entity.shape);
     reindex(drawing);
 }
 
 bool rename_layer(Drawing& drawing, std::string_view from, std::string_view to) {
     const auto at = drawing.layers.find(from);
-    if (at == drawing.layers.end() || drawing.layers.find(to) != drawing.layers.end()) {
-        return false;
-    }
+    if (at == drawing.layers.end() || drawing.layers.find(to) != drawing.layers.end()) return false;
     auto node = drawing.layers.extract(at);
     node.key() = to;
     drawing.layers.insert(std::move(node));
@@ -355,13 +289,9 @@ void reindex(Drawing& drawing) {
     std::vector<Box> boxes;
     boxes.reserve(drawing.entities.size());
     drawing.extents = {};
-    for (const Entity& entity : drawing.entities) {
-        drawing.extents.add(boxes.emplace_back(bounds(entity)));
-    }
+    for (const Entity& entity : drawing.entities) drawing.extents.add(boxes.emplace_back(bounds(entity)));
     drawing.index.reset(cell_size_for(drawing));
-    for (std::size_t i = 0; i < boxes.size(); ++i) {
-        drawing.index.insert(static_cast<EntityNumber>(i), boxes[i]);
-    }
+    for (std::size_t i = 0; i < boxes.size(); ++i) drawing.index.insert(static_cast<EntityNumber>(i), boxes[i]);
 }
 
 std::vector<EntityNumber> entities_in(const Drawing& drawing, const Box& window) {
@@ -371,11 +301,8 @@ std::vector<EntityNumber> entities_in(const Drawing& drawing, const Box& window)
 }
 
 std::string broken_invariant(const Document& document) {
-    for (const auto& [name, drawing] : document.drawings) {
-        if (const std::string broken = broken_invariant(drawing); !broken.empty()) {
-            return std::string(name) + ": " + broken;
-        }
-    }
+    for (const auto& [name, drawing] : document.drawings)
+        if (const std::string broken = broken_invariant(drawing); !broken.empty()) return std::string(name) + ": " + broken;
     return {};
 }
 

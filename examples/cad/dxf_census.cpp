@@ -59,9 +59,7 @@ Census census_of_files(const std::vector<std::filesystem::path>& files) {
     Counter counter;
     for (const std::filesystem::path& file : files) {
         DL_Dxf parser;
-        if (!parser.in(file.string(), &counter)) {
-            throw std::runtime_error(file.string() + ": dxflib cannot read it; is it readable?");
-        }
+        if (!parser.in(file.string(), &counter)) throw std::runtime_error(file.string() + ": dxflib cannot read it; is it readable?");
     }
     return counter.census;
 }

@@ -78,16 +78,12 @@ void write_shape(Writer& out, const Spline& s) {
     out.group(72, count_of(s.knots.size()));
     out.group(73, count_of(s.control_points.size()));
     out.group(74, count_of(s.fit_points.size()));
-    for (const double knot : s.knots) {
-        out.group(40, knot);
-    }
+    for (const double knot : s.knots) out.group(40, knot);
     for (const ControlPoint& control : s.control_points) {
         out.point(10, control.at);
         out.group(41, control.weight);
     }
-    for (const Point2& fit : s.fit_points) {
-        out.point(11, fit);
-    }
+    for (const Point2& fit : s.fit_points) out.point(11, fit);
 }
 void write_shape(Writer& out, const Text& s) {
     out.point(10, s.at);
@@ -106,9 +102,7 @@ void write_shape(Writer& out, const MText& s) {
     out.group(41, s.box_width);
     out.group(71, s.attachment);
     std::string_view rest = s.content;
-    for (; rest.size() > chunk; rest.remove_prefix(chunk)) {
-        out.group(3, rest.substr(0, chunk));
-    }
+    for (; rest.size() > chunk; rest.remove_prefix(chunk)) out.group(3, rest.substr(0, chunk));
     out.group(1, rest);
     out.group(50, degrees(s.angle));
     out.group(44, s.line_spacing);
@@ -126,9 +120,7 @@ void write_shape(Writer& out, const Insert& s) {
 }
 void write_shape(Writer& out, const PointMark& s) { out.point(10, s.at); }
 void write_shape(Writer& out, const Solid& s) {
-    for (int i = 0; i < 4; ++i) {
-        out.point(10 + i, s.corners[static_cast<std::size_t>(i)]);
-    }
+    for (int i = 0; i < 4; ++i) out.point(10 + i, s.corners[static_cast<std::size_t>(i)]);
 }
 void write_shape(Writer&, const Image&) {}
 
@@ -162,9 +154,7 @@ void write_edge(Writer& out, const Spline& e) {
     out.group(74, e.closed ? 1 : 0);
     out.group(95, count_of(e.knots.size()));
     out.group(96, count_of(e.control_points.size()));
-    for (const double knot : e.knots) {
-        out.group(40, knot);
-    }
+    for (const double knot : e.knots) out.group(40, knot);
     for (const ControlPoint& control : e.control_points) {
         out.point(10, control.at);
         out.group(42, control.weight);
@@ -188,9 +178,7 @@ void write_loop(Writer& out, const HatchLoop& loop) {
     } else {
         out.group(92, external);
         out.group(93, count_of(loop.edges.size()));
-        for (const HatchEdge& edge : loop.edges) {
-            std::visit([&](const auto& e) { write_edge(out, e); }, edge);
-        }
+        for (const HatchEdge& edge : loop.edges) std::visit([&](const auto& e) { write_edge(out, e); }, edge);
     }
     out.group(97, 0);
 }
@@ -201,9 +189,7 @@ void write_shape(Writer& out, const Hatch& s) {
     out.group(70, s.solid ? 1 : 0);
     out.group(71, 0);
     out.group(91, count_of(s.loops.size()));
-    for (const HatchLoop& loop : s.loops) {
-        write_loop(out, loop);
-    }
+    for (const HatchLoop& loop : s.loops) write_loop(out, loop);
     out.group(75, 0);
     out.group(76, 1);
     if (!s.solid) {
@@ -236,15 +222,11 @@ constexpr Names names(const Image&) { return {"IMAGE", "AcDbRasterImage"}; }
 
 void write_colour(Writer& out, const Colour& colour) {
     out.group(62, colour.index);
-    if (colour.rgb >= 0) {
-        out.group(420, colour.rgb);
-    }
+    if (colour.rgb >= 0) out.group(420, colour.rgb);
 }
 
 void write_entity(Writer& out, const Entity& entity) {
-    if (std::holds_alternative<Image>(entity.shape)) {
-        return;
-    }
+    if (std::holds_alternative<Image>(entity.shape)) return;
     const Names named = std::visit([](const auto& shape) { return names(shape); }, entity.shape);
     out.group(0, named.entity);
     out.group(100, "AcDbEntity");
@@ -275,9 +257,7 @@ void write_linetypes(Writer& out, const Drawing& drawing) {
     out.group(70, count_of(drawing.linetypes.size()));
     for (const auto& [name, type] : drawing.linetypes) {
         double pattern = 0;
-        for (const double dash : type.dashes) {
-            pattern += std::abs(dash);
-        }
+        for (const double dash : type.dashes) pattern += std::abs(dash);
         out.group(0, "LTYPE");
         out.group(2, name);
         out.group(70, 0);
@@ -285,9 +265,7 @@ void write_linetypes(Writer& out, const Drawing& drawing) {
         out.group(72, 65);
         out.group(73, count_of(type.dashes.size()));
         out.group(40, pattern);
-        for (const double dash : type.dashes) {
-            out.group(49, dash);
-        }
+        for (const double dash : type.dashes) out.group(49, dash);
     }
     out.group(0, "ENDTAB");
 }
@@ -317,9 +295,7 @@ void write_blocks(Writer& out, const Drawing& drawing) {
         out.group(70, 0);
         out.point(10, block.base);
         out.group(3, name);
-        for (const Entity& entity : block.entities) {
-            write_entity(out, entity);
-        }
+        for (const Entity& entity : block.entities) write_entity(out, entity);
         out.group(0, "ENDBLK");
         out.group(8, "0");
     }
@@ -339,9 +315,7 @@ std::string dxf_text(const Drawing& drawing) {
     write_blocks(out, drawing);
     out.group(0, "SECTION");
     out.group(2, "ENTITIES");
-    for (const Entity& entity : drawing.entities) {
-        write_entity(out, entity);
-    }
+    for (const Entity& entity : drawing.entities) write_entity(out, entity);
     out.group(0, "ENDSEC");
     out.group(0, "EOF");
     return std::move(out.text);

@@ -20,16 +20,13 @@ public:
 
     void addComment(const std::string& comment) override { written_by_dxflib_ |= comment.starts_with("dxflib"); }
     void setVariableString(const std::string& key, const std::string& value, int) override {
-        if (key == "$DWGCODEPAGE") {
+        if (key == "$DWGCODEPAGE")
             code_page_ = value;
-        } else if (key == "$ACADVER") {
+        else if (key == "$ACADVER")
             version_ = value;
-        }
     }
     void setVariableDouble(const std::string& key, double value, int) override {
-        if (key == "$LTSCALE" && value > 0) {
-            drawing_.linetype_scale = value;
-        }
+        if (key == "$LTSCALE" && value > 0) drawing_.linetype_scale = value;
     }
 
     void addLayer(const DL_LayerData& data) override {
@@ -98,9 +95,7 @@ public:
     void addHatchLoop(const DL_HatchLoopData&) override { last<Hatch>().loops.emplace_back(); }
     void addHatchEdge(const DL_HatchEdgeData& d) override {
         Hatch& hatch = last<Hatch>();
-        if (hatch.loops.empty()) {
-            hatch.loops.emplace_back();
-        }
+        if (hatch.loops.empty()) hatch.loops.emplace_back();
         hatch.loops.back().edges.push_back(edge_of(d));
     }
     void addImage(const DL_ImageData& d) override {
@@ -109,11 +104,9 @@ public:
     }
     void linkImage(const DL_ImageDefData& d) override {
         // The definitions stand behind the entities; both carry the definition's handle.
-        for (Entity& entity : drawing_.entities) {
-            if (auto* image = std::get_if<Image>(&entity.shape); image != nullptr && std::string_view(image->file) == d.ref) {
+        for (Entity& entity : drawing_.entities)
+            if (auto* image = std::get_if<Image>(&entity.shape); image != nullptr && std::string_view(image->file) == d.ref)
                 image->file = decoded(d.file);
-            }
-        }
     }
 
     void addXLine(const DL_XLineData&) override { ++drawing_.unsupported; }
@@ -153,9 +146,7 @@ private:
     }
     void keep_corners(const DL_TraceData& d) {
         Solid solid;
-        for (std::size_t i = 0; i < solid.corners.size(); ++i) {
-            solid.corners[i] = {d.x[i], d.y[i]};
-        }
+        for (std::size_t i = 0; i < solid.corners.size(); ++i) solid.corners[i] = {d.x[i], d.y[i]};
         keep(solid);
     }
     /// The entity that the parts which follow it in the file belong to.
@@ -179,19 +170,14 @@ private:
     static Spline spline_of(const DL_HatchEdgeData& d) {
         Spline spline{d.degree, d.periodic, {}, {}, {}};
         spline.knots.assign(d.knots.begin(), d.knots.end());
-        for (std::size_t i = 0; i < d.controlPoints.size(); ++i) {
+        for (std::size_t i = 0; i < d.controlPoints.size(); ++i)
             spline.control_points.push_back({{d.controlPoints[i].at(0), d.controlPoints[i].at(1)}, i < d.weights.size() ? d.weights[i] : 1});
-        }
-        for (const std::vector<double>& point : d.fitPoints) {
-            spline.fit_points.push_back({point.at(0), point.at(1)});
-        }
+        for (const std::vector<double>& point : d.fitPoints) spline.fit_points.push_back({point.at(0), point.at(1)});
         return spline;
     }
     static Polyline boundary_of(const DL_HatchEdgeData& d) {
         Polyline boundary{{}, true};
-        for (const std::vector<double>& v : d.vertices) {
-            boundary.vertices.push_back({{v.at(0), v.at(1)}, v.size() > 2 ? v[2] : 0});
-        }
+        for (const std::vector<double>& v : d.vertices) boundary.vertices.push_back({{v.at(0), v.at(1)}, v.size() > 2 ? v[2] : 0});
         return boundary;
     }
 
@@ -208,11 +194,8 @@ private:
 
 std::vector<std::filesystem::path> dxf_files(const std::filesystem::path& folder) {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-        if (entry.is_regular_file() && entry.path().extension() == ".dxf") {
-            files.push_back(entry.path());
-        }
-    }
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+        if (entry.is_regular_file() && entry.path().extension() == ".dxf") files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     return files;
 }
@@ -223,9 +206,7 @@ std::string part_name(const std::filesystem::path& folder, const std::filesystem
 
 Drawing& import_dxf(Document& document, std::string_view name, const std::filesystem::path& file) {
     const auto [at, added] = document.drawings.try_emplace(taiyen::string(name));
-    if (!added) {
-        throw std::invalid_argument(std::string(name) + ": the document has a drawing of that name already");
-    }
+    if (!added) throw std::invalid_argument(std::string(name) + ": the document has a drawing of that name already");
     Drawing& drawing = at->second;
     Builder builder(drawing);
     DL_Dxf parser;
@@ -242,9 +223,7 @@ void import_library(Document& document, const std::filesystem::path& folder, con
     for (std::size_t i = 0; i < files.size(); ++i) {
         const std::string name = part_name(folder, files[i]);
         import_dxf(document, name, files[i]);
-        if (progress) {
-            progress(i + 1, files.size(), name);
-        }
+        if (progress) progress(i + 1, files.size(), name);
     }
 }
 

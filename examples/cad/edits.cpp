@@ -49,9 +49,8 @@ void draw_line(Drawing& drawing, Random& random) {
 void draw_note(Drawing& drawing, Random& random) {
     const Box box = canvas(drawing);
     Polyline cloud{{}, true};
-    for (std::uint64_t corner = 0, corners = 3 + random.below(40); corner < corners; ++corner) {
+    for (std::uint64_t corner = 0, corners = 3 + random.below(40); corner < corners; ++corner)
         cloud.vertices.push_back({random.point_in(box), random.fraction()});
-    }
     NamedLayer* layer = first_layer(drawing);
     add(drawing, Entity{.layer = layer, .colour = {1, -1}, .shape = std::move(cloud)});
     taiyen::string remark("please check the tolerance of this part, remark ");
@@ -118,9 +117,7 @@ Edit next_edit(const Document& document, std::uint64_t seed) {
     edit.random = random();
     const auto sketches = document.drawings.lower_bound(sketch_prefix);
     const bool has_sketch = sketches != document.drawings.end() && std::string_view(sketches->first).starts_with(sketch_prefix);
-    if (edit.kind == Edit::Kind::remove_drawing && !has_sketch) {
-        edit.kind = Edit::Kind::new_drawing;
-    }
+    if (edit.kind == Edit::Kind::remove_drawing && !has_sketch) edit.kind = Edit::Kind::new_drawing;
     if (edit.kind == Edit::Kind::new_drawing) {
         edit.drawings.push_back(std::string(sketch_prefix) + std::to_string(document.revision) + ", drawn at random");
         return edit;
@@ -133,26 +130,22 @@ Edit next_edit(const Document& document, std::uint64_t seed) {
     constexpr std::uint64_t many = 250;
     const std::uint64_t wanted = edit.kind == Edit::Kind::move && random.below(2) == 0 ? many : 1;
     auto at = std::next(document.drawings.begin(), static_cast<std::ptrdiff_t>(random.below(document.drawings.size())));
-    for (; at != document.drawings.end() && edit.drawings.size() < wanted; ++at) {
-        edit.drawings.emplace_back(at->first);
-    }
+    for (; at != document.drawings.end() && edit.drawings.size() < wanted; ++at) edit.drawings.emplace_back(at->first);
     return edit;
 }
 
 void apply(Document& document, const Edit& edit) {
     Random random(edit.random);
     ++document.revision;
-    for (const std::string& name : edit.drawings) {
-        if (edit.kind == Edit::Kind::new_drawing) {
+    for (const std::string& name : edit.drawings)
+        if (edit.kind == Edit::Kind::new_drawing)
             sketch(document.drawings.try_emplace(taiyen::string(name)).first->second, random);
-        } else if (const auto at = document.drawings.find(std::string_view(name)); at == document.drawings.end()) {
+        else if (const auto at = document.drawings.find(std::string_view(name)); at == document.drawings.end())
             continue;
-        } else if (edit.kind == Edit::Kind::remove_drawing) {
+        else if (edit.kind == Edit::Kind::remove_drawing)
             document.drawings.erase(at);
-        } else {
+        else
             change(at->second, edit.kind, random);
-        }
-    }
 }
 
 }  // namespace cad

@@ -58,13 +58,11 @@ Path smooth_through(const taiyen::vector<Point2>& points) {
 /// Appends an edge without lifting the pen where the outline can go on.
 void continue_with(Path& loop, const HatchEdge& edge) {
     const Path path = std::visit([](const auto& e) { return outline(e); }, edge);
-    for (const PathStep& step : path.steps) {
-        if (const auto* move = std::get_if<MoveTo>(&step); move != nullptr && !loop.steps.empty()) {
+    for (const PathStep& step : path.steps)
+        if (const auto* move = std::get_if<MoveTo>(&step); move != nullptr && !loop.steps.empty())
             loop.line_to(move->to);
-        } else if (!std::holds_alternative<ClosePath>(step)) {
+        else if (!std::holds_alternative<ClosePath>(step))
             loop.steps.push_back(step);
-        }
-    }
 }
 
 }  // namespace
@@ -87,46 +85,35 @@ Path outline(const Arc& arc) {
 Path outline(const Ellipse& ellipse) {
     Path path;
     path.arc({ellipse.centre, ellipse.major, turned_left(ellipse.major) * ellipse.ratio, ellipse.start, ellipse.sweep});
-    if (std::abs(ellipse.sweep) >= full_turn) {
-        path.close();
-    }
+    if (std::abs(ellipse.sweep) >= full_turn) path.close();
     return path;
 }
 
 Path outline(const Polyline& polyline) {
     Path path;
     const auto& vertices = polyline.vertices;
-    if (vertices.empty()) {
-        return path;
-    }
+    if (vertices.empty()) return path;
     path.move_to(vertices.front().at);
     const std::size_t edges = vertices.size() - (polyline.closed ? 0 : 1);
     for (std::size_t i = 0; i < edges; ++i) {
         const Vertex& from = vertices[i];
         const Vertex& to = vertices[(i + 1) % vertices.size()];
-        if (from.bulge != 0 && from.at != to.at) {
+        if (from.bulge != 0 && from.at != to.at)
             path.arc(bulged(from.at, to.at, from.bulge));
-        } else {
+        else
             path.line_to(to.at);
-        }
     }
-    if (polyline.closed) {
-        path.close();
-    }
+    if (polyline.closed) path.close();
     return path;
 }
 
 Path outline(const Spline& spline) {
-    if (!can_be_evaluated(spline)) {
-        return smooth_through(spline.fit_points);
-    }
+    if (!can_be_evaluated(spline)) return smooth_through(spline.fit_points);
     Path path;
     for (std::size_t span = spline.degree; span < spline.control_points.size(); ++span) {
         const double from = spline.knots[span];
         const double to = spline.knots[span + 1];
-        if (!(from < to)) {
-            continue;
-        }
+        if (!(from < to)) continue;
         for (int i = path.steps.empty() ? 0 : 1; i <= points_per_span; ++i) {
             const Point2 p = point_on(spline, span, from + (to - from) * i / points_per_span);
             path.steps.empty() ? path.move_to(p) : path.line_to(p);
@@ -144,9 +131,7 @@ Path outline(const Hatch& hatch) {
     Path path;
     for (const HatchLoop& loop : hatch.loops) {
         Path closed;
-        for (const HatchEdge& edge : loop.edges) {
-            continue_with(closed, edge);
-        }
+        for (const HatchEdge& edge : loop.edges) continue_with(closed, edge);
         if (!closed.steps.empty()) {
             closed.close();
             path.append(closed);

@@ -32,16 +32,12 @@ Rgb palette_colour(std::int32_t number) {
                                         {190, 194, 198}}};
     constexpr std::array<std::uint8_t, 6> greys{0x50, 0x69, 0x82, 0xa0, 0xbe, 0xf4};
     constexpr std::array<double, 5> brightness{1.0, 0.74, 0.58, 0.44, 0.32};
-    if (number >= 1 && number <= 9) {
-        return first[static_cast<std::size_t>(number - 1)];
-    }
+    if (number >= 1 && number <= 9) return first[static_cast<std::size_t>(number - 1)];
     if (number >= 250 && number <= 255) {
         const std::uint8_t grey = greys[static_cast<std::size_t>(number - 250)];
         return {grey, grey, grey};
     }
-    if (number < 10 || number > 255) {
-        return foreground;
-    }
+    if (number < 10 || number > 255) return foreground;
     // Tens walk around the circle; within ten, every second is half as saturated and each pair darker.
     const std::array<double, 3> hue = pure(number / 10 - 1);
     const bool pale = number % 2 != 0;

@@ -24,9 +24,7 @@ void add_arc(Box& box, const ArcTo& arc) {
     for (const double turning : {std::atan2(arc.v.x, arc.u.x), std::atan2(arc.v.y, arc.u.y)}) {
         for (const double t : {turning, turning + full_turn / 2}) {
             const double way = arc.sweep >= 0 ? sweep_between(arc.start, t) : sweep_between(t, arc.start);
-            if (way <= std::abs(arc.sweep)) {
-                box.add(arc.at(t));
-            }
+            if (way <= std::abs(arc.sweep)) box.add(arc.at(t));
         }
     }
 }
@@ -36,9 +34,7 @@ void add_arc(Box& box, const ArcTo& arc) {
 void Path::arc(const ArcTo& arc) {
     const std::optional<Point2> pen = steps.empty() ? std::nullopt : end_of(steps.back());
     const double tolerance = 1e-6 * (length(arc.u) + length(arc.v));
-    if (!pen || length(*pen - arc.from()) > tolerance) {
-        move_to(arc.from());
-    }
+    if (!pen || length(*pen - arc.from()) > tolerance) move_to(arc.from());
     steps.emplace_back(arc);
 }
 

@@ -31,9 +31,7 @@ std::vector<std::u32string_view> lines_of(std::u32string_view text) {
     while (true) {
         const std::size_t end = text.find(U'\n');
         lines.push_back(text.substr(0, end));
-        if (end == std::u32string_view::npos) {
-            return lines;
-        }
+        if (end == std::u32string_view::npos) return lines;
         text.remove_prefix(end + 1);
     }
 }
@@ -46,18 +44,13 @@ public:
     void paint_all(const taiyen::vector<Entity>& entities, const Context& context) {
         const auto fills = [](const Entity& e) { return std::holds_alternative<Hatch>(e.shape) || std::holds_alternative<Solid>(e.shape); };
         for (const bool pass_of_fills : {true, false}) {
-            for (const Entity& entity : entities) {
-                if (fills(entity) == pass_of_fills) {
-                    paint(entity, context);
-                }
-            }
+            for (const Entity& entity : entities)
+                if (fills(entity) == pass_of_fills) paint(entity, context);
         }
     }
 
     void keep(std::string_view layer, Paint paint, Path path, Path clip = {}) {
-        if (path.steps.empty()) {
-            return;
-        }
+        if (path.steps.empty()) return;
         if (!picture_.items.empty() && clip.steps.empty() && paint.width > 0) {
             PictureItem& last = picture_.items.back();
             if (last.layer == layer && last.paint == paint && last.clip.steps.empty()) {
@@ -71,9 +64,7 @@ public:
 private:
     void paint(const Entity& entity, const Context& context) {
         const NamedLayer& layer = layer_of(entity, context);
-        if (!layer.second.visible) {
-            return;
-        }
+        if (!layer.second.visible) return;
         layer_ = layer.first;
         paint_ = {colour_of(entity, layer.second, context), pixels(width_of(entity, layer.second, context)), dashes_of(entity, context)};
         std::visit([&](const auto& shape) { paint_shape(shape, entity, context); }, entity.shape);
@@ -137,9 +128,7 @@ private:
         }
     }
     void paint_shape(const Insert& insert, const Entity& entity, const Context& context) {
-        if (insert.block == nullptr || context.depth == insert_depth_max) {
-            return;
-        }
+        if (insert.block == nullptr || context.depth == insert_depth_max) return;
         const NamedLayer& layer = layer_of(entity, context);
         for (std::int32_t column = 0; column < insert.columns; ++column) {
             for (std::int32_t row = 0; row < insert.rows; ++row) {
@@ -155,9 +144,7 @@ private:
         constexpr double spacing = 3.175;
         constexpr double closest = 3;  // pixels
         Path lines;
-        if (area.empty()) {
-            return lines;
-        }
+        if (area.empty()) return lines;
         const Point2 along = map.vector(direction(hatch.angle + radians(45)));
         const Point2 unit = along * (1 / length(along));
         const Point2 across = turned_left(unit);
@@ -195,12 +182,8 @@ private:
                                   : Rgb{static_cast<std::uint8_t>(colour.rgb >> 16), static_cast<std::uint8_t>(colour.rgb >> 8),
                                         static_cast<std::uint8_t>(colour.rgb)};
         };
-        if (entity.colour.rgb < 0 && entity.colour.index == by_layer) {
-            return seen(layer.colour);
-        }
-        if (entity.colour.rgb < 0 && entity.colour.index == by_block) {
-            return context.colour.value_or(foreground);
-        }
+        if (entity.colour.rgb < 0 && entity.colour.index == by_layer) return seen(layer.colour);
+        if (entity.colour.rgb < 0 && entity.colour.index == by_block) return context.colour.value_or(foreground);
         return seen(entity.colour);
     }
     static std::int32_t width_of(const Entity& entity, const Layer& layer, const Context& context) {
@@ -221,9 +204,7 @@ private:
         std::vector<double> dashes;
         if (entity.linetype != nullptr) {
             const double scale = context.map.scale() * drawing_.linetype_scale * entity.linetype_scale;
-            for (const double dash : entity.linetype->second.dashes) {
-                dashes.push_back(std::max(shortest, std::abs(dash) * scale));
-            }
+            for (const double dash : entity.linetype->second.dashes) dashes.push_back(std::max(shortest, std::abs(dash) * scale));
         }
         return dashes;
     }
@@ -238,11 +219,8 @@ private:
 /// The largest of 1, 2, 5, 10, 20, … that is at most `limit`.
 double round_step(double limit) {
     const double power = std::pow(10, std::floor(std::log10(limit)));
-    for (const double factor : {5.0, 2.0}) {
-        if (factor * power <= limit) {
-            return factor * power;
-        }
-    }
+    for (const double factor : {5.0, 2.0})
+        if (factor * power <= limit) return factor * power;
     return power;
 }
 
@@ -284,9 +262,7 @@ std::string caption(const Drawing& drawing, const Box& extents, double step) {
 
 Picture picture_of(const Drawing& drawing, std::string_view title, const PictureOptions& options) {
     Box extents = drawing.extents;
-    if (extents.empty()) {
-        extents = {{0, 0}, {1, 1}};
-    }
+    if (extents.empty()) extents = {{0, 0}, {1, 1}};
     const double side = std::max({extents.width(), extents.height(), 1e-9});
     const double scale = (options.long_side - 2 * options.margin) / side;
     const bool with_caption = options.font != nullptr && !options.font->empty();
@@ -302,13 +278,9 @@ Picture picture_of(const Drawing& drawing, std::string_view title, const Picture
     map.origin = Point2{picture.width / 2, bottom / 2} - map.vector(extents.centre());
     Painter painter(picture, drawing, options);
     const double step = round_step(side / 8);
-    if (options.grid) {
-        paint_grid(painter, picture, map, step, bottom);
-    }
+    if (options.grid) paint_grid(painter, picture, map, step, bottom);
     painter.paint_all(drawing.entities, {map, nullptr, {}, {}, 0});
-    if (with_caption) {
-        paint_caption(painter, picture, *options.font, picture.title, caption(drawing, extents, step));
-    }
+    if (with_caption) paint_caption(painter, picture, *options.font, picture.title, caption(drawing, extents, step));
     return picture;
 }
 

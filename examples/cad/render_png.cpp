@@ -40,9 +40,7 @@ void set_path(cairo_t* context, const Path& path) {
         void operator()(const ClosePath&) const { cairo_close_path(context); }
     };
     cairo_new_path(context);
-    for (const PathStep& step : path.steps) {
-        std::visit(Adder{context}, step);
-    }
+    for (const PathStep& step : path.steps) std::visit(Adder{context}, step);
 }
 
 void paint(cairo_t* context, const PictureItem& item) {
@@ -64,9 +62,7 @@ void paint(cairo_t* context, const PictureItem& item) {
 }
 
 void check(cairo_status_t status, const std::filesystem::path& file) {
-    if (status != CAIRO_STATUS_SUCCESS) {
-        throw std::runtime_error(file.string() + ": " + cairo_status_to_string(status));
-    }
+    if (status != CAIRO_STATUS_SUCCESS) throw std::runtime_error(file.string() + ": " + cairo_status_to_string(status));
 }
 
 }  // namespace
@@ -80,9 +76,7 @@ void write_png(const Picture& picture, const std::filesystem::path& file) {
     cairo_set_line_join(context.get(), CAIRO_LINE_JOIN_ROUND);
     set_colour(context.get(), picture.background);
     cairo_paint(context.get());
-    for (const PictureItem& item : picture.items) {
-        paint(context.get(), item);
-    }
+    for (const PictureItem& item : picture.items) paint(context.get(), item);
     check(cairo_status(context.get()), file);
     check(cairo_surface_write_to_png(surface.get(), file.c_str()), file);
 }

@@ -61,9 +61,7 @@ std::string path_data(const Path& path) {
         void operator()(const ArcTo& s) { text += arc_command(s); }
         void operator()(const ClosePath&) { text += 'Z'; }
     } writer;
-    for (const PathStep& step : path.steps) {
-        std::visit(writer, step);
-    }
+    for (const PathStep& step : path.steps) std::visit(writer, step);
     return writer.text;
 }
 
@@ -75,19 +73,14 @@ void write_item(const PictureItem& item, std::size_t number_of_item, std::ostrea
         clip = " clip-path=\"url(#" + id + ")\"";
     }
     out << "<path";
-    if (!item.layer.empty()) {
-        out << " data-layer=\"" << escaped(item.layer) << '"';
-    }
-    if (item.paint.width > 0) {
+    if (!item.layer.empty()) out << " data-layer=\"" << escaped(item.layer) << '"';
+    if (item.paint.width > 0)
         out << " stroke=\"" << hex(item.paint.colour) << "\" stroke-width=\"" << number(item.paint.width) << '"';
-    } else {
+    else
         out << " fill=\"" << hex(item.paint.colour) << "\" fill-rule=\"evenodd\"";
-    }
     if (!item.paint.dashes.empty()) {
         out << " stroke-dasharray=\"";
-        for (const double dash : item.paint.dashes) {
-            out << number(dash) << ' ';
-        }
+        for (const double dash : item.paint.dashes) out << number(dash) << ' ';
         out << '"';
     }
     out << clip << " d=\"" << path_data(item.path) << "\"/>\n";
@@ -100,9 +93,7 @@ void write_svg(const Picture& picture, std::ostream& out) {
         << number(picture.height) << "\" viewBox=\"0 0 " << number(picture.width) << ' ' << number(picture.height) << "\">\n<title>"
         << escaped(picture.title) << "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"" << hex(picture.background)
         << "\"/>\n<g fill=\"none\" stroke-linecap=\"round\" stroke-linejoin=\"round\">\n";
-    for (std::size_t i = 0; i < picture.items.size(); ++i) {
-        write_item(picture.items[i], i, out);
-    }
+    for (std::size_t i = 0; i < picture.items.size(); ++i) write_item(picture.items[i], i, out);
     out << "</g>\n</svg>\n";
 }
 

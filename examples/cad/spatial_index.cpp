@@ -21,9 +21,7 @@ std::optional<CellRange> cells_of(const Box& box, double size) {
     const double bottom = std::floor(box.low.y / size);
     const double right = std::floor(box.high.x / size);
     const double top = std::floor(box.high.y / size);
-    if (!(left <= right && bottom <= top && left > -reach && bottom > -reach && right < reach && top < reach)) {
-        return std::nullopt;
-    }
+    if (!(left <= right && bottom <= top && left > -reach && bottom > -reach && right < reach && top < reach)) return std::nullopt;
     return CellRange{static_cast<std::int64_t>(left), static_cast<std::int64_t>(bottom), static_cast<std::int64_t>(right),
                      static_cast<std::int64_t>(top)};
 }
@@ -34,11 +32,8 @@ SpatialIndex::Cell cell_at(std::int64_t column, std::int64_t row) {
 
 template <class Visit>
 void for_each_cell(const CellRange& range, Visit visit) {
-    for (std::int64_t row = range.bottom; row <= range.top; ++row) {
-        for (std::int64_t column = range.left; column <= range.right; ++column) {
-            visit(cell_at(column, row));
-        }
-    }
+    for (std::int64_t row = range.bottom; row <= range.top; ++row)
+        for (std::int64_t column = range.left; column <= range.right; ++column) visit(cell_at(column, row));
 }
 
 }  // namespace
@@ -67,24 +62,17 @@ void SpatialIndex::remove(Number number, const Box& box) {
     for_each_cell(*range, [&](Cell cell) {
         if (const auto at = cells.find(cell); at != cells.end()) {
             std::erase(at->second, number);
-            if (at->second.empty()) {
-                cells.erase(at);
-            }
+            if (at->second.empty()) cells.erase(at);
         }
     });
 }
 
 void SpatialIndex::close_gap(Number gone) {
     const auto lower = [gone](taiyen::vector<Number>& numbers) {
-        for (Number& number : numbers) {
-            if (number > gone) {
-                --number;
-            }
-        }
+        for (Number& number : numbers)
+            if (number > gone) --number;
     };
-    for (auto& [cell, numbers] : cells) {
-        lower(numbers);
-    }
+    for (auto& [cell, numbers] : cells) lower(numbers);
     lower(large);
 }
 
@@ -94,14 +82,10 @@ std::vector<SpatialIndex::Number> SpatialIndex::candidates(const Box& window) co
     const std::optional<CellRange> range = cells_of(window, cell_size);
     if (range && range->count() <= static_cast<std::int64_t>(cells.size())) {
         for_each_cell(*range, [&](Cell cell) {
-            if (const auto at = cells.find(cell); at != cells.end()) {
-                take(at->second);
-            }
+            if (const auto at = cells.find(cell); at != cells.end()) take(at->second);
         });
     } else {
-        for (const auto& [cell, numbers] : cells) {
-            take(numbers);
-        }
+        for (const auto& [cell, numbers] : cells) take(numbers);
     }
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());

@@ -14,9 +14,7 @@ constexpr double capital_height = 9;
 /// The number in "# Key:  value" if the line is that.
 std::optional<double> setting(const std::string& line, std::string_view key) {
     const std::size_t at = line.find(key);
-    if (!line.starts_with('#') || at == std::string::npos) {
-        return std::nullopt;
-    }
+    if (!line.starts_with('#') || at == std::string::npos) return std::nullopt;
     return std::strtod(line.c_str() + at + key.size(), nullptr);
 }
 
@@ -35,9 +33,7 @@ Path stroke(const std::string& line) {
         char* end = nullptr;
         Point2 to{};
         to.x = std::strtod(at, &end);
-        if (end == at || *end != ',') {
-            break;
-        }
+        if (end == at || *end != ',') break;
         at = end + 1;
         to.y = std::strtod(at, &end);
         at = end;
@@ -46,13 +42,12 @@ Path stroke(const std::string& line) {
             bulge = std::strtod(at + 2, &end);
             at = end;
         }
-        if (!pen) {
+        if (!pen)
             path.move_to(to);
-        } else if (bulge != 0 && *pen != to) {
+        else if (bulge != 0 && *pen != to)
             path.arc(bulged(*pen, to, bulge));
-        } else {
+        else
             path.line_to(to);
-        }
         pen = to;
         at += *at == ';' ? 1 : 0;
     }
@@ -74,15 +69,11 @@ StrokeFont::StrokeFont(const std::filesystem::path& file) {
             current = character ? &glyphs_[*character] : nullptr;
         } else if (current != nullptr && line.starts_with('C')) {
             const auto base = hexadecimal(std::string_view(line).substr(1));
-            if (const Glyph* other = base ? glyph(*base) : nullptr; other != nullptr && other != current) {
-                current->strokes.append(other->strokes);
-            }
+            if (const Glyph* other = base ? glyph(*base) : nullptr; other != nullptr && other != current) current->strokes.append(other->strokes);
         } else if (current != nullptr && !line.empty() && line[0] != '#') {
             current->strokes.append(stroke(line));
         }
-        if (current != nullptr && !current->strokes.steps.empty()) {
-            current->width = bounds(current->strokes).high.x;
-        }
+        if (current != nullptr && !current->strokes.steps.empty()) current->width = bounds(current->strokes).high.x;
     }
 }
 

@@ -15,9 +15,7 @@ public:
     std::string_view text(const char* what) {
         rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size()));
         const std::string_view field = rest_.substr(0, rest_.find(' '));
-        if (field.empty()) {
-            throw DatabaseError(std::string("the line ends before ") + what);
-        }
+        if (field.empty()) throw DatabaseError(std::string("the line ends before ") + what);
         rest_.remove_prefix(field.size());
         return field;
     }
@@ -32,18 +30,15 @@ public:
     static Number number_in(std::string_view field, const char* what, int base) {
         Number value{};
         const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value, base);
-        if (error != std::errc() || end != field.data() + field.size()) {
+        if (error != std::errc() || end != field.data() + field.size())
             throw DatabaseError(std::string(what) + " is no number: " + std::string(field));
-        }
         return value;
     }
 
     PartOfSpeech part(const char* what) {
         const std::string_view field = text(what);
         const auto part = field.size() == 1 ? part_from_letter(field.front()) : std::nullopt;
-        if (!part) {
-            throw DatabaseError(std::string(what) + " is no part of speech: " + std::string(field));
-        }
+        if (!part) throw DatabaseError(std::string(what) + " is no part of speech: " + std::string(field));
         return *part;
     }
 
@@ -55,16 +50,12 @@ DataPointer parse_pointer(Fields& fields) {
     DataPointer pointer;
     const std::string_view symbol = fields.text("a pointer's symbol");
     const auto kind = relation_kind_of(symbol);
-    if (!kind) {
-        throw DatabaseError("an unknown pointer symbol: " + std::string(symbol));
-    }
+    if (!kind) throw DatabaseError("an unknown pointer symbol: " + std::string(symbol));
     pointer.kind = *kind;
     pointer.target.number = fields.number("a pointer's target");
     pointer.target.part = fields.part("a pointer's part of speech");
     const std::string_view ends = fields.text("a pointer's words");
-    if (ends.size() != 4) {
-        throw DatabaseError("a pointer's words are not four digits: " + std::string(ends));
-    }
+    if (ends.size() != 4) throw DatabaseError("a pointer's words are not four digits: " + std::string(ends));
     pointer.from = Fields::number_in<MemberNumber>(ends.substr(0, 2), "a pointer's word", 16);
     pointer.to = Fields::number_in<MemberNumber>(ends.substr(2), "a pointer's word", 16);
     return pointer;
@@ -84,17 +75,13 @@ std::uint64_t bytes_of(const std::filesystem::path& file) {
 template <class Take>
 std::uint64_t for_each_line(const std::filesystem::path& file, const Take& take) {
     std::ifstream in(file);
-    if (!in) {
-        throw DatabaseError(file.string() + ": can't be opened for reading");
-    }
+    if (!in) throw DatabaseError(file.string() + ": can't be opened for reading");
     std::uint64_t bytes = 0;
     std::uint64_t number = 0;
     for (std::string line; std::getline(in, line);) {
         bytes += line.size() + 1;
         ++number;
-        if (line.empty() || line.front() == ' ') {
-            continue;
-        }
+        if (line.empty() || line.front() == ' ') continue;
         try {
             take(std::string_view(line));
         } catch (const DatabaseError& error) {
@@ -111,9 +98,7 @@ constexpr std::array<const char*, parts_of_speech> endings{"noun", "verb", "adj"
 
 DataLine parse_data_line(std::string_view line) {
     const std::size_t bar = line.find(" | ");
-    if (bar == std::string_view::npos) {
-        throw DatabaseError("there is no gloss");
-    }
+    if (bar == std::string_view::npos) throw DatabaseError("there is no gloss");
     DataLine result;
     result.gloss = line.substr(bar + 3, line.find_last_not_of(" \r") - (bar + 2));
     Fields fields(line.substr(0, bar));
@@ -129,9 +114,7 @@ DataLine parse_data_line(std::string_view line) {
     const auto pointers = fields.number("the number of pointers");
     for (std::uint32_t i = 0; i < pointers; ++i) {
         result.pointers.push_back(parse_pointer(fields));
-        if (result.pointers.back().from > words) {
-            throw DatabaseError("a pointer comes from a word that is not there");
-        }
+        if (result.pointers.back().from > words) throw DatabaseError("a pointer comes from a word that is not there");
     }
     return result;
 }
@@ -143,22 +126,17 @@ IndexLine parse_index_line(std::string_view line) {
     const PartOfSpeech part = fields.part("the part of speech");
     const auto synsets = fields.number("the number of senses");
     const auto kinds = fields.number("the number of pointer symbols");
-    for (std::uint32_t i = 0; i < kinds; ++i) {
-        fields.text("a pointer symbol");
-    }
+    for (std::uint32_t i = 0; i < kinds; ++i) fields.text("a pointer symbol");
     fields.text("the number of senses again");
     fields.text("the number of tagged senses");
-    for (std::uint32_t i = 0; i < synsets; ++i) {
-        result.senses.push_back({part, fields.number("a sense")});
-    }
+    for (std::uint32_t i = 0; i < synsets; ++i) result.senses.push_back({part, fields.number("a sense")});
     return result;
 }
 
 Database read_database(const std::filesystem::path& folder, const ReadProgress& progress) {
     std::uint64_t all = 0;
-    for (const char* const ending : endings) {
+    for (const char* const ending : endings)
         all += bytes_of(folder / (std::string("index.") + ending)) + bytes_of(folder / (std::string("data.") + ending));
-    }
     Database database;
     std::uint64_t done = 0;
     const auto read = [&](const std::string& name, const auto& take) {

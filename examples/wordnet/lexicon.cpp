@@ -28,17 +28,10 @@ bool lies_above(const NamedSynset& wanted, const NamedSynset& start) {
     while (!open.empty()) {
         const NamedSynset* const at = open.back();
         open.pop_back();
-        if (at == &wanted) {
-            return true;
-        }
-        if (!seen.insert(at).second) {
-            continue;
-        }
-        for (const Relation& relation : at->second.relations) {
-            if (leads_up(relation.kind)) {
-                open.push_back(relation.target);
-            }
-        }
+        if (at == &wanted) return true;
+        if (!seen.insert(at).second) continue;
+        for (const Relation& relation : at->second.relations)
+            if (leads_up(relation.kind)) open.push_back(relation.target);
     }
     return false;
 }
@@ -53,54 +46,37 @@ struct Nodes {
     explicit Nodes(const Lexicon& lexicon) {
         words.reserve(lexicon.words.size());
         synsets.reserve(lexicon.synsets.size());
-        for (const NamedWord& word : lexicon.words) {
-            words.insert(&word);
-        }
-        for (const NamedSynset& synset : lexicon.synsets) {
-            synsets.insert(&synset);
-        }
+        for (const NamedWord& word : lexicon.words) words.insert(&word);
+        for (const NamedSynset& synset : lexicon.synsets) synsets.insert(&synset);
     }
 };
 
 std::string broken_word(const NamedWord& word, const Nodes& nodes) {
     const auto& senses = word.second.senses;
     for (const NamedSynset* const sense : senses) {
-        if (!nodes.synsets.contains(sense)) {
-            return "a sense of " + in_quotes(word.first) + " is not a synset of the lexicon";
-        }
-        if (!lists(sense->second, word)) {
-            return text_of(sense->first) + " does not list its word " + in_quotes(word.first);
-        }
+        if (!nodes.synsets.contains(sense)) return "a sense of " + in_quotes(word.first) + " is not a synset of the lexicon";
+        if (!lists(sense->second, word)) return text_of(sense->first) + " does not list its word " + in_quotes(word.first);
     }
-    if (!std::ranges::is_sorted(senses, {}, [](const NamedSynset* sense) { return sense->first.part; })) {
+    if (!std::ranges::is_sorted(senses, {}, [](const NamedSynset* sense) { return sense->first.part; }))
         return "the senses of " + in_quotes(word.first) + " do not stand by part of speech";
-    }
     return {};
 }
 
 std::string broken_members(const NamedSynset& synset, const Nodes& nodes) {
     for (const Member& member : synset.second.members) {
-        if (!nodes.words.contains(member.word)) {
-            return "a word of " + text_of(synset.first) + " is not one of the lexicon";
-        }
-        if (!lists(member.word->second, synset)) {
-            return in_quotes(member.word->first) + " does not have the sense " + text_of(synset.first);
-        }
-        if (!member.spelling.empty() && normalised(member.spelling) != std::string_view(member.word->first)) {
+        if (!nodes.words.contains(member.word)) return "a word of " + text_of(synset.first) + " is not one of the lexicon";
+        if (!lists(member.word->second, synset)) return in_quotes(member.word->first) + " does not have the sense " + text_of(synset.first);
+        if (!member.spelling.empty() && normalised(member.spelling) != std::string_view(member.word->first))
             return text_of(synset.first) + " spells " + in_quotes(member.word->first) + " as another word";
-        }
     }
     return {};
 }
 
 std::string broken_relations(const NamedSynset& synset, const Nodes& nodes) {
     for (const Relation& relation : synset.second.relations) {
-        if (!nodes.synsets.contains(relation.target)) {
-            return "a relation of " + text_of(synset.first) + " does not lead to a synset of the lexicon";
-        }
-        if (relation.from > synset.second.members.size() || relation.to > relation.target->second.members.size()) {
+        if (!nodes.synsets.contains(relation.target)) return "a relation of " + text_of(synset.first) + " does not lead to a synset of the lexicon";
+        if (relation.from > synset.second.members.size() || relation.to > relation.target->second.members.size())
             return "a relation of " + text_of(synset.first) + " names a word that is not there";
-        }
         if ((leads_up(relation.kind) || leads_down(relation.kind)) && !related(relation.target->second, *inverse_of(relation.kind), synset)) {
             return text_of(synset.first) + " has the " + std::string(name_of(relation.kind)) + ' ' + text_of(relation.target->first) +
                    " but not the other way round";
@@ -115,11 +91,10 @@ std::string broken_order(const Lexicon& lexicon) {
     std::vector<const NamedSynset*> roots;
     for (const NamedSynset& synset : lexicon.synsets) {
         const auto ups = std::ranges::count_if(synset.second.relations, leads_up, &Relation::kind);
-        if (ups == 0) {
+        if (ups == 0)
             roots.push_back(&synset);
-        } else {
+        else
             above.emplace(&synset, static_cast<std::size_t>(ups));
-        }
     }
     while (!roots.empty()) {
         const NamedSynset* const root = roots.back();
@@ -147,9 +122,7 @@ std::optional<SynsetId> synset_id_in(std::string_view text) {
     const auto part = text.empty() ? std::nullopt : part_from_letter(text.front());
     SynsetId id;
     const auto [end, error] = std::from_chars(text.data() + (text.empty() ? 0 : 1), text.data() + text.size(), id.number);
-    if (!part || error != std::errc() || end != text.data() + text.size()) {
-        return std::nullopt;
-    }
+    if (!part || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     id.part = *part;
     return id;
 }
@@ -196,9 +169,7 @@ SynsetId free_id(const Lexicon& lexicon, PartOfSpeech part) {
 
 NamedSynset& add_synset(Lexicon& lexicon, SynsetId id, std::string_view gloss) {
     const auto [at, added] = lexicon.synsets.try_emplace(id);
-    if (!added) {
-        throw LexiconError("there is a synset " + text_of(id) + " already");
-    }
+    if (!added) throw LexiconError("there is a synset " + text_of(id) + " already");
     at->second.gloss = gloss;
     return *at;
 }
@@ -212,9 +183,7 @@ NamedWord& add_word(Lexicon& lexicon, std::string_view spelling) {
 void add_member(NamedSynset& synset, NamedWord& word, std::string_view spelling) {
     Member& member = synset.second.members.emplace_back();
     member.word = &word;
-    if (spelling != std::string_view(word.first)) {
-        member.spelling = spelling;
-    }
+    if (spelling != std::string_view(word.first)) member.spelling = spelling;
 }
 
 void add_sense(Lexicon& lexicon, NamedWord& word, NamedSynset& synset) {
@@ -230,13 +199,9 @@ void add_relation(Lexicon& lexicon, NamedSynset& from, const Relation& relation)
 }
 
 void express(Lexicon& lexicon, NamedSynset& synset, std::string_view spelling) {
-    if (normalised(spelling).empty()) {
-        throw LexiconError("a word needs at least one letter");
-    }
+    if (normalised(spelling).empty()) throw LexiconError("a word needs at least one letter");
     NamedWord& word = add_word(lexicon, spelling);
-    if (lists(synset.second, word)) {
-        throw LexiconError(text_of(synset.first) + " has the word " + in_quotes(spelling) + " already");
-    }
+    if (lists(synset.second, word)) throw LexiconError(text_of(synset.first) + " has the word " + in_quotes(spelling) + " already");
     std::string written(spelling);
     std::ranges::replace(written, ' ', '_');
     add_member(synset, word, written);
@@ -245,19 +210,12 @@ void express(Lexicon& lexicon, NamedSynset& synset, std::string_view spelling) {
 
 void relate(Lexicon& lexicon, NamedSynset& from, RelationKind kind, NamedSynset& to) {
     const std::string fault = text_of(from.first) + " can't have " + text_of(to.first) + " as " + std::string(name_of(kind)) + ": ";
-    if (&from == &to) {
-        throw LexiconError(fault + "they are the same");
-    }
-    if (related(from.second, kind, to)) {
-        throw LexiconError(fault + "it has it already");
-    }
-    if ((leads_up(kind) && lies_above(from, to)) || (leads_down(kind) && lies_above(to, from))) {
+    if (&from == &to) throw LexiconError(fault + "they are the same");
+    if (related(from.second, kind, to)) throw LexiconError(fault + "it has it already");
+    if ((leads_up(kind) && lies_above(from, to)) || (leads_down(kind) && lies_above(to, from)))
         throw LexiconError(fault + "it would lie above itself");
-    }
     add_relation(lexicon, from, {kind, 0, 0, &to});
-    if (const auto back = inverse_of(kind); back && !related(to.second, *back, from)) {
-        add_relation(lexicon, to, {*back, 0, 0, &from});
-    }
+    if (const auto back = inverse_of(kind); back && !related(to.second, *back, from)) add_relation(lexicon, to, {*back, 0, 0, &from});
 }
 
 std::string broken_invariant(const Lexicon& lexicon) {
@@ -265,22 +223,15 @@ std::string broken_invariant(const Lexicon& lexicon) {
     std::uint64_t senses = 0;
     std::uint64_t relations = 0;
     for (const NamedWord& word : lexicon.words) {
-        if (std::string broken = broken_word(word, nodes); !broken.empty()) {
-            return broken;
-        }
+        if (std::string broken = broken_word(word, nodes); !broken.empty()) return broken;
         senses += word.second.senses.size();
     }
     for (const NamedSynset& synset : lexicon.synsets) {
-        for (const auto& check : {broken_members, broken_relations}) {
-            if (std::string broken = check(synset, nodes); !broken.empty()) {
-                return broken;
-            }
-        }
+        for (const auto& check : {broken_members, broken_relations})
+            if (std::string broken = check(synset, nodes); !broken.empty()) return broken;
         relations += synset.second.relations.size();
     }
-    if (senses != lexicon.senses || relations != lexicon.relations) {
-        return "the numbers of senses and relations are not those of what is there";
-    }
+    if (senses != lexicon.senses || relations != lexicon.relations) return "the numbers of senses and relations are not those of what is there";
     return broken_order(lexicon);
 }
 

@@ -20,16 +20,12 @@ public:
             transaction_.emplace(*heap_);
         }
         constexpr std::size_t often = 1000;
-        if (*progress_ && done_ % often == 0) {
-            (*progress_)(done_, all_, result_.transactions);
-        }
+        if (*progress_ && done_ % often == 0) (*progress_)(done_, all_, result_.transactions);
     }
 
     Loading finish() {
         commit();
-        if (*progress_) {
-            (*progress_)(all_, all_, result_.transactions);
-        }
+        if (*progress_) (*progress_)(all_, all_, result_.transactions);
         return result_;
     }
 
@@ -51,17 +47,14 @@ private:
 
 NamedSynset& known_synset(Lexicon& lexicon, SynsetId id, const std::string& wanted_by) {
     NamedSynset* const synset = find_synset(lexicon, id);
-    if (synset == nullptr) {
+    if (synset == nullptr)
         throw DatabaseError("WordNet's files contradict each other: " + wanted_by + " wants " + text_of(id) + ", which isn't there");
-    }
     return *synset;
 }
 
 void add_words(Lexicon& lexicon, const IndexLine& line) {
     NamedWord& word = add_word(lexicon, line.lemma);
-    for (const SynsetId id : line.senses) {
-        add_sense(lexicon, word, known_synset(lexicon, id, line.lemma));
-    }
+    for (const SynsetId id : line.senses) add_sense(lexicon, word, known_synset(lexicon, id, line.lemma));
 }
 
 void connect(Lexicon& lexicon, const DataLine& line) {
@@ -76,9 +69,8 @@ void connect(Lexicon& lexicon, const DataLine& line) {
         }
         add_member(synset, *word, spelling);
     }
-    for (const DataPointer& pointer : line.pointers) {
+    for (const DataPointer& pointer : line.pointers)
         add_relation(lexicon, synset, {pointer.kind, pointer.from, pointer.to, &known_synset(lexicon, pointer.target, text_of(line.id))});
-    }
 }
 
 }  // namespace

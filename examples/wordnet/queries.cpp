@@ -18,16 +18,12 @@ void extend(HypernymPath& path, std::vector<HypernymPath>& found) {
             path.pop_back();
         }
     }
-    if (at_top) {
-        found.push_back(path);
-    }
+    if (at_top) found.push_back(path);
 }
 
 /// Letters to change, add, leave out or swap with the next; anything above `most` if it takes more.
 std::size_t distance(std::string_view a, std::string_view b, std::size_t most) {
-    if (a.size() > b.size() + most || b.size() > a.size() + most) {
-        return most + 1;
-    }
+    if (a.size() > b.size() + most || b.size() > a.size() + most) return most + 1;
     std::vector<std::size_t> before(b.size() + 1);  // the rows for one letter of `a` fewer, and two
     std::vector<std::size_t> before_that(b.size() + 1);
     std::vector<std::size_t> row(b.size() + 1);
@@ -36,9 +32,7 @@ std::size_t distance(std::string_view a, std::string_view b, std::size_t most) {
         row[0] = i;
         for (std::size_t j = 1; j <= b.size(); ++j) {
             row[j] = std::min({before[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U), row[j - 1] + 1, before[j] + 1});
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-                row[j] = std::min(row[j], before_that[j - 2] + 1);
-            }
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before_that[j - 2] + 1);
         }
         before_that.swap(before);
         before.swap(row);
@@ -50,13 +44,9 @@ std::size_t distance(std::string_view a, std::string_view b, std::size_t most) {
 class Heights {
 public:
     std::size_t operator()(const NamedSynset& synset) {
-        if (const auto known = heights_.find(&synset); known != heights_.end()) {
-            return known->second;
-        }
+        if (const auto known = heights_.find(&synset); known != heights_.end()) return known->second;
         std::size_t above = 0;
-        for (const Relation& relation : synset.second.relations) {
-            above = leads_up(relation.kind) ? std::max(above, (*this)(*relation.target)) : above;
-        }
+        for (const Relation& relation : synset.second.relations) above = leads_up(relation.kind) ? std::max(above, (*this)(*relation.target)) : above;
         return heights_[&synset] = above + 1;
     }
 
@@ -99,9 +89,7 @@ std::vector<PathStep> shortest_path(const Word& from, const Word& to, Follow fol
             }
             for (const Relation& relation : at->second.relations) {
                 const bool wanted = follow == Follow::everything || leads_up(relation.kind) || leads_down(relation.kind);
-                if (wanted && arrivals.emplace(relation.target, Arrival{at, relation.kind}).second) {
-                    next.push_back(relation.target);
-                }
+                if (wanted && arrivals.emplace(relation.target, Arrival{at, relation.kind}).second) next.push_back(relation.target);
             }
         }
     }
@@ -112,16 +100,12 @@ std::vector<const NamedWord*> similar_words(const Lexicon& lexicon, std::string_
     constexpr std::size_t errors = 2;
     const std::string wanted = normalised(spelling);
     std::multimap<std::size_t, const NamedWord*> near;
-    for (const NamedWord& word : lexicon.words) {
-        if (const std::size_t far = distance(wanted, word.first, std::min(errors, wanted.size() / 2)); far <= errors && far < wanted.size()) {
+    for (const NamedWord& word : lexicon.words)
+        if (const std::size_t far = distance(wanted, word.first, std::min(errors, wanted.size() / 2)); far <= errors && far < wanted.size())
             near.emplace(far, &word);
-        }
-    }
     std::vector<const NamedWord*> result;
     for (const auto& [far, word] : near) {
-        if (result.size() == most) {
-            break;
-        }
+        if (result.size() == most) break;
         result.push_back(word);
     }
     return result;
@@ -133,31 +117,21 @@ Statistics statistics(const Lexicon& lexicon) {
     result.synsets = lexicon.synsets.size();
     result.senses = lexicon.senses;
     result.relations = lexicon.relations;
-    for (const NamedWord& word : lexicon.words) {
-        if (result.most_senses == nullptr || word.second.senses.size() > result.most_senses->second.senses.size()) {
-            result.most_senses = &word;
-        }
-    }
+    for (const NamedWord& word : lexicon.words)
+        if (result.most_senses == nullptr || word.second.senses.size() > result.most_senses->second.senses.size()) result.most_senses = &word;
     std::map<RelationKind, std::size_t> kinds;
     Heights height;
     const NamedSynset* lowest = nullptr;
     for (const NamedSynset& synset : lexicon.synsets) {
         ++result.synsets_of[static_cast<std::size_t>(synset.first.part)];
-        for (const Relation& relation : synset.second.relations) {
-            ++kinds[relation.kind];
-        }
-        if (lowest == nullptr || height(synset) > height(*lowest)) {
-            lowest = &synset;
-        }
+        for (const Relation& relation : synset.second.relations) ++kinds[relation.kind];
+        if (lowest == nullptr || height(synset) > height(*lowest)) lowest = &synset;
     }
     while (lowest != nullptr) {
         result.deepest.push_back(lowest);
         const NamedSynset* above = nullptr;
-        for (const Relation& relation : lowest->second.relations) {
-            if (leads_up(relation.kind) && (above == nullptr || height(*relation.target) > height(*above))) {
-                above = relation.target;
-            }
-        }
+        for (const Relation& relation : lowest->second.relations)
+            if (leads_up(relation.kind) && (above == nullptr || height(*relation.target) > height(*above))) above = relation.target;
         lowest = above;
     }
     result.relations_of.assign(kinds.begin(), kinds.end());

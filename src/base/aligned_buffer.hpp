@@ -23,9 +23,7 @@ public:
 
     /// Makes it at least `size` large; contents are lost when it grows.
     void grow(ByteCount size) {
-        if (size > size_) {
-            *this = AlignedBuffer(size);
-        }
+        if (size > size_) *this = AlignedBuffer(size);
     }
 
 private:

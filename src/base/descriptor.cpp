@@ -8,9 +8,7 @@
 namespace taiyen {
 
 Descriptor::Descriptor(int number) noexcept : number_(number) {
-    if (number < 0 || number > STDERR_FILENO) {
-        return;
-    }
+    if (number < 0 || number > STDERR_FILENO) return;
     // The copy shares the open file description: its flags, its lock, and what O_TMPFILE made.
     number_ = ::fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     const int error = errno == EINVAL ? EMFILE : errno;  // EINVAL: the limit of open files lies below the number

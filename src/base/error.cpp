@@ -61,12 +61,8 @@ public:
 
 std::string sentence(const std::filesystem::path& path, std::uint64_t offset, const std::string& what) {
     std::string text;
-    if (!path.empty()) {
-        text += path.string() + ": ";
-    }
-    if (offset != Error::no_offset) {
-        text += "at byte " + std::to_string(offset) + ": ";
-    }
+    if (!path.empty()) text += path.string() + ": ";
+    if (offset != Error::no_offset) text += "at byte " + std::to_string(offset) + ": ";
     return text + what;
 }
 

@@ -19,9 +19,8 @@ inline std::size_t utf8_sequence_bytes(std::string_view text) {
     const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
     const unsigned first = byte(0);
     const std::size_t length = first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xf0 && first < 0xf5 ? 4 : 0;
-    for (std::size_t i = 1; i < length; ++i) {
+    for (std::size_t i = 1; i < length; ++i)
         if ((byte(i) & 0xc0U) != 0x80) return 0;
-    }
     const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
     const bool surrogate = first == 0xed && byte(1) >= 0xa0;
     return overlong || surrogate || (first == 0xf4 && byte(1) >= 0x90) ? 0 : length;

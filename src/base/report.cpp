@@ -11,11 +11,10 @@ namespace {
 
 void write_line(const Incident& incident) noexcept {
     const int length = static_cast<int>(incident.text.size());
-    if (incident.address != nullptr) {
+    if (incident.address != nullptr)
         std::fprintf(stderr, "taiyen: %.*s (address %p)\n", length, incident.text.data(), incident.address);
-    } else {
+    else
         std::fprintf(stderr, "taiyen: %.*s\n", length, incident.text.data());
-    }
 }
 
 std::atomic<ReportHandler> installed{&write_line};

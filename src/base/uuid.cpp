@@ -21,9 +21,7 @@ void fill_random(void* bytes, std::size_t count) {
     while (count > 0) {
         const ssize_t got = ::getrandom(at, count, 0);
         if (got < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
+            if (errno == EINTR) continue;
             throw Error(errc::io_error, "getrandom(2) failed: the system has no random numbers");
         }
         at += got;
@@ -37,9 +35,7 @@ std::string Uuid::text() const {
     static constexpr char digits[] = "0123456789abcdef";
     std::string out;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            out += '-';
-        }
+        if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
         out += digits[bytes[i] >> 4U];
         out += digits[bytes[i] & 15U];
     }
@@ -54,9 +50,7 @@ Uuid random_uuid() {
 
 std::uint64_t random_u64() {
     std::uint64_t value = 0;
-    while (value == 0) {
-        fill_random(&value, sizeof value);
-    }
+    while (value == 0) fill_random(&value, sizeof value);
     return value;
 }
 

@@ -11,11 +11,10 @@ namespace taiyen::change {
 namespace {
 
 void put(std::byte* target, std::span<const std::byte> bytes, ByteCount length) noexcept {
-    if (bytes.empty()) {
+    if (bytes.empty())
         std::memset(target, 0, length);
-    } else {
+    else
         std::memcpy(target, bytes.data(), bytes.size());
-    }
 }
 
 bool is_zero_page(const std::byte* page) { return page[0] == std::byte{0} && std::memcmp(page, page + 1, page_bytes - 1) == 0; }
@@ -30,11 +29,10 @@ void write_entry(std::byte* target, const Entry& entry, Direction direction) noe
             if (forward) put(target + entry.where.value, {}, entry.length);
             break;
         case EntryKind::pages_moved:
-            if (forward) {
+            if (forward)
                 std::memmove(target + entry.where.value, target + entry.source.value, entry.length);
-            } else {
+            else
                 put(target + entry.where.value, entry.before, entry.length);
-            }
             break;
         case EntryKind::procedure: break;
     }
@@ -49,9 +47,8 @@ AuditShadow::AuditShadow(const heap::HeapCore& core, ByteCount mapped)
     core.uncover({0}, mapped);
     copy_.grow(mapped);
     const auto* const span = reinterpret_cast<const std::byte*>(core.ranges().durable);
-    for (ByteCount at = 0; at < mapped; at += page_bytes) {
+    for (ByteCount at = 0; at < mapped; at += page_bytes)
         if (!is_zero_page(span + at)) std::memcpy(copy_.data() + at, span + at, page_bytes);
-    }
 }
 
 void AuditShadow::follow(const ChangeSetView& changes, Direction direction) noexcept { write_changes(copy_.data(), changes, direction); }
@@ -84,11 +81,10 @@ void AuditShadow::prove() const {
     if (!where) return;
     std::string text = "byte " + std::to_string(where->value) + " of the heap was written without capture";
     const void* const address = reinterpret_cast<const std::byte*>(core_.ranges().durable) + where->value;
-    if (const auto block = core_.engine().find_block(address)) {
+    if (const auto block = core_.engine().find_block(address))
         text += ", in the block of " + std::to_string(block->usable_bytes) + " bytes at " + std::to_string(block->offset.value);
-    } else {
+    else
         text += ", in no live block";
-    }
     throw Error(errc::uncaptured_store, core_.path(), where->value, text + "; write there inside a scope, with instrumented code, or after touch()");
 }
 

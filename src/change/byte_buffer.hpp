@@ -39,11 +39,10 @@ public:
         std::swap(left.populated_, right.populated_);
     }
     ~ByteBuffer() {
-        if (is_large()) {
+        if (is_large())
             vm::unmap_large(data_, capacity_);
-        } else {
+        else
             std::free(data_);  // NOLINT(cppcoreguidelines-no-malloc): grown by realloc
-        }
     }
 
     std::byte* data() { return data_; }

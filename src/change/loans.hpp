@@ -81,9 +81,8 @@ public:
     /// They were redone. Requires: they are the newest that were undone.
     void redo(std::uint32_t first, std::uint32_t last) noexcept {
         std::erase_if(undone_, [&](const Range& range) { return range.first >= first && range.last <= last; });
-        for (Range& range : undone_) {
+        for (Range& range : undone_)
             if (range.first <= last && range.last > last) range.first = last + 1;
-        }
     }
     /// What is undone stays so.
     void settle() noexcept {

@@ -128,11 +128,10 @@ void LoggedRecorder::open_run(std::uint64_t first_line, std::uint64_t count) noe
 void LoggedRecorder::cut(ChangeSet& out) {
     const ByteCount size = out.size();
     try {
-        if (shadow_) {
+        if (shadow_)
             add_audited_changes(out, *shadow_);
-        } else {
+        else
             add_changes(out);
-        }
     } catch (...) {
         out.truncate(size);
         throw;

@@ -84,11 +84,10 @@ void OpenScopes::end_part() {
     const std::size_t segments = segments_.size();
     const ByteCount bytes = segments == 0 ? 0 : segments_.back().changes.size();
     cut();
-    if (segments_.size() != segments) {
+    if (segments_.size() != segments)
         recorder_->reserve_for(segments_.back().changes);
-    } else if (segments != 0) {
+    else if (segments != 0)
         recorder_->reserve_for(segments_.back().changes.view_since(bytes));
-    }
 }
 
 void OpenScopes::call(ByteCount mapped, std::string_view name, const std::string& signature, std::span<const std::byte> arguments) {

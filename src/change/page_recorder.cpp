@@ -236,11 +236,10 @@ void PageRecorder::take_twins(Range range) noexcept {
         while (end < range.end && !apart) {
             const TwinPool::Slot next = twins_.take({end, word_of(end), 0});
             word_of(end) = next;
-            if (next == slot + (end - first)) {
+            if (next == slot + (end - first))
                 ++end;
-            } else {
+            else
                 apart = next;
-            }
         }
         if (end - first >= populated_min) twins_.populate(slot, end - first);
         copy_unordered(twins_.at(slot), page_at(first), (end - first) * page_bytes);
@@ -352,9 +351,8 @@ void PageRecorder::about_to_write(HeapOffset offset, ByteCount length) {
     while (missing < end && open_.contains(missing)) ++missing;
     if (missing == end || core_.in_forked_child()) return;
     const Guard guard(*this);
-    for (Page page = missing; page < end; ++page) {
+    for (Page page = missing; page < end; ++page)
         if (!open_.contains(page)) mark_used(page);
-    }
     // If the system refuses the store faults, and there it ends.
     open({missing, end});
 }
@@ -395,9 +393,8 @@ public:
     /// Calls `visit(Slot)` for each that lost what it held.
     template <class F>
     void for_each(F&& visit) const {
-        for (const Run& run : discarded_) {
+        for (const Run& run : discarded_)
             for (TwinPool::Slot slot = run.first; slot < run.end; ++slot) visit(slot);
-        }
     }
     bool empty() const { return discarded_.empty(); }
 
@@ -453,11 +450,10 @@ void PageRecorder::make_again(const SpentTwins& spent, const ChangeSetView& chan
     // Entries of one capture lie within one page each; twins that are still there hold those bytes already.
     changes.for_each(Direction::backward, [this](const Entry& entry) {
         std::byte* const to = twin_at(entry.where.value / page_bytes) + entry.where.value % page_bytes;
-        if (entry.before.empty()) {
+        if (entry.before.empty())
             std::memset(to, 0, entry.length);
-        } else {
+        else
             std::memcpy(to, entry.before.data(), entry.length);
-        }
     });
 }
 

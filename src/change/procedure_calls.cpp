@@ -34,21 +34,18 @@ std::vector<CallRun> changed_pages(const ChangeSetView& changes) {
     changes.for_each(Direction::forward, [&](const Entry& entry) {
         const std::uint64_t first = page_of(entry.where).value;
         const std::uint64_t end = (entry.where.value + entry.length - 1) / page_bytes + 1;
-        if (!runs.empty() && first >= runs.back().first && first <= runs.back().first + runs.back().count) {
+        if (!runs.empty() && first >= runs.back().first && first <= runs.back().first + runs.back().count)
             runs.back().count = std::max(runs.back().count, end - runs.back().first);
-        } else {
+        else
             runs.push_back({first, end - first});
-        }
     });
     std::ranges::sort(runs, {}, &CallRun::first);
     std::vector<CallRun> merged;
-    for (const CallRun& run : runs) {
-        if (!merged.empty() && run.first <= merged.back().first + merged.back().count) {
+    for (const CallRun& run : runs)
+        if (!merged.empty() && run.first <= merged.back().first + merged.back().count)
             merged.back().count = std::max(merged.back().count, run.first + run.count - merged.back().first);
-        } else {
+        else
             merged.push_back(run);
-        }
-    }
     return merged;
 }
 
@@ -109,11 +106,10 @@ std::uint64_t ProcedureCalls::digest_before(const ChangeSet& changes, std::span<
                 const Piece& piece = pieces[i];
                 const std::uint64_t from = std::max(piece.where, begin);
                 const std::uint64_t to = std::min(piece.where + piece.length, begin + page_bytes);
-                if (piece.before.empty()) {
+                if (piece.before.empty())
                     std::memset(image.data() + (from - begin), 0, to - from);
-                } else {
+                else
                     std::memcpy(image.data() + (from - begin), piece.before.data() + (from - piece.where), to - from);
-                }
             }
             sum = checksum(image, mix(sum, page));
         }
@@ -123,9 +119,7 @@ std::uint64_t ProcedureCalls::digest_before(const ChangeSet& changes, std::span<
 
 void ProcedureCalls::call(Recorder& recorder, ByteCount mapped, std::string_view name, const std::string& signature,
                           std::span<const std::byte> arguments, ChangeSet& changes, ChangeSet& call) {
-    if (running_) {
-        throw Error(errc::scope_open, core_.path(), "a procedure can't call another one through the scope; call its function");
-    }
+    if (running_) throw Error(errc::scope_open, core_.path(), "a procedure can't call another one through the scope; call its function");
     const Procedure* const procedure = find_procedure(name);
     if (procedure == nullptr) {
         throw Error(errc::missing_procedure, core_.path(),
@@ -203,9 +197,8 @@ void ProcedureCalls::throw_conflict(const StoredCall& call, const char* what) co
 }
 
 void ProcedureCalls::require_pages(ByteCount mapped, const StoredCall& call, Direction direction) const {
-    if (digest(mapped, call.runs) != (direction == Direction::backward ? call.digest_after : call.digest_before)) {
+    if (digest(mapped, call.runs) != (direction == Direction::backward ? call.digest_after : call.digest_before))
         throw_conflict(call, "the pages that it changed are not as the step left them");
-    }
 }
 
 void ProcedureCalls::require_result(ByteCount mapped, const StoredCall& call, Direction direction) const {

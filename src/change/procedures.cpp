@@ -34,9 +34,7 @@ Registry& registry() {
 std::uint64_t signature_checksum(std::string_view signature) noexcept { return checksum(std::as_bytes(std::span(signature)), layout::call_seed); }
 
 void register_erased(std::string_view name, std::string signature, ErasedProcedure forward, ErasedProcedure inverse) {
-    if (name.empty() || name.size() > layout::name_length_max) {
-        throw Error(errc::invalid_argument, "a procedure's name has 1 to 1,024 bytes");
-    }
+    if (name.empty() || name.size() > layout::name_length_max) throw Error(errc::invalid_argument, "a procedure's name has 1 to 1,024 bytes");
     auto made = std::make_unique<Procedure>();
     made->signature_checksum = signature_checksum(signature);
     made->signature = std::move(signature);
@@ -44,9 +42,8 @@ void register_erased(std::string_view name, std::string signature, ErasedProcedu
     made->inverse = std::move(inverse);
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
-    if (!all.procedures.try_emplace(std::string(name), std::move(made)).second) {
+    if (!all.procedures.try_emplace(std::string(name), std::move(made)).second)
         throw Error(errc::name_taken, "there is a procedure named '" + std::string(name) + "' already; register each name once");
-    }
 }
 
 const Procedure* find_procedure(std::string_view name) {
@@ -80,21 +77,15 @@ void ArgumentWriter::put_pointer(const void* object) {
 }
 
 void ArgumentReader::get(void* value, std::size_t size) {
-    if (size > rest_.size()) {
-        throw_arguments();
-    }
-    if (size != 0) {
-        std::memcpy(value, rest_.data(), size);
-    }
+    if (size > rest_.size()) throw_arguments();
+    if (size != 0) std::memcpy(value, rest_.data(), size);
     rest_ = rest_.subspan(size);
 }
 
 std::string ArgumentReader::get_text() {
     std::uint64_t size = 0;
     get(&size, sizeof size);
-    if (size > rest_.size()) {
-        throw_arguments();
-    }
+    if (size > rest_.size()) throw_arguments();
     std::string text(reinterpret_cast<const char*>(rest_.data()), size);
     rest_ = rest_.subspan(size);
     return text;
@@ -103,12 +94,8 @@ std::string ArgumentReader::get_text() {
 void* ArgumentReader::get_pointer() {
     std::uint64_t offset = 0;
     get(&offset, sizeof offset);
-    if (offset == ~std::uint64_t{0}) {
-        return nullptr;
-    }
-    if (offset >= core_.ranges().durable_bytes) {
-        throw_arguments();
-    }
+    if (offset == ~std::uint64_t{0}) return nullptr;
+    if (offset >= core_.ranges().durable_bytes) throw_arguments();
     return reinterpret_cast<void*>(core_.ranges().durable + offset);
 }
 

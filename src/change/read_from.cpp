@@ -18,9 +18,8 @@ std::size_t read_from(heap::HeapCore& heap, int descriptor, void* target, std::s
     constexpr std::size_t piece_max = std::size_t{1} << 20U;
     heap.check_usable(false);
     const auto begin = reinterpret_cast<std::uintptr_t>(target) - heap.ranges().durable;
-    if (begin > heap.ranges().durable_bytes || bytes > heap.ranges().durable_bytes - begin) {
+    if (begin > heap.ranges().durable_bytes || bytes > heap.ranges().durable_bytes - begin)
         throw Error(errc::invalid_argument, heap.path(), "read_from() got a target outside the heap; pass a block of that heap, or call read(2)");
-    }
     change::Recorder* const recorder = change::Recorder::of(heap);
     std::size_t got = 0;
     while (got < bytes) {

@@ -57,18 +57,16 @@ std::size_t next_of_interest(const std::byte* before, std::span<const std::byte>
 /// Bytes at the beginning that are zero. The same for two ranges: how far they are equal.
 std::size_t zero_bytes(std::span<const std::byte> bytes) {
     std::size_t at = 0;
-    for (; at + 8 <= bytes.size(); at += 8) {
+    for (; at + 8 <= bytes.size(); at += 8)
         if (const std::uint64_t word = word_at(bytes.data() + at); word != 0) return at + static_cast<unsigned>(std::countr_zero(word)) / 8;
-    }
     while (at < bytes.size() && bytes[at] == std::byte{0}) ++at;
     return at;
 }
 std::size_t equal_bytes(const std::byte* before, std::span<const std::byte> after) {
     std::size_t at = 0;
-    for (; at + 8 <= after.size(); at += 8) {
+    for (; at + 8 <= after.size(); at += 8)
         if (const std::uint64_t word = word_at(before + at) ^ word_at(after.data() + at); word != 0)
             return at + static_cast<unsigned>(std::countr_zero(word)) / 8;
-    }
     while (at < after.size() && before[at] == after[at]) ++at;
     return at;
 }
@@ -155,11 +153,10 @@ bool take_entry(Source& source, std::uint64_t& end, Entry& entry) {
 void RedoWriter::add(const Entry& entry) {
     switch (entry.kind) {
         case EntryKind::bytes:
-            if (entry.after.empty()) {
+            if (entry.after.empty())
                 put(RedoKind::zeros, entry.where.value, entry.length, {});
-            } else {
+            else
                 add_bytes(entry);
-            }
             break;
         case EntryKind::zeroed_run: put(RedoKind::zeroed_run, entry.where.value, entry.length, {}); break;
         case EntryKind::pages_moved:

@@ -45,13 +45,11 @@ private:
         if (ranges_.empty()) return;
         std::ranges::sort(ranges_, {}, &Range::begin);
         auto last = ranges_.begin();
-        for (const Range& range : ranges_) {
-            if (range.begin <= last->end) {
+        for (const Range& range : ranges_)
+            if (range.begin <= last->end)
                 last->end = std::max(last->end, range.end);
-            } else {
+            else
                 *++last = range;
-            }
-        }
         ranges_.erase(last + 1, ranges_.end());
     }
 

@@ -163,9 +163,8 @@ void announce_store(HeapCore& core, std::uintptr_t address, ByteCount length) no
 void visit_open_cores(const std::function<bool(const HeapCore&)>& visit) {
     OpenList& list = open_list();
     const std::lock_guard lock(list.mutex);
-    for (const HeapCore* core : list.cores) {
+    for (const HeapCore* core : list.cores)
         if (!visit(*core)) return;
-    }
 }
 
 namespace {
@@ -259,11 +258,10 @@ void deallocate(void* block) noexcept {
 }
 
 void deallocate_lent(void* block, std::uint32_t scope) noexcept {
-    if (HeapCore* const core = find_core(block); core != nullptr) {
+    if (HeapCore* const core = find_core(block); core != nullptr)
         core->deallocate_lent(block, scope);
-    } else {
+    else
         deallocate(block);
-    }
 }
 
 bool lent_came_back(std::uint32_t slot, std::uint32_t scope) noexcept {

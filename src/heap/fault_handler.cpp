@@ -63,11 +63,10 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
     sigset_t before;
     pthread_sigmask(SIG_BLOCK, &wanted, &before);
     ++depth;
-    if (takes_info) {
+    if (takes_info)
         action.sa_sigaction(signal, info, context);
-    } else {
+    else
         action.sa_handler(signal);
-    }
     --depth;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

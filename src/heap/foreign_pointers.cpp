@@ -31,10 +31,9 @@ std::string place_text(const HeapCore& core, HeapOffset where) {
     const auto block = core.engine().find_block(reinterpret_cast<const void*>(core.ranges().durable + where.value));
     if (!block) return {};
     std::string text = " lies in the block of " + std::to_string(block->usable_bytes) + " bytes at offset " + in_hexadecimal(block->offset.value);
-    for (const Root& root : core.engine().roots()) {
+    for (const Root& root : core.engine().roots())
         if (root.object == block->offset)
             text += ", the object '" + root.name + "', at its byte " + std::to_string(where.value - block->offset.value);
-    }
     return text;
 }
 

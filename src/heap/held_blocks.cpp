@@ -57,9 +57,8 @@ void HeldBlocks::lend_by_distances(std::uintptr_t home) noexcept {
         return {false, true, true, true};
     }
     ();
-    for (std::size_t i = 0; i < words.size(); ++i) {
+    for (std::size_t i = 0; i < words.size(); ++i)
         if (pointers[i] && blocks[i] != 0) suspect(blocks[i]);
-    }
 }
 
 void HeldBlocks::lend(std::uintptr_t home) noexcept {
@@ -138,9 +137,8 @@ void HeldBlocks::settle() noexcept {
     if (!watches_.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(mutex_);
     look_at(watched_);
-    for (const std::uintptr_t block : new_suspects_) {
+    for (const std::uintptr_t block : new_suspects_)
         if (suspects_.contains(block) && is_linked_within(block)) suspects_.erase(block);
-    }
     watched_.clear();
     new_suspects_.clear();
     watches_.store(false, std::memory_order_relaxed);
@@ -245,9 +243,8 @@ public:
     }
 
     void keep_what_words_refer_to(std::uint64_t from, ByteCount bytes) {
-        for (std::uint64_t at = from; at + sizeof at <= from + bytes; at += sizeof at) {
+        for (std::uint64_t at = from; at + sizeof at <= from + bytes; at += sizeof at)
             if (word_at(base_ + at) != 0) keep_begin(target_at(at));
-        }
     }
 
     void keep_begin(std::uint64_t offset) {
@@ -323,9 +320,8 @@ std::vector<HeapOffset> owned_outside(const Engine& engine, const std::byte* spa
     for (const Root& root : engine.roots()) reached.keep(root.object.value);
     reached.keep_what_everything_else_refers_to();
     std::vector<HeapOffset> found;
-    for (const HeapOffset suspect : suspects) {
+    for (const HeapOffset suspect : suspects)
         if (reached.is_nobodys(suspect.value)) found.push_back(suspect);
-    }
     return found;
 }
 

@@ -32,10 +32,9 @@ public:
     void lines(Page first, Page count = 1) {
         if (!active_) return;
         states();
-        for (Page group = first / group_pages; group <= (first + count - 1) / group_pages; ++group) {
+        for (Page group = first / group_pages; group <= (first + count - 1) / group_pages; ++group)
             if (!has_lines(group)) [[unlikely]]
                 prove_lines(group);
-        }
     }
     /// False: they are damaged, and that was reported.
     bool try_lines(Page page) noexcept { return !active_ || has_lines(page / group_pages) || try_lines_slowly(page); }

@@ -51,9 +51,8 @@ std::string ProgramMemory::describe(std::uintptr_t address) const {
     }
     std::string text = area.name.empty() ? "the program" : area.name;
     Dl_info info;
-    if (::dladdr(reinterpret_cast<const void*>(address), &info) != 0 && info.dli_sname != nullptr) {
+    if (::dladdr(reinterpret_cast<const void*>(address), &info) != 0 && info.dli_sname != nullptr)
         text += ", " + demangled(info.dli_sname).value_or(info.dli_sname);
-    }
     return text;
 }
 

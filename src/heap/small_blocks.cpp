@@ -247,11 +247,10 @@ std::uint64_t SmallBlocks::allocate_on_fresh(Page page, unsigned granules) {
 }
 
 bool SmallBlocks::allocate_at(Page page, unsigned start, unsigned granules) {
-    if (pages_.is_available(page)) {
+    if (pages_.is_available(page))
         begin(page);
-    } else if (!is_own(page) || !range_free(pages_.line(page), start, granules)) {
+    else if (!is_own(page) || !range_free(pages_.line(page), start, granules))
         return false;
-    }
     take(page, pages_.line(page), start, granules);
     file(page);
     return true;

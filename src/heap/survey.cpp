@@ -96,9 +96,8 @@ PagesInUse Survey::at(Page page) const {
             const unsigned packed_class = packed_class_of(line);
             found.use = PageUse::packed;
             if (packed_class == packed_class_count) break;
-            for (unsigned word = 0; word < PackedTables::words; ++word) {
+            for (unsigned word = 0; word < PackedTables::words; ++word)
                 found.blocks += static_cast<std::uint64_t>(std::popcount(line.occupied[word] & packed_tables.slots[packed_class][word]));
-            }
             found.block_bytes = packed_slot_bytes(packed_class);
             found.live_bytes = found.blocks * found.block_bytes;
             break;

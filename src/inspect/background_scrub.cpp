@@ -76,9 +76,8 @@ private:
     void run(const std::stop_token& stop) noexcept {
         std::string why;
         try {
-            while (!stop.stop_requested() && round(stop)) {
+            while (!stop.stop_requested() && round(stop))
                 if (!heap_->visits().rest(options_.pause, stop)) break;
-            }
         } catch (const Error& error) {
             if (error.code() != errc::closed) why = told(static_cast<errc>(error.code().value()), error.what());
         } catch (const std::exception& error) {
@@ -104,9 +103,8 @@ private:
             std::vector<Damaged> damaged;
             const ByteCount read = heap_->healing().look_over(next, options_.piece_bytes, damaged);
             set([&](BackgroundScrubStats& stats) { stats.bytes_read += read; });
-            for (const Damaged& page : damaged) {
+            for (const Damaged& page : damaged)
                 if (!deal_with(page, stop)) return false;
-            }
             if (options_.bytes_per_second != 0) {
                 // A device that was slow for a while isn't made up for by a burst.
                 next_piece = std::max(next_piece, Clock::now() - std::chrono::milliseconds(100));
@@ -124,9 +122,8 @@ private:
     /// False: it was stopped, or the heap is closed.
     bool deal_with(const Damaged& page, const std::stop_token& stop) {
         std::optional<store::Healed> healed;
-        while (!(healed = try_to_heal(page))) {
+        while (!(healed = try_to_heal(page)))
             if (!heap_->visits().rest(retry_after, stop) || stop.stop_requested()) return false;
-        }
         const bool is_news = *healed != store::Healed::whole && !known_.contains(page);
         if (*healed != store::Healed::whole && *healed != store::Healed::healed && found_.size() < kept_max) found_.insert(page);
         if (is_news) {

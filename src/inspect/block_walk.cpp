@@ -32,11 +32,10 @@ void BlockWalk::push(const heap::Block& block, Listener& listener) {
     }
     if (!here_.insert(id)) return;
     listener.reached(block);
-    if (stack_.size() < stack_max) {
+    if (stack_.size() < stack_max)
         stack_.push_back(block);
-    } else {
+    else
         waiting_.insert(id);
-    }
 }
 
 bool BlockWalk::pop(heap::Block& block) {
@@ -68,19 +67,17 @@ void BlockWalk::look_at(const heap::Block& block, Listener& listener) {
         follow(block, place, target, listener);
     }
     if (links_ == heap::Links::addresses) return;
-    for (std::uint64_t place = block.offset.value; place < end; place += 8) {
+    for (std::uint64_t place = block.offset.value; place < end; place += 8)
         if (const std::uint64_t target = word(place) - base_; target < extent_ && engine_.find_block(at(target))) listener.dangles({place}, {target});
-    }
 }
 
 void BlockWalk::follow(const heap::Block& from, std::uint64_t place, std::uint64_t target, Listener& listener) {
     if (const auto found = engine_.find_block(at(target))) {
         // Containers that keep distances keep no ends, but lengths and capacities, which may look like what stands beside an end.
-        if (found->offset.value == target && (links_ == heap::Links::distances || !may_be_end(from, place, target))) {
+        if (found->offset.value == target && (links_ == heap::Links::distances || !may_be_end(from, place, target)))
             push(*found, listener);
-        } else {
+        else
             hinted_.insert(id_of(found->offset));
-        }
         return;
     }
     if (target == 0) return;

@@ -197,11 +197,10 @@ private:
     void list_pages() {
         for (const std::int64_t page : pages_) {
             const std::uint64_t offset = static_cast<std::uint64_t>(page) * page_bytes;
-            if (!diff_.pages.empty() && diff_.pages.back().offset + diff_.pages.back().bytes == offset) {
+            if (!diff_.pages.empty() && diff_.pages.back().offset + diff_.pages.back().bytes == offset)
                 diff_.pages.back().bytes += page_bytes;
-            } else {
+            else
                 diff_.pages.push_back({offset, page_bytes});
-            }
         }
     }
 

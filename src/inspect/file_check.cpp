@@ -112,16 +112,14 @@ void FileCheck::check_tables(File& found, std::uint64_t header_root) {
         for (std::uint64_t i = 0; i < count; ++i) {
             TablePage table;
             std::optional<Error> refusal;
-            if (is_given) {
+            if (is_given)
                 std::memcpy(&table, bytes.data() + i * page_bytes, sizeof table);
-            } else {
+            else
                 refusal = found.file.try_read_table_page(first + i, table, Via::device);
-            }
-            if (!check_table_page(found, first + i, table, refusal)) {
+            if (!check_table_page(found, first + i, table, refusal))
                 all_sound = false;
-            } else if (table.checksum != 0) {
+            else if (table.checksum != 0)
                 root += mix(first + i, table.checksum);
-            }
         }
     };
     std::uint64_t first = 0;
@@ -237,11 +235,10 @@ void FileCheck::plan_sample() {
         if (pieces_.empty() || pieces_.back().found != &*found || pieces_.back().table_page != index || pieces_.back().via != Via::device)
             pieces_.push_back({&*found, index, {}, Via::device});
         std::vector<Run>& runs = pieces_.back().runs;
-        if (!runs.empty() && runs.back().first.value + runs.back().count == page.value) {
+        if (!runs.empty() && runs.back().first.value + runs.back().count == page.value)
             ++runs.back().count;
-        } else {
+        else
             runs.push_back({page, 1});
-        }
     }
 }
 
@@ -250,9 +247,8 @@ void FileCheck::pages() {
     check_pieces();
     if (options_.level < VerifyLevel::pages && can_look_at(store::Sequence::span, "the names were")) {
         pieces_.clear();
-        for (File& found : files_) {
+        for (File& found : files_)
             if (&found.file == &heap_.files().view()) plan_directory(found);
-        }
         check_pieces();
     }
     report_.pages_checked = pages_checked_;

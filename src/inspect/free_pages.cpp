@@ -20,9 +20,8 @@ std::vector<std::filesystem::path> copies_of(const store::HeapFile& file) {
 
 std::uint64_t disk_bytes_of(const std::vector<std::filesystem::path>& paths) {
     std::uint64_t bytes = 0;
-    for (const std::filesystem::path& path : paths) {
+    for (const std::filesystem::path& path : paths)
         if (const auto found = io::posix_storage().find(path)) bytes += found->allocated_bytes;
-    }
     return bytes;
 }
 

@@ -31,9 +31,8 @@ public:
         const auto* const live = reinterpret_cast<const std::byte*>(heap.ranges().durable);
         const ByteCount differs_within =
             heap.files().restoration().clean ? page_bytes : heap.image().mapped();  // the first page may have been healed in the view
-        for (ByteCount at = 0; at < differs_within; at += page_bytes) {
+        for (ByteCount at = 0; at < differs_within; at += page_bytes)
             if (std::memcmp(memory_.data() + at, live + at, page_bytes) != 0) std::memcpy(memory_.data() + at, live + at, page_bytes);
-        }
     }
 
     const std::byte* data() const { return memory_.data(); }

@@ -56,9 +56,8 @@ public:
         for (const SizeKey& key : size_keys) map_.colours.push_back({key.label, 0, 0});
         best_.resize(map_.cells.size());
         add_pages();
-        for (const WrittenRange& range : heap_.written_ranges()) {
+        for (const WrittenRange& range : heap_.written_ranges())
             for_each_part(range.offset, range.bytes, [&](MapCell& cell, std::uint64_t bytes) { cell.dirty_bytes += bytes; });
-        }
         if (options_.colour == MapColour::owner) colour_by_owner();
         for (const MapCell& cell : map_.cells) {
             map_.sum.live_bytes += cell.live_bytes;
@@ -70,9 +69,8 @@ public:
         }
         map_.page_efficiency = block_pages_ == 0 ? 1 : static_cast<double>(map_.sum.live_bytes) / static_cast<double>(block_pages_ * page_bytes);
         const std::uint64_t free = map_.sum.free_bytes + map_.sum.released_bytes + map_.sum.growth_bytes;
-        for (std::size_t i = 0; i < available_sizes.size(); ++i) {
+        for (std::size_t i = 0; i < available_sizes.size(); ++i)
             map_.availability.push_back({available_sizes[i], free == 0 ? 1 : static_cast<double>(fitting_[i]) / static_cast<double>(free)});
-        }
         return std::move(map_);
     }
 
@@ -91,11 +89,10 @@ private:
         const heap::Survey survey(reinterpret_cast<const std::byte*>(file_.ranges().durable), map_.capacity_bytes);
         ByteCount free_run = 0;
         survey.visit([&](const PagesInUse& pages) {
-            if (heap::is_nobodys(pages.use)) {
+            if (heap::is_nobodys(pages.use))
                 free_run += pages.count * page_bytes;
-            } else {
+            else
                 add_fitting(std::exchange(free_run, 0));
-            }
             add(pages);
             return true;
         });

@@ -62,13 +62,11 @@ std::string map_json(const HeapMap& map) {
         .member("live_blocks", map.live_blocks);
     add(json, map.sum);
     json.member("page_efficiency", map.page_efficiency).key("availability").begin_array();
-    for (const Availability& available : map.availability) {
+    for (const Availability& available : map.availability)
         json.begin_object().member("bytes", available.bytes).member("share", available.share).end_object();
-    }
     json.end_array().member("colour", map.colour == MapColour::size ? "size" : "owner").key("colours").begin_array();
-    for (const MapKey& key : map.colours) {
+    for (const MapKey& key : map.colours)
         json.begin_object().member("label", key.label).member("bytes", key.bytes).member("blocks", key.blocks).end_object();
-    }
     json.end_array().key("cells").begin_array();
     for (const MapCell& cell : map.cells) {
         json.begin_object();

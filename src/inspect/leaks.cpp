@@ -59,9 +59,8 @@ private:
         void met_again(HeapOffset) override { ++holding.shared_words; }
         void dangles(HeapOffset word, HeapOffset target) override {
             ++finder.report_.dangling_pointers;
-            if (finder.report_.dangling.size() < finder.options_.listed_max) {
+            if (finder.report_.dangling.size() < finder.options_.listed_max)
                 finder.report_.dangling.push_back({word.value, target.value, holding.name});
-            }
         }
         void leads_out(const Block& block, HeapOffset place, std::uint64_t word) override {
             if (finder.options_.program_pointers != ProgramSearch::none)

@@ -40,9 +40,8 @@ public:
         report_.capacity_bytes = header.ring_capacity;
         const std::shared_ptr<io::File> file = open_ring(header);
         read(*file, header);
-        if (report_.ending == LogEnding::whole || report_.ending == LogEnding::torn) {
+        if (report_.ending == LogEnding::whole || report_.ending == LogEnding::torn)
             report_.durable_up_to = std::max(report_.durable_up_to, report_.kind == LogKind::log ? last_ : generation_);
-        }
         report_.listed.assign(std::make_move_iterator(listed_.begin()), std::make_move_iterator(listed_.end()));
         report_.saves.assign(saves_.begin(), saves_.end());
         return std::move(report_);
@@ -55,9 +54,8 @@ private:
         const store::Slots slots = store::read_slots(*backing_);
         const Header* const own = slots.newest();
         if (own == nullptr && slots.verdict().code != errc::corrupt) throw_problem(slots);
-        if (own != nullptr && own->role != FileRole::backing) {
+        if (own != nullptr && own->role != FileRole::backing)
             throw Error(errc::mismatch, paths_.backing, "this is the data file of a heap; name the heap's own file instead");
-        }
         Header newest = own != nullptr ? *own : Header{};
         if ((own == nullptr || !own->data.is_nil()) && io::posix_storage().find(paths_.data)) {
             data_ = store::open_locked(io::posix_storage(), paths_.data, true);
@@ -219,9 +217,8 @@ private:
 
     void look_at_save(const log::Record& record, ByteCount bytes, const Header& header) {
         const auto save = store::decode_save(record, header.capacity);
-        if (!save || record.number != generation_ + 1) {
+        if (!save || record.number != generation_ + 1)
             throw Error(errc::corrupt, report_.path, record.file_offset, "this is no save that can follow");
-        }
         generation_ = record.number;
         keep(saves_, LoggedSave{record.number, record.position, bytes, save->head.page_count, save->head.page_count - save->head.image_count});
     }

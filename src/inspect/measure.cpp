@@ -169,9 +169,8 @@ private:
         for (unsigned round = 0; round == 0 || (seconds_since(plain_begin) < slice_ / 2 && round < 8); ++round) {
             std::memset(buffer.data(), static_cast<int>(round + 1), buffer.size());
             const auto start = Clock::now();
-            for (std::size_t at = 0; at < options_.snapshot_bytes; at += buffer.size()) {
+            for (std::size_t at = 0; at < options_.snapshot_bytes; at += buffer.size())
                 file->write(buffer.first(std::min<std::size_t>(buffer.size(), options_.snapshot_bytes - at)), at);
-            }
             file->sync();
             plain = std::max(plain, mebibytes / seconds_since(start));
         }
@@ -279,9 +278,8 @@ std::vector<Measurement> measure(const std::filesystem::path& folder, const Meas
     std::error_code error;
     if (!std::filesystem::is_directory(folder, error))
         throw Error(errc::not_found, folder, "there is no such folder; name one on the disk to be measured");
-    if (options.snapshot_bytes == 0 || options.snapshot_bytes % page_bytes != 0) {
+    if (options.snapshot_bytes == 0 || options.snapshot_bytes % page_bytes != 0)
         throw Error(errc::invalid_argument, "snapshot_bytes must be a multiple of 4 KiB, and not 0");
-    }
     return Measuring(folder, options).run();
 }
 

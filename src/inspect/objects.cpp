@@ -13,9 +13,8 @@ namespace {
 
 std::vector<StoredObject> by_name(const heap::Engine& engine) {
     std::vector<StoredObject> objects;
-    for (heap::Root& root : engine.roots()) {
+    for (heap::Root& root : engine.roots())
         objects.push_back({std::move(root.name), inspect::type_text(root.fingerprint), root.fingerprint, root.object.value, root.bytes, root.count});
-    }
     std::sort(objects.begin(), objects.end(), [](const StoredObject& a, const StoredObject& b) { return a.name < b.name; });
     return objects;
 }

@@ -95,11 +95,10 @@ ProgramWords::Areas ProgramWords::areas() const {
         if (group.words.size() <= group.numbers) continue;
         const auto text =
             static_cast<std::size_t>(std::count_if(group.words.begin(), group.words.end(), [](const Word& word) { return is_text(word.value); }));
-        if (group.words.size() < few_max) {
+        if (group.words.size() < few_max)
             std::copy_if(group.words.begin(), group.words.end(), std::back_inserter(few), [](const Word& word) { return !is_text(word.value); });
-        } else if (10 * text < 9 * group.words.size()) {
+        else if (10 * text < 9 * group.words.size())
             take(group.words, group.numbers);
-        }
     }
     take(few, 0);
     return all;

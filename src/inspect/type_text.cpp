@@ -76,13 +76,12 @@ private:
         std::size_t index = 0;
         while (!rest_.empty() && rest_.front() != '_') {
             const char c = rest_.front();
-            if (c >= '0' && c <= '9') {
+            if (c >= '0' && c <= '9')
                 index = index * 36 + static_cast<std::size_t>(c - '0');
-            } else if (c >= 'A' && c <= 'Z') {
+            else if (c >= 'A' && c <= 'Z')
                 index = index * 36 + static_cast<std::size_t>(c - 'A') + 10;
-            } else {
+            else
                 throw Unknown{};
-            }
             if (index > nodes_max) throw Unknown{};
             rest_.remove_prefix(1);
         }
@@ -183,9 +182,8 @@ private:
                                                                                                 {"Dh", "half"},
                                                                                                 {"Df", "decimal32"},
                                                                                                 {"Dd", "decimal64"}}};
-        for (const auto& [code, text] : builtin) {
+        for (const auto& [code, text] : builtin)
             if (take(code)) return named(text);
-        }
         if (take("P")) return suffixed("*", depth);
         if (take("R")) return suffixed("&", depth);
         if (take("O")) return suffixed("&&", depth);
@@ -280,13 +278,12 @@ private:
         if (in_heap && name.starts_with("std::")) name.replace(0, 5, "taiyen::");
         std::string inner;
         print_list(told, inner, depth);
-        if (name == "taiyen::basic_string" && inner == "char") {
+        if (name == "taiyen::basic_string" && inner == "char")
             text += "taiyen::string";
-        } else if (told.empty() && !in_heap) {
+        else if (told.empty() && !in_heap)
             text += name + "<>";
-        } else {
+        else
             text += name + "<" + inner + ">";
-        }
         if (text.size() > text_max) throw Unknown{};
     }
 

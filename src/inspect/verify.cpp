@@ -79,9 +79,7 @@ private:
 
     void verify_ring() {
         const io::File* const ring = heap_.files().ring_file().get();
-        if (ring == nullptr) {
-            return;
-        }
+        if (ring == nullptr) return;
         try {
             const store::Header& header = heap_.files().backing().header;
             const log::RingIdentity identity = log::Ring::read_identity(*ring);

@@ -39,23 +39,20 @@ constexpr mode_t owner_only = S_IRUSR | S_IWUSR;
 template <class Call>
 auto uninterrupted(Call call) {
     auto result = call();
-    while (result < 0 && errno == EINTR) {
-        result = call();
-    }
+    while (result < 0 && errno == EINTR) result = call();
     return result;
 }
 
 FileInfo info_of(const struct stat& status) {
     FileInfo info;
-    if (S_ISREG(status.st_mode)) {
+    if (S_ISREG(status.st_mode))
         info.kind = FileKind::regular;
-    } else if (S_ISDIR(status.st_mode)) {
+    else if (S_ISDIR(status.st_mode))
         info.kind = FileKind::directory;
-    } else if (S_ISLNK(status.st_mode)) {
+    else if (S_ISLNK(status.st_mode))
         info.kind = FileKind::symbolic_link;
-    } else {
+    else
         info.kind = FileKind::other;
-    }
     info.size_bytes = static_cast<ByteCount>(status.st_size);
     info.allocated_bytes = static_cast<ByteCount>(status.st_blocks) * 512;
     info.device = status.st_dev;
@@ -108,12 +105,8 @@ public:
             // Said aloud, because a child that is just being forked may still hold its copy of the descriptor when ours is closed.
             ::flock(descriptor_.get(), LOCK_UN);
         }
-        if (guarded_) {
-            ForkGuard::instance().remove(*this);
-        }
-        if (!hidden_path_.empty()) {
-            ::unlink(hidden_path_.c_str());
-        }
+        if (guarded_) ForkGuard::instance().remove(*this);
+        if (!hidden_path_.empty()) ::unlink(hidden_path_.c_str());
     }
 
     /// Whether this is a child's copy of a file of its parent.
@@ -137,15 +130,11 @@ public:
     }
 
     int number() const {
-        if (forked()) {
-            throw Error(errc::forked, path_, "belongs to the parent process; open it again in the child after the parent has closed it");
-        }
+        if (forked()) throw Error(errc::forked, path_, "belongs to the parent process; open it again in the child after the parent has closed it");
         return descriptor_.get();
     }
     int writable_number() const {
-        if (access_ == Access::read_only) {
-            throw Error(errc::read_only, path_, "was opened for reading; open it for writing");
-        }
+        if (access_ == Access::read_only) throw Error(errc::read_only, path_, "was opened for reading; open it for writing");
         return number();
     }
 
@@ -153,9 +142,7 @@ public:
 
     FileInfo info() const override {
         struct stat status{};
-        if (::fstat(number(), &status) != 0) {
-            throw_errno(errno, path_, "reading its status");
-        }
+        if (::fstat(number(), &status) != 0) throw_errno(errno, path_, "reading its status");
         return info_of(status);
     }
 
@@ -164,9 +151,7 @@ public:
     ByteCount read_direct(std::span<std::byte> bytes, std::uint64_t offset) const override {
         check_direct(bytes.data(), bytes.size(), offset);
         const int direct = direct_number(direct_read_, O_RDONLY | O_DIRECT);
-        if (direct >= 0) {
-            return in_pieces(bytes, [&](std::span<std::byte> piece, ByteCount at) { return read_all(direct, piece, offset + at); });
-        }
+        if (direct >= 0) return in_pieces(bytes, [&](std::span<std::byte> piece, ByteCount at) { return read_all(direct, piece, offset + at); });
         ::posix_fadvise(number(), static_cast<off_t>(offset), static_cast<off_t>(bytes.size()), POSIX_FADV_DONTNEED);
         return read_all(number(), bytes, offset);
     }
@@ -201,9 +186,7 @@ public:
     }
 
     void start_writing(std::uint64_t offset, ByteCount length) noexcept override {
-        if (!forked()) {
-            ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WRITE);
-        }
+        if (!forked()) ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WRITE);
     }
 
     void wait_for_writing(std::uint64_t offset, ByteCount length) override {
@@ -211,9 +194,7 @@ public:
         const auto wait = [&] {
             return ::sync_file_range(writable_number(), static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WAIT_BEFORE);
         };
-        if (uninterrupted(wait) != 0 && errno != ESPIPE && errno != EINVAL && errno != ENOSYS) {
-            throw_errno(errno, path_, offset, "sync_file_range");
-        }
+        if (uninterrupted(wait) != 0 && errno != ESPIPE && errno != EINVAL && errno != ENOSYS) throw_errno(errno, path_, offset, "sync_file_range");
     }
 
     void write_durable(std::span<const std::byte> bytes, std::uint64_t offset) override {
@@ -233,9 +214,7 @@ public:
 
     void sync() override {
         // After a failure the kernel reports success and drops the pages: asking again would turn loss into a lie (I2). EINTR has written nothing.
-        if (uninterrupted([&] { return ::fdatasync(number()); }) != 0) {
-            throw_errno(errno, path_, "fdatasync");
-        }
+        if (uninterrupted([&] { return ::fdatasync(number()); }) != 0) throw_errno(errno, path_, "fdatasync");
     }
 
     void will_read(std::uint64_t offset, ByteCount length) const noexcept override {
@@ -247,33 +226,21 @@ public:
     }
 
     void allocate(std::uint64_t offset, ByteCount length) override {
-        if (length == 0) {
-            return;
-        }
+        if (length == 0) return;
         require_growth_within_limit(offset + length, "allocating disk blocks");
         const auto first = static_cast<off_t>(offset);
         const auto count = static_cast<off_t>(length);
         if (features_.allocate) {
-            if (uninterrupted([&] { return ::fallocate(writable_number(), 0, first, count); }) == 0) {
-                return;
-            }
-            if (errno != EOPNOTSUPP && errno != ENOSYS) {
-                throw_errno(errno, path_, offset, "allocating " + std::to_string(length) + " bytes");
-            }
+            if (uninterrupted([&] { return ::fallocate(writable_number(), 0, first, count); }) == 0) return;
+            if (errno != EOPNOTSUPP && errno != ENOSYS) throw_errno(errno, path_, offset, "allocating " + std::to_string(length) + " bytes");
         }
         int error = ::posix_fallocate(writable_number(), first, count);
-        while (error == EINTR) {
-            error = ::posix_fallocate(writable_number(), first, count);
-        }
-        if (error != 0) {
-            throw_errno(error, path_, offset, "allocating " + std::to_string(length) + " bytes");
-        }
+        while (error == EINTR) error = ::posix_fallocate(writable_number(), first, count);
+        if (error != 0) throw_errno(error, path_, offset, "allocating " + std::to_string(length) + " bytes");
     }
 
     void punch(std::uint64_t offset, ByteCount length) override {
-        if (length == 0) {
-            return;
-        }
+        if (length == 0) return;
         if (features_.punch) {
             if (uninterrupted([&] {
                     return ::fallocate(writable_number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
@@ -281,9 +248,7 @@ public:
                 }) == 0) {
                 return;
             }
-            if (errno != EOPNOTSUPP && errno != ENOSYS) {
-                throw_errno(errno, path_, offset, "punching a hole of " + std::to_string(length) + " bytes");
-            }
+            if (errno != EOPNOTSUPP && errno != ENOSYS) throw_errno(errno, path_, offset, "punching a hole of " + std::to_string(length) + " bytes");
         }
         write_zeros(offset, length);
     }
@@ -298,9 +263,7 @@ public:
             std::uint64_t end = last;
             if (features_.seek_data) {
                 const off_t data = ::lseek(number(), static_cast<off_t>(at), SEEK_DATA);
-                if (data < 0 && errno == ENXIO) {
-                    break;  // holes only from here on
-                }
+                if (data < 0 && errno == ENXIO) break;  // holes only from here on
                 if (data >= 0) {
                     first = static_cast<std::uint64_t>(data);
                     const off_t hole = ::lseek(number(), data, SEEK_HOLE);
@@ -309,12 +272,8 @@ public:
                     throw_errno(errno, path_, at, "looking for data");
                 }
             }
-            if (first >= last) {
-                break;
-            }
-            if (end <= first) {
-                end = last;  // the file shrank meanwhile; still make progress
-            }
+            if (first >= last) break;
+            if (end <= first) end = last;  // the file shrank meanwhile; still make progress
             extents.push_back({first, end - first});
             at = end;
         }
@@ -331,9 +290,8 @@ public:
                 return;
             }
         }
-        if (uninterrupted([&] { return ::ftruncate(writable_number(), static_cast<off_t>(size_bytes)); }) != 0) {
+        if (uninterrupted([&] { return ::ftruncate(writable_number(), static_cast<off_t>(size_bytes)); }) != 0)
             throw_errno(errno, path_, size_bytes, "changing its size");
-        }
     }
 
     bool try_lock(Lock lock) override {
@@ -343,23 +301,18 @@ public:
             locked_ = true;
             return true;
         }
-        if (errno != EWOULDBLOCK) {
-            throw_errno(errno, path_, "locking it");
-        }
+        if (errno != EWOULDBLOCK) throw_errno(errno, path_, "locking it");
         return false;
     }
 
     void map_private(void* address, ByteCount length, std::uint64_t offset, Protection protection) const override {
         int access = PROT_NONE;
-        if (protection == Protection::read) {
+        if (protection == Protection::read)
             access = PROT_READ;
-        } else if (protection == Protection::read_write) {
+        else if (protection == Protection::read_write)
             access = PROT_READ | PROT_WRITE;
-        }
         void* const mapped = ::mmap(address, length, access, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, number(), static_cast<off_t>(offset));
-        if (mapped == MAP_FAILED) {
-            throw_errno(errno, path_, offset, "mapping " + std::to_string(length) + " bytes");
-        }
+        if (mapped == MAP_FAILED) throw_errno(errno, path_, offset, "mapping " + std::to_string(length) + " bytes");
     }
 
 private:
@@ -373,16 +326,12 @@ private:
     /// to block the signal, takes half as long as a small write: it is asked for when the file is opened and when it grows. Who lowers the limit meanwhile meets the signal.
     void require_within_limit(std::uint64_t offset, ByteCount length) const {
         const std::uint64_t limit = size_limit_.load(std::memory_order_relaxed);
-        if (length > limit || offset > limit - length) {
-            throw_errno(EFBIG, path_, offset, "writing " + std::to_string(length) + " bytes");
-        }
+        if (length > limit || offset > limit - length) throw_errno(EFBIG, path_, offset, "writing " + std::to_string(length) + " bytes");
     }
     /// A file that is larger than the limit may keep its size, and blocks within it.
     void require_growth_within_limit(std::uint64_t size, std::string_view attempt) {
         size_limit_.store(limit_of_sizes(), std::memory_order_relaxed);
-        if (size > size_limit_.load(std::memory_order_relaxed) && size > info().size_bytes) {
-            throw_errno(EFBIG, path_, size, attempt);
-        }
+        if (size > size_limit_.load(std::memory_order_relaxed) && size > info().size_bytes) throw_errno(EFBIG, path_, size, attempt);
     }
     static std::uint64_t limit_of_sizes() noexcept {
         rlimit limit{};
@@ -404,9 +353,8 @@ private:
                     char link[32];  // no string: the first durable write of a heap is no place to run out of memory
                     std::snprintf(link, sizeof link, "/proc/self/fd/%d", number());
                     Descriptor opened(uninterrupted([&] { return ::open(link, flags | O_CLOEXEC | O_NONBLOCK); }));
-                    if (!opened.is_open() && code_of_errno(errno) == errc::too_many_files) {
+                    if (!opened.is_open() && code_of_errno(errno) == errc::too_many_files)
                         throw_errno(errno, path_, "opening it for direct transfers");
-                    }
                     direct.descriptor = std::move(opened);
                 }
                 direct.settled.store(true, std::memory_order_release);
@@ -430,9 +378,7 @@ private:
                 }
                 throw_errno(errno, path_, offset + done, "reading " + std::to_string(bytes.size() - done) + " bytes");
             }
-            if (count == 0) {
-                break;
-            }
+            if (count == 0) break;
             done += static_cast<ByteCount>(count);
         }
         return done;
@@ -449,14 +395,10 @@ private:
                 fell_back = true;
                 continue;
             }
-            if (count <= 0) {
-                throw_errno(count < 0 ? errno : EIO, path_, offset + done, "writing " + std::to_string(bytes.size() - done) + " bytes");
-            }
+            if (count <= 0) throw_errno(count < 0 ? errno : EIO, path_, offset + done, "writing " + std::to_string(bytes.size() - done) + " bytes");
             done += static_cast<ByteCount>(count);
         }
-        if (fell_back) {
-            sync();
-        }
+        if (fell_back) sync();
     }
 
     void write_zeros(std::uint64_t offset, ByteCount length) {
@@ -520,18 +462,15 @@ void ForkGuard::remove(PosixFile& file) noexcept {
 }
 
 void ForkGuard::abandon_all_in_child() noexcept {
-    for (PosixFile* const file : files_) {
-        file->close_descriptors();
-    }
+    for (PosixFile* const file : files_) file->close_descriptors();
     mutex_.unlock();
 }
 
 /// Modes are what we say, whatever the umask or an inherited access list did.
 void set_owner_only(int descriptor, const fs::path& path) {
     struct stat status{};
-    if (::fstat(descriptor, &status) != 0 || ((status.st_mode & 07777U) != owner_only && ::fchmod(descriptor, owner_only) != 0)) {
+    if (::fstat(descriptor, &status) != 0 || ((status.st_mode & 07777U) != owner_only && ::fchmod(descriptor, owner_only) != 0))
         throw_errno(errno, path, "setting its mode to 0600");
-    }
 }
 
 Descriptor create_exclusively(const fs::path& path) {
@@ -556,37 +495,25 @@ fs::path hidden_name_in(const fs::path& directory) {
 
 std::optional<FileInfo> PosixStorage::find(const fs::path& path) {
     struct stat status{};
-    if (::lstat(path.c_str(), &status) == 0) {
-        return info_of(status);
-    }
-    if (errno == ENOENT || errno == ENOTDIR) {
-        return std::nullopt;
-    }
+    if (::lstat(path.c_str(), &status) == 0) return info_of(status);
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     throw_errno(errno, path, "looking it up");
 }
 
 std::unique_ptr<File> PosixStorage::open(const fs::path& path, Access access) {
     // Asked first because opening some devices has effects of its own; asked again of the descriptor, because names can change meanwhile.
-    if (const auto found = find(path); found && found->kind != FileKind::regular) {
-        throw_not_regular(path);
-    }
+    if (const auto found = find(path); found && found->kind != FileKind::regular) throw_not_regular(path);
     const int flags = (access == Access::read_only ? O_RDONLY : O_RDWR) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     Descriptor descriptor(uninterrupted([&] { return ::open(path.c_str(), flags); }));
-    if (!descriptor.is_open()) {
-        throw_errno(errno, path, "opening it");
-    }
+    if (!descriptor.is_open()) throw_errno(errno, path, "opening it");
     auto file = std::make_unique<PosixFile>(std::move(descriptor), path, access, features_);
-    if (file->info().kind != FileKind::regular) {
-        throw_not_regular(path);
-    }
+    if (file->info().kind != FileKind::regular) throw_not_regular(path);
     return file;
 }
 
 std::unique_ptr<File> PosixStorage::create(const fs::path& path) {
     Descriptor descriptor = create_exclusively(path);
-    if (!descriptor.is_open()) {
-        throw_errno(errno, path, "creating it");
-    }
+    if (!descriptor.is_open()) throw_errno(errno, path, "creating it");
     try {
         set_owner_only(descriptor.get(), path);
     } catch (...) {
@@ -603,9 +530,7 @@ std::unique_ptr<File> PosixStorage::create_unnamed(const fs::path& directory) {
             set_owner_only(descriptor.get(), directory);
             return std::make_unique<PosixFile>(std::move(descriptor), directory, Access::read_write, features_);
         }
-        if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
-            throw_errno(errno, directory, "creating a file in it");
-        }
+        if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) throw_errno(errno, directory, "creating a file in it");
     }
     for (;;) {
         const fs::path hidden = hidden_name_in(directory);
@@ -616,9 +541,7 @@ std::unique_ptr<File> PosixStorage::create_unnamed(const fs::path& directory) {
             set_owner_only(file->number(), directory);
             return file;
         }
-        if (errno != EEXIST) {
-            throw_errno(errno, directory, "creating a file in it");
-        }
+        if (errno != EEXIST) throw_errno(errno, directory, "creating a file in it");
     }
 }
 
@@ -632,47 +555,32 @@ void PosixStorage::publish(File& file, const fs::path& path) {
         if (::linkat(AT_FDCWD, link.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
             const int error = errno;
             // Without /proc a privileged process can still link the descriptor itself.
-            if (error != ENOENT || ::linkat(posix->number(), "", AT_FDCWD, path.c_str(), AT_EMPTY_PATH) != 0) {
+            if (error != ENOENT || ::linkat(posix->number(), "", AT_FDCWD, path.c_str(), AT_EMPTY_PATH) != 0)
                 throw_errno(error, path, "publishing a new file under this name");
-            }
         }
     } else if (::renameat2(AT_FDCWD, hidden.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
-        if (errno != EINVAL && errno != ENOSYS) {
-            throw_errno(errno, path, "publishing a new file under this name");
-        }
-        if (::link(hidden.c_str(), path.c_str()) != 0) {
-            throw_errno(errno, path, "publishing a new file under this name");
-        }
+        if (errno != EINVAL && errno != ENOSYS) throw_errno(errno, path, "publishing a new file under this name");
+        if (::link(hidden.c_str(), path.c_str()) != 0) throw_errno(errno, path, "publishing a new file under this name");
         ::unlink(hidden.c_str());
     }
     posix->set_published(std::move(name));
 }
 
 void PosixStorage::rename(const fs::path& from, const fs::path& to) {
-    if (::rename(from.c_str(), to.c_str()) != 0) {
-        throw_errno(errno, from, "renaming it to " + to.string());
-    }
+    if (::rename(from.c_str(), to.c_str()) != 0) throw_errno(errno, from, "renaming it to " + to.string());
 }
 
 bool PosixStorage::remove(const fs::path& path) {
-    if (::unlink(path.c_str()) == 0) {
-        return true;
-    }
-    if (errno == ENOENT || errno == ENOTDIR) {
-        return false;
-    }
+    if (::unlink(path.c_str()) == 0) return true;
+    if (errno == ENOENT || errno == ENOTDIR) return false;
     throw_errno(errno, path, "removing it");
 }
 
 void PosixStorage::sync_directory(const fs::path& directory) {
     const Descriptor descriptor(uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC); }));
-    if (!descriptor.is_open()) {
-        throw_errno(errno, directory, "opening the directory");
-    }
+    if (!descriptor.is_open()) throw_errno(errno, directory, "opening the directory");
     // Some file systems have no entries that could be synced and say so with EINVAL: that is no failure of a sync.
-    if (uninterrupted([&] { return ::fsync(descriptor.get()); }) != 0 && errno != EINVAL) {
-        throw_errno(errno, directory, "fsync of the directory");
-    }
+    if (uninterrupted([&] { return ::fsync(descriptor.get()); }) != 0 && errno != EINVAL) throw_errno(errno, directory, "fsync of the directory");
 }
 
 Storage& posix_storage() {

@@ -55,9 +55,8 @@ public:
     }
     /// Zeros from here to `end`; stamps are written later.
     void pad(const std::byte* end) {
-        if (at_ < end) {  // not if the payload fills its last sector
+        if (at_ < end)  // not if the payload fills its last sector
             std::memset(at_, 0, static_cast<std::size_t>(end - at_));
-        }
     }
 
 private:
@@ -79,13 +78,9 @@ constexpr ByteCount buffer_kept_bytes = 4_MiB;
 
 void RecordBuffer::reserve(ByteCount payload_bytes) {
     const ByteCount bytes = Ring::record_bytes(payload_bytes);
-    if (bytes <= sectors_.size()) {
-        return;
-    }
+    if (bytes <= sectors_.size()) return;
     AlignedBuffer larger(std::max(bytes, std::min<ByteCount>(2 * sectors_.size(), buffer_kept_bytes)));
-    if (payload_bytes_ > 0) {
-        std::memcpy(larger.data(), sectors_.data(), sectors_.size());
-    }
+    if (payload_bytes_ > 0) std::memcpy(larger.data(), sectors_.data(), sectors_.size());
     sectors_ = std::move(larger);
 }
 
@@ -141,9 +136,7 @@ struct Ring::State {
         }
     }
     void require_sound() const {
-        if (failed) {
-            throw Error(errc::poisoned, file->path(), "an earlier write to this ring failed; reopen the heap");
-        }
+        if (failed) throw Error(errc::poisoned, file->path(), "an earlier write to this ring failed; reopen the heap");
     }
 };
 
@@ -174,9 +167,8 @@ std::uint64_t Ring::State::complete(std::uint32_t kind, std::uint64_t number, st
 void Ring::State::write(const std::byte* sectors, ByteCount bytes) {
     if (planted(Bug::acknowledge_before_write)) {
         std::uint64_t at = next.position;
-        for (ByteCount done = 0; done < bytes; done += block_bytes, at += block_bytes) {
+        for (ByteCount done = 0; done < bytes; done += block_bytes, at += block_bytes)
             file->write({sectors + done, block_bytes}, Ring::file_offset(identity, at));
-        }
         return;
     }
     const std::uint64_t place = next.position % identity.capacity_bytes;
@@ -202,9 +194,7 @@ ByteCount Ring::payload_bytes_max(ByteCount record_bytes) {
 
 ByteCount Ring::record_bytes(ByteCount payload_bytes) {
     constexpr ByteCount impossible = std::numeric_limits<ByteCount>::max() & ~(block_bytes - 1);
-    if (payload_bytes > impossible / 2) {
-        return impossible;
-    }
+    if (payload_bytes > impossible / 2) return impossible;
     const ByteCount sectors = (sizeof(RecordHeader) + payload_bytes + sector_payload_bytes - 1) / sector_payload_bytes;
     return round_up(sectors * sector_bytes, block_bytes);
 }
@@ -216,15 +206,11 @@ std::uint64_t Ring::append(std::uint32_t kind, std::uint64_t number, std::span<c
     State& state = *state_;
     state.require_sound();
     ByteCount payload_bytes = 0;
-    for (const auto& piece : payload) {
-        payload_bytes += piece.size();
-    }
+    for (const auto& piece : payload) payload_bytes += piece.size();
     TAIYEN_CHECK(fits(payload_bytes));
     state.buffer.clear();
     state.buffer.reserve(payload_bytes);
-    for (const auto& piece : payload) {
-        state.buffer.put(piece);
-    }
+    for (const auto& piece : payload) state.buffer.put(piece);
     const std::uint64_t position = append(kind, number, state.buffer);
     state.buffer.clear();
     state.buffer.keep_at_most(buffer_kept_bytes);

@@ -51,15 +51,9 @@ struct FoundIdentity {
 enum class SlotState { foreign, damaged, newer_version, other_byte_order, sound };
 
 SlotState judge(const IdentitySlot& slot, unsigned index) {
-    if (std::memcmp(slot.magic, layout::identity_magic, sizeof slot.magic) != 0) {
-        return SlotState::foreign;
-    }
-    if (slot.byte_order == layout::byte_order_swapped) {
-        return SlotState::other_byte_order;
-    }
-    if (slot.byte_order != layout::byte_order_mark || slot.checksum != slot_checksum(slot, index)) {
-        return SlotState::damaged;
-    }
+    if (std::memcmp(slot.magic, layout::identity_magic, sizeof slot.magic) != 0) return SlotState::foreign;
+    if (slot.byte_order == layout::byte_order_swapped) return SlotState::other_byte_order;
+    if (slot.byte_order != layout::byte_order_mark || slot.checksum != slot_checksum(slot, index)) return SlotState::damaged;
     return slot.version == layout::version && slot.features_incompatible == 0 ? SlotState::sound : SlotState::newer_version;
 }
 
@@ -126,9 +120,8 @@ void Ring::format(io::File& file, const RingIdentity& identity) {
     file.sync();
     // Last: a file with an identity has its whole record area.
     const AlignedBuffer header(header_bytes);
-    for (unsigned index = 0; index < layout::identity_slots; ++index) {
+    for (unsigned index = 0; index < layout::identity_slots; ++index)
         encode(identity, index + 1, index, header.data() + index * layout::identity_slot_bytes);
-    }
     file.write_durable(header.span(), 0);
 }
 
@@ -149,9 +142,8 @@ bool Ring::is_left_of(const io::File& file, const Uuid& heap) {
 
 void Ring::write_identity(io::File& file, const RingIdentity& identity) {
     const FoundIdentity found = find_identity(file);
-    if (found.identity.ring != identity.ring || found.identity.capacity_bytes != identity.capacity_bytes) {
+    if (found.identity.ring != identity.ring || found.identity.capacity_bytes != identity.capacity_bytes)
         throw Error(errc::mismatch, file.path(), "this is ring " + found.identity.ring.text() + ", not " + identity.ring.text());
-    }
     const unsigned index = 1 - found.index;
     const AlignedBuffer slot(layout::identity_slot_bytes);
     encode(identity, found.sequence + 1, index, slot.data());

@@ -29,9 +29,7 @@ public:
 
     /// Valid until the next call.
     const std::byte* block(std::uint64_t position) {
-        if (position < begin_ || position >= end_) {
-            fill(position);
-        }
+        if (position < begin_ || position >= end_) fill(position);
         return window_.data() + (position - begin_);
     }
 
@@ -51,9 +49,7 @@ private:
                 std::swap(window_, ahead_window_);
             }
         }
-        if (bytes == 0) {
-            bytes = read(position, window_);
-        }
+        if (bytes == 0) bytes = read(position, window_);
         begin_ = position;
         end_ = position + bytes;
         if (reads_on) {
@@ -63,9 +59,7 @@ private:
     }
 
     void read_ahead() {
-        if (end_ >= limit_) {
-            return;
-        }
+        if (end_ >= limit_) return;
         ahead_position_ = end_;
         try {
             ahead_ = std::async(std::launch::async, [this] { return read(ahead_position_, ahead_window_); });
@@ -80,16 +74,13 @@ private:
         const ByteCount first = std::min<std::uint64_t>(wanted, identity_.capacity_bytes - position % identity_.capacity_bytes);
         window.grow(wanted);
         read(position, window.data(), first);
-        if (first < wanted) {
-            read(position + first, window.data() + first, wanted - first);
-        }
+        if (first < wanted) read(position + first, window.data() + first, wanted - first);
         return wanted;
     }
     void read(std::uint64_t position, std::byte* to, ByteCount bytes) const {
         const std::uint64_t offset = Ring::file_offset(identity_, position);
-        if (const ByteCount got = file_.read_direct({to, bytes}, offset); got != bytes) {
+        if (const ByteCount got = file_.read_direct({to, bytes}, offset); got != bytes)
             throw Error(errc::truncated, file_.path(), offset + got, "this ring file has become shorter");
-        }
     }
 
     const io::File& file_;
@@ -197,9 +188,8 @@ private:
             for (ByteCount in_block = 0; in_block < block_bytes; in_block += sector_bytes) {
                 const bool is_first = at + in_block == 0;
                 const SectorState state = judge(block + in_block, position + in_block, is_first);
-                if (state != (is_first ? SectorState::begins : SectorState::continues)) {
+                if (state != (is_first ? SectorState::begins : SectorState::continues))
                     return state == SectorState::stale ? SectorState::stale : SectorState::damaged;
-                }
             }
             raw_.insert(raw_.end(), block, block + block_bytes);
         }
@@ -227,15 +217,10 @@ private:
             others_stale = others_stale && state == SectorState::stale;
         }
         // A single damaged sector among stale ones is rot where no record was ever complete.
-        if (beginning == SectorState::continues || (beginning == SectorState::damaged && !others_stale)) {
-            return ScanEnd::corrupt;
-        }
+        if (beginning == SectorState::continues || (beginning == SectorState::damaged && !others_stale)) return ScanEnd::corrupt;
         const std::uint64_t last = std::min(limit_, next_.position + look_ahead_bytes);
-        for (std::uint64_t position = next_.position + block_bytes; position < last; position += block_bytes) {
-            if (begins_at(position)) {
-                return ScanEnd::corrupt;
-            }
-        }
+        for (std::uint64_t position = next_.position + block_bytes; position < last; position += block_bytes)
+            if (begins_at(position)) return ScanEnd::corrupt;
         return others_there ? ScanEnd::torn : ScanEnd::end;
     }
 
@@ -263,9 +248,7 @@ ScanResult Ring::scan(const io::File& file, const RingIdentity& identity, const 
     ScanResult result{ScanEnd::end, start};
     for (Record record; scanner.read(record, result.how);) {
         ++result.records;
-        if (!sink(record)) {
-            break;
-        }
+        if (!sink(record)) break;
     }
     result.next = scanner.next();
     result.torn_bytes = scanner.torn_bytes();

@@ -57,15 +57,10 @@ public:
 
     SectorState judge(const std::byte* sector, std::uint64_t position) const {
         const auto found = load<layout::SectorStamp>(sector);
-        if (found.check != check(found) || found.epoch_tag == 0) {
+        if (found.check != check(found) || found.epoch_tag == 0)
             return is_zero({sector, layout::sector_bytes}) ? SectorState::stale : SectorState::damaged;
-        }
-        if ((found.place & ~layout::place_begins) != place(position)) {
-            return SectorState::damaged;  // a misdirected write
-        }
-        if (found.epoch_tag != tag_) {
-            return SectorState::stale;
-        }
+        if ((found.place & ~layout::place_begins) != place(position)) return SectorState::damaged;  // a misdirected write
+        if (found.epoch_tag != tag_) return SectorState::stale;
         if (const std::uint32_t behind = lap(position) - found.lap; behind != 0) {
             // A later lap means that records which were still needed have been overwritten.
             return behind < (1U << 31U) ? SectorState::stale : SectorState::damaged;

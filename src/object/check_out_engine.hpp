@@ -53,9 +53,8 @@ public:
         for (;;) {
             const auto [entry, made] = table_.insert(id, 0, object);
             if (made) return;
-            if ((entry->word.load(std::memory_order_acquire) & word::dead) == 0) {
+            if ((entry->word.load(std::memory_order_acquire) & word::dead) == 0)
                 throw Error(errc::already_exists, "the object manager has an object " + std::to_string(id) + " already; remove it first");
-            }
         }
     }
 
@@ -351,9 +350,8 @@ private:
     /// Loads what nobody knows of that, at once. Returns the ids of those that there aren't, ascending. Throws: what the loader throws.
     std::vector<std::int64_t> load_unknown(const Request& request) {
         std::vector<std::int64_t> ids;
-        for (const Holding::Item& item : std::as_const(request.want).items()) {
+        for (const Holding::Item& item : std::as_const(request.want).items())
             if (item.entry == nullptr && request.gone != item.id) ids.push_back(item.id);
-        }
         return ids.empty() ? ids : load(mark_unknown(ids));
     }
     /// Requires: the entries are loading, and ours. Returns the ids of those that there aren't, as they stood. Throws: what the loader throws; none was loaded then.

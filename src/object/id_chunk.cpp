@@ -66,11 +66,9 @@ TAIYEN_ALWAYS_INLINE std::uint32_t runs_among(const std::uint16_t* values, std::
 std::uint32_t runs_among_any(const std::uint16_t* values, std::uint32_t count) noexcept { return runs_among(values, count); }
 TAIYEN_ALWAYS_INLINE std::uint32_t bit_positions(const std::uint64_t* words, std::uint16_t* out) {
     std::uint32_t count = 0;
-    for (std::uint32_t i = 0; i < bitmap_words; ++i) {
-        for (std::uint64_t word = words[i]; word != 0; word &= word - 1) {
+    for (std::uint32_t i = 0; i < bitmap_words; ++i)
+        for (std::uint64_t word = words[i]; word != 0; word &= word - 1)
             out[count++] = static_cast<std::uint16_t>(i * 64U + static_cast<std::uint32_t>(__builtin_ctzll(word)));
-        }
-    }
     return count;
 }
 std::uint32_t bit_positions_any(const std::uint64_t* words, std::uint16_t* out) noexcept { return bit_positions(words, out); }
@@ -156,13 +154,12 @@ std::uint32_t runs_of_values(const std::uint16_t* values, std::uint32_t count) n
 enum class Change : std::uint8_t { set, clear, flip };
 void change_bits(std::uint64_t* words, IdRun run, Change change) noexcept {
     const auto apply = [change](std::uint64_t& word, std::uint64_t mask) {
-        if (change == Change::set) {
+        if (change == Change::set)
             word |= mask;
-        } else if (change == Change::clear) {
+        else if (change == Change::clear)
             word &= ~mask;
-        } else {
+        else
             word ^= mask;
-        }
     };
     const std::uint32_t from = run.first / 64U;
     const std::uint32_t to = run.last / 64U;
@@ -249,9 +246,8 @@ std::uint32_t count_below(const ChunkView& ids, std::uint32_t low) noexcept {
     }
     if (ids.shape == Shape::values) return low == 0 ? 0 : count_not_above(ids.values(), ids.count, static_cast<std::uint16_t>(low - 1));
     std::uint32_t below = 0;
-    for (std::uint32_t i = 0; i < ids.count && ids.runs()[i].first < low; ++i) {
+    for (std::uint32_t i = 0; i < ids.count && ids.runs()[i].first < low; ++i)
         below += std::min<std::uint32_t>(ids.runs()[i].last + 1U, low) - ids.runs()[i].first;
-    }
     return below;
 }
 
@@ -280,9 +276,8 @@ std::uint16_t select(const ChunkView& ids, std::uint32_t n) noexcept {
 
 bool same_ids(const ChunkView& a, const ChunkView& b) noexcept {
     if (a.ids != b.ids) return false;
-    if (a.shape == b.shape && a.shape != Shape::bitmap) {
+    if (a.shape == b.shape && a.shape != Shape::bitmap)
         return a.count == b.count && std::memcmp(a.data, b.data, a.count * (a.shape == Shape::values ? sizeof(std::uint16_t) : sizeof(IdRun))) == 0;
-    }
     std::uint64_t scratch_a[bitmap_words];
     std::uint64_t scratch_b[bitmap_words];
     return std::memcmp(bitmap_of(a, scratch_a), bitmap_of(b, scratch_b), bitmap_bytes) == 0;
@@ -292,9 +287,8 @@ bool is_subset(const ChunkView& part, const ChunkView& whole) noexcept {
     if (part.ids > whole.ids) return false;
     if (whole.ids == chunk_ids) return true;
     if (part.shape == Shape::values) {
-        for (std::uint32_t i = 0; i < part.count; ++i) {
+        for (std::uint32_t i = 0; i < part.count; ++i)
             if (!contains(whole, part.values()[i])) return false;
-        }
         return true;
     }
     if (part.shape == Shape::runs && whole.shape == Shape::runs) {
@@ -309,9 +303,8 @@ bool is_subset(const ChunkView& part, const ChunkView& whole) noexcept {
     std::uint64_t scratch_b[bitmap_words];
     const std::uint64_t* const a = bitmap_of(part, scratch_a);
     const std::uint64_t* const b = bitmap_of(whole, scratch_b);
-    for (std::uint32_t i = 0; i < bitmap_words; ++i) {
+    for (std::uint32_t i = 0; i < bitmap_words; ++i)
         if ((a[i] & ~b[i]) != 0) return false;
-    }
     return true;
 }
 
@@ -319,9 +312,8 @@ bool is_well_formed(const ChunkView& ids) noexcept {
     if (ids.ids == 0 || ids.ids > chunk_ids) return false;
     if (ids.shape == Shape::values) {
         if (ids.count != ids.ids || ids.count > values_max) return false;
-        for (std::uint32_t i = 1; i < ids.count; ++i) {
+        for (std::uint32_t i = 1; i < ids.count; ++i)
             if (ids.values()[i - 1] >= ids.values()[i]) return false;
-        }
         return true;
     }
     if (ids.shape == Shape::bitmap) return count_bits(ids.words(), bitmap_words) == ids.ids;
@@ -373,9 +365,8 @@ void ChunkBuffer::keep_runs(std::uint32_t count, std::uint32_t ids) noexcept {
     }
     auto* const values = reinterpret_cast<std::uint16_t*>(words_);
     std::uint32_t made = 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
+    for (std::uint32_t i = 0; i < count; ++i)
         for (std::uint32_t value = runs()[i].first; value <= runs()[i].last; ++value) values[made++] = static_cast<std::uint16_t>(value);
-    }
     view_ = {Shape::values, made, made, values};
 }
 

@@ -79,12 +79,10 @@ public:
     Entry* look_up(std::int64_t id, std::uint64_t mixed) const noexcept {
         const Directory& directory = *shard_of(mixed).now.load(std::memory_order_acquire);
         Bucket& bucket = bucket_of(directory, mixed);
-        for (Entry& entry : bucket.entries) {
+        for (Entry& entry : bucket.entries)
             if (serves(entry, id)) return &entry;
-        }
-        for (Entry* entry = next_of(bucket.entries.back()); entry != nullptr; entry = next_of(*entry)) {
+        for (Entry* entry = next_of(bucket.entries.back()); entry != nullptr; entry = next_of(*entry))
             if (serves(*entry, id)) return entry;
-        }
         if (directory.left.empty()) return nullptr;
         const auto left =
             std::lower_bound(directory.left.begin(), directory.left.end(), id, [](const Left& one, std::int64_t wanted) { return one.id < wanted; });

@@ -12,11 +12,10 @@ class WokenRequests {
 public:
     /// Requires: it stands in no queue.
     static void wake(Request& request) noexcept {
-        if (request.unattended == nullptr) {
+        if (request.unattended == nullptr)
             request.signal.set();  // its thread may be done with it before this returns
-        } else {
+        else
             of_thread().waiting_.push(request);
-        }
     }
     static void wake(RequestQueue woken) noexcept {
         while (Request* const request = woken.first()) {

@@ -7,9 +7,9 @@
 
 #include <taiyen/base/error.hpp>
 
-#include "volatile/volatile_core.hpp"
 #include "ordered/store_cursor.hpp"
 #include "ordered/store_tree.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen {
 

@@ -91,11 +91,10 @@ std::uint64_t StoreCursor::count_before(std::optional<std::string_view> to) {
     while (is_there_) {
         const auto upper = leaf_.upper();
         std::uint32_t end = count();
-        if (to && *to <= leaf_.lower()) {
+        if (to && *to <= leaf_.lower())
             end = at_;
-        } else if (to && (!upper || *to < *upper)) {
+        else if (to && (!upper || *to < *upper))
             end = std::max(at_, place_of(*to).index);
-        }
         keys += end - at_;
         if (end != count()) break;
         at_ = end;

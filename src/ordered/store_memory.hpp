@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <mutex>
 
-#include "volatile/volatile_core.hpp"
 #include "ordered/epochs.hpp"
 #include "ordered/store_node.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::ordered {
 

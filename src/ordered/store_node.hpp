@@ -170,11 +170,10 @@ public:
     }
     /// Requires: the slot names room for it.
     void write_body(const StoreSlot& slot, std::string_view rest, StoreBlock* long_key, const char* value) noexcept {
-        if (long_key != nullptr) {
+        if (long_key != nullptr)
             copy_in(slot.offset, reinterpret_cast<const char*>(&long_key), sizeof long_key);
-        } else if (rest.size() > 4) {
+        else if (rest.size() > 4)
             copy_in(slot.offset, rest.data() + 4, slot.key_bytes());
-        }
         copy_in(slot.value_offset(), value, slot.value_bytes());
     }
     /// `rest`: the key behind the prefix. Requires: gap() says that there is room.
@@ -183,9 +182,8 @@ public:
     /// Takes over all but the version and what belongs to the place.
     void publish(const StoreNode& image) noexcept {
         const StoreState state = image.state();
-        for (std::uint32_t i = 2; i != slots_offset / 8 + state.count(); ++i) {
+        for (std::uint32_t i = 2; i != slots_offset / 8 + state.count(); ++i)
             if (i != 4) store(i, image.words_[i]);
-        }
         for (std::uint32_t i = state.begin() / 8; i != bytes / 8; ++i) store(i, image.words_[i]);
     }
     bool try_lock(std::uint64_t version) noexcept { return word(0).compare_exchange_strong(version, version | locked, std::memory_order_acquire); }

@@ -25,9 +25,7 @@ std::byte* Annex::open(ByteCount capacity, const std::function<void()>& prove) {
         }
         return place_.data();
     }
-    if (wanted > sequence_bytes_max) {
-        throw HeapFull(wanted, 0, HeapFull::Cause::address_space, files_.name());
-    }
+    if (wanted > sequence_bytes_max) throw HeapFull(wanted, 0, HeapFull::Cause::address_space, files_.name());
     try {
         place_ = vm::Reservation::anywhere(wanted);
         files_.grow(wanted, [&] {
@@ -43,25 +41,17 @@ std::byte* Annex::open(ByteCount capacity, const std::function<void()>& prove) {
 }
 
 void Annex::overlay(std::byte* annex, bool writable) const {
-    if (overlay_.empty()) {
-        return;
-    }
+    if (overlay_.empty()) return;
     for (const auto& [number, image] : overlay_) {
         std::byte* const page = annex + (number - annex_first_page.value) * page_bytes;
         image.empty() ? std::memset(page, 0, page_bytes) : std::memcpy(page, image.data(), page_bytes);
     }
-    if (!writable) {
-        vm::protect(annex, mapped_, false);
-    }
+    if (!writable) vm::protect(annex, mapped_, false);
 }
 
 Annex::View Annex::view() const {
-    if (place_) {
-        return {{}, {place_.data(), used_}};
-    }
-    if (used_ == 0 || (!files_.is_read_only() && !is_saved())) {
-        return {};
-    }
+    if (place_) return {{}, {place_.data(), used_}};
+    if (used_ == 0 || (!files_.is_read_only() && !is_saved())) return {};
     View view{vm::Reservation::anywhere(mapped_), {}};
     image_.map_at(view.own.data(), annex_start, mapped_, overlay_.empty() ? io::Protection::read : io::Protection::read_write);
     overlay(view.own.data(), false);
@@ -72,29 +62,20 @@ Annex::View Annex::view() const {
 void Annex::extend(ByteCount bytes) {
     TAIYEN_CHECK(is_open());
     const ByteCount wanted = round_up(bytes, page_bytes);
-    if (wanted <= used_) {
-        return;
-    }
-    if (wanted > place_.size()) {
-        throw HeapFull(wanted - used_, 0, HeapFull::Cause::address_space, files_.name());
-    }
+    if (wanted <= used_) return;
+    if (wanted > place_.size()) throw HeapFull(wanted - used_, 0, HeapFull::Cause::address_space, files_.name());
     std::unique_lock<std::mutex> background;
-    if (files_.uses_log() && chunks_for(wanted) > files_.backing().layout.annex_chunks()) {
+    if (files_.uses_log() && chunks_for(wanted) > files_.backing().layout.annex_chunks())
         background = files_.hold_saves();  // a save that runs looks up where pages lie
-    }
     const FileLayout before = files_.backing().layout;
     const auto lay_out = [&](const FileLayout& layout) {
-        if (layout.places() == files_.backing().layout.places()) {
-            return;
-        }
+        if (layout.places() == files_.backing().layout.places()) return;
         files_.lay_out(layout);
     };
     try {
         lay_out(before.with_annex(wanted, image_.mapped()));
         files_.grow(wanted - used_, [&] {
-            if (wanted > mapped_) {
-                files_.clear_growth({0, mapped_}, {0, wanted});
-            }
+            if (wanted > mapped_) files_.clear_growth({0, mapped_}, {0, wanted});
             if (wanted > mapped_) {
                 files_.make_long_enough({0, wanted});
                 image_.map({annex_start.value + mapped_}, wanted - mapped_, io::Protection::read_write);
@@ -126,9 +107,7 @@ void Annex::replayed() {
 AnnexHead Annex::head() const { return {mapped_, used_, files_.backing().layout.places_for(mapped_)}; }
 
 void Annex::replay(const AnnexHead& annex) {
-    if (!files_.is_replaying()) {
-        return;
-    }
+    if (!files_.is_replaying()) return;
     if (!grows_from(head(), annex)) {
         throw Error(errc::corrupt, files_.paths().log,
                     "the transaction log speaks of another annex than the heap has; restore the files from a copy");
@@ -140,9 +119,7 @@ void Annex::replay(const AnnexHead& annex) {
 
 void Annex::read_reader_base(PageNumber page, std::span<std::byte> image) const {
     const auto refusal = files_.view().try_read_pages(page, image, Via::cache);
-    if (!refusal && page_checksum(image, page, files_.table().heap()) == files_.table().entry(page)) {
-        return;
-    }
+    if (!refusal && page_checksum(image, page, files_.table().heap()) == files_.table().entry(page)) return;
     try {
         files_.read_whole(page, image, "its checksum differs");
     } catch (const Error&) {
@@ -152,22 +129,19 @@ void Annex::read_reader_base(PageNumber page, std::span<std::byte> image) const 
 }
 
 std::span<std::byte> Annex::replay_page(PageNumber page, const ReadBase& read_base) {
-    if (!files_.is_replaying()) {
-        return {};
-    }
+    if (!files_.is_replaying()) return {};
     const auto [at, is_new] = overlay_.try_emplace(page.value);
     std::vector<std::byte>& image = at->second;
     if (image.empty()) {
         image.resize(page_bytes);
         if (is_new) {
             const AlignedBuffer base(page_bytes);
-            if (!files_.is_read_only()) {
+            if (!files_.is_read_only())
                 read_base(page, base.span());
-            } else if (files_.extents().hold(page)) {
+            else if (files_.extents().hold(page))
                 read_reader_base(page, base.span());
-            } else {
+            else
                 std::memset(base.data(), 0, page_bytes);
-            }
             std::memcpy(image.data(), base.data(), page_bytes);
         }
     }

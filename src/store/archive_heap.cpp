@@ -55,9 +55,7 @@ ArchiveHeap& ArchiveHeap::operator=(ArchiveHeap&& other) noexcept {
 }
 
 ArchiveHeap::~ArchiveHeap() {
-    if (!file_) {
-        return;
-    }
+    if (!file_) return;
     try {
         file_->abandon();
     } catch (const Error& error) {
@@ -70,9 +68,7 @@ ArchiveHeap::~ArchiveHeap() {
 void* ArchiveHeap::allocate(std::size_t bytes, std::size_t alignment) { return HeapAccess::file(*this).allocate_durable(bytes, alignment); }
 
 void ArchiveHeap::deallocate(void* block) noexcept {
-    if (block != nullptr) {
-        heap::deallocate(block);
-    }
+    if (block != nullptr) heap::deallocate(block);
 }
 
 void* ArchiveHeap::resize(void* block, std::size_t bytes) {
@@ -95,9 +91,7 @@ bool ArchiveHeap::has_data_file() const { return HeapAccess::file(*this).has_dat
 std::vector<WrittenRange> ArchiveHeap::written_ranges() const { return HeapAccess::file(*this).written_ranges(); }
 std::size_t ArchiveHeap::dirty_bytes() const {
     std::size_t bytes = 0;
-    for (const WrittenRange& range : written_ranges()) {
-        bytes += range.bytes;
-    }
+    for (const WrittenRange& range : written_ranges()) bytes += range.bytes;
     return bytes;
 }
 
@@ -113,9 +107,7 @@ const std::filesystem::path& ArchiveHeap::path() const { return HeapAccess::file
 bool ArchiveHeap::is_open() const noexcept { return file_ && file_->is_open(); }
 
 void ArchiveHeap::close() {
-    if (file_) {
-        file_->close();
-    }
+    if (file_) file_->close();
 }
 
 heap::HeapCore* ArchiveHeap::core() const noexcept { return is_open() ? file_.get() : nullptr; }

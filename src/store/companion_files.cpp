@@ -18,21 +18,16 @@ constexpr ByteCount log_capacity_max = 512_GiB;
 /// Opens what stands there and locks it; null: nothing does. Throws: Error{busy}.
 std::unique_ptr<io::File> open_possible_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place) {
     while (const auto found = storage.find(path)) {
-        if (found->kind != io::FileKind::regular) {
+        if (found->kind != io::FileKind::regular)
             throw Error(errc::not_a_regular_file, path, std::string("something stands where ") + place + " must go; move it away");
-        }
         try {
             auto file = storage.open(path, io::Access::read_only);
-            if (!file->try_lock(io::Lock::exclusive)) {
+            if (!file->try_lock(io::Lock::exclusive))
                 throw Error(errc::busy, path, "a heap of this name is being created or used by somebody else; try again when that is done");
-            }
-            if (is_still_at(storage, *file, path)) {
-                return file;
-            }
+            if (is_still_at(storage, *file, path)) return file;
         } catch (const Error& error) {
-            if (error.code() != errc::not_found) {  // else it has gone meanwhile
+            if (error.code() != errc::not_found)  // else it has gone meanwhile
                 throw;
-            }
         }
     }
     return nullptr;
@@ -43,13 +38,10 @@ std::unique_ptr<io::File> open_possible_orphan(io::Storage& storage, const std::
 template <class IsOrphan>
 void clear_orphan(io::Storage& storage, const std::filesystem::path& path, const char* place, const RefuseHeap& refuse_heap, IsOrphan&& is_orphan) {
     const std::unique_ptr<io::File> file = open_possible_orphan(storage, path, place);
-    if (!file) {
-        return;
-    }
+    if (!file) return;
     refuse_heap();
-    if (!is_orphan(*file)) {
+    if (!is_orphan(*file))
         throw Error(errc::mismatch, path, std::string("a file stands where ") + place + " must go, and it belongs to something else; move it away");
-    }
     storage.remove(path);  // nobody else removes or replaces it: that takes the lock
     count_row(Row::orphan_removed);
 }
@@ -61,9 +53,7 @@ void clear_orphan_ring(io::Storage& storage, const std::filesystem::path& path, 
             const log::RingIdentity identity = log::Ring::read_identity(file);
             return identity.is_new || identity.heap == heap;
         } catch (const Error& error) {
-            if (error.code() == errc::io_error) {
-                throw;
-            }
+            if (error.code() == errc::io_error) throw;
             return log::Ring::is_left_of(file, heap);
         }
     });
@@ -89,9 +79,7 @@ void clear_orphan_log(io::Storage& storage, const std::filesystem::path& path, c
 log::RingStart fresh_start() { return {{random_u64()}, 0, 1, random_u64()}; }
 
 void lock_new(io::File& file) {
-    if (!file.try_lock(io::Lock::exclusive)) {
-        throw Error(errc::busy, file.path(), "a file that was just made is locked; try again");
-    }
+    if (!file.try_lock(io::Lock::exclusive)) throw Error(errc::busy, file.path(), "a file that was just made is locked; try again");
 }
 
 void sync_directory_of(io::Storage& storage, const std::filesystem::path& file, const std::filesystem::path& heap) {
@@ -103,18 +91,15 @@ void publish_part(io::Storage& storage, io::File& file, const std::filesystem::p
     try {
         storage.publish(file, path);
     } catch (const Error& error) {
-        if (error.code() != errc::already_exists) {
-            throw;
-        }
+        if (error.code() != errc::already_exists) throw;
         throw Error(errc::busy, path, "a heap of this name is being created by somebody else; try again when that is done");
     }
 }
 
 void check_paths(const HeapPaths& paths) {
     const auto data = paths.data.lexically_normal();
-    if (data == paths.backing.lexically_normal() || data == paths.journal.lexically_normal()) {
+    if (data == paths.backing.lexically_normal() || data == paths.journal.lexically_normal())
         throw Error(errc::invalid_argument, paths.data, "the data file can't be the heap itself or its journal; name another file");
-    }
     const auto log = paths.log.lexically_normal();
     if (log == paths.backing.lexically_normal() || log == paths.journal.lexically_normal() || log == data) {
         throw Error(errc::invalid_argument, paths.log,

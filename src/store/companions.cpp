@@ -18,22 +18,15 @@ namespace taiyen::store {
 void Companions::begin_writing() {
     condition_.durable_step("opening for writing", [&] {
         files_.backing().file().prepare_durable();
-        if (files_.data()) {
-            files_.data()->file().prepare_durable();
-        }
-        if (wanted_.data && !files_.data()) {
-            attach_data();
-        }
+        if (files_.data()) files_.data()->file().prepare_durable();
+        if (wanted_.data && !files_.data()) attach_data();
         // A ring that recovery left empty, in a new epoch, goes on if it is the one of this kind of heap.
         const bool wants_log = files_.kind() == HeapKind::transactional;
-        if (files_.active_ring() != (wants_log ? RingKind::log : RingKind::journal)) {
+        if (files_.active_ring() != (wants_log ? RingKind::log : RingKind::journal))
             wants_log ? attach_log() : attach_journal();
-        } else if (log::Ring::read_identity(*files_.ring_file()).is_new) {
+        else if (log::Ring::read_identity(*files_.ring_file()).is_new)
             log::Ring::write_identity(*files_.ring_file(), files_.ring_identity());
-        }
-        if (files_.uses_log()) {
-            files_.trim_log();
-        }
+        if (files_.uses_log()) files_.trim_log();
         files_.ring_file()->prepare_durable();
     });
 }
@@ -59,15 +52,12 @@ void Companions::attach_log() {
         try {
             log::RingIdentity found = log::Ring::read_identity(*file);
             const bool was_new = std::exchange(found.is_new, false);
-            if (found != identity) {
+            if (found != identity)
                 file = nullptr;
-            } else if (was_new) {
+            else if (was_new)
                 log::Ring::write_identity(*file, identity);
-            }
         } catch (const Error& error) {
-            if (error.code() == errc::io_error) {
-                throw;
-            }
+            if (error.code() == errc::io_error) throw;
             file = nullptr;
         }
     }
@@ -77,9 +67,7 @@ void Companions::attach_log() {
         const std::shared_ptr<io::File> journal = files_.ring_file();
         files_.use_ring(RingKind::log, file, identity, nullptr);
         files_.write_headers();
-        if (had_journal) {
-            files_.remove_ours(*journal, files_.paths().journal);
-        }
+        if (had_journal) files_.remove_ours(*journal, files_.paths().journal);
     };
     if (file) {
         name();
@@ -318,9 +306,7 @@ void Companions::write_copy(const std::filesystem::path& to, const TellBytes& te
     const auto lock = files_.hold_saves();
     condition_.check_usable(false);
     saves_.checkpoint();
-    if (files_.storage().find(to)) {
-        throw Error(errc::already_exists, to, "there is a file already, and a copy overwrites nothing; name another one");
-    }
+    if (files_.storage().find(to)) throw Error(errc::already_exists, to, "there is a file already, and a copy overwrites nothing; name another one");
     PageFile copy(files_.storage().create_unnamed(io::directory_of(to)), files_.backing().header);
     files_.fill_header(copy, true);
     copy.header.file = random_uuid();
@@ -331,14 +317,10 @@ void Companions::write_copy(const std::filesystem::path& to, const TellBytes& te
     copy.header.opening = {};
     write_first_headers(copy.file(), copy.header);
     copy_saved(copy, std::nullopt, tell, nullptr);
-    if (!planted(Bug::copy_named_before_sync)) {
-        copy.sync();
-    }
+    if (!planted(Bug::copy_named_before_sync)) copy.sync();
     files_.storage().publish(copy.file(), to);
     files_.storage().sync_directory(io::directory_of(to));
-    if (planted(Bug::copy_named_before_sync)) {
-        copy.sync();
-    }
+    if (planted(Bug::copy_named_before_sync)) copy.sync();
 }
 
 }  // namespace taiyen::store

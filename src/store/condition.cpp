@@ -7,25 +7,16 @@
 namespace taiyen::store {
 
 void Condition::check_usable(bool for_reading) const {
-    if (!is_open()) {
-        throw Error(errc::closed, path_, "the heap is closed; open it again");
-    }
-    if (core_.in_forked_child()) {
-        throw Error(errc::forked, path_, "the heap was opened before fork(); open it in the process that uses it");
-    }
-    if (poisoned_) {
+    if (!is_open()) throw Error(errc::closed, path_, "the heap is closed; open it again");
+    if (core_.in_forked_child()) throw Error(errc::forked, path_, "the heap was opened before fork(); open it in the process that uses it");
+    if (poisoned_)
         throw Error(errc::poisoned, path_, "an earlier failure made the heap unusable (" + poison_ + "); close it and open it again to recover");
-    }
-    if (read_only_ && !for_reading) {
-        throw Error(errc::read_only, path_, "the heap was opened read-only; open it with open_only to change it");
-    }
+    if (read_only_ && !for_reading) throw Error(errc::read_only, path_, "the heap was opened read-only; open it with open_only to change it");
 }
 
 void Condition::poison(const char* what, const char* why) noexcept {
     const std::lock_guard lock(mutex_);
-    if (poisoned_) {
-        return;
-    }
+    if (poisoned_) return;
     try {
         poison_ = std::string(what) + ": " + why;
     } catch (const std::bad_alloc&) {
@@ -41,9 +32,7 @@ std::string Condition::why_poisoned() const {
 }
 
 void Condition::durable_step(const char* what, const std::function<void()>& step) {
-    if (poisoned_) {
-        check_usable(true);  // (C1)
-    }
+    if (poisoned_) check_usable(true);  // (C1)
     try {
         step();
     } catch (const std::exception& error) {

@@ -42,9 +42,7 @@ private:
 vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteCount capacity, const Uuid& heap,
                                   std::uintptr_t within_slot = heap::base_alignment, Placement placement = Placement::automatic) {
     const ByteCount bytes = heap::CoreRanges::reserved_bytes(extent, capacity);
-    if (wanted != 0) {
-        return vm::Reservation(wanted, bytes);
-    }
+    if (wanted != 0) return vm::Reservation(wanted, bytes);
     const vm::Zone zone = vm::default_zone();
     const ByteCount total = round_up(within_slot + capacity, heap::slot_bytes);
     if (total > zone.last - zone.first) {
@@ -61,9 +59,7 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteC
             try {
                 return vm::Reservation(base, bytes);
             } catch (const Error& error) {
-                if (error.code() != errc::address_in_use) {
-                    throw;
-                }
+                if (error.code() != errc::address_in_use) throw;
             }
         }
     }
@@ -73,9 +69,8 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteC
         try {
             return vm::Reservation(*free + within_slot, bytes);
         } catch (const Error& error) {
-            if (error.code() != errc::address_in_use) {  // else another thread was faster
+            if (error.code() != errc::address_in_use)  // else another thread was faster
                 throw;
-            }
         }
     }
     throw Error(errc::out_of_address_space, "no room for " + std::to_string(bytes) + " bytes in the address zone for heaps; close other heaps");
@@ -91,9 +86,7 @@ public:
     Undo& operator=(const Undo&) = delete;
     ~Undo() {
         try {
-            if (count_ != 0) {
-                mark_new_();
-            }
+            if (count_ != 0) mark_new_();
             while (count_ != 0) {
                 const std::filesystem::path& path = *published_[--count_];
                 storage_.remove(path);
@@ -121,9 +114,8 @@ PersistentOptions with_defaults(const PersistentOptions& given) {
 }
 
 void check_options(const PersistentOptions& options, const std::filesystem::path& path) {
-    if (options.capacity < heap::Engine::capacity_min || options.capacity > heap::layout::capacity_max) {
+    if (options.capacity < heap::Engine::capacity_min || options.capacity > heap::layout::capacity_max)
         throw Error(errc::invalid_argument, path, "capacity must be between 256 KiB and 8 TiB, not " + std::to_string(options.capacity) + " bytes");
-    }
     if (options.address % heap::base_alignment != 0 || (options.address != 0 && options.address < heap::slot_bytes) ||
         options.address >= address_end - round_up(options.capacity, page_bytes)) {
         throw Error(errc::invalid_argument, path,
@@ -143,9 +135,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     check_options(options, paths.backing);
     const bool with_log = kind == HeapKind::transactional;
     const std::filesystem::path& ring_path = with_log ? paths.log : paths.journal;
-    if (with_log) {
-        check_log_capacity(options.log_capacity, paths.log);
-    }
+    if (with_log) check_log_capacity(options.log_capacity, paths.log);
     // Asked again with each part locked that stands there: without it no other creation can have published its heap later, and with a heap the part is its own.
     const auto refuse_heap = [&] {
         if (const auto there = storage.find(paths.backing)) {
@@ -162,9 +152,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     }
     clear_orphan_data(storage, paths.data, refuse_heap);
     clear_orphan_journal(storage, paths.journal, refuse_heap, {});
-    if (with_log) {
-        clear_orphan_log(storage, paths.log, refuse_heap, {});
-    }
+    if (with_log) clear_orphan_log(storage, paths.log, refuse_heap, {});
 
     Header header;
     header.heap = random_uuid();
@@ -182,17 +170,14 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
         header.log_capacity = header.ring_capacity;
     }
     const bool with_data = kind == HeapKind::snapshot || (with_log && !options.data_file.empty());
-    if (with_data) {
-        header.data = random_uuid();
-    }
+    if (with_data) header.data = random_uuid();
 
     FormatHost host(reservation.data());
     heap::Engine::format(reservation.data(), header.capacity, host);
     header.extent = host.extent();
     PageTable table(header.heap, [](std::uint64_t, TablePage& page) { page = {}; }, 0);
-    for (std::uint64_t page = 0; page < header.extent / page_bytes; ++page) {
+    for (std::uint64_t page = 0; page < header.extent / page_bytes; ++page)
         table.set({page}, page_checksum({reservation.data() + page * page_bytes, page_bytes}, {page}, header.heap));
-    }
     std::vector<TablePage> tables;
     table.write_changed({0}, [&](const TablePage& page) { tables.push_back(page); });
     header.table_root = table.root();
@@ -201,9 +186,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
         lock_new(file.file());
         file.allocate({0}, header.extent);
         file.write_pages({0}, {reservation.data(), header.extent});
-        for (const TablePage& page : tables) {
-            file.write_table_page(page);
-        }
+        for (const TablePage& page : tables) file.write_table_page(page);
         write_first_headers(file.file(), file.header);
         file.file().prepare_durable();  // a limit of open files is met before anybody can see the file
         file.sync();
@@ -230,9 +213,7 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     // The heap is open before anybody can see its files: what fails later undoes names only, while the locks are still held.
     const heap::CoreRanges ranges = heap::CoreRanges::at(header.base, header.capacity);
     std::shared_ptr<HeapFile> heap(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), false));
-    if (tuning.join) {
-        tuning.join(*heap);
-    }
+    if (tuning.join) tuning.join(*heap);
     const auto set_new = [&](bool is_new) {
         if (with_data) {
             heap->files_.data()->header.is_new = is_new;
@@ -245,34 +226,22 @@ std::shared_ptr<HeapFile> HeapFile::create(io::Storage& storage, const HeapPaths
     Undo undo(storage, [&] {
         // Nobody asks it any more, and where the limit of open files is reached, its descriptor is the one that the directories need.
         { const vm::PageTracker last = std::move(heap->image_.tracker()); }
-        if (new_cleared) {
-            set_new(true);
-        }
+        if (new_cleared) set_new(true);
     });
     heap->condition_.durable_step("creating the heap", [&] {
         const auto publish = [&](io::File& file, const std::filesystem::path& path) {
             storage.publish(file, path);
             undo.add(path);
         };
-        if (planted(Bug::publish_backing_first)) {
-            publish(heap->files_.backing().file(), paths.backing);
-        }
-        if (with_data) {
-            publish(heap->files_.data()->file(), paths.data);
-        }
+        if (planted(Bug::publish_backing_first)) publish(heap->files_.backing().file(), paths.backing);
+        if (with_data) publish(heap->files_.data()->file(), paths.data);
         publish(*heap->files_.ring_file(), ring_path);
         if (!planted(Bug::skip_directory_sync)) {
-            if (with_data) {
-                sync_directory_of(storage, paths.data, paths.backing);
-            }
+            if (with_data) sync_directory_of(storage, paths.data, paths.backing);
             sync_directory_of(storage, ring_path, paths.backing);
         }
-        if (!planted(Bug::publish_backing_first)) {
-            publish(heap->files_.backing().file(), paths.backing);
-        }
-        if (!planted(Bug::skip_directory_sync)) {
-            storage.sync_directory(io::directory_of(paths.backing));
-        }
+        if (!planted(Bug::publish_backing_first)) publish(heap->files_.backing().file(), paths.backing);
+        if (!planted(Bug::skip_directory_sync)) storage.sync_directory(io::directory_of(paths.backing));
         // From here on the heap exists; that its files are no longer new is durable before the first save.
         new_cleared = true;
         set_new(false);
@@ -293,9 +262,8 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
         [&](const Header& header) {
             try {
                 const ByteCount bytes = heap::CoreRanges::reserved_bytes(header.extent, header.capacity);
-                if (!heap::has_free_slots(header.base, bytes)) {
+                if (!heap::has_free_slots(header.base, bytes))
                     throw Error(errc::address_in_use, "a heap that is open in this process has a part of these 4 GiB");
-                }
                 reservation = vm::Reservation(header.base, bytes);
             } catch (const Error& error) {
                 if (header.position_independent) {
@@ -313,28 +281,18 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     std::shared_ptr<HeapFile> heap;
     try {
         heap.reset(new HeapFile(storage, paths, kind, options, tuning, std::move(reservation), ranges, std::move(files), read_only));
-        if (tail) {
-            heap->replay_log(*tail);
-        }
+        if (tail) heap->replay_log(*tail);
     } catch (const HeapFull& full) {
-        if (full.cause() != HeapFull::Cause::neighbor) {
-            throw full.about(paths.backing.native());
-        }
+        if (full.cause() != HeapFull::Cause::neighbor) throw full.about(paths.backing.native());
         throw Error(errc::address_in_use, paths.backing,
                     "the heap has grown, and what lies behind its address now has no room for it; close what is mapped there, open the heap in a "
                     "process of its own, or move it: taiyen rebase");
     }
     heap->proofs_.verify_at_opening(options.verify);
     heap->files_.found().took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
-    if (!read_only) {
-        heap->writing_->companions.begin_writing();
-    }
-    if (tuning.join) {
-        tuning.join(*heap);
-    }
-    if (!read_only) {
-        heap->tell_ignored(options);
-    }
+    if (!read_only) heap->writing_->companions.begin_writing();
+    if (tuning.join) tuning.join(*heap);
+    if (!read_only) heap->tell_ignored(options);
     heap->tell_opened();
     return heap;
 }
@@ -356,12 +314,9 @@ std::shared_ptr<HeapFile> HeapFile::open(io::Storage& storage, const std::filesy
         try {
             return there ? open_existing(storage, paths, kind, options, tuning, false) : create(storage, paths, kind, options, tuning);
         } catch (const Error& error) {
-            if (error.code() != (there ? errc::not_found : errc::already_exists)) {
-                throw;
-            }
-            if (looks == looks_max) {
+            if (error.code() != (there ? errc::not_found : errc::already_exists)) throw;
+            if (looks == looks_max)
                 throw Error(errc::busy, path, "the heap comes and goes while it is being opened; try again when others don't create it");
-            }
         }
     }
 }
@@ -379,9 +334,8 @@ void HeapFile::tell_ignored(const PersistentOptions& given) const {
         tell("its capacity is " + bytes(header.capacity) + ", not the " + bytes(given.capacity) +
              " that were asked for; taiyen resize gives it another one");
     }
-    if (given.address != 0 && given.address != header.base) {
+    if (given.address != 0 && given.address != header.base)
         tell("it lies at " + place(header.base) + ", not at " + place(given.address) + " as was asked for; taiyen rebase moves it");
-    }
     if (uses_log() && given.log_capacity != 0 && round_up(given.log_capacity, page_bytes) != files_.ring_identity().capacity_bytes) {
         tell("its log has " + bytes(files_.ring_identity().capacity_bytes) + ", not the " + bytes(given.log_capacity) +
              " that were asked for; replace_log() makes one of another size");

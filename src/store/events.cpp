@@ -164,9 +164,7 @@ std::string_view name_of(EventKind kind) noexcept {
 }
 
 EventHandler set_event_handler(EventHandler handler) {
-    if (handler == nullptr && store::EventQueue::find() == nullptr) {
-        return nullptr;
-    }
+    if (handler == nullptr && store::EventQueue::find() == nullptr) return nullptr;
     return store::EventQueue::get().install(handler);
 }
 

@@ -107,9 +107,7 @@ constexpr TableCover cover_of(std::uint64_t table_page) {
     const Sequence sequence = table_page < annex_first_table_page ? Sequence::span : Sequence::annex;
     const std::uint64_t index = table_page - (sequence == Sequence::span ? 0 : annex_first_table_page);
     std::size_t k = 0;
-    while (index >= chunk_shapes[k].first_table_page + chunk_shapes[k].table_pages) {
-        ++k;
-    }
+    while (index >= chunk_shapes[k].first_table_page + chunk_shapes[k].table_pages) ++k;
     const ChunkShape& shape = chunk_shapes[k];
     const std::uint64_t within = index - shape.first_table_page;
     const std::uint64_t pages = shape.bytes / page_bytes;
@@ -128,9 +126,7 @@ constexpr void for_each_table_page(const Extents& extents, F&& visit) {
         if (const ByteCount extent = extents.of(sequence); extent != 0) {
             const HeapOffset start = start_of(sequence);
             const std::uint64_t last = place_of(page_of({start.value + extent - page_bytes})).table_page;
-            for (std::uint64_t index = place_of(page_of(start)).table_page; index <= last; ++index) {
-                visit(index);
-            }
+            for (std::uint64_t index = place_of(page_of(start)).table_page; index <= last; ++index) visit(index);
         }
     }
 }
@@ -171,9 +167,7 @@ public:
     const AnnexPlaces& places() const { return places_; }
     std::size_t annex_chunks() const {
         std::size_t count = 0;
-        while (count < chunks_max && places_[count] != 0) {
-            ++count;
-        }
+        while (count < chunks_max && places_[count] != 0) ++count;
         return count;
     }
     /// The places of the chunks that an annex of that extent needs.
@@ -186,9 +180,7 @@ public:
     /// everything placed before.
     FileLayout with_annex(ByteCount annex_extent, ByteCount span) const {
         AnnexPlaces places = places_;
-        for (std::size_t k = annex_chunks(); k < chunks_for(annex_extent); ++k) {
-            places[k] = static_cast<std::uint8_t>(chunks_for(span));
-        }
+        for (std::size_t k = annex_chunks(); k < chunks_for(annex_extent); ++k) places[k] = static_cast<std::uint8_t>(chunks_for(span));
         return FileLayout(places);
     }
 
@@ -214,11 +206,9 @@ public:
     /// Size of a file that holds the extents.
     std::uint64_t file_bytes_for(const Extents& extents) const {
         std::uint64_t bytes = chunks_offset;
-        for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
-            if (const ByteCount extent = extents.of(sequence); extent != 0) {
+        for (const Sequence sequence : {Sequence::span, Sequence::annex})
+            if (const ByteCount extent = extents.of(sequence); extent != 0)
                 bytes = std::max(bytes, file_offset({start_of(sequence).value + extent - page_bytes}) + page_bytes);
-            }
-        }
         return bytes;
     }
 
@@ -233,9 +223,7 @@ constexpr bool are_places(const AnnexPlaces& places, const Extents& extents) {
     std::size_t before = 1;
     for (std::size_t k = 0; k < chunks_max; ++k) {
         const bool needed = k < chunks_for(extents.annex);
-        if (needed ? places[k] < before || places[k] > chunks_for(extents.span) : places[k] != 0) {
-            return false;
-        }
+        if (needed ? places[k] < before || places[k] > chunks_for(extents.span) : places[k] != 0) return false;
         before = places[k];
     }
     return true;

@@ -28,12 +28,10 @@ std::uint64_t checksum_of(const HeaderBlock& block, std::uint64_t slot) {
 
 /// The problem with the block's fields, or none. Order: what tells the user most comes first.
 std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t slot) {
-    if (block.magic != header_magic) {
+    if (block.magic != header_magic)
         return SlotProblem{errc::not_a_heap, "this is not a taiyen heap: the file does not begin with a heap's magic number"};
-    }
-    if (block.byte_order == __builtin_bswap32(byte_order_mark)) {
+    if (block.byte_order == __builtin_bswap32(byte_order_mark))
         return SlotProblem{errc::foreign_byte_order, "the heap was written on a machine with the other byte order; open it there"};
-    }
     if (block.version != format_version) {
         return SlotProblem{errc::unsupported_version, "the heap has format version " + std::to_string(block.version) +
                                                           ", this library reads version " + std::to_string(format_version) +
@@ -43,12 +41,9 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
         return SlotProblem{errc::unsupported_page_size,
                            "the heap has pages of " + std::to_string(block.page_size) + " bytes; only 4096 is supported"};
     }
-    if (block.checksum != checksum_of(block, slot)) {
-        return SlotProblem{errc::corrupt, "the header's checksum differs"};
-    }
-    if ((block.incompatible_features & ~known_incompatible_features) != 0) {
+    if (block.checksum != checksum_of(block, slot)) return SlotProblem{errc::corrupt, "the header's checksum differs"};
+    if ((block.incompatible_features & ~known_incompatible_features) != 0)
         return SlotProblem{errc::unsupported_version, "the heap uses features that this library does not know; use a newer one"};
-    }
     const bool role_known = block.role == FileRole::backing || block.role == FileRole::data;
     const bool state_known = block.state >= FileState::whole && block.state <= FileState::staged;
     const bool capacity_fits =
@@ -221,27 +216,17 @@ HeaderBlock encode(const Header& header) {
 }
 
 const Header* Slots::newest() const {
-    if (slot[0] && slot[1]) {
-        return slot[0]->sequence > slot[1]->sequence ? &*slot[0] : &*slot[1];
-    }
+    if (slot[0] && slot[1]) return slot[0]->sequence > slot[1]->sequence ? &*slot[0] : &*slot[1];
     return slot[0] ? &*slot[0] : slot[1] ? &*slot[1] : nullptr;
 }
 
 SlotProblem Slots::verdict() const {
-    if (problem[0].code == problem[1].code) {
-        return problem[0];
-    }
+    if (problem[0].code == problem[1].code) return problem[0];
     // One slot tells of a heap, the other of garbage: the more telling one, never "not a heap".
-    for (const SlotProblem& candidate : problem) {
-        if (candidate.code != errc::not_a_heap && candidate.code != errc::corrupt && candidate.code != errc::io_error) {
-            return candidate;
-        }
-    }
-    for (const std::size_t i : {0U, 1U}) {
-        if (problem[i].code == errc::io_error && problem[1 - i].code == errc::not_a_heap) {
-            return problem[i];
-        }
-    }
+    for (const SlotProblem& candidate : problem)
+        if (candidate.code != errc::not_a_heap && candidate.code != errc::corrupt && candidate.code != errc::io_error) return candidate;
+    for (const std::size_t i : {0U, 1U})
+        if (problem[i].code == errc::io_error && problem[1 - i].code == errc::not_a_heap) return problem[i];
     return {errc::corrupt, "both copies of the header are damaged"};
 }
 
@@ -276,9 +261,7 @@ Slots read_slots(const io::File& file) {
     const AlignedBuffer buffer(chunks_offset);
     const ByteCount got = read_slot_bytes(file, buffer.span(), slots.problem);
     for (std::size_t i = 0; i < 2; ++i) {
-        if (slots.problem[i].code == errc::io_error) {
-            continue;
-        }
+        if (slots.problem[i].code == errc::io_error) continue;
         if (got < (i + 1) * header_slot_bytes) {
             const bool begins_as_heap = got >= sizeof header_magic && std::memcmp(buffer.data(), &header_magic, sizeof header_magic) == 0;
             slots.problem[i] = begins_as_heap
@@ -288,11 +271,10 @@ Slots read_slots(const io::File& file) {
         }
         HeaderBlock block;
         std::memcpy(&block, buffer.data() + i * header_slot_bytes, sizeof block);
-        if (auto problem = problem_of(block, i)) {
+        if (auto problem = problem_of(block, i))
             slots.problem[i] = *problem;
-        } else {
+        else
             slots.slot[i] = decode(block);
-        }
     }
     return slots;
 }
@@ -300,9 +282,8 @@ Slots read_slots(const io::File& file) {
 void write_header(io::File& file, Header& header) {
     Header last = header;
     last.sequence += 2;
-    if (const auto problem = problem_of(encode(last), last.sequence % 2)) {
+    if (const auto problem = problem_of(encode(last), last.sequence % 2))
         throw Error(problem->code, file.path(), 0, problem->what + "; nothing was written to it; copy the heap's objects to a new heap");
-    }
     header.written_at = microseconds_of(time_now());
     alignas(page_bytes) std::array<std::byte, header_slot_bytes>
         slot{};  // not from the heap: memory that runs out here would leave nobody knowing what the file holds

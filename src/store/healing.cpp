@@ -27,30 +27,18 @@ public:
         std::uint64_t done = 0;
         for_each_table_page(extents, [&](std::uint64_t index) {
             const std::optional<std::uint64_t> pages = heal_covered(index, extents);
-            if (!pages) {
-                return;
-            }
+            if (!pages) return;
             done += *pages * page_bytes;
-            if (tell_) {
-                tell_(done, total);
-            }
+            if (tell_) tell_(done, total);
             // The table page in memory is sound; a file that holds another one gets it again.
             heal_table(files_.backing(), index);
-            if (files_.data()) {
-                heal_table(*files_.data(), index);
-            }
+            if (files_.data()) heal_table(*files_.data(), index);
         });
         heal_behind(files_.backing(), extents);
-        if (files_.data()) {
-            heal_behind(*files_.data(), extents);
-        }
+        if (files_.data()) heal_behind(*files_.data(), extents);
         files_.note_healed(healed_);
-        if (first_lost_) {
-            throw Error(*first_lost_);
-        }
-        if (!tables_lost_) {
-            heal_root(extents);
-        }
+        if (first_lost_) throw Error(*first_lost_);
+        if (!tables_lost_) heal_root(extents);
         return healed_;
     }
 
@@ -59,11 +47,10 @@ public:
         PageFile& file = damaged.in_data ? *files_.data() : files_.backing();
         PageFile* const data = files_.data();
         is_alone_ = true;
-        if (damaged.of_table) {
+        if (damaged.of_table)
             heal_table(file, damaged.number);
-        } else {
+        else
             heal_page(file, damaged.in_data ? &files_.backing() : data, {damaged.number});
-        }
         files_.note_healed(healed_);
         return healed_ != 0;
     }
@@ -85,9 +72,7 @@ private:
         for (; count < cover.count && extents.hold({cover.first.value + count}); ++count) {
             const PageNumber page{cover.first.value + count};
             heal_page(files_.backing(), data, page);
-            if (data != nullptr) {
-                heal_page(*data, &files_.backing(), page);
-            }
+            if (data != nullptr) heal_page(*data, &files_.backing(), page);
         }
         return count;
     }
@@ -96,27 +81,21 @@ private:
         const std::uint64_t expected = files_.table().entry(page);
         const bool is_backing = &file == &files_.backing();
         const bool is_live = live_.contains(page.value);
-        if ((is_backing && is_live) || has_whole(file, page, bytes_, expected)) {
-            return;
-        }
+        if ((is_backing && is_live) || has_whole(file, page, bytes_, expected)) return;
         if (second == nullptr) {
             lose(file.corrupt_page(page, "its checksum differs and there is no second copy"));
             return;
         }
         if (!has_whole(*second, page, other_, expected)) {
-            if (is_backing || is_live || is_alone_) {  // else it was told already
+            if (is_backing || is_live || is_alone_)  // else it was told already
                 lose(file.corrupt_page(page, "its checksum differs in both copies"));
-            }
             return;
         }
         condition_.durable_step("healing", [&] {
             file.write_pages(page, other_.span());
-            if (!is_alone_ || !planted(Bug::scrub_without_sync)) {
-                file.sync();
-            }
-            if (!has_whole(file, page, bytes_, expected)) {
+            if (!is_alone_ || !planted(Bug::scrub_without_sync)) file.sync();
+            if (!has_whole(file, page, bytes_, expected))
                 file.throw_corrupt_page(page, "it reads back damaged after it was restored: the disk is failing");
-            }
         });
         ++healed_;
     }
@@ -153,9 +132,7 @@ private:
 
     /// What lies behind the extents, up to the file's end, is zero: it is the memory that the heap grows by. It needs no second copy.
     void heal_behind(PageFile& file, const Extents& extents) {
-        if (clear_behind(file, extents) == 0) {
-            return;
-        }
+        if (clear_behind(file, extents) == 0) return;
         condition_.durable_step("healing", [&] {
             file.sync();
             if (clear_behind(file, extents) != 0) {
@@ -170,9 +147,8 @@ private:
         // Of the last chunk that begins in the file.
         const auto end_of = [&](Sequence sequence) {
             std::uint64_t end = 0;
-            for (std::size_t k = 0; file.layout.has(sequence, k) && file.layout.table_of(sequence, k) < size; ++k) {
+            for (std::size_t k = 0; file.layout.has(sequence, k) && file.layout.table_of(sequence, k) < size; ++k)
                 end = chunk_shapes[k].first + chunk_shapes[k].bytes;
-            }
             return end;
         };
         const std::uint64_t cleared = file.clear_growth(extents, {end_of(Sequence::span), end_of(Sequence::annex)});
@@ -193,11 +169,10 @@ private:
 
     /// What nobody has whole must not keep what somebody has from being restored.
     void lose(const Error& error) {
-        if (lost_) {
+        if (lost_)
             lost_(error);
-        } else if (!first_lost_) {
+        else if (!first_lost_)
             first_lost_ = error;
-        }
     }
 
     Condition& condition_;
@@ -237,9 +212,7 @@ ByteCount Healing::look_over(PageNumber& next, ByteCount bytes, std::vector<Dama
     const TableCover cover = cover_of(index);
     std::uint64_t count =
         std::min(cover.first.value + cover.count - first.value, std::clamp<std::uint64_t>(bytes / page_bytes, 1, scrubbed_bytes_max / page_bytes));
-    while (!extents.hold({first.value + count - 1})) {
-        --count;
-    }
+    while (!extents.hold({first.value + count - 1})) --count;
     move_on({first.value + count});
     ByteCount read = 0;
     bool table_is_lost = false;
@@ -251,31 +224,22 @@ ByteCount Healing::look_over(PageNumber& next, ByteCount bytes, std::vector<Dama
     }
     const AlignedBuffer pages(count * page_bytes);
     for (const PageFile* file : {&files_.backing(), files_.data()}) {
-        if (file == nullptr) {
-            continue;
-        }
+        if (file == nullptr) continue;
         const bool in_data = file == files_.data();
         if (first == cover.first || table_is_lost) {
             read += page_bytes;
-            if (table_is_lost || !has_table_page(*file, index)) {
-                damaged.push_back({in_data, true, index});
-            }
+            if (table_is_lost || !has_table_page(*file, index)) damaged.push_back({in_data, true, index});
         }
-        if (table_is_lost) {
-            continue;
-        }
+        if (table_is_lost) continue;
         read += pages.size();
         const bool some_are_refused = file->try_read_pages(first, pages.span(), Via::device).has_value();
         for (std::uint64_t i = 0; i < count; ++i) {
             const PageNumber page{first.value + i};
             const auto bytes_of_page = pages.span().subspan(i * page_bytes, page_bytes);
-            if (saves_.is_pending(page.value)) {
-                continue;  // the file still has the save before
-            }
+            if (saves_.is_pending(page.value)) continue;  // the file still has the save before
             const bool is_refused = some_are_refused && is_zero(bytes_of_page) && file->try_read_pages(page, bytes_of_page, Via::device);
-            if (is_refused || page_checksum(bytes_of_page, page, files_.table().heap()) != files_.table().entry(page)) {
+            if (is_refused || page_checksum(bytes_of_page, page, files_.table().heap()) != files_.table().entry(page))
                 damaged.push_back({in_data, false, page.value});
-            }
         }
     }
     return read;
@@ -292,16 +256,12 @@ bool Healing::has_table_page(const PageFile& file, std::uint64_t index) {
 std::optional<Healed> Healing::heal_one(const DamagedPage& damaged) {
     const Visits::Visit visit(visits_);
     const auto saves = files_.try_hold_saves();
-    if (!saves.owns_lock()) {
-        return std::nullopt;
-    }
+    if (!saves.owns_lock()) return std::nullopt;
     condition_.check_usable(false);
     if (damaged.in_data && !files_.data()) return Healed::whole;  // it was detached meanwhile
     const auto layout = files_.hold_layout();
     files_.require_whole();  // a write would make a file that was cut longer again
-    if (!damaged.of_table && (saves_.is_pending(damaged.number) || !files_.extents().hold({damaged.number}))) {
-        return Healed::whole;
-    }
+    if (!damaged.of_table && (saves_.is_pending(damaged.number) || !files_.extents().hold({damaged.number}))) return Healed::whole;
     bool is_lost = false;
     const TellLost lose = [&](const Error&) { is_lost = true; };
     const TellBytes nobody;
@@ -322,17 +282,13 @@ std::optional<Healed> Healing::heal_one(const DamagedPage& damaged) {
 }
 
 void Healing::heal_waiting() {
-    if (waiting_.empty()) {
-        return;
-    }
+    if (waiting_.empty()) return;
     const TellLost told_when_found = [](const Error&) {};
     const TellBytes nobody;
     const std::unordered_set<std::uint64_t> live = proofs_.pages_with_live_base();
     for (const DamagedPage& damaged : std::exchange(waiting_, {})) {
         // One whose base somebody has changed is a matter of the save (`check_base`).
-        if (!saves_.is_pending(damaged.number)) {
-            Walk(*this, told_when_found, nobody, live).run_one(damaged);
-        }
+        if (!saves_.is_pending(damaged.number)) Walk(*this, told_when_found, nobody, live).run_one(damaged);
     }
 }
 

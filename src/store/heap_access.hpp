@@ -17,9 +17,7 @@ struct HeapAccess {
                                                  const PersistentOptions& options, const store::Tuning& tuning = {});
     /// Requires: open. Throws: Error{closed}.
     static store::HeapFile& file(const ArchiveHeap& heap) {
-        if (!heap.file_) {
-            throw Error(errc::closed, "the heap is closed; open it again");
-        }
+        if (!heap.file_) throw Error(errc::closed, "the heap is closed; open it again");
         return *heap.file_;
     }
     /// The same, for who may outlive the heap.

@@ -81,12 +81,9 @@ void HeapBuilder::check_blocks_and_allocate() {
     try {
         FixedSpan host;
         const heap::Engine engine(view.data(), file_.header.capacity, host, nullptr, true);
-        if (engine.extent() != extent) {
-            throw Error(errc::corrupt, path_, "its first page speaks of another size");
-        }
-        if (const auto damages = engine.check(1); !damages.empty()) {
+        if (engine.extent() != extent) throw Error(errc::corrupt, path_, "its first page speaks of another size");
+        if (const auto damages = engine.check(1); !damages.empty())
             throw Error(errc::corrupt, path_, file_.layout.file_offset(damages.front().where), damages.front().what);
-        }
     } catch (const Error& error) {
         if (error.code() != errc::corrupt && error.code() != errc::unsupported_version) throw;
         throw Error(errc::corrupt, path_, error.offset(), "what was to become this heap is none: " + sentence_of(error) + "; get another copy");
@@ -109,13 +106,9 @@ void HeapBuilder::publish() {
     check_blocks_and_allocate();
     write_first_headers(file_.file(), file_.header);
     const auto name = [&] { storage_.publish(file_.file(), path_); };
-    if (planted(Bug::expanded_named_before_sync)) {
-        name();
-    }
+    if (planted(Bug::expanded_named_before_sync)) name();
     file_.sync();
-    if (!planted(Bug::expanded_named_before_sync)) {
-        name();
-    }
+    if (!planted(Bug::expanded_named_before_sync)) name();
     storage_.sync_directory(io::directory_of(path_));
 }
 

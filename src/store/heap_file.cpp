@@ -37,9 +37,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     }
     set_links(files_.backing().header.position_independent ? heap::Links::distances : heap::Links::addresses);
     ByteCount extent = files_.extents().span;
-    for (const SaveRecord& save : files.overlay) {
-        extent = std::max<ByteCount>(extent, save.head.extent);
-    }
+    for (const SaveRecord& save : files.overlay) extent = std::max<ByteCount>(extent, save.head.extent);
     image_.annex().reset(files_.point().annex);
     reserve(extent);
     image_.map({0}, extent, read_only && files.overlay.empty() && !files.tail ? io::Protection::read : io::Protection::read_write);
@@ -51,9 +49,7 @@ HeapFile::HeapFile(io::Storage& storage, const HeapPaths& paths, HeapKind kind, 
     // Opening looks at the heap's first page only; the kernel would fetch megabytes around it.
     const ByteCount first_chunk = std::min(image_.mapped(), first_chunk_bytes);
     vm::set_readahead(image_.begin(), first_chunk, false);
-    if (!files_.maps_data() && !files_.recovering_pages().contains(0)) {
-        proofs_.heal_first_page(read_only || files.tail.has_value());
-    }
+    if (!files_.maps_data() && !files_.recovering_pages().contains(0)) proofs_.heal_first_page(read_only || files.tail.has_value());
     make_engine();
     vm::set_readahead(image_.begin(), first_chunk, true);
     image_.choose_read_ahead();
@@ -87,9 +83,7 @@ void HeapFile::leave() noexcept {
     if (const std::shared_ptr<SnapshotParticipant> leaving = std::move(participant_)) {
         participant_.reset();
         leaving->left();
-        if (in_forked_child() || (!is_open() && condition_.is_poisoned())) {
-            return;
-        }
+        if (in_forked_child() || (!is_open() && condition_.is_poisoned())) return;
         try {
             make_engine();  // the observer goes with the participant; closing uses the engine once more
         } catch (const std::exception& error) {
@@ -179,9 +173,7 @@ bool HeapFile::protect(HeapOffset offset, ByteCount length, bool writable) noexc
 
 std::byte* HeapFile::open_annex(ByteCount capacity) {
     check_usable(read_only());
-    if (writing_ && !image_.annex().is_open()) {
-        writing_->saves.checkpoint();  // a save that ended the annex may stand in the ring only
-    }
+    if (writing_ && !image_.annex().is_open()) writing_->saves.checkpoint();  // a save that ended the annex may stand in the ring only
     return image_.annex().open(capacity, [this] { proofs_.prove_annex(); });
 }
 
@@ -203,9 +195,7 @@ bool HeapFile::has_data_file() const {
 
 void HeapFile::save() {
     condition_.check_usable(false);
-    if (participant_ && participant_->save_itself()) {
-        return;
-    }
+    if (participant_ && participant_->save_itself()) return;
     if (files_.uses_log()) {
         const SavedPoint point = files_.point();
         save_at({point.serial, point.log_start, image_.mapped()});
@@ -215,11 +205,10 @@ void HeapFile::save() {
     const auto lock = files_.hold_saves();
     condition_.durable_step("saving", [&] { files_.require_whole(); });  // what was stored where the file ends now is gone, and nobody would know
     writing_->healing.heal_waiting();
-    if (participant_) {
+    if (participant_)
         participant_->before_save();
-    } else {
+    else
         write_type_notes();
-    }
     held_.settle();
     const std::vector<vm::PageRun> runs = image_.written_runs();
     const ProgramPointers program = next_program_pointers();
@@ -228,18 +217,14 @@ void HeapFile::save() {
     if (!changed.empty()) {
         scan.finish();
         note_searched(program);
-        if (image_.annex().has_ended()) {
-            writing_->saves.end_annex(changed);
-        }
+        if (image_.annex().has_ended()) writing_->saves.end_annex(changed);
         writing_->saves.save_changed(changed, false);
         if (planted(Bug::annex_ends_after_record) && image_.annex().has_ended()) {
             std::vector<ChangedPage> end{{annex_first_page, 0}};
             writing_->saves.save_changed(end, false);
         }
     }
-    if (participant_) {
-        participant_->saved();
-    }
+    if (participant_) participant_->saved();
     writing_->saves.tidy(runs, changed);
 }
 
@@ -251,17 +236,13 @@ void HeapFile::save_at(const SavePoint& point) {
     const std::vector<vm::PageRun> runs = image_.written_runs();
     const ProgramPointers program = point.searches ? next_program_pointers() : ProgramPointers::unsearched;
     std::optional<heap::ForeignPointerScan> scan;
-    if (point.searches) {
-        scan.emplace(*this, program);
-    }
+    if (point.searches) scan.emplace(*this, program);
     std::vector<ChangedPage> changed = proofs_.changed_pages(runs, scan ? &*scan : nullptr);
     if (scan && !changed.empty()) {
         scan->finish();
         note_searched(program);
     }
-    if (!changed.empty() && image_.annex().has_ended()) {
-        writing_->saves.end_annex(changed);
-    }
+    if (!changed.empty() && image_.annex().has_ended()) writing_->saves.end_annex(changed);
     writing_->saves.save_live(point, std::move(changed));
     proofs_.drop_written(runs);
     image_.look_at_memory();
@@ -287,18 +268,14 @@ void HeapFile::drop_private() {
 
 ByteCount HeapFile::private_bytes() const {
     ByteCount bytes = 0;
-    for (const vm::PageRun& run : image_.written_span_runs()) {
-        bytes += run.count * page_bytes;
-    }
+    for (const vm::PageRun& run : image_.written_span_runs()) bytes += run.count * page_bytes;
     return bytes;
 }
 
 std::vector<WrittenRange> HeapFile::written_ranges() const {
     condition_.check_usable(true);
     std::vector<WrittenRange> ranges;
-    if (condition_.is_read_only()) {
-        return ranges;
-    }
+    if (condition_.is_read_only()) return ranges;
     const AlignedBuffer saved(page_bytes);
     const auto is_saved = [&](PageNumber page) {
         if (files_.uses_log()) {
@@ -311,15 +288,12 @@ std::vector<WrittenRange> HeapFile::written_ranges() const {
     };
     for (const vm::PageRun& run : image_.written_span_runs()) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            if (is_saved({page})) {
-                continue;
-            }
+            if (is_saved({page})) continue;
             const std::uint64_t offset = offset_of(PageNumber{page}).value;
-            if (!ranges.empty() && ranges.back().offset + ranges.back().bytes == offset) {
+            if (!ranges.empty() && ranges.back().offset + ranges.back().bytes == offset)
                 ranges.back().bytes += page_bytes;
-            } else {
+            else
                 ranges.push_back({offset, page_bytes});
-            }
         }
     }
     return ranges;
@@ -332,9 +306,7 @@ bool HeapFile::differs_from_save() {
 }
 
 void HeapFile::extend(ByteCount extent_bytes) {
-    if (extent_bytes <= image_.mapped()) {
-        return;
-    }
+    if (extent_bytes <= image_.mapped()) return;
     reserve(extent_bytes);
     if (condition_.is_read_only() || files_.is_replaying()) {
         std::byte* const end = image_.live_page({image_.mapped() / page_bytes}).data();
@@ -355,12 +327,8 @@ void HeapFile::extend(ByteCount extent_bytes) {
         files_.make_long_enough({extent_bytes, 0});
         image_.map({image_.mapped()}, extent_bytes - image_.mapped(), io::Protection::read_write);
     });
-    if (image_.first_touch()) {
-        image_.first_touch()->extended(extent_bytes);
-    }
-    if (participant_) {
-        participant_->extended(image_.mapped(), extent_bytes);
-    }
+    if (image_.first_touch()) image_.first_touch()->extended(extent_bytes);
+    if (participant_) participant_->extended(image_.mapped(), extent_bytes);
     set_mapped(extent_bytes);
     image_.choose_read_ahead();
 }
@@ -369,9 +337,7 @@ void HeapFile::reserve(ByteCount extent) {
     const ByteCount before = image_.reservation().size();
     const ByteCount capacity = ranges().durable_bytes;
     const ByteCount least = extent + page_bytes;
-    if (least <= before) {
-        return;
-    }
+    if (least <= before) return;
     for (const ByteCount wanted : {heap::CoreRanges::reserved_bytes(extent, capacity), least}) {
         try {
             occupy(std::min(wanted, capacity));
@@ -385,7 +351,7 @@ void HeapFile::reserve(ByteCount extent) {
         } catch (const Error& error) {
             if (wanted == least) {
                 throw HeapFull(extent - image_.mapped(), 0,
- error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space, name());
+                               error.code() == errc::address_in_use ? HeapFull::Cause::neighbor : HeapFull::Cause::address_space, name());
             }
         }
     }
@@ -393,21 +359,13 @@ void HeapFile::reserve(ByteCount extent) {
 
 void HeapFile::about_to_use(ByteCount length) {
     // A transactional heap's dirty pages are a matter of its log.
-    if (condition_.is_read_only() || files_.uses_log() || image_.mapped() <= dirty_limit_) {
-        return;
-    }
+    if (condition_.is_read_only() || files_.uses_log() || image_.mapped() <= dirty_limit_) return;
     used_since_look_ += length;
-    if (used_since_look_ <= dirty_limit_ / 16) {
-        return;
-    }
+    if (used_since_look_ <= dirty_limit_ / 16) return;
     // What may be written before the next look counts; the rest of a large block is nothing before it is written.
     ByteCount dirty = std::min(length, dirty_limit_ / 16);
-    for (const vm::PageRun& run : image_.written_runs()) {
-        dirty += run.count * page_bytes;
-    }
-    if (dirty > dirty_limit_) {
-        throw HeapFull(length, 0, HeapFull::Cause::dirty_limit, name());
-    }
+    for (const vm::PageRun& run : image_.written_runs()) dirty += run.count * page_bytes;
+    if (dirty > dirty_limit_) throw HeapFull(length, 0, HeapFull::Cause::dirty_limit, name());
     used_since_look_ = 0;
 }
 
@@ -438,23 +396,16 @@ void HeapFile::tell_closed(const EventClock& clock, std::string_view failure) co
 }
 
 void HeapFile::close() {
-    if (condition_.is_open() && participant_ && !in_forked_child()) {
-        participant_->before_close();
-    }
+    if (condition_.is_open() && participant_ && !in_forked_child()) participant_->before_close();
     abandon();
 }
 
 void HeapFile::abandon() {
-    if (!condition_.is_open()) {
-        return;
-    }
+    if (!condition_.is_open()) return;
     const EventClock clock;
-    if (participant_ && !in_forked_child()) {
-        participant_->before_abandon();
-    }
-    if (!in_forked_child()) {  // where nobody visits who would ever leave
+    if (participant_ && !in_forked_child()) participant_->before_abandon();
+    if (!in_forked_child())  // where nobody visits who would ever leave
         visits_.end();
-    }
     std::optional<Error> failure;
     if (!in_forked_child() && !condition_.is_read_only()) {
         try {
@@ -465,9 +416,8 @@ void HeapFile::abandon() {
         } catch (const Error& error) {
             failure = error;
         }
-        if (!failure || failure->code() != errc::truncated) {  // else there may be nothing to read
+        if (!failure || failure->code() != errc::truncated)  // else there may be nothing to read
             held_pages_ = copy_held_pages();
-        }
     }
     condition_.end();
     leave();
@@ -484,9 +434,7 @@ void HeapFile::abandon() {
 std::vector<HeapOffset> HeapFile::held_blocks() {
     held_.settle();
     const std::vector<HeapOffset> suspects = held_.suspects();
-    if (suspects.empty()) {
-        return {};
-    }
+    if (suspects.empty()) return {};
     uncover({0}, image_.mapped());
     return heap::owned_outside(*engine_, reinterpret_cast<const std::byte*>(ranges().durable), suspects, links());
 }
@@ -525,9 +473,7 @@ void HeapFile::finish_files() {
             files_.fill_header(file, true);
             file.write_header();
         });
-        if (!uses_log()) {
-            files_.remove_ours(*files_.ring_file(), files_.paths().journal);
-        }
+        if (!uses_log()) files_.remove_ours(*files_.ring_file(), files_.paths().journal);
     });
 }
 
@@ -542,9 +488,8 @@ void HeapFile::close_files() {
     std::optional<Error> failure;
     try {
         // A log that holds more than the files makes the heap one whose user crashed.
-        if (writing_ && !condition_.is_poisoned() && (files_.journal() != nullptr || (uses_log() && files_.ring_file() && files_.contains_log()))) {
+        if (writing_ && !condition_.is_poisoned() && (files_.journal() != nullptr || (uses_log() && files_.ring_file() && files_.contains_log())))
             finish_files();
-        }
     } catch (const Error& error) {
         failure.emplace(static_cast<errc>(error.code().value()), path(), closing_failed(text_of(error)));
     } catch (const std::exception& error) {

@@ -26,12 +26,8 @@ void HeapFiles::grow(ByteCount by, const std::function<void()>& action) const {
     try {
         action();
     } catch (const Error& error) {
-        if (error.code() == errc::no_space) {
-            throw HeapFull(by, 0, HeapFull::Cause::disk, name());
-        }
-        if (error.code() == errc::out_of_address_space) {
-            throw HeapFull(by, 0, HeapFull::Cause::address_space, name());
-        }
+        if (error.code() == errc::no_space) throw HeapFull(by, 0, HeapFull::Cause::disk, name());
+        if (error.code() == errc::out_of_address_space) throw HeapFull(by, 0, HeapFull::Cause::address_space, name());
         throw;
     }
 }
@@ -43,9 +39,7 @@ HeapFiles::HeapFiles(io::Storage& storage, const HeapPaths& paths, HeapKind kind
       table_(
           backing_->header.heap,
           [this](std::uint64_t index, TablePage& page) {
-              if (!file_extents().hold(cover_of(index).first)) {
-                  return;  // the heap has grown there, and nothing was written yet
-              }
+              if (!file_extents().hold(cover_of(index).first)) return;  // the heap has grown there, and nothing was written yet
               // A reader's data file that is ahead has table pages of its own save; those of the backing file are sound, but older.
               if (load_table_page(
                       view(), maps_data_ ? nullptr : data(), index, file_extents(),
@@ -105,18 +99,13 @@ void HeapFiles::close() noexcept {
 }
 
 bool HeapFiles::is_recovering(const TableCover& cover) const {
-    for (std::uint64_t i = 0; !recovering_pages_.empty() && i < cover.count; ++i) {
-        if (recovering_pages_.contains(cover.first.value + i)) {
-            return true;
-        }
-    }
+    for (std::uint64_t i = 0; !recovering_pages_.empty() && i < cover.count; ++i)
+        if (recovering_pages_.contains(cover.first.value + i)) return true;
     return false;
 }
 
 bool HeapFiles::contains_log() const {
-    if (planted(Bug::clean_despite_log)) {
-        return true;
-    }
+    if (planted(Bug::clean_despite_log)) return true;
     try {
         const log::ScanResult found = log::Ring::scan(*ring_file_, ring_identity_, point_.log_start, [](const log::Record&) { return false; });
         return found.records == 0 && found.how == log::ScanEnd::end;
@@ -127,28 +116,18 @@ bool HeapFiles::contains_log() const {
 
 void HeapFiles::trim_log() {
     const ByteCount ring_bytes = log::Ring::header_bytes + ring_identity_.capacity_bytes;
-    if (ring_file_->info().size_bytes > ring_bytes) {
-        ring_file_->resize(ring_bytes);
-    }
+    if (ring_file_->info().size_bytes > ring_bytes) ring_file_->resize(ring_bytes);
 }
 
 void HeapFiles::read_whole(PageNumber page, std::span<std::byte> image, const char* why) const {
     const std::uint64_t expected = table_.entry(page);
     std::optional<Error> refusal;
     for (const PageFile* const file : {&*backing_, data()}) {
-        if (file == nullptr) {
-            continue;
-        }
-        if (auto refused = file->try_read_pages(page, image, Via::device); refused && !refusal) {
-            refusal = std::move(refused);
-        }
-        if (page_checksum(image, page, table_.heap()) == expected) {
-            return;
-        }
+        if (file == nullptr) continue;
+        if (auto refused = file->try_read_pages(page, image, Via::device); refused && !refusal) refusal = std::move(refused);
+        if (page_checksum(image, page, table_.heap()) == expected) return;
     }
-    if (refusal) {
-        throw Error(*refusal);
-    }
+    if (refusal) throw Error(*refusal);
     backing_->throw_corrupt_page(page, why);
 }
 
@@ -185,33 +164,21 @@ void HeapFiles::clear_growth(const Extents& before, const Extents& after) {
 }
 
 void HeapFiles::take_blocks(std::span<const ChangedPage> changed, bool any) {
-    if (planted(Bug::save_without_blocks)) {
-        return;
-    }
+    if (planted(Bug::save_without_blocks)) return;
     PageNumber first{};  // of those that have none, as far as we know
     std::uint64_t count = 0;
     const auto take = [&] {
-        if (count == 0) {
-            return;
-        }
+        if (count == 0) return;
         const std::lock_guard lock(size_mutex_);
         backing_->allocate(offset_of(first), count * blocks_taken_at_once);
-        if (data_) {
-            data_->allocate(offset_of(first), count * blocks_taken_at_once);
-        }
-        for (; count != 0; --count, first.value += blocks_taken_at_once / page_bytes) {
-            backed_.add(backed_at(first));
-        }
+        if (data_) data_->allocate(offset_of(first), count * blocks_taken_at_once);
+        for (; count != 0; --count, first.value += blocks_taken_at_once / page_bytes) backed_.add(backed_at(first));
     };
     for (const ChangedPage& page : changed) {
-        if (table_.entry(page.page) != 0 || (page.checksum == 0 && !any) || backed_.contains(backed_at(page.page))) {
-            continue;
-        }
+        if (table_.entry(page.page) != 0 || (page.checksum == 0 && !any) || backed_.contains(backed_at(page.page))) continue;
         const PageNumber begin{round_down(page.page.value, blocks_taken_at_once / page_bytes)};
         const std::uint64_t end = first.value + count * (blocks_taken_at_once / page_bytes);
-        if (count != 0 && begin.value < end) {
-            continue;
-        }
+        if (count != 0 && begin.value < end) continue;
         if (count == 0 || begin.value != end) {
             take();
             first = begin;
@@ -248,34 +215,26 @@ void HeapFiles::fill_header(PageFile& file, bool clean) {
 void HeapFiles::write_headers() {
     fill_header(*backing_, false);
     backing_->write_header();
-    if (planted(Bug::release_before_data_header) && journal_) {
-        journal_->release(journal_->next().position);
-    }
+    if (planted(Bug::release_before_data_header) && journal_) journal_->release(journal_->next().position);
     if (data_) {
         fill_header(*data_, false);
         data_->write_header();
     }
-    if (journal_) {  // who appends to the transaction log releases it
+    if (journal_)  // who appends to the transaction log releases it
         journal_->release(journal_->next().position);
-    }
 }
 
 void HeapFiles::write_tables(Generation generation) {
     table_.write_changed(generation, [&](const TablePage& page) {
-        if (planted(Bug::skip_table_write)) {
-            return;
-        }
+        if (planted(Bug::skip_table_write)) return;
         backing_->write_table_page(page);
-        if (data_) {
-            data_->write_table_page(page);
-        }
+        if (data_) data_->write_table_page(page);
     });
 }
 
 void HeapFiles::remove_ours(const io::File& file, const std::filesystem::path& path) {
-    if (is_still_at(storage_, file, path)) {  // else somebody moved our files while the heap was open
+    if (is_still_at(storage_, file, path))  // else somebody moved our files while the heap was open
         storage_.remove(path);
-    }
 }
 
 Restoration HeapFiles::restoration() const {

@@ -37,16 +37,10 @@ void Image::map_at(std::byte* address, HeapOffset offset, ByteCount length, io::
         std::byte* const to = address + (at.value - offset.value);
         const ByteCount before = at.value - start_of(sequence_of(at)).value;
         const ByteCount there = std::min(part, extents.of(sequence_of(at)) - std::min(before, extents.of(sequence_of(at))));
-        if (there != 0) {
-            files_.view().file().map_private(to, there, files_.view().layout.file_offset(at), protection);
-        }
-        if (there < part) {
-            vm::map_anonymous(to + there, part - there);
-        }
+        if (there != 0) files_.view().file().map_private(to, there, files_.view().layout.file_offset(at), protection);
+        if (there < part) vm::map_anonymous(to + there, part - there);
         vm::prepare_heap_mapping(to, part);
-        if (reads_alone_ && sequence_of(at) == Sequence::span) {
-            vm::set_readahead(to, part, false);
-        }
+        if (reads_alone_ && sequence_of(at) == Sequence::span) vm::set_readahead(to, part, false);
     });
 }
 
@@ -61,23 +55,17 @@ std::vector<vm::PageRun> Image::written_runs() const {
     if (annex_.is_open() && annex_.mapped() != 0) {
         const std::size_t span_runs = runs.size();
         tracker_.written_pages(annex_.begin(), annex_.mapped(), runs);
-        for (std::size_t i = span_runs; i < runs.size(); ++i) {
-            runs[i].first += annex_first_page.value;
-        }
+        for (std::size_t i = span_runs; i < runs.size(); ++i) runs[i].first += annex_first_page.value;
     }
     return runs;
 }
 
 void Image::open_hidden(PageNumber page) const {
-    if (first_touch_ && sequence_of(page) == Sequence::span) {
-        (void)first_touch_->touch(page);
-    }
+    if (first_touch_ && sequence_of(page) == Sequence::span) (void)first_touch_->touch(page);
 }
 
 void Image::uncover(HeapOffset offset, ByteCount length) const {
-    for (PageNumber page = page_of(offset); first_touch_ && offset_of(page).value < offset.value + length; ++page.value) {
-        open_hidden(page);
-    }
+    for (PageNumber page = page_of(offset); first_touch_ && offset_of(page).value < offset.value + length; ++page.value) open_hidden(page);
 }
 
 bool Image::is_lost(PageNumber page) const {
@@ -109,9 +97,7 @@ void Image::look_at_memory() noexcept {
 }
 
 void Image::will_read(HeapOffset offset, ByteCount length) const noexcept {
-    if (reads_alone_ && length != 0) {
-        vm::will_read(reservation_.data() + offset.value, length);
-    }
+    if (reads_alone_ && length != 0) vm::will_read(reservation_.data() + offset.value, length);
 }
 
 void Image::will_read_metadata() const noexcept {
@@ -120,9 +106,7 @@ void Image::will_read_metadata() const noexcept {
         const heap::Region& region = geometry.region(index);
         const ByteCount extent = core_.durable_extent();
         const HeapOffset first = offset_of(PageNumber{region.first});
-        if (first.value < extent) {
-            will_read(first, std::min(offset_of(PageNumber{region.first_user}).value, extent) - first.value);
-        }
+        if (first.value < extent) will_read(first, std::min(offset_of(PageNumber{region.first_user}).value, extent) - first.value);
     }
 }
 

@@ -37,20 +37,15 @@ void Saves::write_changed_pages(PageFile& file, const std::vector<ChangedPage>& 
     while (i < changed.size()) {
         // A run of consecutive pages, up to a batch, goes out as one write; what is written is what the checksum was taken of.
         std::size_t count = 0;
-        while (i + count < changed.size() && count < piece_bytes / page_bytes && changed[i + count].page.value == changed[i].page.value + count) {
+        while (i + count < changed.size() && count < piece_bytes / page_bytes && changed[i + count].page.value == changed[i].page.value + count)
             ++count;
-        }
-        if (image_.is_mapped(changed[i].page)) {
-            std::memcpy(batch.data(), image_.live_page(changed[i].page).data(), count * page_bytes);
-        }
+        if (image_.is_mapped(changed[i].page)) std::memcpy(batch.data(), image_.live_page(changed[i].page).data(), count * page_bytes);
         for (std::size_t k = 0; k < count; ++k) {
             const auto page = batch.span().subspan(k * page_bytes, page_bytes);
             if (changed[i + k].checksum == 0) {
                 std::memset(page.data(), 0, page_bytes);
             } else if (page_checksum(page, changed[i + k].page, files_.table().heap()) != changed[i + k].checksum) {
-                if (fallback == nullptr) {
-                    throw_changed_meanwhile(changed[i + k].page);
-                }
+                if (fallback == nullptr) throw_changed_meanwhile(changed[i + k].page);
                 fallback->read_pages(changed[i + k].page, page, Via::device);
             }
         }
@@ -73,13 +68,12 @@ void Saves::save_large(LargeSave& save) {
     saved_anything_ = true;
     condition_.durable_step("saving", [&] { files_.require_whole(); });
     files_.take_blocks(save.changed, save.images != nullptr);
-    if (save.changed.empty()) {
+    if (save.changed.empty())
         save_headers(save);
-    } else if (files_.data()) {
+    else if (files_.data())
         save_large_with_data(save);
-    } else {
+    else
         save_large_with_stage(save);
-    }
     files_.tell_written(EventKind::saved, clock, save.changed.size());
 }
 
@@ -107,9 +101,7 @@ void Saves::save_headers(const LargeSave& save) {
     condition_.durable_step("saving", [&] {
         // The heap may have grown.
         files_.backing().sync();
-        if (files_.data()) {
-            files_.data()->sync();
-        }
+        if (files_.data()) files_.data()->sync();
         set_saved(files_.point().generation, save);
         files_.write_headers();
         tell_saved();
@@ -134,9 +126,7 @@ void Saves::for_each_batch(LargeSave& save, F&& visit) {
                     continue;
                 }
                 std::memcpy(image.data(), image_.live_page(batch[k].page).data(), page_bytes);
-                if (page_checksum(image, batch[k].page, files_.table().heap()) != batch[k].checksum) {
-                    throw_changed_meanwhile(batch[k].page);
-                }
+                if (page_checksum(image, batch[k].page, files_.table().heap()) != batch[k].checksum) throw_changed_meanwhile(batch[k].page);
             }
         }
         visit(std::span<const ChangedPage>(batch), images);
@@ -163,9 +153,7 @@ public:
             }
             const std::uint64_t count = batch[i - 1].page.value - batch[first].page.value + 1;
             file_.start_writing(batch[first].page, count);
-            if (count_ != 0) {
-                file_.wait_for_writing(first_, count_);
-            }
+            if (count_ != 0) file_.wait_for_writing(first_, count_);
             first_ = batch[first].page;
             count_ = count;
         }
@@ -188,17 +176,12 @@ void Saves::save_large_with_data(LargeSave& save) {
         files_.data()->header.state = FileState::filling;
         files_.data()->header.filling_generation = next;
         files_.data()->write_header();
-        if (planted(Bug::backing_before_data_commit)) {
-            write_all_images(files_.backing(), save);
-        }
-        if (save.images) {
+        if (planted(Bug::backing_before_data_commit)) write_all_images(files_.backing(), save);
+        if (save.images)
             write_all_images(*files_.data(), save);
-        } else {
+        else
             write_changed_pages(*files_.data(), save.changed, nullptr);
-        }
-        for (const ChangedPage& page : save.changed) {
-            files_.table().set(page.page, page.checksum);
-        }
+        for (const ChangedPage& page : save.changed) files_.table().set(page.page, page.checksum);
         std::vector<TablePage> tables;
         files_.table().write_changed(next, [&](const TablePage& page) {
             files_.data()->write_table_page(page);
@@ -209,27 +192,20 @@ void Saves::save_large_with_data(LargeSave& save) {
             files_.fill_header(*files_.data(), false);
             files_.data()->write_header();
         }
-        if (!planted(Bug::skip_data_sync)) {
-            files_.data()->sync();
-        }
+        if (!planted(Bug::skip_data_sync)) files_.data()->sync();
         files_.fill_header(*files_.data(), false);
         files_.data()->write_header();  // the commit point
         tell_saved();
 
         if (save.images) {
-            if (save.images_once) {
+            if (save.images_once)
                 save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) { read_saved(*files_.data(), batch, images); };
-            }
             write_all_images(files_.backing(), save);
         } else {
             write_changed_pages(files_.backing(), save.changed, files_.data());
         }
-        for (const TablePage& page : tables) {
-            files_.backing().write_table_page(page);
-        }
-        if (!planted(Bug::skip_backing_sync)) {
-            files_.backing().sync();
-        }
+        for (const TablePage& page : tables) files_.backing().write_table_page(page);
+        if (!planted(Bug::skip_backing_sync)) files_.backing().sync();
         files_.fill_header(files_.backing(), false);
         files_.backing().write_header();
     });
@@ -269,16 +245,12 @@ void Saves::save_large_with_stage(LargeSave& save) {
                     ++kept;
                 }
             }
-            if (kept != 0) {
-                stage.write_direct(images.first(kept * page_bytes), images_at + head.image_count * page_bytes);
-            }
+            if (kept != 0) stage.write_direct(images.first(kept * page_bytes), images_at + head.image_count * page_bytes);
             head.image_count += kept;
         });
         std::vector<SavedPage> entries;
         entries.reserve(save.changed.size());
-        for (const ChangedPage& page : save.changed) {
-            entries.push_back({page.page.value, page.checksum});
-        }
+        for (const ChangedPage& page : save.changed) entries.push_back({page.page.value, page.checksum});
         const AlignedBuffer listed(entries_bytes);
         std::memset(listed.data(), 0, listed.size());
         std::memcpy(listed.data(), entries.data(), entries.size() * sizeof(SavedPage));
@@ -301,25 +273,17 @@ void Saves::save_large_with_stage(LargeSave& save) {
             install();
             image = 0;
         }
-        if (!planted(Bug::stage_without_sync)) {
-            stage.sync();
-        }
+        if (!planted(Bug::stage_without_sync)) stage.sync();
         files_.backing().header.state = FileState::staged;
         files_.backing().header.staged = staged;
         files_.backing().write_header();  // the commit point
-        if (planted(Bug::truncate_stage_early)) {
-            stage.resize(head.stage_offset);
-        }
-        for (const ChangedPage& page : save.changed) {
-            files_.table().set(page.page, page.checksum);
-        }
+        if (planted(Bug::truncate_stage_early)) stage.resize(head.stage_offset);
+        for (const ChangedPage& page : save.changed) files_.table().set(page.page, page.checksum);
         set_saved({head.generation}, save);
         tell_saved();
         install();
         files_.write_tables(files_.point().generation);
-        if (!planted(Bug::skip_backing_sync)) {
-            files_.backing().sync();
-        }
+        if (!planted(Bug::skip_backing_sync)) files_.backing().sync();
         files_.write_headers();
         // By pieces: the file system gives the blocks back with the file locked, 170 ms for a gigabyte, and the log that commits wait for may lie in front of the stage.
         for (std::uint64_t end = images_at + head.image_count * page_bytes; end > head.stage_offset;) {
@@ -333,15 +297,11 @@ void Saves::save_large_with_stage(LargeSave& save) {
 void Saves::read_saved(const PageFile& file, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
     for (std::size_t i = 0; i < batch.size();) {
         std::size_t count = 1;
-        while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) {
-            ++count;
-        }
+        while (i + count < batch.size() && batch[i + count].page.value == batch[i].page.value + count) ++count;
         file.read_pages(batch[i].page, images.subspan(i * page_bytes, count * page_bytes), Via::cache);
-        for (std::size_t k = i; k < i + count; ++k) {
-            if (page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, files_.table().heap()) != batch[k].checksum) {
+        for (std::size_t k = i; k < i + count; ++k)
+            if (page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, files_.table().heap()) != batch[k].checksum)
                 file.throw_corrupt_page(batch[k].page, "it reads back damaged right after it was written: the disk is failing");
-            }
-        }
         i += count;
     }
 }
@@ -349,9 +309,7 @@ void Saves::read_saved(const PageFile& file, std::span<const ChangedPage> batch,
 /// The pages of a batch from the stage, images from `at` on; returns how many images those are.
 std::uint64_t Saves::read_staged(const io::File& stage, std::uint64_t at, std::span<const ChangedPage> batch, std::span<std::byte> images) const {
     std::uint64_t count = 0;
-    for (const ChangedPage& page : batch) {
-        count += page.checksum != 0 ? 1 : 0;
-    }
+    for (const ChangedPage& page : batch) count += page.checksum != 0 ? 1 : 0;
     if (count != 0) {
         if (const ByteCount got = stage.read_direct(images.first(count * page_bytes), at); got != count * page_bytes) {
             throw Error(errc::corrupt, stage.path(), at + got,
@@ -389,27 +347,17 @@ void Saves::save_moved(std::uintptr_t base, std::span<const PageNumber> pages, c
         TAIYEN_CHECK((save.changed.empty() || save.changed.back().page < page) && sequence_of(page) == Sequence::span);
         save.changed.push_back({page, 0});
     }
-    if (save.changed.empty()) {
-        save.changed.push_back({{0}, 0});  // a save of nothing would have no commit point for both files
-    }
-    if (image_.annex().is_saved()) {
-        save.changed.push_back({annex_first_page, 0});  // what lies there speaks of the old address
-    }
+    if (save.changed.empty()) save.changed.push_back({{0}, 0});                    // a save of nothing would have no commit point for both files
+    if (image_.annex().is_saved()) save.changed.push_back({annex_first_page, 0});  // what lies there speaks of the old address
     save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
         proofs_.read_bases(batch, images);
         std::vector<PageNumber> numbers;
-        for (const ChangedPage& page : batch) {
-            if (sequence_of(page.page) == Sequence::span) {
-                numbers.push_back(page.page);
-            }
-        }
+        for (const ChangedPage& page : batch)
+            if (sequence_of(page.page) == Sequence::span) numbers.push_back(page.page);
         patch(numbers, images.first(numbers.size() * page_bytes));
-        if (numbers.size() != batch.size()) {
-            std::memset(images.data() + numbers.size() * page_bytes, 0, page_bytes);
-        }
-        for (std::size_t k = 0; k < batch.size(); ++k) {
+        if (numbers.size() != batch.size()) std::memset(images.data() + numbers.size() * page_bytes, 0, page_bytes);
+        for (std::size_t k = 0; k < batch.size(); ++k)
             batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, files_.table().heap());
-        }
     };
     save_large(save);
 }

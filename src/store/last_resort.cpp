@@ -101,9 +101,8 @@ void cut_journal(io::Storage& storage, const std::filesystem::path& path, std::u
     const AlignedBuffer zeros(page_bytes);
     std::memset(zeros.data(), 0, page_bytes);
     const std::uint64_t end = header.ring_start.position + header.ring_capacity;
-    for (std::uint64_t at = position + page_bytes; at < end; at += page_bytes) {
+    for (std::uint64_t at = position + page_bytes; at < end; at += page_bytes)
         file->write(zeros.first(page_bytes), log::Ring::file_offset(header.ring_identity(), at));
-    }
     file->sync();
     file->write_durable(zeros.first(page_bytes), log::Ring::file_offset(header.ring_identity(), position));
 }
@@ -215,9 +214,8 @@ std::vector<KeptCopy> go_on_with_remains(io::Storage& storage, const std::filesy
     const Header newest = prove_last_save(storage, paths, options, tuning, nullptr);
     const std::filesystem::path& ring = ring_path(paths, remains.is_log);
     std::vector<std::filesystem::path> there;
-    for (const std::filesystem::path& file : {paths.backing, paths.data, ring}) {
+    for (const std::filesystem::path& file : {paths.backing, paths.data, ring})
         if (storage.find(file)) there.push_back(file);
-    }
     const bool gives_up = !remains.is_log || upto <= remains.last_save;
     const bool removes = gives_up && storage.find(ring) && !is_ours(storage, ring, newest.heap);
     std::vector<KeptCopy> kept = keep(storage, there);

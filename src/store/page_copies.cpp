@@ -14,9 +14,8 @@ namespace taiyen::store {
 
 std::set<std::uint64_t> pages_of(const std::vector<SaveRecord>& saves) {
     std::set<std::uint64_t> pages;
-    for (const SaveRecord& save : saves) {
+    for (const SaveRecord& save : saves)
         for (const SavedPage& saved : save.pages) pages.insert(saved.page);
-    }
     return pages;
 }
 
@@ -33,24 +32,16 @@ void rebuild_table_page(const PageFile& backing, const PageFile* data, std::uint
         const PageNumber number{cover.first.value + i};
         const auto image = buffer.span().subspan(i * page_bytes, page_bytes);
         const auto matches = [&] { return page_checksum(image, number, heap) == page.entries[i]; };
-        if (is_covered(number)) {
-            continue;
-        }
+        if (is_covered(number)) continue;
         if (!extents.hold(number)) {
             page.entries[i] = 0;
             continue;
         }
-        if (matches()) {
-            continue;
-        }
+        if (matches()) continue;
         const std::optional<Error> refusal = backing.try_read_pages(number, image, Via::device);
-        if (!matches() && data != nullptr) {
-            data->try_read_pages(number, image, Via::device);
-        }
+        if (!matches() && data != nullptr) data->try_read_pages(number, image, Via::device);
         if (!matches()) {
-            if (refusal) {
-                throw Error(*refusal);
-            }
+            if (refusal) throw Error(*refusal);
             backing.throw_corrupt_page(number, "neither its checksum nor a second copy can be relied on");
         }
     }
@@ -67,21 +58,15 @@ bool load_table_page(const PageFile& backing, const PageFile* data, std::uint64_
         const auto refusal = file.try_read_table_page(index, page, asked);
         return !refusal && is_sound(page, index, heap);
     };
-    if (via == Via::cache && has_sound(backing, Via::cache)) {
-        return false;
-    }
+    if (via == Via::cache && has_sound(backing, Via::cache)) return false;
     const std::optional<Error> refusal = backing.try_read_table_page(index, page, Via::device);
-    if (!refusal && is_sound(page, index, heap)) {
-        return false;
-    }
+    if (!refusal && is_sound(page, index, heap)) return false;
     const TablePage found = page;
     if (data != nullptr && has_sound(*data, Via::device)) {
         count_row(Row::table_page_rebuilt);
         return true;
     }
-    if (refusal) {
-        throw Error(*refusal);  // nothing is left of it to begin with
-    }
+    if (refusal) throw Error(*refusal);  // nothing is left of it to begin with
     page = found;
     rebuild_table_page(backing, data, index, extents, is_covered, page);
     count_row(Row::table_page_rebuilt);
@@ -93,13 +78,9 @@ std::uint64_t table_root_of(const PageFile& file, const Extents& extents, Via vi
     TablePage page;
     for_each_table_page(extents, [&](std::uint64_t index) {
         if (const auto refusal = file.try_read_table_page(index, page, via)) {
-            if (twin == nullptr || twin->try_read_table_page(index, page, via) || !is_sound(page, index, file.header.heap)) {
-                throw Error(*refusal);
-            }
+            if (twin == nullptr || twin->try_read_table_page(index, page, via) || !is_sound(page, index, file.header.heap)) throw Error(*refusal);
         }
-        if (page.checksum != 0) {
-            root += mix(index, page.checksum);
-        }
+        if (page.checksum != 0) root += mix(index, page.checksum);
     });
     return root;
 }
@@ -132,9 +113,7 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
         const TableCover cover = cover_of(index);
         const Sequence sequence = sequence_of(cover.first);
         const std::uint64_t count = std::min(cover.count, page_of(start_of(sequence)).value + extents.of(sequence) / page_bytes - cover.first.value);
-        if (!is_newer(table)) {
-            return;
-        }
+        if (!is_newer(table)) return;
         // What is about to be overwritten need not be readable.
         TablePage old;
         const bool old_is_refused = to.try_read_table_page(index, old, Via::device).has_value();
@@ -145,13 +124,10 @@ void copy_newer(const PageFile& from, PageFile& to, Generation since, bool every
             const bool same =
                 planted(Bug::copy_by_entries) ? old.entries[i] == table.entries[i] : page_checksum(there, number, heap) == table.entries[i];
             const auto is_refused = [&] { return some_are_refused && to.try_read_pages(number, there, Via::device); };
-            if (same && !is_refused()) {
-                continue;
-            }
+            if (same && !is_refused()) continue;
             from.read_pages(number, source.span(), Via::device);
-            if (page_checksum(source.span(), number, heap) != table.entries[i]) {
+            if (page_checksum(source.span(), number, heap) != table.entries[i])
                 from.throw_corrupt_page(number, "its checksum differs, and the other copy is older");
-            }
             to.write_pages(number, source.span());
         }
         if (table.checksum != 0) {

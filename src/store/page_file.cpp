@@ -37,9 +37,7 @@ void PageFile::read_pages(PageNumber first, std::span<std::byte> pages, Via via)
 }
 
 std::optional<Error> PageFile::try_read_pages(PageNumber first, std::span<std::byte> pages, Via via) const {
-    if (!refusal_of([&] { read_pages(first, pages, via); })) {
-        return std::nullopt;
-    }
+    if (!refusal_of([&] { read_pages(first, pages, via); })) return std::nullopt;
     std::optional<Error> first_refusal;
     for (std::uint64_t i = 0; i * page_bytes < pages.size(); ++i) {
         const auto page = pages.subspan(i * page_bytes, page_bytes);
@@ -101,9 +99,7 @@ void PageFile::read_table_page(std::uint64_t index, TablePage& page, Via via) co
 
 std::optional<Error> PageFile::try_read_table_page(std::uint64_t index, TablePage& page, Via via) const {
     auto refusal = refusal_of([&] { read_table_page(index, page, via); });
-    if (refusal) {
-        page = {};
-    }
+    if (refusal) page = {};
     return refusal;
 }
 
@@ -112,9 +108,7 @@ void PageFile::write_table_page(const TablePage& page) {
 }
 
 void PageFile::allocate(HeapOffset from, ByteCount length) {
-    if (length == 0) {
-        return;
-    }
+    if (length == 0) return;
     // Neighbours come as one: a call for what has blocks already costs as much as one for what hasn't.
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -135,18 +129,14 @@ void PageFile::allocate(HeapOffset from, ByteCount length) {
 }
 
 void PageFile::make_long_enough(const Extents& extents) {
-    if (const std::uint64_t end = layout.file_bytes_for(extents); file_->info().size_bytes < end) {
-        file_->resize(end);
-    }
+    if (const std::uint64_t end = layout.file_bytes_for(extents); file_->info().size_bytes < end) file_->resize(end);
 }
 
 std::uint64_t PageFile::clear_growth(const Extents& before, const Extents& after, const std::function<bool(PageNumber)>& is_written) {
     std::uint64_t cleared = 0;
-    for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
-        if (after.of(sequence) > before.of(sequence)) {
+    for (const Sequence sequence : {Sequence::span, Sequence::annex})
+        if (after.of(sequence) > before.of(sequence))
             cleared += clear_fresh({start_of(sequence).value + before.of(sequence)}, after.of(sequence) - before.of(sequence), is_written);
-        }
-    }
     return cleared;
 }
 
@@ -156,14 +146,10 @@ std::uint64_t PageFile::clear_fresh(HeapOffset from, ByteCount length, const std
     const std::uint64_t size = file_->info().size_bytes;
     std::uint64_t cleared = 0;
     const auto clear = [&](std::uint64_t first, std::uint64_t end, auto&& leaves_alone) {
-        if (first >= std::min(end, size)) {
-            return;
-        }
+        if (first >= std::min(end, size)) return;
         for (const io::File::Extent& data : file_->data_extents(first, std::min(end, size) - first)) {
             for (std::uint64_t at = data.offset / page_bytes * page_bytes; at < data.offset + data.length; at += page_bytes) {
-                if (leaves_alone(at)) {
-                    continue;
-                }
+                if (leaves_alone(at)) continue;
                 ByteCount got = 0;
                 if (refusal_of([&] { got = file_->read_direct(page, at); }) || !is_zero(std::span(page).first(got))) {
                     file_->write(zeros, at);
@@ -175,9 +161,8 @@ std::uint64_t PageFile::clear_fresh(HeapOffset from, ByteCount length, const std
     for_each_piece(from, length, [&](HeapOffset offset, ByteCount part) {
         std::uint64_t index = place_of(page_of(offset)).table_page;
         index += cover_of(index).first < page_of(offset) ? 1 : 0;
-        if (const std::uint64_t last = place_of(page_of({offset.value + part - page_bytes})).table_page; index <= last) {
+        if (const std::uint64_t last = place_of(page_of({offset.value + part - page_bytes})).table_page; index <= last)
             clear(layout.table_offset(index), layout.table_offset(last) + page_bytes, [](std::uint64_t) { return false; });
-        }
         const std::uint64_t first = layout.file_offset(offset);
         clear(first, first + part, [&](std::uint64_t at) { return is_written && is_written(page_of({offset.value + (at - first)})); });
     });
@@ -189,15 +174,11 @@ void PageFile::clear_behind(const Extents& extents) {
     file_->resize(end);
     // In front of the end: the rest of the last chunk of each sequence, and of its table pages.
     const auto clear = [&](std::uint64_t from, std::uint64_t to) {
-        if (from < std::min(to, end)) {
-            file_->punch(from, std::min(to, end) - from);
-        }
+        if (from < std::min(to, end)) file_->punch(from, std::min(to, end) - from);
     };
     for (const Sequence sequence : {Sequence::span, Sequence::annex}) {
         const ByteCount extent = extents.of(sequence);
-        if (extent == 0) {
-            continue;
-        }
+        if (extent == 0) continue;
         const PageNumber last = page_of({start_of(sequence).value + extent - page_bytes});
         const std::size_t chunk = chunk_of(offset_of(last));
         const std::uint64_t pages = layout.table_of(sequence, chunk) + chunk_shapes[chunk].table_pages * page_bytes;

@@ -44,9 +44,7 @@ bool PageTable::is_loaded(std::uint64_t index) const {
 PageTable::Loaded& PageTable::load(std::uint64_t index) {
     auto& pages = pages_[static_cast<std::size_t>(sequence_of_table(index))];
     const std::uint64_t at = index % annex_first_table_page;
-    if (at >= pages.size()) {
-        pages.resize(std::max<std::size_t>(at + 1, pages.size() * 2));
-    }
+    if (at >= pages.size()) pages.resize(std::max<std::size_t>(at + 1, pages.size() * 2));
     auto& slot = pages[at];
     if (!slot) {
         auto fresh = std::make_unique<Loaded>();
@@ -66,9 +64,7 @@ void PageTable::set(PageNumber page, std::uint64_t checksum) {
     const TablePlace place = place_of(page);
     const std::lock_guard lock(mutex_);
     Loaded& loaded = load(place.table_page);
-    if (loaded.page.entries[place.entry] == checksum) {
-        return;
-    }
+    if (loaded.page.entries[place.entry] == checksum) return;
     mark_changed(loaded, place.table_page);
     loaded.page.entries[place.entry] = checksum;
 }
@@ -76,9 +72,8 @@ void PageTable::set(PageNumber page, std::uint64_t checksum) {
 void PageTable::reserve(PageNumber page, std::size_t changes) {
     const std::lock_guard lock(mutex_);
     load(place_of(page).table_page);
-    if (const std::size_t wanted = changed_.size() + changes; wanted > changed_.capacity()) {
+    if (const std::size_t wanted = changed_.size() + changes; wanted > changed_.capacity())
         changed_.reserve(std::max(wanted, 2 * changed_.capacity()));
-    }
 }
 
 void PageTable::touch(std::uint64_t index) {
@@ -101,9 +96,7 @@ void PageTable::write_changed(Generation generation, const std::function<void(co
             return load(index);
         }();
         TablePage& page = loaded.page;
-        if (page.checksum != 0) {
-            root_ -= mix(index, page.checksum);
-        }
+        if (page.checksum != 0) root_ -= mix(index, page.checksum);
         page.index = index;
         page.generation = generation.value;
         page.checksum = table_page_checksum(page, heap_);

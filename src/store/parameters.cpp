@@ -32,15 +32,9 @@ HeapParameters read_parameters(const std::filesystem::path& path) {
     // Of a data file with another name nobody can tell whose companion it is.
     const bool is_data = header->role == store::FileRole::data;
     const std::filesystem::path backing = is_data ? (path.extension() == ".data" ? std::filesystem::path(path).replace_extension() : "") : path;
-    if (!header->data.is_nil()) {
-        parameters.data_file = is_data ? path : std::filesystem::path(backing.string() + ".data");
-    }
-    if (header->ring_kind == store::RingKind::journal && !backing.empty()) {
-        parameters.journal_file = backing.string() + ".journal";
-    }
-    if (!header->log.is_nil() && !backing.empty()) {
-        parameters.log_file = backing.string() + ".log";
-    }
+    if (!header->data.is_nil()) parameters.data_file = is_data ? path : std::filesystem::path(backing.string() + ".data");
+    if (header->ring_kind == store::RingKind::journal && !backing.empty()) parameters.journal_file = backing.string() + ".journal";
+    if (!header->log.is_nil() && !backing.empty()) parameters.log_file = backing.string() + ".log";
     parameters.file_bytes = info.size_bytes;
     parameters.allocated_bytes = info.allocated_bytes;
     return parameters;

@@ -29,15 +29,11 @@ bool Proofs::has_base(PageNumber page) const {
 
 bool Proofs::is_proven(PageNumber page, bool hidden) {
     const std::lock_guard lock(mutex_);
-    if (proven_.contains(page)) {
-        return true;
-    }
+    if (proven_.contains(page)) return true;
     // Nobody has written what is hidden; a save may be at work on the copies of others meanwhile.
     if ((hidden || !saved_copies_.contains(page.value)) && files_.file_extents().hold(page) && !files_.recovering_pages().contains(page.value)) {
         const auto refusal = files_.view().try_read_pages(page, proof_.span(), Via::cache);
-        if (refusal || page_checksum(proof_.span(), page, files_.table().heap()) != files_.table().entry(page)) {
-            return false;
-        }
+        if (refusal || page_checksum(proof_.span(), page, files_.table().heap()) != files_.table().entry(page)) return false;
     }
     proven_.add(page);
     return true;
@@ -56,23 +52,15 @@ void Proofs::forget_proofs() noexcept {
 }
 
 void Proofs::prove(HeapOffset offset, ByteCount length) {
-    if (length == 0) {
-        return;
-    }
+    if (length == 0) return;
     const PageNumber last = page_of({offset.value + length - 1});
-    for (PageNumber page = page_of(offset); page <= last; ++page.value) {
-        prove_page(page);
-    }
+    for (PageNumber page = page_of(offset); page <= last; ++page.value) prove_page(page);
 }
 
 void Proofs::prove_page(PageNumber page) {
-    if (is_proven(page)) {
-        return;
-    }
+    if (is_proven(page)) return;
     image_.open_hidden(page);
-    if (is_proven(page)) {
-        return;
-    }
+    if (is_proven(page)) return;
     if (participant_) {
         // Capture opens the page, and is told of no change: it has the page restored before it keeps the bytes before.
         restoring_ = page.value;
@@ -89,21 +77,16 @@ void Proofs::prove_page(PageNumber page) {
 
 heap::Proof Proofs::about_to_change(HeapOffset offset, ByteCount length, bool asked) noexcept {
     heap::Proof worst = heap::Proof::sound;
-    if (files_.is_replaying() || planted(Bug::change_unproven)) {
-        return worst;
-    }
-    for (PageNumber page = page_of(offset); offset_of(page).value < offset.value + length; ++page.value) {
+    if (files_.is_replaying() || planted(Bug::change_unproven)) return worst;
+    for (PageNumber page = page_of(offset); offset_of(page).value < offset.value + length; ++page.value)
         worst = std::max(worst, prove_for_change(page, asked));
-    }
     return worst;
 }
 
 heap::Proof Proofs::prove_for_change(PageNumber page, bool asked) noexcept {
     try {
         image_.open_hidden(page);
-        if (is_proven(page)) {
-            return heap::Proof::sound;
-        }
+        if (is_proven(page)) return heap::Proof::sound;
         if (restoring_ != page.value && is_metadata(page)) {
             // By what stood there the engine has decided already.
             throw_damaged_page(page);
@@ -111,25 +94,17 @@ heap::Proof Proofs::prove_for_change(PageNumber page, bool asked) noexcept {
         restore_in_memory(page);
         return heap::Proof::sound;
     } catch (const HeapFull&) {
-        if (image_.is_hidden(page)) {
-            return heap::Proof::hidden;  // for want of mappings: it is not damaged
-        }
-        if (asked) {
-            condition_.poison("a store into a page", "the system refuses memory to prove it");
-        }
+        if (image_.is_hidden(page)) return heap::Proof::hidden;  // for want of mappings: it is not damaged
+        if (asked) condition_.poison("a store into a page", "the system refuses memory to prove it");
     } catch (const std::exception& error) {
-        if (asked) {
-            condition_.poison("a store into a page that is damaged on disk", error.what());
-        }
+        if (asked) condition_.poison("a store into a page that is damaged on disk", error.what());
     }
     return image_.is_hidden(page) ? heap::Proof::hidden : heap::Proof::damaged;
 }
 
 void Proofs::restore_in_memory(PageNumber page) {
     const std::lock_guard lock(mutex_);
-    if (proven_.contains(page)) {
-        return;
-    }
+    if (proven_.contains(page)) return;
     AlignedBuffer good(page_bytes);
     files_.read_whole(page, good.span());
     // What the device doesn't give can't be looked at in memory either, nor replaced there.
@@ -139,9 +114,7 @@ void Proofs::restore_in_memory(PageNumber page) {
     if (std::memcmp(live.data(), proof_.data(), page_bytes) == 0) {
         vm::protect(live.data(), page_bytes, true);
         std::memcpy(live.data(), good.data(), page_bytes);
-        if (condition_.is_read_only() && !files_.is_replaying()) {
-            vm::protect(live.data(), page_bytes, false);
-        }
+        if (condition_.is_read_only() && !files_.is_replaying()) vm::protect(live.data(), page_bytes, false);
     } else if (std::memcmp(live.data(), good.data(), page_bytes) != 0 && !hides_rot(page, proof_.span(), good.span())) {
         restored_.erase(added);
         files_.backing().throw_corrupt_page(page, "it was changed before that was noticed, and what was stored can't be told from what is damaged");
@@ -151,15 +124,10 @@ void Proofs::restore_in_memory(PageNumber page) {
 }
 
 bool Proofs::hides_rot(PageNumber page, std::span<const std::byte> rotten, std::span<const std::byte> good) const {
-    if (sequence_of(page) != Sequence::span || is_metadata(page)) {
-        return false;  // what is stored there follows from what stood there
-    }
+    if (sequence_of(page) != Sequence::span || is_metadata(page)) return false;  // what is stored there follows from what stood there
     const std::span<const std::byte> live = image_.live_page(page);
-    for (std::size_t i = 0; i < page_bytes; ++i) {
-        if (rotten[i] != good[i] && live[i] == rotten[i]) {
-            return false;
-        }
-    }
+    for (std::size_t i = 0; i < page_bytes; ++i)
+        if (rotten[i] != good[i] && live[i] == rotten[i]) return false;
     return true;
 }
 
@@ -175,9 +143,7 @@ std::uint64_t Proofs::restore_in_files() {
     std::vector<std::uint64_t> pages;
     {
         const std::lock_guard lock(mutex_);
-        if (restored_.empty()) {
-            return 0;
-        }
+        if (restored_.empty()) return 0;
         pages.assign(restored_.begin(), restored_.end());
     }
     const AlignedBuffer image(page_bytes);
@@ -188,12 +154,8 @@ std::uint64_t Proofs::restore_in_files() {
         try {
             const bool is_needed = image_.is_mapped(page) && (files_.backing().try_read_pages(page, image.span(), Via::cache) || !is_whole(page));
             if (is_needed) {
-                if (!image_.is_hidden(page)) {
-                    std::memcpy(image.data(), image_.live_page(page).data(), page_bytes);
-                }
-                if (!is_whole(page)) {
-                    files_.read_whole(page, image.span(), "its checksum differs in both copies");
-                }
+                if (!image_.is_hidden(page)) std::memcpy(image.data(), image_.live_page(page).data(), page_bytes);
+                if (!is_whole(page)) files_.read_whole(page, image.span(), "its checksum differs in both copies");
                 restore_in_file(page, image.span());
                 ++written;
             }
@@ -209,18 +171,14 @@ std::uint64_t Proofs::restore_in_files() {
 void Proofs::require_restored() {
     restore_in_files();
     const std::lock_guard lock(mutex_);
-    if (!restored_.empty()) {
-        throw_damaged_page({*restored_.begin()});
-    }
+    if (!restored_.empty()) throw_damaged_page({*restored_.begin()});
 }
 
 void Proofs::find_proven(PageNumber first, std::uint64_t count) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t saved_end = start_of(sequence_of(first)).value / page_bytes + files_.file_extents().of(sequence_of(first)) / page_bytes;
     const std::uint64_t end = std::min(first.value + count, saved_end);
-    if (first.value >= end) {
-        return;
-    }
+    if (first.value >= end) return;
     const AlignedBuffer batch(std::min(verified_batch_bytes, (end - first.value) * page_bytes));
     for (PageNumber at = first; at.value < end;) {
         if (proven_.contains(at)) {
@@ -240,9 +198,7 @@ void Proofs::find_proven(PageNumber first, std::uint64_t count) {
 }
 
 void Proofs::verify_at_opening(Verify verify) {
-    if (verify == Verify::at_first_touch) {
-        return hide_until_touched();
-    }
+    if (verify == Verify::at_first_touch) return hide_until_touched();
     const bool all = verify == Verify::at_opening;
     if (!all && (verify != Verify::automatic || condition_.is_read_only() || !files_.data() ||
                  image_.mapped() + image_.annex().used() > verified_bytes_automatic)) {
@@ -251,25 +207,20 @@ void Proofs::verify_at_opening(Verify verify) {
     const AlignedBuffer good(page_bytes);
     const auto restore = [&](PageNumber page) {
         files_.read_whole(page, good.span());
-        if (condition_.is_read_only() && sequence_of(page) == Sequence::annex) {
+        if (condition_.is_read_only() && sequence_of(page) == Sequence::annex)
             files_.backing().throw_corrupt_page(page, "its checksum differs; open the heap for writing, which restores it from the second copy");
-        } else if (condition_.is_read_only()) {
+        else if (condition_.is_read_only())
             restore_in_memory(page);
-        } else {
+        else
             restore_in_file(page, good.span());  // nobody has changed it yet, so that is what the program sees
-        }
     };
     for (const auto& [first, bytes] : {std::pair{PageNumber{0}, image_.mapped()}, std::pair{annex_first_page, image_.annex().used()}}) {
         find_proven(first, bytes / page_bytes);
         for (PageNumber page = first; page.value < first.value + bytes / page_bytes; ++page.value) {
             try {
-                if (!is_proven(page)) {
-                    restore(page);
-                }
+                if (!is_proven(page)) restore(page);
             } catch (const Error& error) {
-                if (all || (error.code() != errc::corrupt && error.code() != errc::io_error)) {
-                    throw;
-                }
+                if (all || (error.code() != errc::corrupt && error.code() != errc::io_error)) throw;
                 // What nobody has whole is told when it is used.
             }
         }
@@ -277,17 +228,12 @@ void Proofs::verify_at_opening(Verify verify) {
 }
 
 void Proofs::prove_annex() {
-    if (!image_.first_touch()) {
-        return;
-    }
+    if (!image_.first_touch()) return;
     const std::uint64_t count = image_.annex().used() / page_bytes;
     forget_proofs(annex_first_page, count);  // what was whole in memory only went with the mapping before
     find_proven(annex_first_page, count);
-    for (PageNumber page = annex_first_page; page.value < annex_first_page.value + count; ++page.value) {
-        if (!is_proven(page)) {
-            restore_in_memory(page);
-        }
-    }
+    for (PageNumber page = annex_first_page; page.value < annex_first_page.value + count; ++page.value)
+        if (!is_proven(page)) restore_in_memory(page);
 }
 
 void Proofs::will_read_tables(const std::vector<vm::PageRun>& runs) const {
@@ -296,9 +242,8 @@ void Proofs::will_read_tables(const std::vector<vm::PageRun>& runs) const {
     for (const vm::PageRun& run : runs) {
         const std::uint64_t last = place_of({run.first + run.count - 1}).table_page;
         for (std::uint64_t index = place_of({run.first}).table_page; index <= last; ++index) {
-            if (index != asked && !files_.table().is_loaded(index)) {
+            if (index != asked && !files_.table().is_loaded(index))
                 files_.backing().file().will_read(files_.backing().layout.table_offset(index), page_bytes);
-            }
             asked = index;
         }
     }
@@ -311,14 +256,10 @@ std::vector<ChangedPage> Proofs::changed_pages(const std::vector<vm::PageRun>& r
         for (std::uint64_t number = run.first; number < run.first + run.count; ++number) {
             const PageNumber page{number};
             const std::uint64_t sum = page_checksum(image_.live_page(page), page, files_.table().heap());
-            if (sum == files_.table().entry(page)) {
-                continue;
-            }
+            if (sum == files_.table().entry(page)) continue;
             changed.push_back({page, sum});
             // Now, while the page is in the processor's cache.
-            if (scan != nullptr && sequence_of(page) == Sequence::span) {
-                scan->examine(offset_of(page), page_bytes);
-            }
+            if (scan != nullptr && sequence_of(page) == Sequence::span) scan->examine(offset_of(page), page_bytes);
         }
     }
     return changed;
@@ -327,9 +268,7 @@ std::vector<ChangedPage> Proofs::changed_pages(const std::vector<vm::PageRun>& r
 /// What was written and is as saved all the same (changed back, undone) is not dirty, and needs no look at its base: its checksum has just been proven.
 void Proofs::note_saved(const vm::PageRun& run) noexcept {
     try {
-        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            saved_copies_.insert(page);
-        }
+        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) saved_copies_.insert(page);
     } catch (const std::bad_alloc&) {
         // Then `dirty_bytes` counts pages that are not: the save itself is done.
     }
@@ -341,11 +280,8 @@ std::unordered_set<std::uint64_t> Proofs::pages_with_live_base() const {
     const std::vector<vm::PageRun> runs = files_.uses_log() ? std::vector<vm::PageRun>() : image_.written_runs();
     const std::lock_guard lock(mutex_);  // not before: who touches a hidden page takes its lock first
     for (const vm::PageRun& run : runs) {
-        for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            if (!saved_copies_.contains(page) && !proven_.contains({page})) {
-                live.insert(page);
-            }
-        }
+        for (std::uint64_t page = run.first; page < run.first + run.count; ++page)
+            if (!saved_copies_.contains(page) && !proven_.contains({page})) live.insert(page);
     }
     return live;
 }
@@ -388,9 +324,7 @@ void Proofs::drop_written(const std::vector<vm::PageRun>& runs) noexcept {
         for (std::uint64_t first = run.first; first < end;) {
             std::uint64_t last = first;
             const bool stays = must_stay(first);
-            while (last < end && must_stay(last) == stays) {
-                ++last;
-            }
+            while (last < end && must_stay(last) == stays) ++last;
             if (!stays) {
                 try {
                     drop_copies({first}, last - first);
@@ -410,9 +344,7 @@ void Proofs::heal_first_page(bool in_view_only) {
     const PageNumber first{0};
     const AlignedBuffer found(page_bytes);
     const bool is_refused = files_.backing().try_read_pages(first, found.span(), Via::cache).has_value();
-    if (page_checksum(found.span(), first, files_.table().heap()) == files_.table().entry(first)) {
-        return;
-    }
+    if (page_checksum(found.span(), first, files_.table().heap()) == files_.table().entry(first)) return;
     const AlignedBuffer good(page_bytes);
     files_.read_whole(first, good.span());
     if (is_refused && in_view_only) {
@@ -429,9 +361,7 @@ void Proofs::heal_first_page(bool in_view_only) {
         files_.backing().write_pages(first, good.span());
         files_.backing().sync();
     }
-    if (condition_.is_read_only()) {
-        vm::protect(image_.live_page(first).data(), page_bytes, false);
-    }
+    if (condition_.is_read_only()) vm::protect(image_.live_page(first).data(), page_bytes, false);
     owes_first_page_ = in_view_only && !condition_.is_read_only();
     proven_.add(first);
     files_.note_healed();
@@ -448,9 +378,7 @@ void Proofs::write_first_page() {
 }
 
 void Proofs::map_first_page() {
-    if (std::exchange(first_page_is_ours_, false)) {
-        image_.map({0}, page_bytes, io::Protection::read_write);
-    }
+    if (std::exchange(first_page_is_ours_, false)) image_.map({0}, page_bytes, io::Protection::read_write);
 }
 
 void Proofs::drop_all() {
@@ -466,19 +394,13 @@ void Proofs::prove_pages(F&& is_asked) const {
     std::uint64_t asked_for = 0;
     const std::uint64_t end = files_.extents().span / page_bytes;
     for (std::uint64_t page = 0; page < end; ++page) {
-        if (!is_asked(page)) {
-            continue;
-        }
+        if (!is_asked(page)) continue;
         if (page >= asked_for) {
-            for (asked_for = page + 1; asked_for < std::min(page + ahead_max, end) && is_asked(asked_for);) {
-                ++asked_for;
-            }
+            for (asked_for = page + 1; asked_for < std::min(page + ahead_max, end) && is_asked(asked_for);) ++asked_for;
             image_.will_read(offset_of(PageNumber{page}), (asked_for - page) * page_bytes);
         }
         image_.open_hidden({page});
-        if (page_checksum(image_.live_page({page}), {page}, files_.table().heap()) != files_.table().entry({page})) {
-            throw_damaged_page({page});
-        }
+        if (page_checksum(image_.live_page({page}), {page}, files_.table().heap()) != files_.table().entry({page})) throw_damaged_page({page});
     }
 }
 
@@ -490,34 +412,23 @@ void Proofs::prove_span() const {
 
 void Proofs::prove_unwritten(const std::vector<bool>& pages) const {
     condition_.check_usable(true);
-    if (planted(Bug::rot_laundered)) {
-        return;
-    }
+    if (planted(Bug::rot_laundered)) return;
     const auto lock = files_.hold_saves();
     std::vector<bool> asked = pages;
-    for (const vm::PageRun& run : image_.written_span_runs()) {
-        for (std::uint64_t page = run.first; page < run.first + run.count && page < asked.size(); ++page) {
-            asked[page] = false;
-        }
-    }
+    for (const vm::PageRun& run : image_.written_span_runs())
+        for (std::uint64_t page = run.first; page < run.first + run.count && page < asked.size(); ++page) asked[page] = false;
     prove_pages([&](std::uint64_t page) { return page < asked.size() && asked[page]; });
 }
 
 void Proofs::prove_saved(HeapOffset offset, ByteCount length) {
     condition_.check_usable(true);
-    if (planted(Bug::rot_laundered)) {
-        return;
-    }
+    if (planted(Bug::rot_laundered)) return;
     const auto lock = files_.hold_saves();
     alignas(page_bytes) std::array<std::byte, page_bytes> saved;
     for (PageNumber page = page_of(offset); page.value * page_bytes < offset.value + length; ++page.value) {
-        if (!has_base(page)) {
-            continue;
-        }
+        if (!has_base(page)) continue;
         files_.backing().try_read_pages(page, saved, Via::cache);
-        if (page_checksum(saved, page, files_.table().heap()) != files_.table().entry(page)) {
-            throw_damaged_page(page);
-        }
+        if (page_checksum(saved, page, files_.table().heap()) != files_.table().entry(page)) throw_damaged_page(page);
     }
 }
 
@@ -528,12 +439,8 @@ bool Proofs::metadata_is_sound() const {
         const heap::Region& region = geometry.region(index);
         const std::uint64_t end = std::min<std::uint64_t>((region.lines + page_bytes - 1) / page_bytes, files_.extents().span / page_bytes);
         for (std::uint64_t page = region.first; page < end; ++page) {
-            if (image_.is_lost({page})) {
-                return false;
-            }
-            if (page_checksum(image_.live_page({page}), {page}, files_.table().heap()) != files_.table().entry({page})) {
-                return false;
-            }
+            if (image_.is_lost({page})) return false;
+            if (page_checksum(image_.live_page({page}), {page}, files_.table().heap()) != files_.table().entry({page})) return false;
         }
     }
     return true;

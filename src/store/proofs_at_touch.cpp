@@ -29,9 +29,7 @@ bool comes_back(const void* address) noexcept {
 
 void Proofs::hide_until_touched() {
     heap::ensure_fault_handler();
-    if (!condition_.is_read_only()) {
-        make_joinable();
-    }
+    if (!condition_.is_read_only()) make_joinable();
     image_.hide(std::make_unique<FirstTouch>(
         image_.begin(), image_.mapped(), [this](PageNumber first, std::uint64_t count) { return prove_hidden(first, count); },
         [this] { return opens_writable(); }));
@@ -53,15 +51,11 @@ void Proofs::make_joinable() {
 }
 
 heap::Touched Proofs::on_touch(void* address, bool writes) noexcept {
-    if (!image_.first_touch() || core_.in_forked_child()) {
-        return heap::Touched::not_taken;
-    }
+    if (!image_.first_touch() || core_.in_forked_child()) return heap::Touched::not_taken;
     try {
         const HeapOffset where{reinterpret_cast<std::uintptr_t>(address) - core_.ranges().durable};
         const auto touch = image_.first_touch()->touch(page_of(where));
-        if (touch == FirstTouch::Touch::opened) {
-            return heap::Touched::opened;
-        }
+        if (touch == FirstTouch::Touch::opened) return heap::Touched::opened;
         // Visible meanwhile, by another thread: then only a store that isn't allowed may still be in question, or a page that the program itself has protected.
         const bool is_allowed = touch == FirstTouch::Touch::was_open && (!writes || opens_writable());
         return is_allowed && !comes_back(address) ? heap::Touched::opened : heap::Touched::not_taken;
@@ -85,9 +79,7 @@ std::vector<FirstTouch::LostPage> Proofs::prove_hidden(PageNumber first, std::ui
     std::vector<FirstTouch::LostPage> lost;
     for (PageNumber page = first; page.value < first.value + count; ++page.value) {
         try {
-            if (!is_proven(page, true)) {
-                replace_hidden(page);
-            }
+            if (!is_proven(page, true)) replace_hidden(page);
         } catch (const Error& error) {
             lost.push_back({page, error});  // whatever keeps it from being restored, its neighbours have nothing to do with it
         } catch (const HeapFull& full) {
@@ -104,9 +96,7 @@ void Proofs::replace_hidden(PageNumber page) {
     const AlignedBuffer found(page_bytes);
     files_.read_whole(page, good.span());
     if (const auto refusal = files_.view().try_read_pages(page, found.span(), Via::cache)) {
-        if (condition_.is_read_only()) {
-            throw Error(*refusal);
-        }
+        if (condition_.is_read_only()) throw Error(*refusal);
         restore_in_file(page, good.span());  // what the device doesn't give can't be mapped
     } else {
         vm::Reservation place = vm::Reservation::anywhere(page_bytes);

@@ -33,11 +33,10 @@ public:
         const std::uint64_t begin = index_of(first);
         for (std::uint64_t at = begin; at < begin + count && at / chunk_pages < chunks.size();) {
             const std::uint64_t end = std::min(begin + count, (at / chunk_pages + 1) * chunk_pages);
-            if (auto& chunk = chunks[at / chunk_pages]; chunk && end - at == chunk_pages) {
+            if (auto& chunk = chunks[at / chunk_pages]; chunk && end - at == chunk_pages)
                 chunk.reset();
-            } else if (chunk) {
+            else if (chunk)
                 for (std::uint64_t i = at; i < end; ++i) chunk->reset(i % chunk_pages);
-            }
             at = end;
         }
     }

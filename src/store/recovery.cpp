@@ -38,28 +38,23 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         [&](std::uint64_t index, TablePage& page) { load_table_page(backing, data, index, extents, is_covered, Via::device, page); }, 0);
     const auto into_both = [&](auto&& write) {
         write(backing);
-        if (data != nullptr) {
-            write(*data);
-        }
+        if (data != nullptr) write(*data);
     };
     into_both([&](PageFile& file) {
         const Extents before = file.header.extents();
         file.layout = planted(Bug::annex_guessed_place) ? file.layout.with_annex(after.annex.extent, before.span) : FileLayout(after.annex.places);
-        if (!planted(Bug::install_keeps_tail)) {
-            file.clear_growth(before, extents, is_covered);
-        }
+        if (!planted(Bug::install_keeps_tail)) file.clear_growth(before, extents, is_covered);
         file.make_long_enough(extents);
     });
     for (const SaveRecord& save : saves) {
         for_each_saved_page(save, files.ring.get(), [&](PageNumber page, std::uint64_t sum, std::span<const std::byte> image) {
             into_both([&](PageFile& file) {
-                if (sum != 0) {
+                if (sum != 0)
                     file.write_pages(page, image);
-                } else if (save.punches()) {
+                else if (save.punches())
                     file.punch_pages(page, 1);
-                } else {
+                else
                     file.write_zero_pages(page, 1);
-                }
             });
             table.set(page, sum);
         });
@@ -77,9 +72,8 @@ void install(OpenFiles& files, PageFile* data, const std::vector<SaveRecord>& sa
         }
         const Generation generation{saves.back().head.generation};
         table.write_changed(generation, [&](const TablePage& page) {
-            if (!planted(Bug::annex_without_table) || sequence_of_table(page.index) == Sequence::span) {
+            if (!planted(Bug::annex_without_table) || sequence_of_table(page.index) == Sequence::span)
                 into_both([&](PageFile& file) { file.write_table_page(page); });
-            }
         });
         into_both([](PageFile& file) { file.sync(); });
         backing.header.generation = generation;
@@ -370,12 +364,11 @@ private:
     }
     void require_countable() const {
         if (read_only_) return;
-        for (const std::optional<PageFile>* const file : {&files_.backing, &files_.data}) {
+        for (const std::optional<PageFile>* const file : {&files_.backing, &files_.data})
             if (*file && !(*file)->header.may_count_on())
                 throw Error(errc::corrupt, (*file)->file().path(), 0,
                             "the header's counters have come close to their end, as no use of the heap brings them; restore the file from a copy, or "
                             "open it for reading and make another heap of it");
-        }
     }
     /// That the backing file is whole, where the data file, which would tell how to go on after an interrupted large save, is lost.
     void prove() {
@@ -522,9 +515,8 @@ bool is_restorable(io::Storage& storage, const HeapPaths& paths) {
         const bool is_whole = header != nullptr && header->role == FileRole::data && header->state == FileState::whole && !header->is_new;
         return is_whole && !storage.find(paths.backing);  // asked again: a creation names the heap before it says that the data file isn't new
     } catch (const Error& error) {
-        for (const errc nobodys : {errc::not_found, errc::not_a_regular_file, errc::permission}) {
+        for (const errc nobodys : {errc::not_found, errc::not_a_regular_file, errc::permission})
             if (error.code() == nobodys) return false;
-        }
         throw;
     }
 }

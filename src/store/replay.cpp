@@ -15,13 +15,12 @@ void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::F
     for (const SaveRecord& save : overlay) {
         for_each_saved_page(save, stage, [&](PageNumber page, std::uint64_t, std::span<const std::byte> image) {
             files_.note_recovering(page);
-            if (sequence_of(page) == Sequence::annex) {
+            if (sequence_of(page) == Sequence::annex)
                 image_.annex().lay_over(page, image);
-            } else if (image.empty()) {
+            else if (image.empty())
                 std::memset(image_.live_page(page).data(), 0, page_bytes);
-            } else {
+            else
                 std::memcpy(image_.live_page(page).data(), image.data(), page_bytes);
-            }
         });
         files_.move_point([&](SavedPoint& point) { point.generation = {save.head.generation}; });
     }
@@ -29,9 +28,7 @@ void HeapFile::apply_overlay(const std::vector<SaveRecord>& overlay, const io::F
 }
 
 void HeapFile::replay_log(const LogTail& tail) {
-    if (condition_.is_read_only()) {
-        vm::protect(image_.begin(), image_.mapped(), true);
-    }
+    if (condition_.is_read_only()) vm::protect(image_.begin(), image_.mapped(), true);
     const ByteCount in_file = image_.mapped();
     files_.set_replaying(true);
     const std::unique_ptr<LogReplay> replay = log_replay_(files_.paths().log, files_.backing().header.capacity, tail.contained);
@@ -42,9 +39,7 @@ void HeapFile::replay_log(const LogTail& tail) {
             replay->apply(record, *this);
             return !replay->is_done();
         });
-        if (!tail.checked && !replay->is_done()) {
-            judge_end(end, files_.ring_identity().capacity_bytes, files_.paths().log, files_.found());
-        }
+        if (!tail.checked && !replay->is_done()) judge_end(end, files_.ring_identity().capacity_bytes, files_.paths().log, files_.found());
     } catch (const Error& error) {
         name_last_resort(error, files_.paths().log, files_.paths());
         throw;
@@ -52,9 +47,8 @@ void HeapFile::replay_log(const LogTail& tail) {
     files_.found().transactions_replayed = replay->transactions();
     count_row(Row::log_replayed);
     make_engine();  // what it knew is from before
-    if (engine_->extent() > image_.mapped()) {
+    if (engine_->extent() > image_.mapped())
         throw Error(errc::corrupt, files_.paths().log, "the transaction log speaks of more than it makes room for; restore the files from a copy");
-    }
     files_.set_replaying(false);
     if (condition_.is_read_only()) {
         files_.move_point([&](SavedPoint& point) { point.serial = point.durable_serial = replay->last(); });
@@ -64,16 +58,12 @@ void HeapFile::replay_log(const LogTail& tail) {
     // The log is right. What had to wait for that:
     proofs_.write_first_page();
     files_.grow(image_.mapped() - in_file, [&] {
-        if (!planted(Bug::replay_keeps_tail)) {
-            files_.clear_growth({in_file, files_.point().annex.extent}, image_.mapped_extents());
-        }
+        if (!planted(Bug::replay_keeps_tail)) files_.clear_growth({in_file, files_.point().annex.extent}, image_.mapped_extents());
         files_.make_long_enough(image_.mapped_extents());
     });
     // An intact record behind a torn one must never come back to life: nothing is appended to what has been replayed.
     const log::RingStart fresh{{random_u64()}, 0, 1, random_u64()};
-    if (image_.annex().is_overlaid()) {
-        open_annex(0);
-    }
+    if (image_.annex().is_overlaid()) open_annex(0);
     save_at({replay->last(), planted(Bug::same_epoch_after_replay) ? end.next : fresh, image_.mapped()});
     image_.annex().replayed();
     proofs_.map_first_page();

@@ -46,14 +46,11 @@ std::shared_ptr<io::File> open_ring(io::Storage& storage, const HeapPaths& paths
 /// Whether there are transactions behind what the header says is in the files; nothing: there are none. Throws: Error{corrupt}.
 std::optional<LogTail> find_tail(const io::File& ring, const Header& newest, const HeapPaths& paths, Restoration& restoration) {
     const log::ScanResult first = log::Ring::scan(ring, newest.ring_identity(), newest.ring_start, [&](const log::Record& record) {
-        if (record.kind != record_transactions) {
+        if (record.kind != record_transactions)
             throw Error(errc::corrupt, paths.log, record.file_offset, "the record holds no transactions; restore the files from a copy");
-        }
         return false;
     });
-    if (first.records != 0) {
-        return LogTail{newest.serial, newest.ring_start};
-    }
+    if (first.records != 0) return LogTail{newest.serial, newest.ring_start};
     judge_end(first, newest.ring_capacity, paths.log, restoration);
     return std::nullopt;
 }
@@ -75,13 +72,10 @@ void read_saves(const io::File& ring, const Header& newest, const HeapPaths& pat
     AnnexHead annex = newest.annex;
     log::RingIdentity identity = newest.ring_identity();
     const auto result = log::Ring::scan(ring, identity, newest.ring_start, [&](const log::Record& record) {
-        if (planted(Bug::replay_first_record_only) && saves.size() != before) {
-            return false;
-        }
+        if (planted(Bug::replay_first_record_only) && saves.size() != before) return false;
         auto save = decode_save(record, newest.capacity);
-        if (!save) {
+        if (!save)
             throw Error(errc::corrupt, paths.journal, record.file_offset, "the record holds no save of this heap; restore the files from a copy");
-        }
         if (record.number != expected) {
             throw Error(errc::mismatch, paths.journal, record.file_offset,
                         "save " + std::to_string(record.number) + " stands where save " + std::to_string(expected) +
@@ -148,11 +142,10 @@ RingContents read_ring(io::Storage& storage, const HeapPaths& paths, Header& new
     try {
         ring.file = open_ring(storage, paths, newest, read_only);
         take_stage(ring, paths, newest);
-        if (newest.ring_kind == RingKind::log) {
+        if (newest.ring_kind == RingKind::log)
             ring.tail = find_tail(*ring.file, newest, paths, restoration);
-        } else {
+        else
             read_saves(*ring.file, newest, paths, restoration, ring.saves);
-        }
     } catch (const Error& error) {
         name_last_resort(error, ring_name, paths);
         throw;
@@ -170,9 +163,7 @@ RingContents read_what_is_left(io::Storage& storage, const HeapPaths& paths, Hea
     });
     newest.state = FileState::whole;  // without its stage it is as it was before that, which its pages have to prove
     newest.staged = {};
-    if (is_readable && newest.ring_kind == RingKind::journal) {
-        (void)is_there([&] { read_saves(*ring.file, newest, paths, restoration, ring.saves); });
-    }
+    if (is_readable && newest.ring_kind == RingKind::journal) (void)is_there([&] { read_saves(*ring.file, newest, paths, restoration, ring.saves); });
     restoration.snapshots_replayed = ring.saves.size();
     return ring;
 }

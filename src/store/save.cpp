@@ -27,9 +27,7 @@ std::uint64_t Saves::count_idle(const std::vector<vm::PageRun>& runs, std::span<
     auto next = changed.begin();
     for (const vm::PageRun& run : runs) {
         for (std::uint64_t page = run.first; page < run.first + run.count; ++page) {
-            while (next != changed.end() && next->page.value < page) {
-                ++next;
-            }
+            while (next != changed.end() && next->page.value < page) ++next;
             const bool is_changed = next != changed.end() && next->page.value == page;
             idle += !is_changed && !proofs_.is_kept_open({page}) ? 1 : 0;
         }
@@ -38,12 +36,8 @@ std::uint64_t Saves::count_idle(const std::vector<vm::PageRun>& runs, std::span<
 }
 
 void Saves::end_annex(std::vector<ChangedPage>& changed) {
-    if (planted(Bug::annex_ends_before_record)) {
-        files_.backing().write_zero_pages(annex_first_page, 1);
-    }
-    if (!planted(Bug::annex_ends_after_record)) {
-        changed.push_back({annex_first_page, 0});
-    }
+    if (planted(Bug::annex_ends_before_record)) files_.backing().write_zero_pages(annex_first_page, 1);
+    if (!planted(Bug::annex_ends_after_record)) changed.push_back({annex_first_page, 0});
 }
 
 void Saves::save_changed(std::vector<ChangedPage>& changed, bool punches) {
@@ -56,13 +50,9 @@ void Saves::save_changed(std::vector<ChangedPage>& changed, bool punches) {
     if (!files_.uses_log() && is_small()) {
         for (const ChangedPage& page : changed) {
             const bool becomes_hole = punches && page.checksum == 0;
-            if (!becomes_hole) {
-                proofs_.check_base(page.page);
-            }
+            if (!becomes_hole) proofs_.check_base(page.page);
         }
-        if (files_.journal()->free_bytes() < files_.journal()->capacity() / 2) {
-            checkpoint();  // the one behind the save before did not come about
-        }
+        if (files_.journal()->free_bytes() < files_.journal()->capacity() / 2) checkpoint();  // the one behind the save before did not come about
         files_.take_blocks(changed, false);
         save_small(changed, punches);
         return;
@@ -100,53 +90,38 @@ void Saves::save_small(std::vector<ChangedPage>& changed, bool punches) {
         head.image_count += sum != 0 ? 1 : 0;
     }
     std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(&head, 1))};
-    if (annex.extent != 0) {
-        pieces.emplace_back(std::as_bytes(std::span(&annex, 1)));
-    }
+    if (annex.extent != 0) pieces.emplace_back(std::as_bytes(std::span(&annex, 1)));
     pieces.emplace_back(std::as_bytes(std::span(entries)));
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-        if (entries[i].checksum != 0) {
-            pieces.emplace_back(images[i].span());
-        }
-    }
+    for (std::size_t i = 0; i < entries.size(); ++i)
+        if (entries[i].checksum != 0) pieces.emplace_back(images[i].span());
     // What memory will know of it, and all memory that it takes: from here on none is asked for, so that running out of it is a save that never began.
     ByteCount payload_bytes = 0;
-    for (const std::span<const std::byte> piece : pieces) {
-        payload_bytes += piece.size();
-    }
+    for (const std::span<const std::byte> piece : pieces) payload_bytes += piece.size();
     std::map<std::uint64_t, PendingPage> pending;
     std::unordered_set<std::uint64_t> copies;
     for (const SavedPage& entry : entries) {
         files_.table().reserve({entry.page}, entries.size());
         pending[entry.page].punch = punches;
-        if (!punches && image_.is_mapped({entry.page})) {
-            copies.insert(entry.page);
-        }
+        if (!punches && image_.is_mapped({entry.page})) copies.insert(entry.page);
     }
     proofs_.reserve_saved(copies.size());
     files_.journal()->reserve(payload_bytes);
     // It fits: a record of at most half the ring, of which at least half is free, since each save is followed by a checkpoint where less is (`tidy`).
     condition_.durable_step("saving", [&] {
         if (planted(Bug::files_before_record)) {
-            for (std::size_t i = 0; i < entries.size(); ++i) {
-                if (entries[i].checksum != 0) {
-                    files_.backing().write_pages({entries[i].page}, images[i].span());
-                }
-            }
+            for (std::size_t i = 0; i < entries.size(); ++i)
+                if (entries[i].checksum != 0) files_.backing().write_pages({entries[i].page}, images[i].span());
         }
         files_.journal()->append(record_images, head.generation, pieces);
         // The save is durable. What memory knows of it must be complete, or the heap is not usable: the next save would take the same generation.
         for (std::size_t i = 0; i < entries.size(); ++i) {
             files_.table().set({entries[i].page}, entries[i].checksum);
             auto made = pending.extract(entries[i].page);
-            if (entries[i].checksum != 0) {
-                made.mapped().image = std::move(images[i]);
-            }
-            if (const auto before = pending_.find(entries[i].page); before != pending_.end()) {
+            if (entries[i].checksum != 0) made.mapped().image = std::move(images[i]);
+            if (const auto before = pending_.find(entries[i].page); before != pending_.end())
                 before->second = std::move(made.mapped());
-            } else {
+            else
                 pending_.insert(std::move(made));
-            }
         }
         proofs_.note_saved(copies);
         files_.move_point([&](SavedPoint& point) {
@@ -159,9 +134,7 @@ void Saves::save_small(std::vector<ChangedPage>& changed, bool punches) {
 }
 
 void Saves::checkpoint() {
-    if (pending_.empty()) {
-        return;
-    }
+    if (pending_.empty()) return;
     const EventClock clock;
     condition_.durable_step("bringing the files up to date", [&] {
         files_.require_whole();
@@ -169,15 +142,11 @@ void Saves::checkpoint() {
             PageNumber first_hole{};
             std::uint64_t holes = 0;
             const auto punch = [&] {
-                if (holes != 0) {
-                    file.punch_pages(first_hole, std::exchange(holes, 0));
-                }
+                if (holes != 0) file.punch_pages(first_hole, std::exchange(holes, 0));
             };
             for (const auto& [number, page] : pending_) {
-                if ((planted(Bug::annex_after_data_sync) && &file != &files_.backing() && sequence_of(PageNumber{number}) == Sequence::annex) !=
-                    late) {
+                if ((planted(Bug::annex_after_data_sync) && &file != &files_.backing() && sequence_of(PageNumber{number}) == Sequence::annex) != late)
                     continue;
-                }
                 if (page.image.size() != 0) {
                     file.write_pages({number}, page.image.span());
                 } else if (!page.punch) {
@@ -193,22 +162,12 @@ void Saves::checkpoint() {
             punch();
         };
         install(files_.backing(), false);
-        if (files_.data()) {
-            install(*files_.data(), false);
-        }
+        if (files_.data()) install(*files_.data(), false);
         files_.write_tables(files_.point().generation);
-        if (planted(Bug::header_before_sync)) {
-            files_.write_headers();
-        }
-        if (!planted(Bug::skip_backing_sync)) {
-            files_.backing().sync();
-        }
-        if (files_.data() && !planted(Bug::skip_data_sync)) {
-            files_.data()->sync();
-        }
-        if (files_.data() && planted(Bug::annex_after_data_sync)) {
-            install(*files_.data(), true);
-        }
+        if (planted(Bug::header_before_sync)) files_.write_headers();
+        if (!planted(Bug::skip_backing_sync)) files_.backing().sync();
+        if (files_.data() && !planted(Bug::skip_data_sync)) files_.data()->sync();
+        if (files_.data() && planted(Bug::annex_after_data_sync)) install(*files_.data(), true);
         files_.write_headers();
     });
     const std::uint64_t pages = pending_.size();
@@ -248,14 +207,11 @@ void Saves::save_pages(const SavePoint& point, std::span<const PageNumber> pages
         save.changed.push_back({page, 0});
     }
     save.images = [&](std::span<ChangedPage> batch, std::span<std::byte> images) {
-        if (patches) {
-            proofs_.read_bases(batch, images);
-        }
+        if (patches) proofs_.read_bases(batch, images);
         const auto first = static_cast<std::size_t>(batch.data() - save.changed.data());
         fill(pages.subspan(first, batch.size()), images);
-        for (std::size_t k = 0; k < batch.size(); ++k) {
+        for (std::size_t k = 0; k < batch.size(); ++k)
             batch[k].checksum = page_checksum(images.subspan(k * page_bytes, page_bytes), batch[k].page, files_.table().heap());
-        }
     };
     save_large(save);
     image_.look_at_memory();
@@ -278,19 +234,13 @@ std::uint64_t Saves::drop_saved(std::vector<vm::PageRun>& todo, std::span<std::b
                 return planted(Bug::drop_without_look) ||
                        (!proofs_.is_kept_open(page) && std::memcmp(image_.live_page(page).data(), buffer.data() + k * page_bytes, page_bytes) == 0);
             };
-            while (i + same < count && may_go(i + same)) {
-                ++same;
-            }
-            if (same != 0) {
-                proofs_.drop_copies({first.value + i}, same);
-            }
+            while (i + same < count && may_go(i + same)) ++same;
+            if (same != 0) proofs_.drop_copies({first.value + i}, same);
             dropped += same;
             i += same + 1;
         }
         run.count -= count;
-        if (run.count == 0) {
-            todo.pop_back();
-        }
+        if (run.count == 0) todo.pop_back();
     }
     return dropped;
 }

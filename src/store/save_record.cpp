@@ -13,9 +13,7 @@ bool entries_hold(const SaveRecord& save) {
     std::uint64_t images = 0;
     std::uint64_t next = 0;
     for (const SavedPage& saved : save.pages) {
-        if (saved.page < next || !save.extents().hold({saved.page})) {
-            return false;
-        }
+        if (saved.page < next || !save.extents().hold({saved.page})) return false;
         next = saved.page + 1;
         images += saved.checksum != 0 ? 1 : 0;
     }
@@ -46,26 +44,18 @@ std::optional<SaveRecord> decode_staged(const StagedSave& staged, ByteCount capa
 std::optional<SaveRecord> decode_save(const log::Record& record, ByteCount capacity) {
     SaveRecord save;
     const std::span<const std::byte> payload(record.payload);
-    if (record.kind != record_images || payload.size() < sizeof save.head) {
-        return std::nullopt;
-    }
+    if (record.kind != record_images || payload.size() < sizeof save.head) return std::nullopt;
     std::memcpy(&save.head, payload.data(), sizeof save.head);
     const SaveHead& head = save.head;
     const bool has_annex = (head.flags & save_has_annex) != 0;
     ByteCount at = sizeof head;
     if (has_annex) {
-        if (payload.size() < at + sizeof save.annex) {
-            return std::nullopt;
-        }
+        if (payload.size() < at + sizeof save.annex) return std::nullopt;
         std::memcpy(&save.annex, payload.data() + at, sizeof save.annex);
         at += sizeof save.annex;
     }
-    if (head.generation != record.number || !is_bounded(save, capacity)) {
-        return std::nullopt;
-    }
-    if (head.stage_offset != 0 || payload.size() != save_payload_bytes(has_annex, head.page_count, head.image_count)) {
-        return std::nullopt;
-    }
+    if (head.generation != record.number || !is_bounded(save, capacity)) return std::nullopt;
+    if (head.stage_offset != 0 || payload.size() != save_payload_bytes(has_annex, head.page_count, head.image_count)) return std::nullopt;
     save.pages.resize(head.page_count);
     if (head.page_count != 0) std::memcpy(save.pages.data(), payload.data() + at, head.page_count * sizeof(SavedPage));
     save.images.assign(payload.begin() + static_cast<std::ptrdiff_t>(at + head.page_count * sizeof(SavedPage)), payload.end());
@@ -82,18 +72,12 @@ bool load_stage(const io::File& ring_file, SaveRecord& save, ByteCount capacity,
     const SaveHead& head = save.head;
     const ByteCount size = ring_file.info().size_bytes;
     const ByteCount needed = stage_entries_bytes(head.page_count) + head.image_count * page_bytes;
-    if (head.extent > capacity || head.stage_offset > size || needed > size - head.stage_offset) {
-        return false;
-    }
+    if (head.extent > capacity || head.stage_offset > size || needed > size - head.stage_offset) return false;
     const AlignedBuffer buffer(stage_entries_bytes(head.page_count));
-    if (ring_file.read_direct(buffer.span(), head.stage_offset) != buffer.size()) {
-        return false;
-    }
+    if (ring_file.read_direct(buffer.span(), head.stage_offset) != buffer.size()) return false;
     save.pages.resize(head.page_count);
     std::memcpy(save.pages.data(), buffer.data(), head.page_count * sizeof(SavedPage));
-    if (stage_digest(save.pages, heap) != head.stage_digest || !entries_hold(save)) {
-        return false;
-    }
+    if (stage_digest(save.pages, heap) != head.stage_digest || !entries_hold(save)) return false;
     bool sound = true;
     for_each_saved_page(save, &ring_file, [&](PageNumber page, std::uint64_t sum, std::span<const std::byte> image) {
         sound = sound && (sum == 0 || page_checksum(image, page, heap) == sum);

@@ -56,9 +56,8 @@ void for_each_saved_page(const SaveRecord& save, const io::File* ring_file, F&& 
         if (saved.checksum != 0) {
             if (save.staged()) {
                 const std::uint64_t at = save.head.stage_offset + stage_entries_bytes(save.pages.size()) + image * page_bytes;
-                if (const ByteCount got = ring_file->read_direct(buffer.span(), at); got != page_bytes) {
+                if (const ByteCount got = ring_file->read_direct(buffer.span(), at); got != page_bytes)
                     throw Error(errc::corrupt, ring_file->path(), at + got, "the staged pages of a save end early; restore the files from a copy");
-                }
                 bytes = buffer.span();
             } else {
                 bytes = std::span(save.images).subspan(image * page_bytes, page_bytes);

@@ -31,11 +31,10 @@ struct Parsed {
 
 void declare(Parsed& parsed, const Option& option) {
     const std::string name(option.name);
-    if (option.value.empty()) {
+    if (option.value.empty())
         parsed.app->add_flag("--" + name, parsed.flags[name], std::string(option.help));
-    } else {
+    else
         parsed.app->add_option("--" + name, parsed.values[name], std::string(option.help))->type_name(std::string(option.value));
-    }
 }
 
 /// The number that the text begins with, and what follows it.
@@ -148,9 +147,8 @@ Exit run_command_line(int count, char** words) {
         return Exit::ok;
     } catch (const CLI::ParseError& error) {
         std::string asked;
-        for (const Parsed& parsed : all) {
+        for (const Parsed& parsed : all)
             if (parsed.app->parsed()) asked = " " + std::string(parsed.command->name);
-        }
         std::string what = error.what();
         if (asked.empty() && count > 1 && words[1][0] != '-') what = unknown_command(words[1]);
         if (!asked.empty() && std::any_of(words + 2, words + count, is_old_address_option))
@@ -169,12 +167,10 @@ Exit run_command_line(int count, char** words) {
             static_cast<std::size_t>(std::count_if(files.begin(), files.end(), [](std::string_view file) { return file.front() != '['; }));
         if (given.files.size() < needed) throw Error(errc::invalid_argument, "the name of a file must not be empty");
         given.word = parsed.word;
-        for (const auto& [name, value] : parsed.values) {
+        for (const auto& [name, value] : parsed.values)
             if (parsed.app->count("--" + name) != 0) given.options[name] = value;
-        }
-        for (const auto& [name, set] : parsed.flags) {
+        for (const auto& [name, set] : parsed.flags)
             if (set) given.options[name] = "";
-        }
         return parsed.command->run(given);
     }
     return Exit::failed;

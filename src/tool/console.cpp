@@ -17,13 +17,11 @@ namespace {
 /// How many columns a terminal shows it in, roughly: one for each UTF-8 sequence, none for styles.
 std::size_t width_of(std::string_view text) {
     std::size_t width = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '\033') {
+    for (std::size_t i = 0; i < text.size(); ++i)
+        if (text[i] == '\033')
             i = std::min(text.find('m', i), text.size());
-        } else {
+        else
             width += (static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80 ? 1 : 0;
-        }
-    }
     return width;
 }
 
@@ -135,9 +133,8 @@ void print_rows(const std::vector<std::pair<std::string, Align>>& titles, const 
     if (rows.empty()) return;
     std::vector<std::size_t> widths;
     for (const auto& title : titles) widths.push_back(width_of(title.first));
-    for (const auto& row : rows) {
+    for (const auto& row : rows)
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
-    }
     std::size_t whole = 2 * (widths.size() - 1);
     for (const std::size_t width : widths) whole += width;
     if (const auto columns = terminal_columns(STDOUT_FILENO); columns && whole > *columns) {

@@ -90,11 +90,9 @@ void print_objects(const HeapDiff& diff) {
                        {"BYTES +", Align::right, [](const Row& row) { return count_text(row.object->bytes_added); }},
                        {"-", Align::right, [](const Row& row) { return count_text(row.object->bytes_removed); }},
                        {"CHANGED", Align::right, [](const Row& row) { return count_text(row.object->bytes_changed); }}});
-    for (const ObjectDiff& object : diff.objects) {
-        if (object.change == ObjectChange::retyped) {
+    for (const ObjectDiff& object : diff.objects)
+        if (object.change == ObjectChange::retyped)
             print(visible(object.name) + " was of type " + visible(object.type_before) + " and is of type " + visible(object.type_after) + "\n");
-        }
-    }
 }
 
 void print_text(const HeapDiff& diff) {
@@ -116,9 +114,8 @@ void print_text(const HeapDiff& diff) {
                      {"HELD BY", Align::left, [](const BlockDiff& block) { return visible(block.holder); }}});
     }
     if (!diff.pages.empty()) print("\n");
-    for (const PageRunDiff& run : diff.pages) {
+    for (const PageRunDiff& run : diff.pages)
         print("pages " + address_text(run.offset) + " to " + address_text(run.offset + run.bytes) + ", " + bytes_text(run.bytes) + "\n");
-    }
     const std::uint64_t blocks = diff.sum.blocks_added + diff.sum.blocks_removed + diff.sum.blocks_changed;
     print("\n" + styled(Style::warning, "different") + ": " + counted(blocks, "block") + " in " + counted(diff.pages_changed, "page") + "; " +
           bytes_text(diff.sum.bytes_changed) + " changed, " + bytes_text(diff.sum.bytes_added) + " added, " + bytes_text(diff.sum.bytes_removed) +
@@ -138,11 +135,10 @@ Exit run_diff(const Given& given) {
         options.progress = line.progress();
         diff = diff_heaps(given.files[0], given.files[1], given.heap_options(), after, options);
     }
-    if (given.has("json")) {
+    if (given.has("json"))
         print(json_of(given, diff));
-    } else {
+    else
         print_text(diff);
-    }
     return diff.same() ? Exit::ok : Exit::found;
 }
 

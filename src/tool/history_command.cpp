@@ -90,11 +90,10 @@ Exit run_history(const Given& given) {
         ProgressLine line("reading the history");
         report = look_at_history(given.files[0], given.heap_options(), line.progress());
     }
-    if (given.has("json")) {
+    if (given.has("json"))
         print(json_of(given, report));
-    } else {
+    else
         print_text(report, listed_max);
-    }
     return report.ok() ? Exit::ok : Exit::found;
 }
 

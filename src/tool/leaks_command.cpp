@@ -57,9 +57,8 @@ JsonWriter json_of(const Given& given, const LeakReport& report) {
             .end_object();
     }
     json.end_array().key("sizes").begin_array();
-    for (const LeakSize& size : report.sizes) {
+    for (const LeakSize& size : report.sizes)
         json.begin_object().member("bytes_max", size.bytes_max).member("blocks", size.blocks).member("bytes", size.bytes).end_object();
-    }
     json.end_array().key("leaks").begin_array();
     for (const LeakedBlock& leak : report.leaks) {
         json.begin_object()
@@ -71,9 +70,8 @@ JsonWriter json_of(const Given& given, const LeakReport& report) {
             .end_object();
     }
     json.end_array().key("dangling").begin_array();
-    for (const DanglingPointer& pointer : report.dangling) {
+    for (const DanglingPointer& pointer : report.dangling)
         json.begin_object().member("offset", pointer.offset).member("target", pointer.target).member("holder", pointer.holder).end_object();
-    }
     json.end_array().key("program").begin_array();
     for (const ProgramPointer& pointer : report.program) {
         json.begin_object()
@@ -135,9 +133,8 @@ void print_text(const LeakReport& report) {
         print_left_out(report.program.size(), report.program_places);
         print("\n");
     }
-    if (report.program_words_unjudged != 0) {
+    if (report.program_words_unjudged != 0)
         print(counted(report.program_words_unjudged, "more word", "more words") + " may be such pointers; the search keeps no more\n\n");
-    }
     if (report.doubtful_blocks != 0) {
         print("doubtful: " + counted(report.doubtful_blocks, "block") + ", " + bytes_text(report.doubtful_bytes) +
               "; words lead into them, or are the end of a block beside them, and none is their address\n");
@@ -165,11 +162,10 @@ Exit run_leaks(const Given& given) {
         options.progress = line.progress();
         report = find_leaks(heap, options);
     }
-    if (given.has("json")) {
+    if (given.has("json"))
         print(json_of(given, report));
-    } else {
+    else
         print_text(report);
-    }
     return report.leaked_blocks == 0 ? Exit::ok : Exit::found;
 }
 

@@ -38,9 +38,8 @@ void set_serials(LogOptions& options, const std::string& text) {
         if (digits.empty()) return otherwise;
         std::uint64_t value = 0;
         const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (error != std::errc{} || end != digits.data() + digits.size()) {
+        if (error != std::errc{} || end != digits.data() + digits.size())
             throw Error(errc::invalid_argument, "--serial takes A..B, A.., ..B or A, not '" + text + "'");
-        }
         return value;
     };
     const std::string_view all = text;
@@ -207,11 +206,10 @@ Exit run_log(const Given& given) {
         options.progress = line.progress();
         report = look_at_log(given.files[0], given.heap_options(), options);
     }
-    if (given.has("json")) {
+    if (given.has("json"))
         print(json_of(given, report, options.ranges));
-    } else {
+    else
         print_text(given, report, options);
-    }
     return report.ending == LogEnding::damaged ? Exit::found : Exit::ok;
 }
 

@@ -34,9 +34,8 @@ std::filesystem::path make_folder(const std::filesystem::path& parent) {
 OwnFolder::OwnFolder(const std::filesystem::path& parent) : path_(make_folder(parent)) {
     ::sigemptyset(&ends_);
     ::sigaddset(&ends_, over);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
         if (!is_ignored(signal)) ::sigaddset(&ends_, signal);
-    }
     ::pthread_sigmask(SIG_BLOCK, &ends_, &before_);
     try {
         watcher_ = std::thread([this] { watch(); });

@@ -11,13 +11,12 @@ std::string troff(std::string_view text) {
     bool line_begins = true;
     for (const char c : text) {
         if (line_begins && (c == '.' || c == '\'')) made += "\\&";
-        if (c == '\\') {
+        if (c == '\\')
             made += "\\e";
-        } else if (c == '-') {
+        else if (c == '-')
             made += "\\-";
-        } else {
+        else
             made += c;
-        }
         line_begins = c == '\n';
     }
     return made;
@@ -47,9 +46,8 @@ std::string manual_page() {
     page += ".SH OPTIONS OF ALL COMMANDS ON A HEAP\n";
     for (const Option& option : common_options()) add_option(page, option);
     page += ".SH EXIT STATUS\n.TP\n0\nAll is well.\n.TP\n1\nWhat the command looks for was found:\n";
-    for (const Command& command : commands()) {
+    for (const Command& command : commands())
         if (!command.found.empty()) page += ".br\n\\fB" + troff(command.name) + "\\fR: " + troff(command.found) + "\n";
-    }
     page +=
         ".TP\n2\nIt could not be done: a wrong command line, no such heap, a heap in use.\n.SH ENVIRONMENT\n.TP\nNO_COLOR\nSet and not empty: no "
         "colours.\n";
@@ -172,9 +170,8 @@ std::string fish_completion() {
         "# Completion of taiyen for fish: source it, or put it as taiyen.fish where fish looks for completions.\n"
         "complete -c taiyen -n __fish_use_subcommand -l help -d 'print this help and exit'\n"
         "complete -c taiyen -n __fish_use_subcommand -l version -d 'print the version and exit'\n";
-    for (const Command& command : commands()) {
+    for (const Command& command : commands())
         made += "complete -c taiyen -f -n __fish_use_subcommand -a " + std::string(command.name) + " -d " + text(command.summary) + "\n";
-    }
     for (const Command& command : commands()) {
         const std::string here = "complete -c taiyen -n '__fish_seen_subcommand_from " + std::string(command.name) + "'";
         for (const Option& option : options_of(command)) {

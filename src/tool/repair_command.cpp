@@ -34,9 +34,8 @@ Exit run_scrub(const Given& given) {
         json.member("pages_lost", report.pages_lost).key("done").begin_array();
         for (const std::string& line : lines) json.value(line);
         json.end_array().key("lost").begin_array();
-        for (const Finding& lost : report.lost) {
+        for (const Finding& lost : report.lost)
             json.begin_object().member("file", lost.path.native()).member("offset", lost.offset).member("what", lost.what).end_object();
-        }
         json.end_array().end_object();
         print(json);
     } else {

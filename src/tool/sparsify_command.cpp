@@ -49,11 +49,10 @@ Exit run_sparsify(const Given& given) {
         options.progress = line.progress();
         report = give_back_free_pages(given.files[0], options);
     }
-    if (given.has("json")) {
+    if (given.has("json"))
         print(json_of(given, report));
-    } else {
+    else
         print_text(report, options.dry_run);
-    }
     return Exit::ok;
 }
 

@@ -37,9 +37,8 @@ Exit run_stats(const Given& given) {
             .member("page_efficiency", stats.page_efficiency)
             .key("availability")
             .begin_array();
-        for (const Availability& available : stats.availability) {
+        for (const Availability& available : stats.availability)
             json.begin_object().member("bytes", available.bytes).member("share", available.share).end_object();
-        }
         json.end_array().end_object();
         print(json);
         return Exit::ok;

@@ -66,11 +66,10 @@ public:
 private:
     void begin() {
         by_undo_ = undo_ && (edits_ == nullptr || !is_part_);
-        if (by_undo_) {
+        if (by_undo_)
             undo_->begin(name_);
-        } else if (edits_ != nullptr) {
+        else if (edits_ != nullptr)
             edits_->begin();
-        }
         is_open_ = by_undo_ || edits_ != nullptr;
     }
 

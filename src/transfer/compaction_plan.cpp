@@ -116,9 +116,8 @@ void CompactionPlan::look_at_page(const heap::Survey& survey, const heap::PagesI
 }
 
 void CompactionPlan::pin(const std::vector<std::uint64_t>& pinned) {
-    for (const std::uint64_t offset : pinned) {
+    for (const std::uint64_t offset : pinned)
         if (page_at(offset) < rooms_.size()) rooms_[page_at(offset)].stays = true;
-    }
 }
 
 std::uint64_t CompactionPlan::segments_in_use() const {
@@ -160,9 +159,8 @@ void CompactionPlan::empty_pages() {
         return std::tuple(a.segment_bytes, b.page / segment_pages, a.bytes, b.page) <
                std::tuple(b.segment_bytes, a.page / segment_pages, b.bytes, a.page);
     });
-    for (const Source& source : sources) {
+    for (const Source& source : sources)
         if (!rooms_[source.page].receives) try_empty(source.page);
-    }
 }
 
 bool CompactionPlan::try_empty(Page page) {
@@ -195,9 +193,8 @@ CompactionPlan::Shape& CompactionPlan::shape_of(const Resident& block) {
     const unsigned lines_max = lines_of(start, granules);
     const auto [at, is_new] = shapes_.try_emplace(granules | step << 8U | lines_max << 20U | static_cast<unsigned>(block.content) << 31U);
     Shape& shape = at->second;
-    for (unsigned i = 0; is_new && i < page_granules; i += step) {
+    for (unsigned i = 0; is_new && i < page_granules; i += step)
         if (lines_of(i, granules) <= lines_max) shape.starts[i / 64] |= std::uint64_t{1} << (i % 64);
-    }
     return shape;
 }
 
@@ -209,10 +206,9 @@ std::uint64_t CompactionPlan::place_small(const Resident& block, Page away_from)
         const PageRoom& room = rooms_[page];
         if (room.role == Role::small && room.content == block.content && !room.leaves && page != away_from) {
             const Granules fits = fitting_in(room.taken, granules);
-            for (unsigned word = 0; word < 4; ++word) {
+            for (unsigned word = 0; word < 4; ++word)
                 if (const std::uint64_t found = fits[word] & shape.starts[word]; found != 0)
                     return std::uint64_t{page} * page_bytes + (word * 64 + static_cast<unsigned>(std::countr_zero(found))) * granule_bytes;
-            }
         }
         keep = keep || page == away_from;
         if (!keep) shape.search_from = page + 1;
@@ -226,11 +222,10 @@ std::uint64_t CompactionPlan::place_packed(unsigned packed_class, Page away_from
     for (Page page = from; page < rooms_.size(); ++page) {
         const PageRoom& room = rooms_[page];
         if (room.role == Role::packed && room.packed_class == packed_class && !room.leaves && page != away_from) {
-            for (unsigned word = 0; word < heap::PackedTables::words; ++word) {
+            for (unsigned word = 0; word < heap::PackedTables::words; ++word)
                 if (const std::uint64_t free = ~room.taken[word] & heap::packed_tables.slots[packed_class][word]; free != 0)
                     return std::uint64_t{page} * page_bytes +
                            (word * 64 + static_cast<unsigned>(std::countr_zero(free))) * heap::packed_slot_bytes(packed_class);
-            }
         }
         keep = keep || page == away_from;
         if (!keep) from = page + 1;
@@ -327,11 +322,10 @@ void CompactionPlan::lower_run(Page head, ByteCount block_bytes_max) {
     }
     Page taken = pages;
     if (tail != 0) {
-        if (is_free(target + pages)) {
+        if (is_free(target + pages))
             ++taken;
-        } else {
+        else
             mark((std::uint64_t{target} + pages) * page_bytes, tail * granule_bytes, true);
-        }
         rooms_[target + pages].receives = true;
     }
     for (Page page = target; page < target + taken; ++page) rooms_[page].receives = true;

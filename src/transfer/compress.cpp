@@ -66,9 +66,7 @@ layout::StreamHead head_of(const SavedPages& saved) {
 }
 
 void check_cancelled(const std::stop_token& cancel) {
-    if (cancel.stop_requested()) {
-        throw Error(errc::cancelled, "compressing was cancelled");
-    }
+    if (cancel.stop_requested()) throw Error(errc::cancelled, "compressing was cancelled");
 }
 
 /// LZ4 looks back over 64 KiB only, and is so fast that it matters whether a chunk and what becomes of it lie in the processor's second cache; zstd gains from every byte that it has seen.
@@ -166,14 +164,12 @@ Compressed into_file(io::Storage& storage, const std::filesystem::path& file, co
 
 Compressed into_stream(std::ostream& stream, const CompressOptions& options, const CompressInto& compress) {
     const auto sink = [&](std::span<const std::byte> bytes) {
-        if (!stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()))) {
+        if (!stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())))
             throw Error(errc::io_error, "the stream that a heap is compressed into takes no more; what it has got is worth nothing");
-        }
     };
     const Compressed done = compress(ByteSink(sink), options);
-    if (!stream.flush()) {
+    if (!stream.flush())
         throw Error(errc::io_error, "the stream that a heap was compressed into could not be flushed; what it has got is worth nothing");
-    }
     return done;
 }
 

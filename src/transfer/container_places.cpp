@@ -143,9 +143,8 @@ void ContainerPlaces::look_for_deque(std::uint64_t place, const Range& owner, co
     if (!owner.has(place, words * link_bytes)) return;
     const std::uint64_t places = word(place + link_bytes);
     if (places == 0 || places > (block.end - block.begin) / link_bytes) return;
-    for (unsigned i = 2; i < words; ++i) {
+    for (unsigned i = 2; i < words; ++i)
         if (!is_pointer(place + i * link_bytes)) return;
-    }
     const auto of = [&](unsigned index) { return target(place + index * link_bytes); };
     const std::uint64_t map_end = block.begin + places * link_bytes;
     const std::uint64_t first = of(5);

@@ -26,14 +26,10 @@ Paths paths_of(const fs::path& path, const ExpandOptions& options) {
 }
 
 void check_free(io::Storage& storage, const Paths& paths) {
-    if (storage.find(paths.heap)) {
-        throw Error(errc::already_exists, paths.heap, "something of that name exists; expand to another name");
-    }
-    for (const fs::path* path : {&paths.data, &paths.journal, &paths.log}) {
-        if (storage.find(*path)) {
+    if (storage.find(paths.heap)) throw Error(errc::already_exists, paths.heap, "something of that name exists; expand to another name");
+    for (const fs::path* path : {&paths.data, &paths.journal, &paths.log})
+        if (storage.find(*path))
             throw Error(errc::already_exists, *path, "it would be taken for a part of the new heap; move it away or expand to another name");
-        }
-    }
 }
 
 /// An archive becomes a heap of another kind as it always does, by being opened as one.
@@ -45,9 +41,8 @@ void convert(io::Storage& storage, const Paths& paths, HeapKind kind, const Expa
     try {
         store::HeapFile::open(storage, paths.heap, store::OpenMode::open_only, kind, as)->close();
     } catch (...) {
-        for (const fs::path* path : {&paths.heap, &paths.data, &paths.journal, &paths.log}) {
+        for (const fs::path* path : {&paths.heap, &paths.data, &paths.journal, &paths.log})
             if (storage.remove(*path)) storage.sync_directory(io::directory_of(*path));
-        }
         throw;
     }
 }
@@ -66,9 +61,8 @@ void check_address(const MovePlan& plan, ByteCount extent, const fs::path& path)
 
 /// Everything that can be refused before anything is made.
 MovePlan plan_for(io::Storage& storage, const HeapShape& heap, const Paths& paths, HeapKind kind, const ExpandOptions& options) {
-    if (kind == HeapKind::volatile_heap) {
+    if (kind == HeapKind::volatile_heap)
         throw Error(errc::invalid_argument, heap.name, "a heap's file can't be volatile; expand_volatile() makes a heap without one");
-    }
     MovePlan plan = plan_move(heap.moved(), options.capacity, options.address, options.defragment, options.pointers);
     if (options.address) check_place(*options.address, plan.capacity, paths.heap);
     if (plan.base == anywhere) {
@@ -76,9 +70,8 @@ MovePlan plan_for(io::Storage& storage, const HeapShape& heap, const Paths& path
         plan.in_one_go = heap.position_independent;
     }
     if (!plan.in_one_go) check_distance(heap.base, plan.base, options.pointers, heap.name);
-    if (plan.capacity >= store::address_end - plan.base) {
+    if (plan.capacity >= store::address_end - plan.base)
         throw Error(errc::invalid_argument, heap.name, "with that capacity the heap would end behind 128 TiB; ask for less");
-    }
     if (kind != HeapKind::archive && !heap.position_independent) check_address(plan, heap.extent, paths.heap);
     check_free(storage, paths);
     return plan;
@@ -111,9 +104,8 @@ RebaseReport rewrite(io::Storage& storage, const HeapShape& heap, const store::H
 
 void prove(const heap::Engine& engine, const HeapShape& heap) {
     if (engine.extent() != heap.extent) throw Error(errc::corrupt, heap.name, "its first page speaks of another size");
-    if (const auto damages = engine.check(1); !damages.empty()) {
+    if (const auto damages = engine.check(1); !damages.empty())
         throw Error(errc::corrupt, heap.name, damages.front().where.value, damages.front().what + "; get another copy");
-    }
 }
 
 RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::path& path, const ExpandOptions& options, const FillPages& fill) {
@@ -141,9 +133,7 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::pa
         fill(target, {});
         report = rewrite(storage, heap, first, plan, path, options);
     }
-    if (kind != HeapKind::archive) {
-        convert(storage, paths, kind, options);
-    }
+    if (kind != HeapKind::archive) convert(storage, paths, kind, options);
     return report;
 }
 
@@ -153,9 +143,7 @@ RebaseReport make_heap(io::Storage& storage, const HeapShape& heap, const fs::pa
     const MovePlan plan = plan_for(storage, heap, paths, kind, options);
     RebaseReport report = write_moved(storage, heap, view, random_uuid(), plan, path, options, options.progress);
     report.position_independent = heap.position_independent;
-    if (kind != HeapKind::archive) {
-        convert(storage, paths, kind, options);
-    }
+    if (kind != HeapKind::archive) convert(storage, paths, kind, options);
     return report;
 }
 

@@ -37,9 +37,8 @@ ByteCount new_capacity(const MovedHeap& heap, ByteCount wanted) {
 /// Any that the engine takes, where blocks find places of their own.
 ByteCount free_capacity(const MovedHeap& heap, ByteCount wanted) {
     const ByteCount capacity = wanted == 0 ? heap.capacity : round_up(wanted, page_bytes);
-    if (capacity < heap::Engine::capacity_min || capacity > heap::layout::capacity_max) {
+    if (capacity < heap::Engine::capacity_min || capacity > heap::layout::capacity_max)
         throw Error(errc::invalid_argument, heap.name, "no heap has a capacity of " + std::to_string(wanted) + " bytes");
-    }
     return capacity;
 }
 
@@ -131,11 +130,10 @@ HeapMove::HeapMove(const HeapView& old, const MovePlan& plan, const PointerOptio
 
 void HeapMove::write(PageTarget& target, const std::stop_token& cancel, const Progress& progress) const {
     Writer writer(target, old_, extent(), cancel, progress);
-    if (places_) {
+    if (places_)
         write_laid_out(writer);
-    } else {
+    else
         write_in_place(writer);
-    }
     writer.flush();
 }
 
@@ -198,11 +196,10 @@ void HeapMove::write_laid_out(Writer& writer) const {
     survey.visit([&](const heap::PagesInUse& pages) {
         for (std::uint64_t page = pages.first; !heap::is_nobodys(pages.use) && page < pages.first + pages.count; ++page) {
             const auto bytes = writer.next(page);
-            if (holds_blocks(pages.use)) {
+            if (holds_blocks(pages.use))
                 put_blocks(page, bytes);
-            } else {
+            else
                 std::memcpy(bytes.data(), places_->span() + page * page_bytes, page_bytes);
-            }
             writer.done();
         }
         return true;

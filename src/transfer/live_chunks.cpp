@@ -64,11 +64,10 @@ void ChunkBody::add(std::uint64_t begin, std::uint64_t end, std::byte* bytes) {
     } else {
         std::memset(bytes - gap, 0, gap);
     }
-    if (open_.empty()) {
+    if (open_.empty())
         open_ = {bytes, end - begin};
-    } else {
+    else
         open_ = {open_.data(), open_.size() + gap + (end - begin)};
-    }
     runs_.back().length += static_cast<std::uint32_t>((gap + end - begin) / layout::unit_bytes);
     end_ = end;
 }

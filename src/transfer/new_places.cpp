@@ -42,9 +42,8 @@ NewPlaces::NewPlaces(const HeapView& old, const std::vector<std::uint64_t>& reac
     try {
         make_engine(capacity);
         if (order == Defragment::by_reachability) {
-            for (const std::uint64_t offset : reached) {
+            for (const std::uint64_t offset : reached)
                 if (const auto block = old.find_block(offset)) place(*block);
-            }
         }
         old.engine.for_each_block([&](const heap::Block& block) {
             if (!starts_->test(block.offset.value)) place(block);

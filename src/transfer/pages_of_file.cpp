@@ -48,9 +48,8 @@ void copy_pages(SavedPages& saved, PageTarget& target, const RewritePages& rewri
             for (std::size_t n = 0; n < together; ++n) clear_free_bytes(saved.survey(), first.value + n, pages.subspan(n * page_bytes, page_bytes));
             if (rewrite) rewrite(first, pages);
             checksums.clear();
-            for (std::size_t n = 0; n < together; ++n) {
+            for (std::size_t n = 0; n < together; ++n)
                 checksums.push_back(target.checksum_of({first.value + n}, pages.subspan(n * page_bytes, page_bytes)));
-            }
             target.write(first, pages, checksums);
             i += together;
         }

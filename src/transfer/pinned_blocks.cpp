@@ -15,9 +15,8 @@ PinnedBlocks::PinnedBlocks(const HeapView& heap, const PointerWalk::State::Cover
     : heap_(heap), known_(known), report_(report) {
     for (const HeapOffset block : held) pin(block.value, report_.held_blocks);
     pin_undeclared();
-    for (const std::uint64_t place : known_.keys) {
+    for (const std::uint64_t place : known_.keys)
         if (!pin_at(place, report_.keyed_blocks) && place != 0) pin_at(place - 1, report_.keyed_blocks);  // whose end it is
-    }
     pin_suspected();
     offsets_.assign(pinned_.begin(), pinned_.end());
     std::sort(offsets_.begin(), offsets_.end());

@@ -32,9 +32,8 @@ bool shows_pointer(const std::string& name, std::size_t at) {
 bool hashes_addresses(const std::string& fingerprint) {
     const std::string name = readable(fingerprint);
     if (name.empty()) return fingerprint.find("4hashIP") != std::string::npos;  // cut, as very long names are
-    for (std::size_t at = name.find("hash<"); at != std::string::npos; at = name.find("hash<", at + 1)) {
+    for (std::size_t at = name.find("hash<"); at != std::string::npos; at = name.find("hash<", at + 1))
         if (shows_pointer(name, at + 4)) return true;
-    }
     return false;
 }
 
@@ -147,9 +146,8 @@ void guess_pointers(const HeapView& heap, const PointerOptions& options, Pointer
     }
     RelocationWords words(heap);
     words.find(places, known ? &*known : nullptr, report, options.listed_max, progress);
-    for (const heap::Root& root : heap.engine.roots()) {
+    for (const heap::Root& root : heap.engine.roots())
         if (options.types.find(root.fingerprint) == nullptr && hashes_addresses(root.fingerprint)) report.hashed_by_address.push_back(root.name);
-    }
     std::sort(report.hashed_by_address.begin(), report.hashed_by_address.end());
     std::sort(report.ambiguous.begin(), report.ambiguous.end(), [](const AmbiguousWord& a, const AmbiguousWord& b) { return a.offset < b.offset; });
     tell_guesses(heap, options, places, known ? &*known : nullptr, report);

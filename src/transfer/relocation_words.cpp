@@ -59,11 +59,10 @@ void RelocationWords::look_at(const heap::Block& block, PointerPlaces& places, c
         bool settled = known != nullptr && known->test(place);
         if (!settled && value - base_ < range_bytes_) {
             settled = is_pointer(value);
-            if (settled) {
+            if (settled)
                 places.add(place, false);
-            } else if (const auto target = ambiguity(value)) {
+            else if (const auto target = ambiguity(value))
                 doubt(place, value, *target);
-            }
         }
         if (!before_settled && !settled) {
             // What begins in the word before and ends in this one.

@@ -25,20 +25,18 @@ public:
 SavedPages::SavedPages(store::HeapFile& heap) : heap_(heap) {
     heap.check_usable(true);
     if (!heap.read_only()) {
-        if (heap.kind() == HeapKind::transactional) {
+        if (heap.kind() == HeapKind::transactional)
             heap.save();  // replays the log into the files, beside the program
-        } else {
+        else
             heap.saves().checkpoint();
-        }
     }
     saves_ = heap.files().hold_saves();
     heap.check_usable(true);
     find_view();
     prove_metadata();
     survey_.emplace(view_, header().capacity);
-    if (survey_->extent() * page_bytes > extent_) {
+    if (survey_->extent() * page_bytes > extent_)
         throw Error(errc::corrupt, heap.path(), "the heap's first page speaks of more than was saved; restore the file from a copy");
-    }
     FixedSpan host;
     const heap::Engine engine(view_, header().capacity, host, nullptr, true);
     // What would be refused when it is expanded is refused here, where there still is a heap that can be repaired.
@@ -61,9 +59,8 @@ void SavedPages::find_view() {
     }
     extent_ = header().extent;
     const store::Extents extents = header().extents();
-    if (const std::uint64_t root = store::table_root_of(heap_.files().view(), extents, Via::cache, twin()); root != header().table_root) {
+    if (const std::uint64_t root = store::table_root_of(heap_.files().view(), extents, Via::cache, twin()); root != header().table_root)
         throw Error(errc::corrupt, heap_.path(), 0, "a page of the checksum table is not the one that the header stands for; run `taiyen repair`");
-    }
     mapped_ = vm::Reservation::anywhere(extent_);
     view_ = mapped_.data();
     store::for_each_piece({0}, extent_, [&](HeapOffset offset, ByteCount length) {
@@ -125,17 +122,13 @@ bool SavedPages::is_private(PageNumber page) const {
 }
 
 std::uint64_t SavedPages::checksum_of(PageNumber page) {
-    if (is_private(page)) {
-        return is_zero({view_ + offset_of(page).value, page_bytes}) ? 0 : 1;
-    }
+    if (is_private(page)) return is_zero({view_ + offset_of(page).value, page_bytes}) ? 0 : 1;
     return entry(page);
 }
 
 std::uint64_t SavedPages::entry(PageNumber page) {
     const store::TablePlace place = store::place_of(page);
-    if (table_index_ != place.table_page) {
-        load_table_page(place.table_page);
-    }
+    if (table_index_ != place.table_page) load_table_page(place.table_page);
     return table_.entries[place.entry];
 }
 

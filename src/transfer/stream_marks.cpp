@@ -38,25 +38,17 @@ void seal(layout::ChunkHead& head, std::uint64_t before) noexcept { head.checksu
 void seal(layout::StreamEnd& end, std::uint64_t before) noexcept { end.checksum = checksum_of(end, before); }
 
 void prove(const layout::StreamHead& head, const std::filesystem::path& path) {
-    if (head.magic != layout::stream_magic) {
-        throw Error(errc::not_a_heap, path, 0, "this is no compressed heap; `taiyen compress` makes one");
-    }
-    if (head.checksum != checksum_of(head, head_seed)) {
-        throw_damaged(path, 0, "its head does not match its checksum");
-    }
-    if (head.version != layout::version || (head.incompatible_features & ~layout::known_incompatible_features) != 0) {
+    if (head.magic != layout::stream_magic) throw Error(errc::not_a_heap, path, 0, "this is no compressed heap; `taiyen compress` makes one");
+    if (head.checksum != checksum_of(head, head_seed)) throw_damaged(path, 0, "its head does not match its checksum");
+    if (head.version != layout::version || (head.incompatible_features & ~layout::known_incompatible_features) != 0)
         throw Error(errc::unsupported_version, path, 8, "the compressed heap was written by a newer version of taiyen; expand it with that one");
-    }
-    if (!fits(head)) {
-        throw_damaged(path, 0, "its head speaks of a heap that can't be");
-    }
+    if (!fits(head)) throw_damaged(path, 0, "its head speaks of a heap that can't be");
 }
 
 void prove(const layout::ChunkHead& head, std::uint64_t before, std::uint64_t next_page, std::uint64_t page_end, const std::filesystem::path& path,
            std::uint64_t offset) {
-    if (head.checksum != checksum_of(head, before)) {
+    if (head.checksum != checksum_of(head, before))
         throw_damaged(path, offset, "a part of it does not follow the one before it, or does not match its checksum");
-    }
     const std::uint64_t expanded = head.runs * sizeof(layout::Run) + std::uint64_t{head.content_bytes};
     if (head.magic != layout::chunk_magic || head.codec > layout::StoredCodec::zstd || head.first_page < next_page || head.first_page >= page_end ||
         head.runs > layout::chunk_runs_max || head.content_bytes > layout::content_bytes_max || head.content_bytes % layout::unit_bytes != 0 ||
@@ -67,12 +59,9 @@ void prove(const layout::ChunkHead& head, std::uint64_t before, std::uint64_t ne
 
 void prove(const layout::StreamEnd& end, std::uint64_t before, const layout::StreamEnd& counted, const std::filesystem::path& path,
            std::uint64_t offset) {
-    if (end.checksum != checksum_of(end, before)) {
-        throw_damaged(path, offset, "its end does not match its checksum");
-    }
-    if (end.chunks != counted.chunks || end.content_bytes != counted.content_bytes || end.stream_bytes != counted.stream_bytes) {
+    if (end.checksum != checksum_of(end, before)) throw_damaged(path, offset, "its end does not match its checksum");
+    if (end.chunks != counted.chunks || end.content_bytes != counted.content_bytes || end.stream_bytes != counted.stream_bytes)
         throw_damaged(path, offset, "its end speaks of another stream");
-    }
 }
 
 CompressedHeap heap_of(const layout::StreamHead& head) {

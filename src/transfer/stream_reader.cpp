@@ -53,14 +53,11 @@ struct UnpackedSlot {
 /// Of one run it lies where pages begin, which mostly is where it belongs. Of several it ends where the room for pages does: laid out from the front, no byte of it comes to lie behind where it was.
 std::byte* expand_body(UnpackedSlot& slot, const fs::path& name) {
     const auto stored = slot.stored.first(slot.head.stored_bytes);
-    if (body_checksum(stored, slot.number) != slot.head.body_checksum) {
-        throw_damaged(name, slot, "a part of it does not match its checksum");
-    }
+    if (body_checksum(stored, slot.number) != slot.head.body_checksum) throw_damaged(name, slot, "a part of it does not match its checksum");
     const ByteCount run_bytes = slot.head.runs * sizeof(layout::Run);
     std::byte* const content = slot.pages() + (slot.head.runs == 1 ? 0 : layout::content_bytes_max - slot.head.content_bytes);
-    if (!slot.unpacker.unpack(slot.head.codec, stored, {content - run_bytes, run_bytes + slot.head.content_bytes})) {
+    if (!slot.unpacker.unpack(slot.head.codec, stored, {content - run_bytes, run_bytes + slot.head.content_bytes}))
         throw_damaged(name, slot, "a part of it does not expand to what its head says");
-    }
     slot.runs.resize(slot.head.runs);
     std::memcpy(slot.runs.data(), content - run_bytes, run_bytes);
     return content;
@@ -83,15 +80,12 @@ void unpack(UnpackedSlot& slot, std::uint64_t extent, const fs::path& name) {
     for (const layout::Run& run : slot.runs) {
         at += run.gap * layout::unit_bytes;
         const std::uint64_t length = run.length * layout::unit_bytes;
-        if (length == 0 || length > left || at > extent || length > extent - at) {
+        if (length == 0 || length > left || at > extent || length > extent - at)
             throw_damaged(name, slot, "it has bytes for places that the heap doesn't have");
-        }
         const std::uint64_t first = at / page_bytes;
         const std::uint64_t behind = (at + length + page_bytes - 1) / page_bytes;
         const std::uint64_t added = behind - (count != 0 ? std::max(first, next) : first);
-        if (added > layout::chunk_pages_max - count) {
-            throw_damaged(name, slot, "a part of it is spread over more pages than one may have");
-        }
+        if (added > layout::chunk_pages_max - count) throw_damaged(name, slot, "a part of it is spread over more pages than one may have");
         if (count == 0 || first > next) {
             fill_up(count * page_bytes);
             slot.pieces.push_back({{first}, 0, count});
@@ -112,16 +106,12 @@ void unpack(UnpackedSlot& slot, std::uint64_t extent, const fs::path& name) {
         left -= length;
         at += length;
     }
-    if (left != 0) {
-        throw_damaged(name, slot, "a part of it has more bytes than places for them");
-    }
+    if (left != 0) throw_damaged(name, slot, "a part of it has more bytes than places for them");
     fill_up(count * page_bytes);
 }
 
 void check_cancelled(const std::stop_token& cancel, const fs::path& name) {
-    if (cancel.stop_requested()) {
-        throw Error(errc::cancelled, name, "expanding was cancelled");
-    }
+    if (cancel.stop_requested()) throw Error(errc::cancelled, name, "expanding was cancelled");
 }
 
 }  // namespace
@@ -129,9 +119,7 @@ void check_cancelled(const std::stop_token& cancel, const fs::path& name) {
 void Incoming::read(std::span<std::byte> bytes) {
     while (!bytes.empty()) {
         const std::size_t got = std::min(source_(bytes), bytes.size());
-        if (got == 0) {
-            throw Error(errc::truncated, name_, offset_, "the compressed heap ends here, before its end mark; get all of it");
-        }
+        if (got == 0) throw Error(errc::truncated, name_, offset_, "the compressed heap ends here, before its end mark; get all of it");
         offset_ += got;
         bytes = bytes.subspan(got);
     }
@@ -162,9 +150,8 @@ HeapShape StreamReader::shape() const {
 
 void StreamReader::read(PageTarget& target, const RewritePages& rewrite) {
     read_chunks(target, rewrite);
-    if (options_.whole && !incoming_.at_end()) {
+    if (options_.whole && !incoming_.at_end())
         throw Error(errc::corrupt, incoming_.name(), incoming_.offset(), "something follows the end of the compressed heap; get another copy of it");
-    }
     check_cancelled(options_.cancel, incoming_.name());
 }
 
@@ -201,16 +188,13 @@ void StreamReader::read_chunks(PageTarget& target, const RewritePages& rewrite) 
             for (const Piece& piece : slot.pieces) {
                 const auto pages = slot.pages_of(piece);
                 if (rewrite) rewrite(piece.first, pages);
-                for (std::uint64_t i = 0; i < piece.count; ++i) {
+                for (std::uint64_t i = 0; i < piece.count; ++i)
                     slot.checksums.push_back(target.checksum_of({piece.first.value + i}, pages.subspan(i * page_bytes, page_bytes)));
-                }
             }
         },
         [&](UnpackedSlot& slot) {
             for (const Piece& piece : slot.pieces) {
-                if (piece.first < target.next()) {
-                    throw_damaged(incoming_.name(), slot, "two parts of it are for the same page");
-                }
+                if (piece.first < target.next()) throw_damaged(incoming_.name(), slot, "two parts of it are for the same page");
                 target.write(piece.first, slot.pages_of(piece), std::span(slot.checksums).subspan(piece.at, piece.count));
             }
             if (options_.progress) options_.progress(offset_of(target.next()).value, head_.extent);

@@ -7,12 +7,12 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/uuid.hpp"
-#include "volatile/volatile_core.hpp"
 #include "transfer/pages_of_file.hpp"
 #include "transfer/stream_marks.hpp"
 #include "transfer/stream_reader.hpp"
 #include "transfer/stream_writer.hpp"
 #include "transfer/volatile_pages.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen {
 namespace transfer {

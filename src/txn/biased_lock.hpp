@@ -66,11 +66,10 @@ public:
         return lock_shared_in_turn();
     }
     void unlock_shared(ReaderSlot* slot) noexcept {
-        if (slot != nullptr) {
+        if (slot != nullptr)
             Protocol::leave(*slot, sleepers_);
-        } else {
+        else
             lock_.unlock_shared();
-        }
     }
 
     bool writer_is_there() const noexcept { return lock_.writer_is_there(); }

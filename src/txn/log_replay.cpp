@@ -63,11 +63,10 @@ private:
             const std::span<std::byte> page = heap.replay_annex_page(page_of({from}));
             if (page.empty()) return;
             const auto target = page.subspan(from % page_bytes, to - from);
-            if (entry.after.empty()) {
+            if (entry.after.empty())
                 std::ranges::fill(target, std::byte{0});
-            } else {
+            else
                 std::ranges::copy(entry.after.subspan(from - entry.where.value, to - from), target.begin());
-            }
             from = to;
         }
     }

@@ -23,11 +23,10 @@ void put(const Entry& entry, std::uint64_t at, std::byte* image) {
     const std::uint64_t begin = entry.where.value;
     const std::uint64_t from = std::max(begin, at);
     const std::uint64_t to = std::min(begin + entry.length, at + page_bytes);
-    if (entry.after.empty()) {
+    if (entry.after.empty())
         std::memset(image + (from - at), 0, to - from);
-    } else {
+    else
         std::memcpy(image + (from - at), entry.after.data() + (from - begin), to - from);
-    }
 }
 
 }  // namespace
@@ -56,17 +55,15 @@ std::uint32_t PagePatches::PageIndex::number_of(PageNumber page, bool& made) {
 
 void PagePatches::PageIndex::double_slots() {
     const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
-    for (const Slot& slot : before) {
+    for (const Slot& slot : before)
         if (slot.page_plus_one != 0) slots_[slot_of({slot.page_plus_one - 1})] = slot;
-    }
 }
 
 std::vector<PageNumber> PagePatches::PageIndex::ascending() const {
     std::vector<PageNumber> pages;
     pages.reserve(size_);
-    for (const Slot& slot : slots_) {
+    for (const Slot& slot : slots_)
         if (slot.page_plus_one != 0) pages.push_back({slot.page_plus_one - 1});
-    }
     std::ranges::sort(pages);
     return pages;
 }
@@ -157,9 +154,8 @@ void PagePatches::patch(std::span<const PageNumber> pages, std::span<std::byte> 
                        const std::uint64_t end = begin + entry.length;
                        if (end <= offset_of(pages.front()).value || begin >= offset_of(pages.back()).value + page_bytes) return;
                        auto page = std::ranges::lower_bound(pages, page_of(entry.where));
-                       for (; page != pages.end() && offset_of(*page).value < end; ++page) {
+                       for (; page != pages.end() && offset_of(*page).value < end; ++page)
                            put(entry, offset_of(*page).value, images.data() + static_cast<std::size_t>(page - pages.begin()) * page_bytes);
-                       }
                    });
 }
 

@@ -46,13 +46,11 @@ ReaderSlots* ReaderSlots::take_line() noexcept {
             mine = nullptr;
             if (line == nullptr) return;
             bool reads = false;
-            for (ReaderSlot& slot : line->values) {
-                if (Protocol::is_reading(slot.load(std::memory_order_relaxed))) {
+            for (ReaderSlot& slot : line->values)
+                if (Protocol::is_reading(slot.load(std::memory_order_relaxed)))
                     reads = true;
-                } else {
+                else
                     slot.store(0, std::memory_order_release);
-                }
-            }
             // A lock that outlives its thread's end, of a program that is exiting, keeps the line.
             if (!reads) line->taken.store(false, std::memory_order_release);
         }

@@ -27,9 +27,8 @@ struct alignas(64) ReaderSlots {
         ReaderSlots* const line = mine;
         if (line == nullptr) return nullptr;
         const std::uint64_t wanted = std::uint64_t{lock} << 32U;
-        for (ReaderSlot& slot : line->values) {
+        for (ReaderSlot& slot : line->values)
             if ((slot.load(std::memory_order_relaxed) & (~std::uint64_t{0} << 32U | 1U)) == wanted) return &slot;
-        }
         return nullptr;
     }
     /// This thread becomes a member of the lock for the period, if it can. Requires: it holds the lock.
@@ -37,9 +36,8 @@ struct alignas(64) ReaderSlots {
     /// Calls `visit(ReaderSlot&)` with the slots of all threads.
     template <class F>
     static void for_each(F&& visit) noexcept {
-        for (ReaderSlots* line = first.load(std::memory_order_acquire); line != nullptr; line = line->next) {
+        for (ReaderSlots* line = first.load(std::memory_order_acquire); line != nullptr; line = line->next)
             for (ReaderSlot& slot : line->values) visit(slot);
-        }
     }
 
 private:

@@ -20,9 +20,8 @@ struct ReadersHere {
 
     /// Null: this thread has no ReadLock on the heap. Valid until the next `add` or `remove`.
     static Reader* find(const TransactionService& service) noexcept {
-        for (std::size_t i = 0; i < here.count; ++i) {
+        for (std::size_t i = 0; i < here.count; ++i)
             if (here.of[i].service == &service) return &here.of[i];
-        }
         return nullptr;
     }
     static bool holds(const TransactionService& service) noexcept { return find(service) != nullptr; }

@@ -286,11 +286,10 @@ void Snapshots::run() noexcept {
     std::unique_lock lock(mutex_);
     const auto called = [this] { return asked_ || log_asked_ || stopping_; };
     for (;;) {
-        if (interval_.count() > 0) {
+        if (interval_.count() > 0)
             wake_.wait_for(lock, interval_, called);
-        } else {
+        else
             wake_.wait(lock, called);
-        }
         if (stopping_) return;
         if (std::exchange(log_asked_, false) && !asked_) {
             lock.unlock();

@@ -221,11 +221,10 @@ Serial TransactionService::commit(Wait wait) {
     const Serial serial = commit_outermost(file);
     if (planted(Bug::commit_before_durable) || log->appended() < serial) return serial;  // relaxed
     if (log->durable() < serial) {
-        if (wait == Wait::durable) {
+        if (wait == Wait::durable)
             log->wait_durable(serial);
-        } else {
+        else
             snapshots_->write_log();
-        }
     }
     return serial;
 }
@@ -397,11 +396,10 @@ void TransactionService::take_back() noexcept {
 void TransactionService::end(bool kept) noexcept {
     loans_.end(kept);
     heap::HeldBlocks& held = file()->held();
-    if (kept) {
+    if (kept)
         held.settle();
-    } else {
+    else
         held.taken_back(scopes_.outermost_number());
-    }
     if (change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire)) keeper->ended(kept);
     annex_.clear();
     record_.shrink(kept_bytes);
@@ -416,9 +414,8 @@ void TransactionService::end(bool kept) noexcept {
 void TransactionService::touch(const void* address, ByteCount bytes) {
     store::HeapFile& file = open_file();
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - file.ranges().durable;
-    if (offset > file.image().mapped() || bytes > file.image().mapped() - offset) {
+    if (offset > file.image().mapped() || bytes > file.image().mapped() - offset)
         throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
-    }
     scopes_.touch({offset}, bytes);
 }
 
@@ -503,9 +500,8 @@ void TransactionService::wait_durable(Serial serial) {
 
 bool TransactionService::save_itself() {
     store::HeapFile& file = open_file();
-    if (is_mine() || ReadersHere::holds(*this)) {
+    if (is_mine() || ReadersHere::holds(*this))
         throw Error(errc::scope_open, file.path(), "this thread has a transaction or a ReadLock on the heap; end it before saving");
-    }
     snapshots_->wait_for(last_committed());
     return true;
 }
@@ -529,15 +525,13 @@ void TransactionService::replace_log(ByteCount capacity, const std::filesystem::
 }
 
 void TransactionService::rebuild() {
-    if (is_mine() || ReadersHere::holds(*this)) {
+    if (is_mine() || ReadersHere::holds(*this))
         throw Error(errc::scope_open, open_file().path(), "this thread has a transaction or a ReadLock on the heap; end it before rebuilding");
-    }
     const std::lock_guard writer(lock_);
     store::HeapFile& file = open_file();
     file.require_usable(false);
-    if (is_ahead_of_log()) {
+    if (is_ahead_of_log())
         throw Error(errc::busy, file.path(), "what was loaded relaxed is in memory only; wait until it is durable before rebuilding");
-    }
     try {
         read_again(file);
     } catch (const std::exception& error) {
@@ -573,9 +567,8 @@ void TransactionService::save_everything(store::HeapFile& file) {
 }
 
 void TransactionService::before_close() {
-    if (is_mine() || ReadersHere::holds(*this)) {
+    if (is_mine() || ReadersHere::holds(*this))
         throw Error(errc::scope_open, open_file().path(), "this thread has a transaction or a ReadLock on the heap; end it before closing");
-    }
     const std::lock_guard writer(lock_);
     store::HeapFile& file = open_file();
     if (!file.condition().is_poisoned()) save_everything(file);
@@ -628,11 +621,10 @@ void TransactionService::left() noexcept {
     stop_saving();
     log_->stop();
     const bool reads = ReadersHere::holds(*this);
-    if (reads) {
+    if (reads)
         kept_ = shared_from_this();  // its ReadLock will come back to us
-    } else {
+    else
         lock_.lock();
-    }
     if (scopes_.has_recorder()) scopes_.recorder().stop();  // null: reading the heap again has failed
     tell_keeper_left();
     log_.reset();

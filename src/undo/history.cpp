@@ -37,9 +37,7 @@ std::uint64_t head_checksum(const StepHead& head, std::string_view name, std::ui
 
 std::uint64_t step_bytes(const NewStep& step) {
     std::uint64_t size = sizeof(StepHead) + round_up(step.name.size(), 8);
-    for (const Piece& piece : step.pieces) {
-        size += (piece.joins ? 0 : layout::segment_head_bytes) + piece.changes.size();
-    }
+    for (const Piece& piece : step.pieces) size += (piece.joins ? 0 : layout::segment_head_bytes) + piece.changes.size();
     return size;
 }
 
@@ -68,9 +66,7 @@ std::unique_ptr<HistoryMemory> anonymous_history_memory(ByteCount capacity) {
 }
 
 UndoHistory UndoHistory::create(std::unique_ptr<HistoryMemory> memory, ByteCount bytes, bool circular) {
-    if (memory->bytes() < first_step) {
-        memory->extend(first_step);
-    }
+    if (memory->bytes() < first_step) memory->extend(first_step);
     HistoryHeader header{};
     header.magic = layout::header_magic;
     header.version = layout::version;
@@ -83,23 +79,14 @@ UndoHistory UndoHistory::create(std::unique_ptr<HistoryMemory> memory, ByteCount
 }
 
 std::optional<UndoHistory> UndoHistory::resume(std::unique_ptr<HistoryMemory>& memory) {
-    if (memory->bytes() < first_step) {
-        return std::nullopt;
-    }
+    if (memory->bytes() < first_step) return std::nullopt;
     HistoryHeader header;
     std::memcpy(&header, memory->base(), sizeof header);
-    if (is_zero({memory->base(), first_step})) {
-        return std::nullopt;
-    }
-    if (header.magic != layout::header_magic) {
-        throw_corrupt(0, "it begins with something else");
-    }
-    if (header.version != layout::version) {
+    if (is_zero({memory->base(), first_step})) return std::nullopt;
+    if (header.magic != layout::header_magic) throw_corrupt(0, "it begins with something else");
+    if (header.version != layout::version)
         throw Error(errc::unsupported_version, {}, 0, "the undo history has version " + std::to_string(header.version) + ", this library reads 1");
-    }
-    if (header.checksum != header_checksum(header)) {
-        throw_corrupt(0, "its header's checksum differs");
-    }
+    if (header.checksum != header_checksum(header)) throw_corrupt(0, "its header's checksum differs");
     const bool empty = header.undoable == 0 && header.redoable == 0;
     if (header.capacity < capacity_min || header.capacity > store::sequence_bytes_max || header.next_id == 0 || header.base_id >= header.next_id ||
         (header.flags & ~layout::flag_circular) != 0 || empty != (header.oldest == 0) || empty != (header.newest == 0) ||
@@ -107,11 +94,8 @@ std::optional<UndoHistory> UndoHistory::resume(std::unique_ptr<HistoryMemory>& m
         header.redoable > memory->bytes()) {
         throw_corrupt(0, "its header is impossible");
     }
-    for (const std::uint64_t offset : {header.oldest, header.newest, header.before, header.behind, header.wrap}) {
-        if (offset % 8 != 0 || (offset != 0 && (offset < first_step || offset > memory->bytes()))) {
-            throw_corrupt(0, "its header leads outside");
-        }
-    }
+    for (const std::uint64_t offset : {header.oldest, header.newest, header.before, header.behind, header.wrap})
+        if (offset % 8 != 0 || (offset != 0 && (offset < first_step || offset > memory->bytes()))) throw_corrupt(0, "its header leads outside");
     UndoHistory history(std::move(memory));
     if (header.capacity > history.memory_->capacity()) {  // more than this process reserved: what is there fits all the same
         header.capacity = history.memory_->capacity();
@@ -135,9 +119,7 @@ void UndoHistory::erase(HistoryMemory& memory) {
 
 StepView UndoHistory::step_at(std::uint64_t offset) const {
     const std::uint64_t limit = std::min<std::uint64_t>(memory_->bytes(), header().capacity);
-    if (offset < first_step || offset % 8 != 0 || offset > limit || limit - offset < sizeof(StepHead)) {
-        throw_corrupt(offset, "a step lies outside");
-    }
+    if (offset < first_step || offset % 8 != 0 || offset > limit || limit - offset < sizeof(StepHead)) throw_corrupt(offset, "a step lies outside");
     const std::byte* const at = memory_->base() + offset;
     StepHead head;
     std::memcpy(&head, at, sizeof head);
@@ -157,9 +139,8 @@ StepView UndoHistory::step_at(std::uint64_t offset) const {
     step.name = {reinterpret_cast<const char*>(at + sizeof head), head.name_bytes};
     const std::uint64_t front = sizeof head + round_up(head.name_bytes, 8);
     step.body = {at + front, head.size - front};
-    if (head.head_checksum != head_checksum(head, step.name, offset) || head.id == 0 || head.id >= header().next_id || head.id <= header().base_id) {
+    if (head.head_checksum != head_checksum(head, step.name, offset) || head.id == 0 || head.id >= header().next_id || head.id <= header().base_id)
         throw_corrupt(offset, "a step's head has another checksum or number");
-    }
     return step;
 }
 
@@ -170,9 +151,7 @@ std::uint64_t UndoHistory::offset_behind(const HistoryHeader& header, const Step
 
 StepView UndoHistory::checked_previous(const StepView& step) const {
     const StepView found = step_at(step.previous);
-    if (found.id >= step.id) {
-        throw_corrupt(step.offset, "the step before it is younger");
-    }
+    if (found.id >= step.id) throw_corrupt(step.offset, "the step before it is younger");
     return found;
 }
 
@@ -187,13 +166,10 @@ std::uint64_t UndoHistory::cursor_id() const { return header().before == 0 ? hea
 std::optional<StepView> UndoHistory::to_undo() const { return header().undoable == 0 ? std::nullopt : std::optional(step_at(header().before)); }
 
 std::optional<StepView> UndoHistory::to_redo() const {
-    if (header().redoable == 0) {
-        return std::nullopt;
-    }
+    if (header().redoable == 0) return std::nullopt;
     const StepView step = step_at(header().behind);
-    if (header().before != 0 && step.id <= step_at(header().before).id) {
+    if (header().before != 0 && step.id <= step_at(header().before).id)
         throw_corrupt(step.offset, "the step behind the cursor is older than the one before it");
-    }
     return step;
 }
 
@@ -207,23 +183,15 @@ void UndoHistory::for_each_segment(const StepView& step, ByteCount heap_capacity
                                    const std::function<void(const change::ChangeSetView&)>& visit) const {
     StepHead head;
     std::memcpy(&head, memory_->base() + step.offset, sizeof head);
-    if (checksum(step.body, step.id) != head.body_checksum) {
-        throw_corrupt(step.offset, "a step's checksum differs");
-    }
+    if (checksum(step.body, step.id) != head.body_checksum) throw_corrupt(step.offset, "a step's checksum differs");
     for (std::span<const std::byte> rest = step.body; !rest.empty();) {
         std::uint64_t size = 0;
-        if (rest.size() < sizeof size) {
-            throw_corrupt(step.offset, "a step's parts don't add up");
-        }
+        if (rest.size() < sizeof size) throw_corrupt(step.offset, "a step's parts don't add up");
         std::memcpy(&size, rest.data(), sizeof size);
         rest = rest.subspan(sizeof size);
-        if (size > rest.size()) {
-            throw_corrupt(step.offset, "a step's parts don't add up");
-        }
+        if (size > rest.size()) throw_corrupt(step.offset, "a step's parts don't add up");
         const auto view = change::ChangeSetView::checked(rest.first(size), heap_capacity);
-        if (!view) {
-            throw_corrupt(step.offset, "a step holds something that is no change set");
-        }
+        if (!view) throw_corrupt(step.offset, "a step holds something that is no change set");
         visit(*view);
         rest = rest.subspan(size);
     }
@@ -232,11 +200,10 @@ void UndoHistory::for_each_segment(const StepView& step, ByteCount heap_capacity
 void UndoHistory::step_back(const StepView& undone) {
     HistoryHeader changed = header();
     TAIYEN_CHECK(undone.offset == changed.before && changed.undoable != 0);
-    if (changed.undoable > 1) {
+    if (changed.undoable > 1)
         changed.before = checked_previous(undone).offset;
-    } else {
+    else
         changed.before = 0;
-    }
     changed.behind = undone.offset;
     --changed.undoable;
     ++changed.redoable;
@@ -248,9 +215,7 @@ void UndoHistory::step_forward(const StepView& redone) {
     TAIYEN_CHECK(redone.offset == changed.behind && changed.redoable != 0);
     if (changed.redoable > 1) {
         const StepView next = step_at(offset_behind(changed, redone));
-        if (next.id <= redone.id || next.previous != redone.offset) {
-            throw_corrupt(next.offset, "steps don't follow each other");
-        }
+        if (next.id <= redone.id || next.previous != redone.offset) throw_corrupt(next.offset, "steps don't follow each other");
         changed.behind = next.offset;
     } else {
         changed.behind = 0;
@@ -262,9 +227,7 @@ void UndoHistory::step_forward(const StepView& redone) {
 }
 
 bool UndoHistory::grow(ByteCount bytes) {
-    if (bytes <= memory_->bytes()) {
-        return true;
-    }
+    if (bytes <= memory_->bytes()) return true;
     const ByteCount limit = header().capacity;
     for (const ByteCount wanted : {std::min<ByteCount>(limit, std::max<ByteCount>(memory_->bytes() + growth_bytes, round_up(bytes, page_bytes))),
                                    std::min<ByteCount>(limit, round_up(bytes, page_bytes))}) {
@@ -283,12 +246,8 @@ std::uint64_t UndoHistory::place(HistoryHeader& changed, std::uint64_t size) {
         return first_step + size <= changed.capacity && grow(first_step + size) ? first_step : 0;
     }
     const std::uint64_t tail = step_at(changed.newest).end();
-    if (changed.wrap != 0) {
-        return tail <= changed.oldest && size <= changed.oldest - tail ? tail : 0;
-    }
-    if (size <= changed.capacity - tail && grow(tail + size)) {
-        return tail;
-    }
+    if (changed.wrap != 0) return tail <= changed.oldest && size <= changed.oldest - tail ? tail : 0;
+    if (size <= changed.capacity - tail && grow(tail + size)) return tail;
     if (size <= changed.oldest - first_step) {
         changed.wrap = tail;
         return first_step;
@@ -298,9 +257,7 @@ std::uint64_t UndoHistory::place(HistoryHeader& changed, std::uint64_t size) {
 
 /// False: there is no step to drop.
 bool UndoHistory::drop_oldest(HistoryHeader& changed) const {
-    if (changed.newest == 0) {
-        return false;
-    }
+    if (changed.newest == 0) return false;
     const StepView oldest = step_at(changed.oldest);
     changed.base_id = oldest.id;
     --changed.undoable;
@@ -309,29 +266,22 @@ bool UndoHistory::drop_oldest(HistoryHeader& changed) const {
         return true;
     }
     const std::uint64_t next = offset_behind(changed, oldest);
-    if (next == first_step) {
-        changed.wrap = 0;
-    }
+    if (next == first_step) changed.wrap = 0;
     const StepView found = step_at(next);
-    if (found.id <= oldest.id || found.previous != oldest.offset) {
-        throw_corrupt(next, "steps don't follow each other");
-    }
+    if (found.id <= oldest.id || found.previous != oldest.offset) throw_corrupt(next, "steps don't follow each other");
     changed.oldest = next;
     return true;
 }
 
 void UndoHistory::forget_redoable(HistoryHeader& changed) const {
-    if (changed.redoable == 0) {
-        return;
-    }
+    if (changed.redoable == 0) return;
     changed.newest = changed.before;
     changed.behind = 0;
     changed.redoable = 0;
-    if (changed.newest == 0) {
+    if (changed.newest == 0)
         changed.oldest = changed.wrap = 0;
-    } else if (changed.newest >= changed.oldest) {
+    else if (changed.newest >= changed.oldest)
         changed.wrap = 0;  // what is left lies in one piece
-    }
 }
 
 void UndoHistory::write(HistoryHeader changed, std::uint64_t at, const NewStep& step, std::uint64_t size, std::uint64_t id) {
@@ -365,9 +315,7 @@ void UndoHistory::write(HistoryHeader changed, std::uint64_t at, const NewStep& 
     head.body_checksum = checksum({body, static_cast<std::size_t>(out - body)}, id);
     head.head_checksum = head_checksum(head, step.name, at);
     std::memcpy(begin, &head, sizeof head);
-    if (changed.oldest == 0) {
-        changed.oldest = at;
-    }
+    if (changed.oldest == 0) changed.oldest = at;
     changed.newest = changed.before = at;
     ++changed.undoable;
     changed.next_id = std::max(changed.next_id, id + 1);
@@ -380,27 +328,21 @@ bool UndoHistory::append(const NewStep& step, std::uint64_t id) {
     TAIYEN_CHECK(step.name.size() <= layout::name_bytes_max);
     const std::uint64_t size = step_bytes(step);
     HistoryHeader changed = header();
-    if (size > changed.capacity - first_step) {
-        return false;
-    }
+    if (size > changed.capacity - first_step) return false;
     forget_redoable(changed);
     for (;;) {
         if (const std::uint64_t at = place(changed, size); at != 0) {
             write(changed, at, step, size, id);
             return true;
         }
-        if (!circular() || !drop_oldest(changed)) {
-            return false;
-        }
+        if (!circular() || !drop_oldest(changed)) return false;
     }
 }
 
 std::vector<StepView> UndoHistory::newest(std::uint64_t count) const {
     std::vector<StepView> found;
     count = std::min<std::uint64_t>(count, header().undoable);
-    for (std::uint64_t i = 0; i < count; ++i) {
-        found.push_back(i == 0 ? step_at(header().before) : checked_previous(found.back()));
-    }
+    for (std::uint64_t i = 0; i < count; ++i) found.push_back(i == 0 ? step_at(header().before) : checked_previous(found.back()));
     return found;
 }
 
@@ -417,9 +359,7 @@ void UndoHistory::for_each_step(const std::function<void(const StepView& step, b
     StepView step;
     for (std::uint64_t i = 0; i < total; ++i) {
         const StepView next = step_at(i == 0 ? header().oldest : offset_behind(header(), step));
-        if (i != 0 && next.id <= step.id) {
-            throw_corrupt(next.offset, "steps don't follow each other");
-        }
+        if (i != 0 && next.id <= step.id) throw_corrupt(next.offset, "steps don't follow each other");
         step = next;
         visit(step, i >= header().undoable);
     }
@@ -456,15 +396,12 @@ bool UndoHistory::squash(std::uint64_t count, std::string_view name) {
     HistoryHeader changed = header();
     changed.undoable -= count;
     changed.before = changed.newest = changed.undoable == 0 ? 0 : checked_previous(merged.back()).offset;
-    if (changed.newest == 0) {
+    if (changed.newest == 0)
         changed.oldest = changed.wrap = 0;
-    } else if (changed.newest >= changed.oldest) {
+    else if (changed.newest >= changed.oldest)
         changed.wrap = 0;
-    }
     const std::uint64_t at = size > changed.capacity - first_step ? 0 : place(changed, size);
-    if (at == 0) {
-        return false;
-    }
+    if (at == 0) return false;
     write(changed, at, step, size, id);
     return true;
 }

@@ -22,9 +22,8 @@ public:
     ByteCount capacity() const override { return memory_->capacity(); }
     void extend(ByteCount bytes) override { memory_->extend(bytes); }
     void about_to_write(std::uint64_t offset, ByteCount bytes) override {
-        for (const Range& range : ranges_) {
+        for (const Range& range : ranges_)
             if (range.offset <= offset && offset + bytes <= range.offset + range.bytes) return;
-        }
         const ByteCount kept = before_.size();
         before_.append({base() + offset, bytes});
         try {
@@ -37,14 +36,12 @@ public:
 
     /// Adds what was written. Throws: std::bad_alloc.
     void add_changes(change::ChangeSet& out) {
-        for (const Range& range : ranges_) {
+        for (const Range& range : ranges_)
             out.add_bytes({range.offset}, before_.bytes().subspan(range.kept, range.bytes), {base() + range.offset, range.bytes});
-        }
     }
     void take_back() noexcept {
-        for (auto range = ranges_.rbegin(); range != ranges_.rend(); ++range) {
+        for (auto range = ranges_.rbegin(); range != ranges_.rend(); ++range)
             std::memcpy(base() + range->offset, before_.bytes().data() + range->kept, range->bytes);
-        }
         forget();
     }
     void forget() noexcept {

@@ -35,31 +35,22 @@ void UndoScope::leave() noexcept {
 }
 
 UndoScope::~UndoScope() {
-    if (!service_) {
-        return;
-    }
+    if (!service_) return;
     TAIYEN_CHECK(innermost == this);                                            // scopes end in reverse order, on their own thread
     if (service_->file() != nullptr && !service_->file()->in_forked_child()) {  // a child has the scope's object, not its heap
-        if (std::uncaught_exceptions() > exceptions_) {
+        if (std::uncaught_exceptions() > exceptions_)
             service_->cancel();
-        } else {
+        else
             service_->commit_or_cancel();
-        }
     }
     leave();
 }
 
 undo::UndoService& UndoScope::open_service() const {
-    if (!service_) {
-        throw Error(errc::invalid_argument, "the scope has ended already");
-    }
-    if (service_->file() == nullptr) {
-        throw Error(errc::closed, "the scope's heap was closed, and what the scope did was not kept");
-    }
+    if (!service_) throw Error(errc::invalid_argument, "the scope has ended already");
+    if (service_->file() == nullptr) throw Error(errc::closed, "the scope's heap was closed, and what the scope did was not kept");
     service_->file()->check_usable(true);  // Error{forked | poisoned}
-    if (innermost != this || service_->depth() != depth_) {
-        throw_inner_open(*service_->file());
-    }
+    if (innermost != this || service_->depth() != depth_) throw_inner_open(*service_->file());
     return *service_;
 }
 
@@ -67,9 +58,7 @@ namespace {
 
 /// A procedure that ended the scope which calls it would leave nobody to take back what it did.
 undo::UndoService& outside_calls(undo::UndoService& service) {
-    if (service.in_call()) {
-        throw Error(errc::scope_open, service.file()->path(), "a procedure can't end the scope that called it");
-    }
+    if (service.in_call()) throw Error(errc::scope_open, service.file()->path(), "a procedure can't end the scope that called it");
     return service;
 }
 
@@ -80,22 +69,16 @@ void UndoScope::commit() {
     try {
         service.commit();
     } catch (...) {
-        if (service.failed_commit_ends()) {
-            leave();
-        }
+        if (service.failed_commit_ends()) leave();
         throw;
     }
     leave();
 }
 
 void UndoScope::cancel() {
-    if (!service_) {
-        return;
-    }
+    if (!service_) return;
     if (service_->file() != nullptr && !service_->file()->in_forked_child()) {
-        if (innermost != this || service_->depth() != depth_) {
-            throw_inner_open(*service_->file());
-        }
+        if (innermost != this || service_->depth() != depth_) throw_inner_open(*service_->file());
         outside_calls(*service_).cancel();
     } else {
         TAIYEN_CHECK(innermost == this);
@@ -134,9 +117,7 @@ bool SnapshotHeap::has_undo() const noexcept {
 }
 
 void SnapshotHeap::end_undo() {
-    if (const auto service = service_of(*this)) {
-        service->end_history();
-    }
+    if (const auto service = service_of(*this)) service->end_history();
 }
 
 bool SnapshotHeap::undo() {

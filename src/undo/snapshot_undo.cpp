@@ -18,9 +18,8 @@ SnapshotUndo::SnapshotUndo(store::HeapFile& file)
     : file_(&file), scopes_(file, make_recorder(file.capture(), file, file.image().mapped(), file.audit())) {}
 
 std::shared_ptr<SnapshotUndo> SnapshotUndo::join(store::HeapFile& file) {
-    if (file.kind() == HeapKind::transactional) {
+    if (file.kind() == HeapKind::transactional)
         throw Error(errc::invalid_argument, file.path(), "only transactions change this heap, and nobody runs them");
-    }
     std::shared_ptr<SnapshotUndo> made(new SnapshotUndo(file));
     file.join(made);
     try {
@@ -33,9 +32,7 @@ std::shared_ptr<SnapshotUndo> SnapshotUndo::join(store::HeapFile& file) {
 }
 
 store::HeapFile& SnapshotUndo::open_file() const {
-    if (file_ == nullptr) {
-        throw Error(errc::closed, "the heap was closed; open it again");
-    }
+    if (file_ == nullptr) throw Error(errc::closed, "the heap was closed; open it again");
     return *file_;
 }
 
@@ -50,16 +47,10 @@ void SnapshotUndo::remember(const Error& error) noexcept {
 void SnapshotUndo::begin(std::string_view name) {
     store::HeapFile& file = open_file();
     file.check_usable(false);
-    if (in_call()) {
-        throw Error(errc::scope_open, file.path(), "a procedure can't open a scope: it is a step, or part of one, itself");
-    }
-    if (name.size() > layout::name_bytes_max) {
-        throw Error(errc::invalid_argument, file.path(), "the name of a step has at most 1,024 bytes");
-    }
+    if (in_call()) throw Error(errc::scope_open, file.path(), "a procedure can't open a scope: it is a step, or part of one, itself");
+    if (name.size() > layout::name_bytes_max) throw Error(errc::invalid_argument, file.path(), "the name of a step has at most 1,024 bytes");
     if (scopes_.depth() != 0) {
-        if (owner_ != this_thread()) {
-            throw Error(errc::scope_open, file.path(), "another thread has a scope open on this heap; end it first");
-        }
+        if (owner_ != this_thread()) throw Error(errc::scope_open, file.path(), "another thread has a scope open on this heap; end it first");
         begin_inner();
     } else {
         std::string kept_name(name);
@@ -93,9 +84,7 @@ std::uint32_t SnapshotUndo::begin_loan() {
 }
 
 void SnapshotUndo::commit() {
-    if (open_file().in_forked_child()) {
-        file_->check_usable(false);  // neither span nor history are mapped here
-    }
+    if (open_file().in_forked_child()) file_->check_usable(false);  // neither span nor history are mapped here
     TAIYEN_CHECK(scopes_.depth() != 0);
     if (scopes_.depth() > 1) {  // part of the outer scope from here on; its serials end with the outer one's
         scopes_.leave_inner();
@@ -122,9 +111,7 @@ void SnapshotUndo::between_scopes() noexcept {
 }
 
 void SnapshotUndo::cancel() noexcept {
-    if (file_ == nullptr || file_->in_forked_child()) {
-        return;
-    }
+    if (file_ == nullptr || file_->in_forked_child()) return;
     TAIYEN_CHECK(scopes_.depth() != 0);
     const bool is_outermost = scopes_.depth() == 1;
     const std::uint32_t number = scopes_.number();
@@ -160,23 +147,19 @@ void SnapshotUndo::commit_or_cancel() noexcept {
 void SnapshotUndo::touch(const void* address, ByteCount bytes) {
     store::HeapFile& file = open_file();
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - file.ranges().durable;
-    if (offset > file.image().mapped() || bytes > file.image().mapped() - offset) {
+    if (offset > file.image().mapped() || bytes > file.image().mapped() - offset)
         throw Error(errc::invalid_argument, file.path(), "touch: the range does not lie in the heap's durable memory");
-    }
     scopes_.touch({offset}, bytes);
 }
 
 void SnapshotUndo::about_to_write(HeapOffset offset, ByteCount length) {
-    if (file_ == nullptr) {
-        return;
-    }
+    if (file_ == nullptr) return;
     scopes_.about_to_write(offset, length);
 }
 
 void SnapshotUndo::before_save() {
-    if ((scopes_.depth() != 0 || in_call()) && !planted(Bug::save_within_scope)) {
+    if ((scopes_.depth() != 0 || in_call()) && !planted(Bug::save_within_scope))
         throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before saving");
-    }
     collect_implicit();
     if (file_->audit() != Audit::off) {
         cut_.clear();
@@ -203,9 +186,7 @@ void SnapshotUndo::saved() noexcept {
 }
 
 void SnapshotUndo::before_close() {
-    if (scopes_.depth() != 0 || in_call()) {
-        throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before closing");
-    }
+    if (scopes_.depth() != 0 || in_call()) throw Error(errc::scope_open, open_file().path(), "a scope is open on this heap; end it before closing");
 }
 
 void SnapshotUndo::left() noexcept {
@@ -221,12 +202,8 @@ void SnapshotUndo::left() noexcept {
 }
 
 bool SnapshotUndo::free_lent(void* block, std::uint32_t scope) noexcept {
-    if (file_ == nullptr) {
-        return true;
-    }
-    if (lent_came_back(scope)) {
-        return true;
-    }
+    if (file_ == nullptr) return true;
+    if (lent_came_back(scope)) return true;
     if (history_ && loans_.fate(scope) == change::Loans::Fate::committed) {
         try {
             loans_.wait(block, scope);

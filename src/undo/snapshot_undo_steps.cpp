@@ -31,9 +31,7 @@ auto SnapshotUndo::on_history(F&& action) {
     try {
         return action();
     } catch (const Error& error) {
-        if (error.code() != errc::corrupt) {
-            throw;
-        }
+        if (error.code() != errc::corrupt) throw;
         const Error told(errc::corrupt, open_file().path(), error.offset(),
                          sentence_of(error) + "; the history was given up, the heap itself is not concerned: attach a new history to go on");
         end(errc::corrupt, told.what());
@@ -48,9 +46,7 @@ void SnapshotUndo::end(errc code, const std::string& text) noexcept {
         history_.reset();
     }
     implicit_number_ = 0;
-    if (scopes_.depth() == 0 && file_ != nullptr) {
-        file_->set_scope_serial(0);
-    }
+    if (scopes_.depth() == 0 && file_ != nullptr) file_->set_scope_serial(0);
     try {
         last_error_.emplace(code, std::filesystem::path(), text);
     } catch (...) {
@@ -61,18 +57,15 @@ void SnapshotUndo::end(errc code, const std::string& text) noexcept {
 
 void SnapshotUndo::require_idle(const char* what) const {
     open_file().check_usable(false);
-    if (in_call() || scopes_.depth() != 0) {
+    if (in_call() || scopes_.depth() != 0)
         throw Error(errc::scope_open, file_->path(), std::string(what) + ": a scope is open on this heap; end it first");
-    }
 }
 
 void SnapshotUndo::attach(const UndoOptions& given) {
     const UndoOptions options = with_defaults(given);
     require_idle("attach_undo");
     require_room(*file_, "attach_undo", options.bytes);
-    if (history_) {
-        return;
-    }
+    if (history_) return;
     drop_uncaptured();
     begin_loan();
     const bool changed = options.persistent && file_->differs_from_save();
@@ -92,9 +85,7 @@ void SnapshotUndo::attach(const UndoOptions& given) {
         throw Error(static_cast<errc>(error.code().value()), file_->path(), error.offset(),
                     sentence_of(error) + "; it is given up with the next save, attach again to begin a new one");
     }
-    if (!history_) {
-        history_ = UndoHistory::create(std::move(memory), options.bytes, options.circular);
-    }
+    if (!history_) history_ = UndoHistory::create(std::move(memory), options.bytes, options.circular);
     tell_ignored(*file_, given);
     between_scopes();
 }
@@ -114,20 +105,14 @@ void SnapshotUndo::collect_implicit() {
         drop_uncaptured();
         return;
     }
-    if (scopes_.recorder().certainly_unchanged() || planted(Bug::drop_implicit_step)) {
-        return;
-    }
+    if (scopes_.recorder().certainly_unchanged() || planted(Bug::drop_implicit_step)) return;
     cut_.clear();
     scopes_.recorder().cut(cut_);
-    if (cut_.empty()) {
-        return;
-    }
+    if (cut_.empty()) return;
     file_->held().settle();
     const Piece piece{cut_.view().bytes(), false};
     keep({{}, layout::step_implicit, life_, implicit_number_, implicit_number_, std::span(&piece, 1)});
-    if (cut_.size() > kept_bytes) {
-        cut_ = ChangeSet();
-    }
+    if (cut_.size() > kept_bytes) cut_ = ChangeSet();
     between_scopes();
 }
 
@@ -166,24 +151,18 @@ void SnapshotUndo::keep(const NewStep& step) noexcept {
 
 bool SnapshotUndo::can_move(Direction direction) {
     open_file().check_usable(true);
-    if (scopes_.depth() == 0 && !in_call()) {
-        collect_implicit();
-    }
+    if (scopes_.depth() == 0 && !in_call()) collect_implicit();
     return history_ && (direction == Direction::backward ? history_->undoable() : history_->redoable()) != 0;
 }
 
 std::string SnapshotUndo::name_of_next(Direction direction) {
-    if (!can_move(direction)) {
-        return {};
-    }
+    if (!can_move(direction)) return {};
     return on_history([&] { return std::string((direction == Direction::backward ? history_->to_undo() : history_->to_redo())->name); });
 }
 
 bool SnapshotUndo::move(Direction direction) {
     require_idle(direction == Direction::backward ? "undo" : "redo");
-    if (!can_move(direction)) {
-        return false;
-    }
+    if (!can_move(direction)) return false;
     const bool back = direction == Direction::backward;
     const UndoHistory::Cursor before = history_->cursor();
     const StepView step = *on_history([&] { return back ? history_->to_undo() : history_->to_redo(); });
@@ -200,9 +179,7 @@ bool SnapshotUndo::move(Direction direction) {
     try {
         apply_step(step, direction);
     } catch (...) {
-        if (history_) {
-            history_->put_back(before);
-        }
+        if (history_) history_->put_back(before);
         throw;
     }
     if (step.life == life_ && step.first_serial != 0)
@@ -213,9 +190,7 @@ bool SnapshotUndo::move(Direction direction) {
 void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
     change::Recorder& recorder = scopes_.recorder();
     std::vector<ChangeSetView> segments = on_history([&] { return history_->segments(step, file_->ranges().durable_bytes); });
-    if (direction == Direction::backward) {
-        std::reverse(segments.begin(), segments.end());
-    }
+    if (direction == Direction::backward) std::reverse(segments.begin(), segments.end());
     // Everything that can be missing, before anything is changed.
     for (const ChangeSetView& segment : segments) {
         if (is_call(segment)) {
@@ -230,25 +205,21 @@ void SnapshotUndo::apply_step(const StepView& step, Direction direction) {
     try {
         for (; done < segments.size(); ++done) {
             const ChangeSetView& segment = segments[done];
-            if (is_call(segment)) {
+            if (is_call(segment))
                 scopes_.calls().repeat(recorder, file_->image().mapped(), call_in(segment), direction, called[done]);
-            } else if (const auto where = recorder.conflict(segment, direction)) {
+            else if (const auto where = recorder.conflict(segment, direction))
                 throw_conflict(*file_, where->value, step);
-            } else {
+            else
                 recorder.apply(segment, direction);
-            }
         }
     } catch (...) {
-        if (done < segments.size() && !called[done].empty()) {
+        if (done < segments.size() && !called[done].empty())
             recorder.apply(called[done], Direction::backward);  // a call that ran, and was refused for what it did
-        }
-        while (done-- > 0) {
-            if (is_call(segments[done])) {
+        while (done-- > 0)
+            if (is_call(segments[done]))
                 recorder.apply(called[done], Direction::backward);
-            } else {
+            else
                 recorder.apply(segments[done], opposite(direction));
-            }
-        }
         throw;
     }
 }
@@ -276,18 +247,15 @@ void SnapshotUndo::squash(std::size_t count, std::string_view name) {
     require_idle("squash_undo");
     collect_implicit();
     require_squashable(*file_, count, name);
-    if (count > 1 && !on_history([&] { return history_->squash(count, name); })) {
+    if (count > 1 && !on_history([&] { return history_->squash(count, name); }))
         throw Error(errc::history_full, file_->path(), "squash_undo: the history has no room for the steps in one piece; nothing was changed");
-    }
 }
 
 void SnapshotUndo::squash_since(UndoMark mark, std::string_view name) {
     require_idle("squash_undo");
     collect_implicit();
     const std::optional<std::size_t> count = on_history([&] { return steps_since(mark); });
-    if (!count) {
-        throw_not_before(*file_);
-    }
+    if (!count) throw_not_before(*file_);
     squash(*count, name);
 }
 
@@ -305,16 +273,10 @@ UndoMark SnapshotUndo::mark() {
 bool SnapshotUndo::go_to(UndoMark mark) {
     require_idle("go_to");
     collect_implicit();
-    if (!on_history([&] { return has_place(mark); })) {
-        return false;
-    }
+    if (!on_history([&] { return has_place(mark); })) return false;
     const auto now = [&] { return on_history([&] { return history_->cursor_id(); }); };
-    while (now() > mark.id) {
-        move(Direction::backward);
-    }
-    while (now() < mark.id) {
-        move(Direction::forward);
-    }
+    while (now() > mark.id) move(Direction::backward);
+    while (now() < mark.id) move(Direction::forward);
     return true;
 }
 

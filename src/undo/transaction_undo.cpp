@@ -171,11 +171,10 @@ auto TransactionUndo::manage(const char* what, F&& action) {
         edits_->begin(Edits::Purpose::history);
         manages_ = true;
         try {
-            if constexpr (std::is_void_v<decltype(body())>) {
+            if constexpr (std::is_void_v<decltype(body())>)
                 body();
-            } else {
+            else
                 return body();
-            }
         } catch (...) {
             edits_->rollback();
             throw;
@@ -232,9 +231,8 @@ std::optional<Error> TransactionUndo::begin_history(const UndoOptions& options) 
     persistent_ = options.persistent;
     const auto base = memory.get();
     try {
-        if (persistent_ && !edits_->annex_fits() && memory->bytes() >= layout::first_step) {
+        if (persistent_ && !edits_->annex_fits() && memory->bytes() >= layout::first_step)
             std::memset(base->base(), 0, layout::first_step);  // so the log has it already: transactions didn't go on with what lies there
-        }
         history_ = UndoHistory::resume(memory);
         if (history_) (void)history_->cursor_id();
     } catch (const Error& error) {
@@ -289,11 +287,10 @@ bool TransactionUndo::move(Direction direction) {
         if (!step) return false;
         back ? history_->step_back(*step) : history_->step_forward(*step);
         apply_step(*step, direction);
-        if (step->life == life_) {
+        if (step->life == life_)
             moved_ = Moved{step->first_serial, step->last_serial, direction};
-        } else {
+        else
             moved_ = Moved{1, 0, direction};  // lent by nobody who is here
-        }
         return true;
     });
 }
@@ -327,9 +324,8 @@ void TransactionUndo::write(const ChangeSetView& changes, Direction direction) {
 void TransactionUndo::squash_now(std::size_t count, std::string_view name) {
     const store::HeapFile& file = open_file();
     require_squashable(file, count, name);
-    if (count > 1 && !history_->squash(count, name)) {
+    if (count > 1 && !history_->squash(count, name))
         throw Error(errc::history_full, file.path(), "squash_undo: the history has no room for the steps in one piece; nothing was changed");
-    }
 }
 
 void TransactionUndo::squash(std::size_t count, std::string_view name) {

@@ -22,21 +22,16 @@ UndoService::RecorderMaker UndoService::make_recorder = [](Capture mode, heap::H
 UndoService::UndoService() : life_(random_u64()) {}
 
 std::shared_ptr<UndoService> UndoService::find(const store::HeapFile& file) noexcept {
-    if (const auto* const edits = dynamic_cast<const change::Edits*>(file.participant())) {
+    if (const auto* const edits = dynamic_cast<const change::Edits*>(file.participant()))
         return std::dynamic_pointer_cast<UndoService>(edits->keeper());
-    }
     auto* const service = dynamic_cast<SnapshotUndo*>(file.participant());
     return service == nullptr ? nullptr : service->shared_from_this();
 }
 
 std::shared_ptr<UndoService> UndoService::of(store::HeapFile& file) {
     file.check_usable(false);
-    if (auto* const edits = dynamic_cast<change::Edits*>(file.participant())) {
-        return TransactionUndo::of(file, *edits);
-    }
-    if (auto found = find(file)) {
-        return found;
-    }
+    if (auto* const edits = dynamic_cast<change::Edits*>(file.participant())) return TransactionUndo::of(file, *edits);
+    if (auto found = find(file)) return found;
     return SnapshotUndo::join(file);
 }
 
@@ -54,23 +49,17 @@ void UndoService::tell_ignored(const store::HeapFile& file, const UndoOptions& g
 }
 
 std::optional<std::size_t> UndoService::steps_since(UndoMark mark) const {
-    if (!history_) {
-        return std::nullopt;
-    }
+    if (!history_) return std::nullopt;
     std::size_t count = 0;
     for (const StepView& step : history_->newest(history_->undoable())) {
-        if (step.id == mark.id) {
-            return count;
-        }
+        if (step.id == mark.id) return count;
         ++count;
     }
     return mark.id == history_->base_id() ? std::optional(count) : std::nullopt;
 }
 
 bool UndoService::has_place(UndoMark mark) const {
-    if (!history_) {
-        return false;
-    }
+    if (!history_) return false;
     const std::vector<UndoStep> all = history_->steps();
     return mark.id == history_->base_id() || std::any_of(all.begin(), all.end(), [&](const UndoStep& step) { return step.id == mark.id; });
 }
@@ -111,19 +100,13 @@ void UndoService::ensure_mapped(store::HeapFile& file, const ChangeSetView& chan
     std::uint64_t end = 0;
     changes.for_each(Direction::forward, [&](const Entry& entry) {
         end = std::max(end, entry.where.value + entry.length);
-        if (entry.kind == change::EntryKind::pages_moved) {
-            end = std::max(end, entry.source.value + entry.length);
-        }
+        if (entry.kind == change::EntryKind::pages_moved) end = std::max(end, entry.source.value + entry.length);
     });
-    if (end > file.image().mapped()) {
-        file.extend(round_up(end, page_bytes));
-    }
+    if (end > file.image().mapped()) file.extend(round_up(end, page_bytes));
 }
 
 void UndoService::add_piece(std::vector<Piece>& pieces, const ChangeSetView& changes, bool& previous_is_call) {
-    if (changes.empty()) {
-        return;
-    }
+    if (changes.empty()) return;
     const bool call = is_call(changes);
     pieces.push_back({changes.bytes(), !call && !previous_is_call});
     previous_is_call = call;
@@ -132,9 +115,7 @@ void UndoService::add_piece(std::vector<Piece>& pieces, const ChangeSetView& cha
 Entry UndoService::call_entry(const ChangeSetView& segment) {
     std::optional<Entry> call;
     segment.for_each(Direction::forward, [&](const Entry& entry) {
-        if (call) {
-            throw Error(errc::corrupt, "a procedure's call is not alone in its segment");
-        }
+        if (call) throw Error(errc::corrupt, "a procedure's call is not alone in its segment");
         call = entry;
     });
     return *call;

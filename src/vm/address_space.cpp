@@ -61,20 +61,17 @@ std::string range_text(std::uintptr_t begin, std::uintptr_t end) { return hex(be
 
 [[noreturn]] void throw_in_use(std::uintptr_t address, ByteCount length) {
     std::string text = "address range " + range_text(address, address + length) + " is taken by ";
-    if (const auto other = mapping_in(address, length)) {
+    if (const auto other = mapping_in(address, length))
         text += (other->name.empty() ? "an anonymous mapping" : other->name) + " at " + range_text(other->begin, other->end);
-    } else {
+    else
         text += "a mapping that has vanished meanwhile";
-    }
     throw Error(errc::address_in_use, text + "; unmap it or use another address");
 }
 
 /// A call on memory that is ours failed: the system ran out of something, or forbids it.
 [[noreturn]] void throw_refused(const char* call, ByteCount length) {
     const int error = errno;
-    if (error == ENOMEM || error == EAGAIN) {
-        throw HeapFull(length, 0, HeapFull::Cause::address_space);
-    }
+    if (error == ENOMEM || error == EAGAIN) throw HeapFull(length, 0, HeapFull::Cause::address_space);
     throw Error(errc::permission, std::string(call) + " refused: " + std::strerror(error));
 }
 
@@ -98,16 +95,12 @@ std::string read_maps() {
     for (;;) {
         text.resize(std::max<std::size_t>(2 * used, 64_KiB));
         const ssize_t got = ::read(maps.get(), text.data() + used, text.size() - used);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
+        if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
             const int error = errno;
             throw Error(errc::io_error, "/proc/thread-self/maps", std::string("can't be read: ") + std::strerror(error));
         }
-        if (got == 0) {
-            break;
-        }
+        if (got == 0) break;
         used += static_cast<std::size_t>(got);
     }
     text.resize(used);
@@ -119,13 +112,9 @@ std::optional<Mapping> parse_line(std::string_view line) {
     Mapping mapping{};
     const char* const last = line.data() + line.size();
     const auto begin = std::from_chars(line.data(), last, mapping.begin, 16);
-    if (begin.ec != std::errc{} || begin.ptr == last || *begin.ptr != '-') {
-        return std::nullopt;
-    }
+    if (begin.ec != std::errc{} || begin.ptr == last || *begin.ptr != '-') return std::nullopt;
     const auto end = std::from_chars(begin.ptr + 1, last, mapping.end, 16);
-    if (end.ec != std::errc{}) {
-        return std::nullopt;
-    }
+    if (end.ec != std::errc{}) return std::nullopt;
     std::string_view rest(end.ptr, static_cast<std::size_t>(last - end.ptr));
     mapping.is_readable = rest.starts_with(" r");
     for (int field = 0; field < 4; ++field) {
@@ -141,9 +130,8 @@ std::optional<Mapping> parse_line(std::string_view line) {
 
 Reservation::Reservation(std::uintptr_t address, ByteCount length) {
     TAIYEN_CHECK(is_page_multiple(address) && is_page_multiple(length) && length > 0);
-    if (address > UINTPTR_MAX - length) {
+    if (address > UINTPTR_MAX - length)
         throw Error(errc::out_of_address_space, "address range at " + hex(address) + " runs past the end of the address space");
-    }
     if (const Zone zone = default_zone(); thread_sanitizer && (address < zone.first || address + length > zone.last)) {
         // Its run time would end the process.
         throw Error(errc::out_of_address_space, "the thread sanitizer has no room at " + range_text(address, address + length) +
@@ -152,9 +140,7 @@ Reservation::Reservation(std::uintptr_t address, ByteCount length) {
     void* const got = ::mmap(pointer(address), length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (got == MAP_FAILED) {
         const int error = errno;
-        if (error == EEXIST) {
-            throw_in_use(address, length);
-        }
+        if (error == EEXIST) throw_in_use(address, length);
         const char* const remedy =
             error == EAGAIN ? "; the process locks all its memory (mlockall): raise its limit of locked memory, or open the heap before locking"
                             : "; use another address or a smaller capacity, or raise the process's limit of address space";
@@ -182,9 +168,7 @@ void Reservation::extend(ByteCount length) {
 Reservation Reservation::anywhere(ByteCount length) {
     TAIYEN_CHECK(is_page_multiple(length) && length > 0);
     void* const got = ::mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (got == MAP_FAILED) {
-        throw HeapFull(length, 0, HeapFull::Cause::address_space);
-    }
+    if (got == MAP_FAILED) throw HeapFull(length, 0, HeapFull::Cause::address_space);
     leave_out_of_dumps(got, length);
     Reservation reservation;
     reservation.address_ = reinterpret_cast<std::uintptr_t>(got);
@@ -202,9 +186,7 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
 }
 
 Reservation::~Reservation() {
-    if (length_ != 0) {
-        ::munmap(pointer(address_), length_);
-    }
+    if (length_ != 0) ::munmap(pointer(address_), length_);
 }
 
 std::vector<Mapping> mappings() {
@@ -212,20 +194,15 @@ std::vector<Mapping> mappings() {
     std::vector<Mapping> found;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = std::min(text.find('\n', at), text.size());
-        if (auto mapping = parse_line(std::string_view(text).substr(at, end - at))) {
-            found.push_back(std::move(*mapping));
-        }
+        if (auto mapping = parse_line(std::string_view(text).substr(at, end - at))) found.push_back(std::move(*mapping));
         at = end + 1;
     }
     return found;
 }
 
 std::optional<Mapping> mapping_in(std::uintptr_t address, ByteCount length) {
-    for (Mapping& mapping : mappings()) {
-        if (mapping.end > address && mapping.begin - std::min(address, mapping.begin) < length) {
-            return std::move(mapping);
-        }
-    }
+    for (Mapping& mapping : mappings())
+        if (mapping.end > address && mapping.begin - std::min(address, mapping.begin) < length) return std::move(mapping);
     return std::nullopt;
 }
 
@@ -236,21 +213,15 @@ std::optional<std::uintptr_t> find_free(ByteCount length, ByteCount alignment, P
     const auto consider = [&](std::uintptr_t begin, std::uintptr_t end) {
         begin = std::max(begin, first);
         end = std::min(end, last);
-        if (begin >= end || begin > UINTPTR_MAX - alignment) {
-            return false;
-        }
+        if (begin >= end || begin > UINTPTR_MAX - alignment) return false;
         const std::uintptr_t lowest = round_up(begin, alignment);
-        if (lowest >= end || end - lowest < length) {
-            return false;
-        }
+        if (lowest >= end || end - lowest < length) return false;
         best = placement == Placement::low ? lowest : round_down(end - length, alignment);
         return placement == Placement::low;
     };
     std::uintptr_t behind = 0;  // end of the mappings seen so far
     for (const Mapping& mapping : mappings()) {
-        if (mapping.begin > behind && consider(behind, mapping.begin)) {
-            return best;
-        }
+        if (mapping.begin > behind && consider(behind, mapping.begin)) return best;
         behind = std::max(behind, mapping.end);
     }
     consider(behind, UINTPTR_MAX);
@@ -269,9 +240,7 @@ Zone volatile_zone() { return thread_sanitizer ? thread_sanitizer_zone : Zone{0x
 Zone spare_zone() { return thread_sanitizer ? thread_sanitizer_zone : Zone{0x2000'0000'0000, 0x5000'0000'0000}; }
 
 void protect(void* address, ByteCount length, bool writable) {
-    if (::mprotect(address, length, writable ? PROT_READ | PROT_WRITE : PROT_READ) != 0) {
-        throw_refused("mprotect(2)", length);
-    }
+    if (::mprotect(address, length, writable ? PROT_READ | PROT_WRITE : PROT_READ) != 0) throw_refused("mprotect(2)", length);
 }
 
 bool try_protect(void* address, ByteCount length, bool writable) noexcept {
@@ -291,9 +260,7 @@ bool try_copy(const void* from, void* to, ByteCount length) noexcept {
 }
 
 void hide(void* address, ByteCount length) {
-    if (::mprotect(address, length, PROT_NONE) != 0) {
-        throw_refused("mprotect(2)", length);
-    }
+    if (::mprotect(address, length, PROT_NONE) != 0) throw_refused("mprotect(2)", length);
 }
 
 void make_usable(void* address, ByteCount length) {
@@ -304,9 +271,8 @@ void make_usable(void* address, ByteCount length) {
 }
 
 void map_anonymous(void* address, ByteCount length) {
-    if (::mmap(address, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    if (::mmap(address, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
         throw_refused("mmap(2)", length);
-    }
 }
 
 bool move_mapping(void* from, void* to, ByteCount length) noexcept {
@@ -317,15 +283,12 @@ bool move_mapping(void* from, void* to, ByteCount length) noexcept {
 }
 
 void replace_mapping(void* from, void* to, ByteCount length) {
-    if (::mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED) {
-        throw_refused("mremap(2)", length);
-    }
+    if (::mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED) throw_refused("mremap(2)", length);
 }
 
 void unmap_to_reservation(void* address, ByteCount length) {
-    if (::mmap(address, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    if (::mmap(address, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
         throw_refused("mmap(2)", length);
-    }
     leave_out_of_dumps(address, length);
 }
 
@@ -335,20 +298,14 @@ std::uint64_t mappings_max() noexcept {
     char digits[32];
     const ssize_t got = !limit.is_open() ? -1 : ::read(limit.get(), digits, sizeof digits);
     std::uint64_t value = 0;
-    if (got <= 0 || std::from_chars(digits, digits + got, value).ec != std::errc{}) {
-        return usual;
-    }
+    if (got <= 0 || std::from_chars(digits, digits + got, value).ec != std::errc{}) return usual;
     return value;
 }
 
 void drop(void* address, ByteCount length) {
-    if (::madvise(address, length, MADV_DONTNEED) == 0) {
-        return;
-    }
+    if (::madvise(address, length, MADV_DONTNEED) == 0) return;
     // Locked pages (the program called mlockall(2) after the heap was mapped) can't be dropped.
-    if (errno == EINVAL && ::munlock(address, length) == 0 && ::madvise(address, length, MADV_DONTNEED) == 0) {
-        return;
-    }
+    if (errno == EINVAL && ::munlock(address, length) == 0 && ::madvise(address, length, MADV_DONTNEED) == 0) return;
     const int error = errno;
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     throw Error(errc::io_error, "madvise(MADV_DONTNEED) of " + range_text(begin, begin + length) + " failed: " + std::strerror(error));
@@ -363,9 +320,7 @@ void set_readahead(void* address, ByteCount length, bool wanted) noexcept {
 void will_read(void* address, ByteCount length) noexcept {
     constexpr ByteCount piece = 128_KiB;  // the system cuts what is asked for at once to what it reads ahead
     const int before = errno;
-    for (ByteCount at = 0; at < length; at += piece) {
-        ::madvise(static_cast<std::byte*>(address) + at, std::min(piece, length - at), MADV_WILLNEED);
-    }
+    for (ByteCount at = 0; at < length; at += piece) ::madvise(static_cast<std::byte*>(address) + at, std::min(piece, length - at), MADV_WILLNEED);
     errno = before;
 }
 
@@ -387,18 +342,12 @@ constexpr ByteCount large_step = ByteCount{2} << 20U;
 
 /// Address space at a multiple of 2 MiB.
 std::byte* reserve_large(ByteCount length) noexcept {
-    if (length > SIZE_MAX - large_step) {
-        return nullptr;
-    }
+    if (length > SIZE_MAX - large_step) return nullptr;
     void* const got = ::mmap(nullptr, length + large_step, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (got == MAP_FAILED) {
-        return nullptr;
-    }
+    if (got == MAP_FAILED) return nullptr;
     const auto first = reinterpret_cast<std::uintptr_t>(got);
     const std::uintptr_t begin = round_up(first, large_step);
-    if (begin != first) {
-        ::munmap(got, begin - first);
-    }
+    if (begin != first) ::munmap(got, begin - first);
     ::munmap(pointer(begin + length), first + large_step - begin);
     return static_cast<std::byte*>(pointer(begin));
 }
@@ -408,9 +357,7 @@ std::byte* reserve_large(ByteCount length) noexcept {
 std::byte* map_large(ByteCount length) noexcept {
     TAIYEN_CHECK(length != 0 && length % large_step == 0);
     std::byte* const memory = reserve_large(length);
-    if (memory == nullptr) {
-        return nullptr;
-    }
+    if (memory == nullptr) return nullptr;
     if (::mprotect(memory, length, PROT_READ | PROT_WRITE) != 0) {
         ::munmap(memory, length);
         return nullptr;
@@ -420,13 +367,9 @@ std::byte* map_large(ByteCount length) noexcept {
 
 std::byte* grow_large(std::byte* memory, ByteCount length, ByteCount grown) noexcept {
     TAIYEN_CHECK(grown >= length && grown % large_step == 0);
-    if (::mremap(memory, length, grown, 0) != MAP_FAILED) {
-        return memory;
-    }
+    if (::mremap(memory, length, grown, 0) != MAP_FAILED) return memory;
     std::byte* const target = reserve_large(grown);
-    if (target == nullptr) {
-        return nullptr;
-    }
+    if (target == nullptr) return nullptr;
     if (::mremap(memory, length, grown, MREMAP_MAYMOVE | MREMAP_FIXED, target) == MAP_FAILED) {
         ::munmap(target, grown);
         return nullptr;
@@ -437,12 +380,8 @@ std::byte* grow_large(std::byte* memory, ByteCount length, ByteCount grown) noex
 void unmap_large(std::byte* memory, ByteCount length) noexcept { ::munmap(memory, length); }
 
 void prepare_heap_mapping(void* address, ByteCount length) {
-    if (::munlock(address, length) != 0) {
-        throw_refused("munlock(2)", length);
-    }
-    if (::madvise(address, length, MADV_DONTFORK) != 0) {
-        throw_refused("madvise(MADV_DONTFORK)", length);
-    }
+    if (::munlock(address, length) != 0) throw_refused("munlock(2)", length);
+    if (::madvise(address, length, MADV_DONTFORK) != 0) throw_refused("madvise(MADV_DONTFORK)", length);
 }
 
 }  // namespace taiyen::vm

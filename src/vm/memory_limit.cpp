@@ -24,11 +24,10 @@ std::string text_of(const std::string& path) {
     std::array<char, 4096> part;
     while (file.is_open()) {
         const ssize_t got = ::read(file.get(), part.data(), part.size());
-        if (got > 0) {
+        if (got > 0)
             text.append(part.data(), static_cast<std::size_t>(got));
-        } else if (got == 0 || errno != EINTR) {
+        else if (got == 0 || errno != EINTR)
             break;
-        }
     }
     return text;
 }
@@ -77,9 +76,8 @@ std::vector<Mount> mounts(const std::string& proc) {
         words >> skipped >> skipped >> skipped >> root >> point;
         while (words >> skipped && skipped != "-") {}
         words >> type >> skipped >> options;
-        if (type == "cgroup2" || (type == "cgroup" && has(options, "memory"))) {
+        if (type == "cgroup2" || (type == "cgroup" && has(options, "memory")))
             found.push_back({unescaped(root), unescaped(point), type == "cgroup2"});
-        }
     }
     return found;
 }
@@ -118,9 +116,8 @@ std::optional<ByteCount> group_memory_limit(const std::string& proc, const std::
         for (;;) {
             const std::string text = text_of(root + mount.point + below + (mount.version2 ? "/memory.max" : "/memory.limit_in_bytes"));
             ByteCount bytes = 0;
-            if (std::from_chars(text.data(), text.data() + text.size(), bytes).ec == std::errc{}) {  // else "max", or no such file
+            if (std::from_chars(text.data(), text.data() + text.size(), bytes).ec == std::errc{})  // else "max", or no such file
                 least = std::min(bytes, least.value_or(bytes));
-            }
             if (below.empty()) break;
             below.resize(below.rfind('/'));
         }

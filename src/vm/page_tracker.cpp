@@ -63,11 +63,10 @@ public:
     RunBuilder(std::uint64_t origin_page, std::vector<PageRun>& runs) : origin_(origin_page), runs_(runs), fixed_(runs.size()) {}
     void add(std::uint64_t page, std::uint64_t count) {
         const std::uint64_t first = page - origin_;
-        if (runs_.size() > fixed_ && runs_.back().first + runs_.back().count == first) {
+        if (runs_.size() > fixed_ && runs_.back().first + runs_.back().count == first)
             runs_.back().count += count;
-        } else {
+        else
             runs_.push_back({first, count});
-        }
     }
 
 private:
@@ -94,18 +93,14 @@ int scan(int descriptor, std::uint64_t begin, std::uint64_t end, RunBuilder& run
         arguments.walk_end = 0;
         const int found = ::ioctl(descriptor, kernel::pagemap_scan, &arguments);
         if (found < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
+            if (errno == EINTR) continue;
             return errno;
         }
         for (int i = 0; i < found; ++i) {
             const kernel::PageRegion& region = regions[static_cast<std::size_t>(i)];
             runs.add(region.start / page_bytes, (region.end - region.start) / page_bytes);
         }
-        if (arguments.walk_end <= begin) {
-            return EIO;  // no progress: not the interface we know
-        }
+        if (arguments.walk_end <= begin) return EIO;  // no progress: not the interface we know
         begin = arguments.walk_end;
     }
     return 0;
@@ -117,21 +112,13 @@ int read_entries(int descriptor, std::uint64_t begin, std::uint64_t end, RunBuil
     for (std::uint64_t page = begin / page_bytes; page < last;) {
         const std::size_t wanted = std::min<std::uint64_t>(entries.size(), last - page) * sizeof(std::uint64_t);
         const ssize_t got = ::pread(descriptor, entries.data(), wanted, static_cast<off_t>(page * sizeof(std::uint64_t)));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return errno;
-        }
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return errno;
         const std::size_t count = static_cast<std::size_t>(got) / sizeof(std::uint64_t);
-        if (count == 0) {
-            return EIO;
-        }
+        if (count == 0) return EIO;
         for (std::size_t i = 0; i < count; ++i) {
             const std::uint64_t entry = entries[i];
-            if ((entry & (kernel::entry_is_present | kernel::entry_is_swapped)) != 0 && (entry & kernel::entry_is_file) == 0) {
-                runs.add(page + i, 1);
-            }
+            if ((entry & (kernel::entry_is_present | kernel::entry_is_swapped)) != 0 && (entry & kernel::entry_is_file) == 0) runs.add(page + i, 1);
         }
         page += count;
     }
@@ -153,15 +140,9 @@ bool works(TrackerKind kind, int descriptor) {
 
 TrackerKind wanted_kind(TrackerKind kind) {
     const char* const forced = std::getenv("TAIYEN_PAGE_TRACKER");
-    if (kind != TrackerKind::automatic || forced == nullptr || *forced == '\0') {
-        return kind;
-    }
-    if (std::strcmp(forced, "scan") == 0) {
-        return TrackerKind::scan;
-    }
-    if (std::strcmp(forced, "pagemap") == 0) {
-        return TrackerKind::pagemap;
-    }
+    if (kind != TrackerKind::automatic || forced == nullptr || *forced == '\0') return kind;
+    if (std::strcmp(forced, "scan") == 0) return TrackerKind::scan;
+    if (std::strcmp(forced, "pagemap") == 0) return TrackerKind::pagemap;
     throw Error(errc::invalid_argument, std::string("TAIYEN_PAGE_TRACKER=") + forced + " is unknown; set it to scan or pagemap, or unset it");
 }
 
@@ -170,9 +151,8 @@ const char* name_of(TrackerKind kind) { return kind == TrackerKind::scan ? "PAGE
 }  // namespace
 
 PageTracker::PageTracker(TrackerKind kind) : kind_(wanted_kind(kind)) {
-    if (::sysconf(_SC_PAGESIZE) != static_cast<long>(page_bytes)) {
+    if (::sysconf(_SC_PAGESIZE) != static_cast<long>(page_bytes))
         throw Error(errc::unsupported_page_size, "this machine's memory pages are not 4 KiB: written pages can't be told apart");
-    }
     Descriptor pagemap{::open(pagemap_path, O_RDONLY | O_CLOEXEC)};
     if (!pagemap.is_open()) {
         const int error = errno;
@@ -180,12 +160,9 @@ PageTracker::PageTracker(TrackerKind kind) : kind_(wanted_kind(kind)) {
                     std::string("can't be opened: ") + std::strerror(error));
     }
     const bool scan_works = kind_ != TrackerKind::pagemap && works(TrackerKind::scan, pagemap.get());
-    if (kind_ == TrackerKind::automatic) {
-        kind_ = scan_works ? TrackerKind::scan : TrackerKind::pagemap;
-    }
-    if (!scan_works && (kind_ == TrackerKind::scan || !works(TrackerKind::pagemap, pagemap.get()))) {
+    if (kind_ == TrackerKind::automatic) kind_ = scan_works ? TrackerKind::scan : TrackerKind::pagemap;
+    if (!scan_works && (kind_ == TrackerKind::scan || !works(TrackerKind::pagemap, pagemap.get())))
         throw Error(errc::io_error, pagemap_path, std::string("this kernel doesn't report written pages by ") + name_of(kind_));
-    }
     descriptor_ = std::move(pagemap);
 }
 
@@ -193,9 +170,8 @@ void PageTracker::written_pages(const void* address, ByteCount length, std::vect
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     TAIYEN_CHECK(begin % page_bytes == 0 && length % page_bytes == 0 && begin <= UINTPTR_MAX - length);
     RunBuilder builder(begin / page_bytes, runs);
-    if (const int error = collect(kind_, descriptor_.get(), begin, begin + length, builder); error != 0) {
+    if (const int error = collect(kind_, descriptor_.get(), begin, begin + length, builder); error != 0)
         throw Error(errc::io_error, pagemap_path, std::string("reading written pages by ") + name_of(kind_) + " failed: " + std::strerror(error));
-    }
 }
 
 std::string_view PageTracker::name() const { return name_of(kind_); }

@@ -120,7 +120,8 @@ std::unique_ptr<VolatileCore> VolatileCore::open_empty(const VolatileOptions& op
     require_address(options);
     const vm::Placement placement = options.placement == Placement::low ? vm::Placement::low : vm::Placement::high;
     try {
-        return std::unique_ptr<VolatileCore>(new VolatileCore(reserve(capacity, options.address, base_alignment, placement), options, format, listed));
+        return std::unique_ptr<VolatileCore>(
+            new VolatileCore(reserve(capacity, options.address, base_alignment, placement), options, format, listed));
     } catch (const HeapFull& full) {
         throw full.about(options.name);
     }
@@ -430,11 +431,9 @@ void VolatileCore::reclaim(ThreadBlocks* blocks) {
 void VolatileCore::decay(ByteCount freed) noexcept {
     decay_.freed(freed);
     if (!decay_.wants_look()) return;
-    if (const auto kept = decay_.look(engine_->page_totals(), engine_->extent())) {
-        try {
+    if (const auto kept = decay_.look(engine_->page_totals(), engine_->extent())) try {
             purge(Decay::piece_bytes_min, *kept);
         } catch (...) {}  // the list of runs found no memory: next time
-    }
 }
 
 void VolatileCore::purge(ByteCount minimum, ByteCount kept) {

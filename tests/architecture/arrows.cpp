@@ -34,25 +34,19 @@ struct Include {
 
 std::string read(const fs::path& file) {
     std::ifstream stream(file, std::ios::binary);
-    if (!stream) {
-        throw std::runtime_error(file.string() + ": can't be read");
-    }
+    if (!stream) throw std::runtime_error(file.string() + ": can't be read");
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 std::vector<Include> parse(const fs::path& file) {
     static const std::regex directive(R"(^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"].*)");
     std::ifstream stream(file);
-    if (!stream) {
-        throw std::runtime_error(file.string() + ": can't be read");
-    }
+    if (!stream) throw std::runtime_error(file.string() + ": can't be read");
     std::vector<Include> found;
     std::string text;
     for (std::size_t line = 1; std::getline(stream, text); ++line) {
         std::smatch match;
-        if (std::regex_match(text, match, directive)) {
-            found.push_back({line, match[1] == "\"", match[2]});
-        }
+        if (std::regex_match(text, match, directive)) found.push_back({line, match[1] == "\"", match[2]});
     }
     return found;
 }
@@ -74,9 +68,7 @@ Rooms rooms_of(const fs::path& tree) {
         if (!std::regex_match(line, match, row)) continue;
         for (const std::string& room : in_backticks(match[2])) rooms[room] = {std::stoi(match[1]), in_backticks(match[3])};
     }
-    if (rooms.empty()) {
-        throw std::runtime_error((tree / "src/README.md").string() + ": there is no table of rooms");
-    }
+    if (rooms.empty()) throw std::runtime_error((tree / "src/README.md").string() + ": there is no table of rooms");
     return rooms;
 }
 
@@ -96,9 +88,8 @@ std::string only_code(std::string text) {
             ++at;
             continue;
         }
-        for (; at < end; ++at) {
+        for (; at < end; ++at)
             if (text[at] != '\n') text[at] = ' ';
-        }
     }
     return text;
 }
@@ -111,11 +102,8 @@ bool is_source(const fs::path& file) {
 std::vector<fs::path> sources_below(const fs::path& folder) {
     std::vector<fs::path> files;
     if (fs::exists(folder)) {
-        for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-            if (entry.is_regular_file() && is_source(entry.path())) {
-                files.push_back(entry.path());
-            }
-        }
+        for (const auto& entry : fs::recursive_directory_iterator(folder))
+            if (entry.is_regular_file() && is_source(entry.path())) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     return files;
@@ -130,16 +118,10 @@ std::string first_folder(const std::string& path) {
 /// The reason why `place` must not include something of `room`.
 std::optional<std::string> wrong_arrow(const Rooms& rooms, const Place& place, const std::string& room) {
     const auto target = rooms.find(room);
-    if (target == rooms.end()) {
-        return "there is no room " + room;
-    }
-    if (place.room.empty() || place.room == room) {
-        return std::nullopt;
-    }
+    if (target == rooms.end()) return "there is no room " + room;
+    if (place.room.empty() || place.room == room) return std::nullopt;
     const int own = rooms.at(place.room).level;
-    if (target->second.level < own) {
-        return std::nullopt;
-    }
+    if (target->second.level < own) return std::nullopt;
     return "room " + place.room + " (level " + std::to_string(own) + ") must not include room " + room + " (level " +
            std::to_string(target->second.level) + ")";
 }
@@ -147,9 +129,7 @@ std::optional<std::string> wrong_arrow(const Rooms& rooms, const Place& place, c
 bool is_umbrella(std::string_view header) { return header == "taiyen/taiyen.hpp" || header == "taiyen/heap.hpp"; }
 
 std::optional<std::string> wrong_public(const Rooms& rooms, const Place& place, const Include& include) {
-    if (include.quoted) {
-        return "write <" + include.target + ">: public headers take angle brackets";
-    }
+    if (include.quoted) return "write <" + include.target + ">: public headers take angle brackets";
     if (is_umbrella(include.target)) {
         const bool may = place.top == Place::Top::tests || (place.top == Place::Top::include && place.room.empty());
         return may ? std::nullopt : std::optional<std::string>("the umbrella headers are for programs");
@@ -158,20 +138,15 @@ std::optional<std::string> wrong_public(const Rooms& rooms, const Place& place, 
 }
 
 std::optional<std::string> wrong_private(const Rooms& rooms, const fs::path& tree, const fs::path& file, const Place& place, const Include& include) {
-    if (place.top == Place::Top::include) {
-        return "a public header must not include the private \"" + include.target + "\"";
-    }
+    if (place.top == Place::Top::include) return "a public header must not include the private \"" + include.target + "\"";
     const std::string room = first_folder(include.target);
     if (rooms.contains(room)) {
         const bool in_src = fs::exists(tree / "src" / include.target);
-        if (!in_src && place.top == Place::Top::src) {
-            return "there is no src/" + include.target;
-        }
+        if (!in_src && place.top == Place::Top::src) return "there is no src/" + include.target;
         // The shared library hides what its rooms keep to themselves, and the tool is a program like others.
         const bool compiled = fs::exists((tree / "src" / include.target).replace_extension(".cpp"));
-        if (place.top == Place::Top::src && place.room == "tool" && room != "tool" && compiled) {
+        if (place.top == Place::Top::src && place.room == "tool" && room != "tool" && compiled)
             return "the tool must not include the compiled \"" + include.target + "\": a shared library doesn't show what it declares";
-        }
         return wrong_arrow(rooms, place, room);
     }
     const bool in_tests =
@@ -180,9 +155,8 @@ std::optional<std::string> wrong_private(const Rooms& rooms, const fs::path& tre
 }
 
 std::optional<std::string> wrong_library(const fs::path& file, const Place& place, const Include& include) {
-    if (place.top != Place::Top::include || place.room == "other_containers" || include.target.find_first_of("/.") == std::string::npos) {
+    if (place.top != Place::Top::include || place.room == "other_containers" || include.target.find_first_of("/.") == std::string::npos)
         return std::nullopt;
-    }
     const bool boost = include.target.starts_with("boost/");
     const bool pfr = include.target.starts_with("boost/pfr") && read(file).find("__has_include(<boost/pfr") != std::string::npos;
     const bool version = include.target == "boost/version.hpp" && read(file).find("__has_include(<boost/version.hpp>)") != std::string::npos;
@@ -215,16 +189,12 @@ void check_words(const Rooms& rooms, const fs::path& tree, const fs::path& file,
 }
 
 void check_file(const Rooms& rooms, const fs::path& tree, const fs::path& file, const Place& place, std::vector<std::string>& found) {
-    if (file.extension() == ".hpp" && !is_guarded(file)) {
-        found.push_back(fs::relative(file, tree).string() + ":1: a header begins with #pragma once");
-    }
+    if (file.extension() == ".hpp" && !is_guarded(file)) found.push_back(fs::relative(file, tree).string() + ":1: a header begins with #pragma once");
     for (const Include& include : parse(file)) {
         const auto reason = include.target.starts_with("taiyen/") ? wrong_public(rooms, place, include)
                             : include.quoted                      ? wrong_private(rooms, tree, file, place, include)
                                                                   : wrong_library(file, place, include);
-        if (reason) {
-            found.push_back(fs::relative(file, tree).string() + ":" + std::to_string(include.line) + ": " + *reason);
-        }
+        if (reason) found.push_back(fs::relative(file, tree).string() + ":" + std::to_string(include.line) + ": " + *reason);
     }
     check_words(rooms, tree, file, place, found);
 }
@@ -242,9 +212,7 @@ std::vector<std::string> violations(const fs::path& tree) {
             Place place{top, first_folder(relative)};
             if (!rooms.contains(place.room)) {
                 const bool umbrella = top == Place::Top::include && is_umbrella("taiyen/" + relative);
-                if (top != Place::Top::tests && !umbrella) {
-                    found.push_back(fs::relative(file, tree).string() + ":1: lies in no room");
-                }
+                if (top != Place::Top::tests && !umbrella) found.push_back(fs::relative(file, tree).string() + ":1: lies in no room");
                 place.room.clear();
             }
             check_file(rooms, tree, file, place, found);
@@ -255,9 +223,7 @@ std::vector<std::string> violations(const fs::path& tree) {
 
 std::vector<std::string> public_headers(const fs::path& tree) {
     std::vector<std::string> headers;
-    for (const auto& file : sources_below(tree / "include")) {
-        headers.push_back(fs::relative(file, tree / "include").string());
-    }
+    for (const auto& file : sources_below(tree / "include")) headers.push_back(fs::relative(file, tree / "include").string());
     std::erase_if(headers, is_umbrella);
     return headers;
 }
@@ -268,22 +234,18 @@ std::set<std::string> standard_headers_of(const fs::path& tree, const std::strin
     for (std::vector<std::string> todo{header}; !todo.empty();) {
         const std::string next = std::move(todo.back());
         todo.pop_back();
-        for (std::string& target : includes_of(tree / "include" / next)) {
-            if (!target.starts_with("taiyen/")) {
+        for (std::string& target : includes_of(tree / "include" / next))
+            if (!target.starts_with("taiyen/"))
                 found.insert(std::move(target));
-            } else if (seen.insert(target).second) {
+            else if (seen.insert(target).second)
                 todo.push_back(std::move(target));
-            }
-        }
     }
     return found;
 }
 
 std::vector<std::string> includes_of(const fs::path& file) {
     std::vector<std::string> targets;
-    for (auto& include : parse(file)) {
-        targets.push_back(std::move(include.target));
-    }
+    for (auto& include : parse(file)) targets.push_back(std::move(include.target));
     return targets;
 }
 

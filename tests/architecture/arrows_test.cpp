@@ -64,9 +64,7 @@ std::string only_violation(const std::string& file, const std::string& text) {
 BOOST_AUTO_TEST_SUITE(arrows)
 
 BOOST_AUTO_TEST_CASE(every_include_of_this_project_points_to_its_own_room_or_below) {
-    for (const auto& violation : violations(TAIYEN_SOURCE_DIR)) {
-        BOOST_ERROR(violation);
-    }
+    for (const auto& violation : violations(TAIYEN_SOURCE_DIR)) BOOST_ERROR(violation);
 }
 
 // Programs that want the containers over offset_ptr, or those of other libraries, have the library and say so themselves.

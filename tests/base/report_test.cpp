@@ -45,9 +45,7 @@ Ending in_child(const std::function<void()>& action) {
     ::close(ends[1]);
     Ending ending;
     char buffer[512];
-    for (ssize_t count = 0; (count = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
-        ending.text.append(buffer, static_cast<std::size_t>(count));
-    }
+    for (ssize_t count = 0; (count = ::read(ends[0], buffer, sizeof buffer)) > 0;) ending.text.append(buffer, static_cast<std::size_t>(count));
     ::close(ends[0]);
     ::waitpid(child, &ending.status, 0);
     return ending;

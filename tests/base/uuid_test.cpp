@@ -19,9 +19,7 @@ BOOST_AUTO_TEST_CASE(fresh_ones_differ_and_are_not_nil) {
 BOOST_AUTO_TEST_CASE(the_text_shows_each_byte_in_order) {
     taiyen::Uuid uuid;
     BOOST_TEST(uuid.is_nil());
-    for (std::size_t index = 0; index < uuid.bytes.size(); ++index) {
-        uuid.bytes[index] = static_cast<std::uint8_t>(index * 16 + index);
-    }
+    for (std::size_t index = 0; index < uuid.bytes.size(); ++index) uuid.bytes[index] = static_cast<std::uint8_t>(index * 16 + index);
     BOOST_TEST(uuid.text() == "00112233-4455-6677-8899-aabbccddeeff");
 }
 

@@ -17,10 +17,9 @@ inline bool same_bytes(const ChangeSet& a, const ChangeSet& b) { return std::ran
 /// What comparing every page whole gives: what any way of capture has to give.
 inline ChangeSet difference(std::span<const std::byte> before, std::span<const std::byte> after) {
     ChangeSet set;
-    for (std::uint64_t page = 0; page < before.size(); page += page_bytes) {
+    for (std::uint64_t page = 0; page < before.size(); page += page_bytes)
         if (std::memcmp(before.data() + page, after.data() + page, page_bytes) != 0)
             add_changed_ranges(set, {page}, before.data() + page, after.data() + page, page_bytes);
-    }
     return set;
 }
 

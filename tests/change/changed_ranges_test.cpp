@@ -32,11 +32,10 @@ std::vector<Range> expected(const Page& before, const Page& after) {
     std::vector<Range> all;
     for (std::uint64_t i = 0; i < page_bytes; ++i) {
         if (before[i] == after[i]) continue;
-        if (!all.empty() && i - (all.back().where + all.back().length) < merge_gap) {
+        if (!all.empty() && i - (all.back().where + all.back().length) < merge_gap)
             all.back().length = i + 1 - all.back().where;
-        } else {
+        else
             all.push_back({i, 1});
-        }
     }
     return all;
 }

@@ -110,9 +110,8 @@ BOOST_AUTO_TEST_CASE(an_inner_transaction_that_was_rolled_back_takes_those_withi
             std::vector<std::uint32_t> open{begin(loans)};
             fates[open[0]] = Fate::open;
             const auto all_from = [&](std::uint32_t first, Fate from, Fate to) {
-                for (auto at = fates.lower_bound(first); at != fates.end(); ++at) {
+                for (auto at = fates.lower_bound(first); at != fates.end(); ++at)
                     if (at->second == from) at->second = to;
-                }
             };
             for (std::uint64_t turns = random() % 30; turns-- > 0;) {
                 if (open.size() == 1 || random() % 2 == 0) {

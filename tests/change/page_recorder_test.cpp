@@ -319,9 +319,8 @@ BOOST_AUTO_TEST_CASE(sequential_stores_open_growing_windows) {
     for (const bool downwards : {false, true}) {
         const std::uint64_t faults = recorder.counters().faults;
         recorder.begin_scope();
-        for (std::uint64_t page = 0; page < length / page_bytes; ++page) {
+        for (std::uint64_t page = 0; page < length / page_bytes; ++page)
             std::memset(core.base() + user + (downwards ? length - (page + 1) * page_bytes : page * page_bytes), downwards ? 2 : 1, page_bytes);
-        }
         BOOST_TEST(recorder.counters().faults - faults <= 8U + length / page_bytes / 256U + 2U);
         ChangeSet set;
         recorder.cut(set);

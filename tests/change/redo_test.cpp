@@ -30,11 +30,10 @@ void apply(const Entry& entry, Bytes& memory) {
     switch (entry.kind) {
         case EntryKind::bytes:
             BOOST_REQUIRE((entry.after.empty() || entry.after.size() == entry.length));
-            if (entry.after.empty()) {
+            if (entry.after.empty())
                 std::memset(at, 0, entry.length);
-            } else {
+            else
                 std::memcpy(at, entry.after.data(), entry.length);
-            }
             break;
         case EntryKind::zeroed_run: std::memset(at, 0, entry.length); break;
         case EntryKind::pages_moved: std::memmove(at, memory.data() + entry.source.value, entry.length); break;
@@ -248,9 +247,8 @@ BOOST_AUTO_TEST_CASE(a_redo_is_never_much_longer_than_what_changed) {
         Bytes before(1 + random() % 3000);
         scribble(before, random);
         Bytes after = before;
-        for (std::byte& byte : after) {
+        for (std::byte& byte : after)
             if (random() % 4 != 0) byte = static_cast<std::byte>(random());
-        }
         ChangeSet set;
         set.add_bytes({1'000'000}, before, after);
         BOOST_REQUIRE_LE(redo_of(set).size(), after.size() + 16);

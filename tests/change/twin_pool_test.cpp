@@ -49,9 +49,8 @@ BOOST_AUTO_TEST_CASE(memory_of_free_slots_is_given_back_and_that_of_taken_ones_s
         const TwinPool::Slot slot = pool.take({i, 0, 0});
         *pool.at(slot) = std::byte{7};
     }
-    for (TwinPool::Slot slot = 0; slot < 100; ++slot) {
+    for (TwinPool::Slot slot = 0; slot < 100; ++slot)
         if (slot % 10 != 3) pool.put_back(slot);
-    }
     pool.give_back(90);  // not more than that
     BOOST_TEST((*pool.at(0) == std::byte{7}));
     pool.give_back(89);

@@ -64,11 +64,10 @@ void change_once(Document<In>& d, std::mt19937& random) {
         case 2: d.lines.emplace_back(text().c_str()); break;
         case 3:
             if (d.lines.empty()) break;
-            if constexpr (takes_own_elements<In>) {
+            if constexpr (takes_own_elements<In>)
                 d.lines.insert(d.lines.begin(), d.lines.back());
-            } else {
+            else
                 d.lines.insert(d.lines.begin(), string(d.lines.back()));
-            }
             break;
         case 4:
             d.queue.emplace_back(text().c_str());
@@ -173,9 +172,8 @@ void keep_small(Document<In>& d, std::mt19937& random) {
     if (d.glossary.size() > 150) d.glossary.erase(d.glossary.begin(), d.glossary.find(std::next(d.glossary.begin(), 110)->first));
     if (d.terms.size() > 20) d.terms.erase(d.terms.begin());
     if (d.scores.size() > 400) d.scores.erase(d.scores.lower_bound(50), d.scores.end());
-    for (auto& [name, part] : d.parts) {
+    for (auto& [name, part] : d.parts)
         if (part.tags.size() > 5) part.tags.clear();
-    }
 }
 
 /// One step of the program.

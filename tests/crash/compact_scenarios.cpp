@@ -81,11 +81,10 @@ void make_chain(io::Storage& disk) {
         link->next = nullptr;
         link->number = number;
         std::fill(std::begin(link->more), std::end(link->more), static_cast<std::byte>(number));
-        if (last == nullptr) {
+        if (last == nullptr)
             heap::add_named(*heap, "chain", {link, sizeof *link, 1, "chain"});
-        } else {
+        else
             last->next = link;
-        }
         last = link;
         for (unsigned i = 0; i < 5; ++i) between.push_back(heap->allocate_durable(60 + 40 * i, 16));
     }

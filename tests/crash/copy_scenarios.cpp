@@ -21,9 +21,8 @@ public:
         if (!disk.find(copy_path)) return 0;
         // In the heap's place it is the heap.
         const auto copy = disk.node(copy_path);
-        for (const std::filesystem::path& path : {HeapSetup::path(), setup_.data_path(), setup_.log_path()}) {
+        for (const std::filesystem::path& path : {HeapSetup::path(), setup_.data_path(), setup_.log_path()})
             if (disk.find(path)) disk.take_away(path);
-        }
         disk.put(HeapSetup::path(), copy);
         HeapSetup alone = setup_;
         alone.kind = HeapKind::archive;

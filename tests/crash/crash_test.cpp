@@ -50,9 +50,8 @@ BOOST_AUTO_TEST_CASE(keeps_what_was_acknowledged_through_every_crash_state) {
     BOOST_CHECK_MESSAGE(report.failures() != 0 || report.uncovered() == 0, report.uncovered()
                                                                                << " operations have no crash right before or right behind them");
     const Rows rows = report.rows();
-    for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t row = 0; row < rows.size(); ++row)
         BOOST_CHECK_MESSAGE(rows[row] != 0, "no state reached the row of recovery: " << name_of(static_cast<store::Row>(row)));
-    }
 }
 
 BOOST_AUTO_TEST_CASE(shows_every_planted_bug_in_a_state_that_replays) {
@@ -79,9 +78,8 @@ BOOST_AUTO_TEST_CASE(loses_nothing_acknowledged_whatever_fails) {
     if (!is_thin(options)) options.budget *= fault_share;
     const FaultsReport report = sweep_all(options);
     leave(report, "crash_faults.md");
-    for (const FaultResult& one : report.results) {
+    for (const FaultResult& one : report.results)
         for (const std::string& what : one.what) BOOST_ERROR(what);
-    }
     BOOST_TEST(report.wrong() == 0U);
     BOOST_TEST(report.faults() > 0U);
 }

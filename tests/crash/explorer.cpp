@@ -30,9 +30,7 @@ void Tally::add(const Tally& other) {
     nested_states += other.nested_states;
     nested_distinct += other.nested_distinct;
     cuts += other.cuts;
-    for (const auto& [select, count] : other.by_selection) {
-        by_selection[select] += count;
-    }
+    for (const auto& [select, count] : other.by_selection) by_selection[select] += count;
 }
 
 struct Explorer::Level {
@@ -50,17 +48,12 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
     const std::size_t count = pending.size();
     const auto add = [&](Select select, std::uint64_t a = 0, std::uint64_t b = 0) { states.push_back({cut, select, a, b, {}}); };
     add(Select::none);
-    if (count == 0) {
-        return states;
-    }
+    if (count == 0) return states;
     add(Select::all);
     const std::size_t exhaustive_max =
         level.depth == 0 && level.states_per_cut >= thorough_states_per_cut ? exhaustive_units_max : few_exhaustive_units_max;
-    if (replay.unit_count() <= exhaustive_max) {
-        for (std::uint64_t mask = 1; mask + 1 < (std::uint64_t{1} << replay.unit_count()); ++mask) {
-            add(Select::mask, mask);
-        }
-    }
+    if (replay.unit_count() <= exhaustive_max)
+        for (std::uint64_t mask = 1; mask + 1 < (std::uint64_t{1} << replay.unit_count()); ++mask) add(Select::mask, mask);
     std::mt19937_64 random(mix(level.seed, cut));
     std::vector<StateId> others;
     const auto add_other = [&](Select select, std::uint64_t a = 0, std::uint64_t b = 0) { others.push_back({cut, select, a, b, {}}); };
@@ -75,58 +68,43 @@ std::vector<StateId> Explorer::states_at(std::size_t cut, const Replay& replay, 
             add_other(Select::data_only, i);
             add_other(Select::data_only_alone, i);
         }
-        if (units < 2) {
-            continue;
-        }
+        if (units < 2) continue;
         // Where a write tears: everywhere if it is short, else near its ends, at page borders, and somewhere.
         std::vector<std::uint64_t> tears;
         if (units <= 24) {
-            for (std::uint64_t at = 1; at < units; ++at) {
-                tears.push_back(at);
-            }
+            for (std::uint64_t at = 1; at < units; ++at) tears.push_back(at);
         } else {
             for (const std::uint64_t at :
                  {std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{8}, std::uint64_t{9}, std::uint64_t{16}, std::uint64_t{17}}) {
                 tears.push_back(at);
                 tears.push_back(units - at);
             }
-            for (int more = 0; more < 6; ++more) {
-                tears.push_back(1 + random() % (units - 1));
-            }
+            for (int more = 0; more < 6; ++more) tears.push_back(1 + random() % (units - 1));
         }
         for (const std::uint64_t at : tears) {
             add_other(Select::torn_head, i, at);
             add_other(Select::torn_tail, i, at);
             add_other(Select::torn_head_alone, i, at);
             add_other(Select::torn_tail_alone, i, at);
-            if (pending[i].covered) {
-                add_other(Select::torn_zeroed, i, at);
-            }
+            if (pending[i].covered) add_other(Select::torn_zeroed, i, at);
         }
         for (int part = 0; part < 4; ++part) {
             add_other(Select::torn_part, i, random());
             add_other(Select::torn_part_alone, i, random());
         }
     }
-    for (std::size_t i = 0; i < count; ++i) {
-        for (std::size_t j = i + 1; j < count; ++j) {
-            add_other(Select::two_missing, i, j);
-        }
-    }
+    for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t j = i + 1; j < count; ++j) add_other(Select::two_missing, i, j);
     // The newest operation is what this cut is about: its states come first, then a sample of all others.
     std::vector<StateId> sorted;
     std::vector<StateId> rest;
-    for (const StateId& id : others) {
-        (id.select != Select::two_missing && id.a + 1 >= count ? sorted : rest).push_back(id);
-    }
+    for (const StateId& id : others) (id.select != Select::two_missing && id.a + 1 >= count ? sorted : rest).push_back(id);
     const std::size_t own = sorted.size();
     sorted.insert(sorted.end(), rest.begin(), rest.end());
     others = std::move(sorted);
     if (others.size() > level.states_per_cut) {
         std::shuffle(others.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(own, level.states_per_cut)), others.end(), random);
-        if (own > level.states_per_cut) {
-            std::shuffle(others.begin(), others.end(), random);
-        }
+        if (own > level.states_per_cut) std::shuffle(others.begin(), others.end(), random);
         others.resize(level.states_per_cut);
     }
     states.insert(states.end(), others.begin(), others.end());
@@ -180,11 +158,10 @@ std::optional<Failure> Explorer::explore_level(const Level& level, const Image& 
     for (std::size_t number = 0; number <= trace.size(); ++number) {
         if (number < trace.size()) {
             replay.begin(trace[number], number);
-            if (trace[number].kind == io::Operation::Kind::issued) {
+            if (trace[number].kind == io::Operation::Kind::issued)
                 issued = std::max(issued, trace[number].number);
-            } else if (trace[number].kind == io::Operation::Kind::acknowledged) {
+            else if (trace[number].kind == io::Operation::Kind::acknowledged)
                 acknowledged = std::max(acknowledged, trace[number].number);
-            }
             fresh = fresh || trace[number].kind != io::Operation::Kind::issued;
         }
         const bool look = only_.empty() ? fresh && number >= level.first_cut && mix(level.seed, number) % level.cut_one_in == 0
@@ -206,30 +183,22 @@ std::optional<Failure> Explorer::explore_level(const Level& level, const Image& 
         }
         if (number < trace.size()) {
             replay.finish(trace[number]);
-            if (level.depth == 0 && coverage_[number].changes) {
-                last_change_ = number;
-            }
+            if (level.depth == 0 && coverage_[number].changes) last_change_ = number;
             fresh = fresh || trace[number].kind == io::Operation::Kind::synced || trace[number].kind == io::Operation::Kind::durably_written ||
                     trace[number].kind == io::Operation::Kind::directory_synced;
         }
     }
-    if (replay.durable_writes_outside() != 0) {
-        return Failure{level.prefix, "a durable write lay outside the durable size of its file"};
-    }
+    if (replay.durable_writes_outside() != 0) return Failure{level.prefix, "a durable write lay outside the durable size of its file"};
     return std::nullopt;
 }
 
 std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::SimulatedStorage& disk, const StateId& id, Subject& subject,
                                        std::uint64_t acknowledged, std::uint64_t issued, std::unordered_map<std::uint64_t, std::uint64_t>& seen) {
     const Replay::Selection selection = selection_of(id, replay);
-    if (selection.size() != replay.unit_count()) {
-        return std::nullopt;
-    }
+    if (selection.size() != replay.unit_count()) return std::nullopt;
     const std::uint64_t state = replay.fingerprint(selection);
     if (level.depth == 0) {
-        if (state % effort_.shards != effort_.shard) {
-            return std::nullopt;
-        }
+        if (state % effort_.shards != effort_.shard) return std::nullopt;
         cover(replay, selection, id.cut);
     }
     ++(level.depth == 0 ? tally_.states : tally_.nested_states);
@@ -260,17 +229,12 @@ std::optional<Failure> Explorer::visit(const Level& level, Replay& replay, io::S
             subject.rot(disk);
             const Image image = image_of(disk);
             disk.rollback();
-            if (auto failure = visit_nested(level, name, image, subject, save, state)) {
-                return failure;
-            }
+            if (auto failure = visit_nested(level, name, image, subject, save, state)) return failure;
         }
     }
-    if (save < acknowledged) {
+    if (save < acknowledged)
         return Failure{name, "save " + std::to_string(acknowledged) + " was acknowledged, but save " + std::to_string(save) + " was found"};
-    }
-    if (save > issued) {
-        return Failure{name, "save " + std::to_string(save) + " was found, but only " + std::to_string(issued) + " was begun"};
-    }
+    if (save > issued) return Failure{name, "save " + std::to_string(save) + " was found, but only " + std::to_string(issued) + " was begun"};
     return std::nullopt;
 }
 
@@ -290,9 +254,7 @@ void Explorer::cover(const Replay& replay, const Replay::Selection& selection, s
         own.inside = own.inside || (there != 0 && there != own.units);
         own.behind = own.behind || (in_flight && there == own.units);  // the same disk
     }
-    if (last_change_ < coverage_.size() && there == 0) {
-        coverage_[last_change_].behind = true;
-    }
+    if (last_change_ < coverage_.size() && there == 0) coverage_[last_change_].behind = true;
 }
 
 // ---------------------------------------------------------------------------------------------- shrinking
@@ -306,17 +268,12 @@ Replay::Selection turned(Replay::Selection selection, std::uint8_t value, const 
     for (bool changed = true; changed;) {
         changed = false;
         std::vector<std::size_t> other;
-        for (std::size_t u = 0; u < selection.size(); ++u) {
-            if (selection[u] != value) {
-                other.push_back(u);
-            }
-        }
+        for (std::size_t u = 0; u < selection.size(); ++u)
+            if (selection[u] != value) other.push_back(u);
         for (std::size_t chunk = std::max<std::size_t>(other.size(), 1); chunk != 0; chunk /= 2) {
             for (std::size_t at = 0; at < other.size(); at += chunk) {
                 Replay::Selection candidate = selection;
-                for (std::size_t i = at; i < std::min(at + chunk, other.size()); ++i) {
-                    candidate[other[i]] = value;
-                }
+                for (std::size_t i = at; i < std::min(at + chunk, other.size()); ++i) candidate[other[i]] = value;
                 if (candidate != selection && fails(candidate)) {
                     selection = std::move(candidate);
                     changed = true;
@@ -343,14 +300,10 @@ std::optional<Shrunk> Explorer::shrink(const std::string& id, const Image& base,
 void Explorer::shrink_at(const Level& level, Replay& replay, io::SimulatedStorage& disk, const io::Trace& trace, const StateId& id, Subject& subject,
                          std::uint64_t acknowledged, std::uint64_t issued) {
     const Replay::Selection selection = selection_of(id, replay);
-    if (selection.size() != replay.unit_count()) {
-        return;
-    }
+    if (selection.size() != replay.unit_count()) return;
     Shrunk best;
     const auto fails = [&](const Replay::Selection& candidate) {
-        if (best.tried++ >= shrink_tries_max) {
-            return false;
-        }
+        if (best.tried++ >= shrink_tries_max) return false;
         std::unordered_map<std::uint64_t, std::uint64_t> seen;
         const std::uint64_t state = replay.fingerprint(candidate);
         replay.mount(candidate);
@@ -360,11 +313,10 @@ void Explorer::shrink_at(const Level& level, Replay& replay, io::SimulatedStorag
         std::string what;
         try {
             const std::uint64_t save = subject.check(disk, state);
-            if (save < acknowledged) {
+            if (save < acknowledged)
                 what = "save " + std::to_string(acknowledged) + " was acknowledged, but save " + std::to_string(save) + " was found";
-            } else if (save > issued) {
+            else if (save > issued)
                 what = "save " + std::to_string(save) + " was found, but only " + std::to_string(issued) + " was begun";
-            }
         } catch (const std::exception& error) {
             what = error.what();
         }
@@ -372,9 +324,7 @@ void Explorer::shrink_at(const Level& level, Replay& replay, io::SimulatedStorag
         disk.rollback();
         return !what.empty() && !(best.what = what).empty();
     };
-    if (!fails(selection)) {
-        return;
-    }
+    if (!fails(selection)) return;
     // Towards a disk that nothing reached, and towards one that everything reached: whichever ends nearer.
     Replay::Selection least = turned(selection, 0, fails);
     Replay::Selection most = turned(selection, 1, fails);
@@ -406,9 +356,7 @@ std::optional<Failure> Explorer::visit_nested(const Level& level, const std::str
         }
         trace = recorder.take_trace();
     }
-    if (next == nullptr) {
-        return std::nullopt;
-    }
+    if (next == nullptr) return std::nullopt;
     return explore_level({.depth = level.depth + 1,
                           .prefix = id + "/",
                           .states_per_cut = effort_.nested_states_per_cut,

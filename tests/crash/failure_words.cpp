@@ -29,21 +29,16 @@ const char* name_of(io::Operation::Kind kind) {
 
 std::string words_of(const io::Operation& operation, const io::Trace& trace, std::size_t number) {
     std::string words = std::string(name_of(operation.kind)) + " ";
-    if (operation.kind == io::Operation::Kind::issued || operation.kind == io::Operation::Kind::acknowledged) {
+    if (operation.kind == io::Operation::Kind::issued || operation.kind == io::Operation::Kind::acknowledged)
         return words + std::to_string(operation.number);
-    }
     std::filesystem::path path = operation.path;
-    for (std::size_t i = std::min(number + 1, trace.size()); i-- > 0 && path.empty();) {
-        if (trace[i].file == operation.file) {
-            path = trace[i].path;
-        }
-    }
+    for (std::size_t i = std::min(number + 1, trace.size()); i-- > 0 && path.empty();)
+        if (trace[i].file == operation.file) path = trace[i].path;
     words += path.filename().string();
-    if (!operation.bytes.empty()) {
+    if (!operation.bytes.empty())
         words += " at " + std::to_string(operation.offset) + ", " + std::to_string(operation.bytes.size()) + " bytes";
-    } else if (operation.length != 0) {
+    else if (operation.length != 0)
         words += " (" + std::to_string(operation.offset) + ", " + std::to_string(operation.length) + ")";
-    }
     return words;
 }
 

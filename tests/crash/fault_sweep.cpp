@@ -50,11 +50,10 @@ struct World {
     }
     void begin() {
         const FaultKind& kind = *misfortune.kind;
-        if (kind.what == FaultKind::What::call) {
+        if (kind.what == FaultKind::What::call)
             faulty.arm({.at = misfortune.k, .error = kind.error, .sticky = misfortune.sticky, .calls = kind.calls, .short_bytes = kind.short_bytes});
-        } else if (kind.what == FaultKind::What::space) {
+        else if (kind.what == FaultKind::What::space)
             disk.set_space(disk.used_bytes() + (misfortune.k - 1) * 2 * page_bytes);
-        }
     }
     /// Runs it with scarce memory, if that is what is scarce. Returns whether it went through.
     bool lives(const std::function<void()>& life) {
@@ -108,9 +107,8 @@ bool live_with(const Scenario& scenario, const Image& base, const Scenario::Past
         const bool went_through = world.lives([&] { scenario.life(life); });
         struck = world.struck(went_through);
         const bool scarce_memory_struck = struck && misfortune.kind->what == FaultKind::What::memory;  // the model may have lost its thread, too
-        if (life.is_open() && !went_through && !scarce_memory_struck && life.issued() > before && life.issued() > life.acknowledged()) {
+        if (life.is_open() && !went_through && !scarce_memory_struck && life.issued() > before && life.issued() > life.acknowledged())
             attempt([&] { life.save(); });  // once more: either it really saves, or the heap says that it is poisoned
-        }
         if (life.is_open() && misfortune.variant % 2 == 0) attempt([&] { life.close(); });
         acknowledged = life.acknowledged();
         issued = life.issued();

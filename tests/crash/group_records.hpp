@@ -29,9 +29,7 @@ inline log::RingIdentity identity_of_test(ByteCount capacity) {
 inline std::vector<std::byte> bytes_of(std::uint64_t serial) {
     std::mt19937_64 random(serial);
     std::vector<std::byte> bytes(random() % 10 == 0 ? random() % 6000 : random() % 400);
-    for (std::byte& byte : bytes) {
-        byte = static_cast<std::byte>(random());
-    }
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     return bytes;
 }
 

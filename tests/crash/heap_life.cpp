@@ -75,16 +75,12 @@ store::Tuning HeapLife::tuning() const {
 
 void HeapLife::issue(std::uint64_t save) {
     issued_ = save;
-    if (marks_ != nullptr) {
-        marks_->issue(save);
-    }
+    if (marks_ != nullptr) marks_->issue(save);
 }
 
 void HeapLife::acknowledge(std::uint64_t save) {
     acknowledged_ = save;
-    if (marks_ != nullptr) {
-        marks_->acknowledge(save);
-    }
+    if (marks_ != nullptr) marks_->acknowledge(save);
 }
 
 void HeapLife::create() {
@@ -94,18 +90,14 @@ void HeapLife::create() {
     history_.push_back(model_);
     open_as(store::OpenMode::create_only, setup_.kind);
     acknowledge(1);
-    if (setup_.annex) {
-        open_annex();
-    }
+    if (setup_.annex) open_annex();
 }
 
 void HeapLife::open() { open(setup_.kind); }
 
 void HeapLife::open(HeapKind kind) {
     open_without_annex(kind);
-    if (setup_.annex) {
-        open_annex();
-    }
+    if (setup_.annex) open_annex();
 }
 
 void HeapLife::open_without_annex(HeapKind kind) {
@@ -119,9 +111,8 @@ void HeapLife::open_as(store::OpenMode mode, HeapKind kind) {
     PersistentOptions with = options(kind);
     if (mode == store::OpenMode::read_only) with.verify = Verify::at_first_touch;  // what recovery shows must be what the checksums say
     heap_ = store::HeapFile::open(disk_, heap_path, mode, kind, with, tuning());
-    if (setup_.elsewhere && (heap_->links() != heap::Links::distances || (other && heap_->ranges().durable == other->address()))) {
+    if (setup_.elsewhere && (heap_->links() != heap::Links::distances || (other && heap_->ranges().durable == other->address())))
         throw std::runtime_error("the heap was not opened elsewhere");
-    }
     owner_.emplace(HeapAccess::make<ArchiveHeap>(heap_));
     if (kind == HeapKind::transactional) {
         log_ = std::make_shared<store::test::ByteLog>(*heap_);
@@ -187,9 +178,7 @@ std::byte* HeapLife::own_block(const std::string& name, ByteCount size) {
     heap::Engine& engine = heap_->engine();
     std::byte* const before = object(name);
     auto* const block = static_cast<std::byte*>(before == nullptr ? engine.allocate(size) : engine.resize(before, size));
-    if (before != nullptr) {
-        engine.remove_root(name);
-    }
+    if (before != nullptr) engine.remove_root(name);
     const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(block) - heap_->ranges().durable);
     engine.add_root({.name = name, .fingerprint = "bytes", .object = {offset}, .bytes = size, .count = 1});
     return block;
@@ -220,9 +209,8 @@ void HeapLife::write_annex(ByteCount at, ByteCount size, std::uint64_t seed) {
     std::byte* const annex = heap_->open_annex(annex_room);
     heap_->extend_annex(at + size);
     std::vector<std::byte>& expected = model_.annex;
-    if (expected.empty()) {  // begun anew, over what an earlier one may have left
+    if (expected.empty())  // begun anew, over what an earlier one may have left
         expected.assign(annex, annex + heap_->image().annex().used());
-    }
     expected.resize(heap_->image().annex().used());
     const auto bytes = bytes_for(size, seed);
     std::memcpy(expected.data() + at, bytes.data(), size);
@@ -343,11 +331,10 @@ void HeapLife::save() {
     model_.linked = linked;  // it stays where it is
     std::memcpy(object(number_name), &number, sizeof number);
     std::memcpy(model_.objects[number_name].data(), &number, sizeof number);
-    if (!heap_->image().annex().is_open()) {
+    if (!heap_->image().annex().is_open())
         model_.annex.clear();  // nobody carries it on
-    } else if (has_annex()) {
+    else if (has_annex())
         write_annex(0, sizeof number, 0);
-    }
     model_.address = setup_.elsewhere ? 0 : heap_->ranges().durable;
     history_.push_back(model_);
     issue(number);
@@ -358,21 +345,16 @@ void HeapLife::save() {
     }
     log_->commit();
     acknowledge(number);
-    if (number % 3 == 0) {
+    if (number % 3 == 0)
         log_->snapshot();
-    } else if (number % 7 == 0) {
+    else if (number % 7 == 0)
         log_->save_quiesced();
-    }
 }
 
 std::uint64_t HeapLife::compare() const {
     std::uint64_t number = 1;
-    if (const std::byte* const block = object(number_name)) {
-        std::memcpy(&number, block, sizeof number);
-    }
-    if (number == 0 || number >= history_.size()) {
-        throw std::runtime_error("the heap holds save " + number_text(number) + ", which never was");
-    }
+    if (const std::byte* const block = object(number_name)) std::memcpy(&number, block, sizeof number);
+    if (number == 0 || number >= history_.size()) throw std::runtime_error("the heap holds save " + number_text(number) + ", which never was");
     if (const std::uintptr_t address = history_[number].address; address != 0 && address != heap_->ranges().durable) {
         throw std::runtime_error("the heap of save " + number_text(number) + " lay at " + number_text(address) + " and is found at " +
                                  number_text(heap_->ranges().durable));
@@ -385,20 +367,14 @@ std::uint64_t HeapLife::compare() const {
     }
     for (const heap::Root& root : roots) {
         const auto found = expected.find(root.name);
-        if (found == expected.end() || found->second.size() != root.bytes) {
+        if (found == expected.end() || found->second.size() != root.bytes)
             throw std::runtime_error("save " + number_text(number) + " has no object '" + root.name + "' of " + number_text(root.bytes) + " bytes");
-        }
         const auto* const bytes = reinterpret_cast<const std::byte*>(heap_->ranges().durable + root.object.value);
-        if (std::memcmp(bytes, found->second.data(), root.bytes) != 0) {
+        if (std::memcmp(bytes, found->second.data(), root.bytes) != 0)
             throw std::runtime_error("object '" + root.name + "' differs from what save " + number_text(number) + " saved");
-        }
     }
-    if (heap_->image().annex().is_open()) {
-        compare_annex(number);
-    }
-    if (history_[number].linked) {
-        compare_distances();
-    }
+    if (heap_->image().annex().is_open()) compare_annex(number);
+    if (history_[number].linked) compare_distances();
     return number;
 }
 
@@ -407,23 +383,17 @@ void HeapLife::compare_annex(std::uint64_t number) const {
     const std::byte* const annex = heap_->open_annex(annex_room);
     const ByteCount bytes = heap_->image().annex().used();
     if (expected.empty()) {
-        if (bytes != 0 && !is_zero({annex, page_bytes})) {
-            throw std::runtime_error("save " + number_text(number) + " has no annex, the heap has one");
-        }
+        if (bytes != 0 && !is_zero({annex, page_bytes})) throw std::runtime_error("save " + number_text(number) + " has no annex, the heap has one");
     } else if (bytes != expected.size() || std::memcmp(annex, expected.data(), bytes) != 0) {
         std::uint64_t found = 0;
-        if (bytes != 0) {
-            std::memcpy(&found, annex, sizeof found);
-        }
+        if (bytes != 0) std::memcpy(&found, annex, sizeof found);
         throw std::runtime_error("the annex of save " + number_text(number) + " has " + number_text(expected.size()) +
                                  " bytes, the heap's is another one: of " + number_text(bytes) + " bytes, of save " + number_text(found));
     }
 }
 
 void HeapLife::prove() const {
-    for (const heap::Damage& damage : heap_->engine().check(1)) {
-        throw std::runtime_error("engine: " + damage.what);
-    }
+    for (const heap::Damage& damage : heap_->engine().check(1)) throw std::runtime_error("engine: " + damage.what);
     if (setup_.heals) heap_->healing().heal();
     if (setup_.rots) {
         judge_files(true);
@@ -436,9 +406,8 @@ void HeapLife::judge_files(bool rotten) const {
     const Report report = owner_->verify();
     for (const Finding& finding : report.findings) {
         const bool of_history = finding.what.starts_with("the undo history ");  // what fills the annex here is none
-        if (finding.severity != Severity::note && !of_history && !(rotten && lies_behind(finding))) {
+        if (finding.severity != Severity::note && !of_history && !(rotten && lies_behind(finding)))
             throw std::runtime_error("verify: " + finding.path.string() + " at " + number_text(finding.offset) + ": " + finding.what);
-        }
     }
 }
 
@@ -451,19 +420,16 @@ bool HeapLife::lies_behind(const Finding& finding) const {
 }
 
 void change_something(HeapLife& life, std::mt19937_64& random) {
-    if (life.has_annex() && random() % 2 == 0) {
-        life.write_annex(random() % 30'000, 1 + random() % 3000, random());
-    }
+    if (life.has_annex() && random() % 2 == 0) life.write_annex(random() % 30'000, 1 + random() % 3000, random());
     const std::string name(1, static_cast<char>('a' + random() % 4));
     const bool there = life.heap().engine().find_root(name).has_value();
     const std::uint64_t what = random() % 8;
-    if (!there || what == 0) {
+    if (!there || what == 0)
         life.put(name, 1 + random() % 3000, random());
-    } else if (what == 1) {
+    else if (what == 1)
         life.remove(name);
-    } else {
+    else
         life.touch(name, random());
-    }
 }
 
 // ---------------------------------------------------------------------------------------------- the subject
@@ -492,9 +458,7 @@ void HeapSubject::rot(io::SimulatedStorage& disk) const {
 }
 
 std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state) {
-    if (!disk.find(heap_path) && !setup_.misses_heap) {
-        return check_missing(disk, state);
-    }
+    if (!disk.find(heap_path) && !setup_.misses_heap) return check_missing(disk, state);
     rot(disk);
     const std::uint64_t choice = mix(state, 0x7761'7973);
     HeapSetup setup = setup_;
@@ -507,31 +471,22 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
         life.open(HeapKind::volatile_heap);
         as_reader = life.compare();
         life.close();
-        if (disk_sum(disk) != before) {
-            throw std::runtime_error("a read-only opening changed the files");
-        }
+        if (disk_sum(disk) != before) throw std::runtime_error("a read-only opening changed the files");
     }
     HeapLife life(disk, nullptr, setup, history_);
     const HeapKind kind = setup.kind == HeapKind::transactional && choice / 65536 % 2 == 0 ? HeapKind::transactional : HeapKind::archive;
-    if (choice / 4096 % 4 == 0) {
+    if (choice / 4096 % 4 == 0)
         life.open_without_annex(kind);  // and later saves end it
-    } else {
+    else
         life.open(kind);
-    }
     const std::uint64_t save = life.compare();
-    if (setup.detach_data_file && save > lost_->number) {
+    if (setup.detach_data_file && save > lost_->number)
         throw std::runtime_error("save " + number_text(save) + " was made without the lost data file, but the heap still names it");
-    }
     setup.detach_data_file = false;  // once is enough
-    if (as_reader != 0 && as_reader != save) {
+    if (as_reader != 0 && as_reader != save)
         throw std::runtime_error("a reader saw save " + std::to_string(as_reader) + ", a writer recovers save " + std::to_string(save));
-    }
-    for (const heap::Damage& damage : life.heap().engine().check(1)) {
-        throw std::runtime_error("engine: " + damage.what);
-    }
-    if (choice / 8 % 4 == 0) {
-        life.prove();
-    }
+    for (const heap::Damage& damage : life.heap().engine().check(1)) throw std::runtime_error("engine: " + damage.what);
+    if (choice / 8 % 4 == 0) life.prove();
     if (choice / 32 % 8 == 0) {
         // Recovering twice equals recovering once.
         const auto once = page_sums(disk);
@@ -539,12 +494,8 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
         life.abandon();
         HeapLife again(disk, nullptr, setup, history_);
         again.open(HeapKind::archive);
-        if (again.compare() != save) {
-            throw std::runtime_error("a second recovery finds another save");
-        }
-        if (page_sums(disk) != once) {
-            throw std::runtime_error("a second recovery changed pages");
-        }
+        if (again.compare() != save) throw std::runtime_error("a second recovery finds another save");
+        if (page_sums(disk) != once) throw std::runtime_error("a second recovery changed pages");
         disk.disconnect();
         again.abandon();
         return save;
@@ -559,9 +510,7 @@ std::uint64_t HeapSubject::check(io::SimulatedStorage& disk, std::uint64_t state
         life.close();
         HeapLife after(disk, nullptr, setup, life.history());
         after.open();
-        if (after.compare() + 1 != life.history().size()) {
-            throw std::runtime_error("a save made after recovery is not there after closing");
-        }
+        if (after.compare() + 1 != life.history().size()) throw std::runtime_error("a save made after recovery is not there after closing");
         after.prove();
         disk.disconnect();
         after.abandon();
@@ -587,9 +536,7 @@ std::uint64_t HeapSubject::check_missing(io::SimulatedStorage& disk, std::uint64
 
 bool HeapSubject::misses_data(io::SimulatedStorage& disk, std::uint64_t state) const {
     const std::filesystem::path data = setup_.data_path();
-    if (!lost_ || disk.find(data)) {
-        return false;
-    }
+    if (!lost_ || disk.find(data)) return false;
     if (!lost_->bytes.empty() && mix(state, 0x6261'636b) % 4 == 0) {
         const auto node = disk.make_node(device_of(io::directory_of(data)));
         node->write(lost_->bytes, 0);
@@ -604,26 +551,19 @@ std::unique_ptr<Subject> HeapSubject::live_on(io::RecordingStorage& disk, std::u
     history.cut(save + 1);
     std::mt19937_64 random(state);
     HeapLife life(disk, &disk, setup_, history);
-    if (save == 0) {
+    if (save == 0)
         life.create();
-    } else {
+    else
         life.open();
-    }
     const std::uint64_t saves = random() % 3;
     for (std::uint64_t more = 0; more < saves; ++more) {
         change_something(life, random);
-        if (random() % 8 == 0) {
-            life.put("large", 40'000, random());
-        }
+        if (random() % 8 == 0) life.put("large", 40'000, random());
         life.save();
     }
-    if (random() % 4 != 0) {
-        life.close();
-    }
+    if (random() % 4 != 0) life.close();
     std::optional<LostFile> lost = lost_;
-    if (lost) {
-        lost->number = save;
-    }
+    if (lost) lost->number = save;
     auto next = std::make_unique<HeapSubject>(setup_, life.history(), std::move(lost));
     return next;
 }

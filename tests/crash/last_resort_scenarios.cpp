@@ -70,11 +70,10 @@ public:
     }
     std::unique_ptr<Subject> live_on(io::RecordingStorage& disk, std::uint64_t save, std::uint64_t) override {
         disk.issue(1);
-        if (save == 0) {
+        if (save == 0)
             carry_out(disk, resort_);
-        } else {
+        else
             (void)found_in(disk, resort_.setup, history_);
-        }
         disk.acknowledge(1);
         return std::make_unique<ResortSubject>(resort_, history_, expected_, before_);
     }

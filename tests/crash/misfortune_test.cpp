@@ -106,15 +106,13 @@ constexpr std::size_t many = 300'000;
 BOOST_AUTO_TEST_SUITE(misfortunes)
 
 BOOST_AUTO_TEST_CASE(a_failed_sync_poisons_the_heap_for_good_and_is_not_tried_again_although_the_disk_heals) {
-    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot})
         for (const int error : {EIO, ENOSPC, EDQUOT}) fail_a_sync(kind, error);
-    }
 }
 
 BOOST_AUTO_TEST_CASE(a_sync_that_fails_within_a_snapshot_publishes_nothing_and_the_log_has_all) {
-    for (const bool with_data : {false, true}) {
+    for (const bool with_data : {false, true})
         for (const int error : {EIO, ENOSPC}) fail_a_snapshot(error, with_data);
-    }
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_cut_under_an_open_heap_stops_the_program_before_it_reads_wrong_and_is_refused_afterwards) {

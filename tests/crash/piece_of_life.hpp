@@ -65,11 +65,9 @@ struct PieceOfLife {
             lived.abandon();
             past.states = lived.history();
         }
-        if (damage_headers) {
-            for (const std::uint64_t slot : {std::uint64_t{0}, std::uint64_t{page_bytes}}) {
+        if (damage_headers)
+            for (const std::uint64_t slot : {std::uint64_t{0}, std::uint64_t{page_bytes}})
                 disk.node(setup.path())->write(std::vector<std::byte>(io::sector_bytes, std::byte{0x5a}), slot + io::sector_bytes);
-            }
-        }
         if constexpr (requires { setup.misses_heap; }) {
             if (setup.misses_heap) disk.take_away(setup.path());
         }

@@ -156,9 +156,8 @@ const std::vector<PlantedBug>& planted_bugs() {
 }
 
 Bug planted_bug_of(std::string_view name) {
-    for (const PlantedBug& bug : planted_bugs()) {
+    for (const PlantedBug& bug : planted_bugs())
         if (name == bug.name) return bug.bug;
-    }
     throw std::invalid_argument("no planted bug has the name '" + std::string(name) + "'");
 }
 

@@ -38,9 +38,7 @@ void add_directories(io::SimulatedStorage& disk) {
 
 Image image_of(const io::SimulatedStorage& disk) {
     Image image;
-    for (const auto& [path, node] : disk.files()) {
-        image.files[path].assign(node->data(), node->data() + node->size_bytes());
-    }
+    for (const auto& [path, node] : disk.files()) image.files[path].assign(node->data(), node->data() + node->size_bytes());
     return image;
 }
 
@@ -51,9 +49,7 @@ Replay::Replay(io::SimulatedStorage& disk, const Image& base) : disk_(disk) {
         node->resize(bytes.size());
         for (std::uint64_t at = 0; at < bytes.size(); at += page_bytes) {
             const auto page = std::span(bytes).subspan(at, std::min<std::uint64_t>(page_bytes, bytes.size() - at));
-            if (!is_zero(page)) {
-                node->write(page, at);
-            }
+            if (!is_zero(page)) node->write(page, at);
         }
         disk.put(path, node);
         names_[path] = add_node(node);
@@ -63,12 +59,8 @@ Replay::Replay(io::SimulatedStorage& disk, const Image& base) : disk_(disk) {
 }
 
 std::uint64_t Replay::sum_of(std::uint64_t sector, const std::byte* bytes, std::size_t count) {
-    if (bytes == nullptr || is_zero({bytes, count})) {
-        return 0;
-    }
-    if (count == sector_bytes) {
-        return checksum({bytes, count}, sector);
-    }
+    if (bytes == nullptr || is_zero({bytes, count})) return 0;
+    if (count == sector_bytes) return checksum({bytes, count}, sector);
     std::array<std::byte, sector_bytes> whole{};
     std::memcpy(whole.data(), bytes, count);
     return checksum(whole, sector);
@@ -91,9 +83,7 @@ int Replay::node_of(io::FileId file) const {
 
 void Replay::refresh_sums(FileState& file, std::uint64_t first_sector, std::uint64_t last_sector) {
     const std::uint64_t size = file.node->size_bytes();
-    if (file.sector_sums.size() < last_sector) {
-        file.sector_sums.resize(last_sector);
-    }
+    if (file.sector_sums.size() < last_sector) file.sector_sums.resize(last_sector);
     for (std::uint64_t sector = first_sector; sector < last_sector; ++sector) {
         const std::uint64_t at = sector * sector_bytes;
         const std::uint64_t sum = at < size ? sum_of(sector, file.node->data() + at, std::min<std::uint64_t>(sector_bytes, size - at)) : 0;
@@ -109,9 +99,7 @@ void Replay::refresh_all_sums(FileState& file) {
 // ---------------------------------------------------------------------------------------------- what is pending
 
 void Replay::add_pending(Pending pending, std::vector<Unit> units) {
-    if (units.empty()) {
-        return;
-    }
+    if (units.empty()) return;
     pending.first_unit = units_.size();
     pending.units = units.size();
     units_.insert(units_.end(), units.begin(), units.end());
@@ -121,9 +109,7 @@ void Replay::add_pending(Pending pending, std::vector<Unit> units) {
 }
 
 void Replay::write_live(FileState& file, std::uint64_t offset, std::span<const std::byte> bytes) {
-    if (file.live.size() < offset + bytes.size()) {
-        file.live.resize(offset + bytes.size());
-    }
+    if (file.live.size() < offset + bytes.size()) file.live.resize(offset + bytes.size());
     std::memcpy(file.live.data() + offset, bytes.data(), bytes.size());
 }
 
@@ -148,21 +134,14 @@ std::vector<Replay::Unit> Replay::sector_units(const FileState& file, std::uint6
 /// The smallest size that the file may turn out to have.
 std::uint64_t Replay::safe_size(int node) const {
     std::uint64_t size = files_[static_cast<std::size_t>(node)].node->size_bytes();
-    for (const Pending& pending : pending_) {
-        if (pending.node == node && pending.has_size && !units_[pending.first_unit].gone) {
-            size = std::min(size, units_[pending.first_unit].sector);
-        }
-    }
+    for (const Pending& pending : pending_)
+        if (pending.node == node && pending.has_size && !units_[pending.first_unit].gone) size = std::min(size, units_[pending.first_unit].sector);
     return size;
 }
 
 void Replay::begin_name(NameChange change, const Operation& operation, std::size_t number) {
-    if (!change.removed.empty()) {
-        live_names_.erase(change.removed);
-    }
-    if (!change.added.empty()) {
-        live_names_[change.added] = change.node;
-    }
+    if (!change.removed.empty()) live_names_.erase(change.removed);
+    if (!change.added.empty()) live_names_[change.added] = change.node;
     add_pending({.number = number, .kind = operation.kind, .node = -1}, {{.kind = UnitKind::name, .sector = 0, .sum = 0, .bytes = nullptr}});
     name_changes_.back() = std::move(change);
 }
@@ -180,9 +159,7 @@ void Replay::begin(const Operation& operation, std::size_t number) {
         case Kind::created_unnamed: {
             const int node = add_node(disk_.make_node(device_of(operation.kind == Kind::created ? io::directory_of(path) : path)));
             nodes_[operation.file] = node;
-            if (operation.kind == Kind::created) {
-                begin_name({.removed = {}, .added = path, .node = node}, operation, number);
-            }
+            if (operation.kind == Kind::created) begin_name({.removed = {}, .added = path, .node = node}, operation, number);
             break;
         }
         case Kind::published: begin_name({.removed = {}, .added = path, .node = node_of(operation.file)}, operation, number); break;
@@ -193,17 +170,13 @@ void Replay::begin(const Operation& operation, std::size_t number) {
             break;
         }
         case Kind::removed:
-            if (live_names_.contains(path)) {
-                begin_name({.removed = path, .added = {}, .node = -1}, operation, number);
-            }
+            if (live_names_.contains(path)) begin_name({.removed = path, .added = {}, .node = -1}, operation, number);
             break;
         case Kind::written:
         case Kind::durably_written: {
             const int node = node_of(operation.file);
             FileState& file = files_[static_cast<std::size_t>(node)];
-            if (operation.bytes.empty()) {
-                break;
-            }
+            if (operation.bytes.empty()) break;
             const std::uint64_t end = operation.offset + operation.bytes.size();
             Pending pending{.number = number, .kind = operation.kind, .node = node};
             std::vector<Unit> size;
@@ -231,11 +204,9 @@ void Replay::begin(const Operation& operation, std::size_t number) {
                 file.live.resize(end);
                 // It isn't done at once, and its size may have come any part of the way: a page, half, all.
                 std::vector<Unit> sizes;
-                for (const std::uint64_t size : {before / page_bytes * page_bytes + page_bytes, round_up((before + end) / 2, page_bytes), end}) {
-                    if (size <= end && (sizes.empty() || size > sizes.back().sector)) {
+                for (const std::uint64_t size : {before / page_bytes * page_bytes + page_bytes, round_up((before + end) / 2, page_bytes), end})
+                    if (size <= end && (sizes.empty() || size > sizes.back().sector))
                         sizes.push_back({.kind = UnitKind::size, .sector = size, .sum = 0, .bytes = nullptr});
-                    }
-                }
                 add_pending({.number = number, .kind = operation.kind, .node = node, .has_size = true}, std::move(sizes));
             }
             break;
@@ -254,15 +225,12 @@ void Replay::begin(const Operation& operation, std::size_t number) {
             const int node = node_of(operation.file);
             FileState& file = files_[static_cast<std::size_t>(node)];
             const std::uint64_t end = std::min<std::uint64_t>(operation.offset + operation.length, file.live.size());
-            if (operation.offset >= end) {
-                break;
-            }
+            if (operation.offset >= end) break;
             TAIYEN_CHECK(operation.offset % page_bytes == 0 && (end % page_bytes == 0 || end == file.live.size()));
             std::memset(file.live.data() + operation.offset, 0, end - operation.offset);
             std::vector<Unit> units;
-            for (std::uint64_t at = operation.offset; at < end; at += page_bytes) {
+            for (std::uint64_t at = operation.offset; at < end; at += page_bytes)
                 units.push_back({.kind = UnitKind::punched_page, .sector = at / sector_bytes, .sum = 0, .bytes = nullptr});
-            }
             add_pending({.number = number, .kind = operation.kind, .node = node}, std::move(units));
             break;
         }
@@ -275,15 +243,11 @@ void Replay::begin(const Operation& operation, std::size_t number) {
 
 void Replay::make_durable(std::size_t index) {
     const Pending& pending = pending_[index];
-    if (pending.node < 0) {
-        return;
-    }
+    if (pending.node < 0) return;
     FileState& file = files_[static_cast<std::size_t>(pending.node)];
     for (std::size_t u = pending.first_unit; u < pending.first_unit + pending.units; ++u) {
         Unit& unit = units_[u];
-        if (unit.gone) {
-            continue;
-        }
+        if (unit.gone) continue;
         unit.gone = true;
         if (unit.kind == UnitKind::size) {
             file.node->resize(unit.sector);
@@ -295,11 +259,10 @@ void Replay::make_durable(std::size_t index) {
         const std::uint64_t size = file.node->size_bytes();
         if (at < size) {
             const std::uint64_t length = std::min<std::uint64_t>(count * sector_bytes, size - at);
-            if (unit.bytes == nullptr) {
+            if (unit.bytes == nullptr)
                 file.node->punch(at, length);
-            } else {
+            else
                 file.node->write({unit.bytes, length}, at);
-            }
         }
         refresh_sums(file, unit.sector, unit.sector + count);
     }
@@ -315,9 +278,7 @@ void Replay::drop_made_durable() {
         Pending pending = pending_[i];
         const auto first = units_.begin() + static_cast<std::ptrdiff_t>(pending.first_unit);
         const auto last = first + static_cast<std::ptrdiff_t>(pending.units);
-        if (std::all_of(first, last, [](const Unit& unit) { return unit.gone; })) {
-            continue;
-        }
+        if (std::all_of(first, last, [](const Unit& unit) { return unit.gone; })) continue;
         pending.first_unit = kept_units.size();
         kept_units.insert(kept_units.end(), first, last);
         kept.push_back(pending);
@@ -335,20 +296,15 @@ void Replay::finish(const Operation& operation) {
     switch (operation.kind) {
         case Kind::synced:
             for (std::size_t i = 0; i < pending_.size(); ++i) {
-                if (pending_[i].node != node_of(operation.file) || pending_[i].orphaned) {
-                    continue;
-                }
-                if (operation.failed) {
+                if (pending_[i].node != node_of(operation.file) || pending_[i].orphaned) continue;
+                if (operation.failed)
                     pending_[i].orphaned = true;  // a later sync says yes and covers nothing of it
-                } else {
+                else
                     make_durable(i);
-                }
             }
             break;
         case Kind::durably_written: {
-            if (pending_.empty() || !pending_.back().covered || operation.failed) {
-                return;
-            }
+            if (pending_.empty() || !pending_.back().covered || operation.failed) return;
             const Pending mine = pending_.back();
             // What older operations have pending in these sectors can't come back over it (C2).
             std::uint64_t first = ~std::uint64_t{0};
@@ -358,14 +314,11 @@ void Replay::finish(const Operation& operation) {
                 last = std::max(last, units_[u].sector);
             }
             for (std::size_t i = 0; i + 1 < pending_.size(); ++i) {
-                if (pending_[i].node != mine.node) {
-                    continue;
-                }
+                if (pending_[i].node != mine.node) continue;
                 for (std::size_t u = pending_[i].first_unit; u < pending_[i].first_unit + pending_[i].units; ++u) {
                     Unit& unit = units_[u];
-                    if (unit.kind == UnitKind::sector || unit.kind == UnitKind::punched_page) {
+                    if (unit.kind == UnitKind::sector || unit.kind == UnitKind::punched_page)
                         unit.gone = unit.gone || (unit.sector >= first && unit.sector <= last);
-                    }
                 }
             }
             make_durable(pending_.size() - 1);
@@ -374,15 +327,11 @@ void Replay::finish(const Operation& operation) {
         case Kind::directory_synced: {
             const fs::path directory = operation.path.lexically_normal();
             for (std::size_t i = 0; i < pending_.size(); ++i) {
-                if (pending_[i].node >= 0) {
-                    continue;
-                }
+                if (pending_[i].node >= 0) continue;
                 NameChange& change = name_changes_[i];
                 change.removed_durable = change.removed_durable || change.removed.empty() || io::directory_of(change.removed) == directory;
                 change.added_durable = change.added_durable || change.added.empty() || io::directory_of(change.added) == directory;
-                if (!change.removed_durable || !change.added_durable) {
-                    continue;
-                }
+                if (!change.removed_durable || !change.added_durable) continue;
                 if (!change.removed.empty()) {
                     names_.erase(change.removed);
                     disk_.take_away(change.removed);
@@ -414,9 +363,7 @@ void Replay::compose(const Selection& selection) {
         composed.patches.clear();
     }
     for (const Pending& pending : pending_) {
-        if (pending.node < 0) {
-            continue;
-        }
+        if (pending.node < 0) continue;
         FileState& file = files_[static_cast<std::size_t>(pending.node)];
         Composed& composed = composed_[static_cast<std::size_t>(pending.node)];
         const auto patch = [&](std::uint64_t sector, const std::byte* bytes, std::uint64_t sum, bool hole) {
@@ -434,9 +381,7 @@ void Replay::compose(const Selection& selection) {
         };
         for (std::size_t u = pending.first_unit; u < pending.first_unit + pending.units; ++u) {
             const Unit& unit = units_[u];
-            if (selection[u] == 0 || unit.gone) {
-                continue;
-            }
+            if (selection[u] == 0 || unit.gone) continue;
             switch (unit.kind) {
                 case UnitKind::size:
                     if (unit.sector < composed.size) {
@@ -450,16 +395,13 @@ void Replay::compose(const Selection& selection) {
                     composed.size = unit.sector;
                     break;
                 case UnitKind::sector:
-                    if (selection[u] == 2) {
+                    if (selection[u] == 2)
                         patch(unit.sector, zero_sector.data(), 0, false);
-                    } else {
+                    else
                         patch(unit.sector, unit.bytes, unit.sum, false);
-                    }
                     break;
                 case UnitKind::punched_page:
-                    for (std::uint64_t sector = unit.sector; sector < unit.sector + sectors_per_page; ++sector) {
-                        patch(sector, nullptr, 0, true);
-                    }
+                    for (std::uint64_t sector = unit.sector; sector < unit.sector + sectors_per_page; ++sector) patch(sector, nullptr, 0, true);
                     break;
                 case UnitKind::name: break;
             }
@@ -470,15 +412,9 @@ void Replay::compose(const Selection& selection) {
 Replay::Names Replay::composed_names(const Selection& selection) const {
     Names names = names_;
     for (std::size_t i = 0; i < pending_.size(); ++i) {
-        if (pending_[i].node >= 0 || selection[pending_[i].first_unit] == 0 || units_[pending_[i].first_unit].gone) {
-            continue;
-        }
-        if (!name_changes_[i].removed.empty()) {
-            names.erase(name_changes_[i].removed);
-        }
-        if (!name_changes_[i].added.empty()) {
-            names[name_changes_[i].added] = name_changes_[i].node;
-        }
+        if (pending_[i].node >= 0 || selection[pending_[i].first_unit] == 0 || units_[pending_[i].first_unit].gone) continue;
+        if (!name_changes_[i].removed.empty()) names.erase(name_changes_[i].removed);
+        if (!name_changes_[i].added.empty()) names[name_changes_[i].added] = name_changes_[i].node;
     }
     return names;
 }
@@ -500,9 +436,7 @@ std::uint64_t Replay::fingerprint(const Selection& selection) {
         }
         for (const Patch& patch : composed.patches) {
             const std::uint64_t at = patch.sector * sector_bytes;
-            if (patch.valid == 0 || at >= composed.size) {
-                continue;
-            }
+            if (patch.valid == 0 || at >= composed.size) continue;
             if (at >= cut) {
                 // The base is gone here already.
             } else if (at + sector_bytes > cut) {
@@ -521,17 +455,12 @@ std::uint64_t Replay::fingerprint(const Selection& selection) {
 void Replay::mount(const Selection& selection) {
     compose(selection);
     const Names names = composed_names(selection);
-    for (const auto& [path, n] : names_) {
-        if (!names.contains(path)) {
-            disk_.take_away(path);
-        }
-    }
+    for (const auto& [path, n] : names_)
+        if (!names.contains(path)) disk_.take_away(path);
     for (const auto& [path, n] : names) {
         FileState& file = files_[static_cast<std::size_t>(n)];
         const Composed& composed = composed_[static_cast<std::size_t>(n)];
-        if (composed.killed_from < file.node->size_bytes()) {
-            file.node->resize(composed.killed_from);
-        }
+        if (composed.killed_from < file.node->size_bytes()) file.node->resize(composed.killed_from);
         file.node->resize(composed.size);
         // Holes first: a page that was punched and then written again in part has data patches for that part.
         for (const Patch& patch : composed.patches) {
@@ -543,14 +472,10 @@ void Replay::mount(const Selection& selection) {
         }
         for (const Patch& patch : composed.patches) {
             const std::uint64_t at = patch.sector * sector_bytes;
-            if (!patch.hole && patch.valid != 0 && at < composed.size) {
-                file.node->write({patch.bytes, std::min(patch.valid, composed.size - at)}, at);
-            }
+            if (!patch.hole && patch.valid != 0 && at < composed.size) file.node->write({patch.bytes, std::min(patch.valid, composed.size - at)}, at);
         }
         const auto before = names_.find(path);
-        if (before == names_.end() || before->second != n) {
-            disk_.put(path, file.node);
-        }
+        if (before == names_.end() || before->second != n) disk_.put(path, file.node);
     }
 }
 

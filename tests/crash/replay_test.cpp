@@ -19,11 +19,10 @@ void scribble(io::Storage& storage, std::mt19937_64& random, int steps) {
     std::map<fs::path, std::unique_ptr<io::File>> open;
     const auto file = [&](const fs::path& path) -> io::File& {
         auto& slot = open[path];
-        if (!storage.find(path)) {
+        if (!storage.find(path))
             slot = storage.create(path);
-        } else if (!slot) {
+        else if (!slot)
             slot = storage.open(path, io::Access::read_write);
-        }
         return *slot;
     };
     std::map<fs::path, bool> resized;
@@ -49,9 +48,7 @@ void scribble(io::Storage& storage, std::mt19937_64& random, int steps) {
                 io::File& target = file(path);
                 // The seam asks for a size that is durable; other pending writes stay pending.
                 if (resized[path] || (page + 1) * page_bytes > target.info().size_bytes) {
-                    if ((page + 1) * page_bytes > target.info().size_bytes) {
-                        target.resize((page + 1) * page_bytes);
-                    }
+                    if ((page + 1) * page_bytes > target.info().size_bytes) target.resize((page + 1) * page_bytes);
                     target.sync();
                     resized[path] = false;
                 }
@@ -125,9 +122,7 @@ BOOST_AUTO_TEST_CASE(equal_fingerprints_are_equal_disks) {
             replay.begin(trace[number], number);
             for (int sample = 0; sample < 8; ++sample) {
                 Replay::Selection selection(replay.unit_count());
-                for (auto& unit : selection) {
-                    unit = random() % 8 < static_cast<unsigned>(sample) ? 1 : 0;
-                }
+                for (auto& unit : selection) unit = random() % 8 < static_cast<unsigned>(sample) ? 1 : 0;
                 const std::uint64_t fingerprint = replay.fingerprint(selection);
                 replay.mount(selection);
                 const Image image = image_of(disk);
@@ -153,9 +148,7 @@ public:
     static void write(io::File& file, Way way, std::uint64_t number) {
         std::vector<std::byte> slot(1024, static_cast<std::byte>(number));
         file.write(slot, way == Way::in_place ? 0 : number % 2 * 1024);
-        if (way != Way::no_sync) {
-            file.sync();
-        }
+        if (way != Way::no_sync) file.sync();
     }
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override {
         std::vector<std::byte> slots(2048);
@@ -163,9 +156,8 @@ public:
         std::uint64_t best = 0;
         for (std::size_t slot = 0; slot < 2; ++slot) {
             const auto first = slots.begin() + static_cast<std::ptrdiff_t>(slot * 1024);
-            if (std::all_of(first, first + 1024, [&](std::byte byte) { return byte == *first; })) {
+            if (std::all_of(first, first + 1024, [&](std::byte byte) { return byte == *first; }))
                 best = std::max(best, std::to_integer<std::uint64_t>(*first));
-            }
         }
         return best;
     }

@@ -155,9 +155,8 @@ void write(std::ostream& out, const FaultsReport& report) {
     for (const auto& [kind, sum] : by_kind) out << "| " << kind << " | " << grouped(sum.faults) << " | " << sum.wrong << " |\n";
     out << "\n| scenario | struck | wrong |\n|---|---:|---:|\n";
     for (const auto& [scenario, sum] : by_scenario) out << "| " << scenario << " | " << grouped(sum.faults) << " | " << sum.wrong << " |\n";
-    for (const FaultResult& one : report.results) {
+    for (const FaultResult& one : report.results)
         for (const std::string& what : one.what) out << "\n- " << what;
-    }
     out << "\n";
 }
 

@@ -24,9 +24,7 @@ log::RingIdentity identity_of_ring(ByteCount capacity) {
 std::vector<std::byte> payload(std::uint64_t number) {
     std::mt19937_64 random(number);
     std::vector<std::byte> bytes(random() % 6000);
-    for (std::byte& byte : bytes) {
-        byte = static_cast<std::byte>(random());
-    }
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     return bytes;
 }
 
@@ -65,18 +63,14 @@ public:
     std::pair<std::uint64_t, log::RingStart> scan(const io::File& file) const {
         std::uint64_t last = before_;
         const auto result = log::Ring::scan(file, identity_, start_, [&](const log::Record& record) {
-            if (record.number != last + 1) {
+            if (record.number != last + 1)
                 throw std::runtime_error("record " + std::to_string(record.number) + " follows record " + std::to_string(last));
-            }
-            if (record.payload != payload(record.number)) {
+            if (record.payload != payload(record.number))
                 throw std::runtime_error("record " + std::to_string(record.number) + " has another content");
-            }
             last = record.number;
             return true;
         });
-        if (result.how == log::ScanEnd::corrupt) {
-            throw std::runtime_error("a crash is taken for corruption");
-        }
+        if (result.how == log::ScanEnd::corrupt) throw std::runtime_error("a crash is taken for corruption");
         return {last, result.next};
     }
 

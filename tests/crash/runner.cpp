@@ -202,11 +202,10 @@ std::string again(const CrashScenario& scenario, const std::string& id, std::uin
         const Effort effort = effort_for_bugs(seed);
         const Recording recording = record(scenario, seed, bug);
         Explorer explorer(scenario.name, effort);
-        if (shrink) {
+        if (shrink)
             shrunk = explorer.shrink(id, recording.base, recording.trace, *recording.subject, recording.acknowledged);
-        } else {
+        else
             failure = explorer.replay(id, recording.base, recording.trace, *recording.subject, recording.acknowledged);
-        }
     } catch (const std::exception& error) {
         failure = Failure{scenario.name + ":live", error.what()};
     }
@@ -278,9 +277,8 @@ Tally StatesReport::total() const {
 
 Rows StatesReport::rows() const {
     Rows sum{};
-    for (const ScenarioResult& scenario : scenarios) {
+    for (const ScenarioResult& scenario : scenarios)
         for (std::size_t row = 0; row < sum.size(); ++row) sum[row] += scenario.rows[row];
-    }
     return sum;
 }
 
@@ -296,9 +294,8 @@ std::uint64_t StatesReport::failures() const {
 
 std::uint64_t StatesReport::operations() const {
     std::uint64_t sum = 0;
-    for (const ScenarioResult& scenario : scenarios) {
+    for (const ScenarioResult& scenario : scenarios)
         sum += static_cast<std::uint64_t>(std::ranges::count_if(scenario.coverage, [](const Coverage& one) { return one.changes; }));
-    }
     return sum;
 }
 
@@ -414,9 +411,8 @@ BugsReport plant_all(const RunOptions& options) {
     std::vector<FaultScenario> fault_scenarios = heap_fault_scenarios();
     for (FaultScenario& one : txn_fault_scenarios()) fault_scenarios.push_back(std::move(one));
     BugsReport report;
-    for (const PlantedBug& bug : planted_bugs()) {
+    for (const PlantedBug& bug : planted_bugs())
         if (wanted(options, bug.name)) report.bugs.push_back({.bug = &bug});
-    }
     const auto by_fault = [&](const PlantedBug& bug) {
         Packet packet;
         for (const FaultScenario& scenario : fault_scenarios) {
@@ -547,9 +543,8 @@ FaultsReport sweep_all(const RunOptions& options) {
                 result.what.push_back(end.state + ": " + end.died);
             }
             if (options.prints) {
-                if (result.wrong != 0 || end.answer.empty()) {
+                if (result.wrong != 0 || end.answer.empty())
                     for (const std::string& what : result.what) std::printf("%s\n", what.c_str());
-                }
                 const std::string which = thin ? "a sample" : "every " + std::to_string(jobs[job].step);
                 std::printf("%-22s %-12s %s: %8llu faults\n", result.scenario.c_str(), result.kind.c_str(), which.c_str(),
                             static_cast<unsigned long long>(result.faults));

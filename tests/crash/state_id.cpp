@@ -25,9 +25,7 @@ void for_each_unit(const std::string& units, const std::function<void(std::size_
         const std::size_t dash = range.find('-');
         const std::size_t first = std::stoul(range);
         const std::size_t last = dash == std::string::npos ? first : std::stoul(range.substr(dash + 1));
-        for (std::size_t unit = first; unit <= last; ++unit) {
-            f(unit, range.back() == 'z');
-        }
+        for (std::size_t unit = first; unit <= last; ++unit) f(unit, range.back() == 'z');
         at = end + 1;
     }
 }
@@ -37,11 +35,10 @@ Replay::Selection selection_of_units(const StateId& id, Replay::Selection select
     std::fill(selection.begin(), selection.end(), only ? std::uint8_t{0} : std::uint8_t{1});
     bool fits = true;
     for_each_unit(id.units, [&](std::size_t unit, bool zeroed) {
-        if (unit < selection.size()) {
+        if (unit < selection.size())
             selection[unit] = zeroed ? 2 : only ? 1 : 0;
-        } else {
+        else
             fits = false;
-        }
     });
     return fits ? selection : Replay::Selection{};
 }
@@ -58,21 +55,16 @@ std::string text_of(const StateId& id) {
 
 StateId state_id(const std::string& text) {
     std::vector<std::string> parts{""};
-    for (const char c : text) {
-        if (c == '.') {
+    for (const char c : text)
+        if (c == '.')
             parts.emplace_back();
-        } else {
+        else
             parts.back() += c;
-        }
-    }
     if (parts.size() == 4) {
         for (std::size_t i = 0; i < select_names.size(); ++i) {
-            if (parts[1] == select_names[i] && (static_cast<Select>(i) == Select::only || static_cast<Select>(i) == Select::without)) {
+            if (parts[1] == select_names[i] && (static_cast<Select>(i) == Select::only || static_cast<Select>(i) == Select::without))
                 return {std::stoul(parts[0]), static_cast<Select>(i), 0, std::stoull(parts[3]), parts[2]};
-            }
-            if (parts[1] == select_names[i]) {
-                return {std::stoul(parts[0]), static_cast<Select>(i), std::stoull(parts[2]), std::stoull(parts[3]), {}};
-            }
+            if (parts[1] == select_names[i]) return {std::stoul(parts[0]), static_cast<Select>(i), std::stoull(parts[2]), std::stoull(parts[3]), {}};
         }
     }
     throw std::invalid_argument("not a crash state: " + text);
@@ -89,20 +81,14 @@ StateId id_of(std::size_t cut, const Replay::Selection& selection) {
             continue;
         }
         std::size_t last = u;
-        while (last + 1 < selection.size() && selection[last + 1] == selection[u]) {
-            ++last;
-        }
-        if (!id.units.empty()) {
-            id.units += ',';
-        }
+        while (last + 1 < selection.size() && selection[last + 1] == selection[u]) ++last;
+        if (!id.units.empty()) id.units += ',';
         id.units += std::to_string(u);
         if (last > u) {
             id.units += '-';
             id.units += std::to_string(last);
         }
-        if (selection[u] == 2) {
-            id.units += 'z';
-        }
+        if (selection[u] == 2) id.units += 'z';
         u = last + 1;
     }
     return id;
@@ -121,54 +107,38 @@ Replay::Selection selection_of(const StateId& id, const Replay& replay) {
         case Select::none: return selection;
         case Select::all: set_all(1); return selection;
         case Select::first:
-            for (std::size_t i = 0; i < std::min<std::size_t>(id.a, count); ++i) {
-                set(i, 1);
-            }
+            for (std::size_t i = 0; i < std::min<std::size_t>(id.a, count); ++i) set(i, 1);
             return selection;
         case Select::missing:
         case Select::two_missing:
-            if (!needs_operation(id.a) || (id.select == Select::two_missing && !needs_operation(id.b))) {
-                return {};
-            }
+            if (!needs_operation(id.a) || (id.select == Select::two_missing && !needs_operation(id.b))) return {};
             set_all(1);
             set(id.a, 0);
-            if (id.select == Select::two_missing) {
-                set(id.b, 0);
-            }
+            if (id.select == Select::two_missing) set(id.b, 0);
             return selection;
         case Select::alone:
-            if (!needs_operation(id.a)) {
-                return {};
-            }
+            if (!needs_operation(id.a)) return {};
             set(id.a, 1);
             return selection;
         case Select::some_operations: {
             std::mt19937_64 random(id.a);
-            for (std::size_t i = 0; i < count; ++i) {
-                set(i, (random() & 1U) != 0 ? 1 : 0);
-            }
+            for (std::size_t i = 0; i < count; ++i) set(i, (random() & 1U) != 0 ? 1 : 0);
             return selection;
         }
         case Select::some_units: {
             std::mt19937_64 random(id.a);
             // Thin, even and thick choices: b of 8 units come through.
-            for (auto& unit : selection) {
-                unit = random() % 8 < id.b ? 1 : 0;
-            }
+            for (auto& unit : selection) unit = random() % 8 < id.b ? 1 : 0;
             return selection;
         }
         case Select::only:
         case Select::without: return selection_of_units(id, selection);
         case Select::mask:
-            for (std::size_t u = 0; u < selection.size() && u < 64; ++u) {
-                selection[u] = (id.a >> u & 1U) != 0 ? 1 : 0;
-            }
+            for (std::size_t u = 0; u < selection.size() && u < 64; ++u) selection[u] = (id.a >> u & 1U) != 0 ? 1 : 0;
             return selection;
         default: break;
     }
-    if (!needs_operation(id.a)) {
-        return {};
-    }
+    if (!needs_operation(id.a)) return {};
     const Replay::Pending& torn = pending[id.a];
     const bool alone = id.select == Select::torn_head_alone || id.select == Select::torn_tail_alone || id.select == Select::torn_part_alone ||
                        id.select == Select::size_only_alone || id.select == Select::data_only_alone;

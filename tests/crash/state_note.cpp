@@ -38,9 +38,7 @@ void watch_for_crashes() {
     // Memory that was freed is kept: page faults of fresh memory would cost more than recovering a small heap.
     ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
     ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM}) {
-        std::signal(signal, died);
-    }
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGALRM}) std::signal(signal, died);
 }
 
 }  // namespace taiyen::crash

@@ -57,27 +57,26 @@ Command parse(const std::vector<std::string>& words) {
             if (i + 1 == words.size()) throw std::invalid_argument(words[i] + " needs a value");
             return words[++i];
         };
-        if (words[i] == "--only") {
+        if (words[i] == "--only")
             command.options.only = value();
-        } else if (words[i] == "--budget") {
+        else if (words[i] == "--budget")
             command.options.budget = std::stod(value());
-        } else if (words[i] == "--seed") {
+        else if (words[i] == "--seed")
             command.options.seed = std::stoull(value());
-        } else if (words[i] == "--workers") {
+        else if (words[i] == "--workers")
             command.options.workers = static_cast<unsigned>(std::stoul(value()));
-        } else if (words[i] == "--minutes") {
+        else if (words[i] == "--minutes")
             command.options.minutes = std::stod(value());
-        } else if (words[i] == "--report") {
+        else if (words[i] == "--report")
             command.report = value();
-        } else if (words[i] == "--bug") {
+        else if (words[i] == "--bug")
             command.bug = planted_bug_of(value());
-        } else if (words[i] == "--quiet") {
+        else if (words[i] == "--quiet")
             command.options.prints = false;
-        } else if (!words[i].starts_with("--") && command.id.empty()) {
+        else if (!words[i].starts_with("--") && command.id.empty())
             command.id = words[i];
-        } else {
+        else
             throw std::invalid_argument("unknown option " + words[i]);
-        }
     }
     return command;
 }

@@ -9,9 +9,9 @@
 
 #include "base/planted.hpp"
 #include "crash/scenario.hpp"
-#include "volatile/volatile_core.hpp"
 #include "store/heap_access.hpp"
 #include "transfer/transfer.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::crash {
 namespace {
@@ -105,13 +105,10 @@ public:
     explicit StreamSubject(std::vector<Bytes> streams) : streams_(std::move(streams)) {}
 
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override {
-        if (!disk.find(stream_path)) {
-            return 0;
-        }
+        if (!disk.find(stream_path)) return 0;
         const Bytes found = bytes_at(disk, stream_path);
-        for (std::size_t save = 1; save < streams_.size(); ++save) {
+        for (std::size_t save = 1; save < streams_.size(); ++save)
             if (found == streams_[save]) return save;
-        }
         throw std::runtime_error("the compressed heap is neither the old one nor the new one");
     }
     std::unique_ptr<Subject> live_on(io::RecordingStorage&, std::uint64_t, std::uint64_t) override { return nullptr; }
@@ -127,19 +124,14 @@ public:
 
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t) override {
         if (!disk.find(target_path)) {
-            for (const char* suffix : {".data", ".journal", ".log"}) {
+            for (const char* suffix : {".data", ".journal", ".log"})
                 if (disk.find(target_path.string() + suffix)) throw std::runtime_error(std::string("a part without its heap: ") + suffix);
-            }
             return 0;
         }
         auto file = open(disk, target_path, store::OpenMode::open_only, kind_);
-        if (content_of(*file) != model_) {
-            throw std::runtime_error("the expanded heap holds something else");
-        }
+        if (content_of(*file) != model_) throw std::runtime_error("the expanded heap holds something else");
         const auto heap = HeapAccess::make<ArchiveHeap>(file);
-        if (const Report report = heap.verify(); !report.ok()) {
-            throw std::runtime_error("verify() finds: " + report.findings.front().what);
-        }
+        if (const Report report = heap.verify(); !report.ok()) throw std::runtime_error("verify() finds: " + report.findings.front().what);
         file->close();
         return 1;
     }
@@ -214,11 +206,10 @@ Recording record_making(HeapKind kind, Bug bug, Make make) {
 
 Recording record_move(HeapKind kind, bool from_stream, Bug bug) {
     return record_making(kind, bug, [&](io::Storage& storage) {
-        if (from_stream) {
+        if (from_stream)
             transfer::expand_to(storage, stream_path, target_path, elsewhere(kind));
-        } else {
+        else
             transfer::convert_to(storage, source_path, target_path, elsewhere(kind));
-        }
     });
 }
 

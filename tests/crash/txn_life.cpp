@@ -283,9 +283,8 @@ void TxnLife::rolled_back(TxnState& before) {
     std::swap(now_, before);
     if (file_ == nullptr || file_->condition().is_poisoned() || !relaxed_) return;
     const Serial left = txn::TransactionService::of(*file_)->last_committed();
-    for (std::size_t i = history_.size(); left != now_.serial && i-- > 0;) {
+    for (std::size_t i = history_.size(); left != now_.serial && i-- > 0;)
         if (history_[i].serial == left) now_ = history_[i];
-    }
     if (left != now_.serial) throw std::runtime_error("a rollback has left transaction " + text(left.value) + ", which never was");
 }
 
@@ -561,10 +560,9 @@ void TxnLife::compare_alive() {
 void TxnLife::prove() const {
     for (const heap::Damage& damage : file_->engine().check(1)) throw std::runtime_error("engine: " + damage.what);
     const Report report = heap_ ? heap_->verify() : lower_->verify();
-    for (const Finding& finding : report.findings) {
+    for (const Finding& finding : report.findings)
         if (finding.severity != Severity::note)
             throw std::runtime_error("verify: " + finding.path.string() + " at " + text(finding.offset) + ": " + finding.what);
-    }
 }
 
 void TxnLife::prove_leaks(const TxnState& state) const {

@@ -13,11 +13,10 @@
 namespace taiyen::crash {
 
 void TxnLife::add_step(const std::string& name) {
-    if (attached_) {
+    if (attached_)
         now_.steps.add(name, now_.objects);
-    } else {
+    else
         now_.steps.end();
-    }
 }
 
 void TxnLife::resume() {
@@ -53,11 +52,10 @@ void TxnLife::step(const std::string& name, std::uint64_t seed, ByteCount size) 
             Transaction inner(*heap_);  // declares ranges
             objects_.enter(inner);
             std::mt19937_64 random(seed);
-            if (size != 0) {
+            if (size != 0)
                 objects_.set("large", size, seed);
-            } else {
+            else
                 objects_.change_something(random);
-            }
             objects_.set_number(history_.size());
             objects_.leave();
             inner.commit();

@@ -66,13 +66,12 @@ void TxnObjects::drop(const std::string& name) {
 void TxnObjects::change_something(std::mt19937_64& random) {
     const std::string name(1, static_cast<char>('a' + random() % 4));
     const std::uint64_t what = random() % 8;
-    if (!model_.contains(name) || what == 0) {
+    if (!model_.contains(name) || what == 0)
         set(name, 1 + random() % 3000, random());
-    } else if (what == 1) {
+    else if (what == 1)
         drop(name);
-    } else {
+    else
         change(name, random());
-    }
 }
 
 void TxnObjects::set_number(std::uint64_t number) {
@@ -114,9 +113,8 @@ void TxnObjects::compare(const Model& expected, const std::string& what) const {
         const auto found = expected.find(root.name);
         if (found == expected.end() || found->second.size() != root.bytes)
             throw std::runtime_error(what + " has no object '" + root.name + "' of " + std::to_string(root.bytes) + " bytes");
-        if (std::memcmp(reinterpret_cast<const std::byte*>(file_->ranges().durable + root.object.value), found->second.data(), root.bytes) != 0) {
+        if (std::memcmp(reinterpret_cast<const std::byte*>(file_->ranges().durable + root.object.value), found->second.data(), root.bytes) != 0)
             throw std::runtime_error("object '" + root.name + "' differs from " + what);
-        }
     }
 }
 

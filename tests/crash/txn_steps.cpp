@@ -49,10 +49,9 @@ void TxnSteps::drop_oldest(std::size_t count) {
 }
 
 void TxnSteps::compare_from(std::size_t first, const std::vector<UndoStep>& found) const {
-    for (std::size_t i = 0; i < found.size(); ++i) {
+    for (std::size_t i = 0; i < found.size(); ++i)
         if (i + first >= names_.size() || found[i].name != names_[i + first] || found[i].undone != (i + first >= at_))
             throw std::runtime_error("step " + std::to_string(i) + " of the history is another, '" + found[i].name + "'");
-    }
 }
 
 void TxnSteps::lose_oldest(const std::vector<UndoStep>& found, const Objects& now) {

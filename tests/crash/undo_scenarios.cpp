@@ -335,9 +335,8 @@ std::vector<CrashScenario> undo_crash_scenarios() {
                        .nested_states_per_cut = 10,
                        .record = [program](std::uint64_t, Bug bug) { return record_program(program, bug); }});
     };
-    for (std::uint64_t program = 1; program <= 2; ++program) {
+    for (std::uint64_t program = 1; program <= 2; ++program)
         add("undo-" + std::to_string(program), [program](UndoLife& life) { act_at_random(life, program); });
-    }
     add("undo-resize", resize_steps);
     return all;
 }

@@ -30,13 +30,9 @@ int run(bool crashes, const std::string& path) {
     heap.attach_undo();
     for (int round = 2; round < 5; ++round) {
         taiyen::UndoScope scope(heap, "change");
-        for (std::size_t page = 0; page < pages; ++page) {
-            numbers[page * stride] = round;
-        }
+        for (std::size_t page = 0; page < pages; ++page) numbers[page * stride] = round;
         changed(numbers);
-        if (crashes && round == 3) {
-            store_wildly();
-        }
+        if (crashes && round == 3) store_wildly();
         scope.commit();
     }
     int undone = 0;

@@ -72,9 +72,8 @@ void program(Input& input) {
                 }
                 break;
             case 2:
-                for (std::uint64_t k = 0; k <= count; ++k) {
+                for (std::uint64_t k = 0; k <= count; ++k)
                     TAIYEN_CHECK(tree.erase(Kind::key(first + k * stride)) == model.erase(Kind::key(first + k * stride)));
-                }
                 break;
             case 3: {
                 auto last = Kind::key(first + count * stride);

@@ -148,10 +148,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }();
     (void)registered;
     Input input(data, size);
-    if (input.number(1) % 2 == 1) {
+    if (input.number(1) % 2 == 1)
         foreign(input.rest());
-    } else {
+    else
         program(input);
-    }
     return 0;
 }

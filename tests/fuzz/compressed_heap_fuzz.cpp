@@ -244,11 +244,10 @@ private:
         Packer packer(codec_, 0);
         chunk.stored.resize(Packer::bound(codec_, chunk.body.size()));
         const ByteCount used = codec_ == Codec::none ? 0 : packer.pack(chunk.body, chunk.stored);
-        if (used == 0) {
+        if (used == 0)
             chunk.stored = chunk.body;
-        } else {
+        else
             chunk.stored.resize(used);
-        }
         chunk.head.codec = used == 0 ? StoredCodec::none : static_cast<StoredCodec>(codec_);
         chunk.head.stored_bytes = static_cast<std::uint32_t>(chunk.stored.size());
     }

@@ -328,11 +328,10 @@ private:
         open(OpenMode::open_only, kind);
         const auto fits = [&](const State& state) { return equals(state.content); };
         const auto newest = std::find_if(on_its_way_.rbegin(), on_its_way_.rend(), fits);
-        if (newest != on_its_way_.rend()) {
+        if (newest != on_its_way_.rend())
             saved_ = *newest;
-        } else {
+        else
             require(fits(saved_));
-        }
         on_its_way_.clear();
         now_ = saved_;
         changed_ = false;

@@ -65,10 +65,9 @@ void program(Input& input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Input input(data, size);
     const auto how = input.number(1);
-    if (how % 2 == 1) {
+    if (how % 2 == 1)
         foreign(input.rest(), (how & 2U) == 0);
-    } else {
+    else
         program(input);
-    }
     return 0;
 }

@@ -19,9 +19,7 @@ int main(int count, char** arguments) {
             files.emplace_back(arguments[i]);
             continue;
         }
-        for (const auto& entry : fs::directory_iterator(arguments[i])) {
-            files.push_back(entry.path());
-        }
+        for (const auto& entry : fs::directory_iterator(arguments[i])) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) {

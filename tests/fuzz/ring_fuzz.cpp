@@ -101,9 +101,7 @@ void recipe(Input input, std::uint64_t choices) {
     for (std::uint64_t count = input.number(1) % 8; count > 0; --count) {
         Record record{static_cast<std::uint32_t>(count), count * 3, ring.next().sequence, ring.next().position, {}};
         record.payload.assign(input.number(2) % 12'000, static_cast<std::byte>(count * 37));
-        if (!ring.fits(record.payload.size())) {
-            break;
-        }
+        if (!ring.fits(record.payload.size())) break;
         const std::span<const std::byte> piece(record.payload);
         ring.append(record.kind, record.number, {&piece, 1});
         written.push_back(std::move(record));
@@ -151,9 +149,7 @@ void recipe(Input input, std::uint64_t choices) {
             }
             layout::RecordHeader header;
             std::memcpy(&header, at + sizeof(layout::SectorStamp), sizeof header);
-            if (fix_headers) {
-                forge_header(at, identity, header);
-            }
+            if (fix_headers) forge_header(at, identity, header);
             if (fix_records && at + bytes <= file->bytes.data() + file->bytes.size()) {
                 forge_record({at, bytes}, seed);
                 std::memcpy(&header, at + sizeof(layout::SectorStamp), sizeof header);
@@ -168,9 +164,7 @@ void recipe(Input input, std::uint64_t choices) {
         scan_checked(*file, found, start);
     }
     const Outcome outcome = scan_checked(*file, identity, start);
-    if (untouched) {
-        TAIYEN_CHECK(!outcome.threw && outcome.result.how == ScanEnd::end && outcome.records.size() == written.size());
-    }
+    if (untouched) TAIYEN_CHECK(!outcome.threw && outcome.result.how == ScanEnd::end && outcome.records.size() == written.size());
     if (!fix_records) {
         TAIYEN_CHECK(outcome.records.size() <= written.size());
         for (std::size_t i = 0; i < outcome.records.size(); ++i) {
@@ -190,10 +184,9 @@ void recipe(Input input, std::uint64_t choices) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Input input(data, size);
     const std::uint64_t choices = input.number(1);
-    if ((choices & 1U) != 0) {
+    if ((choices & 1U) != 0)
         whole_file(input);
-    } else {
+    else
         recipe(input, choices);
-    }
     return 0;
 }

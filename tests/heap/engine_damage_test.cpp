@@ -141,12 +141,11 @@ BOOST_AUTO_TEST_CASE(a_directory_without_an_empty_slot_ends_each_search) {
     const std::uint32_t count = reinterpret_cast<const layout::DirectoryHead*>(directory)->slots;
     auto* slots = reinterpret_cast<layout::DirectorySlot*>(directory + sizeof(layout::DirectoryHead));
     layout::DirectorySlot taken{};
-    for (std::uint32_t i = 0; i < count; ++i) {
+    for (std::uint32_t i = 0; i < count; ++i)
         if (slots[i].entry != 0)
             taken = slots[i];
         else
             slots[i] = {0, 1};  // a removed one: each search goes on behind it
-    }
     BOOST_REQUIRE(taken.entry != 0);
     BOOST_TEST(!engine.find_root("another").has_value());
     BOOST_TEST(engine.find_root("name").has_value());
@@ -204,11 +203,10 @@ BOOST_AUTO_TEST_CASE(check_finds_each_changed_summary_and_each_changed_count) {
             std::uint32_t least = 0;
             for (std::uint32_t most = summary.longest; least < most;) {
                 summary.longest = least + (most - least) / 2;
-                if (engine.check(1).empty()) {
+                if (engine.check(1).empty())
                     most = summary.longest;
-                } else {
+                else
                     least = summary.longest + 1;
-                }
             }
             summary.longest = least;
             BOOST_REQUIRE(least >= std::max(summary.prefix, summary.suffix));

@@ -555,11 +555,10 @@ BOOST_AUTO_TEST_CASE(after_older_bytes_came_back_the_engine_behaves_as_the_older
             for (void* block : live) heap.engine->deallocate(block);
         std::memcpy(heap.base(), old_bytes.data(), old_bytes.size());
         std::memset(heap.base() + old_bytes.size(), 0, heap.host.extent - old_bytes.size());
-        if (round % 2 == 0) {
+        if (round % 2 == 0)
             heap.engine->forget({0}, 4_MiB);
-        } else {
+        else
             for (ByteCount page = 0; page < 4_MiB; page += 4096) heap.engine->forget({page}, 4096);
-        }
         heap.host.extent = heap.engine->extent();
         live = old_live;
         BOOST_REQUIRE(heap.engine->extent() == old_bytes.size());

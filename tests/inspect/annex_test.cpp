@@ -31,9 +31,7 @@ HeapFile& file_of(const ArchiveHeap& heap) { return HeapAccess::file(heap); }
 /// The annex, opened, of at least `bytes`.
 std::byte* annex_of(const ArchiveHeap& heap, ByteCount bytes = 0) {
     std::byte* const annex = file_of(heap).open_annex(room);
-    if (bytes > file_of(heap).image().annex().used()) {
-        file_of(heap).extend_annex(bytes);
-    }
+    if (bytes > file_of(heap).image().annex().used()) file_of(heap).extend_annex(bytes);
     return annex;
 }
 
@@ -145,11 +143,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(span_and_annex_grow_by_turns_through_small_and_lar
             heap.snapshot();
         }
         BOOST_TEST(verified(heap).ok());
-        for (const char* suffix : {"", ".data", ".journal"}) {  // what a crash of the process leaves
-            if (std::filesystem::exists(path.string() + suffix)) {
+        for (const char* suffix : {"", ".data", ".journal"})  // what a crash of the process leaves
+            if (std::filesystem::exists(path.string() + suffix))
                 std::filesystem::copy_file(path.string() + suffix, (dir / "c.tyn").string() + suffix);
-            }
-        }
     }
     for (const auto& copy : {path, dir / "c.tyn"}) {
         const auto check = [&](const ArchiveHeap& heap) {
@@ -296,9 +292,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_page_of_it_is_found_and_healed_from_the_other_cop
             WithAnnex<SnapshotHeap> closed;
             flip_bit(closed.path.string() + suffix, annex_offset(closed.path, 7 * page_bytes + 9));
             SnapshotHeap heap(open_only, closed.path, unverified());
-            if (opened) {
-                annex_of(heap);
-            }
+            if (opened) annex_of(heap);
             const Report report = verified(heap);
             BOOST_TEST_REQUIRE(report.findings.size() == 1U);
             BOOST_TEST((report.findings[0].severity == Severity::healable));
@@ -430,9 +424,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(random_lives_keep_span_and_annex_of_the_same_save,
             case 2:
             case 3:
             case 4: {
-                if (!carried) {
-                    break;
-                }
+                if (!carried) break;
                 if (now.annex.empty()) {
                     now.annex.resize(page_bytes);
                     heap->extend_annex(page_bytes);
@@ -460,16 +452,12 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(random_lives_keep_span_and_annex_of_the_same_save,
             case 8:
             case 9:
                 heap->save();
-                if (!carried && dirty) {
-                    now.annex.clear();
-                }
+                if (!carried && dirty) now.annex.clear();
                 saved = now;
                 dirty = false;
                 break;
             default:
-                if (random() % 3 != 0) {
-                    break;
-                }
+                if (random() % 3 != 0) break;
                 if (random() % 2 == 0) {
                     disk.disconnect();  // the process dies
                     BOOST_CHECK_THROW(heap->abandon(), Error);

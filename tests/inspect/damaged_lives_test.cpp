@@ -130,9 +130,8 @@ private:
 
 Files taken_from(const io::SimulatedStorage& disk) {
     Files files;
-    for (const char* suffix : suffixes) {
+    for (const char* suffix : suffixes)
         if (const auto node = disk.node(place.string() + suffix)) files[suffix].assign(node->data(), node->data() + node->size_bytes());
-    }
     return files;
 }
 
@@ -202,17 +201,15 @@ void damage(Left& left, std::mt19937_64& random) {
         const std::uint64_t first = round_down(at, unit);
         const std::uint64_t end = std::min<std::uint64_t>(first + unit, bytes.size());
         const std::vector<std::byte>& earlier = left.earlier[chosen->first];
-        for (std::uint64_t i = first; i < end; ++i) {
-            if (how < 4) {
+        for (std::uint64_t i = first; i < end; ++i)
+            if (how < 4)
                 bytes[i] ^= static_cast<std::byte>(1U << random() % 8);
-            } else if (how < 8 || (how >= 14 && how < 18)) {
+            else if (how < 8 || (how >= 14 && how < 18))
                 bytes[i] = static_cast<std::byte>(random());
-            } else if (how < 14 || how == 20) {
+            else if (how < 14 || how == 20)
                 bytes[i] = std::byte{0};
-            } else if (i < earlier.size()) {
+            else if (i < earlier.size())
                 bytes[i] = earlier[i];  // a write that the device lost
-            }
-        }
     }
 }
 

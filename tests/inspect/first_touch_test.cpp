@@ -285,11 +285,10 @@ BOOST_AUTO_TEST_CASE(a_recovered_heap_is_proven_at_first_touch_too) {
             BOOST_TEST(heap.restoration().transactions_replayed == 1U);
             BOOST_TEST(heap.restoration().pages_healed == 2U);
         };
-        if (writes) {
+        if (writes)
             expect(TransactionalHeap(open_only, path, options));
-        } else {
+        else
             expect(ArchiveHeap(open_read_only, path, options));
-        }
     }
 }
 
@@ -315,9 +314,8 @@ BOOST_AUTO_TEST_CASE(what_only_memory_has_right_gets_into_the_file_before_its_co
     make(true);
     const auto change = [&](ArchiveHeap& heap, int by) {
         auto& all = const_cast<Numbers&>(numbers(heap));
-        for (int i = 0; i < 200'000; ++i) {
+        for (int i = 0; i < 200'000; ++i)
             if (i < 60'000 || i >= 80'000) all[static_cast<std::size_t>(i)] += by;  // more pages than a small save takes
-        }
     };
     const auto sum_of_quiet = [&](const ArchiveHeap& heap) {
         return std::accumulate(&numbers(heap)[65'000], &numbers(heap)[75'000], std::int64_t{0});
@@ -370,9 +368,8 @@ BOOST_AUTO_TEST_CASE(a_lost_page_keeps_its_neighbours_usable) {
             const auto use = [&](auto& heap, auto&& save) {
                 auto& all = const_cast<Numbers&>(numbers(heap));
                 const auto expect = [&] {
-                    for (const int number : {first, first + 1, first + 7 * 1024 + 1023, first + 9 * 1024}) {
+                    for (const int number : {first, first + 1, first + 7 * 1024 + 1023, first + 9 * 1024})
                         if (const_cast<const volatile int&>(all[static_cast<std::size_t>(number)]) != number + 1) ::_exit(2);
-                    }
                 };
                 expect();
                 save();

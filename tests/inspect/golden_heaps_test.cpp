@@ -99,9 +99,7 @@ void check_table(const std::vector<char>& bytes, std::uint64_t generation) {
         const std::uint64_t expected = is_zero(content) ? 0 : checksum(content, seed(bytes, 'P', page));
         BOOST_TEST_REQUIRE(number_at(bytes, 8216 + page * 8, 8) == expected, "page " << page);
     }
-    for (const std::size_t slot : {0U, 4096U}) {
-        BOOST_TEST(number_at(bytes, slot + 224, 8) == mix(0, number_at(bytes, 8192, 8)));  // table root
-    }
+    for (const std::size_t slot : {0U, 4096U}) BOOST_TEST(number_at(bytes, slot + 224, 8) == mix(0, number_at(bytes, 8192, 8)));  // table root
 }
 }  // namespace
 
@@ -117,9 +115,7 @@ BOOST_AUTO_TEST_CASE(the_golden_archive_is_read_without_a_change) {
     BOOST_TEST(parameters.extent_bytes == 86'016U - 12'288U);
     BOOST_TEST(parameters.generation == 2U);
     BOOST_TEST(parameters.clean);
-    if (!can_be_mapped(golden::archive_address)) {
-        return;
-    }
+    if (!can_be_mapped(golden::archive_address)) return;
     const auto before = golden.bytes();
     {
         const ArchiveHeap heap(open_read_only, golden.path);
@@ -131,9 +127,7 @@ BOOST_AUTO_TEST_CASE(the_golden_archive_is_read_without_a_change) {
 }
 
 BOOST_AUTO_TEST_CASE(the_golden_archive_is_opened_changed_and_saved) {
-    if (!can_be_mapped(golden::archive_address)) {
-        return;
-    }
+    if (!can_be_mapped(golden::archive_address)) return;
     const Golden golden("archive-v1");
     {
         ArchiveHeap heap(open_only, golden.path);
@@ -157,9 +151,7 @@ BOOST_AUTO_TEST_CASE(the_golden_snapshot_heap_is_read_as_its_journal_says) {
     BOOST_TEST((parameters.kind == HeapKind::snapshot));
     BOOST_TEST(parameters.generation == 1U);
     BOOST_TEST(!parameters.clean);
-    if (!can_be_mapped(golden::snapshot_address)) {
-        return;
-    }
+    if (!can_be_mapped(golden::snapshot_address)) return;
     const auto before = std::tuple(golden.bytes(), golden.bytes(".data"), golden.bytes(".journal"));
     {
         const SnapshotHeap heap(open_read_only, golden.path);
@@ -171,9 +163,7 @@ BOOST_AUTO_TEST_CASE(the_golden_snapshot_heap_is_read_as_its_journal_says) {
 }
 
 BOOST_AUTO_TEST_CASE(the_golden_snapshot_heap_is_recovered_changed_and_saved) {
-    if (!can_be_mapped(golden::snapshot_address)) {
-        return;
-    }
+    if (!can_be_mapped(golden::snapshot_address)) return;
     const Golden golden("snapshot-v1");
     {
         SnapshotHeap heap(open_only, golden.path);
@@ -193,9 +183,7 @@ BOOST_AUTO_TEST_CASE(the_golden_snapshot_heap_is_recovered_changed_and_saved) {
 }
 
 BOOST_AUTO_TEST_CASE(the_golden_backing_file_is_rebuilt_when_its_headers_are_lost) {
-    if (!can_be_mapped(golden::snapshot_address)) {
-        return;
-    }
+    if (!can_be_mapped(golden::snapshot_address)) return;
     const Golden golden("snapshot-v1");
     flip_bit(golden.path, 60);
     flip_bit(golden.path, 4096 + 60);
@@ -231,9 +219,8 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_the_golden_archive_lie_where_the_format_says) 
     // One page has the state of packed blocks with a free slot; its line says 40 bytes, two of them taken, and there they are.
     const std::size_t states = span + 4096;
     std::size_t packed = 0;
-    for (std::size_t page = 2; page < 18; ++page) {
+    for (std::size_t page = 2; page < 18; ++page)
         packed = (number_at(bytes, states + page / 16 * 8, 8) >> (page % 16 * 4) & 0xFU) == 7 ? page : packed;
-    }
     BOOST_TEST_REQUIRE(packed != 0U);
     const std::size_t line = span + 4096 + 64 + (packed - 2) * 64;
     BOOST_TEST(number_at(bytes, line, 8) == 3U);
@@ -280,11 +267,8 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_the_golden_snapshot_heap_lie_where_the_format_
     BOOST_TEST(number_at(journal, record + 16 + 40, 8) == 72 + pages * (16 + 4096));
     // The image of the first page, gathered from behind the stamps, has the checksum that its entry says.
     std::vector<char> payload;
-    for (std::size_t at = record + 16 + 96 + 72; payload.size() < pages * 16 + 4096; ++at) {
-        if ((at - record) % 512 >= 16) {
-            payload.push_back(journal[at]);
-        }
-    }
+    for (std::size_t at = record + 16 + 96 + 72; payload.size() < pages * 16 + 4096; ++at)
+        if ((at - record) % 512 >= 16) payload.push_back(journal[at]);
     BOOST_TEST(number_at(payload, 8, 8) == checksum(part(payload, pages * 16, 4096), seed(backing, 'P', number_at(payload, 0, 8))));
 }
 

@@ -67,11 +67,10 @@ BOOST_AUTO_TEST_CASE(a_write_behind_a_block_is_told_when_it_is_freed_or_resized)
                 std::memset(block, 7, bytes);
                 BOOST_TEST(heap.check_guards() == 0U);
                 poke(block + bytes + distance);
-                if (resized) {
+                if (resized)
                     heap.deallocate(heap.resize(block, bytes * 2));
-                } else {
+                else
                     heap.deallocate(block);
-                }
                 require_told(block, bytes, distance, folder / "x.tyn");
             }
         }

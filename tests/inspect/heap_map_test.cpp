@@ -108,9 +108,8 @@ BOOST_AUTO_TEST_CASE(cells_have_the_colour_of_the_object_that_holds_most_of_them
 BOOST_AUTO_TEST_CASE(pictures_are_well_formed_whatever_objects_are_called) {
     const ScratchDirectory dir;
     ArchiveHeap heap(create_only, dir / "a.tyn", small());
-    for (const char* name : {"<&>\"'", "\xff\xfe\xc0\x80", "a\nb\tc\x01", "\xe2\x82\xac uro and a very, very long name that goes on", "plain"}) {
+    for (const char* name : {"<&>\"'", "\xff\xfe\xc0\x80", "a\nb\tc\x01", "\xe2\x82\xac uro and a very, very long name that goes on", "plain"})
         heap.construct<taiyen::vector<int>>(name).resize(5000);
-    }
     for (int i = 0; i < 20; ++i) heap.construct<int>("number " + std::to_string(i));
     MapOptions options;
     options.colour = MapColour::owner;

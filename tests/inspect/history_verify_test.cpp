@@ -292,18 +292,15 @@ BOOST_AUTO_TEST_CASE(random_changes_under_right_checksums_are_found_or_harmless)
             std::byte* const at = history + (in_header ? 0 : step) + random() % words * 8;
             put(at, random() % 2 == 0 ? word(at) + 8 : steps[random() % steps.size()]);
             const std::uint64_t size = word(history + step + offsetof(layout::StepHead, size));
-            if (in_header) {
+            if (in_header)
                 seal_header(history);
-            } else if (size >= sizeof(layout::StepHead) + 8 && size < 100'000 &&
-                       history[step + offsetof(layout::StepHead, name_bytes)] < std::byte{9}) {
+            else if (size >= sizeof(layout::StepHead) + 8 && size < 100'000 && history[step + offsetof(layout::StepHead, name_bytes)] < std::byte{9})
                 seal_body(history, step);
-            }
         });
-        if (verified<ArchiveHeap>(path).findings.empty()) {  // another version is no damage, but not read either
+        if (verified<ArchiveHeap>(path).findings.empty())  // another version is no damage, but not read either
             BOOST_TEST_CONTEXT("round " << round) BOOST_TEST(gone_through(path) == "");
-        } else {
+        else
             ++found;
-        }
     }
     set_report_handler(silent);
     BOOST_TEST_MESSAGE(found << " of " << rounds << " found");

@@ -225,9 +225,8 @@ BOOST_AUTO_TEST_CASE(a_lost_or_damaged_journal_leaves_the_last_save_that_can_be_
                 BOOST_TEST((read_parameters(path).last_restoration.value().cause == OpeningCause::last_resort));
                 ArchiveHeap heap(open_only, path);
                 BOOST_TEST(heap.verify().ok());
-                for (int i = 0; i < 6; ++i) {
+                for (int i = 0; i < 6; ++i)
                     BOOST_TEST(get(heap, "x" + std::to_string(i)) == (how == Harm::damaged && i < 2 ? "some text" : "(none)"));
-                }
                 put(heap, "after", "more");
                 heap.snapshot();
                 heap.close();

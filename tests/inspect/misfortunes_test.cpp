@@ -91,18 +91,16 @@ public:
         put(heap(), std::to_string(number), text_of(number));
         char* const mark = number == 1 ? put(heap(), "mark", std::string(mark_bytes, ' ')) : find(heap(), "mark");
         std::memset(mark, number, mark_bytes);
-        if (transaction) {
+        if (transaction)
             transaction->commit();
-        } else {
+        else
             heap().snapshot();
-        }
     }
     void checkpoint() {
-        if (transactional_) {
+        if (transactional_)
             transactional_->snapshot();
-        } else {
+        else
             HeapAccess::file(*lower_).saves().checkpoint();
-        }
     }
     /// How many steps it holds; nothing: that is no content that it ever had.
     std::optional<int> steps() {

@@ -63,10 +63,9 @@ struct RotFixture {
     void crash() {
         const std::filesystem::path left = directory / "left";
         std::filesystem::create_directory(left);
-        for (const char* suffix : {"", ".data", ".log"}) {
+        for (const char* suffix : {"", ".data", ".log"})
             if (std::filesystem::exists(path.string() + suffix))
                 std::filesystem::copy_file(path.string() + suffix, left / ("heap.tyn" + std::string(suffix)));
-        }
         path = left / "heap.tyn";
         if (!options.data_file.empty()) options.data_file = path.string() + ".data";
     }
@@ -123,11 +122,10 @@ BOOST_AUTO_TEST_CASE(zeros_stored_over_a_sector_that_was_lost_before_are_kept_by
                     TransactionalHeap heap(open_only, test.path, test.options);
                     store_zero(heap, seven_too);
                     BOOST_TEST((*heap.find<Table>("table"))[middle + 2] == 2);  // restored before the first store
-                    if (crashes) {
+                    if (crashes)
                         test.crash();
-                    } else {
+                    else
                         heap.close();
-                    }
                 }
                 TransactionalHeap heap(open_only, test.path, test.options);
                 const Table& table = *heap.find<Table>("table");
@@ -291,18 +289,15 @@ void churn(Map& map, std::map<int, std::size_t>& model, std::uint64_t seed) {
 void expect(const ArchiveHeap& heap, const std::map<int, std::size_t>& model) {
     const Map& map = *heap.find<Map>("map");
     BOOST_TEST_REQUIRE(map.size() == model.size());
-    for (const auto& [key, text] : map) {
-        BOOST_TEST_REQUIRE(std::string_view(text) == std::string(model.at(key), static_cast<char>('a' + key % 26)));
-    }
+    for (const auto& [key, text] : map) BOOST_TEST_REQUIRE(std::string_view(text) == std::string(model.at(key), static_cast<char>('a' + key % 26)));
 }
 
 template <class Heap, class Action>
 void change(Heap& heap, Action&& action) {
-    if constexpr (std::is_same_v<Heap, TransactionalHeap>) {
+    if constexpr (std::is_same_v<Heap, TransactionalHeap>)
         transact(heap, action);
-    } else {
+    else
         action();
-    }
     heap.snapshot();
 }
 

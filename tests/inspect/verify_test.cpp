@@ -19,9 +19,7 @@ using store::test::place_of_page;
 
 void make_heap(const std::filesystem::path& path) {
     SnapshotHeap heap(create_only, path, small_heap());
-    for (int i = 0; i < 20; ++i) {
-        put(heap, "n" + std::to_string(i), std::string(2500, static_cast<char>('a' + i)));
-    }
+    for (int i = 0; i < 20; ++i) put(heap, "n" + std::to_string(i), std::string(2500, static_cast<char>('a' + i)));
     heap.snapshot();
     heap.deallocate(find(heap, "n3"));
     heap::remove_named(*heap.core(), "n3");
@@ -48,9 +46,7 @@ BOOST_AUTO_TEST_CASE(a_sound_heap_is_found_sound_and_left_alone) {
     const auto data_before = bytes_of(dir / "a.tyn.data");
     const ArchiveHeap heap(open_read_only, dir / "a.tyn");
     const Report report = heap.verify();
-    for (const Finding& finding : report.findings) {
-        BOOST_TEST_MESSAGE(finding.path << " " << finding.offset << " " << finding.what);
-    }
+    for (const Finding& finding : report.findings) BOOST_TEST_MESSAGE(finding.path << " " << finding.offset << " " << finding.what);
     BOOST_TEST(report.ok());
     BOOST_TEST(report.pages_checked > 10U);
     BOOST_TEST(report.blocks_checked == 19U);
@@ -63,12 +59,8 @@ BOOST_AUTO_TEST_CASE(an_open_heap_between_saves_is_sound_too) {
     SnapshotHeap heap(create_only, dir / "a.tyn", small_heap());
     for (int i = 0; i < 200; ++i) {
         put(heap, "n" + std::to_string(i), std::string(1000, 'x'));
-        if (i % 3 == 0) {
-            heap.snapshot();
-        }
-        if (i % 20 == 0) {
-            BOOST_TEST_REQUIRE(heap.verify().ok());
-        }
+        if (i % 3 == 0) heap.snapshot();
+        if (i % 20 == 0) BOOST_TEST_REQUIRE(heap.verify().ok());
     }
     BOOST_TEST(heap.stats().live_blocks >= 200U);
     BOOST_TEST(heap.stats().generation == 67U);
@@ -87,9 +79,7 @@ BOOST_AUTO_TEST_CASE(one_flipped_bit_in_any_sector_of_either_file_is_found) {
             ++sectors;
             const bool seen = noticed(dir / "a.tyn");
             found += seen ? 1 : 0;
-            if (!seen) {
-                BOOST_TEST_MESSAGE(name << ": bit at " << at << " not noticed");
-            }
+            if (!seen) BOOST_TEST_MESSAGE(name << ": bit at " << at << " not noticed");
             flip_bit(dir / name, at);
         }
         BOOST_TEST(found == sectors);
@@ -148,9 +138,7 @@ BOOST_AUTO_TEST_CASE(a_healed_checksum_table_is_sound) {
     put(heap, "y", "2");
     heap.snapshot();
     heap.heal();
-    for (const Finding& finding : heap.verify().findings) {
-        BOOST_TEST(false, finding.what);
-    }
+    for (const Finding& finding : heap.verify().findings) BOOST_TEST(false, finding.what);
     BOOST_TEST(heap.heal() == 0U);
 }
 
@@ -208,9 +196,8 @@ BOOST_AUTO_TEST_CASE(a_page_of_checksums_that_the_device_refuses_in_every_copy_i
     const ArchiveHeap heap = closed.open();
     const Report report = heap.verify();
     std::size_t damages = 0;
-    for (const Finding& finding : report.findings) {
+    for (const Finding& finding : report.findings)
         damages += finding.severity == Severity::damage && finding.offset == FileLayout().table_offset(1) ? 1 : 0;
-    }
     BOOST_TEST(damages == 2U);
     BOOST_TEST(!report.ok());
 }

@@ -18,15 +18,13 @@ namespace taiyen::change::test {
 inline std::string unexplained(const std::vector<std::byte>& before, std::span<const std::byte> after, const ChangeSet& set) {
     std::vector<std::byte> explained = before;
     set.for_each(Direction::forward, [&](const Entry& entry) {
-        if (entry.after.empty()) {
+        if (entry.after.empty())
             std::memset(explained.data() + entry.where.value, 0, entry.length);
-        } else {
+        else
             std::memcpy(explained.data() + entry.where.value, entry.after.data(), entry.length);
-        }
     });
-    for (std::size_t i = 0; i < after.size(); ++i) {
+    for (std::size_t i = 0; i < after.size(); ++i)
         if (explained[i] != after[i]) return "byte " + std::to_string(i) + " changed unseen";
-    }
     return {};
 }
 

@@ -134,9 +134,8 @@ BOOST_AUTO_TEST_CASE(structs_arrays_and_bit_fields) {
     stage.scope("vector", [&] { field.at<Vector>(32000) = Vector{1, 2, 3, 4, 5, 6, 7, opaque(8)}; });
     stage.scope("masked", [&] {
         auto* const numbers = &field.at<int>(36000);
-        for (int i = 0; i < 100; ++i) {
+        for (int i = 0; i < 100; ++i)
             if ((opaque(i) & 5) == 1) numbers[i] = -i;
-        }
     });
     stage.scope("swap", [&] { std::swap(field.at<Point>(16), field.at<Large>(4000).words[3] != 0 ? field.at<Point>(40000) : field.at<Point>(160)); });
 }

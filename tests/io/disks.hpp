@@ -50,13 +50,12 @@ public:
     fs::path directory() const { return scratch_.path(); }
     fs::path path(const char* name) const { return scratch_.path() / name; }
     void make_special(const char* name, FileKind kind) {
-        if (kind == FileKind::symbolic_link) {
+        if (kind == FileKind::symbolic_link)
             fs::create_symlink("somewhere", path(name));
-        } else if (kind == FileKind::directory) {
+        else if (kind == FileKind::directory)
             fs::create_directory(path(name));
-        } else {
+        else
             BOOST_REQUIRE(::mkfifo(path(name).c_str(), 0600) == 0);
-        }
     }
 
 private:
@@ -77,11 +76,10 @@ public:
     fs::path directory() const { return "/disk"; }
     fs::path path(const char* name) const { return directory() / name; }
     void make_special(const char* name, FileKind kind) {
-        if (kind == FileKind::directory) {
+        if (kind == FileKind::directory)
             storage_.add_directory(path(name));
-        } else {
+        else
             storage_.add_special(path(name), kind);
-        }
     }
 
 private:
@@ -92,9 +90,7 @@ using Disks = std::tuple<PosixDisk, PlainPosixDisk, SimulatedDisk>;
 
 inline auto has_code(errc code) {
     return [code](const Error& error) {
-        if (error.code() != code) {
-            BOOST_TEST_MESSAGE("unexpected: " << error.what());
-        }
+        if (error.code() != code) BOOST_TEST_MESSAGE("unexpected: " << error.what());
         return error.code() == code;
     };
 }

@@ -49,12 +49,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_sweep_strikes_each_call_once_and_ends, Disk, Dis
             BOOST_TEST((error.code() == errc::io_error));
         }
         BOOST_TEST(threw == (storage.fired() == 1U));
-        for (const char* const name : {"a", "b", "c"}) {
-            disk.storage().remove(disk.path(name));
-        }
-        if (storage.fired() == 0) {
-            break;
-        }
+        for (const char* const name : {"a", "b", "c"}) disk.storage().remove(disk.path(name));
+        if (storage.fired() == 0) break;
     }
     BOOST_TEST(k - 1 == 20U);
 }

@@ -15,9 +15,7 @@ namespace {
 template <class Work>
 int in_child(Work work, pid_t (*make)() = ::fork) {
     const pid_t child = make();
-    if (child == 0) {
-        ::_exit(work());
-    }
+    if (child == 0) ::_exit(work());
     int status = 0;
     BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
     BOOST_REQUIRE(WIFEXITED(status));
@@ -82,9 +80,7 @@ BOOST_AUTO_TEST_CASE(too_many_open_files_has_its_own_code) {
         ::setrlimit(RLIMIT_NOFILE, &limit);
         std::vector<std::unique_ptr<File>> files;
         try {
-            for (int count = 0; count < 100; ++count) {
-                files.push_back(disk.storage().open(disk.path("a"), Access::read_only));
-            }
+            for (int count = 0; count < 100; ++count) files.push_back(disk.storage().open(disk.path("a"), Access::read_only));
         } catch (const Error& error) {
             return error.code().value();
         }
@@ -131,9 +127,8 @@ BOOST_AUTO_TEST_CASE(where_only_standard_descriptors_are_left_there_are_too_many
     PosixDisk disk;
     disk.storage().create(disk.path("a"));
     const int code = in_child([&] {
-        for (int number = 3; ::fcntl(number, F_GETFD) >= 0 || ::dup2(2, number) >= 0; ++number) {
+        for (int number = 3; ::fcntl(number, F_GETFD) >= 0 || ::dup2(2, number) >= 0; ++number)
             if (number > 60) break;
-        }
         ::close(0);
         const rlimit limit{.rlim_cur = 60, .rlim_max = 60};
         ::setrlimit(RLIMIT_NOFILE, &limit);

@@ -10,9 +10,7 @@ using Kind = Operation::Kind;
 
 std::vector<Kind> kinds(const Trace& trace) {
     std::vector<Kind> result;
-    for (const Operation& operation : trace) {
-        result.push_back(operation.kind);
-    }
+    for (const Operation& operation : trace) result.push_back(operation.kind);
     return result;
 }
 

@@ -145,9 +145,7 @@ BOOST_AUTO_TEST_CASE(a_failed_sync_keeps_the_cache_and_loses_the_disk_until_writ
 BOOST_AUTO_TEST_CASE(a_direct_read_finds_each_lost_page_of_its_range_whatever_was_written_again) {
     SimulatedDisk disk;
     const auto file = disk.storage().create(disk.path("a"));
-    for (int page = 0; page < 6; ++page) {
-        file->write(repeated(page_bytes, page + 1), static_cast<std::uint64_t>(page) * page_bytes);
-    }
+    for (int page = 0; page < 6; ++page) file->write(repeated(page_bytes, page + 1), static_cast<std::uint64_t>(page) * page_bytes);
     file->sync();
     file->write(repeated(6 * page_bytes, 99), 0);
     dynamic_cast<LosesUnsynced&>(*file).lose_unsynced();
@@ -160,9 +158,7 @@ BOOST_AUTO_TEST_CASE(a_direct_read_finds_each_lost_page_of_its_range_whatever_wa
     for (const std::uint64_t written : {std::uint64_t{0}, std::uint64_t{2}}) {
         file->write(repeated(10, 98), written * page_bytes);
         BOOST_TEST(value_of(written) == 98U);
-        for (std::uint64_t page = written + 1; page < 6; ++page) {
-            BOOST_TEST(value_of(page) == page + 1);
-        }
+        for (std::uint64_t page = written + 1; page < 6; ++page) BOOST_TEST(value_of(page) == page + 1);
     }
 }
 
@@ -256,16 +252,13 @@ BOOST_AUTO_TEST_CASE(a_rollback_brings_back_the_marked_disk) {
                 case 2: a->resize(offset); break;
                 case 3: a->allocate(offset, length); break;
                 case 4:
-                    if (storage.find("/disk/b")) {
+                    if (storage.find("/disk/b"))
                         storage.rename("/disk/b", "/disk/c");
-                    } else {
+                    else
                         storage.remove("/disk/c");
-                    }
                     break;
                 default:
-                    if (!storage.find("/disk/d")) {
-                        storage.create("/disk/d")->write(repeated(length, 7), offset);
-                    }
+                    if (!storage.find("/disk/d")) storage.create("/disk/d")->write(repeated(length, 7), offset);
             }
         }
         storage.rollback();
@@ -308,9 +301,7 @@ BOOST_AUTO_TEST_CASE(the_pages_written_through_a_private_mapping_can_be_told) {
     file->map_private(memory, 16 * page_bytes, 0, Protection::read_write);
     auto* const bytes = static_cast<volatile unsigned char*>(memory);
     int sum = 0;
-    for (std::size_t page = 0; page < 16; ++page) {
-        sum += bytes[page * page_bytes];
-    }
+    for (std::size_t page = 0; page < 16; ++page) sum += bytes[page * page_bytes];
     bytes[3 * page_bytes] = 1;
     bytes[12 * page_bytes] = 0;  // a hole of the file
     const int pagemap = ::open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);

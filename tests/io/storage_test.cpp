@@ -155,11 +155,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(data_extents_cover_all_that_is_not_zero, Disk, Dis
         BOOST_REQUIRE(end <= bytes.size());
         std::fill_n(covered.begin() + static_cast<std::ptrdiff_t>(extent.offset), extent.length, true);
     }
-    for (std::size_t at = 0; at < bytes.size(); ++at) {
-        if (bytes[at] != std::byte{0}) {
-            BOOST_REQUIRE(covered[at]);
-        }
-    }
+    for (std::size_t at = 0; at < bytes.size(); ++at)
+        if (bytes[at] != std::byte{0}) BOOST_REQUIRE(covered[at]);
     const auto part = file->data_extents(64_KiB + 4096, 100);
     BOOST_REQUIRE(part.size() == 1U);
     BOOST_TEST(part[0].offset == 64_KiB + 4096);
@@ -176,18 +173,16 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(bad_paths_have_codes_of_their_own_and_never_block,
     for (const Access access : {Access::read_only, Access::read_write}) {
         BOOST_CHECK_EXCEPTION(storage.open(disk.path("missing"), access), Error, has_code(errc::not_found));
         BOOST_CHECK_EXCEPTION(storage.open(disk.path("nowhere/a"), access), Error, has_code(errc::not_found));
-        for (const char* const name : {"directory", "link", "fifo"}) {
+        for (const char* const name : {"directory", "link", "fifo"})
             BOOST_CHECK_EXCEPTION(storage.open(disk.path(name), access), Error, has_code(errc::not_a_regular_file));
-        }
     }
     BOOST_TEST((storage.find(disk.path("directory"))->kind == FileKind::directory));
     BOOST_TEST((storage.find(disk.path("link"))->kind == FileKind::symbolic_link));
     BOOST_TEST((storage.find(disk.path("fifo"))->kind == FileKind::other));
     BOOST_TEST(!storage.find(disk.path("missing")).has_value());
     BOOST_TEST(!storage.find(disk.path("nowhere/a")).has_value());
-    for (const char* const name : {"directory", "link", "fifo"}) {
+    for (const char* const name : {"directory", "link", "fifo"})
         BOOST_CHECK_EXCEPTION(storage.create(disk.path(name)), Error, has_code(errc::already_exists));
-    }
     BOOST_CHECK_EXCEPTION(storage.create(disk.path("nowhere/a")), Error, has_code(errc::not_found));
     BOOST_CHECK_EXCEPTION(storage.create_unnamed(disk.path("nowhere")), Error, has_code(errc::not_found));
     BOOST_CHECK_EXCEPTION(storage.sync_directory(disk.path("nowhere")), Error, has_code(errc::not_found));
@@ -226,9 +221,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_unnamed_file_gets_its_name_whole_or_vanishes, D
     }
     BOOST_TEST((content(*storage.open(disk.path("a"), Access::read_only)) == repeated(10, 1)));
     { const auto dropped = storage.create_unnamed(disk.directory()); }
-    if (fs::exists(disk.directory())) {
-        BOOST_TEST(std::distance(fs::directory_iterator(disk.directory()), fs::directory_iterator()) == 1);
-    }
+    if (fs::exists(disk.directory())) BOOST_TEST(std::distance(fs::directory_iterator(disk.directory()), fs::directory_iterator()) == 1);
 }
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(publishing_onto_a_taken_name_leaves_both_alone, Disk, Disks) {

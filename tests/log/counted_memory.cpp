@@ -10,9 +10,7 @@ namespace {
 void* allocate(std::size_t size, std::size_t alignment) {
     ++allocations;
     void* const bytes = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-    if (bytes == nullptr) {
-        throw std::bad_alloc();
-    }
+    if (bytes == nullptr) throw std::bad_alloc();
     return bytes;
 }
 }  // namespace

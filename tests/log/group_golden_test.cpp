@@ -29,9 +29,7 @@ const RingStart start{Epoch{0x0123'4567'89ab'cdef}, 12_KiB, 5, 0xfedc'ba98'7654'
 
 std::vector<std::byte> counting(std::size_t size) {
     std::vector<std::byte> bytes(size);
-    for (std::size_t i = 0; i < size; ++i) {
-        bytes[i] = static_cast<std::byte>(i % 251 + 1);
-    }
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i % 251 + 1);
     return bytes;
 }
 

@@ -432,9 +432,8 @@ BOOST_AUTO_TEST_CASE(the_flusher_writes_what_nobody_waits_for, *label("threads")
     GroupLogFixture fixture(64_KiB, {.window = std::chrono::microseconds(500), .flusher = true});
     for (int i = 0; i < 20; ++i) {
         const Serial serial = fixture.append(100);
-        if (i % 4 == 0) {
+        if (i % 4 == 0)
             while (fixture.log->durable() < serial) std::this_thread::yield();
-        }
     }
     fixture.log->wait_durable(fixture.log->appended());
     fixture.groups();

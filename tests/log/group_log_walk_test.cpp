@@ -147,11 +147,10 @@ private:
         const std::size_t choices = able.size() + (writing_ != 0 ? 2 : 0);
         if (choices == 0) return false;
         const std::size_t choice = choose_(choices);
-        if (choice < able.size()) {
+        if (choice < able.size())
             act(able[choice]);
-        } else {
+        else
             write_ends(choice == able.size());
-        }
         let_all_come_to_rest(workers_);
         return true;
     }

@@ -40,9 +40,7 @@ public:
     }
     ByteCount read(std::span<std::byte> to, std::uint64_t offset) const override {
         ++reads;
-        if (offset >= bytes.size()) {
-            return 0;
-        }
+        if (offset >= bytes.size()) return 0;
         const ByteCount count = std::min<ByteCount>(to.size(), bytes.size() - offset);
         std::memcpy(to.data(), bytes.data() + offset, count);
         return count;
@@ -60,11 +58,8 @@ public:
         require_aligned(from.data(), from.size(), offset);
         require_power();
         if (armed_ && durable_writes++ == cut_at_) {
-            for (ByteCount at = 0; at < from.size(); at += io::sector_bytes) {
-                if (keep_(at / io::sector_bytes)) {
-                    store(from.subspan(at, io::sector_bytes), offset + at);
-                }
-            }
+            for (ByteCount at = 0; at < from.size(); at += io::sector_bytes)
+                if (keep_(at / io::sector_bytes)) store(from.subspan(at, io::sector_bytes), offset + at);
             off_ = true;
             throw PowerCut{};
         }
@@ -89,9 +84,7 @@ private:
         TAIYEN_CHECK(length % io::direct_alignment == 0 && offset % io::direct_alignment == 0);
     }
     void require_power() const {
-        if (off_) {
-            throw PowerCut{};
-        }
+        if (off_) throw PowerCut{};
     }
     void store(std::span<const std::byte> from, std::uint64_t offset) {
         TAIYEN_CHECK(offset + from.size() <= bytes.size());

@@ -57,19 +57,16 @@ BOOST_AUTO_TEST_SUITE(ring_crash)
 BOOST_AUTO_TEST_CASE(any_subset_of_the_sectors_of_a_small_record_is_rejected) {
     for (const std::uint64_t position : {0_KiB, 36_KiB, 44_KiB}) {
         const RingFixture fixture = worn_ring(16_KiB, position);
-        for (unsigned subset = 0; subset < 256; ++subset) {
+        for (unsigned subset = 0; subset < 256; ++subset)
             tear(copy_of(fixture), 3'000, 0, [=](std::uint64_t sector) { return (subset >> sector & 1U) != 0; }, subset == 255);
-        }
     }
 }
 
 BOOST_AUTO_TEST_CASE(any_subset_of_either_half_of_a_wrapping_record_is_rejected) {
     const RingFixture fixture = worn_ring(16_KiB, 44_KiB);
-    for (const std::uint64_t write : {0U, 1U}) {
-        for (unsigned subset = 0; subset < 256; ++subset) {
+    for (const std::uint64_t write : {0U, 1U})
+        for (unsigned subset = 0; subset < 256; ++subset)
             tear(copy_of(fixture), 7'000, write, [=](std::uint64_t sector) { return (subset >> sector & 1U) != 0; }, write == 1 && subset == 255);
-        }
-    }
 }
 
 BOOST_AUTO_TEST_CASE(a_long_record_torn_after_any_sector_or_before_any_sector_is_rejected) {
@@ -91,11 +88,8 @@ BOOST_AUTO_TEST_CASE(sectors_that_a_torn_write_zeroed_are_torn_not_corrupt) {
     for (unsigned subset = 0; subset < 255; ++subset) {
         RingFixture torn = copy_of(fixture);
         torn.append(3'000);
-        for (std::uint64_t sector = 0; sector < 8; ++sector) {
-            if ((subset >> sector & 1U) == 0) {
-                std::memset(torn.at(36_KiB + sector * io::sector_bytes), 0, io::sector_bytes);
-            }
-        }
+        for (std::uint64_t sector = 0; sector < 8; ++sector)
+            if ((subset >> sector & 1U) == 0) std::memset(torn.at(36_KiB + sector * io::sector_bytes), 0, io::sector_bytes);
         torn.records.clear();
         torn.require(subset == 0 ? ScanEnd::end : ScanEnd::torn);
     }
@@ -153,9 +147,7 @@ BOOST_AUTO_TEST_CASE(random_lives_of_appends_releases_and_power_cuts_keep_exactl
                 fixture.records.erase(fixture.records.begin(), fixture.records.begin() + static_cast<std::ptrdiff_t>(count));
                 starts.erase(starts.begin(), starts.begin() + static_cast<std::ptrdiff_t>(count));
             }
-            if (!fixture.ring->fits(size)) {
-                continue;
-            }
+            if (!fixture.ring->fits(size)) continue;
             const RingStart here = fixture.ring->next();
             if (random() % 4 != 0) {
                 fixture.append(size);

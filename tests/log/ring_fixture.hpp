@@ -22,9 +22,7 @@ namespace taiyen::log::test {
 
 inline Uuid uuid_of(std::uint8_t first) {
     Uuid uuid;
-    for (std::size_t i = 0; i < uuid.bytes.size(); ++i) {
-        uuid.bytes[i] = static_cast<std::uint8_t>(first + i);
-    }
+    for (std::size_t i = 0; i < uuid.bytes.size(); ++i) uuid.bytes[i] = static_cast<std::uint8_t>(first + i);
     return uuid;
 }
 
@@ -32,9 +30,7 @@ inline Uuid uuid_of(std::uint8_t first) {
 inline std::vector<std::byte> payload_of(std::size_t size, std::uint64_t seed) {
     std::vector<std::byte> bytes(size);
     std::mt19937_64 random(seed);
-    for (std::byte& byte : bytes) {
-        byte = static_cast<std::byte>(random());
-    }
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     return bytes;
 }
 
@@ -92,9 +88,7 @@ public:
     void require_records(const Scanned& scanned, std::size_t count) const {
         BOOST_REQUIRE_EQUAL(scanned.records.size(), count);
         BOOST_REQUIRE_EQUAL(scanned.result.records, count);
-        for (std::size_t i = 0; i < count; ++i) {
-            BOOST_REQUIRE(same(scanned.records[i], records[i]));
-        }
+        for (std::size_t i = 0; i < count; ++i) BOOST_REQUIRE(same(scanned.records[i], records[i]));
     }
     /// The sector of the file at a logical position.
     std::byte* at(std::uint64_t position) const { return file->bytes.data() + Ring::file_offset(identity, position); }

@@ -31,9 +31,7 @@ const RingStart start{Epoch{0x0123'4567'89ab'cdef}, 28_KiB, 5, 0xfedc'ba98'7654'
 
 std::vector<std::byte> counting(std::size_t size) {
     std::vector<std::byte> bytes(size);
-    for (std::size_t i = 0; i < size; ++i) {
-        bytes[i] = static_cast<std::byte>(i % 251);
-    }
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i % 251);
     return bytes;
 }
 
@@ -49,9 +47,7 @@ std::vector<std::byte> written_anew() {
     Ring::format(*file, fresh);
     Ring::write_identity(*file, identity);
     Ring earlier(file, identity, {Epoch{77}, 16_KiB, 1, 88}, 16_KiB);
-    for (std::uint64_t number = 1; number <= 4; ++number) {
-        append(earlier, 1, number, counting(10));
-    }
+    for (std::uint64_t number = 1; number <= 4; ++number) append(earlier, 1, number, counting(10));
     Ring ring(file, identity, start, start.position);
     append(ring, 2, 42, counting(5'000));  // wraps
     append(ring, 3, 43, {});
@@ -84,9 +80,7 @@ BOOST_AUTO_TEST_CASE(the_writer_makes_the_golden_bytes) {
     }
     const std::vector<std::byte> before = read_golden(golden);
     BOOST_REQUIRE_EQUAL(before.size(), anew.size());
-    for (std::size_t at = 0; at < before.size(); ++at) {
-        BOOST_REQUIRE_MESSAGE(before[at] == anew[at], "byte " << at << " differs");
-    }
+    for (std::size_t at = 0; at < before.size(); ++at) BOOST_REQUIRE_MESSAGE(before[at] == anew[at], "byte " << at << " differs");
 }
 
 BOOST_AUTO_TEST_CASE(the_identity_of_the_golden_ring_lies_where_the_format_says) {

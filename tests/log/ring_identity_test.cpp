@@ -164,9 +164,8 @@ BOOST_AUTO_TEST_CASE(a_newer_version_and_an_unknown_feature_are_unsupported_even
 BOOST_AUTO_TEST_CASE(the_other_byte_order_is_told_before_anything_else_is_judged) {
     MemoryFile file;
     formatted(file);
-    for (const std::size_t slot : {0U, 4096U}) {
+    for (const std::size_t slot : {0U, 4096U})
         std::reverse(file.bytes.begin() + static_cast<std::ptrdiff_t>(slot + 8), file.bytes.begin() + static_cast<std::ptrdiff_t>(slot + 12));
-    }
     BOOST_TEST((error_of(file) == errc::foreign_byte_order));
 }
 

@@ -64,9 +64,7 @@ BOOST_AUTO_TEST_CASE(records_written_to_a_disk_are_read_by_another_handle_lap_af
         const Scanned scanned = scan_all(*reader, identity, start);
         BOOST_TEST(scanned.result.how == ScanEnd::end);
         BOOST_REQUIRE_EQUAL(scanned.records.size(), payloads.size());
-        for (std::size_t i = 0; i < payloads.size(); ++i) {
-            BOOST_TEST((scanned.records[i].payload == payloads[i]));
-        }
+        for (std::size_t i = 0; i < payloads.size(); ++i) BOOST_TEST((scanned.records[i].payload == payloads[i]));
         BOOST_TEST((scanned.result.next == ring.next()));
         start = ring.next();
     }
@@ -109,11 +107,10 @@ BOOST_AUTO_TEST_CASE(nothing_is_acknowledged_in_a_file_that_was_cut_before_or_is
         const std::vector<std::byte> payload = payload_of(1000, 1);
         const std::span<const std::byte> piece(payload);
         ring.append(1, 1, {&piece, 1});
-        if (meanwhile) {
+        if (meanwhile)
             file->cuts = true;
-        } else {
+        else
             memory->resize(memory->info().size_bytes - 1);
-        }
         const auto has_code = [](errc code) { return [code](const Error& error) { return error.code() == code; }; };
         const ByteCount before = memory->info().size_bytes;
         BOOST_CHECK_EXCEPTION(ring.append(1, 2, {&piece, 1}), Error, has_code(errc::truncated));

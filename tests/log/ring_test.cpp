@@ -35,9 +35,7 @@ BOOST_AUTO_TEST_CASE(formatting_writes_every_byte_and_syncs_before_the_identity_
 
 BOOST_AUTO_TEST_CASE(records_of_all_sizes_come_back_in_order) {
     RingFixture fixture(1_MiB);
-    for (const std::size_t size : {0U, 1U, 399U, 400U, 401U, 896U, 3967U, 3872U, 3873U, 4096U, 24'576U, 100'000U}) {
-        fixture.append(size);
-    }
+    for (const std::size_t size : {0U, 1U, 399U, 400U, 401U, 896U, 3967U, 3872U, 3873U, 4096U, 24'576U, 100'000U}) fixture.append(size);
     fixture.require(ScanEnd::end);
     BOOST_TEST((fixture.scan().result.next == fixture.ring->next()));
 }
@@ -131,9 +129,7 @@ BOOST_AUTO_TEST_CASE(records_wrap_at_every_place_of_the_ring) {
             RingFixture fixture(32_KiB, position);
             if (!fixture.ring->fits(size)) continue;
             fixture.append(size);
-            while (fixture.ring->fits(1'000)) {
-                fixture.append(1'000);
-            }
+            while (fixture.ring->fits(1'000)) fixture.append(1'000);
             fixture.require(ScanEnd::end);
         }
     }

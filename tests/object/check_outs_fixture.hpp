@@ -29,11 +29,10 @@ struct TestSteps {
         if (often == 0) return;
         thread_local std::minstd_rand random(static_cast<unsigned>(seed.fetch_add(0x9e37'79b9U)));
         if (random() % often != 0) return;
-        if (random() % 8 == 0) {
+        if (random() % 8 == 0)
             std::this_thread::sleep_for(std::chrono::microseconds(random() % 60));
-        } else {
+        else
             std::this_thread::yield();
-        }
     }
 };
 

@@ -81,9 +81,8 @@ inline IntervalModel combined(int operation, const IntervalModel& a, const Inter
     const auto subtract = [](IntervalModel& from, const IntervalModel& what) {
         for (const auto& [first, last] : what.intervals()) from.erase(first, last);
     };
-    if (operation == 0 || operation == 3) {
+    if (operation == 0 || operation == 3)
         for (const auto& [first, last] : b.intervals()) result.insert(first, last);
-    }
     if (operation == 1 || operation == 3) {
         IntervalModel only_a = a;
         subtract(only_a, b);
@@ -250,11 +249,10 @@ struct Pair {
                     fresh += model.contains(id) ? 0 : 1;
                     model.insert(id, id);
                 }
-                if (step.more % 2 == 0) {
+                if (step.more % 2 == 0)
                     check(set.insert(std::span<const Id>(ids)) == fresh, "what insert of many says");
-                } else {
+                else
                     for (const Id id : ids) set.insert(id);
-                }
                 break;
             }
             case 9: {
@@ -361,11 +359,10 @@ Program shrunk(Program program) {
         for (std::size_t at = 0; at + part <= program.size();) {
             Program shorter = program;
             shorter.erase(shorter.begin() + static_cast<std::ptrdiff_t>(at), shorter.begin() + static_cast<std::ptrdiff_t>(at + part));
-            if (outcome<Set>(shorter).empty()) {
+            if (outcome<Set>(shorter).empty())
                 at += part;
-            } else {
+            else
                 program = shorter;
-            }
         }
     }
     return program;

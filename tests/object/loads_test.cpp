@@ -109,9 +109,8 @@ BOOST_AUTO_TEST_CASE(requests_that_overlap_load_each_object_once, *boost::unit_t
         }
     });
     std::map<std::int64_t, int> times;
-    for (const Ids& call : calls) {
+    for (const Ids& call : calls)
         for (const std::int64_t id : call) ++times[id];
-    }
     BOOST_TEST(std::ranges::all_of(times, [](const auto& one) { return one.second == 1; }));
     BOOST_TEST(manager.statistics().loaded == times.size());
 }
@@ -155,11 +154,10 @@ BOOST_AUTO_TEST_CASE(what_is_prefetched_is_loaded_by_another_thread_while_the_ca
         let_go.count_down();
         BOOST_TEST(manager.checkout({2}).size() == 1U);
         BOOST_TEST((missing.get().missing() == Ids{-1}));
-        if (many) {
+        if (many)
             BOOST_TEST(unlucky.get().size() == 1U);
-        } else {
+        else
             BOOST_CHECK_THROW((void)unlucky.get(), std::runtime_error);
-        }
         (void)manager.checkout({1});
         manager.stop();
         BOOST_TEST((called.load() == loader.load()));

@@ -87,9 +87,8 @@ BOOST_AUTO_TEST_CASE(a_set_that_is_filled_in_any_order_and_emptied_in_any_order_
     Ledger ledger;
     object_id_set<CountingAllocator<Id>> set{CountingAllocator<Id>(ledger)};
     std::vector<Id> ids;
-    for (Id chunk = -300; chunk < 300; ++chunk) {
+    for (Id chunk = -300; chunk < 300; ++chunk)
         for (Id i = 0; i < 40; ++i) ids.push_back(chunk * 65536 + i * i * (chunk % 7 == 0 ? 1 : 29));
-    }
     for (Id id = 0; id < 3 * 65536; ++id) ids.push_back(id + (Id{1} << 40U));
     for (int order = 0; order < 3; ++order) {
         if (order != 0) std::shuffle(ids.begin(), ids.end(), random);

@@ -38,13 +38,11 @@ public:
     /// `ids`: each once.
     void take(const std::vector<Id>& ids, Access access) {
         BOOST_REQUIRE(free(ids, access));
-        for (const Id id : ids) {
-            if (access == Access::exclusive) {
+        for (const Id id : ids)
+            if (access == Access::exclusive)
                 holders_[id] = -1;
-            } else {
+            else
                 ++holders_[id];
-            }
-        }
     }
     void give_back(const std::vector<Id>& ids) {
         for (const Id id : ids) {

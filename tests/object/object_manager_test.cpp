@@ -373,9 +373,8 @@ BOOST_AUTO_TEST_CASE(what_queued_during_a_pause_is_granted_in_the_order_of_askin
         std::vector<int> order;
         auto paused = tested->pause();
         const std::vector<Id> ids{1};
-        for (int i = 0; i < 20; ++i) {
+        for (int i = 0; i < 20; ++i)
             tested->checkout_async(ids, Access::exclusive, [&order, i](Checkout<int>, std::exception_ptr) { order.push_back(i); });
-        }
         paused.resume();
         return order.size() == 20 && std::is_sorted(order.begin(), order.end());
     };

@@ -114,11 +114,10 @@ bool all_are_granted(const Crowd& crowd, std::uint64_t seed) {
                 });
             } else {
                 Checkout<Thing> held = manager->checkout_for(ids, crowd.lost_after, access);
-                if (held) {
+                if (held)
                     use(held);
-                } else {
+                else
                     lost = true;
-                }
             }
         }
     });
@@ -167,11 +166,10 @@ BOOST_AUTO_TEST_CASE(what_is_given_back_just_before_somebody_would_sleep_for_it_
         Checkout<Thing> held = manager->checkout(1);
         int steps = 0;
         std::function<void()> step = [&] {
-            if (++steps > steps_before) {
+            if (++steps > steps_before)
                 held.release();
-            } else {
+            else
                 TestSteps::at_next_step = step;
-            }
         };
         TestSteps::at_next_step = step;
         const std::vector<Id> ids{1};
@@ -196,11 +194,10 @@ BOOST_AUTO_TEST_CASE(who_is_counted_as_waiting_stands_where_it_will_be_woken) {
         manager->add(1, thing);
         Checkout<Thing> held;
         std::optional<ObjectManager<Thing>::Pause> paused;
-        if (at_the_gate) {
+        if (at_the_gate)
             paused.emplace(manager->pause());
-        } else {
+        else
             held = manager->checkout(1);
-        }
         int steps = 0;
         int counted_on_its_way = 0;
         std::function<void()> step = [&] {
@@ -391,11 +388,10 @@ BOOST_AUTO_TEST_CASE(a_pause_that_begins_in_the_middle_of_a_request_holds_it_up)
         std::optional<ObjectManager<Thing>::Pause> paused;
         int steps = 0;
         std::function<void()> step = [&] {
-            if (++steps > steps_before) {
+            if (++steps > steps_before)
                 paused.emplace(manager->pause(access == Access::shared ? Paused::everybody : Paused::writers));
-            } else {
+            else
                 TestSteps::at_next_step = step;
-            }
         };
         TestSteps::at_next_step = step;
         const std::vector<Id> ids{1};
@@ -560,9 +556,8 @@ BOOST_AUTO_TEST_CASE(what_moves_while_it_is_asked_for_is_there) {
     auto manager = make_manager<Thing>();
     std::array<Thing, 11> things;
     std::vector<Id> ids;
-    for (Id id = 0; ids.size() < things.size(); ++id) {
+    for (Id id = 0; ids.size() < things.size(); ++id)
         if (ObjectTable::mix(id) >> 58U == 0) ids.push_back(id);
-    }
     for (std::size_t i = 0; i < 10; ++i) manager->add(ids[i], things[i]);
     // When it has found the entry and not yet looked into it, their shard grows.
     TestSteps::at_next_step = [&] { manager->add(ids[10], things[10]); };
@@ -575,14 +570,12 @@ BOOST_AUTO_TEST_CASE(a_request_does_not_wait_for_itself_when_a_load_moves_what_i
     // The load of one id makes the shard grow. The last one that moves leaves its entry to the loaded one, whose bucket is full: two ids of one request lead there.
     const auto bucket = [](Id id, std::uint64_t count) { return (ObjectTable::mix(id) >> 16U) & (count - 1); };
     std::vector<Id> ids;
-    for (Id id = 0; ids.size() < 3; ++id) {
+    for (Id id = 0; ids.size() < 3; ++id)
         if (ObjectTable::mix(id) >> 58U == 0 && bucket(id, 16) == 3) ids.push_back(id);
-    }
     const Id loaded = ids.back();
     ids.pop_back();
-    for (Id id = loaded + 1; ids.size() < 9; ++id) {
+    for (Id id = loaded + 1; ids.size() < 9; ++id)
         if (ObjectTable::mix(id) >> 58U == 0 && bucket(id, 8) == ids.size() - 2 && bucket(id, 16) != 3) ids.push_back(id);
-    }
     Id last = ids.back() + 1;
     while (ObjectTable::mix(last) >> 58U != 0 || bucket(last, 8) != 7) ++last;
     ids.push_back(last);
@@ -652,11 +645,10 @@ BOOST_AUTO_TEST_CASE(objects_come_and_go_while_others_use_them, *boost::unit_tes
                 require(held || !held.missing().empty(), "every request ends");
                 held.for_each([&](Id id, const Life& life) {
                     require(&life == &lives[static_cast<std::size_t>(id)] && life.there, "what is held is there");
-                    if (access == Access::exclusive) {
+                    if (access == Access::exclusive)
                         held.edit(id).thing.change();
-                    } else {
+                    else
                         lives[static_cast<std::size_t>(id)].thing.read();
-                    }
                 });
             } catch (const DiskFailure&) {  // NOLINT(bugprone-empty-catch): the next one tries again
             }

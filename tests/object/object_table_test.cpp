@@ -83,11 +83,10 @@ BOOST_AUTO_TEST_CASE(what_is_taken_stays_where_it_is_while_the_table_grows) {
     // Given back, and moved by the next growth; or removed where they are.
     for (Id id = 0; id < 40; ++id) {
         Entry& entry = *taken[static_cast<std::size_t>(id)];
-        if (id % 4 < 2) {
+        if (id % 4 < 2)
             entry.word.store(0);
-        } else {
+        else
             remove(table, entry);
-        }
     }
     for (Id id = 20'000; id < 60'000; ++id) table.insert(id, 0, object_of(id));
     for (Id id = 0; id < 40; ++id) {
@@ -150,9 +149,8 @@ BOOST_AUTO_TEST_CASE(random_steps_agree_with_a_map) {
         // Ids of few buckets make long chains, ids of all make it grow.
         const bool crowded = round % 2 == 0;
         std::vector<Id> ids;
-        for (Id id = 0; ids.size() < (crowded ? 60U : 6'000U); ++id) {
+        for (Id id = 0; ids.size() < (crowded ? 60U : 6'000U); ++id)
             if (!crowded || ObjectTable::first_bucket_of(id) < 2) ids.push_back(id);
-        }
         ObjectTable table(round < 3 ? 0 : 1'000);
         std::map<Id, Entry*> model;
         for (int step = 0; step < 40'000; ++step) {

@@ -124,27 +124,24 @@ public:
 
 private:
     auto allocator() {
-        if constexpr (std::is_constructible_v<typename Tree::allocator_type, Ledger&>) {
+        if constexpr (std::is_constructible_v<typename Tree::allocator_type, Ledger&>)
             return typename Tree::allocator_type(ledger_);
-        } else {
+        else
             return typename Tree::allocator_type();
-        }
     }
     std::uint64_t pick(std::uint64_t limit) { return random_() % limit; }
     K any_key() { return key_of<K>(pick(keys_)); }
     auto element(const K& key) {
-        if constexpr (is_map) {
+        if constexpr (is_map)
             return typename Tree::value_type(key, ++value_);
-        } else {
+        else
             return key;
-        }
     }
     static bool same(const auto& a, const auto& b) {
-        if constexpr (is_map) {
+        if constexpr (is_map)
             return a.first == b.first && a.second == b.second;
-        } else {
+        else
             return a == b;
-        }
     }
     template <class A, class B>
     void both(const A& of_tree, const B& of_model) {
@@ -332,11 +329,10 @@ private:
         both(tree_.lower_bound(key), model_.lower_bound(key));
         both(tree_.upper_bound(key), model_.upper_bound(key));
         require(tree_.count(key) == model_.count(key) && tree_.contains(key) == model_.contains(key));
-        if constexpr (is_unique) {
+        if constexpr (is_unique)
             both(tree_.find(key), model_.find(key));
-        } else {
+        else
             require((tree_.find(key) == tree_.end()) == (model_.find(key) == model_.end()));
-        }
     }
     void look_up_all() {
         std::vector<K> keys;

@@ -72,13 +72,11 @@ using RiskyMultiset = btree_multiset<Risky, std::less<>, CountingAllocator<Risky
 template <class Tree>
 std::vector<int> numbers_of(const Tree& tree) {
     std::vector<int> numbers;
-    for (const auto& element : tree) {
-        if constexpr (!std::is_same_v<Tree, RiskyMultiset>) {
+    for (const auto& element : tree)
+        if constexpr (!std::is_same_v<Tree, RiskyMultiset>)
             numbers.push_back(element.first.number * 1000 + element.second.number);
-        } else {
+        else
             numbers.push_back(element.number);
-        }
-    }
     return numbers;
 }
 
@@ -211,9 +209,7 @@ BOOST_AUTO_TEST_CASE(elements_that_lie_apart_never_move) {
         places.emplace(name(i), &*inserted.first);
     }
     check();
-    for (int i = 0; i < 3000; i += 3) {
-        BOOST_REQUIRE((tree.erase(name(i)) == 1U && places.erase(name(i)) == 1U));
-    }
+    for (int i = 0; i < 3000; i += 3) BOOST_REQUIRE((tree.erase(name(i)) == 1U && places.erase(name(i)) == 1U));
     check();
     tree.split(std::next(tree.begin(), 700), other);
     tree.merge(other);
@@ -234,9 +230,8 @@ template <class Tree>
 std::uint32_t least_skip(const Tree& map) {
     using Nodes = std::remove_cvref_t<decltype(map.tree())>;
     std::uint32_t least = 0xffff;
-    for (const auto* leaf = Nodes::leaf_at(map.tree().first()); leaf != nullptr; leaf = Nodes::leaf_or_null(leaf->next)) {
+    for (const auto* leaf = Nodes::leaf_at(map.tree().first()); leaf != nullptr; leaf = Nodes::leaf_or_null(leaf->next))
         least = std::min<std::uint32_t>(least, leaf->skip);
-    }
     return least;
 }
 template <class Tree>
@@ -409,9 +404,8 @@ BOOST_AUTO_TEST_CASE(ascending_input_leaves_full_leaves_and_a_byte_of_overhead) 
     Map<std::uint64_t, std::uint64_t> plain;
     for (std::uint64_t i = 0; i < 100'000; ++i) plain.emplace(i, i);
     BOOST_TEST(plain.node_bytes() == map.node_bytes());
-    for (std::uint64_t i = 0; i < 100'000; ++i) {
+    for (std::uint64_t i = 0; i < 100'000; ++i)
         if (i % 10 != 0) plain.erase(i);
-    }
     BOOST_TEST(plain.is_sound());
     BOOST_TEST(plain.node_bytes() < 10'000U * 60);
 }

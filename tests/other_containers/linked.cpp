@@ -56,11 +56,10 @@ struct InLinked {
     static C& make(taiyen::SnapshotHeap& heap) { return heap.construct<C>("container"); }
     static void put(C& c, int i) {
         Item* const item = std::construct_at(c.memory.allocate(1), i);
-        if constexpr (is_list) {
+        if constexpr (is_list)
             c.items.push_back(*item);
-        } else {
+        else
             c.items.insert(*item);
-        }
     }
     static void take(C& c, int i) { remove(c, find(c, i)); }
     static bool has(const C& c, int i) {

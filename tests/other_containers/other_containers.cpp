@@ -38,11 +38,10 @@ int one(char** arguments) {
     std::optional<taiyen::SnapshotHeap> plain;
     std::optional<taiyen::TransactionalHeap> transactional;
     taiyen::SnapshotHeap* heap = nullptr;
-    if (std::string_view(arguments[4]) == heaps[0]) {
+    if (std::string_view(arguments[4]) == heaps[0])
         heap = &plain.emplace(taiyen::open_or_create, arguments[5], options);
-    } else {
+    else
         heap = &transactional.emplace(taiyen::open_or_create, arguments[5], options);
-    }
     try {
         what.run({*heap, states[std::stoul(arguments[2])], number});
         heap->snapshot();
@@ -129,9 +128,8 @@ int all() {
         if (cases()[what].run == nullptr) continue;
         // Side by side, as they mostly wait for the disk.
         std::vector<std::future<std::string>> outcomes;
-        for (std::size_t n = 0; n < std::size(states) * std::size(heaps); ++n) {
+        for (std::size_t n = 0; n < std::size(states) * std::size(heaps); ++n)
             outcomes.push_back(std::async(std::launch::async, outcome, what, n / std::size(heaps), heaps[n % std::size(heaps)]));
-        }
         for (std::size_t n = 0; n < outcomes.size(); ++n) {
             const std::string got = outcomes[n].get();
             const std::string& expected = cases()[what].expected[n / std::size(heaps)];

@@ -52,12 +52,10 @@ void run(const Step& step) {
     if (step.number == 0) {
         taiyen::UndoScope scope(step.heap);
         C& c = A::make(step.heap);
-        if (step.state != State::never_filled) {
+        if (step.state != State::never_filled)
             for (int i = 0; i < filled_count; ++i) A::put(c, i);
-        }
-        if (step.state == State::emptied) {
+        if (step.state == State::emptied)
             for (int i = filled_count; i-- > 0;) A::take(c, i);
-        }
         if (step.state == State::cleared) A::clear(c);
         scope.commit();
         return;
@@ -95,11 +93,10 @@ template <class C>
 struct ByKey {
     static C& make(taiyen::SnapshotHeap& heap) { return heap.construct<C>("container"); }
     static void put(C& c, int i) {
-        if constexpr (requires { typename C::mapped_type; }) {
+        if constexpr (requires { typename C::mapped_type; })
             c.emplace(i, text(i));
-        } else {
+        else
             c.insert(i);
-        }
     }
     static void take(C& c, int i) { c.erase(i); }
     static bool has(const C& c, int i) {
@@ -118,9 +115,8 @@ struct InSequence {
     static void put(C& c, int i) { c.push_back(text(i)); }
     static void take(C& c, int) { c.pop_back(); }
     static bool has(const C& c, int i) {
-        for (const auto& each : c) {
+        for (const auto& each : c)
             if (each == text(i)) return true;
-        }
         return false;
     }
     static std::size_t count(const C& c) { return static_cast<std::size_t>(std::distance(c.begin(), c.end())); }

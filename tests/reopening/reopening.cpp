@@ -43,9 +43,7 @@ int step(unsigned number, const char* path) {
     std::printf("%p %p\n", static_cast<void*>(&number), reinterpret_cast<void*>(&std::printf));
     std::fflush(stdout);
     Document<InMemory> expected;
-    for (unsigned earlier = 0; earlier < number; ++earlier) {
-        test::change(expected, earlier);
-    }
+    for (unsigned earlier = 0; earlier < number; ++earlier) test::change(expected, earlier);
     SnapshotHeap heap(open_or_create, path);
     auto& document = heap.find_or_construct<Document<InHeap>>("document");
     expect(test::describe(document) == test::describe(expected), "the document is what the earlier processes left");
@@ -56,9 +54,7 @@ int step(unsigned number, const char* path) {
     test::change(expected, number);
     expect(test::describe(document) == test::describe(expected), "a step has the same result in the heap and in memory");
     heap.snapshot();
-    if (failures != 0) {
-        return 1;
-    }
+    if (failures != 0) return 1;
     switch (number) {
         case 1:  // unsaved changes vanish
             document.words.clear();
@@ -73,9 +69,7 @@ int step(unsigned number, const char* path) {
 
 std::string run(const char* self, unsigned number, const std::string& path, int& status) {
     int pipe_ends[2];
-    if (::pipe(pipe_ends) != 0) {
-        return {};
-    }
+    if (::pipe(pipe_ends) != 0) return {};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
@@ -90,13 +84,10 @@ std::string run(const char* self, unsigned number, const std::string& path, int&
     ::close(pipe_ends[1]);
     std::string output;
     char buffer[4096];
-    for (ssize_t got = 0; failed == 0 && (got = ::read(pipe_ends[0], buffer, sizeof buffer)) > 0;) {
+    for (ssize_t got = 0; failed == 0 && (got = ::read(pipe_ends[0], buffer, sizeof buffer)) > 0;)
         output.append(buffer, static_cast<std::size_t>(got));
-    }
     ::close(pipe_ends[0]);
-    if (failed == 0) {
-        ::waitpid(child, &status, 0);
-    }
+    if (failed == 0) ::waitpid(child, &status, 0);
     return output;
 }
 

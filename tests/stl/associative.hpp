@@ -23,18 +23,16 @@ struct Associative {
 
     static K key(const Maker& make, int n) { return make.template string<K>(n); }
     static auto value(const Maker& make, int n) {
-        if constexpr (is_map) {
+        if constexpr (is_map)
             return make.template value<W, V>(n);
-        } else {
+        else
             return 0;
-        }
     }
     static auto element(const Maker& make, int n) {
-        if constexpr (is_map) {
+        if constexpr (is_map)
             return std::pair<K, V>(key(make, n), value(make, n));
-        } else {
+        else
             return key(make, n);
-        }
     }
     static void fill(C& c, const Maker& make, int first, int count) {
         for (int n = first; n < first + count; ++n) c.insert(element(make, n));
@@ -154,11 +152,10 @@ struct Associative {
                        }});
         all.push_back({"a node given another key", [](C& c, C&, const Maker& make) {
                            auto node = c.extract(c.find(std::string_view(long_text(1))));
-                           if constexpr (is_map) {
+                           if constexpr (is_map)
                                node.key() = key(make, 90);
-                           } else {
+                           else
                                node.value() = key(make, 90);
-                           }
                            c.insert(std::move(node));
                            return std::string();
                        }});

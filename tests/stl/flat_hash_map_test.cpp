@@ -67,11 +67,10 @@ void require_as_model(bool is_true, std::source_location where = std::source_loc
 
 template <class T>
 T value_of(std::uint64_t number) {
-    if constexpr (std::is_same_v<T, std::string>) {
+    if constexpr (std::is_same_v<T, std::string>)
         return "a text that is longer than a small buffer, " + std::to_string(number);
-    } else {
+    else
         return static_cast<T>(number);
-    }
 }
 
 /// Random steps on a table and a model side by side.
@@ -98,11 +97,10 @@ public:
 private:
     K key() { return value_of<K>(random_() % keys_); }
     auto element() {
-        if constexpr (is_map) {
+        if constexpr (is_map)
             return std::pair<const K, typename Table::mapped_type>(key(), static_cast<int>(random_() % 1000));
-        } else {
+        else
             return key();
-        }
     }
     void step(std::uint64_t which) {
         switch (which) {
@@ -199,11 +197,10 @@ private:
     }
     template <class E>
     static const K& key_of(const E& element) {
-        if constexpr (is_map) {
+        if constexpr (is_map)
             return element.first;
-        } else {
+        else
             return element;
-        }
     }
     static void check(const Table& table, const Model& model) {
         require_as_model(table.is_sound() && table.size() == model.size());

@@ -93,11 +93,10 @@ public:
         }
     }
     ~Placed() {
-        if (where_ == Where::inside) {
+        if (where_ == Where::inside)
             stl::destroy_object(core_, object_);
-        } else {
+        else
             delete object_;
-        }
     }
     Placed(const Placed&) = delete;
     Placed& operator=(const Placed&) = delete;

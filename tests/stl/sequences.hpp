@@ -19,11 +19,10 @@ struct Sequence {
     static V value(const Maker& make, int n) { return make.template value<W, V>(n); }
 
     static void fill(C& c, const Maker& make, int first, int count) {
-        if constexpr (requires { c.push_back(std::declval<V>()); }) {
+        if constexpr (requires { c.push_back(std::declval<V>()); })
             for (int n = first; n < first + count; ++n) c.push_back(value(make, n));
-        } else {
+        else
             for (int n = first + count; n-- > first;) c.push_front(value(make, n));
-        }
     }
 
     static std::vector<Op> operations() {

@@ -69,9 +69,8 @@ struct OpenTable {
     const_iterator begin() const { return elements.data(); }
     const_iterator end() const { return elements.data() + count; }
     const_iterator find(const K& key) const {
-        for (std::size_t at = home(key); places[at] != 0; at = (at + 1) % 64) {
+        for (std::size_t at = home(key); places[at] != 0; at = (at + 1) % 64)
             if (elements[places[at] - 1] == key) return &elements[places[at] - 1];
-        }
         return end();
     }
     void insert(const K& key) {
@@ -114,13 +113,11 @@ void check_table(Key&& key) {
         ArchiveHeap heap(create_only, path);
         auto& table = heap.construct<C>("table");
         heap.construct<C>("empty");
-        for (int i = 0; i < 15; ++i) {  // few enough for a container that would look at each of them
-            if constexpr (requires { table.emplace(key(i), i); }) {
+        for (int i = 0; i < 15; ++i)  // few enough for a container that would look at each of them
+            if constexpr (requires { table.emplace(key(i), i); })
                 table.emplace(key(i), i);
-            } else {
+            else
                 table.insert(key(i));
-            }
-        }
         BOOST_TEST((heap.find<C>("table") == &table));
         heap.snapshot();
     }

@@ -39,19 +39,17 @@ struct Both {
 template <class C>
 C filled(int first, int count) {
     C made;
-    for (int i = first; i < first + count; ++i) {
-        if constexpr (requires { typename C::mapped_type; }) {
+    for (int i = first; i < first + count; ++i)
+        if constexpr (requires { typename C::mapped_type; })
             made.emplace(i, std::string_view(long_text(i)));
-        } else if constexpr (requires { made.before_begin(); }) {
+        else if constexpr (requires { made.before_begin(); })
             made.emplace_after(made.before_begin(), std::string_view(long_text(i)));
-        } else if constexpr (requires { typename C::key_type; }) {
+        else if constexpr (requires { typename C::key_type; })
             made.emplace(std::string_view(long_text(i)));
-        } else if constexpr (requires { made.length(); }) {
+        else if constexpr (requires { made.length(); })
             made.append(long_text(i));
-        } else {
+        else
             made.emplace_back(std::string_view(long_text(i)));
-        }
-    }
     return made;
 }
 

@@ -53,13 +53,12 @@ struct Maker {
     template <class S>
     S string(int n) const {
         const std::string text = long_text(n);
-        if constexpr (std::is_same_v<S, std::string>) {
+        if constexpr (std::is_same_v<S, std::string>)
             return text;
-        } else if (core != nullptr) {
+        else if (core != nullptr)
             return S(text.data(), text.size(), persistent_allocator<char>(*core));
-        } else {
+        else
             return S(text.data(), text.size());
-        }
     }
     template <class C>
     C container() const {

@@ -19,22 +19,17 @@ struct ClosedHeap {
     std::filesystem::path path = dir / "a.tyn";
     explicit ClosedHeap(bool with_data) {
         const auto fill = [&](ArchiveHeap&& heap) {
-            for (int i = 0; i < 30; ++i) {
-                put(heap, "n" + std::to_string(i), std::string(3000, static_cast<char>('a' + i)));
-            }
+            for (int i = 0; i < 30; ++i) put(heap, "n" + std::to_string(i), std::string(3000, static_cast<char>('a' + i)));
             heap.snapshot();
         };
-        if (with_data) {
+        if (with_data)
             fill(SnapshotHeap(create_only, path, small_heap()));
-        } else {
+        else
             fill(ArchiveHeap(create_only, path, small_heap()));
-        }
     }
     std::vector<std::vector<char>> all_bytes() const {
         std::vector<std::vector<char>> all;
-        for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
-            all.push_back(bytes_of(entry.path()));
-        }
+        for (const auto& entry : std::filesystem::directory_iterator(dir.path())) all.push_back(bytes_of(entry.path()));
         return all;
     }
     /// The code of opening, after checking that nothing was touched.
@@ -95,9 +90,7 @@ BOOST_AUTO_TEST_CASE(a_truncated_heap_is_refused_at_any_length) {
     const auto whole = std::filesystem::file_size(heap.path);
     std::mt19937_64 random(taiyen::test::seed_of_run());
     std::vector<std::uint64_t> lengths{0, 1, 511, 512, 4095, 4096, 8191, 8192, 12288, whole - 1, whole - 512, whole - 4096};
-    for (int i = 0; i < 30; ++i) {
-        lengths.push_back(random() % whole);
-    }
+    for (int i = 0; i < 30; ++i) lengths.push_back(random() % whole);
     const auto original = bytes_of(heap.path);
     for (const std::uint64_t length : lengths) {
         std::filesystem::resize_file(heap.path, length);
@@ -191,9 +184,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_in_any_page_is_healed_from_the_other_copy) {
         BOOST_TEST_REQUIRE(heap.restoration().pages_healed >= 1U);
     }
     SnapshotHeap heap(open_only, closed.path);
-    for (int i = 0; i < 30; ++i) {
-        BOOST_TEST(get(heap, "n" + std::to_string(i)) == std::string(3000, static_cast<char>('a' + i)));
-    }
+    for (int i = 0; i < 30; ++i) BOOST_TEST(get(heap, "n" + std::to_string(i)) == std::string(3000, static_cast<char>('a' + i)));
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_first_page_is_healed_by_opening_and_named_where_there_is_no_second_copy) {

@@ -63,9 +63,8 @@ struct HalfChunks {
     }
     ArchiveHeap open(OpenMode mode) { return HeapAccess::make<ArchiveHeap>(HeapFile::open(disk, path, mode, kind, small_heap())); }
     void flip_all() const {
-        for (const auto& file : files) {
+        for (const auto& file : files)
             for (const std::uint64_t place : places) flip_bit(file, place);
-        }
     }
     std::vector<std::vector<char>> bytes() const {
         std::vector<std::vector<char>> all;
@@ -79,9 +78,8 @@ struct HalfChunks {
 
 template <class F>
 void for_each_heap(F&& action) {
-    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot})
         for (const Sequence first : {Sequence::span, Sequence::annex}) action(kind, first);
-    }
 }
 }  // namespace
 
@@ -143,9 +141,8 @@ BOOST_AUTO_TEST_CASE(growing_shows_nothing_of_it) {
         ArchiveHeap heap = closed.open(OpenMode::open_only);
         BOOST_TEST((get(heap, "text") == std::string(2'500'000, 'x')));
         const HeapFile& file = HeapAccess::file(heap);
-        for (const store::PageFile* copy : {&file.files().backing(), file.files().data()}) {
+        for (const store::PageFile* copy : {&file.files().backing(), file.files().data()})
             if (copy != nullptr) BOOST_TEST(store::table_root_of(*copy, copy->header.extents(), store::Via::device) == copy->header.table_root);
-        }
         heap.heal();  // behind the new end there is more of it
         BOOST_TEST(heap.heal() == 0U);
     });
@@ -196,9 +193,8 @@ BOOST_AUTO_TEST_CASE(a_table_page_that_is_rebuilt_has_no_checksum_of_a_page_that
         }
         ArchiveHeap heap = closed.open(OpenMode::open_only);
         BOOST_TEST(heap.heal() == closed.files.size());
-        while (HeapAccess::file(heap).image().mapped() < closed.extent + 8 * page_bytes) {
+        while (HeapAccess::file(heap).image().mapped() < closed.extent + 8 * page_bytes)
             BOOST_TEST_REQUIRE(HalfChunks::all_zero(static_cast<const std::byte*>(heap.allocate(200'000)), 200'000));
-        }
         heap.snapshot();
         BOOST_TEST(heap.heal() == 0U);
     }

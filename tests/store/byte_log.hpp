@@ -27,9 +27,7 @@ ByteGroup for_each_range(const log::Record& group, F&& visit) {
     ByteGroup head{};
     const std::span<const std::byte> payload(group.payload);
     const auto take = [&](std::size_t& at, std::size_t count) {
-        if (count > payload.size() - at) {
-            throw Error(errc::corrupt, "a group ends early");
-        }
+        if (count > payload.size() - at) throw Error(errc::corrupt, "a group ends early");
         const auto part = payload.subspan(at, count);
         at += count;
         return part;
@@ -50,13 +48,10 @@ public:
 
     void check(const log::Record& group) override {
         const ByteGroup head = for_each_range(group, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-            if (offset + bytes.size() > capacity_) {
-                throw Error(errc::corrupt, log_, "a range leads out of the heap");
-            }
+            if (offset + bytes.size() > capacity_) throw Error(errc::corrupt, log_, "a range leads out of the heap");
         });
-        if (head.serial != last_.value + 1 || group.number != head.serial) {
+        if (head.serial != last_.value + 1 || group.number != head.serial)
             throw Error(errc::mismatch, log_, "transaction " + std::to_string(head.serial) + " follows " + std::to_string(last_.value));
-        }
         last_ = {head.serial};
         ++transactions_;
     }
@@ -95,16 +90,12 @@ public:
     /// Logs what differs since the last commit. Durability: on return. Nothing differs: nothing happens.
     Serial commit() {
         const std::vector<std::byte> payload = difference();
-        if (payload.size() == sizeof(ByteGroup)) {
-            return serial_;
-        }
+        if (payload.size() == sizeof(ByteGroup)) return serial_;
         if (log::Ring::record_bytes(payload.size()) > ring_->capacity() / 2) {
             ++serial_.value;  // larger than the log: it becomes a save
             save_quiesced();
         } else {
-            if (!ring_->fits(payload.size())) {
-                snapshot();
-            }
+            if (!ring_->fits(payload.size())) snapshot();
             const std::span<const std::byte> pieces[] = {payload};
             ring_->append(record_transactions, serial_.value + 1, pieces);
             ++serial_.value;
@@ -118,17 +109,13 @@ public:
         SavePoint point{heap_.files().durable_serial(), heap_.files().point().log_start, 0};
         point.log_start = scan([&](const log::Record& group) {
             const ByteGroup head = for_each_range(group, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-                for (std::uint64_t page = offset / page_bytes; page * page_bytes < offset + bytes.size(); ++page) {
-                    touched.insert(page);
-                }
+                for (std::uint64_t page = offset / page_bytes; page * page_bytes < offset + bytes.size(); ++page) touched.insert(page);
             });
             point.serial = {head.serial};
             point.extent = std::max<ByteCount>(point.extent, head.extent);
         });
         std::vector<PageNumber> pages;
-        for (const std::uint64_t page : touched) {
-            pages.push_back({page});
-        }
+        for (const std::uint64_t page : touched) pages.push_back({page});
         heap_.saves().save_patched(point, pages, [&](std::span<const PageNumber> batch, std::span<std::byte> images) {
             ++batches;
             scan([&](const log::Record& group) {
@@ -158,15 +145,11 @@ public:
     void about_to_restore(PageNumber) override {}
     bool keeps_open(PageNumber) const noexcept override { return false; }
     void before_close() override {
-        if (snapshot_at_close) {
-            snapshot();
-        }
+        if (snapshot_at_close) snapshot();
     }
     void before_abandon() noexcept override {
         try {
-            if (ring_ && !heap_.condition().is_poisoned()) {
-                before_close();
-            }
+            if (ring_ && !heap_.condition().is_poisoned()) before_close();
         } catch (const std::exception&) {  // the next opening recovers
         }
     }
@@ -188,17 +171,11 @@ private:
         committed_.resize(heap_.image().mapped());
         const std::span<const std::byte> now = span();
         for (std::uint64_t page = 0; page < now.size(); page += page_bytes) {
-            if (std::memcmp(now.data() + page, committed_.data() + page, page_bytes) == 0) {
-                continue;
-            }
+            if (std::memcmp(now.data() + page, committed_.data() + page, page_bytes) == 0) continue;
             std::uint64_t first = page;
             std::uint64_t end = page + page_bytes;
-            while (now[first] == committed_[first]) {
-                ++first;
-            }
-            while (now[end - 1] == committed_[end - 1]) {
-                --end;
-            }
+            while (now[first] == committed_[first]) ++first;
+            while (now[end - 1] == committed_[end - 1]) --end;
             const std::uint64_t place[2] = {first, end - first};
             put(std::as_bytes(std::span(place)));
             put(now.subspan(first, end - first));
@@ -219,9 +196,8 @@ private:
             const std::uint64_t within = offset % page_bytes;
             const std::size_t part = std::min<std::size_t>(bytes.size(), page_bytes - within);
             const auto found = std::lower_bound(batch.begin(), batch.end(), page_of(HeapOffset{offset}));
-            if (found != batch.end() && *found == page_of(HeapOffset{offset})) {
+            if (found != batch.end() && *found == page_of(HeapOffset{offset}))
                 std::memcpy(images.data() + static_cast<std::size_t>(found - batch.begin()) * page_bytes + within, bytes.data(), part);
-            }
             offset += part;
             bytes = bytes.subspan(part);
         }

@@ -44,15 +44,11 @@ BOOST_AUTO_TEST_CASE(closing_does_not_lengthen_them) {
 }
 
 BOOST_AUTO_TEST_CASE(saving_and_growing_do_not_either) {
-    for (const char* suffix : {"", ".data", ".journal"}) {
-        cut(HeapKind::snapshot, suffix, changes, saves);
-    }
+    for (const char* suffix : {"", ".data", ".journal"}) cut(HeapKind::snapshot, suffix, changes, saves);
     const auto stores_much = [](ArchiveHeap& heap) {
         std::memset(find(heap, "text") + page_bytes, 'y', 1U << 20U);
     };  // no room for it in the journal
-    for (const char* suffix : {"", ".data"}) {
-        cut(HeapKind::snapshot, suffix, stores_much, saves);
-    }
+    for (const char* suffix : {"", ".data"}) cut(HeapKind::snapshot, suffix, stores_much, saves);
     // Of the heap's own file the engine would meet what is gone before it grows.
     cut(HeapKind::snapshot, ".data", nothing, [](ArchiveHeap& heap) {
         store::HeapFile& file = HeapAccess::file(heap);

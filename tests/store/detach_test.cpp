@@ -47,11 +47,10 @@ struct LostData {
         heap.snapshot();
         put(heap, "more", "of it");
         heap.snapshot();
-        if (closed) {
+        if (closed)
             heap.close();
-        } else {
+        else
             disk.power_cut();
-        }
         data = disk.node(data_path);
         disk.take_away(data_path);
     }
@@ -64,9 +63,7 @@ struct LostData {
     }
     std::map<std::filesystem::path, std::string> bytes() const {
         std::map<std::filesystem::path, std::string> all;
-        for (const auto& [name, node] : disk.files()) {
-            all[name].assign(reinterpret_cast<const char*>(node->data()), node->size_bytes());
-        }
+        for (const auto& [name, node] : disk.files()) all[name].assign(reinterpret_cast<const char*>(node->data()), node->size_bytes());
         return all;
     }
 };
@@ -196,9 +193,8 @@ BOOST_AUTO_TEST_CASE(a_heap_that_is_not_whole_without_its_data_file_keeps_it) {
     byte ^= std::byte{1};
     backing->write({&byte, 1}, at);
     const auto before = lost.bytes();
-    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only})
         BOOST_TEST((code_of([&] { lost.open(mode, HeapKind::archive, without_data()); }) == errc::corrupt));
-    }
     BOOST_TEST((lost.bytes() == before));
     // The file is found again: nothing is lost.
     lost.disk.put(data_path, lost.data);
@@ -210,9 +206,8 @@ BOOST_AUTO_TEST_CASE(a_heap_that_is_not_whole_without_its_data_file_keeps_it) {
 BOOST_AUTO_TEST_CASE(a_data_file_that_is_there_can_not_be_detached) {
     LostData lost(true);
     lost.disk.put(data_path, lost.data);
-    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only})
         BOOST_TEST((code_of([&] { lost.open(mode, HeapKind::archive, without_data()); }) == errc::already_exists));
-    }
     lost.expect_content(lost.open(OpenMode::open_only, HeapKind::archive, small_heap()));
 }
 

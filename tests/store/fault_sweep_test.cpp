@@ -172,9 +172,7 @@ const Scenario scenarios[] = {
     {"grow", make_open, [](Life& life) { life.heap->allocate(900'000); }},
     {"checkpoint", make_open,
      [](Life& life) {
-         for (int i = 0; i < 4; ++i) {
-             life.save_small();
-         }
+         for (int i = 0; i < 4; ++i) life.save_small();
      }},
     {"close",
      [](Life& life) {
@@ -205,20 +203,15 @@ bool run(Life& life, void (*act)(Life&), int error) {
 
 /// A heap that lived through a fault either works or says that it is poisoned.
 void check_usable_or_poisoned(Life& life) {
-    if (!life.heap || !life.heap->is_open()) {
-        return;
-    }
+    if (!life.heap || !life.heap->is_open()) return;
     const auto code = code_of([&] {
-        if (life.has_content()) {
+        if (life.has_content())
             life.save_small();
-        } else {
+        else
             life.heap->snapshot();
-        }
     });
     BOOST_TEST((!code || code == errc::poisoned));
-    if (code) {
-        BOOST_TEST((code_of([&] { life.heap->allocate(16); }) == errc::poisoned));
-    }
+    if (code) BOOST_TEST((code_of([&] { life.heap->allocate(16); }) == errc::poisoned));
 }
 
 constexpr std::uint64_t calls_max = 2000;
@@ -238,15 +231,12 @@ std::uint64_t sweep(HeapKind kind, const Scenario& scenario) {
                     run(life, scenario.act, error);
                     const bool fired = life.faults.fired() != 0;
                     life.faults.disarm();
-                    if (struck % 2 == 0) {
+                    if (struck % 2 == 0)
                         life.die();
-                    } else {
+                    else
                         check_usable_or_poisoned(life);
-                    }
                     life.check_content();
-                    if (!fired) {
-                        break;
-                    }
+                    if (!fired) break;
                 }
                 ++struck;
             }
@@ -267,11 +257,8 @@ void check_creation_goes_on(Life& life) {
 BOOST_AUTO_TEST_CASE(every_storage_call_that_fails_leaves_what_was_acknowledged) {
     const Silence silence;
     std::uint64_t struck = 0;
-    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
-        for (const Scenario& scenario : scenarios) {
-            struck += sweep(kind, scenario);
-        }
-    }
+    for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot})
+        for (const Scenario& scenario : scenarios) struck += sweep(kind, scenario);
     BOOST_TEST_MESSAGE(struck << " faults");
     BOOST_TEST(struck > 500U);
 }
@@ -296,9 +283,7 @@ BOOST_AUTO_TEST_CASE(a_recovery_that_fails_anywhere_can_be_repeated) {
                     const bool opened = run(life, [](Life& l) { l.open(); }, EIO);
                     life.die();
                     life.check_content();
-                    if (opened) {
-                        break;
-                    }
+                    if (opened) break;
                 }
                 ++struck;
             }
@@ -322,9 +307,7 @@ BOOST_AUTO_TEST_CASE(a_creation_that_fails_leaves_nothing_behind) {
                     BOOST_TEST((created || life.disk.files().empty()));
                     BOOST_TEST((created || life.disk.used_bytes() == 0U));
                     life.check_content(created);
-                    if (!fired) {
-                        break;
-                    }
+                    if (!fired) break;
                 }
             }
         }
@@ -340,9 +323,7 @@ BOOST_AUTO_TEST_CASE(a_creation_that_dies_anywhere_does_not_stand_in_the_way) {
             BOOST_TEST_CONTEXT("kind " << name_of(kind) << ", k = " << k) {
                 const bool created = run(life, [](Life& l) { l.create(); }, EIO);
                 check_creation_goes_on(life);
-                if (created) {
-                    break;
-                }
+                if (created) break;
             }
         }
     }
@@ -379,9 +360,7 @@ BOOST_AUTO_TEST_CASE(a_creation_that_fails_and_dies_while_it_tidies_up_does_not_
                     } catch (const Error&) {}
                     check_creation_goes_on(life);
                 }
-                if (created) {
-                    break;
-                }
+                if (created) break;
             }
         }
     }
@@ -485,15 +464,12 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_anywhere_costs_nothing_acknowledged) {
                         } catch (const Error&) {}
                         scarce_memory.armed = false;
                         const bool fired = scarce_memory.failed != 0;
-                        if (struck % 2 == 0) {
+                        if (struck % 2 == 0)
                             life.die();
-                        } else {
+                        else
                             check_usable_or_poisoned(life);
-                        }
                         life.check_content();
-                        if (!fired) {
-                            break;
-                        }
+                        if (!fired) break;
                     }
                     ++struck;
                 }
@@ -521,9 +497,7 @@ BOOST_AUTO_TEST_CASE(a_creation_that_runs_out_of_memory_leaves_nothing_behind) {
                 const bool fired = scarce_memory.failed != 0;
                 BOOST_TEST((created || life.disk.files().empty()));
                 life.check_content(created);
-                if (!fired) {
-                    break;
-                }
+                if (!fired) break;
             }
         }
     }

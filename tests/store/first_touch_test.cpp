@@ -31,10 +31,9 @@ struct Hidden {
             if (throws) throw std::runtime_error("no memory");
             proven.emplace_back(first.value, count);
             std::vector<FirstTouch::LostPage> found;
-            for (const std::uint64_t page : lost) {
+            for (const std::uint64_t page : lost)
                 if (page >= first.value && page < first.value + count)
                     found.push_back({{page}, Error(errc::corrupt, "lost " + std::to_string(page))});
-            }
             return found;
         };
         touch.emplace(place.data(), mapped, prove, [this] { return writable; });

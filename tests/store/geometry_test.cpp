@@ -96,14 +96,9 @@ BOOST_AUTO_TEST_CASE(span_and_annex_grow_in_any_order_without_moving_anything) {
             }
             BOOST_TEST_REQUIRE(are_places(layout.places(), extents));
             const auto now = chunks_in_file(layout, extents);
-            for (const auto& [begin, end] : before) {
-                BOOST_TEST_REQUIRE((now.contains(begin) && now.at(begin) == end));
-            }
-            if (!before.empty()) {  // growth lies behind all that was there
-                for (const auto& [begin, end] : now) {
-                    BOOST_TEST_REQUIRE((before.contains(begin) || begin >= before.rbegin()->second));
-                }
-            }
+            for (const auto& [begin, end] : before) BOOST_TEST_REQUIRE((now.contains(begin) && now.at(begin) == end));
+            if (!before.empty())  // growth lies behind all that was there
+                for (const auto& [begin, end] : now) BOOST_TEST_REQUIRE((before.contains(begin) || begin >= before.rbegin()->second));
             before = now;
             // Each sequence ascends; the file ends with the last page of either.
             std::uint64_t last_end = 0;

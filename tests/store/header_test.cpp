@@ -47,9 +47,7 @@ struct HeaderFile {
         file->sync();
     }
     void put32(std::uint64_t offset, std::uint32_t value) {
-        for (const std::uint64_t slot : {std::uint64_t{0}, std::uint64_t{4096}}) {
-            file->write(std::as_bytes(std::span(&value, 1)), slot + offset);
-        }
+        for (const std::uint64_t slot : {std::uint64_t{0}, std::uint64_t{4096}}) file->write(std::as_bytes(std::span(&value, 1)), slot + offset);
         file->sync();
     }
 };

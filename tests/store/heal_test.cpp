@@ -39,9 +39,7 @@ BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_is_restored_from_the_other_c
     LargeHeap closed(HeapKind::snapshot);
     ArchiveHeap heap = closed.open();
     for (const auto& victim : {closed.path, closed.data}) {
-        for (const std::uint64_t page : page_in_chunk) {
-            closed.disk.refuse({victim, place_of_page(page)});
-        }
+        for (const std::uint64_t page : page_in_chunk) closed.disk.refuse({victim, place_of_page(page)});
         const HealedHeap healed(heap);
         BOOST_TEST(healed.pages == 3U);
         BOOST_TEST(healed.lost.empty());
@@ -86,9 +84,7 @@ BOOST_AUTO_TEST_CASE(a_first_page_that_opening_has_healed_is_whole_after_a_power
 BOOST_AUTO_TEST_CASE(a_page_that_the_device_refuses_in_both_copies_is_lost_and_told_once) {
     LargeHeap closed(HeapKind::snapshot);
     ArchiveHeap heap = closed.open();
-    for (const auto& file : {closed.path, closed.data}) {
-        closed.disk.refuse({file, place_of_page(1100)});
-    }
+    for (const auto& file : {closed.path, closed.data}) closed.disk.refuse({file, place_of_page(1100)});
     closed.disk.refuse({closed.data, place_of_page(1200)});
     const HealedHeap healed(heap);
     BOOST_TEST(healed.pages == 1U);
@@ -131,9 +127,7 @@ BOOST_AUTO_TEST_CASE(a_table_page_that_the_device_refuses_is_written_again_from_
     ArchiveHeap heap = closed.open();
     BOOST_TEST(heap.heal() == 0U);  // and every table page is in memory
     for (const auto& victim : {closed.path, closed.data}) {
-        for (const std::uint64_t index : {0U, 1U, 2U}) {
-            closed.disk.refuse({victim, FileLayout().table_offset(index)});
-        }
+        for (const std::uint64_t index : {0U, 1U, 2U}) closed.disk.refuse({victim, FileLayout().table_offset(index)});
         BOOST_TEST(heap.heal() == 3U);
         BOOST_TEST(closed.disk.refused() == 0U);
         BOOST_TEST(heap.heal() == 0U);

@@ -30,9 +30,8 @@ BOOST_AUTO_TEST_CASE(a_heap_of_another_ones_pages_is_that_heap_and_what_was_not_
         const auto page = [&](std::uint64_t number) { return bytes.subspan(number * page_bytes, page_bytes); };
         for (std::uint64_t first = 0; first < header.extent / page_bytes;) {
             std::vector<std::uint64_t> sums;
-            for (std::uint64_t next = first; sums.size() < 3 && next < header.extent / page_bytes && !is_zero(page(next)); ++next) {
+            for (std::uint64_t next = first; sums.size() < 3 && next < header.extent / page_bytes && !is_zero(page(next)); ++next)
                 sums.push_back(store::page_checksum(page(next), {next}, builder.heap()));
-            }
             const std::size_t count = sums.size();
             sums.push_back(99);  // of no page of these
             if (count != 0) builder.write({first}, bytes.subspan(first * page_bytes, count * page_bytes), std::span(sums).first(count));

@@ -30,9 +30,7 @@ inline void forge_entries(std::span<std::byte> file, std::uint64_t index, const 
     for (std::uint64_t i = 0; i < cover.count; ++i) {
         const PageNumber page{cover.first.value + i};
         const std::uint64_t at = FileLayout().file_offset(offset_of(page));
-        if (at + page_bytes > file.size()) {
-            break;
-        }
+        if (at + page_bytes > file.size()) break;
         const std::uint64_t sum = page_checksum(file.subspan(at, page_bytes), page, heap);
         std::memcpy(file.data() + FileLayout().table_offset(index) + offsetof(TablePage, entries) + i * sizeof sum, &sum, sizeof sum);
     }

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "file_bytes.hpp"
-#include "throws.hpp"
 #include "io/storage.hpp"
 #include "scratch_directory.hpp"
 #include "store/heap_access.hpp"
+#include "throws.hpp"
 
 namespace probe {
 
@@ -83,11 +83,8 @@ inline void flip_bit(const std::filesystem::path& path, std::uint64_t offset) {
 
 /// Copies the heap's files as they are on disk: what a crash of the process would leave.
 inline void crash_copy(const std::filesystem::path& heap, const std::filesystem::path& copy) {
-    for (const char* suffix : {"", ".data", ".journal", ".log"}) {
-        if (std::filesystem::exists(heap.string() + suffix)) {
-            std::filesystem::copy_file(heap.string() + suffix, copy.string() + suffix);
-        }
-    }
+    for (const char* suffix : {"", ".data", ".journal", ".log"})
+        if (std::filesystem::exists(heap.string() + suffix)) std::filesystem::copy_file(heap.string() + suffix, copy.string() + suffix);
 }
 
 }  // namespace probe

@@ -45,9 +45,7 @@ std::string in_child(const std::function<std::string()>& action) {
     ::close(ends[1]);
     std::string said;
     char buffer[512];
-    for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
-        said.append(buffer, static_cast<std::size_t>(got));
-    }
+    for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<std::size_t>(got));
     ::close(ends[0]);
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -55,21 +53,17 @@ std::string in_child(const std::function<std::string()>& action) {
 }
 
 void expect_well(const std::string& said) {
-    if (said.starts_with("skipped")) {
+    if (said.starts_with("skipped"))
         BOOST_TEST_MESSAGE(said);
-    } else {
+    else
         BOOST_TEST(said == "");
-    }
 }
 
 /// A figure of /proc/self/status in bytes.
 std::size_t status_bytes(const std::string& name) {
     std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);) {
-        if (line.starts_with(name + ":")) {
-            return std::stoull(line.substr(name.size() + 1)) * 1024;
-        }
-    }
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with(name + ":")) return std::stoull(line.substr(name.size() + 1)) * 1024;
     return 0;
 }
 
@@ -236,9 +230,7 @@ BOOST_AUTO_TEST_CASE(a_heap_that_the_process_may_not_grow_is_full_and_goes_on_wh
         {
             const Limit limit(RLIMIT_DATA, "VmData", 20 * block_bytes);
             try {
-                for (; blocks < 200; ++blocks) {
-                    static_cast<char*>(heap.allocate(block_bytes))[5] = 'x';
-                }
+                for (; blocks < 200; ++blocks) static_cast<char*>(heap.allocate(block_bytes))[5] = 'x';
                 return "skipped: this kernel doesn't count private mappings as data";
             } catch (const HeapFull& full) {
                 if (full.cause() != HeapFull::Cause::address_space || !names_heap(full, path))
@@ -268,9 +260,8 @@ BOOST_AUTO_TEST_CASE(a_process_that_locks_all_its_memory_does_not_lock_its_heaps
         }
         if (::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return "skipped: mlockall(2) is not permitted here";
         std::optional<ArchiveHeap> heap;
-        if (const auto refused = code_of([&] { heap.emplace(open_only, path); })) {
+        if (const auto refused = code_of([&] { heap.emplace(open_only, path); }))
             return *refused == errc::out_of_address_space ? "skipped: the limit of locked memory is too low" : "opening failed otherwise";
-        }
         for (int i = 0; i < 10; ++i) static_cast<char*>(heap->allocate(block_bytes))[7] = 'y';
         put(*heap, "more", "text");
         // Of the span, what is mapped must not be locked (the address space reserved behind it holds no memory).

@@ -54,11 +54,10 @@ struct Doubled {
         heap.snapshot();
         put(heap, "more", "of it");
         heap.snapshot();
-        if (closed) {
+        if (closed)
             heap.close();
-        } else {
+        else
             disk.power_cut();
-        }
         whole = bytes_of(path);
     }
     ArchiveHeap open(OpenMode mode, HeapKind as) { return HeapAccess::make<ArchiveHeap>(HeapFile::open(disk, path, mode, as, options_of(as))); }

@@ -40,9 +40,7 @@ struct CrashedHeap {
 
     std::map<std::filesystem::path, std::string> bytes() const {
         std::map<std::filesystem::path, std::string> all;
-        for (const auto& [name, node] : disk.files()) {
-            all[name].assign(reinterpret_cast<const char*>(node->data()), node->size_bytes());
-        }
+        for (const auto& [name, node] : disk.files()) all[name].assign(reinterpret_cast<const char*>(node->data()), node->size_bytes());
         return all;
     }
 
@@ -72,9 +70,7 @@ struct CrashedHeap {
         for (const auto mode : {OpenMode::read_only, OpenMode::open_only, OpenMode::open_or_create}) {
             for (const HeapKind kind : {HeapKind::archive, HeapKind::snapshot}) {
                 const auto code = code_of([&] { HeapFile::open(disk, path, mode, kind, {}); });
-                if (!code) {
-                    return std::nullopt;
-                }
+                if (!code) return std::nullopt;
                 BOOST_TEST((code == first.value_or(*code)));
                 BOOST_TEST((bytes() == before));
                 first = code;

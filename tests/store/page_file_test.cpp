@@ -60,9 +60,8 @@ BOOST_AUTO_TEST_CASE(the_device_is_asked_for_what_it_has_and_not_the_page_cache)
     disk.add_directory("/disk");
     PageFile file(disk.create("/disk/f"), Header());
     for (const int value : {1, 2}) {
-        for (const std::uint64_t at : {file.layout.file_offset({0}), file.layout.table_offset(0)}) {
+        for (const std::uint64_t at : {file.layout.file_offset({0}), file.layout.table_offset(0)})
             file.file().write(std::vector(page_bytes, static_cast<std::byte>(value)), at);
-        }
         if (value == 1) file.sync();
     }
     dynamic_cast<io::LosesUnsynced&>(file.file()).lose_unsynced();

@@ -342,9 +342,8 @@ BOOST_AUTO_TEST_CASE(a_half_written_backing_file_is_not_trusted_when_the_data_fi
         const std::vector<char> newer = bytes_of(heap.newer);
         const std::vector<char> older = bytes_of(heap.path);
         const auto bring_up_to_date = [&](std::uint64_t offset) { file->write(std::as_bytes(std::span(newer).subspan(offset, page_bytes)), offset); };
-        for (std::uint64_t index = 0; store::FileLayout().table_offset(index) < newer.size(); ++index) {
+        for (std::uint64_t index = 0; store::FileLayout().table_offset(index) < newer.size(); ++index)
             bring_up_to_date(store::FileLayout().table_offset(index));
-        }
         std::uint64_t differing = newer.size() - page_bytes;
         while (std::equal(newer.begin() + static_cast<std::ptrdiff_t>(differing), newer.begin() + static_cast<std::ptrdiff_t>(differing + page_bytes),
                           older.begin() + static_cast<std::ptrdiff_t>(differing))) {
@@ -395,9 +394,8 @@ BOOST_AUTO_TEST_CASE(hostile_headers_with_right_checksums_are_refused_and_crash_
             heap.snapshot();
         });
         BOOST_TEST((reading == writing));
-        for (const auto& [name, bytes] : {std::pair{"a.tyn", &original}, std::pair{"a.tyn.data", &original_data}}) {
+        for (const auto& [name, bytes] : {std::pair{"a.tyn", &original}, std::pair{"a.tyn.data", &original_data}})
             std::ofstream(dir / name, std::ios::binary | std::ios::trunc).write(bytes->data(), static_cast<std::streamsize>(bytes->size()));
-        }
         return writing;
     };
     const auto both = [&](auto&& edit) { return opening(edit, edit); };
@@ -457,9 +455,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_page_under_a_page_that_was_just_saved_is_healed_t
         const std::uint64_t page = round_up(reinterpret_cast<std::uint64_t>(block), page_bytes) - heap.core()->ranges().durable;
         BOOST_TEST(heap.heal() == 0U);  // the save is in the files now
         char& changed = *reinterpret_cast<char*>(heap.core()->ranges().durable + page + 50);
-        if (changed_again) {
-            changed = 'y';
-        }
+        if (changed_again) changed = 'y';
         flip_bit(dir / "a.tyn", store::FileLayout().file_offset({page + 7}));
         BOOST_TEST(heap.heal() == 1U);
         flip_bit(dir / "a.tyn.data", store::FileLayout().file_offset({page + 7}));
@@ -528,9 +524,7 @@ BOOST_AUTO_TEST_CASE(zeros_stored_in_a_page_that_became_zero_by_rot_give_neither
             {
                 SnapshotHeap heap(open_only, dir / "a.tyn", unverified());
                 std::memset(reinterpret_cast<char*>(heap.core()->ranges().durable + at) + (stored == 1 ? 200 : 0), 0, stored);
-                if (large) {
-                    put(heap, "large", std::string(2'000'000, 'x'));
-                }
+                if (large) put(heap, "large", std::string(2'000'000, 'x'));
                 BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::corrupt));
                 BOOST_TEST((code_of([&] { heap.snapshot(); }) == errc::poisoned));
             }

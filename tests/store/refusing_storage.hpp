@@ -77,11 +77,9 @@ private:
             });
         }
         void may_refuse(ByteCount length, std::uint64_t offset) const {
-            for (const RefusedPage& page : *refused_) {
-                if (page.file == path() && offset < page.offset + page_bytes && page.offset < offset + length) {
+            for (const RefusedPage& page : *refused_)
+                if (page.file == path() && offset < page.offset + page_bytes && page.offset < offset + length)
                     throw Error(page.code, path(), page.offset, "the test refuses to read this page");
-                }
-            }
         }
         std::shared_ptr<Refused> refused_;
     };

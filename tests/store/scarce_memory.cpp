@@ -14,9 +14,7 @@ void* allocate_or_fail(std::size_t size, std::size_t alignment) {
         throw std::bad_alloc();
     }
     void* const bytes = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-    if (bytes == nullptr) {
-        throw std::bad_alloc();
-    }
+    if (bytes == nullptr) throw std::bad_alloc();
     return bytes;
 }
 }  // namespace

@@ -25,9 +25,8 @@ constexpr HeapKind sparse_kinds[] = {HeapKind::archive, HeapKind::snapshot};
 
 ByteCount disk_bytes(const std::filesystem::path& path) {
     ByteCount bytes = 0;
-    for (const char* suffix : {"", ".data", ".journal"}) {
+    for (const char* suffix : {"", ".data", ".journal"})
         if (const auto found = io::posix_storage().find(path.string() + suffix)) bytes += found->allocated_bytes;
-    }
     return bytes;
 }
 

@@ -75,9 +75,7 @@ std::vector<PersistentOptions> both_sorts(const std::filesystem::path& path) { r
 
 std::vector<std::vector<char>> all_bytes(const std::filesystem::path& path) {
     std::vector<std::vector<char>> all;
-    for (const char* suffix : {"", ".data", ".journal", ".log"}) {
-        all.push_back(bytes_of(path.string() + suffix));
-    }
+    for (const char* suffix : {"", ".data", ".journal", ".log"}) all.push_back(bytes_of(path.string() + suffix));
     return all;
 }
 
@@ -97,22 +95,16 @@ bool is_readable(const char* place) {
 void make_crashed(const ScratchDirectory& dir, const PersistentOptions& options, const std::filesystem::path& copy) {
     const std::filesystem::path path = dir / "made.tyn";
     PersistentOptions own = options;
-    if (!own.data_file.empty()) {
-        own.data_file = path.string() + ".data";
-    }
+    if (!own.data_file.empty()) own.data_file = path.string() + ".data";
     Opened made(path, OpenMode::create_only, HeapKind::transactional, own);
     for (int i = 1; i <= 20; ++i) {
         made.commit("n" + std::to_string(i), std::string(static_cast<std::size_t>(i) * 1000, 'x'));
-        if (i == 10) {
-            made.log->snapshot();
-        }
+        if (i == 10) made.log->snapshot();
     }
     put(made.heap, "uncommitted", "gone");
     crash_copy(path, copy);
     made.heap.close();
-    for (const char* suffix : {"", ".data", ".log"}) {
-        std::filesystem::remove(path.string() + suffix);
-    }
+    for (const char* suffix : {"", ".data", ".log"}) std::filesystem::remove(path.string() + suffix);
 }
 }  // namespace
 
@@ -197,9 +189,7 @@ BOOST_AUTO_TEST_CASE(a_snapshot_brings_into_the_files_what_was_committed_and_not
             BOOST_TEST((get(again.heap, "two") == std::string(100'000, '2')));
             BOOST_TEST(is_sound(again.heap));
         }
-        for (const char* suffix : {"", ".data", ".log"}) {
-            std::filesystem::remove((dir / "a.tyn").string() + suffix);
-        }
+        for (const char* suffix : {"", ".data", ".log"}) std::filesystem::remove((dir / "a.tyn").string() + suffix);
     }
 }
 
@@ -224,15 +214,11 @@ BOOST_AUTO_TEST_CASE(a_snapshot_of_more_pages_than_a_batch_holds_takes_several) 
         Opened again(dir / "a.tyn", OpenMode::open_only, HeapKind::transactional);
         const char* const found = find(again.heap, "wide");
         std::string expected(2U << 20U, 'w');
-        for (std::size_t at = 100; at < (2U << 20U); at += 60'000) {
-            expected[at] = 'c';
-        }
+        for (std::size_t at = 100; at < (2U << 20U); at += 60'000) expected[at] = 'c';
         std::fill_n(expected.begin() + 1'000'000, 20'000, '\0');
         BOOST_TEST((std::string(found, expected.size()) == expected));
         again.heap.close();
-        for (const char* suffix : {"", ".data", ".log"}) {
-            std::filesystem::remove((dir / "a.tyn").string() + suffix);
-        }
+        for (const char* suffix : {"", ".data", ".log"}) std::filesystem::remove((dir / "a.tyn").string() + suffix);
     }
 }
 
@@ -244,9 +230,7 @@ BOOST_AUTO_TEST_CASE(the_program_goes_on_while_a_snapshot_is_taken) {
             Opened opened(dir / "a.tyn", OpenMode::create_only, HeapKind::transactional, options);
             opened.commit("first", std::string(100'000, 'f'));
             std::vector<PageNumber> pages;
-            for (std::uint64_t page = 0; page < opened.file->image().mapped() / page_bytes; ++page) {
-                pages.push_back({page});
-            }
+            for (std::uint64_t page = 0; page < opened.file->image().mapped() / page_bytes; ++page) pages.push_back({page});
             std::atomic<bool> done = false;
             std::thread saver([&] {
                 for (int i = 0; i < 10; ++i) {
@@ -272,9 +256,7 @@ BOOST_AUTO_TEST_CASE(the_program_goes_on_while_a_snapshot_is_taken) {
         BOOST_TEST((get(again.heap, last) == std::string(50'000, 'n')));
         BOOST_TEST(is_sound(again.heap));
         again.heap.close();
-        for (const char* suffix : {"", ".data", ".log"}) {
-            std::filesystem::remove((dir / "a.tyn").string() + suffix);
-        }
+        for (const char* suffix : {"", ".data", ".log"}) std::filesystem::remove((dir / "a.tyn").string() + suffix);
     }
 }
 
@@ -327,11 +309,9 @@ BOOST_AUTO_TEST_CASE(a_missing_log_is_made_anew_for_a_clean_heap_and_refused_for
     }
     BOOST_TEST(get(Opened(dir / "d.tyn", OpenMode::open_only, HeapKind::transactional).heap, "b") == "2");
     const auto before = all_bytes(dir / "c.tyn");
-    for (const HeapKind kind : {HeapKind::transactional, HeapKind::archive}) {
-        for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+    for (const HeapKind kind : {HeapKind::transactional, HeapKind::archive})
+        for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only})
             BOOST_TEST((code_of([&] { Opened(dir / "c.tyn", mode, kind); }) == errc::log_missing));
-        }
-    }
     BOOST_TEST((all_bytes(dir / "c.tyn") == before));
     // That of another heap is neither taken nor overwritten.
     std::filesystem::copy_file(dir / "d.tyn.log", dir / "c.tyn.log");
@@ -381,9 +361,7 @@ BOOST_AUTO_TEST_CASE(an_archive_becomes_transactional_also_after_a_crash) {
             ArchiveHeap archive(create_only, dir / "a.tyn", small_heap());
             put(archive, "a", "1");
             archive.snapshot();
-            if (crashed) {
-                crash_copy(dir / "a.tyn", dir / "b.tyn");
-            }
+            if (crashed) crash_copy(dir / "a.tyn", dir / "b.tyn");
         }
         const auto path = crashed ? dir / "b.tyn" : dir / "a.tyn";
         {
@@ -479,9 +457,8 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_damaged_further_on_leaves_the_files_untouched
         flip_bit(path.string() + ".log", log::Ring::file_offset(identity, position) + 1000);
     }
     const auto before = all_bytes(path);
-    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only})
         BOOST_TEST((code_of([&] { Opened(path, mode, HeapKind::transactional); }) == errc::corrupt));
-    }
     BOOST_TEST((all_bytes(path) == before));
 }
 
@@ -527,9 +504,8 @@ BOOST_AUTO_TEST_CASE(a_damaged_stage_is_told_and_leaves_the_files_untouched) {
         store::write_first_headers(*file, header);
     }
     const auto before = all_bytes(path);
-    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only}) {
+    for (const OpenMode mode : {OpenMode::open_only, OpenMode::read_only})
         BOOST_TEST((code_of([&] { Opened(path, mode, HeapKind::transactional); }) == errc::corrupt));
-    }
     BOOST_TEST((all_bytes(path) == before));
 }
 
@@ -587,9 +563,8 @@ BOOST_AUTO_TEST_CASE(what_a_heap_has_grown_by_begins_with_zeros_in_its_files_wha
             const auto first = static_cast<ByteCount>(block - reinterpret_cast<char*>(opened.heap.core()->ranges().durable));
             BOOST_TEST_REQUIRE(first + wide >= before + 16 * page_bytes);
             const auto file = io::posix_storage().open(path, io::Access::read_write);
-            for (ByteCount at = std::max<ByteCount>(before, round_up(first, page_bytes)); at + page_bytes <= first + wide; at += page_bytes) {
+            for (ByteCount at = std::max<ByteCount>(before, round_up(first, page_bytes)); at + page_bytes <= first + wide; at += page_bytes)
                 file->write(std::vector(page_bytes, std::byte{9}), opened.file->files().backing().layout.file_offset({at}));
-            }
             opened.log->snapshot();
             opened.heap.close();
         }
@@ -602,9 +577,7 @@ BOOST_AUTO_TEST_CASE(what_a_heap_has_grown_by_begins_with_zeros_in_its_files_wha
         }
         Opened again(path, OpenMode::open_only, HeapKind::transactional);
         const char* const block = find(again.heap, "block");
-        for (std::size_t at = 0; at < wide; ++at) {
-            BOOST_TEST_REQUIRE(block[at] == (at % page_bytes == 0 ? 'b' : 0));
-        }
+        for (std::size_t at = 0; at < wide; ++at) BOOST_TEST_REQUIRE(block[at] == (at % page_bytes == 0 ? 'b' : 0));
         BOOST_TEST(is_sound(again.heap));
     }
 }
@@ -630,9 +603,7 @@ BOOST_AUTO_TEST_CASE(a_heap_whose_log_can_not_be_read_at_close_is_not_called_cle
         store::test::RefusingStorage disk(io::posix_storage());
         Opened opened(disk, path, OpenMode::open_only, HeapKind::transactional);
         opened.commit("a", "1");
-        for (std::uint64_t at = 0; at < log_bytes; at += page_bytes) {
-            disk.refuse({path.string() + ".log", log::Ring::header_bytes + at, false});
-        }
+        for (std::uint64_t at = 0; at < log_bytes; at += page_bytes) disk.refuse({path.string() + ".log", log::Ring::header_bytes + at, false});
         opened.log->snapshot_at_close = false;
         opened.heap.close();
     }
@@ -651,9 +622,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_refuses_the_snapshot_and_the_heap_goes_on) {
     {
         const auto filler = disk.create("/disk/filler");
         BOOST_TEST((code_of([&] {
-                        for (std::uint64_t at = 0;; at += page_bytes) {
-                            filler->allocate(at, page_bytes);
-                        }
+                        for (std::uint64_t at = 0;; at += page_bytes) filler->allocate(at, page_bytes);
                     }) == errc::no_space));
     }
     find(opened.heap, "a")[0] = 'x';

@@ -198,11 +198,10 @@ BOOST_AUTO_TEST_CASE(a_torn_table_page_is_rebuilt_over_pages_that_only_the_data_
     for (const bool is_refused : {true, false}) {
         LargeHeap closed(HeapKind::snapshot);
         tear_table_page(closed, text_table);
-        if (is_refused) {
+        if (is_refused)
             closed.disk.refuse({closed.path, place_of_page(text_page)});
-        } else {
+        else
             flip_bit(closed.path, place_of_page(text_page) + 9);
-        }
         ArchiveHeap heap = closed.open();
         BOOST_TEST(heap.heal() >= 1U);
         BOOST_TEST(closed.disk.refused() == 0U);

@@ -60,9 +60,8 @@ BOOST_AUTO_TEST_CASE(no_file_is_left_when_it_is_interrupted) {
             ::_exit(99);
         }
         const auto made_files = [&] {
-            for (const auto& own : std::filesystem::directory_iterator(folder)) {
+            for (const auto& own : std::filesystem::directory_iterator(folder))
                 if (!std::filesystem::is_empty(own.path())) return true;
-            }
             return false;
         };
         int status = 0;

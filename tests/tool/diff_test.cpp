@@ -31,9 +31,8 @@ std::map<std::string, Found> objects(const boost::property_tree::ptree& json) {
     for (const auto& [key, object] : json.get_child("objects")) {
         Found& one = found[object.get<std::string>("name")];
         one.change = object.get<std::string>("change");
-        for (const char* count : {"blocks_added", "blocks_removed", "blocks_changed", "bytes_added", "bytes_removed", "bytes_changed"}) {
+        for (const char* count : {"blocks_added", "blocks_removed", "blocks_changed", "bytes_added", "bytes_removed", "bytes_changed"})
             one.counts[count] = object.get<std::uint64_t>(count);
-        }
     }
     return found;
 }

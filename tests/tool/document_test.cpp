@@ -87,11 +87,10 @@ std::string with_outputs(const ScratchDirectory& dir, const std::string& documen
     for (std::string line; std::getline(lines, line);) {
         if (line == "```console") inside = true;
         if (line == "```") inside = false;
-        if (inside && line.starts_with("$ ")) {
+        if (inside && line.starts_with("$ "))
             made += line + "\n" + shell(dir, line.substr(2));
-        } else if (!inside || line == "```console") {
+        else if (!inside || line == "```console")
             made += line + "\n";
-        }
     }
     return made;
 }

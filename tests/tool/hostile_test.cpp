@@ -45,9 +45,8 @@ BOOST_AUTO_TEST_CASE(what_is_no_heap_is_refused_by_name) {
     }
     std::filesystem::remove(dir / "folder");
     std::filesystem::remove(dir / "link");
-    for (const std::string& command : looking) {
+    for (const std::string& command : looking)
         for (const std::string file : {"empty", "text", "noise"}) require_refused(dir, command, file);
-    }
 }
 
 BOOST_AUTO_TEST_CASE(a_heap_without_permission_is_refused_by_name) {

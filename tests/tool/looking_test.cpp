@@ -55,9 +55,8 @@ BOOST_AUTO_TEST_CASE(each_command_has_a_help_that_names_its_options) {
         BOOST_TEST(help.out.find(command) != std::string::npos, command);
         const Ran ran = run_tool(dir, command + " --help");
         BOOST_TEST(ran.exit == 0);
-        for (const char* option : {"--json", "--data-file PATH", "--log-file PATH", "FILE"}) {
+        for (const char* option : {"--json", "--data-file PATH", "--log-file PATH", "FILE"})
             BOOST_TEST(ran.out.find(option) != std::string::npos, command << " --help has no " << option << ":\n" << ran.out);
-        }
     }
 }
 
@@ -65,9 +64,8 @@ BOOST_AUTO_TEST_CASE(the_help_of_diff_names_both_files) {
     const ScratchDirectory dir;
     const Ran ran = run_tool(dir, "diff --help");
     BOOST_TEST(ran.exit == 0);
-    for (const char* words : {"--json", "--pages", "--data-file-of-b PATH", "the older heap", "the newer heap", "Exit code 1"}) {
+    for (const char* words : {"--json", "--pages", "--data-file-of-b PATH", "the older heap", "the newer heap", "Exit code 1"})
         BOOST_TEST(ran.out.find(words) != std::string::npos, words << ":\n" << ran.out);
-    }
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_there_is_an_error_that_names_it) {

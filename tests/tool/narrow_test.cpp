@@ -17,13 +17,11 @@ using namespace tool_test;
 /// Columns that a line takes: bytes of one character count once, and what sets a style doesn't.
 std::size_t columns_of(const std::string& line) {
     std::size_t columns = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        if (line[i] == '\033') {
+    for (std::size_t i = 0; i < line.size(); ++i)
+        if (line[i] == '\033')
             i = std::min(line.find('m', i), line.size());
-        } else if ((static_cast<unsigned char>(line[i]) & 0xc0U) != 0x80U && line[i] != '\r') {
+        else if ((static_cast<unsigned char>(line[i]) & 0xc0U) != 0x80U && line[i] != '\r')
             ++columns;
-        }
-    }
     return columns;
 }
 

@@ -130,9 +130,8 @@ BOOST_AUTO_TEST_CASE(zsh_and_fish_know_every_command_and_option_and_their_script
             BOOST_TEST(ran.out.find(named) != std::string::npos, shell << " does not know --" << option);
         }
         // A shell that is installed reads it; any quotes must be balanced all the same.
-        if (std::system(("command -v " + shell + " >/dev/null").c_str()) == 0) {
+        if (std::system(("command -v " + shell + " >/dev/null").c_str()) == 0)
             BOOST_TEST(std::system((shell + " -n '" + (dir / "script").string() + "'").c_str()) == 0);
-        }
         std::istringstream lines(ran.out);
         for (std::string line; std::getline(lines, line);) {
             for (std::size_t at = 0; (at = line.find("\\'")) != std::string::npos;) line.erase(at, 2);  // an apostrophe

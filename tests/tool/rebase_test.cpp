@@ -45,9 +45,8 @@ BOOST_AUTO_TEST_CASE(a_dry_run_writes_nothing_and_tells_the_same_figures) {
     BOOST_TEST((contents(dir) == before));
     BOOST_TEST(run_tool(dir, "rebase --conservative --dry-run --address auto a.tyn").out.find("nothing was written") != std::string::npos);
     const Ran done = run_tool(dir, "rebase --conservative --json --address auto a.tyn");
-    for (const char* figure : {"pointers", "pages_changed", "live_blocks", "ambiguous_words"}) {
+    for (const char* figure : {"pointers", "pages_changed", "live_blocks", "ambiguous_words"})
         BOOST_TEST(dry.json().get<std::uint64_t>(figure) == done.json().get<std::uint64_t>(figure), figure);
-    }
 }
 
 BOOST_AUTO_TEST_CASE(ambiguous_words_are_listed_and_refused_where_that_is_asked_for) {

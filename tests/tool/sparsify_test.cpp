@@ -61,9 +61,8 @@ BOOST_AUTO_TEST_CASE(names_the_call_that_lays_blocks_close_together_where_that_w
         SnapshotHeap heap(taiyen::create_only, dir / "far.tyn", small());
         auto& blocks = heap.construct<taiyen::vector<taiyen::vector<char>>>("blocks", 2000U);
         for (auto& block : blocks) block.resize(500);
-        for (std::size_t i = 0; i < blocks.size(); ++i) {
+        for (std::size_t i = 0; i < blocks.size(); ++i)
             if (i % 8 != 0) make_empty(blocks[i]);
-        }
         heap.snapshot();
         heap.close();
     }

@@ -35,9 +35,8 @@ BOOST_AUTO_TEST_CASE(a_heap_that_was_compressed_and_expanded_is_the_same_to_diff
 BOOST_AUTO_TEST_CASE(kinds_codecs_and_files_elsewhere_are_what_was_asked_for) {
     const ScratchDirectory dir;
     make_drawing<taiyen::TransactionalHeap>(dir / "drawing.tyn");
-    for (const char* codec : {"none", "lz4", "zstd"}) {
+    for (const char* codec : {"none", "lz4", "zstd"})
         BOOST_TEST(run_tool(dir, std::string("compress drawing.tyn ") + codec + ".tyz --threads 2 --codec " + codec).exit == 0);
-    }
     BOOST_TEST(std::filesystem::file_size(dir / "none.tyz") > std::filesystem::file_size(dir / "lz4.tyz"));
     BOOST_TEST(std::filesystem::file_size(dir / "lz4.tyz") > std::filesystem::file_size(dir / "zstd.tyz"));
     const Ran ran = run_tool(dir, "expand lz4.tyz --json --kind snapshot --data-file second.copy --capacity 134217728");

@@ -212,9 +212,8 @@ void fill_with_holes(ArchiveHeap& heap, std::mt19937_64& random, int count) {
         numbers[i] = std::string(random() % 100, 'x').c_str();
         for (int n = 0; n < 3; ++n) blocks.push_back(heap.allocate(random() % 300));
     }
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count; ++i)
         if (i % 4 != 0) numbers.erase(i);
-    }
     for (void* const block : blocks) heap.deallocate(block);
 }
 
@@ -254,9 +253,8 @@ BOOST_AUTO_TEST_CASE(the_pages_in_use_behind_a_step_are_those_before_the_next) {
             const auto kind = random() % 4;
             blobs[i].assign(kind == 0 ? random() % 200 : kind == 1 ? 4096 + 16 * (random() % 200) : random() % 20'000, static_cast<unsigned char>(i));
         }
-        for (int i = 0; i < 400; ++i) {
+        for (int i = 0; i < 400; ++i)
             if (random() % 3 != 0) blobs.erase(i);
-        }
         std::optional<CompactReport> before;
         for (int steps = 0; steps < 200; ++steps) {
             const CompactReport report = compact(heap, declaring<Blobs>(random() % 60'000));
@@ -512,11 +510,10 @@ BOOST_AUTO_TEST_CASE(a_step_on_a_full_disk_is_in_the_log_and_the_close_that_has_
         BOOST_TEST((blob.size() == words && std::count(blob.begin(), blob.end(), 17U) == static_cast<std::ptrdiff_t>(words)));
         BOOST_TEST(heap.stats().live_blocks == report.live_blocks);
         expect_verified(heap);
-        if (has_room) {
+        if (has_room)
             heap.close();
-        } else {
+        else
             BOOST_CHECK_EXCEPTION(heap.close(), Error, [](const Error& error) { return error.code() == errc::no_space; });
-        }
         return report;
     };
     disk.set_space(disk.used_bytes() + 10 * page);  // not for the blob
@@ -579,11 +576,10 @@ BOOST_AUTO_TEST_CASE(other_threads_see_what_they_should_before_and_behind_each_s
                 auto& numbers = *heap.find<Numbers>("numbers");
                 for (int i = 0; i < 20; ++i) {
                     const int key = static_cast<int>(own() % 2000);
-                    if (own() % 2 == 0) {
+                    if (own() % 2 == 0)
                         numbers.erase(key);
-                    } else {
+                    else
                         numbers[key] = std::to_string(key) + " and more than fits into a small buffer";
-                    }
                 }
                 transaction.commit();
             }

@@ -63,9 +63,8 @@ struct PlanFixture {
     void churn(int count, unsigned left) {
         for (int i = 0; i < count; ++i) allocate(some_bytes(), random() % 3 == 0 ? 8 : random() % 20 == 0 ? 256 : 16);
         std::vector<std::uint64_t> gone;
-        for (const auto& [offset, content] : blocks) {
+        for (const auto& [offset, content] : blocks)
             if (random() % 100 >= left) gone.push_back(offset);
-        }
         for (const std::uint64_t offset : gone) free(offset);
         if (random() % 2 == 0) engine->release_free_pages(page_bytes);
     }
@@ -128,10 +127,9 @@ struct PlanFixture {
                 BOOST_REQUIRE(gone.contains(block->first));
         }
         BOOST_REQUIRE(next == plan.moves().size());
-        for (const CompactionPlan::Group& group : plan.groups()) {
+        for (const CompactionPlan::Group& group : plan.groups())
             for (std::uint64_t at = std::uint64_t{group.from} * page_bytes; at < (std::uint64_t{group.from} + group.freed) * page_bytes; at += 8)
                 BOOST_REQUIRE(!taken[at / 8]);
-        }
     }
     /// Moves the first groups, and frees what they leave behind.
     void carry_out(const CompactionPlan& plan, std::size_t groups) {
@@ -207,9 +205,8 @@ BOOST_AUTO_TEST_CASE(leave_what_is_pinned_and_what_is_too_long) {
         begin();
         churn(1500, 20);
         std::set<std::uint64_t> pinned;
-        for (const auto& [offset, content] : blocks) {
+        for (const auto& [offset, content] : blocks)
             if (random() % (content.size() < page_bytes ? 40 : 4) == 0) pinned.insert(offset);
-        }
         const ByteCount longest = 2 * page_bytes;
         for (int steps = 0;; ++steps) {
             BOOST_REQUIRE(steps < 200);
@@ -232,9 +229,8 @@ BOOST_AUTO_TEST_CASE(bring_no_block_into_a_packed_page_that_others_have_just_lef
     // The first page finds room in the second one. What is left of that is too little for the third; it and the first page would do.
     const std::array<std::size_t, 4> left{20, 100, 110, 0};
     auto count = left.begin();
-    for (const auto& [page, offsets] : pages) {
+    for (const auto& [page, offsets] : pages)
         for (std::size_t i = *count++; i < offsets.size(); ++i) free(offsets[i]);
-    }
     const HeapView at = view();
     const CompactionPlan plan(at, {}, ~ByteCount{0});
     check_plan(plan, {}, ~ByteCount{0});

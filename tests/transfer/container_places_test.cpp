@@ -41,9 +41,8 @@ struct PlacesFixture {
         RelocationWords(view).find(pointers, nullptr, report, 0, {});
         const ContainerPlaces containers(view, pointers);
         std::vector<unsigned> found;
-        for (unsigned i = 0; i < words; ++i) {
+        for (unsigned i = 0; i < words; ++i)
             if (containers.has(place + 8 * i)) found.push_back(i);
-        }
         return found;
     }
 };

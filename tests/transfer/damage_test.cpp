@@ -88,9 +88,7 @@ CompressedHeap expand_here(io::Storage& disk, const Stream& stream, const Expand
 /// The code that it is refused with; nothing may be left.
 std::optional<errc> refusal(io::SimulatedStorage& disk, const Stream& stream, const ExpandOptions& options = {}) {
     const auto code = probe::code_of([&] { expand_here(disk, stream, options); });
-    if (code) {
-        BOOST_TEST(disk.files().empty());
-    }
+    if (code) BOOST_TEST(disk.files().empty());
     return code;
 }
 
@@ -191,9 +189,8 @@ BOOST_AUTO_TEST_CASE(a_stream_of_several_chunks_is_noticed_to_end_at_and_around_
         std::size_t chunks = 0;
         for (std::size_t at = sizeof(layout::StreamHead); at < stream.size();) {
             const auto mark = mark_at<layout::ChunkHead>(stream, at);
-            for (const std::size_t size : {at - 1, at, at + 1, at + sizeof mark - 1, at + sizeof mark, at + sizeof mark + 1}) {
+            for (const std::size_t size : {at - 1, at, at + 1, at + sizeof mark - 1, at + sizeof mark, at + sizeof mark + 1})
                 if (size < stream.size()) BOOST_CHECK(refusal(disk, cut(stream, size)) == errc::truncated);
-            }
             if (mark.magic == layout::end_magic) break;
             at += sizeof mark + mark.stored_bytes;
             ++chunks;
@@ -206,9 +203,8 @@ BOOST_AUTO_TEST_CASE(random_corruptions_end_in_a_typed_error_and_leave_nothing) 
     std::mt19937_64 random(taiyen::test::seed_of_run());
     const std::uint64_t rounds = corruptions();
     std::vector<Stream> streams;
-    for (const Codec codec : codecs) {
+    for (const Codec codec : codecs)
         for (const HeapKind kind : kinds) streams.push_back(small_stream(codec, kind));
-    }
     std::vector<Stream> large;
     for (const Codec codec : codecs) large.push_back(small_stream(codec, kinds[static_cast<std::size_t>(codec)], true));
     SmallDisk disk;

@@ -370,13 +370,12 @@ BOOST_AUTO_TEST_CASE(containers_that_were_moved_from_emptied_and_shrunk_are_whol
                     std::multimap<std::string, int> sorted;
                     for (const auto& element : container) {
                         using Element = std::remove_cvref_t<decltype(element)>;
-                        if constexpr (std::is_same_v<Element, Text>) {
+                        if constexpr (std::is_same_v<Element, Text>)
                             sorted.emplace(std::string(element), 0);
-                        } else if constexpr (stl::is_pair<Element>) {
+                        else if constexpr (stl::is_pair<Element>)
                             sorted.emplace(std::string(element.second), 0);
-                        } else {
+                        else
                             sorted.emplace(std::to_string(static_cast<int>(element)), 0);
-                        }
                     }
                     for (const auto& [key, value] : sorted) text += key + ",";
                 };

@@ -53,13 +53,12 @@ public:
         auto& index = heap.find_or_construct<Index>("index");
         for (int i = 0; i < count; ++i) {
             const auto choice = random_() % 10;
-            if (choice < 5 || model_.size() < 20) {
+            if (choice < 5 || model_.size() < 20)
                 add(heap, index);
-            } else if (choice < 8) {
+            else if (choice < 8)
                 remove(heap, index, any());
-            } else {
+            else
                 lead(index, any());
-            }
             if (random_() % 4 == 0) spare_.push_back(heap.allocate(random_() % 12 == 0 ? random_() % 9000 : random_() % 200));
         }
         std::shuffle(spare_.begin(), spare_.end(), random_);
@@ -140,9 +139,8 @@ private:
         std::memcpy(joint.blob + should.hidden_at, &hidden, sizeof hidden);
     }
     void remove(ArchiveHeap& heap, Index& index, std::uint64_t number) {
-        for (const auto& [other, should] : model_) {
+        for (const auto& [other, should] : model_)
             if (other != number && (should.peer == number || should.inside == number || should.hidden == number)) return;
-        }
         Joint* const joint = index.at(number);
         heap.deallocate(joint->first);
         heap.deallocate(joint->blob);

@@ -22,9 +22,8 @@ constexpr std::size_t heap_bytes = std::size_t{640} << 20U;
 
 double status_mib(const std::string& key) {
     std::ifstream in("/proc/self/status");
-    for (std::string line; std::getline(in, line);) {
+    for (std::string line; std::getline(in, line);)
         if (line.starts_with(key)) return std::stod(line.substr(key.size() + 1)) / 1024;
-    }
     return 0;
 }
 

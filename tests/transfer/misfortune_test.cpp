@@ -447,9 +447,8 @@ BOOST_FIXTURE_TEST_CASE(a_call_that_fails_leaves_the_old_compressed_heap_or_the_
                     }
                     const std::size_t more = disk.files().size() - files;
                     BOOST_TEST(more <= (again ? (sticky ? 1U : 0U) : 1U));
-                    for (const auto& [path, node] : disk.files()) {
+                    for (const auto& [path, node] : disk.files())
                         if (path.string().ends_with(".new")) disk.take_away(path);
-                    }
                 }
                 refused += failed ? 1 : 0;
                 if (!fired) break;
@@ -495,9 +494,8 @@ BOOST_FIXTURE_TEST_CASE(a_call_that_fails_leaves_no_heap_or_a_whole_one, Simulat
                     heap->close();
                 }
             }
-            for (const char* const name : {"b.tyn", "b.tyn.data", "b.tyn.log", "b.tyn.journal"}) {
+            for (const char* const name : {"b.tyn", "b.tyn.data", "b.tyn.log", "b.tyn.journal"})
                 if (disk.find(std::string("/disk/") + name)) disk.take_away(std::string("/disk/") + name);
-            }
             refused += failed ? 1 : 0;
             if (!fired) break;
         }

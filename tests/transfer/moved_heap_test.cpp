@@ -132,9 +132,8 @@ BOOST_AUTO_TEST_CASE(that_were_full_of_holes_end_without_any) {
             for (int n = 0; n < 3; ++n) blocks.push_back(heap.allocate(random() % 16 == 0 ? random() % 9000 : random() % 300));
             if (i % 15 == 0) kept[i] = text;
         }
-        for (int i = 0; i < 5'000; ++i) {
+        for (int i = 0; i < 5'000; ++i)
             if (i % 15 != 0) texts.erase(i);
-        }
         for (void* const block : blocks) heap.deallocate(block);
         heap.snapshot();
         stream = compress(heap);

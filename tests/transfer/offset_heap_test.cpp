@@ -57,9 +57,8 @@ struct Travelling {
     /// The heap's files as they are, in a folder of their own: what a killed process leaves if the heap is open.
     std::filesystem::path copy(const std::string& folder) {
         std::filesystem::create_directory(directory / folder);
-        for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+        for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
             if (entry.is_regular_file()) std::filesystem::copy_file(entry.path(), directory / folder / entry.path().filename());
-        }
         return directory / folder / "heap.tyn";
     }
 

@@ -135,9 +135,8 @@ private:
     void crash() {
         const std::filesystem::path left = path();
         ++crashes_;
-        for (const char* const suffix : {"", ".data", ".log", ".journal"}) {
+        for (const char* const suffix : {"", ".data", ".log", ".journal"})
             if (std::filesystem::exists(left.string() + suffix)) std::filesystem::copy_file(left.string() + suffix, path().string() + suffix);
-        }
         heap_.reset();
         for (const char* const suffix : {"", ".data", ".log", ".journal"}) std::filesystem::remove(left.string() + suffix);
         heap_.emplace(open_only, path(), files_);

@@ -42,9 +42,8 @@ PersistentOptions small() {
 
 std::map<std::string, std::string> files_of(const ScratchDirectory& directory) {
     std::map<std::string, std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
         if (entry.is_regular_file()) files[entry.path().filename().string()] = file_bytes(entry.path());
-    }
     return files;
 }
 
@@ -141,11 +140,10 @@ BOOST_AUTO_TEST_CASE(random_documents_survive_moves_in_a_row_of_each_kind_of_hea
         const RebaseReport report = rebase(path, anywhere, guessing());
         BOOST_TEST(report.moved);
         BOOST_TEST(report.old_address != report.new_address);
-        if (i % 2 == 0) {
+        if (i % 2 == 0)
             check_at<ArchiveHeap>(report.new_address, seed());
-        } else {
+        else
             check_at<SnapshotHeap>(report.new_address, seed());
-        }
     }
 }
 
@@ -250,9 +248,8 @@ BOOST_AUTO_TEST_CASE(words_that_are_addresses_of_live_blocks_change_and_all_othe
     BOOST_TEST(report.ambiguous_words == 4U);
     const std::uint64_t place = reinterpret_cast<std::uintptr_t>(&found) - report.new_address;
     const auto told = [&](std::uint64_t word_bytes, AmbiguousTarget target) {
-        for (const AmbiguousWord& word : report.ambiguous) {
+        for (const AmbiguousWord& word : report.ambiguous)
             if (word.offset == place + word_bytes && word.target == target) return true;
-        }
         return false;
     };
     BOOST_TEST(told(4 * 8, AmbiguousTarget::free_space));
@@ -350,9 +347,7 @@ BOOST_AUTO_TEST_CASE(a_transactional_heap_moves_with_all_that_its_log_held_after
             tx.commit();
         }
         const auto saves = HeapAccess::file(heap).files().hold_saves();
-        for (const char* suffix : {"", ".log"}) {
-            std::filesystem::copy_file(path.string() + suffix, (left / "heap.tyn").string() + suffix);
-        }
+        for (const char* suffix : {"", ".log"}) std::filesystem::copy_file(path.string() + suffix, (left / "heap.tyn").string() + suffix);
     }
     path = left / "heap.tyn";
     BOOST_REQUIRE(!read_parameters(path).clean);
@@ -372,9 +367,8 @@ BOOST_AUTO_TEST_CASE(a_transactional_heap_moves_with_all_that_its_log_held_after
 BOOST_AUTO_TEST_CASE(places_where_no_heap_can_lie_are_refused_by_their_own_codes) {
     create<ArchiveHeap>(10);
     const std::uintptr_t from = address_of(path);
-    for (const std::uintptr_t wrong : {from + 4096, std::uintptr_t{1} << 47U, (std::uintptr_t{1} << 47U) - (std::uintptr_t{4} << 30U)}) {
+    for (const std::uintptr_t wrong : {from + 4096, std::uintptr_t{1} << 47U, (std::uintptr_t{1} << 47U) - (std::uintptr_t{4} << 30U)})
         BOOST_TEST((code_of([&] { rebase(path, wrong, guessing()); }) == errc::invalid_argument), wrong);
-    }
     {
         const vm::Reservation taken(near(from, 30), 4096);
         BOOST_TEST((code_of([&] { rebase(path, near(from, 30), guessing()); }) == errc::address_in_use));
@@ -403,11 +397,10 @@ BOOST_AUTO_TEST_CASE(a_damaged_page_stops_the_move_before_anything_is_written) {
 BOOST_AUTO_TEST_CASE(a_heap_without_a_pointer_moves_too) {
     for (const bool with_data : {false, true}) {
         const std::filesystem::path file = directory / (with_data ? "a.tyn" : "b.tyn");
-        if (with_data) {
+        if (with_data)
             SnapshotHeap(create_only, file, small()).close();
-        } else {
+        else
             ArchiveHeap(create_only, file, small()).close();
-        }
         const RebaseReport report = rebase(file, anywhere, guessing());
         BOOST_TEST(report.moved);
         BOOST_TEST(report.pointers == 0U);

@@ -105,9 +105,8 @@ inline void expect_whole(HeapKind kind, const std::filesystem::path& path, Docum
 inline double availability(const ArchiveHeap& heap, std::size_t bytes) {
     const HeapStats stats = heap.stats();
     double fitting = 0;
-    for (const Availability& available : map_of(heap).availability) {
+    for (const Availability& available : map_of(heap).availability)
         if (available.bytes == bytes) fitting = available.share * static_cast<double>(stats.free_bytes);
-    }
     const auto untouched = static_cast<double>(stats.capacity_bytes - stats.extent_bytes);
     return (fitting + untouched) / (static_cast<double>(stats.free_bytes) + untouched);
 }

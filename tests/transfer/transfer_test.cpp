@@ -247,10 +247,9 @@ void flip_page(const std::filesystem::path& path, std::uint64_t at) {
 std::vector<std::uint64_t> places_of_metadata(ByteCount extent) {
     const heap::Geometry geometry(small_heap().capacity);
     std::vector<std::uint64_t> places;
-    for (unsigned index = 0; index < geometry.count() && geometry.region(index).first * page_bytes < extent; ++index) {
+    for (unsigned index = 0; index < geometry.count() && geometry.region(index).first * page_bytes < extent; ++index)
         for (heap::Page page = geometry.region(index).first; page < geometry.region(index).first_user; ++page)
             places.push_back(store::FileLayout().file_offset({page * page_bytes}));
-    }
     return places;
 }
 

@@ -9,10 +9,10 @@
 
 #include "containers/declared_document.hpp"
 #include "containers/offset_family.hpp"
-#include "volatile/volatile_core.hpp"
 #include "seed.hpp"
 #include "transfer/transfer_fixture.hpp"
 #include "vm/address_space.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::transfer::test {
 namespace {
@@ -302,13 +302,11 @@ BOOST_AUTO_TEST_CASE(keep_each_block_where_it_is_whoever_allocated_and_freed_it)
         first.join();
         second.join();
         for (const auto& blocks : of_threads) {
-            for (std::size_t i = 0; i < blocks.size(); ++i) {
-                if (i % 3 == 0) {
+            for (std::size_t i = 0; i < blocks.size(); ++i)
+                if (i % 3 == 0)
                     heap.deallocate(blocks[i].at);  // two of three of them another thread's
-                } else {
+                else
                     live.push_back(blocks[i]);
-                }
-            }
         }
         const LiveBlocks before = heap.live_blocks(0);
         count = before.count;

@@ -11,11 +11,11 @@
 
 #include "containers/declared_document.hpp"
 #include "containers/offset_family.hpp"
-#include "volatile/volatile_core.hpp"
 #include "seed.hpp"
 #include "threads.hpp"
 #include "transfer/transfer_fixture.hpp"
 #include "vm/address_space.hpp"
+#include "volatile/volatile_core.hpp"
 
 namespace taiyen::transfer::test {
 namespace {
@@ -73,13 +73,12 @@ public:
     void pack(Heap& heap, int steps) {
         for (int i = 0; i < steps; ++i) {
             const auto choice = random_() % 20;
-            if (choice < 11 || blocks_.empty()) {
+            if (choice < 11 || blocks_.empty())
                 add(heap);
-            } else if (choice < 17) {
+            else if (choice < 17)
                 remove(heap, random_() % blocks_.size());
-            } else {
+            else
                 resize(heap, blocks_[random_() % blocks_.size()]);
-            }
             while (blocks_.size() > 700) remove(heap, random_() % blocks_.size());
         }
     }
@@ -310,9 +309,8 @@ BOOST_AUTO_TEST_CASE(that_are_full_to_the_last_page_travel_with_all_their_names)
         for (int i = 0; i < names; ++i) heap.construct<int>(name(i), i);
         heap.destroy<int>(name(1));
         luggage.pack(heap, 600);
-        for (std::size_t bytes = 4096; bytes != 0; bytes /= 2) {
+        for (std::size_t bytes = 4096; bytes != 0; bytes /= 2)
             while (auto* const block = static_cast<unsigned char*>(heap.try_allocate(bytes))) luggage.blocks().push_back({block, 0, 1});
-        }
         stream = compress(heap);
         convert(heap, path);
     }

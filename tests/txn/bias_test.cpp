@@ -159,9 +159,8 @@ public:
                 }
             }
             if (!wrong_.empty() || moves) continue;
-            for (const SimulatedThread& thread : from.threads) {
+            for (const SimulatedThread& thread : from.threads)
                 if (!thread.finished) wrong_ = "somebody waits for ever";
-            }
         }
         states_ = known.size();
         return wrong_;
@@ -240,9 +239,8 @@ struct SimulatedMachine {
         T load(std::memory_order) const {
             return static_cast<T>(Simulation::now().operation([this](State& state, SimulatedThread& thread) {
                 Word value = state.memory[cell_];
-                for (const auto& [cell, stored] : thread.buffer) {
+                for (const auto& [cell, stored] : thread.buffer)
                     if (cell == cell_) value = stored;
-                }
                 return value;
             }));
         }
@@ -270,9 +268,8 @@ struct SimulatedMachine {
     static void fence_of_compiler() {}
     static void fence_everywhere() {
         Simulation::now().operation([](State& state, SimulatedThread& caller) {
-            if (Simulation::now().fence_works(caller)) {
+            if (Simulation::now().fence_works(caller))
                 for (SimulatedThread& thread : state.threads) Simulation::drain(state, thread);
-            }
             return Word{0};
         });
     }
@@ -292,9 +289,8 @@ struct SimulatedMachine {
     static void wake_all(Atomic<std::uint32_t>& number) {
         Simulation::now().operation([&](State& state, SimulatedThread& thread) {
             Simulation::drain(state, thread);
-            for (SimulatedThread& other : state.threads) {
+            for (SimulatedThread& other : state.threads)
                 if (other.asleep_on == 1 + number.cell()) other.asleep_on = 0;
-            }
             return Word{0};
         });
     }

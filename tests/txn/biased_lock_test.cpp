@@ -198,9 +198,7 @@ BOOST_AUTO_TEST_CASE(threads_that_have_ended_leave_their_slots_to_others, *label
         const std::lock_guard writer(lock);
     }
     BOOST_TEST(count() == before);
-    for (int i = 0; i < 20; ++i) {
-        std::thread([&] { make_biased(lock); }).join();
-    }
+    for (int i = 0; i < 20; ++i) std::thread([&] { make_biased(lock); }).join();
     BOOST_TEST(count() == before);
 }
 

@@ -236,26 +236,22 @@ BOOST_AUTO_TEST_CASE(a_kernel_that_gives_no_memory_back_costs_memory_and_is_told
     const int code = in_child([&] {
         if (!refuse_to_drop()) return 77;  // before the heap's threads begin, which inherit it
         heap.emplace(open_only, path, options);
-        for (int round = 0; round < 3; ++round) {
+        for (int round = 0; round < 3; ++round)
             for (std::size_t page = 0; page < 200; ++page) add(page, page);
-        }
         heap->snapshot();
         if (private_pages() < 150) return 2;  // else nothing was refused
         if (!heap->verify().ok()) return 3;
-        for (std::size_t page = 0; page < 200; ++page) {
+        for (std::size_t page = 0; page < 200; ++page)
             if (word(page) != 3 * page) return 4;
-        }
         return throws(errc::io_error, [&] { heap->close(); }) ? 0 : 5;
     });
-    if (code == 77) {
+    if (code == 77)
         BOOST_TEST_MESSAGE("skipped: this system lets no process filter its own calls");
-    } else {
+    else
         BOOST_TEST(code == 0);
-    }
     heap.emplace(open_only, path, options);
-    if (code == 0) {
+    if (code == 0)
         for (std::size_t page = 0; page < 200; ++page) BOOST_REQUIRE(word(page) == 3 * page);
-    }
 }
 #endif
 

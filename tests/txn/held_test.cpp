@@ -212,9 +212,8 @@ void is_reclaimed(HeldFixture& fixture, F&& build, bool in_one_transaction) {
     const std::filesystem::path lived = fixture.path;
     const std::filesystem::path died = fixture.directory / ("died " + std::to_string(++fixture.copies));
     std::filesystem::create_directory(died);
-    for (const auto& file : std::filesystem::directory_iterator(lived.parent_path())) {
+    for (const auto& file : std::filesystem::directory_iterator(lived.parent_path()))
         if (file.is_regular_file()) std::filesystem::copy_file(file.path(), died / file.path().filename());
-    }
     transact(*heap, [&] { outside.reset(); });  // hash tables clear their buckets
     fixture.nothing();
     const std::uint64_t destroyed = fixture.blocks();

@@ -97,11 +97,10 @@ BOOST_AUTO_TEST_CASE(whatever_moves_out_or_in_and_dies_when_it_likes_frees_its_o
                             string->reset();
                             vector->reset();
                         }
-                        if (end == End::commit) {
+                        if (end == End::commit)
                             transaction.commit();
-                        } else {
+                        else
                             transaction.rollback();
-                        }
                     }
                     if (death == Death::after_another) reuse();
                     if (death == Death::after_the_heap_reopened) heap->close();

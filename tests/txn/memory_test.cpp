@@ -188,9 +188,8 @@ BOOST_AUTO_TEST_CASE(a_page_that_changes_all_the_time_is_no_reason_for_a_snapsho
 /// As the system counts it: anonymous memory of this process, file pages not.
 std::size_t anonymous_bytes() {
     std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);) {
+    for (std::string line; std::getline(status, line);)
         if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) << 10U;
-    }
     return 0;
 }
 
@@ -277,9 +276,8 @@ BOOST_AUTO_TEST_CASE(transactions_and_readers_beside_it_see_every_page_as_it_was
                 while (!done) {
                     const ReadLock lock(*heap);
                     const Words& seen = *std::as_const(*heap).find<Words>("words");
-                    for (std::size_t page = 0; page < pages; ++page) {
+                    for (std::size_t page = 0; page < pages; ++page)
                         if (seen[page * page_words] > 1 || seen[page * page_words + 1] != 7) ++wrong;
-                    }
                 }
             });
             for (std::thread& thread : threads) thread.join();

@@ -200,9 +200,7 @@ BOOST_AUTO_TEST_CASE(a_stream_of_writers_does_not_starve_a_reader, *label("threa
             }
         });
     }
-    for (int i = 0; i < 200; ++i) {
-        const std::shared_lock guard(lock);
-    }
+    for (int i = 0; i < 200; ++i) const std::shared_lock guard(lock);
     over = true;
     for (std::thread& thread : writers) thread.join();
     BOOST_TEST(!lock.writer_is_there());

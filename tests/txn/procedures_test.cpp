@@ -262,11 +262,10 @@ BOOST_AUTO_TEST_CASE(what_was_touched_before_a_call_is_captured_behind_it) {
         Matrix& values = matrix();
         Transaction transaction(*heap);
         transaction.touch(&values[5], sizeof values[5]);
-        if (fails) {
+        if (fails)
             BOOST_CHECK_THROW(transaction.call("txn fail", &values), std::runtime_error);
-        } else {
+        else
             transaction.call("txn look", "matrix");
-        }
         values[5] = fails ? 8 : 7;
         transaction.commit();
         crash();

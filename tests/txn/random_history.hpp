@@ -195,9 +195,8 @@ private:
             heap_->wait_durable(lock.serial());
         }
         auto saves = std::optional(HeapAccess::file(*heap_).files().hold_saves());  // files of one moment
-        for (const auto& file : std::filesystem::directory_iterator(path_.parent_path())) {
+        for (const auto& file : std::filesystem::directory_iterator(path_.parent_path()))
             if (file.is_regular_file()) std::filesystem::copy_file(file.path(), left / file.path().filename());
-        }
         saves.reset();
         heap_.reset();
         const std::filesystem::path before = std::exchange(path_, left / "heap.tyn");
@@ -254,11 +253,10 @@ private:
             case 11: {
                 const std::size_t count = 2 + below(3);
                 if (at_ < count || at_ + 1 != states_.size()) break;
-                if (below(2) == 0) {
+                if (below(2) == 0)
                     heap_->squash_undo(count, "squashed");
-                } else {
+                else
                     heap_->squash_undo(states_[at_ - count].mark, "squashed");
-                }
                 states_[at_ - count + 1] = {before, "squashed", states_[at_].mark};
                 at_ = at_ - count + 1;
                 states_.resize(at_ + 1);
@@ -297,9 +295,7 @@ private:
                     std::string content = now();
                     // The first named scope names the step.
                     const bool named = below(2) == 0;
-                    if (named) {
-                        UndoScope scope(*heap_, "named within");
-                    }
+                    if (named) UndoScope scope(*heap_, "named within");
                     transaction.commit();
                     states_.resize(at_ + 1);
                     states_.push_back({std::move(content), heap_->undo_name(), heap_->undo_mark()});

@@ -241,11 +241,10 @@ private:
             if (below(50) == 0) check(HeapAccess::file(heap()).engine().check(1).empty(), std::string("the engine finds damage after ") + after);
         };
         try {
-            if (run_inner(depth)) {
+            if (run_inner(depth))
                 compare("an inner commit");
-            } else {
+            else
                 is_as_before("an inner rollback");
-            }
         } catch (const Thrown& thrown) {
             is_as_before("an exception");
             if (depth - 1 > thrown.to) throw;

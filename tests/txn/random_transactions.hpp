@@ -82,11 +82,9 @@ private:
     Document& document() { return *heap_->find<Document>("document"); }
     std::string now() {
         std::string text = taiyen::test::describe(document());
-        for (int i = 0; i < 4; ++i) {
-            if (const auto* const extra = heap_->find<taiyen::vector<char>>("extra " + std::to_string(i))) {
+        for (int i = 0; i < 4; ++i)
+            if (const auto* const extra = heap_->find<taiyen::vector<char>>("extra " + std::to_string(i)))
                 text += "extra " + std::to_string(i) + ": " + std::to_string(extra->size()) + (extra->empty() ? ' ' : extra->front()) + '\n';
-            }
-        }
         return text;
     }
 
@@ -140,9 +138,8 @@ private:
         const std::filesystem::path left = directory_ / ("crash " + std::to_string(step_));
         std::filesystem::create_directory(left);
         auto saves = std::optional(HeapAccess::file(*heap_).files().hold_saves());  // files of one moment
-        for (const auto& file : std::filesystem::directory_iterator(path_.parent_path())) {
+        for (const auto& file : std::filesystem::directory_iterator(path_.parent_path()))
             if (file.is_regular_file()) std::filesystem::copy_file(file.path(), left / file.path().filename());
-        }
         saves.reset();
         const Serial last = heap_->last_durable();
         heap_.reset();

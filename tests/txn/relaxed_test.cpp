@@ -203,9 +203,7 @@ BOOST_AUTO_TEST_CASE(more_than_memory_may_hold_is_saved_meanwhile) {
     using Map = taiyen::map<int, taiyen::string>;
     {
         const RelaxedLoading loading(*heap, RelaxedRollback::transaction);
-        for (int i = 0; i < 400; ++i) {
-            transact(*heap, [&] { heap->find_or_construct<Map>("map")[i] = taiyen::string(20'000, 'x'); });
-        }
+        for (int i = 0; i < 400; ++i) transact(*heap, [&] { heap->find_or_construct<Map>("map")[i] = taiyen::string(20'000, 'x'); });
         BOOST_TEST(heap->last_durable().value > 0U);
         crash();
     }
@@ -228,9 +226,7 @@ BOOST_AUTO_TEST_CASE(several_threads_load_while_others_ask_for_snapshots, *boost
             return;
         }
         RelaxedLoading loading(*heap, RelaxedRollback::transaction);
-        for (int i = 0; i < each; ++i) {
-            transact(*heap, [&] { (*heap->find<Map>("map"))[static_cast<int>(number) * each + i] = i; });
-        }
+        for (int i = 0; i < each; ++i) transact(*heap, [&] { (*heap->find<Map>("map"))[static_cast<int>(number) * each + i] = i; });
         loading.wait_until_strict();
     });
     crash();
@@ -567,9 +563,7 @@ BOOST_AUTO_TEST_CASE(more_than_memory_may_hold_is_saved_meanwhile) {
     replace(other);
     {
         const RelaxedLoading loading(*heap, RelaxedRollback::loading);
-        for (int i = 0; i < 1'600; ++i) {
-            transact(*heap, [&] { heap->find_or_construct<Map>("map")[i] = taiyen::string(20'000, 'x'); });
-        }
+        for (int i = 0; i < 1'600; ++i) transact(*heap, [&] { heap->find_or_construct<Map>("map")[i] = taiyen::string(20'000, 'x'); });
         BOOST_TEST(heap->last_durable().value > 0U);
         crash();
     }
@@ -588,9 +582,8 @@ BOOST_AUTO_TEST_CASE(what_is_given_back_meanwhile_may_be_taken_back) {
     for (int round = 0; round < 3; ++round) {
         {
             const RelaxedLoading loading(*heap, RelaxedRollback::loading);
-            for (int i = 0; i < 400; ++i) {
+            for (int i = 0; i < 400; ++i)
                 transact(*heap, [&] { heap->find_or_construct<Map>("map")[i] = taiyen::string(20'000, static_cast<char>('a' + round)); });
-            }
             push(3 + round, 4 + round);
             heap->snapshot();
             transact(*heap, [&] { heap->find<Map>("map")->clear(); });
@@ -660,9 +653,7 @@ BOOST_AUTO_TEST_CASE(several_threads_load_while_others_read, *boost::unit_test::
             return;
         }
         RelaxedLoading loading(*heap, RelaxedRollback::loading);
-        for (int i = 0; i < each; ++i) {
-            transact(*heap, [&] { (*heap->find<Ints>("map"))[static_cast<int>(number) * each + i] = i; });
-        }
+        for (int i = 0; i < each; ++i) transact(*heap, [&] { (*heap->find<Ints>("map"))[static_cast<int>(number) * each + i] = i; });
         loading.wait_until_strict();
     });
     crash();

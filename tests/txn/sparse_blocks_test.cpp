@@ -35,9 +35,8 @@ struct SparseFixture : TransactionFixture {
     }
     std::size_t disk_bytes() const {
         std::size_t bytes = 0;
-        for (const char* suffix : {"", ".data", ".log"}) {
+        for (const char* suffix : {"", ".data", ".log"})
             if (const auto found = io::posix_storage().find(path.string() + suffix)) bytes += found->allocated_bytes;
-        }
         return bytes;
     }
     void make() {

@@ -104,17 +104,15 @@ BOOST_AUTO_TEST_CASE(transactions_go_on_while_snapshots_are_made, *boost::unit_t
 BOOST_AUTO_TEST_CASE(snapshots_verify_and_rebuild_are_asked_for_while_others_write, *boost::unit_test::label("threads")) {
     open_bank();
     at_once(4, [&](unsigned thread) {
-        for (std::uint64_t i = 1; i <= 40; ++i) {
-            if (thread < 2) {
+        for (std::uint64_t i = 1; i <= 40; ++i)
+            if (thread < 2)
                 transfer(thread, i);
-            } else if (thread == 2) {
+            else if (thread == 2)
                 heap->snapshot();
-            } else if (i % 4 == 0) {
+            else if (i % 4 == 0)
                 heap->rebuild();
-            } else if (i % 8 == 1) {
+            else if (i % 8 == 1)
                 require(heap->verify().ok(), "verify() finds damage");
-            }
-        }
     });
     BOOST_TEST(sum(bank()) == accounts * money);
     BOOST_TEST(heap->verify().ok());
@@ -131,11 +129,10 @@ BOOST_AUTO_TEST_CASE(blocks_on_loan_are_freed_by_other_threads, *boost::unit_tes
             Texts& texts = *heap->find<Texts>("texts");
             texts.emplace_back("a text that is longer than what a string keeps inside itself");
             outside.emplace(std::move(texts));
-            if ((i + thread) % 3 == 0) {
+            if ((i + thread) % 3 == 0)
                 transaction.rollback();
-            } else {
+            else
                 transaction.commit();
-            }
         }
     });
     transact(*heap, [] {});

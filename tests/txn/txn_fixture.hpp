@@ -55,9 +55,8 @@ struct TransactionFixture {
         const std::filesystem::path left = directory / ("crash " + std::to_string(++copies));
         std::filesystem::create_directory(left);
         auto saves = std::optional(HeapAccess::file(*heap).files().hold_saves());  // files of one moment
-        for (const auto& file : std::filesystem::directory_iterator(path.parent_path())) {
+        for (const auto& file : std::filesystem::directory_iterator(path.parent_path()))
             if (file.is_regular_file()) std::filesystem::copy_file(file.path(), left / file.path().filename());
-        }
         saves.reset();
         heap.reset();
         path = left / "heap.tyn";

@@ -40,11 +40,10 @@ public:
         changes.for_each(direction, [&](const change::Entry& entry) {
             if (entry.kind != change::EntryKind::bytes) return;
             const auto bytes = direction == change::Direction::backward ? entry.before : entry.after;
-            if (bytes.empty()) {
+            if (bytes.empty())
                 std::memset(span() + entry.where.value, 0, entry.length);
-            } else {
+            else
                 std::memcpy(span() + entry.where.value, bytes.data(), entry.length);
-            }
         });
         take();
         core_.engine().forget({0}, mapped_);

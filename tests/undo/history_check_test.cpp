@@ -245,9 +245,7 @@ BOOST_AUTO_TEST_CASE(a_call_must_be_one_and_alone) {
         {7, 8, 1, ~0ULL, 1},    // far beyond
         {7, 8, 2, 3, 2, 4, 1},  // over each other
     };
-    for (const auto& words : wrong) {
-        BOOST_TEST(checked(words, true).find("call that can't be one") != std::string::npos);
-    }
+    for (const auto& words : wrong) BOOST_TEST(checked(words, true).find("call that can't be one") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_thousand_faults_are_enough) {
@@ -280,9 +278,8 @@ BOOST_AUTO_TEST_CASE(it_is_looked_at_wherever_it_lies_and_nothing_is_opened_for_
     fixture.push(2);
     BOOST_TEST(steps(*fixture.heap) == 2);
     fixture.heap->snapshot();
-    for (const char* suffix : {"", ".data", ".journal"}) {  // what a crash leaves: the steps are in the journal
+    for (const char* suffix : {"", ".data", ".journal"})  // what a crash leaves: the steps are in the journal
         std::filesystem::copy_file(fixture.path.string() + suffix, (fixture.directory / "crashed.tyn").string() + suffix);
-    }
     fixture.reopen();
     BOOST_TEST(steps(*fixture.heap) == 2);
     fixture.numbers()[0] = 7;  // nobody has attached it
@@ -351,11 +348,10 @@ BOOST_AUTO_TEST_CASE(what_is_found_sound_can_be_gone_through_whatever_the_bytes_
         std::uint32_t name = 0;
         std::memcpy(&name, base + step + offsetof(StepHead, name_bytes), sizeof name);
         const std::uint64_t size = word(base + step + offsetof(StepHead, size));
-        if (where == 0) {
+        if (where == 0)
             seal_header(base);
-        } else if (name <= layout::name_bytes_max && size <= memory->bytes() - step && size >= sizeof(StepHead) + round_up(name, 8)) {
+        else if (name <= layout::name_bytes_max && size <= memory->bytes() - step && size >= sizeof(StepHead) + round_up(name, 8))
             seal_body(base, step);
-        }
         auto copy = std::make_unique<TestMemory>(room);
         copy->extend(memory->bytes());
         std::memcpy(copy->base(), base, memory->bytes());

@@ -124,9 +124,8 @@ BOOST_AUTO_TEST_CASE(a_history_of_version_1_is_read_undone_and_redone) {
     BOOST_TEST(history->to_undo()->first_serial == 5U);
     BOOST_TEST(history->to_undo()->last_serial == 6U);
     std::vector<EntryKind> kinds;
-    for (const auto& segment : history->segments(*history->to_undo(), heap_capacity)) {
+    for (const auto& segment : history->segments(*history->to_undo(), heap_capacity))
         segment.for_each(Direction::forward, [&](const Entry& entry) { kinds.push_back(entry.kind); });
-    }
     BOOST_TEST((kinds == std::vector<EntryKind>{EntryKind::zeroed_run, EntryKind::pages_moved}));
     history->step_back(*history->to_undo());
     const auto segments = history->segments(*history->to_undo(), heap_capacity);

@@ -106,9 +106,7 @@ BOOST_AUTO_TEST_CASE(a_scope_that_can_not_be_kept_for_lack_of_memory_is_taken_ba
                 }
             }
             if (scarce_memory.failed == 0) break;
-            if (kept) {
-                heap->undo();
-            }
+            if (kept) heap->undo();
         }
     }
 }
@@ -269,9 +267,8 @@ BOOST_AUTO_TEST_CASE(a_limit_on_the_process_data_refuses_an_undo_and_changes_not
     for (int i = 0; i < 70; ++i) heap->undo();
     std::size_t data = 0;
     std::ifstream status("/proc/self/status");
-    for (std::string word; status >> word;) {
+    for (std::string word; status >> word;)
         if (word == "VmData:") status >> data;
-    }
     rlimit before{};
     ::getrlimit(RLIMIT_DATA, &before);
     rlimit scarce = before;

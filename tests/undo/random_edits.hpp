@@ -89,11 +89,9 @@ private:
     /// The document, and the names of whatever else is in the heap.
     std::string now() {
         std::string text = taiyen::test::describe(document());
-        for (int i = 0; i < 4; ++i) {
-            if (const auto* const extra = heap_->find<taiyen::vector<char>>("extra " + std::to_string(i))) {
+        for (int i = 0; i < 4; ++i)
+            if (const auto* const extra = heap_->find<taiyen::vector<char>>("extra " + std::to_string(i)))
                 text += "extra " + std::to_string(i) + ": " + std::to_string(extra->size()) + (extra->empty() ? ' ' : extra->front()) + '\n';
-            }
-        }
         return text;
     }
 

@@ -92,11 +92,8 @@ int in_child(const std::function<int()>& body) {
 
 std::size_t status_kib(const char* field) {
     std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);) {
-        if (line.rfind(field, 0) == 0) {
-            return std::stoul(line.substr(line.find(':') + 1));
-        }
-    }
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind(field, 0) == 0) return std::stoul(line.substr(line.find(':') + 1));
     return 0;
 }
 
@@ -306,9 +303,7 @@ BOOST_AUTO_TEST_CASE(memory_beyond_the_data_limit_is_heap_full_and_below_it_work
         vm::protect(chars(address), 4_GiB, false);  // readable costs nothing
         const rlim_t limit = status_kib("VmData") * 1_KiB + 64_MiB;
         const rlimit rules{limit, limit};
-        if (::setrlimit(RLIMIT_DATA, &rules) != 0) {
-            return 1;
-        }
+        if (::setrlimit(RLIMIT_DATA, &rules) != 0) return 1;
         vm::protect(chars(address), 16_MiB, true);
         *chars(address) = 'x';
         try {

@@ -23,9 +23,8 @@ inline bool is_in_dumps(const void* address) {
             const std::uintptr_t end = std::stoull(word.substr(word.find('-') + 1), nullptr, 16);
             is_here = begin <= wanted && wanted < end;
         } else if (is_here && word == "VmFlags:") {
-            while (words >> word) {
+            while (words >> word)
                 if (word == "dd") return false;
-            }
             return true;
         }
     }

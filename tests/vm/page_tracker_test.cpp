@@ -74,9 +74,8 @@ public:
             descriptor_ = backing == Backing::memory_file ? ::memfd_create("taiyen-tracker-test", MFD_CLOEXEC) : nameless_disk_file();
             BOOST_REQUIRE_GE(descriptor_, 0);
             BOOST_REQUIRE_EQUAL(::ftruncate(descriptor_, static_cast<off_t>(pages * page_bytes)), 0);
-            for (std::size_t page = 0; page < pages; page += 3) {  // every third page has bytes, the others are holes
+            for (std::size_t page = 0; page < pages; page += 3)  // every third page has bytes, the others are holes
                 BOOST_REQUIRE_EQUAL(::pwrite(descriptor_, &page, sizeof page, static_cast<off_t>(page * page_bytes)), ssize_t(sizeof page));
-            }
         }
         void* const got = ::mmap(nullptr, pages * page_bytes, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_NORESERVE | (descriptor_ < 0 ? MAP_ANONYMOUS : 0), descriptor_, 0);
@@ -89,9 +88,7 @@ public:
     Span& operator=(const Span&) = delete;
     ~Span() {
         ::munmap(data_, pages_ * page_bytes);
-        if (descriptor_ >= 0) {
-            ::close(descriptor_);
-        }
+        if (descriptor_ >= 0) ::close(descriptor_);
     }
     volatile char* page(std::size_t number) const { return data_ + number * page_bytes; }
     char* data() const { return data_; }
@@ -118,13 +115,11 @@ private:
 
 std::vector<PageRun> runs_of(const std::set<std::uint64_t>& pages) {
     std::vector<PageRun> runs;
-    for (const std::uint64_t page : pages) {
-        if (!runs.empty() && runs.back().first + runs.back().count == page) {
+    for (const std::uint64_t page : pages)
+        if (!runs.empty() && runs.back().first + runs.back().count == page)
             ++runs.back().count;
-        } else {
+        else
             runs.push_back({page, 1});
-        }
-    }
     return runs;
 }
 
@@ -132,9 +127,7 @@ std::vector<PageRun> runs_of(const std::set<std::uint64_t>& pages) {
 class Environment {
 public:
     explicit Environment(const char* value) {
-        if (const char* const old = std::getenv("TAIYEN_PAGE_TRACKER")) {
-            old_ = old;
-        }
+        if (const char* const old = std::getenv("TAIYEN_PAGE_TRACKER")) old_ = old;
         set(value);
     }
     ~Environment() { set(old_ ? old_->c_str() : nullptr); }
@@ -153,9 +146,8 @@ BOOST_AUTO_TEST_SUITE(page_tracker)
 BOOST_DATA_TEST_CASE(an_untouched_mapping_has_no_written_pages, both, kind) {
     const auto tracker = tracker_of(kind);
     if (!tracker) return;
-    for (const Backing backing : {Backing::disk_file, Backing::memory_file, Backing::anonymous}) {
+    for (const Backing backing : {Backing::disk_file, Backing::memory_file, Backing::anonymous})
         BOOST_TEST(Span(backing, 100).written(*tracker).empty());
-    }
 }
 
 BOOST_DATA_TEST_CASE(reads_of_a_file_mapping_do_not_count, both, kind) {
@@ -164,9 +156,7 @@ BOOST_DATA_TEST_CASE(reads_of_a_file_mapping_do_not_count, both, kind) {
     for (const Backing backing : {Backing::disk_file, Backing::memory_file}) {
         const Span span(backing, 64);
         int sum = 0;
-        for (std::size_t page = 0; page < 64; ++page) {
-            sum += *span.page(page);
-        }
+        for (std::size_t page = 0; page < 64; ++page) sum += *span.page(page);
         BOOST_TEST(sum != 0);
         BOOST_TEST(span.written(*tracker).empty());
     }
@@ -197,9 +187,7 @@ BOOST_DATA_TEST_CASE(dropped_pages_are_not_written_any_more, both, kind) {
     const auto tracker = tracker_of(kind);
     if (!tracker) return;
     const Span span(Backing::disk_file, 64);
-    for (std::size_t page = 10; page < 20; ++page) {
-        *span.page(page) = 'x';
-    }
+    for (std::size_t page = 10; page < 20; ++page) *span.page(page) = 'x';
     vm::drop(span.data() + 12 * page_bytes, 3 * page_bytes);
     BOOST_TEST(*span.page(12) == 12);  // read again, from the file
     BOOST_TEST(span.written(*tracker) == (std::vector<PageRun>{{10, 2}, {15, 5}}), boost::test_tools::per_element());
@@ -216,9 +204,7 @@ BOOST_DATA_TEST_CASE(swapped_pages_count, both, kind) {
     ::madvise(span.data() + 4 * page_bytes, page_bytes, MADV_PAGEOUT);
     unsigned char resident = 0;
     ::mincore(span.data() + 4 * page_bytes, page_bytes, &resident);
-    if ((resident & 1U) != 0) {
-        BOOST_TEST_MESSAGE("skipped: this system doesn't swap");
-    }
+    if ((resident & 1U) != 0) BOOST_TEST_MESSAGE("skipped: this system doesn't swap");
     BOOST_TEST(span.written(*tracker) == (std::vector<PageRun>{{4, 2}}), boost::test_tools::per_element());
 }
 
@@ -236,9 +222,7 @@ BOOST_DATA_TEST_CASE(pages_count_from_the_start_of_the_range_and_runs_of_earlier
     const auto tracker = tracker_of(kind);
     if (!tracker) return;
     const Span span(Backing::memory_file, 32);
-    for (std::size_t page = 4; page < 12; ++page) {
-        *span.page(page) = 'x';
-    }
+    for (std::size_t page = 4; page < 12; ++page) *span.page(page) = 'x';
     std::vector<PageRun> runs;
     tracker->written_pages(span.data() + 2 * page_bytes, 4 * page_bytes, runs);
     tracker->written_pages(span.data() + 2 * page_bytes, 4 * page_bytes, runs);
@@ -254,14 +238,10 @@ BOOST_DATA_TEST_CASE(more_runs_than_any_buffer_holds_are_all_found, both, kind) 
     if (!tracker) return;
     const std::size_t pages = 10'001;
     const Span span(Backing::memory_file, pages);
-    for (std::size_t page = 0; page < pages; page += 2) {
-        *span.page(page) = 'x';
-    }
+    for (std::size_t page = 0; page < pages; page += 2) *span.page(page) = 'x';
     const std::vector<PageRun> runs = span.written(*tracker);
     BOOST_REQUIRE_EQUAL(runs.size(), (pages + 1) / 2);
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        BOOST_REQUIRE_EQUAL(runs[i], (PageRun{2 * i, 1}));
-    }
+    for (std::size_t i = 0; i < runs.size(); ++i) BOOST_REQUIRE_EQUAL(runs[i], (PageRun{2 * i, 1}));
 }
 
 BOOST_DATA_TEST_CASE(one_run_across_all_buffers_is_one_run, both, kind) {
@@ -269,9 +249,7 @@ BOOST_DATA_TEST_CASE(one_run_across_all_buffers_is_one_run, both, kind) {
     if (!tracker) return;
     const std::size_t pages = 9'000;
     const Span span(Backing::anonymous, pages);
-    for (std::size_t page = 0; page < pages; ++page) {
-        *span.page(page) = 'x';
-    }
+    for (std::size_t page = 0; page < pages; ++page) *span.page(page) = 'x';
     BOOST_TEST(span.written(*tracker) == (std::vector<PageRun>{{0, pages}}), boost::test_tools::per_element());
 }
 
@@ -311,17 +289,12 @@ BOOST_AUTO_TEST_CASE(both_ways_find_exactly_the_random_pages_that_were_written) 
                 const std::size_t count = std::min<std::size_t>(1 + random() % (random() % 4 == 0 ? 40 : 2), pages - first);
                 switch (random() % 4) {
                     case 0:
-                        if (backing != Backing::anonymous) {  // loads of anonymous memory map zero pages, which count
-                            for (std::size_t page = first; page < first + count; ++page) {
-                                static_cast<void>(*span.page(page));
-                            }
-                        }
+                        if (backing != Backing::anonymous)  // loads of anonymous memory map zero pages, which count
+                            for (std::size_t page = first; page < first + count; ++page) static_cast<void>(*span.page(page));
                         break;
                     case 1:
                         vm::drop(span.data() + first * page_bytes, count * page_bytes);
-                        for (std::size_t page = first; page < first + count; ++page) {
-                            model.erase(page);
-                        }
+                        for (std::size_t page = first; page < first + count; ++page) model.erase(page);
                         break;
                     default:
                         for (std::size_t page = first; page < first + count; ++page) {
@@ -332,9 +305,7 @@ BOOST_AUTO_TEST_CASE(both_ways_find_exactly_the_random_pages_that_were_written) 
             }
             const std::vector<PageRun> expected = runs_of(model);
             BOOST_TEST(span.written(*pagemap) == expected);
-            if (scan) {
-                BOOST_TEST(span.written(*scan) == expected);
-            }
+            if (scan) BOOST_TEST(span.written(*scan) == expected);
         }
     }
 }
@@ -359,9 +330,7 @@ BOOST_AUTO_TEST_CASE(the_environment_forces_a_way_and_an_explicit_choice_wins) {
         const PageTracker tracker;
         BOOST_TEST(tracker.kind() == TrackerKind::pagemap);
         BOOST_TEST(tracker.name() == "pagemap");
-        if (has_scan) {
-            BOOST_TEST(PageTracker(TrackerKind::scan).kind() == TrackerKind::scan);
-        }
+        if (has_scan) BOOST_TEST(PageTracker(TrackerKind::scan).kind() == TrackerKind::scan);
     }
     if (has_scan) {
         const Environment environment("scan");

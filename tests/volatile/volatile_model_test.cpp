@@ -53,17 +53,16 @@ public:
 
     void step(const std::function<void(Held)>& give) {
         const std::uint64_t choice = below(100);
-        if (choice < 45 || held_.empty()) {
+        if (choice < 45 || held_.empty())
             allocate();
-        } else if (choice < 75) {
+        else if (choice < 75)
             release(take());
-        } else if (choice < 85) {
+        else if (choice < 85)
             resize();
-        } else if (choice < 99) {
+        else if (choice < 99)
             give(take());
-        } else {
+        else
             for (std::uint64_t count = below(held_.size()) + 1; count != 0; --count) release(take());
-        }
     }
     void release(const Held& held) {
         require(intact(held, held.bytes), "a block's content was overwritten");

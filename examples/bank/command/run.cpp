@@ -21,11 +21,10 @@ struct Tally {
 
     void count(const Answer& answer) {
         latencies[answer.request.index()].add(answer.took);
-        if (answer.outcome != Outcome::done) {
+        if (answer.outcome != Outcome::done)
             refused.fetch_add(1, std::memory_order_relaxed);
-        } else if (changes(answer.request)) {
+        else if (changes(answer.request))
             committed.fetch_add(1, std::memory_order_relaxed);
-        }
         for (std::uint64_t seen = newest; seen < answer.serial.value && !newest.compare_exchange_weak(seen, answer.serial.value);) {}
     }
 };

@@ -25,14 +25,10 @@ class Child {
 public:
     explicit Child(std::vector<std::string> words) {
         std::vector<char*> arguments;
-        for (std::string& word : words) {
-            arguments.push_back(word.data());
-        }
+        for (std::string& word : words) arguments.push_back(word.data());
         arguments.push_back(nullptr);
         int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0) {
-            throw std::system_error(errno, std::generic_category(), "a pipe for a child process");
-        }
+        if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "a pipe for a child process");
         output_ = ends[0];
         process_ = fork();
         if (process_ == 0) {
@@ -50,9 +46,7 @@ public:
         }
     }
     ~Child() {
-        if (process_ > 0) {
-            kill_and_wait();
-        }
+        if (process_ > 0) kill_and_wait();
         close(output_);
     }
     Child(const Child&) = delete;
@@ -63,9 +57,7 @@ public:
         while (true) {
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
             pollfd ready{output_, POLLIN, 0};
-            if (left <= 0 || (poll(&ready, 1, static_cast<int>(left)) > 0 && !hear(told))) {
-                return;
-            }
+            if (left <= 0 || (poll(&ready, 1, static_cast<int>(left)) > 0 && !hear(told))) return;
         }
     }
     /// What is left in the pipe after its end.
@@ -93,11 +85,10 @@ private:
         // Messages are written whole, but a read may end within one.
         do {
             const ssize_t got = read(output_, into + have, many * sizeof(Acknowledgement) - have);
-            if (got > 0) {
+            if (got > 0)
                 have += static_cast<std::size_t>(got);
-            } else if (got == 0 || errno != EINTR) {
+            else if (got == 0 || errno != EINTR)
                 open = false;
-            }
         } while (open && have % sizeof(Acknowledgement) != 0);
         told.resize(before + have / sizeof(Acknowledgement));
         return open;
@@ -123,9 +114,7 @@ std::string one_life(const Settings& settings, std::uint64_t seed, std::chrono::
     child.listen(Clock::now() + length, told);
     const int status = child.kill_and_wait();
     child.drain(told);
-    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
-        return "the bank ended before it was killed";
-    }
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return "the bank ended before it was killed";
     // Reading writes nothing, so that the next life recovers for itself, and may be killed while it does.
     const auto start = Clock::now();
     const taiyen::TransactionalHeap heap(taiyen::open_read_only, settings.file);
@@ -134,15 +123,11 @@ std::string one_life(const Settings& settings, std::uint64_t seed, std::chrono::
     weather.silent += told.empty() ? 1 : 0;
     weather.replayed += heap.restoration().transactions_replayed;
     weather.torn += heap.restoration().records_cut;
-    if (std::string broken = auditor.audit(*heap.find<Ledger>(ledger_name), told, settings.threads); !broken.empty()) {
-        return broken;
-    }
+    if (std::string broken = auditor.audit(*heap.find<Ledger>(ledger_name), told, settings.threads); !broken.empty()) return broken;
     weather.unacknowledged += auditor.unacknowledged();
-    for (const Acknowledgement& acknowledged : told) {
-        if (taiyen::Serial{acknowledged.serial} > heap.last_durable()) {
+    for (const Acknowledgement& acknowledged : told)
+        if (taiyen::Serial{acknowledged.serial} > heap.last_durable())
             return "the heap says that serial " + std::to_string(acknowledged.serial) + ", which was acknowledged, is not durable";
-        }
-    }
     return heap.verify().ok() ? "" : "the heap is damaged";
 }
 
@@ -192,9 +177,7 @@ int live(const Settings& settings) {
     Server server(heap, settings.threads, [](const Answer& answer) {
         if (changes(answer.request) && answer.outcome == Outcome::done) {
             const Acknowledgement told = acknowledgement_of(answer);
-            if (write(STDOUT_FILENO, &told, sizeof told) != static_cast<ssize_t>(sizeof told)) {
-                _exit(1);  // nobody listens any more
-            }
+            if (write(STDOUT_FILENO, &told, sizeof told) != static_cast<ssize_t>(sizeof told)) _exit(1);  // nobody listens any more
         }
     });
     Load load(settings.seed, heap.find<Ledger>(ledger_name)->last_account);

@@ -68,23 +68,18 @@ public:
             accounts_.push_back({open->owner, 0, {}});
             return {Outcome::done, accounts_.size()};
         }
-        if (const auto* const deposit = std::get_if<Deposit>(&request)) {
-            return post(outside, deposit->to, deposit->amount);
-        }
+        if (const auto* const deposit = std::get_if<Deposit>(&request)) return post(outside, deposit->to, deposit->amount);
         const auto& transfer = std::get<Transfer>(request);
         return transfer.from == outside || transfer.to == outside ? Change{Outcome::no_such_account}
                                                                   : post(transfer.from, transfer.to, transfer.amount);
     }
 
     std::optional<Statement> statement(AccountNumber number, std::size_t lines_max) const {
-        if (number > accounts_.size()) {
-            return std::nullopt;
-        }
+        if (number > accounts_.size()) return std::nullopt;
         const ModelAccount& account = number == outside ? world_ : accounts_[number - 1];
         Statement result{number, account.owner, account.balance, {}};
-        for (auto line = account.lines.rbegin(); line != account.lines.rend() && result.lines.size() < lines_max; ++line) {
+        for (auto line = account.lines.rbegin(); line != account.lines.rend() && result.lines.size() < lines_max; ++line)
             result.lines.push_back(*line);
-        }
         return result;
     }
 
@@ -110,17 +105,11 @@ private:
     };
 
     Change post(AccountNumber from, AccountNumber to, Money amount) {
-        if (from > accounts_.size() || to > accounts_.size()) {
-            return {Outcome::no_such_account};
-        }
-        if (amount <= 0 || from == to) {
-            return {Outcome::wrong_amount};
-        }
+        if (from > accounts_.size() || to > accounts_.size()) return {Outcome::no_such_account};
+        if (amount <= 0 || from == to) return {Outcome::wrong_amount};
         ModelAccount& giver = from == outside ? world_ : accounts_[from - 1];
         ModelAccount& taker = accounts_[to - 1];
-        if (from != outside && giver.balance < amount) {
-            return {Outcome::not_enough_money};
-        }
+        if (from != outside && giver.balance < amount) return {Outcome::not_enough_money};
         ++postings_;
         giver.balance -= amount;
         giver.lines.push_back({postings_, to, -amount, giver.balance});
@@ -137,14 +126,9 @@ private:
 /// The first account whose whole statement differs; empty if none does.
 inline std::string difference(const Ledger& ledger, const Model& model) {
     constexpr std::size_t all = ~std::size_t{0};
-    if (ledger.last_account != model.accounts() || ledger.journal.size() != model.postings()) {
-        return "the numbers of accounts or postings differ";
-    }
-    for (AccountNumber number = 0; number <= model.accounts(); ++number) {
-        if (statement_of(ledger, number, all) != model.statement(number, all)) {
-            return "account " + std::to_string(number) + " differs";
-        }
-    }
+    if (ledger.last_account != model.accounts() || ledger.journal.size() != model.postings()) return "the numbers of accounts or postings differ";
+    for (AccountNumber number = 0; number <= model.accounts(); ++number)
+        if (statement_of(ledger, number, all) != model.statement(number, all)) return "account " + std::to_string(number) + " differs";
     return {};
 }
 

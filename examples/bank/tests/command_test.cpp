@@ -26,9 +26,7 @@ Answer call(const std::string& arguments) {
     BOOST_REQUIRE(pipe != nullptr);
     Answer answer;
     std::array<char, 4096> chunk{};
-    for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
-        answer.text.append(chunk.data(), got);
-    }
+    for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) answer.text.append(chunk.data(), got);
     const int status = pclose(pipe);
     answer.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return answer;
@@ -63,9 +61,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_command_line_ends_with_2_a_missing_bank_with_1_and_
     BOOST_TEST(call("--help").has("storm"));
     BOOST_TEST(!call("--help").has("live"));
     BOOST_TEST(call("storm --help").has("--longest-life"));
-    for (const char* const line : {"", "frob", "run --threads 0", "run --accounts 1", "run --seconds x"}) {
-        BOOST_TEST(call(line).status == 2, line);
-    }
+    for (const char* const line : {"", "frob", "run --threads 0", "run --accounts 1", "run --seconds x"}) BOOST_TEST(call(line).status == 2, line);
     prints("check " + (folder.path() / "missing.tyn").string(), "missing.tyn", 1);
 }
 

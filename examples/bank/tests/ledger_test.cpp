@@ -87,13 +87,12 @@ BOOST_AUTO_TEST_CASE(random_changes_do_what_a_simple_bank_does_committed_or_roll
         Model after = model;
         for (std::uint64_t changes_left = 1 + random() % 10; changes_left > 0; --changes_left) {
             const Request request = load.next();
-            if (const auto* const open = std::get_if<OpenAccount>(&request)) {
+            if (const auto* const open = std::get_if<OpenAccount>(&request))
                 BOOST_TEST(open_account(bank.ledger, open->owner).number == after.change(request).number);
-            } else if (const auto* const given = std::get_if<Deposit>(&request)) {
+            else if (const auto* const given = std::get_if<Deposit>(&request))
                 BOOST_TEST((deposit(bank.ledger, given->to, given->amount).outcome == after.change(request).outcome));
-            } else if (const auto* const moved = std::get_if<Transfer>(&request)) {
+            else if (const auto* const moved = std::get_if<Transfer>(&request))
                 BOOST_TEST((transfer(bank.ledger, moved->from, moved->to, moved->amount).outcome == after.change(request).outcome));
-            }
         }
         if (keep) {
             transaction.commit();

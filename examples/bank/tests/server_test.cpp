@@ -20,9 +20,7 @@ std::vector<Answer> answers_to(BankInHeap& bank, std::uint64_t seed, unsigned th
         answers.push_back(answer);
     });
     Load load(seed, bank.ledger.last_account);
-    for (int i = 0; i < requests; ++i) {
-        BOOST_TEST(server.submit(load.next()));
-    }
+    for (int i = 0; i < requests; ++i) BOOST_TEST(server.submit(load.next()));
     server.finish();
     BOOST_TEST(answers.size() == static_cast<std::size_t>(requests));
     return answers;
@@ -90,9 +88,7 @@ BOOST_AUTO_TEST_CASE(a_server_that_is_not_finished_drops_what_waits) {
     {
         Server server(bank.heap, 2, [](const Answer&) {});
         Load load(1, 20);
-        for (int i = 0; i < 50; ++i) {
-            server.submit(load.next());
-        }
+        for (int i = 0; i < 50; ++i) server.submit(load.next());
     }
     BOOST_TEST(broken_invariant(bank.ledger) == "");
 }

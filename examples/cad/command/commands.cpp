@@ -18,9 +18,7 @@ const Command* command_named(std::string_view name) {
 
 std::vector<std::string> command_names() {
     std::vector<std::string> names;
-    for (const Command& command : commands()) {
-        names.emplace_back(command.name);
-    }
+    for (const Command& command : commands()) names.emplace_back(command.name);
     return names;
 }
 
@@ -40,9 +38,7 @@ void run_help(Workplace& place, Arguments& arguments) {
         place.out << "usage: " << command.usage << "\n  " << command.summary << '\n';
         return;
     }
-    for (const Command& command : commands()) {
-        place.out << "  " << std::left << std::setw(9) << command.name << command.summary << '\n';
-    }
+    for (const Command& command : commands()) place.out << "  " << std::left << std::setw(9) << command.name << command.summary << '\n';
     place.out << "'help COMMAND' tells how one is used. Points are X,Y; angles are degrees, counterclockwise; names with blanks go into \"…\".\n";
 }
 
@@ -50,28 +46,20 @@ std::vector<std::string> files_starting_with(const std::string& typed) {
     std::vector<std::string> files;
     const fs::path folder = fs::path(typed).parent_path();
     std::error_code ignored;
-    for (fs::directory_iterator at(folder.empty() ? "." : folder, ignored), end; at != end; at.increment(ignored)) {
+    for (fs::directory_iterator at(folder.empty() ? "." : folder, ignored), end; at != end; at.increment(ignored))
         files.push_back((folder / at->path().filename()).string() + (at->is_directory(ignored) ? "/" : ""));
-    }
     return files;
 }
 
 /// Everything that may stand after `before`, whatever was typed of it.
 std::vector<std::string> words_after(Workplace& place, const std::vector<std::string>& before, const std::string& typed) {
-    if (before.empty()) {
-        return command_names();
-    }
+    if (before.empty()) return command_names();
     const std::string& command = before.front();
     const auto first = [&](std::vector<std::string> words) { return before.size() == 1 ? words : std::vector<std::string>(); };
-    if (command == "use") {
-        return first(place.drawing_names());
-    }
-    if (command == "help") {
-        return first(command_names());
-    }
-    if (command == "open" || command == "create" || command == "export" || command == "import" || command == "pack" || command == "unpack") {
+    if (command == "use") return first(place.drawing_names());
+    if (command == "help") return first(command_names());
+    if (command == "open" || command == "create" || command == "export" || command == "import" || command == "pack" || command == "unpack")
         return first(files_starting_with(typed));
-    }
     if (before.size() == 1) {
         if (command == "add") return {"arc", "circle", "line", "text"};
         if (command == "drawing") return {"delete", "new"};
@@ -79,18 +67,10 @@ std::vector<std::string> words_after(Workplace& place, const std::vector<std::st
         if (command == "show") return {"all", "in"};
         return {};
     }
-    if (command == "drawing" && before.size() == 2 && before[1] == "delete") {
-        return place.drawing_names();
-    }
-    if (command == "layer" && before.size() == 2 && before[1] != "new") {
-        return place.layer_names();
-    }
-    if (command == "add") {
-        return before.back() == "on" ? place.layer_names() : std::vector<std::string>{"on"};
-    }
-    if (command == "rotate") {
-        return {"about"};
-    }
+    if (command == "drawing" && before.size() == 2 && before[1] == "delete") return place.drawing_names();
+    if (command == "layer" && before.size() == 2 && before[1] != "new") return place.layer_names();
+    if (command == "add") return before.back() == "on" ? place.layer_names() : std::vector<std::string>{"on"};
+    if (command == "rotate") return {"about"};
     return {};
 }
 
@@ -98,13 +78,11 @@ std::vector<std::string> words_after(Workplace& place, const std::vector<std::st
 std::size_t last_word_of(std::string_view line) {
     std::size_t begin = 0;
     bool inside = false;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        if (line[i] == '"') {
+    for (std::size_t i = 0; i < line.size(); ++i)
+        if (line[i] == '"')
             inside = !inside;
-        } else if (!inside && (line[i] == ' ' || line[i] == '\t')) {
+        else if (!inside && (line[i] == ' ' || line[i] == '\t'))
             begin = i + 1;
-        }
-    }
     return begin;
 }
 
@@ -144,9 +122,7 @@ const std::vector<Command>& commands() {
 
 void execute(Workplace& place, std::string_view line) {
     std::vector<std::string> words = words_of(line);
-    if (words.empty()) {
-        return;
-    }
+    if (words.empty()) return;
     const Command& command = known_command(words.front());
     words.erase(words.begin());
     Arguments arguments(std::move(words), command.usage);

@@ -35,11 +35,10 @@ Shape shape_from(Arguments& arguments) {
 Point2 pivot_of(const Entity& entity) {
     return std::visit(
         [&](const auto& shape) {
-            if constexpr (requires { shape.at; }) {
+            if constexpr (requires { shape.at; })
                 return shape.at;
-            } else {
+            else
                 return bounds(entity).centre();
-            }
         },
         entity.shape);
 }
@@ -50,9 +49,7 @@ std::vector<EntityNumber> take_entities(const Drawing& drawing, Arguments& argum
     do {
         append_ids(arguments.next("an entity's id"), ids);
     } while (arguments.count() > keep);
-    if (arguments.count() < keep) {
-        arguments.next(last);  // says what is missing
-    }
+    if (arguments.count() < keep) arguments.next(last);  // says what is missing
     return entities_named(drawing, ids);
 }
 
@@ -86,9 +83,7 @@ void run_add(Workplace& place, Arguments& arguments) {
     Drawing& drawing = place.drawing();
     const Shape shape = shape_from(arguments);
     NamedLayer* layer = nullptr;
-    if (arguments.take("on")) {
-        layer = &place.layer_named(arguments.next("a layer"));
-    }
+    if (arguments.take("on")) layer = &place.layer_named(arguments.next("a layer"));
     arguments.end();
     const std::string what = std::string(kind_of(shape)) + " " + std::to_string(drawing.last_id + 1);
     place.step("add " + what, [&] {
@@ -104,9 +99,7 @@ void run_move(Workplace& place, Arguments& arguments) {
     const Point2 by = arguments.point("how far");
     const std::string what = entities_text(drawing, numbers);
     place.step("move " + what, [&] {
-        for (const EntityNumber number : numbers) {
-            move(drawing, number, by);
-        }
+        for (const EntityNumber number : numbers) move(drawing, number, by);
     });
     place.out << "moved " << what << " by " << point_text(by) << '\n';
 }
@@ -121,20 +114,14 @@ void run_rotate(Workplace& place, Arguments& arguments) {
         append_ids(word, ids);
         word = arguments.next("an angle");
     }
-    if (ids.empty()) {
-        arguments.misused("expected an entity's id and an angle");
-    }
+    if (ids.empty()) arguments.misused("expected an entity's id and an angle");
     const double angle = number_in(word, "an angle in degrees");
-    if (arguments.take("about")) {
-        about = arguments.point("the point to turn about");
-    }
+    if (arguments.take("about")) about = arguments.point("the point to turn about");
     arguments.end();
     const std::vector<EntityNumber> numbers = entities_named(drawing, ids);
     const std::string what = entities_text(drawing, numbers);
     place.step("rotate " + what, [&] {
-        for (const EntityNumber number : numbers) {
-            rotate(drawing, number, about.value_or(pivot_of(drawing.entities[number])), radians(angle));
-        }
+        for (const EntityNumber number : numbers) rotate(drawing, number, about.value_or(pivot_of(drawing.entities[number])), radians(angle));
     });
     place.out << "rotated " << what << " by " << number_text(angle) << " degrees\n";
 }
@@ -145,9 +132,7 @@ void run_delete(Workplace& place, Arguments& arguments) {
     const std::string what = entities_text(drawing, numbers);
     place.step("delete " + what, [&] {
         // From behind: the numbers before stay what they are.
-        for (auto at = numbers.rbegin(); at != numbers.rend(); ++at) {
-            erase(drawing, *at);
-        }
+        for (auto at = numbers.rbegin(); at != numbers.rend(); ++at) erase(drawing, *at);
     });
     place.out << "deleted " << what << '\n';
 }

@@ -19,9 +19,8 @@ void tell_opened(Workplace& place, const char* how) {
     const auto& drawings = place.file->document().drawings;
     place.drawing_in_use = drawings.size() == 1 ? std::string(drawings.begin()->first) : std::string();
     place.out << how << ' ' << place.file->name() << ": " << counted(drawings.size(), "drawing", "drawings");
-    if (const std::size_t steps = place.file->heap().undo_steps().size(); steps != 0) {
+    if (const std::size_t steps = place.file->heap().undo_steps().size(); steps != 0)
         place.out << ", " << counted(steps, "step", "steps") << " of history";
-    }
     place.out << '\n' << place.file->remark << (place.file->remark.empty() ? "" : "\n");
 }
 
@@ -34,22 +33,16 @@ void open_with(Workplace& place, Arguments& arguments, Tag tag, const char* how)
     std::error_code none;
     const bool again = place.file && fs::equivalent(place.file->heap().path(), path, none);
     std::unique_ptr<OpenFile> next = again && !create ? nullptr : std::make_unique<OpenFile>(tag, path);
-    if (!place.may_close()) {
-        return;
-    }
+    if (!place.may_close()) return;
     place.replace_file(std::move(next));
-    if (again) {
-        place.replace_file(std::make_unique<OpenFile>(tag, path));
-    }
+    if (again) place.replace_file(std::make_unique<OpenFile>(tag, path));
     tell_opened(place, how);
 }
 
 void write_file(const fs::path& path, const auto& write) {
     std::ofstream out(path);
     write(out);
-    if (!out.flush()) {
-        throw CommandError(path.string() + ": cannot be written; is its folder there, and yours to write in?");
-    }
+    if (!out.flush()) throw CommandError(path.string() + ": cannot be written; is its folder there, and yours to write in?");
 }
 
 }  // namespace
@@ -92,9 +85,8 @@ void run_import(Workplace& place, Arguments& arguments) {
     const std::string name = arguments.empty() ? path.stem().string() : arguments.next("a name");
     arguments.end();
     Document& document = place.open_file().document();
-    if (document.drawings.contains(name)) {
+    if (document.drawings.contains(name))
         throw CommandError("there is a drawing " + as_typed(name) + " already; 'import FILE NAME' gives it another name");
-    }
     place.step("import " + name, [&] { import_dxf(document, name, path); });
     place.drawing_in_use = name;
     place.out << as_typed(name) << ": " << counted(place.drawing().entities.size(), "entity", "entities") << '\n';
@@ -112,11 +104,10 @@ void run_export(Workplace& place, Arguments& arguments) {
         PictureOptions options;
         options.font = &font;
         const Picture picture = picture_of(drawing, place.drawing_in_use, options);
-        if (extension == ".png") {
+        if (extension == ".png")
             write_png(picture, path);
-        } else {
+        else
             write_file(path, [&](std::ostream& out) { write_svg(picture, out); });
-        }
     } else {
         arguments.misused("expected a file that ends in .svg, .png or .dxf, not '" + path.string() + "'");
     }

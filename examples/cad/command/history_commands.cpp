@@ -57,20 +57,15 @@ void run_history(Workplace& place, Arguments& arguments) {
     const std::vector<taiyen::UndoStep> steps = heap_with_history(place).undo_steps();
     const auto undone = std::find_if(steps.begin(), steps.end(), [](const taiyen::UndoStep& step) { return step.undone; });
     const auto done = static_cast<std::size_t>(undone - steps.begin());
-    if (steps.empty()) {
-        place.out << "no steps yet\n";
-    }
-    if (done > count) {
-        place.out << "  " << counted(done - count, "older step", "older steps") << '\n';
-    }
+    if (steps.empty()) place.out << "no steps yet\n";
+    if (done > count) place.out << "  " << counted(done - count, "older step", "older steps") << '\n';
     // Each step beside the command that leads there: 'undo 3' takes back the third last.
     for (std::size_t i = done - std::min(done, count); i < steps.size() && i < done + count; ++i) {
         const std::string way = i < done ? "undo " + std::to_string(done - i) : "redo " + std::to_string(i - done + 1);
         place.out << "  " << way << std::string(10 - std::min<std::size_t>(way.size(), 9), ' ') << named(steps[i].name) << '\n';
     }
-    if (steps.size() - done > count) {
+    if (steps.size() - done > count)
         place.out << "  " << counted(steps.size() - done - count, "more that was undone", "more that were undone") << '\n';
-    }
 }
 
 std::string history_text(const taiyen::SnapshotHeap& heap) {

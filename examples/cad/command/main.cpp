@@ -43,19 +43,18 @@ std::optional<Options> parse(const std::vector<std::string>& words) {
     Options options;
     for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string& word = words[i];
-        if (word == "--help" || word == "-h") {
+        if (word == "--help" || word == "-h")
             options.help = true;
-        } else if (word == "--keep-going") {
+        else if (word == "--keep-going")
             options.keep_going = true;
-        } else if (word == "--echo") {
+        else if (word == "--echo")
             options.echo = true;
-        } else if (word == "--script" && i + 1 < words.size()) {
+        else if (word == "--script" && i + 1 < words.size())
             options.script = words[++i];
-        } else if (!word.starts_with('-') && options.file.empty()) {
+        else if (!word.starts_with('-') && options.file.empty())
             options.file = word;
-        } else {
+        else
             return std::nullopt;
-        }
     }
     return options;
 }
@@ -78,17 +77,11 @@ int run_script(Workplace& place, const Options& options, std::istream& in, const
     std::size_t number = 0;
     for (std::string line; !place.leaving && std::getline(in, line);) {
         ++number;
-        if (options.echo) {
-            place.out << place.prompt() << line << std::endl;
-        }
+        if (options.echo) place.out << place.prompt() << line << std::endl;
         fine &= carried_out(place, line, name + ":" + std::to_string(number) + ": ");
-        if (!fine && !options.keep_going) {
-            break;
-        }
+        if (!fine && !options.keep_going) break;
     }
-    if (!place.leaving) {
-        fine &= carried_out(place, "quit", name + ": ");
-    }
+    if (!place.leaving) fine &= carried_out(place, "quit", name + ": ");
     return fine ? 0 : 1;
 }
 
@@ -99,9 +92,7 @@ int run_terminal(Workplace& place) {
     place.ask = [&](const std::string& question) { return prompt.ask(question).value_or("d"); };
     while (!place.leaving) {
         const std::optional<std::string> line = prompt.read(place.prompt());
-        if (!line) {
-            place.out << '\n';
-        }
+        if (!line) place.out << '\n';
         carried_out(place, line.value_or("quit"), "");
     }
     return 0;
@@ -109,15 +100,9 @@ int run_terminal(Workplace& place) {
 
 int run(const Options& options) {
     Workplace place(std::cout);
-    if (!options.file.empty() && !carried_out(place, "open " + as_typed(options.file), "taiyen_cad: ")) {
-        return 1;
-    }
-    if (options.script.empty() && isatty(STDIN_FILENO) == 1) {
-        return run_terminal(place);
-    }
-    if (options.script.empty() || options.script == "-") {
-        return run_script(place, options, std::cin, "stdin");
-    }
+    if (!options.file.empty() && !carried_out(place, "open " + as_typed(options.file), "taiyen_cad: ")) return 1;
+    if (options.script.empty() && isatty(STDIN_FILENO) == 1) return run_terminal(place);
+    if (options.script.empty() || options.script == "-") return run_script(place, options, std::cin, "stdin");
     std::ifstream script(options.script);
     if (!script) {
         std::cerr << "taiyen_cad: " << options.script << ": cannot be read\n";

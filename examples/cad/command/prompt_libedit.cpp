@@ -47,9 +47,7 @@ struct Prompt::Editor {
         } catch (const std::exception&) {
             return CC_ERROR;  // a line that can't be read has no completions
         }
-        if (completion.words.empty()) {
-            return CC_REFRESH_BEEP;
-        }
+        if (completion.words.empty()) return CC_REFRESH_BEEP;
         std::string text = common_beginning(completion.words);
         const bool single = completion.words.size() == 1;
         if (!single && text.size() <= completion.typed.size()) {
@@ -64,12 +62,8 @@ struct Prompt::Editor {
     static void list(const std::vector<std::string>& words) {
         constexpr std::size_t shown_max = 60;
         std::printf("\n");
-        for (std::size_t i = 0; i < std::min(words.size(), shown_max); ++i) {
-            std::printf("%s%s", i == 0 ? "" : "  ", words[i].c_str());
-        }
-        if (words.size() > shown_max) {
-            std::printf("  and %zu more", words.size() - shown_max);
-        }
+        for (std::size_t i = 0; i < std::min(words.size(), shown_max); ++i) std::printf("%s%s", i == 0 ? "" : "  ", words[i].c_str());
+        if (words.size() > shown_max) std::printf("  and %zu more", words.size() - shown_max);
         std::printf("\n");
         std::fflush(stdout);
     }
@@ -99,9 +93,7 @@ Prompt::Prompt(Workplace& place) : editor_(std::make_unique<Editor>(place)) {
 
 Prompt::~Prompt() {
     HistEvent event;
-    if (!editor_->file.empty()) {
-        history(editor_->lines, &event, H_SAVE, editor_->file.c_str());
-    }
+    if (!editor_->file.empty()) history(editor_->lines, &event, H_SAVE, editor_->file.c_str());
     el_end(editor_->line);
     history_end(editor_->lines);
 }
@@ -119,9 +111,7 @@ std::optional<std::string> Prompt::ask(const std::string& question) {
     editor_->prompt = question;
     int length = 0;
     const char* const text = el_gets(editor_->line, &length);
-    if (text == nullptr || length <= 0) {
-        return std::nullopt;
-    }
+    if (text == nullptr || length <= 0) return std::nullopt;
     std::string line(text, static_cast<std::size_t>(length));
     line.erase(line.find_last_not_of("\r\n") + 1);
     return line;

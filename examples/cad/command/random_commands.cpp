@@ -80,29 +80,18 @@ std::uint64_t Dice::operator()() {
 std::string random_edit(const Drawing& drawing, const Playground& playground, Dice& dice) {
     const std::uint64_t kind = dice.below(24);
     std::string line;
-    if (drawing.layers.empty() || kind == 0) {
+    if (drawing.layers.empty() || kind == 0)
         return line.append("layer new ").append(new_layer_name(dice)).append(" ").append(std::to_string(1 + dice.below(6)));
-    }
-    if (kind == 1) {
-        return line.append("layer rename ").append(some_layer(drawing, dice)).append(" ").append(new_layer_name(dice));
-    }
+    if (kind == 1) return line.append("layer rename ").append(some_layer(drawing, dice)).append(" ").append(new_layer_name(dice));
     // Ids ascend: what may be touched stands behind what may not.
     const auto kept =
         std::partition_point(drawing.entities.begin(), drawing.entities.end(), [&](const Entity& e) { return e.id <= playground.kept; });
     const auto free = static_cast<std::uint64_t>(drawing.entities.end() - kept);
-    if (free == 0 || kind < 14) {
-        return addition(drawing, playground.canvas, dice);
-    }
+    if (free == 0 || kind < 14) return addition(drawing, playground.canvas, dice);
     const std::string id = std::to_string(kept[static_cast<std::ptrdiff_t>(dice.below(free))].id);
-    if (kind < 18) {
-        return line.append("move ").append(id).append(" ").append(text_of(way_within(playground.canvas, dice)));
-    }
-    if (kind < 20) {
-        return line.append("rotate ").append(id).append(" ").append(std::to_string(15 * (1 + dice.below(23))));
-    }
-    if (kind < 22) {
-        return line.append("delete ").append(id);
-    }
+    if (kind < 18) return line.append("move ").append(id).append(" ").append(text_of(way_within(playground.canvas, dice)));
+    if (kind < 20) return line.append("rotate ").append(id).append(" ").append(std::to_string(15 * (1 + dice.below(23))));
+    if (kind < 22) return line.append("delete ").append(id);
     return line.append("layer assign ").append(some_layer(drawing, dice)).append(" ").append(id);
 }
 

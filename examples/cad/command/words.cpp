@@ -28,9 +28,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
         next[0] = i;
         for (std::size_t j = 1; j <= b.size(); ++j) {
             next[j] = std::min({next[j - 1] + 1, row[j] + 1, row[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-                next[j] = std::min(next[j], before[j - 2] + 1);
-            }
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) next[j] = std::min(next[j], before[j - 2] + 1);
         }
         before.swap(row);
         row.swap(next);
@@ -47,9 +45,7 @@ std::vector<std::string> words_of(std::string_view line) {
             ++i;
             continue;
         }
-        if (line[i] == '#') {
-            break;
-        }
+        if (line[i] == '#') break;
         std::string& word = words.emplace_back();
         bool inside = false;
         for (; i < line.size() && (inside || !is_blank(line[i])); ++i) {
@@ -60,29 +56,22 @@ std::vector<std::string> words_of(std::string_view line) {
                 word += line[i];
             }
         }
-        if (inside) {
-            throw CommandError("a quotation has no end: a second \" is missing behind " + word);
-        }
+        if (inside) throw CommandError("a quotation has no end: a second \" is missing behind " + word);
     }
     return words;
 }
 
 std::string as_typed(std::string_view word) {
-    if (!word.empty() && word.find_first_of(" \t\"#") == std::string_view::npos) {
-        return std::string(word);
-    }
+    if (!word.empty() && word.find_first_of(" \t\"#") == std::string_view::npos) return std::string(word);
     std::string text = "\"";
-    for (const char c : word) {
-        text += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
-    }
+    for (const char c : word) text += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
     return text + '"';
 }
 
 double number_in(std::string_view word, std::string_view expected) {
     double number = 0;
-    if (!parse(word.starts_with('+') ? word.substr(1) : word, number) || !std::isfinite(number)) {
+    if (!parse(word.starts_with('+') ? word.substr(1) : word, number) || !std::isfinite(number))
         throw CommandError("expected " + std::string(expected) + ", a number, not '" + std::string(word) + "'");
-    }
     return number;
 }
 
@@ -103,12 +92,9 @@ void append_ids(std::string_view word, std::vector<EntityId>& ids) {
     EntityId last = 0;
     const bool read = parse(word.substr(0, dash), first) && (dash == std::string_view::npos || parse(word.substr(dash + 1), last));
     last = dash == std::string_view::npos ? first : last;
-    if (!read || first == 0 || last < first || last - first >= many) {
+    if (!read || first == 0 || last < first || last - first >= many)
         throw CommandError("expected an entity's id (like 17) or a range (like 17-20), not '" + std::string(word) + "'");
-    }
-    for (EntityId id = first; id <= last; ++id) {
-        ids.push_back(id);
-    }
+    for (EntityId id = first; id <= last; ++id) ids.push_back(id);
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
@@ -124,18 +110,14 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 }
 
 std::string Arguments::next(std::string_view expected) {
-    if (empty()) {
-        misused("expected " + std::string(expected) + ", but the line ends");
-    }
+    if (empty()) misused("expected " + std::string(expected) + ", but the line ends");
     return words_[at_++];
 }
 
 double Arguments::length(std::string_view expected) {
     const std::string word = next(expected);
     const double value = number_in(word, expected);
-    if (value <= 0) {
-        throw CommandError("expected " + std::string(expected) + " above 0, not " + word);
-    }
+    if (value <= 0) throw CommandError("expected " + std::string(expected) + " above 0, not " + word);
     return value;
 }
 
@@ -146,21 +128,16 @@ bool Arguments::take(std::string_view word) {
 }
 
 std::size_t Arguments::count_or(std::size_t otherwise, std::string_view expected) {
-    if (empty()) {
-        return otherwise;
-    }
+    if (empty()) return otherwise;
     const std::string word = next(expected);
     std::size_t value = 0;
-    if (!parse(std::string_view(word), value) || value == 0) {
+    if (!parse(std::string_view(word), value) || value == 0)
         throw CommandError("expected " + std::string(expected) + ", a count from 1, not '" + word + "'");
-    }
     return value;
 }
 
 void Arguments::end() const {
-    if (!empty()) {
-        misused("'" + words_[at_] + "' is too much");
-    }
+    if (!empty()) misused("'" + words_[at_] + "' is too much");
 }
 
 void Arguments::misused(const std::string& why) const { throw CommandError(why + "; usage: " + usage_); }

@@ -11,9 +11,8 @@ constexpr const char* document_name = "document";
 
 Document* document_of(taiyen::SnapshotHeap& heap) {
     Document* const document = heap.find<Document>(document_name);
-    if (document == nullptr) {
+    if (document == nullptr)
         throw CommandError(heap.path().string() + ": a heap, but not of drawings: it has no object named '" + document_name + "'");
-    }
     return document;
 }
 
@@ -21,18 +20,14 @@ Document* document_of(taiyen::SnapshotHeap& heap) {
 std::string_view step_name(std::string_view name) {
     constexpr std::size_t bytes_max = 1024;
     std::size_t size = std::min(name.size(), bytes_max);
-    while (size < name.size() && size > 0 && (static_cast<unsigned char>(name[size]) & 0xc0U) == 0x80) {
-        --size;
-    }
+    while (size < name.size() && size > 0 && (static_cast<unsigned char>(name[size]) & 0xc0U) == 0x80) --size;
     return name.substr(0, size);
 }
 
 template <class Map>
 std::vector<std::string> names_of(const Map& map) {
     std::vector<std::string> names;
-    for (const auto& named : map) {
-        names.emplace_back(named.first);
-    }
+    for (const auto& named : map) names.emplace_back(named.first);
     return names;
 }
 
@@ -48,9 +43,7 @@ OpenFile::OpenFile(taiyen::open_only_t, const std::filesystem::path& path) : hea
         heap_.attach_undo();
     } catch (const taiyen::Error& error) {
         // Drawings without their history are better than none.
-        if (error.code() != taiyen::errc::corrupt) {
-            throw;
-        }
+        if (error.code() != taiyen::errc::corrupt) throw;
         remark = error.what();
         heap_.attach_undo();
     }
@@ -63,16 +56,12 @@ OpenFile::OpenFile(taiyen::create_only_t, const std::filesystem::path& path)
 }
 
 OpenFile& Workplace::open_file() {
-    if (!file) {
-        throw CommandError("no file is open: 'open FILE' opens one, 'create FILE' makes one");
-    }
+    if (!file) throw CommandError("no file is open: 'open FILE' opens one, 'create FILE' makes one");
     return *file;
 }
 
 Drawing* Workplace::drawing_if_any() {
-    if (!file) {
-        return nullptr;
-    }
+    if (!file) return nullptr;
     const auto at = file->document().drawings.find(drawing_in_use);
     return at == file->document().drawings.end() ? nullptr : &at->second;
 }
@@ -80,27 +69,21 @@ Drawing* Workplace::drawing_if_any() {
 Drawing& Workplace::drawing() {
     open_file();
     Drawing* const found = drawing_if_any();
-    if (found == nullptr) {
-        throw CommandError("no drawing is in use: 'use NAME' picks one, 'drawing new NAME' makes one");
-    }
+    if (found == nullptr) throw CommandError("no drawing is in use: 'use NAME' picks one, 'drawing new NAME' makes one");
     return *found;
 }
 
 Drawing& Workplace::drawing_named(const std::string& name) {
     auto& drawings = open_file().document().drawings;
     const auto at = drawings.find(name);
-    if (at == drawings.end()) {
-        throw_unknown("drawing", name, drawing_names(), "'list' names those that are");
-    }
+    if (at == drawings.end()) throw_unknown("drawing", name, drawing_names(), "'list' names those that are");
     return at->second;
 }
 
 NamedLayer& Workplace::layer_named(const std::string& name) {
     auto& layers = drawing().layers;
     const auto at = layers.find(name);
-    if (at == layers.end()) {
-        throw_unknown("layer", name, layer_names(), "'layer new " + as_typed(name) + "' makes it");
-    }
+    if (at == layers.end()) throw_unknown("layer", name, layer_names(), "'layer new " + as_typed(name) + "' makes it");
     return *at;
 }
 
@@ -128,9 +111,7 @@ void Workplace::save() {
 }
 
 bool Workplace::may_close() {
-    if (!file || !file->changed) {
-        return true;
-    }
+    if (!file || !file->changed) return true;
     if (!ask) {
         out << file->name() << ": the changes since the last save are dropped\n";
         return true;
@@ -144,17 +125,13 @@ bool Workplace::may_close() {
             case 'D': return true;
             case '\0': return false;
             default:
-                if (std::string_view("stay").starts_with(answer) || answer == "STAY") {
-                    return false;
-                }
+                if (std::string_view("stay").starts_with(answer) || answer == "STAY") return false;
         }
     }
 }
 
 std::string Workplace::prompt() {
-    if (drawing_if_any() != nullptr) {
-        return drawing_in_use + "> ";
-    }
+    if (drawing_if_any() != nullptr) return drawing_in_use + "> ";
     return (file ? file->name() : std::string("cad")) + "> ";
 }
 

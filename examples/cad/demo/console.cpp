@@ -47,9 +47,7 @@ constexpr std::size_t value_width = 18;
 double microseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::micro>(Clock::now() - start).count(); }
 
 double median(std::vector<double> samples) {
-    if (samples.empty()) {
-        return 0;
-    }
+    if (samples.empty()) return 0;
     const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
     std::nth_element(samples.begin(), middle, samples.end());
     return *middle;
@@ -59,9 +57,7 @@ std::string grouped(std::uint64_t number) {
     const std::string digits = std::to_string(number);
     std::string text;
     for (std::size_t i = 0; i < digits.size(); ++i) {
-        if (i != 0 && (digits.size() - i) % 3 == 0) {
-            text += ',';
-        }
+        if (i != 0 && (digits.size() - i) % 3 == 0) text += ',';
         text += digits[i];
     }
     return text;
@@ -70,19 +66,13 @@ std::string grouped(std::uint64_t number) {
 std::string bytes_text(std::uint64_t bytes) {
     constexpr double kib = 1024;
     const auto value = static_cast<double>(bytes);
-    if (value >= 10 * kib * kib) {
-        return format("%.1f MiB", value / kib / kib);
-    }
+    if (value >= 10 * kib * kib) return format("%.1f MiB", value / kib / kib);
     return value >= kib ? grouped(static_cast<std::uint64_t>(value / kib + 0.5)) + " KiB" : grouped(bytes) + " bytes";
 }
 
 std::string time_text(double microseconds) {
-    if (microseconds >= 1e6) {
-        return format("%.2f s", microseconds / 1e6);
-    }
-    if (microseconds >= 1e4) {
-        return format("%.0f ms", microseconds / 1e3);
-    }
+    if (microseconds >= 1e6) return format("%.2f s", microseconds / 1e6);
+    if (microseconds >= 1e4) return format("%.0f ms", microseconds / 1e3);
     return microseconds >= 1e3 ? format("%.1f ms", microseconds / 1e3) : format("%.0f µs", microseconds);
 }
 
@@ -128,15 +118,11 @@ void ProgressBar::show(std::size_t done, std::size_t all, std::string_view what)
     constexpr std::size_t width = 30;
     constexpr auto interval = std::chrono::milliseconds(40);
     const Clock::time_point now = Clock::now();
-    if (!on_terminal_ || all == 0 || (done < all && now - shown_ < interval)) {
-        return;
-    }
+    if (!on_terminal_ || all == 0 || (done < all && now - shown_ < interval)) return;
     shown_ = now;
     constexpr std::size_t name_max = 32;
     std::string bar;
-    for (std::size_t i = 0; i < width; ++i) {
-        bar += i * all < done * width ? "█" : "░";
-    }
+    for (std::size_t i = 0; i < width; ++i) bar += i * all < done * width ? "█" : "░";
     std::printf("\r\033[K  %s %s %3zu %%  %.*s", label_.c_str(), bar.c_str(), done * 100 / all, static_cast<int>(std::min(what.size(), name_max)),
                 what.data());
     std::fflush(stdout);

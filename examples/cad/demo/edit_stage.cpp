@@ -34,9 +34,7 @@ struct Samples {
     void print(std::string_view label) const {
         std::string remark = bytes_text(static_cast<std::uint64_t>(median(content_bytes)));
         // Some file systems, and kernels built without task accounting, count nothing.
-        if (const auto sent = static_cast<std::uint64_t>(median(sent_bytes)); sent != 0) {
-            remark += ", " + bytes_text(sent) + " to the disk";
-        }
+        if (const auto sent = static_cast<std::uint64_t>(median(sent_bytes)); sent != 0) remark += ", " + bytes_text(sent) + " to the disk";
         row(label, time_text(median(microseconds)), remark);
     }
 };
@@ -54,9 +52,7 @@ void draw_a_line(Drawing& drawing, int number) {
 
 std::string text_of_everything(const Document& document) {
     std::string text;
-    for (const auto& [name, drawing] : document.drawings) {
-        text += dxf_text(drawing);
-    }
+    for (const auto& [name, drawing] : document.drawings) text += dxf_text(drawing);
     return text;
 }
 

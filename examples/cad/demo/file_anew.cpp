@@ -26,9 +26,7 @@ public:
     void write_all(std::string_view content) const {
         while (!content.empty()) {
             const ssize_t written = write(value_, content.data(), content.size());
-            if (written < 0 && errno == EINTR) {
-                continue;
-            }
+            if (written < 0 && errno == EINTR) continue;
             check(written > 0);
             content.remove_prefix(static_cast<std::size_t>(written));
         }
@@ -37,9 +35,7 @@ public:
 
 private:
     void check(bool holds) const {
-        if (!holds) {
-            throw std::system_error(errno, std::generic_category(), path_.string());
-        }
+        if (!holds) throw std::system_error(errno, std::generic_category(), path_.string());
     }
     std::filesystem::path path_;
     int value_;
@@ -69,9 +65,7 @@ constexpr std::size_t bare_bytes = std::size_t{1} << 20U;
 BareDisk::BareDisk(const std::filesystem::path& file)
     : path_(file), descriptor_(open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_DIRECT | O_DSYNC | O_CLOEXEC, 0600)),
       buffer_(std::aligned_alloc(disk_block, bare_bytes)) {
-    if (descriptor_ >= 0 && buffer_ != nullptr) {
-        std::memset(buffer_, 1, bare_bytes);
-    }
+    if (descriptor_ >= 0 && buffer_ != nullptr) std::memset(buffer_, 1, bare_bytes);
     if (descriptor_ < 0 || buffer_ == nullptr || pwrite(descriptor_, buffer_, bare_bytes, 0) != static_cast<ssize_t>(bare_bytes)) {
         const int failure = errno;
         close(descriptor_);
@@ -90,9 +84,8 @@ BareDisk::~BareDisk() {
 void BareDisk::write(std::size_t bytes) {
     const std::size_t rounded = std::min((bytes + disk_block - 1) / disk_block * disk_block, bare_bytes);
     position_ = position_ + rounded > bare_bytes ? 0 : position_;
-    if (pwrite(descriptor_, buffer_, rounded, static_cast<off_t>(position_)) != static_cast<ssize_t>(rounded)) {
+    if (pwrite(descriptor_, buffer_, rounded, static_cast<off_t>(position_)) != static_cast<ssize_t>(rounded))
         throw std::system_error(errno, std::generic_category(), path_.string() + ": direct write");
-    }
     position_ += rounded;
 }
 
@@ -100,11 +93,8 @@ std::uint64_t bytes_sent_to_storage() {
     std::ifstream in("/proc/self/io");
     std::string key;
     std::uint64_t value = 0;
-    while (in >> key >> value) {
-        if (key == "write_bytes:") {
-            return value;
-        }
-    }
+    while (in >> key >> value)
+        if (key == "write_bytes:") return value;
     return 0;
 }
 

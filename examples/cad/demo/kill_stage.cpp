@@ -30,17 +30,13 @@ struct Message {
 };
 
 void tell(const Message& message) {
-    if (write(STDOUT_FILENO, &message, sizeof message) != static_cast<ssize_t>(sizeof message)) {
-        _exit(1);  // the parent is gone
-    }
+    if (write(STDOUT_FILENO, &message, sizeof message) != static_cast<ssize_t>(sizeof message)) _exit(1);  // the parent is gone
 }
 
 /// False at the end of the pipe.
 bool hear(Child& child, Message& message) {
     const std::string bytes = child.read(sizeof message);
-    if (bytes.size() != sizeof message) {
-        return false;
-    }
+    if (bytes.size() != sizeof message) return false;
     std::memcpy(&message, bytes.data(), sizeof message);
     return true;
 }
@@ -107,13 +103,12 @@ Message judge(const Setting& setting, const Life& life, Tally& tally) {
     tally.ended_by_itself += life.killed ? 0 : 1;
     tally.acknowledged += life.acknowledged;
     tally.replayed += heap.restoration().snapshots_replayed;
-    if (!whole || !(is(life.saved) || is(life.begun))) {
+    if (!whole || !(is(life.saved) || is(life.begun)))
         ++tally.damaged;
-    } else if (!life.during_save()) {
+    else if (!life.during_save())
         ++tally.between;
-    } else {
+    else
         ++(is(life.begun) ? tally.new_state : tally.old_state);
-    }
     return found;
 }
 
@@ -161,9 +156,7 @@ bool kill_during_saves(const Setting& setting) {
     }
     row("old state", std::to_string(tally.old_state), "the save under way had not become durable");
     row("new state", std::to_string(tally.new_state), "it had, before it was acknowledged");
-    if (tally.between > 0) {
-        row("too late, just after the save", std::to_string(tally.between), "not among the twenty");
-    }
+    if (tally.between > 0) row("too late, just after the save", std::to_string(tally.between), "not among the twenty");
     row("saves acknowledged in all", grouped(tally.acknowledged), grouped(tally.replayed) + " saves replayed from the journal");
     const bool all_killed =
         verdict("every child was killed", tally.ended_by_itself == 0, tally.ended_by_itself == 0 ? "" : "some ended by themselves");

@@ -64,9 +64,7 @@ std::optional<Arguments> parse(const std::vector<std::string>& words) {
             char* end = nullptr;
             arguments.setting.seed = std::strtoull(words[++i].c_str(), &end, 10);
             arguments.seeded = end != words[i].c_str() && *end == '\0';
-            if (!arguments.seeded) {
-                return std::nullopt;
-            }
+            if (!arguments.seeded) return std::nullopt;
         } else {
             return std::nullopt;
         }
@@ -86,9 +84,7 @@ int run_demo(const Arguments& arguments) {
                      setting.part_folder.c_str());
         return 1;
     }
-    if (!arguments.seeded) {
-        setting.seed = std::random_device()();
-    }
+    if (!arguments.seeded) setting.seed = std::random_device()();
     fs::create_directories(setting.out);
     const Clock::time_point start = Clock::now();
     bool fine = import_and_save(setting);

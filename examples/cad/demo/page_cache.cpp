@@ -14,9 +14,7 @@ class File {
 public:
     explicit File(const std::filesystem::path& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
     ~File() {
-        if (descriptor_ >= 0) {
-            close(descriptor_);
-        }
+        if (descriptor_ >= 0) close(descriptor_);
     }
     File(const File&) = delete;
     File& operator=(const File&) = delete;
@@ -40,9 +38,7 @@ void add_residency(const File& file, Residency& sum) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t size = file.size();
     void* map = size == 0 ? MAP_FAILED : mmap(nullptr, size, PROT_READ, MAP_SHARED, file.descriptor(), 0);
-    if (map == MAP_FAILED) {
-        return;
-    }
+    if (map == MAP_FAILED) return;
     std::vector<unsigned char> present((size + page - 1) / page);
     if (mincore(map, size, present.data()) == 0) {
         sum.pages += present.size();

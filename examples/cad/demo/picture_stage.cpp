@@ -22,9 +22,7 @@ std::string file_name(std::string name) {
 void write_svg_file(const Picture& picture, const fs::path& file) {
     std::ofstream out(file);
     write_svg(picture, out);
-    if (!out.flush()) {
-        throw std::runtime_error(file.string() + ": cannot be written");
-    }
+    if (!out.flush()) throw std::runtime_error(file.string() + ": cannot be written");
 }
 
 }  // namespace
@@ -32,9 +30,7 @@ void write_svg_file(const Picture& picture, const fs::path& file) {
 bool draw_pictures(const Setting& setting) {
     heading("3. Pictures, drawn from the heap, opened to look");
     const StrokeFont font(fs::path(font_folder) / "unicode.lff");
-    if (font.empty()) {
-        say("(no stroke font in " + std::string(font_folder) + ": texts are drawn as boxes)");
-    }
+    if (font.empty()) say("(no stroke font in " + std::string(font_folder) + ": texts are drawn as boxes)");
     const taiyen::SnapshotHeap heap(taiyen::open_read_only, setting.heap_file());
     const Document& document = *heap.find<Document>("document");
     PictureOptions options;

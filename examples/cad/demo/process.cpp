@@ -22,14 +22,10 @@ Child::Child(const std::vector<std::string>& arguments) {
     std::string name = "taiyen_cad_demo";
     std::vector<std::string> copies = arguments;
     argv.push_back(name.data());
-    for (std::string& copy : copies) {
-        argv.push_back(copy.data());
-    }
+    for (std::string& copy : copies) argv.push_back(copy.data());
     argv.push_back(nullptr);
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        throw_errno("a pipe for a child process");
-    }
+    if (pipe2(ends, O_CLOEXEC) != 0) throw_errno("a pipe for a child process");
     pid_ = fork();
     if (pid_ == 0) {
         // Only async-signal-safe calls between fork and exec.
@@ -60,12 +56,8 @@ std::string Child::read(std::size_t bytes) {
     std::size_t have = 0;
     while (have < bytes) {
         const ssize_t got = ::read(output_, text.data() + have, bytes - have);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            break;
-        }
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
         have += static_cast<std::size_t>(got);
     }
     text.resize(have);
@@ -75,27 +67,21 @@ std::string Child::read(std::size_t bytes) {
 std::string Child::read_all() {
     constexpr std::size_t chunk = 4096;
     std::string text;
-    for (std::string more = read(chunk); !more.empty(); more = read(chunk)) {
-        text += more;
-    }
+    for (std::string more = read(chunk); !more.empty(); more = read(chunk)) text += more;
     return text;
 }
 
 void Child::kill() {
-    if (!status_) {
-        ::kill(pid_, SIGKILL);
-    }
+    if (!status_) ::kill(pid_, SIGKILL);
 }
 
 int Child::wait() {
     int status = 0;
-    while (!status_) {
-        if (waitpid(pid_, &status, 0) == pid_) {
+    while (!status_)
+        if (waitpid(pid_, &status, 0) == pid_)
             status_ = status;
-        } else if (errno != EINTR) {
+        else if (errno != EINTR)
             throw_errno("waiting for a child process");
-        }
-    }
     return *status_;
 }
 
@@ -105,9 +91,7 @@ void report(const std::string& key, std::uint64_t value) { std::printf("%s %llu\
 std::map<std::string, std::string> parsed_report(const std::string& text) {
     std::map<std::string, std::string> report;
     std::istringstream in(text);
-    for (std::string key, value; in >> key && std::getline(in >> std::ws, value);) {
-        report[key] = value;
-    }
+    for (std::string key, value; in >> key && std::getline(in >> std::ws, value);) report[key] = value;
     return report;
 }
 

@@ -24,11 +24,10 @@ std::vector<fs::path> heap_files(const fs::path& heap_file) {
 }
 
 void tell_residency(const char* key, const Residency& left) {
-    if (left.told) {
+    if (left.told)
         std::printf("%s %llu of %llu\n", key, static_cast<unsigned long long>(left.resident), static_cast<unsigned long long>(left.pages));
-    } else {
+    else
         std::printf("%s unknown\n", key);
-    }
 }
 
 /// Opening to look: nothing is written.

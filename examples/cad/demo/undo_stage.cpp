@@ -58,9 +58,7 @@ fs::path svg_file(const Setting& setting, const char* when) {
 void write_text(const fs::path& file, const std::string& text) {
     std::ofstream out(file);
     out << text;
-    if (!out.flush()) {
-        throw std::runtime_error(file.string() + ": cannot be written");
-    }
+    if (!out.flush()) throw std::runtime_error(file.string() + ": cannot be written");
 }
 
 /// An open file with the sheet in use.
@@ -82,9 +80,7 @@ double walk(Workplace& place, int done, int wanted) {
         const Clock::time_point start = Clock::now();
         const bool walked = back ? heap.undo() : heap.redo();
         times.push_back(microseconds_since(start));
-        if (!walked) {
-            throw std::runtime_error("the history ends early");
-        }
+        if (!walked) throw std::runtime_error("the history ends early");
         done += back ? -1 : 1;
         report(state_key(back ? "undone" : "redone", done), state_of(place));
     }
@@ -149,9 +145,7 @@ int edit_and_undo(const Setting& setting) {
         command::execute(place, line);
         times.push_back(microseconds_since(start));
         report(state_key("made", done), state_of(place));
-        if (done == left) {
-            report("picture", std::uint64_t{std::hash<std::string>()(svg_of(place))});
-        }
+        if (done == left) report("picture", std::uint64_t{std::hash<std::string>()(svg_of(place))});
     }
     write_text(svg_file(setting, "edited"), svg_of(place));
     report("command_time", median(times));

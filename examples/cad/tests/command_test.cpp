@@ -49,28 +49,22 @@ BOOST_AUTO_TEST_CASE(words_are_separated_by_blanks_and_kept_together_by_quotes) 
 }
 
 BOOST_AUTO_TEST_CASE(a_word_as_it_is_typed_is_read_as_that_word) {
-    for (const std::string word : {"plain", "", "two words", "quote\"d", "back\\slash", "a \\\" b", "#7", "x\ty"}) {
+    for (const std::string word : {"plain", "", "two words", "quote\"d", "back\\slash", "a \\\" b", "#7", "x\ty"})
         BOOST_TEST((words_of(as_typed(word)) == Words{word}));
-    }
 }
 
 BOOST_AUTO_TEST_CASE(numbers_points_and_ids_are_read_whole_or_not_at_all) {
     BOOST_TEST(number_in("-2.5e3", "x") == -2500);
     BOOST_TEST(number_in("+7", "x") == 7);
-    for (const char* word : {"", "1x", "x", "nan", "inf", "1e999", "0x10", "1,5"}) {
-        BOOST_CHECK_THROW(number_in(word, "x"), CommandError);
-    }
+    for (const char* word : {"", "1x", "x", "nan", "inf", "1e999", "0x10", "1,5"}) BOOST_CHECK_THROW(number_in(word, "x"), CommandError);
     BOOST_TEST((point_in("1,-2.5", "x") == Point2{1, -2.5}));
-    for (const char* word : {"", "1", "1,", ",1", "1,2,3", "1;2", "nan,1"}) {
-        BOOST_CHECK_THROW(point_in(word, "x"), CommandError);
-    }
+    for (const char* word : {"", "1", "1,", ",1", "1,2,3", "1;2", "nan,1"}) BOOST_CHECK_THROW(point_in(word, "x"), CommandError);
     std::vector<EntityId> ids;
     append_ids("7", ids);
     append_ids("3-5", ids);
     BOOST_TEST((ids == std::vector<EntityId>{7, 3, 4, 5}));
-    for (const char* word : {"", "0", "-1", "5-3", "1-", "a", "1-2-3", "99999999999", "1-4000000000"}) {
+    for (const char* word : {"", "0", "-1", "5-3", "1-", "a", "1-2-3", "99999999999", "1-4000000000"})
         BOOST_CHECK_THROW(append_ids(word, ids), CommandError);
-    }
 }
 
 BOOST_AUTO_TEST_CASE(the_nearest_word_is_close_or_none) {
@@ -157,9 +151,8 @@ BOOST_AUTO_TEST_CASE(info_tells_of_drawings_history_and_what_is_not_saved) {
     here.out.str({});
     here.does("info");
     const std::string told = here.out.str();
-    for (const char* part : {"a.tyn, with unsaved changes", "1 drawing, 0 entities", "2 steps, 1 of them undone"}) {
+    for (const char* part : {"a.tyn, with unsaved changes", "1 drawing, 0 entities", "2 steps, 1 of them undone"})
         BOOST_TEST(told.find(part) != std::string::npos, part << " in:\n" << told);
-    }
     here.does("save");
     here.out.str({});
     here.does("info");

@@ -24,9 +24,7 @@ public:
         if (pid_ == 0) {
             setenv("HOME", folder.c_str(), 1);
             setenv("TERM", "xterm", 1);
-            if (chdir(folder.c_str()) == 0) {
-                execl(TAIYEN_CAD_COMMAND, "taiyen_cad", nullptr);
-            }
+            if (chdir(folder.c_str()) == 0) execl(TAIYEN_CAD_COMMAND, "taiyen_cad", nullptr);
             _exit(127);
         }
     }
@@ -62,9 +60,7 @@ public:
         termios mode{};
         for (int tries = 0; tries < 20'000; ++tries) {
             BOOST_REQUIRE(tcgetattr(terminal_, &mode) == 0);
-            if ((mode.c_lflag & tcflag_t{ICANON}) == 0) {
-                return;
-            }
+            if ((mode.c_lflag & tcflag_t{ICANON}) == 0) return;
             usleep(1'000);
         }
         BOOST_FAIL("no editing at '" << text << "' in:\n" << shown_);

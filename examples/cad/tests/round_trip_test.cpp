@@ -22,9 +22,7 @@ std::string told_by_another_process(const fs::path& out, const std::string& libr
     char line[512];
     while (fgets(line, sizeof line, pipe) != nullptr) {
         const std::string text(line);
-        if (text.starts_with(key + ' ')) {
-            value = text.substr(key.size() + 1, text.size() - key.size() - 2);
-        }
+        if (text.starts_with(key + ' ')) value = text.substr(key.size() + 1, text.size() - key.size() - 2);
     }
     const int status = pclose(pipe);
     BOOST_REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -33,12 +31,8 @@ std::string told_by_another_process(const fs::path& out, const std::string& libr
 
 /// A few drawings with entities of many kinds.
 void fill(Document& document, std::uint64_t seed, int steps) {
-    for (int i = 0; i < 5; ++i) {
-        document.drawings.try_emplace(taiyen::string("a drawing with a name that is not small, " + std::to_string(i)));
-    }
-    for (int i = 0; i < steps; ++i) {
-        apply(document, next_edit(document, seed));
-    }
+    for (int i = 0; i < 5; ++i) document.drawings.try_emplace(taiyen::string("a drawing with a name that is not small, " + std::to_string(i)));
+    for (int i = 0; i < steps; ++i) apply(document, next_edit(document, seed));
 }
 
 }  // namespace

@@ -16,9 +16,7 @@ using namespace cad::test;
 std::vector<std::string> lines_of(const std::string& text) {
     std::vector<std::string> lines;
     std::istringstream in(text);
-    for (std::string line; std::getline(in, line);) {
-        lines.push_back(line);
-    }
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
     return lines;
 }
 
@@ -30,9 +28,7 @@ void check_transcript(const fs::path& text) {
         BOOST_TEST_CONTEXT(text.filename().string() << ": $ taiyen_cad" << run.arguments) {
             const std::string outcome = outcome_of(run, folder.path());
             BOOST_TEST(lines_of(outcome) == lines_of(run.expected), boost::test_tools::per_element());
-            if (outcome != run.expected) {
-                BOOST_TEST_MESSAGE("the whole outcome:\n" << outcome);
-            }
+            if (outcome != run.expected) BOOST_TEST_MESSAGE("the whole outcome:\n" << outcome);
         }
     }
 }

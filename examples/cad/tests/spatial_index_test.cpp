@@ -11,11 +11,8 @@ using namespace cad::test;
 
 std::vector<EntityNumber> brute_force(const Drawing& drawing, const Box& window) {
     std::vector<EntityNumber> found;
-    for (std::size_t i = 0; i < drawing.entities.size(); ++i) {
-        if (bounds(drawing.entities[i]).intersects(window)) {
-            found.push_back(static_cast<EntityNumber>(i));
-        }
-    }
+    for (std::size_t i = 0; i < drawing.entities.size(); ++i)
+        if (bounds(drawing.entities[i]).intersects(window)) found.push_back(static_cast<EntityNumber>(i));
     return found;
 }
 

@@ -25,9 +25,7 @@ std::vector<Run> runs_in(const std::filesystem::path& text) {
             runs.push_back({line.substr(program.size()), {}, {}});
         } else if (inside && !line.empty()) {
             runs.back().expected += line + '\n';
-            if (std::regex_match(line, match, prompt)) {
-                runs.back().commands += match[1].str() + '\n';
-            }
+            if (std::regex_match(line, match, prompt)) runs.back().commands += match[1].str() + '\n';
         }
     }
     return runs;
@@ -42,19 +40,13 @@ std::string outcome_of(const Run& run, const std::filesystem::path& folder) {
     BOOST_REQUIRE(pipe != nullptr);
     std::string output;
     char chunk[4096];
-    for (std::size_t got = fread(chunk, 1, sizeof chunk, pipe); got != 0; got = fread(chunk, 1, sizeof chunk, pipe)) {
-        output.append(chunk, got);
-    }
+    for (std::size_t got = fread(chunk, 1, sizeof chunk, pipe); got != 0; got = fread(chunk, 1, sizeof chunk, pipe)) output.append(chunk, got);
     const int status = pclose(pipe);
     BOOST_REQUIRE(WIFEXITED(status));
-    if (WEXITSTATUS(status) != 0) {
-        output += "[exit status " + std::to_string(WEXITSTATUS(status)) + "]\n";
-    }
+    if (WEXITSTATUS(status) != 0) output += "[exit status " + std::to_string(WEXITSTATUS(status)) + "]\n";
     // Messages name files by their whole paths.
     const std::string prefix = folder.string() + "/";
-    for (std::size_t at = output.find(prefix); at != std::string::npos; at = output.find(prefix, at)) {
-        output.erase(at, prefix.size());
-    }
+    for (std::size_t at = output.find(prefix); at != std::string::npos; at = output.find(prefix, at)) output.erase(at, prefix.size());
     // Usage texts have blank lines; transcripts have none.
     return std::regex_replace(output, std::regex("\n\n+"), "\n");
 }

@@ -134,21 +134,20 @@ BOOST_AUTO_TEST_CASE(a_random_session_of_edits_undo_redo_and_reopening_agrees_wi
     for (int round = 0; round < rounds; ++round) {
         const std::uint64_t what = dice.below(100);
         session.place().drawing_in_use = "sheet";
-        if (session.place().drawing_if_any() == nullptr) {
+        if (session.place().drawing_if_any() == nullptr)
             session.redoable() > 0 ? session.redo(1) : session.edit("drawing new sheet");
-        } else if (what < 60) {
+        else if (what < 60)
             session.edit(random_edit(session.place().drawing(), {}, dice));
-        } else if (what < 75) {
+        else if (what < 75)
             session.undo(1 + dice.below(12));
-        } else if (what < 88) {
+        else if (what < 88)
             session.redo(1 + dice.below(12));
-        } else if (what < 96) {
+        else if (what < 96)
             session.save();
-        } else if (what < 99) {
+        else if (what < 99)
             session.reopen();
-        } else {
+        else
             session.check_all();
-        }
     }
     session.save();
     session.reopen();

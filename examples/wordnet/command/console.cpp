@@ -10,17 +10,13 @@ namespace wordnet::command {
 
 std::string grouped(std::uint64_t number) {
     std::string text = std::to_string(number);
-    for (std::size_t at = text.size(); at > 3; at -= 3) {
-        text.insert(at - 3, 1, ',');
-    }
+    for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
     return text;
 }
 
 std::string time_text(Clock::duration time) {
     const double microseconds = std::chrono::duration<double, std::micro>(time).count();
-    if (microseconds >= 1e6) {
-        return fmt::format("{:.2f} s", microseconds / 1e6);
-    }
+    if (microseconds >= 1e6) return fmt::format("{:.2f} s", microseconds / 1e6);
     return microseconds >= 1e3 ? fmt::format("{:.1f} ms", microseconds / 1e3) : fmt::format("{:.0f} µs", microseconds);
 }
 
@@ -50,17 +46,13 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
 ProgressLine::ProgressLine() : on_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 ProgressLine::~ProgressLine() {
-    if (on_terminal_) {
-        fmt::print(stderr, "\r\033[K");
-    }
+    if (on_terminal_) fmt::print(stderr, "\r\033[K");
 }
 
 void ProgressLine::show(std::uint64_t done, std::uint64_t all, std::string_view what) {
     constexpr auto often = std::chrono::milliseconds(50);
     const auto now = Clock::now();
-    if (!on_terminal_ || now - shown_ < often) {
-        return;
-    }
+    if (!on_terminal_ || now - shown_ < often) return;
     shown_ = now;
     constexpr std::size_t width = 30;
     const std::size_t full = all == 0 ? width : static_cast<std::size_t>(done * width / all);

@@ -36,48 +36,35 @@ struct Settings {
 
 std::string words_of(const NamedSynset& synset) {
     std::string text;
-    for (const Member& member : synset.second.members) {
-        text += (text.empty() ? "" : ", ") + spelt(member);
-    }
+    for (const Member& member : synset.second.members) text += (text.empty() ? "" : ", ") + spelt(member);
     return text;
 }
 
 std::string joined(const std::vector<std::string>& words) {
     std::string text;
-    for (const std::string& word : words) {
-        text += (text.empty() ? "" : "_") + word;
-    }
+    for (const std::string& word : words) text += (text.empty() ? "" : "_") + word;
     return text;
 }
 
 /// Throws: LexiconError that says what else could have been meant.
 const NamedWord& known_word(const Lexicon& lexicon, const std::string& spelling) {
-    if (const NamedWord* const word = find_word(lexicon, spelling)) {
-        return *word;
-    }
+    if (const NamedWord* const word = find_word(lexicon, spelling)) return *word;
     std::string fault = "\"" + spelt(spelling) + "\" is not in the lexicon";
     const auto similar = similar_words(lexicon, spelling);
-    for (std::size_t i = 0; i < similar.size(); ++i) {
-        fault += (i == 0 ? "; there is " : ", ") + spelt(similar[i]->first);
-    }
+    for (std::size_t i = 0; i < similar.size(); ++i) fault += (i == 0 ? "; there is " : ", ") + spelt(similar[i]->first);
     throw LexiconError(fault);
 }
 
 NamedSynset& known_synset(Lexicon& lexicon, const std::string& text) {
     const auto id = synset_id_in(text);
-    if (!id) {
-        throw LexiconError("\"" + text + "\" is no synset's id: those are a letter (n, v, a, r) and a number, as 'word' prints them");
-    }
-    if (NamedSynset* const synset = find_synset(lexicon, *id)) {
-        return *synset;
-    }
+    if (!id) throw LexiconError("\"" + text + "\" is no synset's id: those are a letter (n, v, a, r) and a number, as 'word' prints them");
+    if (NamedSynset* const synset = find_synset(lexicon, *id)) return *synset;
     throw LexiconError("there is no synset " + text + "; 'word' prints the ids of a word's senses");
 }
 
 void print_opening(const taiyen::TransactionalHeap& heap) {
-    if (const taiyen::Restoration restored = heap.restoration(); !restored.clean) {
+    if (const taiyen::Restoration restored = heap.restoration(); !restored.clean)
         fmt::print("(the last user of {} crashed: {} transactions replayed)\n", heap.path().string(), restored.transactions_replayed);
-    }
 }
 
 /// Opens, answers, and says how long each took.
@@ -163,9 +150,7 @@ int show_hypernyms(const Settings& settings) {
             fmt::print("{}  {}\n", text_of(sense->first), words_of(*sense));
             for (const HypernymPath& path : hypernym_paths(*sense)) {
                 std::string line;
-                for (const NamedSynset* const synset : path) {
-                    line += (line.empty() ? "" : " → ") + spelt(synset->second.members.front());
-                }
+                for (const NamedSynset* const synset : path) line += (line.empty() ? "" : " → ") + spelt(synset->second.members.front());
                 fmt::print("{}", wrapped(line, 4));
             }
         }
@@ -183,9 +168,8 @@ int show_path(const Settings& settings) {
                        settings.everything ? "" : "; --everything follows all relations");
             return 1;
         }
-        for (const PathStep& step : path) {
+        for (const PathStep& step : path)
             fmt::print("{:<18} {}  {}\n", step.by ? name_of(*step.by) : "", text_of(step.synset->first), words_of(*step.synset));
-        }
         fmt::print("{} steps\n", path.size() - 1);
         return 0;
     });
@@ -198,19 +182,12 @@ int show_statistics(const Settings& settings) {
         row("words", numbers.words);
         row("senses", numbers.senses);
         row("synsets", numbers.synsets);
-        for (int i = 0; i < parts_of_speech; ++i) {
-            row("  " + std::string(name_of(static_cast<PartOfSpeech>(i))), numbers.synsets_of[i]);
-        }
+        for (int i = 0; i < parts_of_speech; ++i) row("  " + std::string(name_of(static_cast<PartOfSpeech>(i))), numbers.synsets_of[i]);
         row("relations", numbers.relations);
-        for (const auto& [kind, count] : numbers.relations_of) {
-            row("  " + std::string(name_of(kind)), count);
-        }
-        if (numbers.most_senses != nullptr) {
+        for (const auto& [kind, count] : numbers.relations_of) row("  " + std::string(name_of(kind)), count);
+        if (numbers.most_senses != nullptr)
             fmt::print("most senses: {} ({})\n", spelt(numbers.most_senses->first), numbers.most_senses->second.senses.size());
-        }
-        if (!numbers.deepest.empty()) {
-            fmt::print("longest way up: {} synsets, from {}\n", numbers.deepest.size(), words_of(*numbers.deepest.front()));
-        }
+        if (!numbers.deepest.empty()) fmt::print("longest way up: {} synsets, from {}\n", numbers.deepest.size(), words_of(*numbers.deepest.front()));
         return 0;
     });
 }
@@ -253,16 +230,11 @@ int add_word_to_synset(const Settings& settings) {
 int add_new_synset(const Settings& settings) {
     return edit(settings, [&](Lexicon& lexicon) {
         std::optional<PartOfSpeech> part;
-        for (int i = 0; i < parts_of_speech; ++i) {
+        for (int i = 0; i < parts_of_speech; ++i)
             if (name_of(static_cast<PartOfSpeech>(i)) == settings.part) part = static_cast<PartOfSpeech>(i);
-        }
         NamedSynset& synset = add_synset(lexicon, free_id(lexicon, *part), settings.gloss);
-        for (const std::string& word : settings.words) {
-            express(lexicon, synset, word);
-        }
-        if (!settings.to.empty()) {
-            relate(lexicon, synset, RelationKind::hypernym, known_synset(lexicon, settings.to));
-        }
+        for (const std::string& word : settings.words) express(lexicon, synset, word);
+        if (!settings.to.empty()) relate(lexicon, synset, RelationKind::hypernym, known_synset(lexicon, settings.to));
         return &synset;
     });
 }
@@ -272,9 +244,7 @@ int add_new_relation(const Settings& settings) {
         const auto kind = relation_kind_named(settings.kind);
         if (!kind) {
             std::string names;
-            for (int i = 0; i <= static_cast<int>(RelationKind::usage_member); ++i) {
-                names += ' ' + std::string(name_of(static_cast<RelationKind>(i)));
-            }
+            for (int i = 0; i <= static_cast<int>(RelationKind::usage_member); ++i) names += ' ' + std::string(name_of(static_cast<RelationKind>(i)));
             throw LexiconError("\"" + settings.kind + "\" is no kind of relation; there are:" + names);
         }
         NamedSynset& from = known_synset(lexicon, settings.from);
@@ -327,9 +297,8 @@ void declare(CLI::App& app, Settings& settings, Task& chosen) {
     new_relation.add_option("from", settings.from, "a synset's id")->required();
     new_relation.add_option("kind", settings.kind, "what the second is to the first: hypernym, part-meronym, …")->required();
     new_relation.add_option("to", settings.to, "a synset's id")->required();
-    for (CLI::App* const sub : {&new_word, &new_synset, &new_relation}) {
+    for (CLI::App* const sub : {&new_word, &new_synset, &new_relation})
         sub->add_flag("--dry-run", settings.dry_run, "show what would come of it, and roll back");
-    }
 
     command(app, "stats", "Counts", show_statistics);
     command(app, "check", "Whether the lexicon and its heap are whole", check);

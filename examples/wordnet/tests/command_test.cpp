@@ -25,9 +25,7 @@ Answer call(const std::string& arguments) {
     BOOST_REQUIRE(pipe != nullptr);
     Answer answer;
     std::array<char, 4096> chunk{};
-    for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
-        answer.text.append(chunk.data(), got);
-    }
+    for (std::size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) answer.text.append(chunk.data(), got);
     const int status = pclose(pipe);
     answer.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return answer;
@@ -94,9 +92,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_command_line_ends_with_2_and_help_with_0) {
     BOOST_TEST(call("--help").status == 0);
     BOOST_TEST(call("--help").has("hypernyms"));
     BOOST_TEST(call("path --help").status == 0);
-    for (const char* const line : {"", "frob", "word", "path a.tyn one", "add a.tyn"}) {
-        BOOST_TEST(call(line).status == 2, line);
-    }
+    for (const char* const line : {"", "frob", "word", "path a.tyn one", "add a.tyn"}) BOOST_TEST(call(line).status == 2, line);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

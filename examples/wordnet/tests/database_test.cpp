@@ -29,9 +29,7 @@ BOOST_AUTO_TEST_CASE(a_line_of_data_is_read_with_its_words_pointers_and_gloss) {
 
 BOOST_AUTO_TEST_CASE(numbers_of_words_are_hexadecimal) {
     std::string line = "00000001 03 n 0b";
-    for (char c = 'a'; c < 'a' + 11; ++c) {
-        line += std::string(" ") + c + " 0";
-    }
+    for (char c = 'a'; c < 'a' + 11; ++c) line += std::string(" ") + c + " 0";
     BOOST_TEST(parse_data_line(line + " 000 | eleven").words.size() == 11U);
 }
 

@@ -77,16 +77,12 @@ inline std::string told(const Lexicon& lexicon) {
     std::string text;
     for (const auto& [key, word] : lexicon.words) {
         text += std::string(key) + ':';
-        for (const NamedSynset* const sense : word.senses) {
-            text += ' ' + text_of(sense->first);
-        }
+        for (const NamedSynset* const sense : word.senses) text += ' ' + text_of(sense->first);
         text += '\n';
     }
     for (const auto& [id, synset] : lexicon.synsets) {
         text += text_of(id) + " (" + std::string(synset.gloss) + ')';
-        for (const Member& member : synset.members) {
-            text += ' ' + std::string(member.word->first) + '/' + spelt(member);
-        }
+        for (const Member& member : synset.members) text += ' ' + std::string(member.word->first) + '/' + spelt(member);
         for (const Relation& relation : synset.relations) {
             text += ' ' + std::string(name_of(relation.kind)) + ' ' + std::to_string(relation.from) + ' ' + std::to_string(relation.to) + ' ' +
                     text_of(relation.target->first);

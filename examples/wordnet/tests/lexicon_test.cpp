@@ -25,9 +25,7 @@ BOOST_AUTO_TEST_CASE(ids_are_written_and_read_the_same) {
     BOOST_TEST(text_of({verb, 1740}) == "v00001740");
     BOOST_TEST((synset_id_in("v00001740") == SynsetId{verb, 1740}));
     BOOST_TEST((synset_id_in("s12") == SynsetId{adjective, 12}));
-    for (const char* const text : {"", "n", "x1", "n1x", "n-1", "n99999999999", "1740"}) {
-        BOOST_TEST(!synset_id_in(text));
-    }
+    for (const char* const text : {"", "n", "x1", "n1x", "n-1", "n99999999999", "1740"}) BOOST_TEST(!synset_id_in(text));
 }
 
 BOOST_AUTO_TEST_CASE(words_are_found_however_they_are_written) {

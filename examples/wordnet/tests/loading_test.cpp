@@ -21,11 +21,8 @@ struct Excerpt {
 /// A heap and whatever stands beside it, as a crash at this moment would leave them.
 fs::path crash_copy(const fs::path& heap, const fs::path& folder) {
     fs::create_directory(folder);
-    for (const fs::directory_entry& entry : fs::directory_iterator(heap.parent_path())) {
-        if (entry.path().filename().string().starts_with(heap.filename().string())) {
-            fs::copy_file(entry.path(), folder / entry.path().filename());
-        }
-    }
+    for (const fs::directory_entry& entry : fs::directory_iterator(heap.parent_path()))
+        if (entry.path().filename().string().starts_with(heap.filename().string())) fs::copy_file(entry.path(), folder / entry.path().filename());
     return folder / heap.filename();
 }
 

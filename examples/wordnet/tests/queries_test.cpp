@@ -14,17 +14,13 @@ using enum PartOfSpeech;
 
 std::string told_path(const std::vector<const NamedSynset*>& path) {
     std::string text;
-    for (const NamedSynset* const synset : path) {
-        text += std::string(synset->second.members.front().word->first) + ' ';
-    }
+    for (const NamedSynset* const synset : path) text += std::string(synset->second.members.front().word->first) + ' ';
     return text.substr(0, text.size() - std::min<std::size_t>(text.size(), 1));
 }
 
 std::string told_path(const std::vector<PathStep>& path) {
     std::vector<const NamedSynset*> synsets;
-    for (const PathStep& step : path) {
-        synsets.push_back(step.synset);
-    }
+    for (const PathStep& step : path) synsets.push_back(step.synset);
     return told_path(synsets);
 }
 
@@ -85,9 +81,7 @@ BOOST_AUTO_TEST_CASE(counts_are_those_of_the_graph) {
     BOOST_TEST(told_path(numbers.deepest) == "rex hound tame_beast beast being thing");
     BOOST_TEST(numbers.most_senses->second.senses.size() == 2U);
     std::size_t relations = 0;
-    for (const auto& [kind, count] : numbers.relations_of) {
-        relations += count;
-    }
+    for (const auto& [kind, count] : numbers.relations_of) relations += count;
     BOOST_TEST(relations == numbers.relations);
 }
 

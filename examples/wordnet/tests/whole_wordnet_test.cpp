@@ -46,11 +46,8 @@ public:
     std::multiset<std::string> ways_up(std::uint32_t offset) {
         std::multiset<std::string> ways;
         const auto [word, above] = read(offset);
-        for (const std::uint32_t up : above) {
-            for (const std::string& way : ways_up(up)) {
-                ways.insert(std::string(word).append(1, ' ').append(way));
-            }
-        }
+        for (const std::uint32_t up : above)
+            for (const std::string& way : ways_up(up)) ways.insert(std::string(word).append(1, ' ').append(way));
         return above.empty() ? std::multiset<std::string>{word} : ways;
     }
 
@@ -66,18 +63,14 @@ private:
         std::size_t words = 0;
         std::size_t pointers = 0;
         fields >> skipped >> skipped >> skipped >> std::hex >> words >> std::dec >> word;
-        for (std::size_t i = 0; i < 2 * words - 1; ++i) {
-            fields >> skipped;
-        }
+        for (std::size_t i = 0; i < 2 * words - 1; ++i) fields >> skipped;
         fields >> pointers;
         std::vector<std::uint32_t> above;
         for (; pointers > 0; --pointers) {
             std::string symbol;
             std::uint32_t target = 0;
             fields >> symbol >> target >> skipped >> skipped;
-            if (symbol == "@" || symbol == "@i") {
-                above.push_back(target);
-            }
+            if (symbol == "@" || symbol == "@i") above.push_back(target);
         }
         return {word, above};
     }
@@ -95,9 +88,7 @@ std::multiset<std::string> ways_up_in_heap(const NamedSynset& synset) {
     std::multiset<std::string> ways;
     for (const HypernymPath& path : hypernym_paths(synset)) {
         std::string text;
-        for (const NamedSynset* const step : path) {
-            text += first_word(*step) + ' ';
-        }
+        for (const NamedSynset* const step : path) text += first_word(*step) + ' ';
         text.pop_back();
         ways.insert(text);
     }
@@ -115,9 +106,7 @@ BOOST_AUTO_TEST_CASE(every_line_of_the_files_is_there_and_the_graph_is_whole) {
     std::set<std::string> words;
     for (const char* const ending : {"noun", "verb", "adj", "adv"}) {
         std::ifstream data(fs::path(database_folder) / (std::string("data.") + ending));
-        for (std::string line; std::getline(data, line);) {
-            synsets += line.starts_with(' ') ? 0U : 1U;
-        }
+        for (std::string line; std::getline(data, line);) synsets += line.starts_with(' ') ? 0U : 1U;
         std::ifstream index(fs::path(database_folder) / (std::string("index.") + ending));
         for (std::string line; std::getline(index, line);) {
             if (!line.starts_with(' ')) {
@@ -156,9 +145,7 @@ BOOST_AUTO_TEST_CASE(ways_up_are_those_that_the_files_tell) {
     for (int i = 0; i < samples; ++i) {
         const PartOfSpeech part = i % 4 == 0 ? PartOfSpeech::verb : PartOfSpeech::noun;
         auto at = lexicon.synsets.lower_bound({part, static_cast<std::uint32_t>(random() % 15'000'000)});
-        if (at == lexicon.synsets.end() || at->first.part != part) {
-            at = lexicon.synsets.lower_bound({part, 0});
-        }
+        if (at == lexicon.synsets.end() || at->first.part != part) at = lexicon.synsets.lower_bound({part, 0});
         TextWalker& walker = part == PartOfSpeech::verb ? verbs : nouns;
         BOOST_TEST((ways_up_in_heap(*at) == walker.ways_up(at->first.number)), text_of(at->first));
     }

@@ -67,13 +67,12 @@ inline constexpr bool is_argument =
 template <class T>
 void put_argument(ArgumentWriter& out, const T& value) {
     static_assert(is_argument<T>, "taiyen: arguments of procedures are trivially copyable values, texts, and pointers to objects in the heap");
-    if constexpr (std::is_same_v<T, std::string>) {
+    if constexpr (std::is_same_v<T, std::string>)
         out.put_text(value);
-    } else if constexpr (std::is_pointer_v<T>) {
+    else if constexpr (std::is_pointer_v<T>)
         out.put_pointer(value);
-    } else {
+    else
         out.put(&value, sizeof value);
-    }
 }
 
 template <class T>

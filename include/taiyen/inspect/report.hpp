@@ -49,11 +49,8 @@ struct Report {
     bool stopped = false;    ///< by `VerifyOptions::stop`: it is not complete
     std::chrono::nanoseconds took{0};
     bool ok() const {
-        for (const Finding& finding : findings) {
-            if (finding.severity != Severity::note) {
-                return false;
-            }
-        }
+        for (const Finding& finding : findings)
+            if (finding.severity != Severity::note) return false;
         return true;
     }
 };

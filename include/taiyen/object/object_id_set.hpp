@@ -370,11 +370,10 @@ public:
         bool goes_on = true;
         const auto tell = [&] {
             if (!any) return;
-            if constexpr (std::is_same_v<std::invoke_result_t<Visit&, std::int64_t, std::int64_t>, bool>) {
+            if constexpr (std::is_same_v<std::invoke_result_t<Visit&, std::int64_t, std::int64_t>, bool>)
                 goes_on = visit(object::id_with_number(first), object::id_with_number(last));
-            } else {
+            else
                 visit(object::id_with_number(first), object::id_with_number(last));
-            }
         };
         const auto add = [&](std::uint64_t from, std::uint64_t to) {
             if (!goes_on) return;
@@ -390,11 +389,10 @@ public:
         for (const Leaf* leaf = tree_.first_leaf(); leaf != nullptr && goes_on; leaf = Tree::leaf_or_null(leaf->next)) {
             for (std::uint32_t i = 0; i < leaf->count && goes_on; ++i) {
                 const std::uint64_t base = leaf->chunk(i) << 16U;
-                if (leaf->kind(i) == Kind::full) {
+                if (leaf->kind(i) == Kind::full)
                     add(base, base + ((leaf->chunks(i) << 16U) - 1U));
-                } else {
+                else
                     object::for_each_run(leaf->view(i), [&](std::uint32_t from, std::uint32_t to) { add(base | from, base | to); });
-                }
             }
         }
         if (goes_on) tell();
@@ -423,9 +421,8 @@ public:
     /// Bytes of the serialised set. Complexity: chunks.
     std::size_t serialised_bytes() const noexcept {
         std::size_t bytes = sizeof(object::SerialisedHead) + sizeof(std::uint64_t);
-        for (const Leaf* leaf = tree_.first_leaf(); leaf != nullptr; leaf = Tree::leaf_or_null(leaf->next)) {
+        for (const Leaf* leaf = tree_.first_leaf(); leaf != nullptr; leaf = Tree::leaf_or_null(leaf->next))
             for (std::uint32_t i = 0; i < leaf->count; ++i) bytes += object::serialised_entry_bytes + payload_bytes(*leaf, i);
-        }
         return bytes;
     }
     /// Writes the set to the front of `out`, which has room for serialised_bytes(), and returns how many bytes that took.
@@ -470,9 +467,8 @@ private:
         const std::size_t most = std::min<std::size_t>(ids.size(), object::values_max);
         values[0] = static_cast<std::uint16_t>(ids[0]);
         std::size_t taken = 1;
-        for (; taken < most && object::number_of_id(ids[taken]) >> 16U == chunk && ids[taken] > ids[taken - 1]; ++taken) {
+        for (; taken < most && object::number_of_id(ids[taken]) >> 16U == chunk && ids[taken] > ids[taken - 1]; ++taken)
             values[taken] = static_cast<std::uint16_t>(ids[taken]);
-        }
         return taken;
     }
 

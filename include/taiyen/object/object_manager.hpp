@@ -208,11 +208,10 @@ public:
         auto promise = std::make_shared<std::promise<Checkout<Object>>>();
         std::future<Checkout<Object>> result = promise->get_future();
         checkout_async(ids, access, [promise](Checkout<Object> checkout, std::exception_ptr error) {
-            if (error) {
+            if (error)
                 promise->set_exception(std::move(error));
-            } else {
+            else
                 promise->set_value(std::move(checkout));
-            }
         });
         return result;
     }
@@ -246,9 +245,8 @@ private:
     }
     static object::CheckOuts::Options erased(Options options) {
         object::CheckOuts::Options result;
-        if (options.load) {
+        if (options.load)
             result.load = [load = std::move(options.load)](Id id) -> void* { return const_cast<void*>(static_cast<const volatile void*>(load(id))); };
-        }
         if (options.load_many) {
             result.load_many = [load = std::move(options.load_many)](std::span<const Id> ids, std::span<void*> objects) {
                 std::vector<Object*> found(ids.size(), nullptr);

@@ -90,11 +90,10 @@ public:
         }
     }
     pointer operator->() const noexcept {
-        if constexpr (Tree::has_values) {
+        if constexpr (Tree::has_values)
             return {**this};
-        } else {
+        else
             return &**this;
-        }
     }
     Iterator& operator++() noexcept {
         Tree::next(at_);
@@ -258,11 +257,10 @@ public:
 
     allocator_type get_allocator() const noexcept { return allocator_type(tree_.allocator()); }
     key_compare key_comp() const {
-        if constexpr (IsApart) {
+        if constexpr (IsApart)
             return tree_.compare().compare;
-        } else {
+        else
             return tree_.compare();
-        }
     }
     value_compare value_comp() const { return value_compare(key_comp()); }
 
@@ -493,11 +491,10 @@ public:
     {
         typename Tree::Inserted inserted{tree_.end(), false};
         if (!node.empty()) inserted = insert_node(nullptr, node.element_, node);
-        if constexpr (IsUnique) {
+        if constexpr (IsUnique)
             return insert_return_type{iterator(inserted.at), inserted.is_new, std::move(node)};
-        } else {
+        else
             return iterator(inserted.at);
-        }
     }
     iterator insert(const_iterator hint, node_type&& node)
         requires IsApart
@@ -535,11 +532,10 @@ public:
             const std::uint8_t slot = at.leaf->order()[at.index];
             const size_type before = size();
             insert_key(nullptr, std::move(key_in(*at.leaf, slot)), moved_value(*at.leaf, slot));
-            if (size() == before) {
+            if (size() == before)
                 other.tree_.next(at);
-            } else {
+            else
                 at = other.tree_.erase(at);
-            }
         }
     }
     template <class C2, bool Unique2>
@@ -617,33 +613,29 @@ protected:
     void swap(BTreeContainer& other) noexcept { tree_.swap(other.tree_); }
 
     static K& key_in(Leaf& leaf, std::uint32_t slot) noexcept {
-        if constexpr (IsApart) {
+        if constexpr (IsApart)
             return const_cast<K&>(leaf.keys()[slot].key());
-        } else {
+        else
             return leaf.keys()[slot];
-        }
     }
     static auto& value_in(Leaf& leaf, std::uint32_t slot) noexcept {
-        if constexpr (IsApart && is_map) {
+        if constexpr (IsApart && is_map)
             return leaf.keys()[slot].element->second;
-        } else {
+        else
             return leaf.values()[slot];
-        }
     }
     template <class T>
     static const K& key_of(const T& element) noexcept {
-        if constexpr (!is_map || std::is_same_v<T, K>) {
+        if constexpr (!is_map || std::is_same_v<T, K>)
             return element;
-        } else {
+        else
             return element.first;
-        }
     }
     auto returned(const typename Tree::Inserted& inserted) {
-        if constexpr (IsUnique) {
+        if constexpr (IsUnique)
             return std::pair<iterator, bool>(iterator(inserted.at), inserted.is_new);
-        } else {
+        else
             return iterator(inserted.at);
-        }
     }
     template <class... A>
     auto make_value(A&&... arguments) {
@@ -653,11 +645,10 @@ protected:
         return [](Nothing*) {};
     }
     auto moved_value(Leaf& leaf, std::uint8_t slot) {
-        if constexpr (is_map) {
+        if constexpr (is_map)
             return make_value(std::move(value_in(leaf, slot)));
-        } else {
+        else
             return no_value();
-        }
     }
     /// A copy of the tree's allocator, for constructing: what it makes has the home of its place.
     LineAllocator& allocator_of() { return const_cast<LineAllocator&>(tree_.allocator()); }
@@ -810,11 +801,10 @@ protected:
         if constexpr (IsUnique) {
             if constexpr (std::is_same_v<Q, K>) return has(key) ? 1 : 0;
         }
-        if constexpr (Tree::is_ranked) {
+        if constexpr (Tree::is_ranked)
             return tree_.template count_before<true>(key) - tree_.template count_before<false>(key);
-        } else {
+        else
             return Tree::distance(tree_.lower_bound(key), tree_.upper_bound(key));
-        }
     }
     template <class Q>
     size_type erase_all(const Q& key) {
@@ -839,11 +829,10 @@ protected:
     template <class Key, class Value>
     void append_one(Key&& key, [[maybe_unused]] Value&& value) {
         const auto append = [&](const auto& make) { return tree_.append(make); };
-        if constexpr (is_map) {
+        if constexpr (is_map)
             enter_element(std::forward<Key>(key), make_value(std::forward<Value>(value)), append);
-        } else {
+        else
             enter_element(std::forward<Key>(key), no_value(), append);
-        }
     }
     /// This one is empty.
     void take(BTreeContainer& other) {
@@ -883,11 +872,10 @@ std::size_t erase_if(BTreeContainer<K, V, C, A, U, P>& container, IsGone is_gone
 template <class K, class V, class C, class A, bool U, bool P>
 auto operator<=>(const BTreeContainer<K, V, C, A, U, P>& a, const BTreeContainer<K, V, C, A, U, P>& b) {
     const auto order = []<class T>(const T& x, const T& y) {
-        if constexpr (std::three_way_comparable<T>) {
+        if constexpr (std::three_way_comparable<T>)
             return x <=> y;
-        } else {
+        else
             return x < y ? std::weak_ordering::less : y < x ? std::weak_ordering::greater : std::weak_ordering::equivalent;
-        }
     };
     const auto element_order = [&](const auto& x, const auto& y) {
         if constexpr (std::is_same_v<V, Nothing>) {

@@ -47,13 +47,12 @@ template <FixedKey T>
 constexpr UnsignedOf<sizeof(T)> flipped(UnsignedOf<sizeof(T)> bits, bool is_negative) noexcept {
     using Bits = UnsignedOf<sizeof(T)>;
     constexpr Bits sign = static_cast<Bits>(Bits{1} << (sizeof(T) * 8 - 1));
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_floating_point_v<T>)
         return is_negative ? static_cast<Bits>(~bits) : static_cast<Bits>(bits ^ sign);
-    } else if constexpr (std::is_enum_v<T>) {
+    else if constexpr (std::is_enum_v<T>)
         return std::is_signed_v<std::underlying_type_t<T>> ? static_cast<Bits>(bits ^ sign) : bits;
-    } else {
+    else
         return std::is_signed_v<T> ? static_cast<Bits>(bits ^ sign) : bits;
-    }
 }
 
 template <FixedKey T>

@@ -64,11 +64,10 @@ public:
     void* allocate(std::size_t bytes, std::size_t alignment, Pointers pointers = Pointers::addresses, heap::Content content = heap::Content::any);
     /// By the block's own heap, and, for memory on loan, by what became of the scope that lent it. A bad pointer is reported and changes nothing.
     void deallocate(void* block) noexcept {
-        if (kind() == lent) {
+        if (kind() == lent)
             heap::deallocate_lent(block, static_cast<std::uint32_t>(word_ >> 32U));
-        } else {
+        else
             heap::deallocate(block);
-        }
     }
     /// Whether what lies in this home's memory belongs to the heap again, and not to the object outside that had it on loan.
     bool came_back() const noexcept {
@@ -193,20 +192,18 @@ void with_arguments(std::uintptr_t place, const Allocator& allocator, Next&& nex
     if constexpr (is_pair<Plain>) {
         with_pair_arguments<Plain>(place, allocator, next, std::forward<A>(arguments)...);
     } else if constexpr (std::uses_allocator_v<Plain, Allocator> && !is_tuple<Plain>) {
-        if constexpr (std::is_constructible_v<Plain, std::allocator_arg_t, const Allocator&, A&&...>) {
+        if constexpr (std::is_constructible_v<Plain, std::allocator_arg_t, const Allocator&, A&&...>)
             next(std::allocator_arg, allocator, std::forward<A>(arguments)...);
-        } else if constexpr (std::is_constructible_v<Plain, A&&..., const Allocator&>) {
+        else if constexpr (std::is_constructible_v<Plain, A&&..., const Allocator&>)
             next(std::forward<A>(arguments)..., allocator);
-        } else {
+        else
             next(std::forward<A>(arguments)...);  // the caller passes an allocator already; the address wins over it
-        }
     } else {
         const auto finish = [&]<class... B>(B&&... ready) {
-            if constexpr (is_tuple<Plain>) {
+            if constexpr (is_tuple<Plain>)
                 next(std::allocator_arg, allocator, std::forward<B>(ready)...);
-            } else {
+            else
                 next(std::forward<B>(ready)...);
-            }
         };
         if constexpr ((carries_memory<A> || ...) && std::is_constructible_v<Plain, copied_t<A>...>) {
             if (((carries_memory<A> && Home::differs(place, std::addressof(arguments))) || ...)) {

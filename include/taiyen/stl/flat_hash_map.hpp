@@ -232,11 +232,10 @@ public:
         for (auto at = other.begin(); at != other.end();) {
             value_type& element = const_cast<value_type&>(*at);
             const bool is_new = table_.insert(Table::key_of(element), [&](value_type* place) { table_.move_element(place, element); }).is_new;
-            if (is_new) {
+            if (is_new)
                 at = other.erase(at);
-            } else {
+            else
                 ++at;
-            }
         }
     }
     template <class H2, class E2>
@@ -340,11 +339,10 @@ private:
     std::pair<iterator, bool> insert_element(T&& element) {
         using Plain = std::remove_cvref_t<T>;
         if constexpr (!is_map) {
-            if constexpr (std::is_same_v<Plain, K>) {
+            if constexpr (std::is_same_v<Plain, K>)
                 return insert_key(std::forward<T>(element));
-            } else {
+            else
                 return insert_key(K(std::forward<T>(element)));
-            }
         } else if constexpr (requires {
                                  requires std::is_same_v<std::remove_cvref_t<decltype(element.first)>, K>;
                                  element.second;
@@ -362,25 +360,23 @@ private:
     }
     template <class... A>
     std::pair<iterator, bool> emplace_element(A&&... arguments) {
-        if constexpr (sizeof...(A) == 1) {
+        if constexpr (sizeof...(A) == 1)
             return insert_element(std::forward<A>(arguments)...);
-        } else if constexpr (!is_map) {
+        else if constexpr (!is_map)
             return insert_key(K(std::forward<A>(arguments)...));
-        } else if constexpr (sizeof...(A) == 0) {
+        else if constexpr (sizeof...(A) == 0)
             return insert_key(K{});
-        } else if constexpr (sizeof...(A) == 2) {
+        else if constexpr (sizeof...(A) == 2)
             return emplace_two(std::forward<A>(arguments)...);
-        } else {
+        else
             return emplace_pieces(std::forward<A>(arguments)...);
-        }
     }
     template <class Key, class Value>
     std::pair<iterator, bool> emplace_two(Key&& key, Value&& value) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<Key>, K>) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<Key>, K>)
             return insert_key(std::forward<Key>(key), std::forward<Value>(value));
-        } else {
+        else
             return insert_key(K(std::forward<Key>(key)), std::forward<Value>(value));
-        }
     }
     template <class... Ks, class... Vs>
     std::pair<iterator, bool> emplace_pieces(std::piecewise_construct_t, std::tuple<Ks...> key, std::tuple<Vs...> value) {
@@ -430,13 +426,11 @@ bool operator==(const FlatHashContainer<K, V, H, E, A>& a, const FlatHashContain
 template <class K, class V, class H, class E, class A, class IsGone>
 std::size_t erase_if(FlatHashContainer<K, V, H, E, A>& container, IsGone is_gone) {
     const std::size_t before = container.size();
-    for (auto at = container.begin(); at != container.end();) {
-        if (is_gone(*at)) {
+    for (auto at = container.begin(); at != container.end();)
+        if (is_gone(*at))
             at = container.erase(at);
-        } else {
+        else
             ++at;
-        }
-    }
     return before - container.size();
 }
 

@@ -49,11 +49,10 @@ inline void drop_stale_pointers(void* block, std::size_t bytes) {
 /// What a class type's bytes may be copied from; a pointer that is given as such is meant.
 template <class A>
 heap::ObjectBytes source_bytes(const A& argument) {
-    if constexpr (std::is_class_v<A> || std::is_union_v<A>) {
+    if constexpr (std::is_class_v<A> || std::is_union_v<A>)
         return {std::addressof(argument), sizeof(A)};
-    } else {
+    else
         return {nullptr, 0};
-    }
 }
 
 /// An object of the heap that has no name yet. Throws: Error{foreign_pointer}: it points to the program's own memory.

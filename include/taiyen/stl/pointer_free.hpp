@@ -102,31 +102,30 @@ template <class T>
 consteval bool holds_no_pointer() {
     using Plain = std::remove_cv_t<T>;
     using Known = Members<Plain, Types<Plain>>;
-    if constexpr (!std::is_same_v<Plain, T>) {
+    if constexpr (!std::is_same_v<Plain, T>)
         return is_pointer_free<Plain>;
-    } else if constexpr (std::is_array_v<T>) {
+    else if constexpr (std::is_array_v<T>)
         return is_pointer_free<std::remove_extent_t<T>>;
-    } else if constexpr (std::is_same_v<T, unsigned char> || std::is_same_v<T, std::byte> || (std::is_unsigned_v<T> && sizeof(T) >= sizeof(void*))) {
+    else if constexpr (std::is_same_v<T, unsigned char> || std::is_same_v<T, std::byte> || (std::is_unsigned_v<T> && sizeof(T) >= sizeof(void*)))
         return false;
-    } else if constexpr (std::is_enum_v<T>) {
+    else if constexpr (std::is_enum_v<T>)
         return !std::is_unsigned_v<std::underlying_type_t<T>> || sizeof(T) < sizeof(void*);
-    } else if constexpr (std::is_arithmetic_v<T>) {
+    else if constexpr (std::is_arithmetic_v<T>)
         return true;
-    } else if constexpr (!std::is_class_v<T> || std::is_empty_v<T>) {
+    else if constexpr (!std::is_class_v<T> || std::is_empty_v<T>)
         return false;
-    } else if constexpr (Known::known) {
+    else if constexpr (Known::known)
         return are_pointer_free<typename Known::List>;
-    } else if constexpr (is_std<T>("complex")) {
+    else if constexpr (is_std<T>("complex"))
         return true;
-    } else if constexpr (is_duration<T>) {
+    else if constexpr (is_duration<T>)
         return is_pointer_free<typename T::rep>;
-    } else if constexpr (is_time_point<T>) {
+    else if constexpr (is_time_point<T>)
         return is_pointer_free<typename T::duration>;
-    } else if constexpr (std::is_aggregate_v<T>) {
+    else if constexpr (std::is_aggregate_v<T>)
         return aggregate_holds_no_pointer<T>();
-    } else {
+    else
         return false;
-    }
 }
 
 /// Of blocks of such elements.

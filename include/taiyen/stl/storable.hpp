@@ -238,13 +238,12 @@ consteval bool takes_at(std::index_sequence<Before...>, std::index_sequence<Afte
 template <class T, std::size_t N = 0, bool Began = false>
 consteval std::size_t initialisers() {
     constexpr bool fits = takes_values<T>(std::make_index_sequence<N>());
-    if constexpr (Began && !fits) {
+    if constexpr (Began && !fits)
         return N - 1;
-    } else if constexpr (N == walked_members_max || N > sizeof(T) * 8) {
+    else if constexpr (N == walked_members_max || N > sizeof(T) * 8)
         return fits ? N : 0;
-    } else {
+    else
         return initialisers<T, N + 1, fits>();
-    }
 }
 
 template <class T, std::size_t... I>
@@ -282,39 +281,38 @@ template <class T, class... Seen>
 consteval Flaw flaw_of() {
     using Plain = std::remove_cv_t<T>;
     using Known = Members<Plain, Types<Seen..., Plain>>;
-    if constexpr (std::is_reference_v<T>) {
+    if constexpr (std::is_reference_v<T>)
         return Flaw::reference;
-    } else if constexpr ((std::is_same_v<Plain, Seen> || ...)) {
+    else if constexpr ((std::is_same_v<Plain, Seen> || ...))
         return Flaw::none;  // looked at further out
-    } else if constexpr (std::is_function_v<T> || std::is_void_v<T>) {
+    else if constexpr (std::is_function_v<T> || std::is_void_v<T>)
         return Flaw::function;
-    } else if constexpr (std::is_array_v<T>) {
+    else if constexpr (std::is_array_v<T>)
         return flaw_of<std::remove_extent_t<T>, Seen...>();
-    } else if constexpr (std::is_member_function_pointer_v<T>) {
+    else if constexpr (std::is_member_function_pointer_v<T>)
         return Flaw::code_pointer;
-    } else if constexpr (std::is_pointer_v<T>) {
+    else if constexpr (std::is_pointer_v<T>)
         return std::is_function_v<std::remove_pointer_t<T>> ? Flaw::code_pointer : at_any_address<Seen...> ? Flaw::raw_pointer : Flaw::none;
-    } else if constexpr (!std::is_class_v<Plain>) {
+    else if constexpr (!std::is_class_v<Plain>)
         return Flaw::none;
-    } else if constexpr (is_type_erased<Plain>) {
+    else if constexpr (is_type_erased<Plain>)
         return Flaw::type_erased;
-    } else if constexpr (is_smart_pointer<Plain>) {
+    else if constexpr (is_smart_pointer<Plain>)
         return Flaw::smart_pointer;
-    } else if constexpr (is_outside_text<Plain>) {
+    else if constexpr (is_outside_text<Plain>)
         return Flaw::outside_memory;
-    } else if constexpr (at_any_address<Seen...> && is_view<Plain>) {
+    else if constexpr (at_any_address<Seen...> && is_view<Plain>)
         return Flaw::raw_pointer;
-    } else if constexpr (Known::known) {
+    else if constexpr (Known::known)
         return Known::flaw();
-    } else if constexpr (has_allocator<Plain>) {
+    else if constexpr (has_allocator<Plain>)
         return flaw_of_container<Plain, Seen..., Plain>();
-    } else if constexpr (std::is_polymorphic_v<Plain>) {
+    else if constexpr (std::is_polymorphic_v<Plain>)
         return Flaw::polymorphic;
-    } else if constexpr (std::is_aggregate_v<Plain> && !std::is_empty_v<Plain>) {
+    else if constexpr (std::is_aggregate_v<Plain> && !std::is_empty_v<Plain>)
         return flaw_of_aggregate<Plain, Seen...>();
-    } else {
+    else
         return Flaw::none;
-    }
 }
 
 /// Refuses to compile, saying why, if a T can't be stored.

@@ -91,9 +91,8 @@ public:
     /// Null: nothing is known of that type.
     const Entry* find(const std::string& fingerprint) const {
         if (const auto found = by_fingerprint_.find(fingerprint); found != by_fingerprint_.end()) return &found->second;
-        for (const auto& [declared, entry] : by_fingerprint_) {
+        for (const auto& [declared, entry] : by_fingerprint_)
             if (heap::match_types(fingerprint, declared) == heap::TypeMatch::unsaid) return &entry;
-        }
         return nullptr;
     }
     /// Nothing is declared: pointers are found conservatively.

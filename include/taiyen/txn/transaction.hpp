@@ -74,11 +74,10 @@ template <class F>
 auto transact(TransactionalHeap& heap, Serial& committed, F&& action) {
     Transaction transaction(heap);
     const auto run = [&]() -> decltype(auto) {
-        if constexpr (std::is_invocable_v<F&&, Transaction&>) {
+        if constexpr (std::is_invocable_v<F&&, Transaction&>)
             return std::forward<F>(action)(transaction);
-        } else {
+        else
             return std::forward<F>(action)();
-        }
     };
     if constexpr (std::is_void_v<decltype(run())>) {
         run();

@@ -21,7 +21,8 @@ struct TransactionStats {
     }
 
     std::uint64_t relaxed_loadings = 0;  ///< `RelaxedLoading` that live
-    std::uint64_t unlogged_commits = 0;  ///< committed while loading was relaxed, and in memory only so far; `wait_durable()` of the newest waits for them
+    std::uint64_t unlogged_commits =
+        0;  ///< committed while loading was relaxed, and in memory only so far; `wait_durable()` of the newest waits for them
 
     // Saves in the background that brought the files further, by what they were made for. One that several asked for counts for the first.
     std::uint64_t saves_for_log_fill = 0;       ///< `snapshot_log_fill`

@@ -61,9 +61,8 @@ void announce_repair(const Node* parent, const Node* sibling) {
     announce_node(sibling);
     if (sibling == nullptr) return;
     announce_children(sibling);
-    for (const Node* const nephew : {sibling->_M_left, sibling->_M_right}) {
+    for (const Node* const nephew : {sibling->_M_left, sibling->_M_right})
         if (nephew != nullptr && is_red(nephew)) announce_children(nephew);  // a rotation around it hangs them elsewhere
-    }
 }
 
 /// Repairs below `parent` until the tree is balanced again. `sibling`: of what became one black node shorter.

@@ -65,9 +65,8 @@ std::string first_trouble(std::uint64_t seed, Audit audit) {
 
 std::string trouble(Audit audit) {
     const std::uint64_t seed = taiyen::test::seed_of_run();
-    for (std::uint64_t i = 0; i < 10; ++i) {
+    for (std::uint64_t i = 0; i < 10; ++i)
         if (std::string found = first_trouble(seed + i, audit); !found.empty()) return found;
-    }
     return "";
 }
 

@@ -46,9 +46,7 @@ std::string Auditor::compare(const std::filesystem::path& path, const Told& told
         return "verify: " + finding.path.string() + " at offset " + std::to_string(finding.offset) + ": " + finding.what;
     }
     const World* const world = heap.find<World>(world_name);
-    if (world == nullptr) {
-        return told.order == 0 ? std::string() : "lost: nothing of " + std::to_string(told.order) + " acknowledged steps is there";
-    }
+    if (world == nullptr) return told.order == 0 ? std::string() : "lost: nothing of " + std::to_string(told.order) + " acknowledged steps is there";
     found_.order = world->order;
     for (unsigned lane = 0; lane < lanes; ++lane) {
         const Lane& is = world->lane[lane];
@@ -64,9 +62,8 @@ std::string Auditor::compare(const std::filesystem::path& path, const Told& told
         if (std::string wrong = difference(is, model, shape_, lane); !wrong.empty()) return wrong;
     }
     if (std::accumulate(found_.step.begin(), found_.step.end(), std::uint64_t{0}) != world->order) return "the lanes do not add up: a hole";
-    if (world->order < told.order) {
+    if (world->order < told.order)
         return "lost: " + std::to_string(world->order) + " steps are there, acknowledged were " + std::to_string(told.order);
-    }
     return {};
 }
 

@@ -82,9 +82,8 @@ void copy_sparse(int from, int to) {
         const off_t end = lseek(from, at, SEEK_HOLE);
         while (at < end) {
             const ssize_t got = pread(from, buffer.data(), std::min<std::size_t>(buffer.size(), static_cast<std::size_t>(end - at)), at);
-            if (got <= 0 || pwrite(to, buffer.data(), static_cast<std::size_t>(got), at) != got) {
+            if (got <= 0 || pwrite(to, buffer.data(), static_cast<std::size_t>(got), at) != got)
                 throw std::system_error(errno, std::generic_category(), "copying an image");
-            }
             at += got;
         }
     }
@@ -157,9 +156,8 @@ public:
 
     Descriptor at(std::size_t cut, Selection selection, std::mt19937_64& random) {
         std::size_t flushed = done_;
-        for (std::size_t i = done_; i < cut; ++i) {
+        for (std::size_t i = done_; i < cut; ++i)
             if (recording_.operations[i].is_flush()) flushed = i + 1;
-        }
         for (; done_ < flushed; ++done_) {
             const DiskOperation& operation = recording_.operations[done_];
             if (!operation.is_flush()) apply(operation, 0, operation.bytes.size(), durable_.get());
@@ -180,9 +178,8 @@ public:
                     if (chosen) apply(operation, 0, operation.bytes.size(), image.get());
                     break;
                 case Selection::torn:
-                    for (std::size_t at = 0; at < operation.bytes.size(); at += sector_bytes) {
+                    for (std::size_t at = 0; at < operation.bytes.size(); at += sector_bytes)
                         if (random() % 10 < share) apply(operation, at, std::min(sector_bytes, operation.bytes.size() - at), image.get());
-                    }
                     break;
             }
         }
@@ -228,9 +225,8 @@ std::string kept(const Recording& recording, std::size_t cut, const Descriptor& 
     std::ofstream list(stem.string() + ".txt");
     auto stamp = recording.stamps.begin();
     for (std::size_t i = 0; i <= std::min(cut + 20, recording.operations.size()); ++i) {
-        for (; stamp != recording.stamps.end() && stamp->position == i; ++stamp) {
+        for (; stamp != recording.stamps.end() && stamp->position == i; ++stamp)
             list << "  told: opened " << stamp->told.opened << ", " << stamp->told.order << " steps\n";
-        }
         if (i == cut) list << "  power fails\n";
         if (i == recording.operations.size()) break;
         const DiskOperation& operation = recording.operations[i];
@@ -276,11 +272,10 @@ std::string blocks(const Options& options) {
     std::vector<const FileSystem*> kinds;
     for (const FileSystem& kind : file_systems()) {
         if (const std::string& only = options.more.at("--only"); !only.empty() && only != kind.name) continue;
-        if (const std::string missing = missing_for(kind); !missing.empty()) {
+        if (const std::string missing = missing_for(kind); !missing.empty())
             std::printf("without %s: %s\n", std::string(kind.name).c_str(), missing.c_str());
-        } else {
+        else
             kinds.push_back(&kind);
-        }
     }
     if (kinds.empty()) throw Unavailable("no file system to try");
     std::mt19937_64 random(options.seed);

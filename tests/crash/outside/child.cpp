@@ -138,17 +138,14 @@ std::string ended_early(const End& end, const std::filesystem::path& errors) {
 void run_tool(const std::vector<std::string>& words, const std::string& log) {
     Child tool(words, {}, log);
     const End end = tool.wait(std::chrono::minutes(1));
-    if (end.signal != 0 || end.code != 0) {
-        throw std::runtime_error(words[0] + " failed: " + contents(log));
-    }
+    if (end.signal != 0 || end.code != 0) throw std::runtime_error(words[0] + " failed: " + contents(log));
 }
 
 bool has_tool(const std::string& name) {
     const char* const path = std::getenv("PATH");
     std::istringstream folders(std::string(path != nullptr ? path : "") + ":/usr/sbin:/sbin");
-    for (std::string folder; std::getline(folders, folder, ':');) {
+    for (std::string folder; std::getline(folders, folder, ':');)
         if (access((folder + "/" + name).c_str(), X_OK) == 0) return true;
-    }
     return false;
 }
 

@@ -101,9 +101,8 @@ struct Tally {
 /// Whether somebody traces the process by now.
 bool traced(pid_t process) {
     std::ifstream status("/proc/" + std::to_string(process) + "/status");
-    for (std::string line; std::getline(status, line);) {
+    for (std::string line; std::getline(status, line);)
         if (line.starts_with("TracerPid:")) return line.find_first_of("123456789") != std::string::npos;
-    }
     return false;
 }
 
@@ -113,12 +112,10 @@ public:
         shape_.seed = options.seed;
         shape_.keys = 8;
         shape_.large_bytes = 20'000;
-        for (const char* mode : {"archive", "snapshot", "undo", "sync", "async", "steps"}) {
+        for (const char* mode : {"archive", "snapshot", "undo", "sync", "async", "steps"})
             for (const bool fresh : {true, false}) scenarios_.push_back({mode, fresh});
-        }
-        for (const Scenario& scenario : scenarios_) {
+        for (const Scenario& scenario : scenarios_)
             if (!scenario.fresh) leave_killed(scenario);
-        }
         count_calls();
     }
 
@@ -230,11 +227,10 @@ private:
 
     void lay_out(const Scenario& scenario) const {
         std::filesystem::remove_all(heap().parent_path());
-        if (scenario.fresh) {
+        if (scenario.fresh)
             std::filesystem::create_directory(heap().parent_path());
-        } else {
+        else
             std::filesystem::copy(killed_folder(scenario), heap().parent_path(), std::filesystem::copy_options::recursive);
-        }
     }
 
     /// A worker's whole life under strace.

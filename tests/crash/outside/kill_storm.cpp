@@ -60,9 +60,8 @@ std::string one_life(const Options& options, const Shape& shape, Patient& patien
     child.kill();
     const End end = child.wait(std::chrono::seconds(30));
     child.drain(now);
-    if (!alive || end.signal != 9) {
+    if (!alive || end.signal != 9)
         return patient.name + ", mode " + mode + ", after " + std::to_string(tally.kills) + " kills: " + ended_early(end, words);
-    }
     ++tally.kills;
     tally.while_opening += now.opened ? 0 : 1;
     tally.acknowledgements += now.acknowledgements;
@@ -74,9 +73,7 @@ std::string one_life(const Options& options, const Shape& shape, Patient& patien
     watchdog(60, "opening " + patient.file.string() + " after kill " + std::to_string(tally.kills));
     const std::string wrong = patient.auditor.audit(patient.file, patient.told, tally.kills % 4 == 0 ? Auditor::As::writer : Auditor::As::reader);
     watchdog(0, "");
-    if (!wrong.empty()) {
-        return patient.name + ", last mode " + mode + ", after kill " + std::to_string(tally.kills) + ": " + wrong;
-    }
+    if (!wrong.empty()) return patient.name + ", last mode " + mode + ", after kill " + std::to_string(tally.kills) + ": " + wrong;
     const Found& found = patient.auditor.found();
     tally.recovered += found.exists && !found.clean ? 1 : 0;
     tally.replayed += found.transactions_replayed + found.snapshots_replayed;

@@ -38,11 +38,10 @@ std::string text_of(const Shape& shape, unsigned lane, std::uint64_t number) {
 
 void LaneModel::advance(const Shape& shape, unsigned lane) {
     const Step next = step_of(shape, lane, ++step);
-    if (next.erase) {
+    if (next.erase)
         entries.erase(next.key);
-    } else {
+    else
         entries[next.key] = step;
-    }
     trail.push_back(next.mark);
     if (trail.size() > trail_max) trail.erase(trail.begin(), trail.begin() + trail_max / 2);
 }

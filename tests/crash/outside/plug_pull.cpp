@@ -99,17 +99,16 @@ private:
 
     /// How a worker ended that was left alone on a file system that fails every call: by itself, and it said why.
     static std::string judged(const End& end, bool left_alone, Tally& tally) {
-        if (!left_alone) {
+        if (!left_alone)
             ++tally.killed;
-        } else if (end.timed_out) {
+        else if (end.timed_out)
             return "a hang: the worker did not end on a dead file system";
-        } else if (end.signal == 7) {
+        else if (end.signal == 7)
             ++tally.bus_error;
-        } else if (end.signal != 0 || end.code != 3) {
+        else if (end.signal != 0 || end.code != 3)
             return "the worker ended by " + (end.signal != 0 ? "signal " + std::to_string(end.signal) : "code " + std::to_string(end.code));
-        } else {
+        else
             ++tally.typed;
-        }
         return {};
     }
 

@@ -109,11 +109,10 @@ private:
         }
         std::vector<char> buffer(bytes);
         const ssize_t got = pread(served.file_, buffer.data(), bytes, offset);
-        if (got < 0) {
+        if (got < 0)
             fuse_reply_err(request, errno);
-        } else {
+        else
             fuse_reply_buf(request, buffer.data(), static_cast<size_t>(got));
-        }
     }
     static void write(fuse_req_t request, fuse_ino_t, const char* bytes, size_t count, off_t offset, fuse_file_info*) {
         ServedFile& served = of(request);

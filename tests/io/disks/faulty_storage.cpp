@@ -69,15 +69,11 @@ public:
         inner_->sync();
     }
     void lose_unsynced() override {
-        if (auto* const loses = dynamic_cast<LosesUnsynced*>(inner_.get())) {
-            loses->lose_unsynced();
-        }
+        if (auto* const loses = dynamic_cast<LosesUnsynced*>(inner_.get())) loses->lose_unsynced();
     }
     void allocate(std::uint64_t offset, ByteCount length) override {
         if (storage_.strikes(Call::allocate)) {
-            if (storage_.fault_.short_bytes != 0) {
-                inner_->allocate(offset, std::min(length, page_bytes));
-            }
+            if (storage_.fault_.short_bytes != 0) inner_->allocate(offset, std::min(length, page_bytes));
             throw_errno(storage_.fault_.error, path(), offset, injected);
         }
         inner_->allocate(offset, length);
@@ -109,9 +105,7 @@ private:
     /// Whole sectors of a torn durable write: those of the last, incomplete direct unit are mixed with what was there before.
     void write_prefix(std::span<const std::byte> bytes, std::uint64_t offset) {
         const ByteCount prefix = round_down(std::min(bytes.size(), storage_.fault_.short_bytes), sector_bytes);
-        if (prefix == 0) {
-            return;
-        }
+        if (prefix == 0) return;
         const ByteCount units = round_up(prefix, direct_alignment);
         const AlignedBuffer mixed(units);
         const ByteCount there = inner_->read_direct(mixed.span(), offset);
@@ -140,21 +134,15 @@ void FaultyStorage::disarm() {
 
 bool FaultyStorage::strikes(Call call) {
     const std::scoped_lock lock(mutex_);
-    if (!armed_ || !includes(fault_.calls, call)) {
-        return false;
-    }
+    if (!armed_ || !includes(fault_.calls, call)) return false;
     ++calls_;
-    if (calls_ != fault_.at && !(fault_.sticky && calls_ > fault_.at)) {
-        return false;
-    }
+    if (calls_ != fault_.at && !(fault_.sticky && calls_ > fault_.at)) return false;
     ++fired_;
     return true;
 }
 
 void FaultyStorage::may_strike(Call call, const fs::path& path, std::uint64_t offset) {
-    if (strikes(call)) {
-        throw_errno(fault_.error, path, offset, injected);
-    }
+    if (strikes(call)) throw_errno(fault_.error, path, offset, injected);
 }
 
 std::optional<FileInfo> FaultyStorage::find(const fs::path& path) {

@@ -37,9 +37,7 @@ public:
         perform({.kind = Kind::synced, .file = id_}, [&] { inner_->sync(); });
     }
     void lose_unsynced() override {
-        if (auto* const loses = dynamic_cast<LosesUnsynced*>(inner_.get())) {
-            loses->lose_unsynced();
-        }
+        if (auto* const loses = dynamic_cast<LosesUnsynced*>(inner_.get())) loses->lose_unsynced();
         storage_.note({.kind = Kind::synced, .file = id_, .failed = true});
     }
     void allocate(std::uint64_t offset, ByteCount length) override {
@@ -125,9 +123,7 @@ void RecordingStorage::rename(const fs::path& from, const fs::path& to) {
 
 bool RecordingStorage::remove(const fs::path& path) {
     const bool removed = inner_.remove(path);
-    if (removed) {
-        note({.kind = Kind::removed, .path = path});
-    }
+    if (removed) note({.kind = Kind::removed, .path = path});
     return removed;
 }
 

@@ -32,9 +32,7 @@ SimulatedFile::SimulatedFile(SimulatedStorage& storage, std::shared_ptr<Node> no
 
 SimulatedFile::~SimulatedFile() {
     const std::scoped_lock lock(storage_.mutex_);
-    if (life_ == storage_.life_) {
-        unlock();
-    }
+    if (life_ == storage_.life_) unlock();
     node_.reset();
 }
 
@@ -55,9 +53,7 @@ void SimulatedFile::write_durable(std::span<const std::byte> bytes, std::uint64_
     check_direct(bytes.data(), bytes.size(), offset);
     change("writing", offset, [&](Node& node) {
         node.write(bytes, offset);
-        for (std::uint64_t page = offset / page_bytes; page * page_bytes < offset + bytes.size(); ++page) {
-            node.pending_.forget(page);
-        }
+        for (std::uint64_t page = offset / page_bytes; page * page_bytes < offset + bytes.size(); ++page) node.pending_.forget(page);
     });
 }
 
@@ -69,9 +65,8 @@ void SimulatedFile::sync() {
 void SimulatedFile::lose_unsynced() {
     const std::scoped_lock lock(storage_.mutex_);
     Node& node = alive();
-    for (const Node::SavedPages::Page& page : node.pending_.pages()) {
+    for (const Node::SavedPages::Page& page : node.pending_.pages())
         node.lost_.save(page.number, page.state, page.state == Node::PageState::data ? page.bytes->data() : nullptr);
-    }
     node.pending_.clear();
 }
 
@@ -91,11 +86,10 @@ std::vector<File::Extent> SimulatedFile::data_extents(std::uint64_t offset, Byte
     for (std::uint64_t at = offset; at < last;) {
         const std::uint64_t next = std::min<std::uint64_t>(last, round_down(at, page_bytes) + page_bytes);
         if (node.page_state(at / page_bytes) == Node::PageState::data) {
-            if (!extents.empty() && extents.back().offset + extents.back().length == at) {
+            if (!extents.empty() && extents.back().offset + extents.back().length == at)
                 extents.back().length += next - at;
-            } else {
+            else
                 extents.push_back({at, next - at});
-            }
         }
         at = next;
     }
@@ -111,59 +105,44 @@ bool SimulatedFile::try_lock(Lock kind) {
     Node& node = alive();
     const bool others_share = node.shared_.size() > node.shared_.count(this);
     const bool other_excludes = node.exclusive_ != nullptr && node.exclusive_ != this;
-    if (other_excludes || (kind == Lock::exclusive && others_share)) {
-        return false;
-    }
+    if (other_excludes || (kind == Lock::exclusive && others_share)) return false;
     unlock();
-    if (kind == Lock::exclusive) {
+    if (kind == Lock::exclusive)
         node.exclusive_ = this;
-    } else {
+    else
         node.shared_.insert(this);
-    }
     return true;
 }
 
 void SimulatedFile::map_private(void* address, ByteCount length, std::uint64_t offset, Protection protection) const {
     int access = PROT_NONE;
-    if (protection == Protection::read) {
+    if (protection == Protection::read)
         access = PROT_READ;
-    } else if (protection == Protection::read_write) {
+    else if (protection == Protection::read_write)
         access = PROT_READ | PROT_WRITE;
-    }
-    if (::mmap(address, length, access, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, alive().descriptor(), static_cast<off_t>(offset)) == MAP_FAILED) {
+    if (::mmap(address, length, access, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, alive().descriptor(), static_cast<off_t>(offset)) == MAP_FAILED)
         throw_errno(errno, path_, offset, "mapping " + std::to_string(length) + " bytes");
-    }
 }
 
 Node& SimulatedFile::alive() const {
-    if (life_ != storage_.life_) {
-        throw Error(errc::io_error, path_, "the simulated disk lost power while this file was open; open it again");
-    }
+    if (life_ != storage_.life_) throw Error(errc::io_error, path_, "the simulated disk lost power while this file was open; open it again");
     return *node_;
 }
 
 void SimulatedFile::change(const char* attempt, std::uint64_t offset, const std::function<void(Node&)>& change) {
     const std::scoped_lock lock(storage_.mutex_);
-    if (access_ == Access::read_only) {
-        throw Error(errc::read_only, path_, "was opened for reading; open it for writing");
-    }
-    if (offset > std::uint64_t{1} << 46U) {
-        throw_errno(EFBIG, path_, offset, attempt);
-    }
+    if (access_ == Access::read_only) throw Error(errc::read_only, path_, "was opened for reading; open it for writing");
+    if (offset > std::uint64_t{1} << 46U) throw_errno(EFBIG, path_, offset, attempt);
     try {
         change(alive());
     } catch (const Error& error) {
-        if (!error.path().empty()) {
-            throw;
-        }
+        if (!error.path().empty()) throw;
         throw Error(static_cast<errc>(error.code().value()), path_, offset, error.what());
     }
 }
 
 void SimulatedFile::unlock() {
-    if (node_->exclusive_ == this) {
-        node_->exclusive_ = nullptr;
-    }
+    if (node_->exclusive_ == this) node_->exclusive_ = nullptr;
     node_->shared_.erase(this);
 }
 

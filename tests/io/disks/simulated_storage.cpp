@@ -31,31 +31,23 @@ void SimulatedStorage::set_space(ByteCount space_bytes) { options_.space_bytes =
 
 std::uint64_t SimulatedStorage::device_of_directory(const fs::path& path) const {
     const auto found = directories_.find(path);
-    if (found == directories_.end()) {
-        throw_errno(ENOENT, path, "looking for the directory");
-    }
+    if (found == directories_.end()) throw_errno(ENOENT, path, "looking for the directory");
     return found->second;
 }
 
 void SimulatedStorage::check_free(const fs::path& path) const {
     (void)device_of_directory(directory_of(path));
-    if (names_.contains(path) || specials_.contains(path) || directories_.contains(path)) {
-        throw_errno(EEXIST, path, "creating it");
-    }
+    if (names_.contains(path) || specials_.contains(path) || directories_.contains(path)) throw_errno(EEXIST, path, "creating it");
 }
 
 void SimulatedStorage::names_changed() {
-    if (marked_ && !marked_names_) {
-        marked_names_ = names_;
-    }
+    if (marked_ && !marked_names_) marked_names_ = names_;
 }
 
 std::optional<FileInfo> SimulatedStorage::find(const fs::path& given) {
     const std::scoped_lock lock(mutex_);
     const fs::path path = given.lexically_normal();
-    if (const auto named = names_.find(path); named != names_.end()) {
-        return named->second->info();
-    }
+    if (const auto named = names_.find(path); named != names_.end()) return named->second->info();
     FileInfo info;
     if (const auto special = specials_.find(path); special != specials_.end()) {
         info.kind = special->second;
@@ -74,9 +66,7 @@ std::unique_ptr<File> SimulatedStorage::open(const fs::path& given, Access acces
     const fs::path path = given.lexically_normal();
     const auto named = names_.find(path);
     if (named == names_.end()) {
-        if (specials_.contains(path) || directories_.contains(path)) {
-            throw_not_regular(path);
-        }
+        if (specials_.contains(path) || directories_.contains(path)) throw_not_regular(path);
         throw_errno(ENOENT, path, "opening it");
     }
     return std::make_unique<SimulatedFile>(*this, named->second, given, access);
@@ -104,9 +94,8 @@ void SimulatedStorage::publish(File& file, const fs::path& given) {
     TAIYEN_CHECK(simulated != nullptr);
     const fs::path path = given.lexically_normal();
     check_free(path);
-    if (device_of_directory(directory_of(path)) != simulated->node()->info().device) {
+    if (device_of_directory(directory_of(path)) != simulated->node()->info().device)
         throw_errno(EXDEV, path, "publishing a new file under this name");
-    }
     fs::path name = given;  // nothing may fail once the file has its name
     names_changed();
     names_[path] = simulated->node();
@@ -118,18 +107,10 @@ void SimulatedStorage::rename(const fs::path& given_from, const fs::path& given_
     const fs::path from = given_from.lexically_normal();
     const fs::path to = given_to.lexically_normal();
     const auto named = names_.find(from);
-    if (named == names_.end()) {
-        throw_errno(ENOENT, from, "renaming it to " + to.string());
-    }
-    if (device_of_directory(directory_of(to)) != named->second->info().device) {
-        throw_errno(EXDEV, from, "renaming it to " + to.string());
-    }
-    if (directories_.contains(to)) {
-        throw_errno(EISDIR, from, "renaming it to " + to.string());
-    }
-    if (from == to) {
-        return;
-    }
+    if (named == names_.end()) throw_errno(ENOENT, from, "renaming it to " + to.string());
+    if (device_of_directory(directory_of(to)) != named->second->info().device) throw_errno(EXDEV, from, "renaming it to " + to.string());
+    if (directories_.contains(to)) throw_errno(EISDIR, from, "renaming it to " + to.string());
+    if (from == to) return;
     names_changed();
     specials_.erase(to);
     names_[to] = named->second;
@@ -139,12 +120,8 @@ void SimulatedStorage::rename(const fs::path& given_from, const fs::path& given_
 bool SimulatedStorage::remove(const fs::path& given) {
     const std::scoped_lock lock(mutex_);
     const fs::path path = given.lexically_normal();
-    if (directories_.contains(path)) {
-        throw_errno(EISDIR, path, "removing it");
-    }
-    if (!names_.contains(path)) {
-        return specials_.erase(path) != 0;
-    }
+    if (directories_.contains(path)) throw_errno(EISDIR, path, "removing it");
+    if (!names_.contains(path)) return specials_.erase(path) != 0;
     names_changed();
     names_.erase(path);
     return true;
@@ -154,15 +131,10 @@ void SimulatedStorage::sync_directory(const fs::path& given) {
     const std::scoped_lock lock(mutex_);
     const fs::path directory = given.lexically_normal();
     (void)device_of_directory(directory);
-    if (!options_.power_cuts) {
-        return;
-    }
+    if (!options_.power_cuts) return;
     std::erase_if(durable_names_, [&](const auto& entry) { return directory_of(entry.first) == directory; });
-    for (const auto& entry : names_) {
-        if (directory_of(entry.first) == directory) {
-            durable_names_.insert(entry);
-        }
-    }
+    for (const auto& entry : names_)
+        if (directory_of(entry.first) == directory) durable_names_.insert(entry);
 }
 
 void SimulatedStorage::lose(const std::function<bool()>& lost) {
@@ -174,23 +146,14 @@ void SimulatedStorage::lose(const std::function<bool()>& lost) {
     Names after = durable_names_;
     for (const auto& [path, node] : names_) {
         const auto durable = durable_names_.find(path);
-        if ((durable == durable_names_.end() || durable->second != node) && !lost()) {
-            after[path] = node;
-        }
+        if ((durable == durable_names_.end() || durable->second != node) && !lost()) after[path] = node;
     }
-    for (const auto& [path, node] : durable_names_) {
-        if (!names_.contains(path) && !lost()) {
-            after.erase(path);
-        }
-    }
+    for (const auto& [path, node] : durable_names_)
+        if (!names_.contains(path) && !lost()) after.erase(path);
     names_ = std::move(after);
     std::vector<std::shared_ptr<Node>> alive;
-    for (Node* const node : nodes_) {
-        alive.push_back(node->shared_from_this());
-    }
-    for (const auto& node : alive) {
-        node->lose(lost);
-    }
+    for (Node* const node : nodes_) alive.push_back(node->shared_from_this());
+    for (const auto& node : alive) node->lose(lost);
     durable_names_ = names_;
 }
 
@@ -232,9 +195,7 @@ void SimulatedStorage::rollback() {
         marked_names_.reset();
     }
     durable_names_ = names_;
-    for (const auto& node : touched_) {
-        node->rollback();
-    }
+    for (const auto& node : touched_) node->rollback();
     touched_.clear();
     for (const auto& [path, node] : names_) {
         node->exclusive_ = nullptr;

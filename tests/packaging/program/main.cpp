@@ -15,11 +15,8 @@ int count_runs(const char* path) {
     taiyen::SnapshotHeap heap(taiyen::open_or_create, path);
     auto& runs = heap.find_or_construct<taiyen::map<int, Run>>("runs");
     int expected = 0;
-    for (const auto& [number, run] : runs) {
-        if (number != ++expected || run.text.size() < 64 || std::get<1>(run.notes).size() != 1) {
-            return 1;
-        }
-    }
+    for (const auto& [number, run] : runs)
+        if (number != ++expected || run.text.size() < 64 || std::get<1>(run.notes).size() != 1) return 1;
     Run& now = runs[expected + 1];
     now.text = "a text that is too long for the buffer which a string object keeps inside itself";
     now.notes.emplace<1>().push_back("note");

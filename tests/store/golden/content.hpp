@@ -16,9 +16,7 @@ struct Named {
 /// Bytes that differ by place and by `salt`.
 inline std::string pattern(std::size_t count, unsigned salt) {
     std::string bytes(count, '\0');
-    for (std::size_t i = 0; i < count; ++i) {
-        bytes[i] = static_cast<char>((i * 7 + i / 251 + salt) % 251);
-    }
+    for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<char>((i * 7 + i / 251 + salt) % 251);
     return bytes;
 }
 
@@ -46,9 +44,7 @@ inline std::vector<Named> archive_content() {
 /// The snapshot heap after save 1, 2 or 3: the files hold the first save, the journal the two others.
 inline std::vector<Named> snapshot_content(unsigned save) {
     std::vector<Named> content{{"changes", std::string(100, static_cast<char>('0' + save))}};
-    for (unsigned i = 1; i <= save; ++i) {
-        content.push_back({"added by save " + std::to_string(i), pattern(100, i)});
-    }
+    for (unsigned i = 1; i <= save; ++i) content.push_back({"added by save " + std::to_string(i), pattern(100, i)});
     return content;
 }
 

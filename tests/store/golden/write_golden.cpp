@@ -45,9 +45,7 @@ Bytes bytes_of(const io::SimulatedStorage& disk, const char* suffix) {
 /// Without the zeros at its end.
 void write(const std::filesystem::path& file, Bytes bytes) {
     std::printf("%s: %zu bytes", file.c_str(), bytes.size());
-    while (!bytes.empty() && bytes.back() == '\0') {
-        bytes.pop_back();
-    }
+    while (!bytes.empty() && bytes.back() == '\0') bytes.pop_back();
     std::ofstream(file, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     std::printf(", without zeros at the end %zu\n", bytes.size());
 }
@@ -59,9 +57,7 @@ void write_archive(const std::filesystem::path& folder) {
     const auto heap = create(disk, HeapKind::archive, golden::archive_address);
     void* const gone = put(*heap, {"gone", golden::pattern(5'000, 9)});
     heap->save();
-    for (const golden::Named& named : golden::archive_content()) {
-        put(*heap, named);
-    }
+    for (const golden::Named& named : golden::archive_content()) put(*heap, named);
     heap->engine().remove_root("gone");
     heap->engine().deallocate(gone);
     heap->save();
@@ -89,9 +85,7 @@ void write_snapshot(const std::filesystem::path& folder) {
             TAIYEN_CHECK(save == 3);
         }
     }
-    for (const char* const suffix : {"", ".data", ".journal"}) {
-        write(std::string(folder / "snapshot-v1.tyn") + suffix, bytes_of(disk, suffix));
-    }
+    for (const char* const suffix : {"", ".data", ".journal"}) write(std::string(folder / "snapshot-v1.tyn") + suffix, bytes_of(disk, suffix));
 }
 
 }  // namespace

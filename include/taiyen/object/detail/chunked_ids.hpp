@@ -571,11 +571,10 @@ protected:
             append(set.entry_for(chunk, ids, Slack::none));
         }
         void append(const Cursor& cursor, std::uint64_t to) {
-            if (cursor.full()) {
+            if (cursor.full())
                 append_span(cursor.begin, to - cursor.begin);
-            } else {
+            else
                 append(cursor.begin, cursor.view());
-            }
         }
 
     private:

@@ -37,11 +37,10 @@ public:
     }
     IdIterator& operator++() noexcept {
         check_valid();
-        if (number_ < run_last_) {
+        if (number_ < run_last_)
             ++number_;
-        } else {
+        else
             next();
-        }
         return *this;
     }
     IdIterator operator++(int) noexcept {
@@ -127,13 +126,12 @@ private:
             return;
         }
         const ChunkView ids = leaf_->view(entry_);
-        if (ids.shape == Shape::values) {
+        if (ids.shape == Shape::values)
             stand_at_value(ids, ids.count - 1);
-        } else if (ids.shape == Shape::runs) {
+        else if (ids.shape == Shape::runs)
             stand_at_run(ids, ids.count - 1, ids.runs()[ids.count - 1].last);
-        } else {
+        else
             stand_at_bit(ids, last_bit(ids.words(), chunk_ids - 1));
-        }
     }
     bool next_bit(const std::uint64_t* words) noexcept {
         while (bits_ == 0) {
@@ -207,9 +205,8 @@ private:
                 }
                 if (at_ != 0) return stand_at_run(ids, at_ - 1, ids.runs()[at_ - 1].last);
             }
-            if (ids.shape == Shape::bitmap && low != 0 && count_below_is_positive(ids.words(), low)) {
+            if (ids.shape == Shape::bitmap && low != 0 && count_below_is_positive(ids.words(), low))
                 return stand_at_bit(ids, last_bit(ids.words(), low - 1U));
-            }
         }
         if (entry_ == 0) {
             leaf_ = Tree::leaf_or_null(leaf_->previous);
@@ -221,9 +218,8 @@ private:
     static bool count_below_is_positive(const std::uint64_t* words, std::uint32_t low) noexcept {
         std::uint32_t at = low / 64U;
         if ((words[at] & ((1ULL << (low % 64U)) - 1U)) != 0) return true;
-        while (at != 0) {
+        while (at != 0)
             if (words[--at] != 0) return true;
-        }
         return false;
     }
 

@@ -284,11 +284,10 @@ public:
     static void put(Leaf& leaf, std::uint32_t i, const Entry& entry) noexcept {
         leaf.keys()[i] = entry.key;
         describe(leaf, i, entry.kind, entry.words, entry.runs);
-        if (entry.block != nullptr) {
+        if (entry.block != nullptr)
             ::new (static_cast<void*>(leaf.slot(i))) Pointer(entry.block);
-        } else {
+        else
             *leaf.slot(i) = entry.word;
-        }
     }
     static void describe(Leaf& leaf, std::uint32_t i, Kind kind, std::uint32_t words, std::uint32_t runs) noexcept {
         leaf.about()[i] = static_cast<std::uint32_t>(kind) | words << 4U | runs << 16U;
@@ -302,11 +301,10 @@ public:
             path.leaf = leaf_at(root_);
             return;
         }
-        if (path.leaf->capacity < leaf_entries) {
+        if (path.leaf->capacity < leaf_entries)
             grow_root(path.leaf->capacity * 4 <= leaf_entries ? path.leaf->capacity * 4 : leaf_entries);
-        } else {
+        else
             split(path, path.leaf->count / 2, path.leaf->chunk(path.leaf->count / 2));
-        }
         locate(path, chunk);
     }
     /// Puts an entry for a chunk that has none at its place, to which the path leads, also afterwards. Strong: throws what the allocator throws.
@@ -518,11 +516,10 @@ private:
             move_children(right, 0, *node, keep, inner_children - keep);
             right.count = inner_children - keep;
             node->count = keep;
-            if (index < keep) {
+            if (index < keep)
                 insert_child(*node, index + 1, separator, ids, child);
-            } else {
+            else
                 insert_child(right, index + 1 - keep, separator, ids, child);
-            }
         }
         std::uint64_t moved = 0;
         for (std::uint32_t i = 0; i < right.count; ++i) moved += right.totals[i];
@@ -628,9 +625,8 @@ private:
             const Leaf& leaf = *leaf_at(node);
             visit(leaf.previous);
             visit(leaf.next);
-            for (std::uint32_t i = 0; i < leaf.count; ++i) {
+            for (std::uint32_t i = 0; i < leaf.count; ++i)
                 if (leaf.has_block(i)) visit(leaf.block(i));
-            }
             return;
         }
         const Inner& inner = *inner_at(node);
@@ -686,9 +682,8 @@ private:
             end = leaf.chunk(i) + leaf.chunks(i);
             if (end > high || end > std::uint64_t{1} << 48U) return false;
             if (!is_well_formed(leaf.view(i)) || (leaf.ids_in_chunk(i) == chunk_ids) != (leaf.kind(i) == Kind::full)) return false;
-            if (i != 0 && leaf.kind(i) == Kind::full && leaf.kind(i - 1) == Kind::full && leaf.chunk(i) == leaf.chunk(i - 1) + leaf.chunks(i - 1)) {
+            if (i != 0 && leaf.kind(i) == Kind::full && leaf.kind(i - 1) == Kind::full && leaf.chunk(i) == leaf.chunk(i - 1) + leaf.chunks(i - 1))
                 return false;
-            }
             found += leaf.ids(i);
         }
         last = &leaf;

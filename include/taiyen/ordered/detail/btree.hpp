@@ -340,11 +340,10 @@ public:
         Path path;
         path_to(path, at);
         std::size_t count = 0;
-        if constexpr (is_ranked) {
+        if constexpr (is_ranked)
             count = size_ - count_before(path) - at.index;
-        } else {
+        else
             count = Nodes::distance(at, end());
-        }
         cut(path, at.index, other);
         size_ -= count;
         other.size_ = count;
@@ -425,16 +424,14 @@ private:
         while (from != to) {
             const std::uint32_t middle = (from + to) / 2;
             bool is_left = false;
-            if constexpr (Upper) {
+            if constexpr (Upper)
                 is_left = !is_before(query.key, key_of(middle));
-            } else {
+            else
                 is_left = is_before(key_of(middle), query.key);
-            }
-            if (is_left) {
+            if (is_left)
                 from = middle + 1;
-            } else {
+            else
                 to = middle;
-            }
         }
         return from;
     }
@@ -556,9 +553,8 @@ private:
     }
     /// So many more, or less, below the first `depth` nodes of the path.
     void add_to_counts([[maybe_unused]] const Path& path, [[maybe_unused]] std::uint32_t depth, [[maybe_unused]] std::int64_t more) noexcept {
-        if constexpr (is_ranked) {
+        if constexpr (is_ranked)
             while (depth-- != 0) path.steps[depth].node->counts.of[path.steps[depth].index] += static_cast<std::uint64_t>(more);
-        }
     }
     /// What lay below one child lies below another.
     void move_count([[maybe_unused]] Inner& inner, [[maybe_unused]] std::uint32_t from, [[maybe_unused]] std::uint32_t to) noexcept {
@@ -599,11 +595,10 @@ private:
         construct_element(to, to_slot, std::move_if_noexcept(from.keys()[slot]), [&]([[maybe_unused]] V* place) {
             if constexpr (has_values) Traits::construct(allocator_, place, std::move_if_noexcept(from.values()[slot]));
         });
-        if constexpr (has_heads) {
+        if constexpr (has_heads)
             to.digest()[to_slot] = from.skip == to.skip ? from.digest()[slot] : Digester::of(to.keys()[to_slot], to.skip);
-        } else if constexpr (digests == Digests::heads) {
+        else if constexpr (digests == Digests::heads)
             to.digest()[to_slot] = from.digest()[slot];
-        }
     }
     // What keys have in common (P1).
     static Digest head_in(const Leaf& leaf, const K& key) noexcept { return leaf.skip == 0 ? Digester::of(key) : Digester::of(key, leaf.skip); }
@@ -623,9 +618,8 @@ private:
     /// `hole`: a separator that isn't there yet, or no more.
     static void set_skip(Inner& inner, std::uint32_t skip, std::uint32_t count, std::uint32_t hole) noexcept {
         inner.skip = skip;
-        for (std::uint32_t i = 0; i != count; ++i) {
+        for (std::uint32_t i = 0; i != count; ++i)
             if (i != hole) inner.digest[i] = Digester::of(inner.key(i), skip);
-        }
     }
     /// Another key comes.
     static void keep_in_common(Leaf& leaf, const K& key) noexcept {
@@ -760,13 +754,12 @@ private:
     /// Moves words within an array or between two; to the right, from behind.
     template <class T>
     void move_words(T* from, std::uint32_t count, T* to) noexcept {
-        if constexpr (std::is_trivially_copyable_v<T>) {
+        if constexpr (std::is_trivially_copyable_v<T>)
             std::memmove(to, from, count * sizeof(T));
-        } else if (to < from || to >= from + count) {
+        else if (to < from || to >= from + count)
             for (std::uint32_t i = 0; i != count; ++i) to[i] = from[i];
-        } else {
+        else
             while (count-- != 0) to[count] = from[count];
-        }
     }
     /// `count` separators and as many children, those of the separators' right sides.
     void move_entries(Inner& from, std::uint32_t first, std::uint32_t count, Inner& to, std::uint32_t at) noexcept {
@@ -867,11 +860,10 @@ private:
             move_entries(inner, from, inner.count - from, right, 0);
             right.count = inner.count - from;
             inner.count = from;
-            if (is_whole) {
+            if (is_whole)
                 free_fence(inner, --inner.count);
-            } else {
+            else
                 recount(inner, from, path.depth - level);
-            }
             is_whole = false;
             child = right_pointer;
         }
@@ -970,11 +962,10 @@ private:
         const Pointer right_pointer = spare.take_leaf();
         right.previous = pointer_to(&left);
         right.next = left.next;
-        if (left.next == nullptr) {
+        if (left.next == nullptr)
             last_ = right_pointer;
-        } else {
+        else
             leaf_at(left.next)->previous = right_pointer;
-        }
         left.next = right_pointer;
         spare.has_fence = false;
         if (index == 0) renew_fence(path, right.keys()[slot]);
@@ -1039,11 +1030,10 @@ private:
                 move_entries(inner, up + 1, inner.count - up - 1, right, 0);
                 right.count = inner.count - up - 1;
                 inner.count = up;
-                if (index < stay) {
+                if (index < stay)
                     enter(inner, index, fence, child, level);
-                } else {
+                else
                     enter(right, index - up - 1, fence, child, level);
-                }
                 fence = above;
             }
             choose_skip(inner);
@@ -1075,11 +1065,10 @@ private:
         std::uint8_t gone[256];
         for (std::uint32_t i = 0; i != count; ++i) {
             gone[i] = order[index + i];
-            if constexpr (Disposes) {
+            if constexpr (Disposes)
                 dispose_of_element(leaf, gone[i]);
-            } else {
+            else
                 destroy_element(leaf, gone[i]);
-            }
         }
         std::memmove(order + index, order + index + count, leaf.count - index - count);
         leaf.count = static_cast<std::uint16_t>(leaf.count - count);
@@ -1114,16 +1103,14 @@ private:
         return {previous, previous->count};
     }
     void unlink(Leaf& leaf) noexcept {
-        if (leaf.next == nullptr) {
+        if (leaf.next == nullptr)
             last_ = leaf.previous;
-        } else {
+        else
             leaf_at(leaf.next)->previous = leaf.previous;
-        }
-        if (leaf.previous == nullptr) {
+        if (leaf.previous == nullptr)
             first_ = leaf.next;
-        } else {
+        else
             leaf_at(leaf.previous)->next = leaf.next;
-        }
     }
     /// A leaf with few elements joins a neighbour that has room for them. The place of element `index`.
     Place join(Path& path, std::uint32_t index) noexcept {
@@ -1148,11 +1135,10 @@ private:
         } catch (...) {
             return settled(&leaf, index);  // nothing was carried; the leaves stay as they are
         }
-        if (right == &leaf) {
+        if (right == &leaf)
             index += left->count;
-        } else {
+        else
             ++step.index;
-        }
         move_count(*step.node, step.index, step.index - 1);
         left->count = static_cast<std::uint16_t>(left->count + right->count);
         const Pointer gone = pointer_to(right);
@@ -1176,22 +1162,20 @@ private:
         if (index == 0) set_child(inner, 0, inner, 1);
         move_entries(inner, separator + 1, inner.count - separator - 1, inner, separator);
         --inner.count;
-        if (depth == 0) {
+        if (depth == 0)
             drop_empty_roots();
-        } else if (inner.count < inner_separators / 4) {
+        else if (inner.count < inner_separators / 4)
             join_inner(path, depth);
-        }
     }
     void join_inner(Path& path, std::uint32_t depth) noexcept {
         constexpr std::uint32_t full_enough = inner_separators - inner_separators / 8;
         Inner& inner = *path.steps[depth].node;
         auto& step = path.steps[depth - 1];
         std::uint32_t between = step.index;  // the separator between the two
-        if (step.index != 0 && inner_at(step.node->children[step.index - 1])->count + inner.count < full_enough) {
+        if (step.index != 0 && inner_at(step.node->children[step.index - 1])->count + inner.count < full_enough)
             --between;
-        } else if (step.index == step.node->count || inner.count + inner_at(step.node->children[step.index + 1])->count >= full_enough) {
+        else if (step.index == step.node->count || inner.count + inner_at(step.node->children[step.index + 1])->count >= full_enough)
             return;
-        }
         Inner& left = *inner_at(step.node->children[between]);
         const Pointer gone = step.node->children[between + 1];
         Inner& right = *inner_at(gone);
@@ -1212,9 +1196,8 @@ private:
     void free_below(const Pointer& node, std::uint32_t level) noexcept {
         if (level == 0) {
             Leaf& leaf = *leaf_at(node);
-            if constexpr (is_apart || !std::is_trivially_destructible_v<K> || !std::is_trivially_destructible_v<V>) {
+            if constexpr (is_apart || !std::is_trivially_destructible_v<K> || !std::is_trivially_destructible_v<V>)
                 for (std::uint32_t i = 0; i != leaf.count; ++i) dispose_of_element(leaf, leaf.order()[i]);
-            }
             free_leaf(node);
             return;
         }

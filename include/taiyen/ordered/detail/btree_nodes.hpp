@@ -138,13 +138,12 @@ struct BTreeNodes {
         [[no_unique_address]] std::conditional_t<is_ranked, Counts, NoCounts> counts;
 
         const K& key(std::uint32_t i) const noexcept {
-            if constexpr (digests == Digests::keys) {
+            if constexpr (digests == Digests::keys)
                 return digest[i];
-            } else if constexpr (separators_inline) {
+            else if constexpr (separators_inline)
                 return separator[i];
-            } else {
+            else
                 return *separator[i];
-            }
         }
     };
     static constexpr std::size_t inner_lines = lines_of(sizeof(Inner));
@@ -227,9 +226,8 @@ struct BTreeNodes {
         }
     }
     static bool is_last(const Path& path, std::uint32_t depth) noexcept {
-        while (depth-- != 0) {
+        while (depth-- != 0)
             if (path.steps[depth].index != path.steps[depth].node->count) return false;
-        }
         return true;
     }
 

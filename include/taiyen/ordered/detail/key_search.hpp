@@ -103,11 +103,10 @@ struct Apart {
     Pointer element;
 
     const K& key() const noexcept {
-        if constexpr (std::is_same_v<K, Element>) {
+        if constexpr (std::is_same_v<K, Element>)
             return *element;
-        } else {
+        else
             return element->first;
-        }
     }
 };
 template <class K>
@@ -144,15 +143,14 @@ template <class K, class Compare>
 consteval Digests digests_of() {
     using Order = typename OrderOf<Compare>::type;
     constexpr bool is_ascending = std::is_same_v<Order, std::less<>> || std::is_same_v<Order, std::less<K>>;
-    if constexpr (!is_ascending) {
+    if constexpr (!is_ascending)
         return Digests::none;
-    } else if constexpr (std::is_arithmetic_v<K> && !std::is_same_v<K, bool> && sizeof(K) <= sizeof(std::uint64_t)) {
+    else if constexpr (std::is_arithmetic_v<K> && !std::is_same_v<K, bool> && sizeof(K) <= sizeof(std::uint64_t))
         return Digests::keys;
-    } else if constexpr (is_byte_text<K>) {
+    else if constexpr (is_byte_text<K>)
         return Digests::heads;
-    } else {
+    else
         return Digests::none;
-    }
 }
 
 template <class K, class Element, class Allocator, class Compare>
@@ -162,11 +160,10 @@ consteval Digests digests_apart(const Apart<K, Element, Allocator>*, const Throu
 /// Of slots.
 template <class K, class Compare>
 consteval Digests digests_in_slots() {
-    if constexpr (is_apart<K>) {
+    if constexpr (is_apart<K>)
         return digests_apart(static_cast<const K*>(nullptr), static_cast<const Compare*>(nullptr));
-    } else {
+    else
         return digests_of<K, Compare>();
-    }
 }
 
 /// The first eight bytes, missing ones as zeros, as a number that sorts as they do.
@@ -194,13 +191,12 @@ struct DigestOf<K, Digests::keys> {
     /// Whether `key < q` compares as two K do.
     template <class Q>
     static constexpr bool takes = [] {
-        if constexpr (std::is_same_v<Q, K>) {
+        if constexpr (std::is_same_v<Q, K>)
             return true;
-        } else if constexpr (std::is_arithmetic_v<Q>) {
+        else if constexpr (std::is_arithmetic_v<Q>)
             return std::is_same_v<std::common_type_t<K, Q>, K> && sizeof(K) >= sizeof(int);
-        } else {
+        else
             return false;
-        }
     }();
     template <class Q>
     static K of(const Q& key) noexcept {
@@ -217,11 +213,10 @@ struct DigestOf<K, Digests::heads> {
     static constexpr bool takes = std::is_convertible_v<const Q&, View> && (is_byte_text<Q> || std::is_array_v<Q> || std::is_pointer_v<Q>);
     template <class Q>
     static View text_of(const Q& key) noexcept {
-        if constexpr (std::is_same_v<Q, K>) {
+        if constexpr (std::is_same_v<Q, K>)
             return {key.data(), key.size()};
-        } else {
+        else
             return key;
-        }
     }
     template <class Q>
     static std::uint64_t of(const Q& key) noexcept {
@@ -247,27 +242,24 @@ struct DigestOf<Apart<K, Element, Allocator>, Digests::heads> {
     static constexpr bool takes = std::is_same_v<Q, Held> || OfKeys::template takes<Q>;
     template <class Q>
     static type of(const Q& key) noexcept {
-        if constexpr (std::is_same_v<Q, Held>) {
+        if constexpr (std::is_same_v<Q, Held>)
             return OfKeys::of(key.key());
-        } else {
+        else
             return OfKeys::of(key);
-        }
     }
     template <class Q>
     static auto text_of(const Q& key) noexcept {
-        if constexpr (std::is_same_v<Q, Held>) {
+        if constexpr (std::is_same_v<Q, Held>)
             return OfKeys::text_of(key.key());
-        } else {
+        else
             return OfKeys::text_of(key);
-        }
     }
     template <class Q>
     static type of(const Q& key, std::size_t skipped) noexcept {
-        if constexpr (std::is_same_v<Q, Held>) {
+        if constexpr (std::is_same_v<Q, Held>)
             return OfKeys::of(key.key(), skipped);
-        } else {
+        else
             return OfKeys::of(key, skipped);
-        }
     }
 };
 

@@ -75,34 +75,32 @@ struct Parts<std::bitset<N>> : KnownParts<> {};
 template <class T>
 consteval bool is_still() {
     using Plain = std::remove_cv_t<T>;
-    if constexpr (std::is_arithmetic_v<Plain> || std::is_enum_v<Plain> || std::is_null_pointer_v<Plain> || std::is_member_object_pointer_v<Plain>) {
+    if constexpr (std::is_arithmetic_v<Plain> || std::is_enum_v<Plain> || std::is_null_pointer_v<Plain> || std::is_member_object_pointer_v<Plain>)
         return true;
-    } else if constexpr (std::is_array_v<Plain>) {
+    else if constexpr (std::is_array_v<Plain>)
         return is_still<std::remove_extent_t<Plain>>();
-    } else if constexpr (!std::is_class_v<Plain>) {
+    else if constexpr (!std::is_class_v<Plain>)
         return false;
-    } else if constexpr (std::is_base_of_v<no_pointers, pointers_of<Plain>>) {
+    else if constexpr (std::is_base_of_v<no_pointers, pointers_of<Plain>>)
         return true;
-    } else if constexpr (transfer::describes_pointers<Plain>) {
+    else if constexpr (transfer::describes_pointers<Plain>)
         return false;
-    } else if constexpr (Parts<Plain>::known) {
+    else if constexpr (Parts<Plain>::known)
         return Parts<Plain>::still();
-    } else {
+    else
         return std::is_empty_v<Plain>;
-    }
 }
 
 /// Whether equality of such keys is that of addresses, as far as it shows.
 template <class T>
 consteval bool is_address() {
     using Plain = std::remove_cv_t<T>;
-    if constexpr (std::is_pointer_v<Plain>) {
+    if constexpr (std::is_pointer_v<Plain>)
         return true;
-    } else if constexpr (Parts<Plain>::known) {
+    else if constexpr (Parts<Plain>::known)
         return Parts<Plain>::address();
-    } else {
+    else
         return false;
-    }
 }
 
 template <class T>
@@ -123,13 +121,12 @@ void walk_elements(T& range, PointerWalk& walk) {
 template <class T>
 void walk_target(T* target, PointerWalk& walk) {
     using Plain = std::remove_cv_t<T>;
-    if constexpr (std::is_void_v<Plain>) {
+    if constexpr (std::is_void_v<Plain>)
         walk.part(target, 0);
-    } else if constexpr (is_still<Plain>()) {
+    else if constexpr (is_still<Plain>())
         walk.part(target, sizeof(Plain));
-    } else if (reinterpret_cast<std::uintptr_t>(target) % alignof(Plain) == 0) {
+    else if (reinterpret_cast<std::uintptr_t>(target) % alignof(Plain) == 0)
         walk.later(target, sizeof(Plain), &walk_step<Plain>);
-    }
 }
 
 template <class T>
@@ -144,11 +141,10 @@ void walk_array(T* const& first, std::size_t count, PointerWalk& walk) {
     using Plain = std::remove_cv_t<T>;
     // What trails its own object has no pointer that is stored: the description makes one up.
     if (walk.lies_in_heap(&first) ? !walk.pointer(&first) : !walk.lies_in_heap(first)) return;
-    if constexpr (is_still<Plain>()) {
+    if constexpr (is_still<Plain>())
         walk.part(first, count * sizeof(Plain));
-    } else {
+    else
         walk.later(first, sizeof(Plain), alignof(Plain), &walk_step<Plain>, count);
-    }
 }
 
 /// What a container needs to prove itself: a sentence with its name where something doesn't hold.
@@ -323,11 +319,10 @@ template <class Container>
 void walk_key(const typename Container::value_type& element, PointerWalk& walk) {
     if constexpr (is_address<typename Container::key_type>()) {
         if (!walk.within_key(true)) return;
-        if constexpr (std::is_same_v<typename Container::key_type, typename Container::value_type>) {
+        if constexpr (std::is_same_v<typename Container::key_type, typename Container::value_type>)
             walk_object(element, walk);
-        } else {
+        else
             walk_object(element.first, walk);
-        }
         walk.within_key(false);
     }
 }
@@ -399,11 +394,10 @@ struct TableLinks {
         void** const buckets = word_of<void**>(table, 1);
         walk.pointer(known_word(table, 1, buckets, proof));
         const auto* const own_bucket = reinterpret_cast<const std::byte*>(&table) + sizeof table - sizeof(void*);
-        if (static_cast<const void*>(buckets) == own_bucket) {
+        if (static_cast<const void*>(buckets) == own_bucket)
             proof.that(table.bucket_count() == 1);
-        } else {
+        else
             proof.elements(buckets, table.bucket_count());
-        }
         for (std::size_t i = 0; i < table.bucket_count(); ++i) walk.pointer(buckets + i);
         std::size_t count = 0;
         for (Node* at = begin._M_cur; at != nullptr; at = reinterpret_cast<Node*>(at->_M_nxt)) {
@@ -543,11 +537,10 @@ private:
             const std::uint8_t slot = leaf.order()[i];
             proof.that(slot < leaf.slots && !met[slot]);
             met[slot] = true;
-            if constexpr (Tree::is_apart) {
+            if constexpr (Tree::is_apart)
                 apart(leaf.keys()[slot].element);
-            } else if constexpr (!is_still<K>()) {
+            else if constexpr (!is_still<K>())
                 key(leaf.keys()[slot]);
-            }
             if constexpr (Tree::has_values) {
                 if constexpr (!is_still<typename Container::mapped_type>()) walk_object(leaf.values()[slot], walk_);
             }
@@ -651,21 +644,20 @@ void walk_object(T& object, PointerWalk& walk) {
     using Plain = std::remove_cv_t<T>;
     auto& plain = const_cast<Plain&>(object);  // keys; nothing is changed here
     const PointerWalk::Deeper deeper(walk);
-    if constexpr (is_still<Plain>()) {
+    if constexpr (is_still<Plain>())
         return;
-    } else if constexpr (std::is_pointer_v<Plain>) {
+    else if constexpr (std::is_pointer_v<Plain>)
         walk_pointer(plain, walk);
-    } else if (!is_address<Plain>() && walk.is_deep() && walk.lies_in_heap(&plain)) {
+    else if (!is_address<Plain>() && walk.is_deep() && walk.lies_in_heap(&plain))
         walk.later(&plain, sizeof(Plain), &walk_step<Plain>);
-    } else if constexpr (transfer::describes_pointers<Plain>) {
+    else if constexpr (transfer::describes_pointers<Plain>)
         pointers_of<Plain>::describe(plain, [&walk](auto&&... parts) { (walk_object(parts, walk), ...); });
-    } else if constexpr (std::is_array_v<Plain>) {
+    else if constexpr (std::is_array_v<Plain>)
         walk_elements(plain, walk);
-    } else if constexpr (requires { Links<Plain>::walk(plain, walk); }) {
+    else if constexpr (requires { Links<Plain>::walk(plain, walk); })
         Links<Plain>::walk(plain, walk);
-    } else {
+    else
         static_assert(transfer::never<T>, "taiyen: nothing says which pointers this type holds; specialise taiyen::pointers_of for it");
-    }
 }
 
 }  // namespace stl

@@ -42,9 +42,8 @@ constexpr std::string_view library_tags() {
 /// The compiler's name of a type without the tags that instrumented code gives the allocator (TAIYEN_STORES_TAG) and checked iterators give a set of ids
 /// (TAIYEN_CHECKED_ITERATORS): the bytes are the same.
 inline std::string untagged(std::string name) {
-    for (const std::string_view tag : {"B13taiyen_stores", "B14taiyen_checked"}) {
+    for (const std::string_view tag : {"B13taiyen_stores", "B14taiyen_checked"})
         for (std::size_t at = name.find(tag); at != std::string::npos; at = name.find(tag, at)) name.erase(at, tag.size());
-    }
     return name;
 }
 

@@ -222,11 +222,10 @@ public:
     template <class Make>
     void append(const K& key, Make&& make) {
         const std::uint64_t hash = hash_of(key);
-        if (slots_ == 0) {
+        if (slots_ == 0)
             insert_elsewhere(hash, make);
-        } else {
+        else
             insert_new(hash, make);
-        }
     }
     void erase(std::size_t slot) noexcept {
         const View view{block_, slots_};
@@ -266,25 +265,22 @@ public:
     }
     /// The same of an element that lies elsewhere and is given up, or is to stay.
     void move_element(Element* place, Element& from) {
-        if constexpr (has_values) {
+        if constexpr (has_values)
             make_element(place, const_cast<K&&>(from.first), std::move(from.second));
-        } else {
+        else
             make_element(place, std::move(from));
-        }
     }
     void copy_element(Element* place, const Element& from) {
-        if constexpr (has_values) {
+        if constexpr (has_values)
             make_element(place, from.first, from.second);
-        } else {
+        else
             make_element(place, from);
-        }
     }
     static const K& key_of(const Element& element) noexcept {
-        if constexpr (has_values) {
+        if constexpr (has_values)
             return element.first;
-        } else {
+        else
             return element;
-        }
     }
 
     /// (H1) to (H3), and every element is found. For tests.
@@ -354,11 +350,10 @@ private:
 
     static constexpr bool hash_is_noexcept = std::is_nothrow_invocable_v<const Hash&, const K&>;
     static constexpr bool is_noexcept_moved = [] {
-        if constexpr (has_values) {
+        if constexpr (has_values)
             return std::is_nothrow_move_constructible_v<K> && std::is_nothrow_move_constructible_v<V>;
-        } else {
+        else
             return std::is_nothrow_move_constructible_v<K>;
-        }
     }();
     /// Where the hash may throw, all slots are found before the first element is moved: each new slot keeps the number of the old one till then.
     static constexpr bool is_planned = is_noexcept_moved && !hash_is_noexcept && sizeof(Element) >= sizeof(std::size_t);
@@ -398,13 +393,12 @@ private:
                 from.for_each([&](std::size_t slot) {
                     const std::uint64_t hash = table_.hash_of(key_of(*from.element(slot)));
                     const std::size_t to = view().vacant(hash);
-                    if constexpr (is_planned) {
+                    if constexpr (is_planned)
                         std::memcpy(static_cast<void*>(view().element(to)), &slot, sizeof slot);
-                    } else if constexpr (is_copied) {
+                    else if constexpr (is_copied)
                         table_.copy_element(view().element(to), *from.element(slot));
-                    } else {
+                    else
                         table_.move_element(view().element(to), *from.element(slot));
-                    }
                     fill(to, hash);
                 });
             }
@@ -445,11 +439,10 @@ private:
     /// Hashes whose bits are all as good as random say so (`is_avalanching`, as Boost's tables ask); others are mixed.
     template <class Q>
     std::uint64_t hash_of(const Q& key) const {
-        if constexpr (requires { typename Hash::is_avalanching; }) {
+        if constexpr (requires { typename Hash::is_avalanching; })
             return hash_(key);
-        } else {
+        else
             return hash_word(hash_(key));
-        }
     }
     static std::int8_t tag_of(std::uint64_t hash) noexcept { return static_cast<std::int8_t>(hash & 0x7fU); }
 

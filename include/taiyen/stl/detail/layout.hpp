@@ -131,13 +131,12 @@ constexpr auto members_of(const T& object) {
 /// How many `{}` the aggregate takes, at most bound_members_max + 1.
 template <class T, std::size_t N = 0>
 consteval std::size_t braces_taken() {
-    if constexpr (N > bound_members_max) {
+    if constexpr (N > bound_members_max)
         return N;
-    } else if constexpr (takes_braces<T, N + 1>()) {
+    else if constexpr (takes_braces<T, N + 1>())
         return braces_taken<T, N + 1>();
-    } else {
+    else
         return N;
-    }
 }
 
 template <class T, std::size_t... I>
@@ -189,11 +188,10 @@ consteval auto parts_of() {
         return parts_of_container<T>();
     } else if constexpr (std::is_aggregate_v<T> && !std::is_polymorphic_v<T> && layout_tag<T> == 0) {
         constexpr std::size_t count = bound_members<T>();
-        if constexpr (count != 0) {
+        if constexpr (count != 0)
             return decltype(members_of<count>(std::declval<const T&>()))();
-        } else {
+        else
             return Types<>();
-        }
     } else {
         return Types<>();
     }
@@ -208,11 +206,10 @@ template <class... Met>
 struct Inside {
     template <class T>
     static consteval auto with(Types<T>) {
-        if constexpr (is_leaf<T> || (std::is_same_v<T, Met> || ...)) {
+        if constexpr (is_leaf<T> || (std::is_same_v<T, Met> || ...))
             return Inside();
-        } else {
+        else
             return Inside<Met..., T>::with_all(decltype(parts_of<T>())());
-        }
     }
     template <class... T>
     static consteval auto with_all(Types<T...>) {
