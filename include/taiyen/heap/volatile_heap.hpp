@@ -104,10 +104,13 @@ public:
 
     // Objects; defined in taiyen/stl/named.hpp. Names are a register for few objects: each call takes the heap's lock, and two threads that construct the same name at
     // once get one errc::name_taken.
+    /// For a container in this heap. Throws: Error{closed}.
     template <class T>
     persistent_allocator<T> allocator();
+    /// Makes an object under a name of 1 to 1,024 bytes; containers in it lie in this heap. Throws: Error{name_taken | invalid_argument}, HeapFull, what the constructor throws: nothing changed. Complexity: O(1).
     template <class T, class... A>
     T& construct(std::string_view name, A&&... arguments);
+    /// The object of that name; if there is none, as construct. Throws: also Error{type_mismatch}, as find.
     template <class T, class... A>
     T& find_or_construct(std::string_view name, A&&... arguments);
     /// Null: there is no such object. Throws: Error{type_mismatch} if it was constructed as another type, if something inside it had another layout then, or if a container finds its keys no more.
@@ -116,12 +119,16 @@ public:
     /// Takes the layout of what lies inside, and the keys, for what the program says they are: after a rebuild that changed nothing that matters.
     template <class T>
     T* find(std::string_view name, accept_layout_t);
+    /// The same, to look at.
     template <class T>
     const T* find(std::string_view name) const;
+    /// Destroys the object and frees its name and memory. False: there is none. Throws: Error{type_mismatch}, as find; nothing changed.
     template <class T>
     bool destroy(std::string_view name);
+    /// Makes an object without a name; who refers to it keeps it: what nothing leads to is a leak (taiyen/inspect/leaks.hpp). Throws: HeapFull, what the constructor throws: nothing changed. Complexity: O(1).
     template <class T, class... A>
     T* make(A&&... arguments);
+    /// Destroys such an object and frees its memory. Null: nothing happens.
     template <class T>
     void destroy_object(T* object);
 

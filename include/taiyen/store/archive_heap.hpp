@@ -58,21 +58,26 @@ public:
     ~ArchiveHeap();
 
     // Blocks.
-    /// Throws: HeapFull, Error{closed | read_only | poisoned | forked}. Durability: with the next snapshot().
+    /// A block of at least `bytes` (0 counts as 1), aligned to `alignment` (a power of two up to 2 MiB; less counts as 16). Complexity: O(1) up to 2 KiB, else by free runs.
+    /// Durability: with the next save, transaction or UndoScope. Throws: HeapFull, Error{invalid_argument | closed | read_only | poisoned | forked | no_transaction}: nothing changed.
     void* allocate(std::size_t bytes, std::size_t alignment = 16);
-    /// A bad pointer is reported, and changes nothing.
+    /// Null: nothing happens. A bad pointer (freed twice, interior, foreign) is reported, and changes nothing. Durability: as allocate.
     void deallocate(void* block) noexcept;
-    /// Dynamic block: may move, keeps content. Throws: HeapFull (the old block stays).
+    /// Dynamic block: may move, keeps content. Null: allocates. Durability: as allocate. Throws: HeapFull, Error{double_free | foreign_pointer} for a bad pointer: the old block stays.
     void* resize(void* block, std::size_t bytes);
+    /// Usable bytes of the live block that starts at the address, 0 if none does.
     std::size_t usable_size(const void* block) const noexcept;
     /// Whether the address lies in the heap.
     bool owns(const void* address) const noexcept;
 
     // Objects; defined in taiyen/stl/named.hpp. Making one throws Error{foreign_pointer}, too: it points to the program's own memory.
+    /// For a container in this heap. Throws: Error{closed}.
     template <class T>
     persistent_allocator<T> allocator();
+    /// Makes an object under a name of 1 to 1,024 bytes; containers in it lie in this heap. Durability: with the next save, transaction or UndoScope. Throws: Error{name_taken | invalid_argument}, HeapFull, what the constructor throws: nothing changed. Complexity: O(1).
     template <class T, class... A>
     T& construct(std::string_view name, A&&... arguments);
+    /// The object of that name; if there is none, as construct. Throws: also Error{type_mismatch}, as find.
     template <class T, class... A>
     T& find_or_construct(std::string_view name, A&&... arguments);
     /// Null: there is no such object. Throws: Error{type_mismatch} if it was constructed as another type, if something inside it had another layout then, or if a container finds its keys no more.
@@ -82,12 +87,16 @@ public:
     /// Durability: with the next save, transaction or UndoScope.
     template <class T>
     T* find(std::string_view name, accept_layout_t);
+    /// The same, to look at.
     template <class T>
     const T* find(std::string_view name) const;
+    /// Destroys the object and frees its name and memory. False: there is none. Durability: with the next save, transaction or UndoScope. Throws: Error{type_mismatch}, as find; nothing changed.
     template <class T>
     bool destroy(std::string_view name);
+    /// Makes an object without a name; who refers to it keeps it: what nothing leads to is a leak (taiyen/inspect/leaks.hpp). Durability: with the next save, transaction or UndoScope. Throws: HeapFull, what the constructor throws: nothing changed. Complexity: O(1).
     template <class T, class... A>
     T* make(A&&... arguments);
+    /// Destroys such an object and frees its memory. Null: nothing happens.
     template <class T>
     void destroy_object(T* object);
 
@@ -118,9 +127,13 @@ public:
     /// Looks behind all blocks that were allocated since the heap was opened `guarded`; what was written there goes to the report handler (errc::stray_write), once. Returns how many blocks.
     /// Requires: nobody changes the heap meanwhile. Throws: Error{closed | poisoned | …}. Complexity: linear in the number of those blocks.
     std::size_t check_guards() const;
-    Report verify() const;    ///< defined in room inspect
-    HeapStats stats() const;  ///< defined in room inspect
-    HeapKind kind() const;    ///< the kind it was opened as
+    /// Proves everything, headers to histories; taiyen/inspect/report.hpp has levels, threads and progress. Changes nothing. Throws: Error{closed | io_error}. Complexity: reads all files. Defined in room inspect.
+    Report verify() const;
+    /// Sizes, counts, what is where (taiyen/inspect/stats.hpp). Throws: Error{closed}. Complexity: by the heap's metadata. Defined in room inspect.
+    HeapStats stats() const;
+    /// The kind it was opened as.
+    HeapKind kind() const;
+    /// What opening found and did, and what was healed since.
     Restoration restoration() const;
     const std::filesystem::path& path() const;
     bool is_open() const noexcept;
