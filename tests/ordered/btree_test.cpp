@@ -260,6 +260,16 @@ void heads_begin_behind_what_keys_have_in_common() {
     BOOST_TEST(least_skip(map) == 0U);
     for (const char* other : {"", "a", "http", "https://example.org/customers/1", "zebra"}) BOOST_REQUIRE(map.erase(other) == 1U);
     check(0);
+    // So much that separators begin otherwise, too, on both sides.
+    const auto other = [](int i) { return (i % 2 == 0 ? "another beginning " : "the third beginning ") + std::to_string(i * 7919 % 50'000); };
+    for (int i = 0; i < 3000; ++i) {
+        map.emplace(other(i), i);
+        if (i % 50 == 0) BOOST_REQUIRE(map.is_sound());
+    }
+    for (int i = 0; i < 3000; ++i) BOOST_REQUIRE(map.at(other(i)) == i);
+    for (int i = 0; i < 5000; ++i) BOOST_REQUIRE(map.at(key(i)) == i);
+    for (int i = 0; i < 3000; ++i) BOOST_REQUIRE(map.erase(other(i)) == 1U);
+    check(0);
     for (int i = 0; i < 4900; ++i) BOOST_REQUIRE(map.erase(key(i)) == 1U);
     check(4900);
 }

@@ -1053,6 +1053,7 @@ private:
         set_fence(inner, index, fence, inner.count + 1);
         inner.children[index + 1] = child;
         ++inner.count;
+        choose_skip(inner);
         recount(inner, index, level);
         recount(inner, index + 1, level);
     }
@@ -1203,7 +1204,7 @@ private:
         }
         Inner& inner = *inner_at(node);
         for (std::uint32_t i = 0; i <= inner.count; ++i) free_below(inner.children[i], level - 1);
-        for (std::uint32_t i = 0; i != inner.count; ++i) free_fence(fence_of(inner, i));
+        for (std::uint32_t i = 0; i != inner.count; ++i) free_fence(inner, i);
         free_inner(node);
     }
 
