@@ -55,6 +55,7 @@
 #include <taiyen/stl/storable.hpp>
 #include <taiyen/stl/swap.hpp>
 #include <taiyen/store/archive_heap.hpp>
+#include <taiyen/store/change_kind.hpp>
 #include <taiyen/store/event.hpp>
 #include <taiyen/store/options.hpp>
 #include <taiyen/store/parameters.hpp>

@@ -41,12 +41,13 @@ enum class Bug {
     replay_first_record_only,      ///< recovery stops after one record
     restored_named_late,           ///< the heap's own file, restored from the data file, gets its name when the ring's saves are installed in both
     blank_backing_unmarked,  ///< a heap's own file that has zeros in the place of its headers is filled from the data file without being marked as a heap's
-    copy_keeps_capacity,         ///< a file that is brought up to date keeps its old capacity
-    stage_keeps_capacity,        ///< recovery installs a staged save and keeps the old capacity
-    data_named_before_sync,      ///< attaching a data file: the heap names it before its pages are synced
-    detached_unmarked,           ///< detaching a data file: it isn't made an orphan before the heap forgets it
-    removed_before_detached,     ///< detaching a data file: it is removed before the heap forgets it
-    log_replaced_unsaved,        ///< replacing a log: what stands in the old one alone isn't saved before
+    copy_keeps_capacity,      ///< a file that is brought up to date keeps its old capacity
+    stage_keeps_capacity,     ///< recovery installs a staged save and keeps the old capacity
+    data_named_before_sync,   ///< attaching a data file: the heap names it before its pages are synced
+    detached_unmarked,        ///< detaching a data file: it isn't made an orphan before the heap forgets it
+    removed_before_detached,  ///< detaching a data file: it is removed before the heap forgets it
+    log_replaced_unsaved,     ///< replacing a log: what stands in the old one alone isn't saved before
+    log_forgotten_before_checkpoint,  ///< removing the log of another kind of heap: headers are written that free the journal before the files have what stands in it
     log_removed_before_header,   ///< replacing a log: the old one is removed before the header says that there is none
     cut_backing_is_believed,     ///< the header of a heap's own file that ends early goes on counting while it is filled from the data file
     blank_data_unmarked,         ///< a data file that has no header any more is refilled without being marked as a heap's

@@ -256,6 +256,28 @@ std::unique_ptr<log::Ring> Companions::replace_log(ByteCount capacity, const std
     return ring;
 }
 
+void Companions::remove_log() {
+    const auto lock = files_.hold_saves();
+    condition_.check_usable(false);
+    TAIYEN_CHECK(!files_.uses_log());
+    const log::RingIdentity identity = files_.backing().header.log_identity();
+    if (identity.ring.is_nil()) return;
+    if (!planted(Bug::log_forgotten_before_checkpoint)) saves_.checkpoint();
+    condition_.durable_step("removing the log", [&] {
+        files_.for_each([](PageFile& file) {
+            file.header.log = {};
+            file.header.log_capacity = 0;
+        });
+        files_.write_headers();
+    });
+    try {
+        clear_orphan_log(files_.storage(), files_.paths().log, heap_is_ours, identity.heap);
+    } catch (const Error& error) {
+        if (error.code() != errc::mismatch) throw;  // something else has come to stand there, and stays
+    }
+    sync_directory_of(files_.storage(), files_.paths().log, files_.paths().backing);
+}
+
 void Companions::stand_still(const std::function<void()>& step) { participant_ ? participant_->stand_still(step) : step(); }
 
 void Companions::copy_saved(PageFile& to, std::optional<Generation> since, const TellBytes& tell, std::unique_lock<std::mutex>* saves) {

@@ -39,6 +39,9 @@ public:
     /// Puts an empty log of that capacity (0: as it is) in the place of the one in use, there or in another file (empty: there); to be appended to. Durability: on return.
     /// Requires: the files hold everything that was committed, and nobody appends. Throws: Error{no_space | mismatch | invalid_argument}: nothing changed.
     std::unique_ptr<log::Ring> replace_log(ByteCount capacity, const std::filesystem::path& path);
+    /// Removes the log that an earlier opening left beside the heap, of which nothing counts any more; without one nothing happens. Durability: on return; a crash before leaves it, or an orphan that the next log
+    /// replaces. Requires: the ring in use is a journal.
+    void remove_log();
     /// Writes the newest save into a new file: a heap of its own without a second copy, closed. It has the heap's uuid and address. Every page is proven, and comes from the data file if need be.
     /// Durability: on return the copy is durable, with its name; a crash before leaves all of it or nothing. Throws: Error{already_exists | not_found (directory) | no_space | corrupt | …}: there is
     /// no copy, and this heap is as before.

@@ -292,11 +292,15 @@ void attach_and_detach(HeapLife& life) {
     life.close();
 }
 
-/// Lower kinds of heap come and go between runs with a transaction log.
+/// Lower kinds of heap come and go between runs with a transaction log, which is removed meanwhile.
 void change_kinds(HeapLife& life) {
     for (const HeapKind kind : {HeapKind::archive, HeapKind::transactional, HeapKind::snapshot, HeapKind::transactional}) {
         life.open(kind);
         small_saves(life, 2, 34 + static_cast<std::uint64_t>(kind));
+        if (kind != HeapKind::transactional) {
+            life.heap().companions().remove_log();
+            small_saves(life, 1, 40 + static_cast<std::uint64_t>(kind));
+        }
         life.close();
     }
 }
