@@ -46,6 +46,7 @@
 #include <taiyen/ordered/ordered_store_view.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
+#include <taiyen/stl/declared.hpp>
 #include <taiyen/stl/durable_allocator.hpp>
 #include <taiyen/stl/flat_hash_map.hpp>
 #include <taiyen/stl/hash.hpp>

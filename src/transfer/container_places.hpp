@@ -1,7 +1,7 @@
 #pragma once
 /// ContainerPlaces: words of a heap that stand where a container of the standard library keeps a pointer, as far as the words around them prove it to who knows no type.
 ///
-/// What is proven, by the layouts that taiyen/stl/detail/declared.hpp tells: the links of lists and trees, since nodes lead back to where one comes from; hash tables, by walking their nodes and counting them;
+/// What is proven, by the layouts that taiyen/stl/declared.hpp tells: the links of lists and trees, since nodes lead back to where one comes from; hash tables, by walking their nodes and counting them;
 /// vectors, strings and deques, since their words agree with each other and with the length of the block. What these three have in reserve counts as theirs: a pointer that was left there leads nobody anywhere.
 /// Not proven: forward_list, and pointers of the program's own.
 /// (C1) One word with the value of an address proves nothing: at least a second one must agree, or the word lead to its own object.

@@ -1,7 +1,7 @@
 #pragma once
 /// What the document of the container tests holds, for moves by declared types.
 
-#include <taiyen/stl/detail/declared.hpp>
+#include <taiyen/stl/declared.hpp>
 
 #include "containers/document.hpp"
 

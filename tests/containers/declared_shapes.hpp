@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <taiyen/stl/containers.hpp>
-#include <taiyen/stl/detail/declared.hpp>
+#include <taiyen/stl/declared.hpp>
 
 namespace taiyen::test {
 

@@ -1,7 +1,7 @@
 #pragma once
 /// DeclaredTypes: which words of a heap are pointers, as the types of its named objects say.
 ///
-/// A heap that is moved by declared types is walked from its named objects, by the type that each has: containers know their links (taiyen/stl/detail/declared.hpp), structs say what they hold
+/// A heap that is moved by declared types is walked from its named objects, by the type that each has: containers know their links (taiyen/stl/declared.hpp), structs say what they hold
 /// (`pointers_of`), and a pointer leads on to what it points to. Exactly the words that are met are rewritten: a number with the value of an address stays what it is.
 ///
 ///     taiyen::DeclaredTypes types;
@@ -83,7 +83,7 @@ public:
         std::size_t bytes = 0;
     };
 
-    /// Named objects of these types are walked. Defined in taiyen/stl/detail/declared.hpp.
+    /// Named objects of these types are walked. Defined in taiyen/stl/declared.hpp.
     template <class... T>
     DeclaredTypes& add();
     void add(std::string fingerprint, Entry entry) { by_fingerprint_[std::move(fingerprint)] = entry; }
