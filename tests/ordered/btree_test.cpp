@@ -37,6 +37,8 @@ static_assert(std::bidirectional_iterator<Plain::iterator> && std::bidirectional
               std::ranges::bidirectional_range<Plain>);
 static_assert(std::bidirectional_iterator<Set<int>::iterator> && std::is_same_v<Set<int>::iterator, Set<int>::const_iterator>);
 static_assert(std::is_convertible_v<Plain::iterator, Plain::const_iterator> && !std::is_convertible_v<Plain::const_iterator, Plain::iterator>);
+// Heads of text may leave out a prefix: only those trees differ from what earlier programs read.
+static_assert(Plain::layout_version == 1 && Set<std::string>::layout_version == 2);
 static_assert(std::is_nothrow_move_constructible_v<Plain> && std::is_nothrow_move_assignable_v<Plain> && std::is_nothrow_swappable_v<Plain>);
 static_assert(std::is_same_v<decltype(std::declval<const Plain&>().begin()->second), const std::string&>);
 static_assert(std::is_same_v<decltype(std::declval<Plain&>().begin()->second), std::string&>);
