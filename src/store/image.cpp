@@ -61,7 +61,12 @@ std::vector<vm::PageRun> Image::written_runs() const {
 }
 
 void Image::open_hidden(PageNumber page) const {
-    if (first_touch_ && sequence_of(page) == Sequence::span) (void)first_touch_->touch(page);
+    if (!first_touch_ || sequence_of(page) != Sequence::span) return;
+    try {
+        (void)first_touch_->touch(page);
+    } catch (const HeapFull& full) {
+        throw full.about(files_.name());
+    }
 }
 
 void Image::uncover(HeapOffset offset, ByteCount length) const {
