@@ -158,8 +158,19 @@ private:
     /// What was stored outside scopes is a step now.
     void finish_implicit() {
         if (!std::exchange(implicit_, false)) return;
-        check(heap_->can_undo() && heap_->undo_name().empty() && !heap_->can_redo(), "what was stored outside scopes is no step");
+        const bool is_step = heap_->can_undo();
+        if (has_new_history()) return;
+        check(is_step && heap_->undo_name().empty() && !heap_->can_redo(), "what was stored outside scopes is no step");
         keep(now());
+    }
+    /// A step that has no room in a small history, as a whole, ends it; another one begins.
+    bool has_new_history() {
+        if (heap_->has_undo()) return false;
+        check(!options_.keeps_all && heap_->last_error() && heap_->last_error()->code() == errc::history_full, "the history has ended");
+        heap_->attach_undo(options_.history);
+        states_ = {now()};
+        at_ = 0;
+        return true;
     }
     void keep(std::string content) {
         states_.resize(at_ + 1);
@@ -249,7 +260,7 @@ private:
                         content = now();
                     }
                     expect(content, "the end of a scope");
-                    keep(std::move(content));
+                    if (!has_new_history()) keep(std::move(content));
                 } else if (what < 86) {
                     for (unsigned i = 1 + below(what == 70 ? 60 : 6); i-- > 0 && at_ > 0 && step_back();) {}
                 } else {
