@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <ranges>
@@ -456,6 +457,108 @@ BOOST_AUTO_TEST_CASE(algorithms_of_ranges_take_them) {
     for (auto&& [key, value] : map) value += std::to_string(key);
     BOOST_TEST(map.at(5) == "55");
     BOOST_TEST((again < map));
+}
+
+/// Pairs in order, and a look-up by the first number alone, which many pairs equal.
+struct Pair {
+    int first, second;
+};
+struct ByFirst {
+    using is_transparent = void;
+    bool operator()(const Pair& a, const Pair& b) const { return a.first != b.first ? a.first < b.first : a.second < b.second; }
+    bool operator()(const Pair& a, int b) const { return a.first < b; }
+    bool operator()(int a, const Pair& b) const { return a < b.first; }
+};
+
+template <class Pairs>
+void look_up_many_at_once() {
+    Pairs pairs;
+    std::set<Pair, ByFirst> model;
+    for (int i = 0; i < 2500; ++i) {
+        pairs.insert(Pair{i / 500, i % 500});
+        model.insert(Pair{i / 500, i % 500});
+    }
+    for (const int first : {-1, 0, 3, 4, 5}) {
+        const auto [from, to] = pairs.equal_range(first);
+        BOOST_TEST((from == pairs.lower_bound(first) && to == pairs.upper_bound(first)));
+        BOOST_TEST(std::distance(pairs.begin(), from) == std::distance(model.begin(), model.lower_bound(first)));
+        BOOST_TEST(pairs.count(first) == model.count(first));
+        const auto found = pairs.find(first);
+        BOOST_TEST((found == pairs.end() || found->second == 0));
+    }
+    pairs.erase(3);
+    BOOST_TEST(pairs.size() == 2000U);
+    BOOST_TEST(pairs.is_sound());
+}
+
+BOOST_AUTO_TEST_CASE(a_look_up_that_many_keys_equal_finds_all_of_them) {
+    look_up_many_at_once<btree_set<Pair, ByFirst, std::allocator<Pair>>>();
+    look_up_many_at_once<ordered_set<Pair, ByFirst, std::allocator<Pair>>>();
+}
+
+template <class A, class B>
+void merge_all(A& to, B& from) {
+    for (int i = 0; i < 1000; ++i) from.emplace("key" + std::to_string(i), i);
+    to.emplace("key7", -1);
+    to.merge(from);
+    BOOST_TEST((to.size() == 1000U && from.size() == 1U && from.begin()->second == 7));
+    BOOST_TEST((to.is_sound() && from.is_sound()));
+}
+
+BOOST_AUTO_TEST_CASE(merging_needs_neither_the_order_of_moved_keys_nor_the_same_order) {
+    using Reverse = std::greater<>;
+    Map<std::string, int, Reverse> a, b;
+    merge_all(a, b);
+    Map<std::string, int> c;
+    Map<std::string, int, Reverse> d;
+    merge_all(c, d);
+    using Elements = std::allocator<std::pair<const std::string, int>>;
+    ordered_map<std::string, int, std::less<>, Elements> e;
+    ordered_map<std::string, int, Reverse, Elements> f;
+    merge_all(e, f);
+}
+
+BOOST_AUTO_TEST_CASE(merging_that_runs_out_of_memory_loses_nothing) {
+    using Names = btree_map<std::string, std::string, std::less<>, CountingAllocator<std::pair<const std::string, std::string>>>;
+    const auto name = [](int i) { return "a name that is not short " + std::to_string(10'000 + i); };
+    std::uint64_t thrown = 0;
+    for (std::uint64_t until = 0; until < 40; ++until) {
+        Ledger ledger;
+        Names to{CountingAllocator<std::pair<const std::string, std::string>>(ledger)};
+        Names from{to.get_allocator()};
+        for (int i = 0; i < 500; ++i) from.emplace(name(i), name(i));
+        for (int i = 0; i < 500; i += 7) to.emplace(name(i) + "x", "");
+        ledger.until_failure = until;
+        try {
+            to.merge(from);
+        } catch (const std::bad_alloc&) {
+            ++thrown;
+        }
+        ledger.until_failure = std::numeric_limits<std::uint64_t>::max();
+        BOOST_TEST((to.is_sound() && from.is_sound()));
+        for (int i = 0; i < 500; ++i) {
+            const Names& has = to.contains(name(i)) ? to : from;
+            BOOST_TEST_REQUIRE(has.at(name(i)) == name(i));
+        }
+    }
+    BOOST_TEST(thrown > 20U);
+}
+
+BOOST_AUTO_TEST_CASE(elements_apart_whose_keys_can_only_be_moved_are_split_and_extracted) {
+    using Key = std::unique_ptr<int>;
+    using Owners = ordered_map<Key, int, std::less<Key>, CountingAllocator<std::pair<const Key, int>>>;
+    Ledger here, there;
+    for (Ledger* const home : {&here, &there}) {
+        Owners owners{CountingAllocator<std::pair<const Key, int>>(here)};
+        Owners rest{CountingAllocator<std::pair<const Key, int>>(*home)};
+        for (int i = 0; i < 600; ++i) owners.try_emplace(std::make_unique<int>(i), i);
+        owners.split(std::next(owners.begin(), 200), rest);
+        BOOST_TEST((owners.size() == 200U && rest.size() == 400U && owners.is_sound() && rest.is_sound()));
+        BOOST_TEST((std::prev(owners.end())->first < rest.begin()->first));
+    }
+    ordered_map<std::string, int, std::less<std::string>, std::allocator<std::pair<const std::string, int>>> named{{{"a", 1}, {"b", 2}}};
+    BOOST_TEST(named.extract("a").mapped() == 1);
+    BOOST_TEST((named.extract("a").empty() && named.size() == 1U));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -476,14 +476,17 @@ public:
         return node;
     }
     /// Nothing if there is none.
+    node_type extract(const K& key)
+        requires IsApart
+    {
+        return extract_found(key);
+    }
     template <class Q>
     node_type extract(const Q& key)
-        requires(IsApart && !std::is_convertible_v<const Q&, const_iterator> &&
-                 (std::is_same_v<Q, K> || requires { typename Compare::is_transparent; }))
+        requires(IsApart && !std::is_same_v<Q, K> && !std::is_convertible_v<const Q&, const_iterator> &&
+                 requires { typename Compare::is_transparent; })
     {
-        const Place at = tree_.lower_bound(key);
-        if (at == tree_.end() || tree_.compare()(key, Tree::key_at(at))) return {};
-        return extract(const_iterator(at));
+        return extract_found(key);
     }
     /// Of a container with an equal allocator. A unique key that is there already leaves the node to whoever calls.
     auto insert(node_type&& node)
@@ -520,7 +523,7 @@ public:
         if constexpr (IsApart) {
             if (Traits::is_always_equal::value || tree_.allocator() == other.tree_.allocator()) {
                 for (auto at = other.tree_.begin(); at != other.tree_.end();) {
-                    at = other.tree_.hand_over(at, [&](const Held& held) {
+                    at = other.tree_.template hand_over<false>(at, [&](const Held& held) {
                         return tree_.insert(held.key(), [&](Leaf& leaf, std::uint32_t slot) { tree_.make_element(leaf, slot, held, no_value()); })
                             .is_new;
                     });
@@ -529,13 +532,13 @@ public:
             }
         }
         for (auto at = other.tree_.begin(); at != other.tree_.end();) {
-            const std::uint8_t slot = at.leaf->order()[at.index];
-            const size_type before = size();
-            insert_key(nullptr, std::move(key_in(*at.leaf, slot)), moved_value(*at.leaf, slot));
-            if (size() == before)
-                other.tree_.next(at);
-            else
-                at = other.tree_.erase(at);
+            auto& leaf = *at.leaf;
+            const std::uint8_t slot = leaf.order()[at.index];
+            at = other.tree_.template hand_over<true>(at, [&](const auto&) {  // it finds the way before the key is moved
+                const size_type before = size();
+                insert_key(nullptr, std::move(key_in(leaf, slot)), moved_value(leaf, slot));
+                return size() != before;
+            });
         }
     }
     template <class C2, bool Unique2>
@@ -552,11 +555,17 @@ public:
             tree_.split_off(from.at_, to.tree_);
             return;
         }
-        for (const_iterator at = from; at != end(); ++at) {
-            const std::uint8_t slot = at.at_.leaf->order()[at.at_.index];
-            to.append_one(std::as_const(key_in(*at.at_.leaf, slot)), std::move(value_in(*at.at_.leaf, slot)));
+        if constexpr (std::is_copy_constructible_v<K>) {
+            for (const_iterator at = from; at != end(); ++at) {
+                const std::uint8_t slot = at.at_.leaf->order()[at.at_.index];
+                to.append_one(std::as_const(key_in(*at.at_.leaf, slot)), std::move(value_in(*at.at_.leaf, slot)));
+            }
+            erase(from, end());
+        } else {
+            BTreeContainer taken(key_comp(), get_allocator());
+            tree_.split_off(from.at_, taken.tree_);
+            to.take(taken);
         }
-        erase(from, end());
     }
 
     /// Whether its nodes are as they should be. For tests.
@@ -610,15 +619,21 @@ protected:
         made.insert(elements);
         replace_by(made);
     }
+    template <class Q>
+    node_type extract_found(const Q& key) {
+        const Place at = tree_.lower_bound(key);
+        if (at == tree_.end() || tree_.compare()(key, Tree::key_at(at))) return {};
+        return extract(const_iterator(at));
+    }
     void swap(BTreeContainer& other) noexcept { tree_.swap(other.tree_); }
 
-    static K& key_in(Leaf& leaf, std::uint32_t slot) noexcept {
+    static K& key_in(auto& leaf, std::uint32_t slot) noexcept {
         if constexpr (IsApart)
             return const_cast<K&>(leaf.keys()[slot].key());
         else
             return leaf.keys()[slot];
     }
-    static auto& value_in(Leaf& leaf, std::uint32_t slot) noexcept {
+    static auto& value_in(auto& leaf, std::uint32_t slot) noexcept {
         if constexpr (IsApart && is_map)
             return leaf.keys()[slot].element->second;
         else
@@ -644,7 +659,7 @@ protected:
     static auto no_value() {
         return [](Nothing*) {};
     }
-    auto moved_value(Leaf& leaf, std::uint8_t slot) {
+    auto moved_value(auto& leaf, std::uint8_t slot) {
         if constexpr (is_map)
             return make_value(std::move(value_in(leaf, slot)));
         else

@@ -117,12 +117,24 @@ public:
         Leaf* const last = leaf_or_null(last_);
         return {last, last == nullptr ? 0U : last->count};
     }
+    /// Whether no two elements equal such a query: a transparent comparison may say of many keys that one does.
+    template <class Q>
+    static consteval bool finds_one() {
+        if constexpr (!IsUnique)
+            return false;
+        else if constexpr (std::is_same_v<Q, K> || Digester::template takes<Q>)
+            return true;
+        else if constexpr (is_apart)
+            return std::is_same_v<Q, std::remove_cvref_t<decltype(std::declval<const K&>().key())>>;
+        else
+            return false;
+    }
     // Look-up. Complexity: logarithmic; a node costs the cache lines of its digests, fetched at once, and one line of its order.
     template <class Q>
     Place lower_bound(const Q& key) const {
         if (root_ == nullptr) return {};
         const Query<Q> query(key);
-        Leaf* const leaf = descend<IsUnique>(query);
+        Leaf* const leaf = descend<finds_one<Q>()>(query);
         return settled(leaf, rank<false>(*leaf, query));
     }
     template <class Q>
@@ -136,7 +148,7 @@ public:
     Place find(const Q& key) const {
         if (root_ == nullptr) return {};
         const Query<Q> query(key);
-        Leaf* const leaf = descend<IsUnique>(query);
+        Leaf* const leaf = descend<finds_one<Q>()>(query);
         const Place at = settled(leaf, rank<false>(*leaf, query));
         return at.index < at.leaf->count && is_equal(at, query) ? at : end();
     }
@@ -155,7 +167,7 @@ public:
             for (std::uint32_t level = height_; level != 0; --level) {
                 for (std::size_t i = 0; i != count; ++i) {
                     const Inner& inner = *static_cast<const Inner*>(nodes[i]);
-                    nodes[i] = address_of(inner.children[rank<IsUnique>(inner, Query<Q>(keys[first + i]))]);
+                    nodes[i] = address_of(inner.children[rank<finds_one<Q>()>(inner, Query<Q>(keys[first + i]))]);
                     prefetch_node(nodes[i], level == 1);
                 }
             }
@@ -184,7 +196,7 @@ public:
         if (root_ == nullptr) return 0;
         const Query<Q> query(key);
         Path path;
-        locate<Upper || IsUnique>(path, query);
+        locate<Upper || finds_one<Q>()>(path, query);
         return count_before(path) + rank<Upper>(*path.leaf, query);
     }
     /// How many elements are in front of a place. Where many leaves hold its key, linear in them.
@@ -228,14 +240,14 @@ public:
             const Place at{path.leaf, index};
             if (index < path.leaf->count && is_equal(at, query)) return {at, false};
         }
-        return {insert_at(path, index, make), true};
+        return {insert_at(path, index, make, std::addressof(key)), true};
     }
     /// The same in front of `hint` if it belongs there, at an end without a search. Equal keys: as near to the hint as the order allows.
     template <class Q, class Make>
     Inserted insert(const Place& hint, const Q& key, Make&& make) {
         if (root_ == nullptr) return {insert_first(make), true};
         const bool is_end = hint == end();
-        if (is_end && is_before(key_at(last_place()), key)) return {append(make), true};
+        if (is_end && is_before(key_at(last_place()), key)) return {append(make, std::addressof(key)), true};
         if constexpr (!IsUnique) {
             const bool follows = hint == begin() || !is_before(key, key_at(before(hint)));
             const bool precedes = is_end || !is_before(key_at(hint), key);
@@ -245,17 +257,17 @@ public:
             if (at.index == 0 && at.leaf->previous != nullptr) {
                 // Behind the last one of the leaf in front, if the key is less than the separator between the two.
                 locate<true>(path, Query<Q>(key));
-                if (path.leaf == leaf_at(at.leaf->previous)) return {insert_at(path, path.leaf->count, make), true};
+                if (path.leaf == leaf_at(at.leaf->previous)) return {insert_at(path, path.leaf->count, make, std::addressof(key)), true};
             }
             path_to(path, at);
-            return {insert_at(path, at.index, make), true};
+            return {insert_at(path, at.index, make, std::addressof(key)), true};
         } else {
             return insert(key, make);
         }
     }
     /// Behind the last element, unchecked.
-    template <class Make>
-    Place append(Make&& make) {
+    template <class Make, class Q = K>
+    Place append(Make&& make, const Q* key = nullptr) {
         if (root_ == nullptr) return insert_first(make);
         Leaf& last = *leaf_at(last_);
         if (!is_ranked && last.count != last.slots) {
@@ -265,7 +277,7 @@ public:
         }
         Path path;
         locate_last(path);
-        return insert_at(path, last.count, make);
+        return insert_at(path, last.count, make, key);
     }
     /// Makes an element in a free slot. `make_value(V*)` makes the mapped value.
     template <class Key, class MakeValue>
@@ -309,11 +321,11 @@ public:
         return erase_in_leaf<false>(path, at.index, 1);
     }
     /// Lets `enter(held)` put the element into another tree, if it will; the place behind. Throws what the comparison and `enter` throw; nothing has changed here then.
-    template <class Enter>
+    template <bool Disposes, class Enter>
     Place hand_over(Place at, Enter&& enter) {
         Path path;
         path_to(path, at);
-        if (enter(key_at(at))) return erase_in_leaf<false>(path, at.index, 1);
+        if (enter(key_at(at))) return erase_in_leaf<Disposes>(path, at.index, 1);
         next(at);
         return at;
     }
@@ -558,7 +570,10 @@ private:
     }
     /// What lay below one child lies below another.
     void move_count([[maybe_unused]] Inner& inner, [[maybe_unused]] std::uint32_t from, [[maybe_unused]] std::uint32_t to) noexcept {
-        if constexpr (is_ranked) inner.counts.of[to] += std::exchange(inner.counts.of[from], 0);
+        if constexpr (is_ranked) {
+            inner.counts.of[to] += inner.counts.of[from];
+            inner.counts.of[from] = 0;
+        }
     }
     void set_child(Inner& inner, std::uint32_t index, const Inner& from, std::uint32_t from_index) noexcept {
         inner.children[index] = from.children[from_index];
@@ -895,8 +910,9 @@ private:
         put(leaf, 0);
         return {&leaf, 0};
     }
-    template <class Make>
-    Place insert_at(Path& path, std::uint32_t index, Make& make) {
+    /// `key`: what the element will have, if that is known before it is made.
+    template <class Make, class Q>
+    Place insert_at(Path& path, std::uint32_t index, Make& make, const Q* key) {
         Leaf& leaf = *path.leaf;
         if (leaf.count != leaf.slots) {
             make(leaf, leaf.order()[leaf.count]);
@@ -905,7 +921,7 @@ private:
             if (index == 0) renew_fence(path, leaf.key(0));
             return {&leaf, index};
         }
-        return leaf.slots == leaf_slots ? split(path, index, make) : grow(index, make);
+        return leaf.slots == leaf_slots ? split(path, index, make, key) : grow(index, make);
     }
     /// The root, a leaf, becomes a larger one. The new element comes first: what it is made of may lie in the old leaf.
     template <class Make>
@@ -940,8 +956,8 @@ private:
     }
     static bool is_newest(const Leaf& leaf, std::uint32_t index) noexcept { return index < leaf.count && leaf.order()[index] == leaf.newest; }
     /// A full leaf becomes two.
-    template <class Make>
-    Place split(Path& path, std::uint32_t index, Make& make) {
+    template <class Make, class Q>
+    Place split(Path& path, std::uint32_t index, Make& make, [[maybe_unused]] const Q* key) {
         Leaf& left = *path.leaf;
         const std::uint32_t stay = staying(left, index);
         const bool goes_right = index >= stay;
@@ -949,11 +965,20 @@ private:
         Spare spare(*this);
         spare.reserve(path);
         Leaf& right = *leaf_at(spare.leaf);
+        // A separator with memory of its own comes first: what `make` moves would be lost if that failed.
+        if constexpr (digests != Digests::keys && !separators_inline && std::is_same_v<Q, K>) {
+            if (index != stay || key != nullptr) {
+                spare.fence = new_fence(index == stay ? *key : left.key(stay));
+                spare.has_fence = true;
+            }
+        }
         make(right, slot);
         Undo undo([&] { destroy_element(right, slot); });
         take_skip(left, right, slot);
-        spare.fence = new_fence(index == stay ? right.keys()[slot] : left.key(stay));
-        spare.has_fence = true;
+        if (!spare.has_fence) {
+            spare.fence = new_fence(index == stay ? right.keys()[slot] : left.key(stay));
+            spare.has_fence = true;
+        }
         carry_all(left, stay, right, [](std::uint32_t i) { return i; });
         if (goes_right) undo.is_needed = false;
 
