@@ -92,8 +92,21 @@ def changes_of(line):
         condition = code[found.end() : end]
         if end >= 0 and ";" not in condition and not re.match(r"(const )?auto\b", condition):
             yield found.group()[:-2] + " not", line[: found.end()] + "!(" + line[found.end() : end] + ")" + line[end:]
-    if STATEMENT.match(code) and code.count("(") == code.count(")") and not re.match(r"\s*(return|throw|delete|new|co_|const |auto |static )", code):
-        yield "left out", re.match(r"\s*", line).group() + ";"
+    body = body_at(code)
+    statement = code[body:]
+    if STATEMENT.match(statement) and statement.count("(") == statement.count(")") and not re.match(r"\s*(return|throw|delete|new|co_|const |auto |static )", statement):
+        yield "left out", line[:body] + re.match(r"\s*", line[body:]).group() + ("{}" if body else ";")
+
+
+def body_at(code):
+    """Where the statement begins that stands in the same line behind an if, a loop or an else; 0: there is none of these."""
+    at = 0
+    while found := re.match(r"\s*(?:else\b|(?:else )?(?:if|while|for) \()", code[at:]):
+        end = at + found.end() if found.group().endswith("else") else closing(code, at + found.end() - 1)
+        if end < 0:
+            return at
+        at = end + (0 if found.group().endswith("else") else 1)
+    return at
 
 
 def mutants_of(file):
