@@ -144,13 +144,15 @@ struct Seen {
     bool operator==(const Seen& other) const { return generation == other.generation && same(bytes, other.bytes.data(), other.bytes.size()); }
 };
 
-/// In these files; nullopt: it is refused.
+/// In these files, with what one copy has damaged taken from the other one, as an opening for writing restores it; nullopt: it is refused.
 std::optional<Seen> seen_in(const Files& files) {
     io::SimulatedStorage disk;
     disk.add_directory("/disk");
     for (const auto& [path, bytes] : files) put(disk, path, bytes);
+    PersistentOptions all = options();
+    all.verify = Verify::at_opening;
     try {
-        const auto heap = HeapFile::open(disk, heap_path, OpenMode::read_only, HeapKind::archive, options(), small_journal);
+        const auto heap = HeapFile::open(disk, heap_path, OpenMode::read_only, HeapKind::archive, all, small_journal);
         const auto* const begin = reinterpret_cast<const std::byte*>(heap->ranges().durable);
         return Seen{heap->files().point().generation.value, Bytes(begin, begin + heap->image().mapped())};
     } catch (const Error&) {
