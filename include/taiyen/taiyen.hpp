@@ -44,6 +44,10 @@
 #include <taiyen/ordered/murmur_hash.hpp>
 #include <taiyen/ordered/ordered_store.hpp>
 #include <taiyen/ordered/ordered_store_view.hpp>
+#include <taiyen/replicate/directory_target.hpp>
+#include <taiyen/replicate/replication.hpp>
+#include <taiyen/replicate/replication_target.hpp>
+#include <taiyen/replicate/restore.hpp>
 #include <taiyen/stl/allocator.hpp>
 #include <taiyen/stl/containers.hpp>
 #include <taiyen/stl/declared.hpp>

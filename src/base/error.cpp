@@ -49,6 +49,8 @@ const char* text_of(errc code) {
         case errc::out_of_address_space: return "out of address space";
         case errc::raw_pointer: return "raw pointers in a heap that may be mapped anywhere";
         case errc::too_many_threads: return "too many threads";
+        case errc::fenced: return "replicated by another file";
+        case errc::diverged: return "another history was replicated";
     }
     return "unknown taiyen error";
 }

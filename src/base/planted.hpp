@@ -128,6 +128,18 @@ enum class Bug {
     store_locks_any_version,     ///< ordered stores: a writer locks a node that isn't any more as it was when the place was found
     store_keeps_version,         ///< ordered stores: what a writer changed has the same version afterwards
     store_enters_no_epoch,       ///< ordered stores: memory is freed under readers
+    frame_chain_unchecked,       ///< replication: a reader doesn't compare a frame with the one before it
+    frame_named_before_sync,     ///< replication into a directory: a frame gets its name before its bytes are durable
+    frame_name_unsynced,         ///< replication into a directory: a frame counts as there before its name is durable
+    trimmed_before_said,         ///< replication into a directory: frames go before what says so is durable
+    refused_appended_anyway,     ///< replication: whose frame is refused appends it at the new end
+    gap_shipped_over,            ///< replication: transactions that the log lacks are passed over
+    base_without_hold,           ///< replication: the last pages of a base are read while saves go on
+    delta_from_newer,            ///< replication: pages are sent from a later save on than the frames hold
+    attached_unmarked,           ///< replication: the heap's header doesn't say that it was attached
+    attached_before_marked,      ///< replication: the epoch is appended before the heap's header says that it is attached
+    reopening_unmarked,          ///< replication: opening an attached heap leaves no trace
+    restored_named_early,        ///< restoring: the heap gets its name before its transactions are in it
 };
 
 #ifdef TAIYEN_PLANTED_BUGS

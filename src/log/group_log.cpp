@@ -145,6 +145,14 @@ struct GroupLog::State {
         for (Hold* hold : holds) hold->lost_ = hold->lost_ || end - hold->position_ > ring->capacity();
         return true;
     }
+    void hold(Hold& hold, const Point& from) {
+        hold.file_ = ring->shared_file();
+        hold.identity_ = ring->identity();
+        hold.begin_ = from;
+        hold.position_ = from.next.position;
+        holds.push_back(&hold);
+        easy_bytes = 0;
+    }
     ByteCount not_durable_bytes() const { return open->payload_bytes() + (writing != nullptr ? writing->payload_bytes() : 0); }
     Clock::time_point oldest() const { return writing != nullptr ? writing->opened : open->records != 0 ? open->opened : Clock::time_point::max(); }
     [[noreturn]] void throw_poisoned() const {
@@ -213,18 +221,23 @@ struct GroupLog::State {
     bool pressed = false;  ///< `on_pressure` was called since the last release
     std::string cause;     ///< of the poisoning
     Condition room;
-    Condition work;  ///< for the flusher
+    Condition work;      ///< for the flusher
+    Condition progress;  ///< for who follows the log
     bool flusher_sleeps_until_due = false;
     std::thread flusher;
 };
 
-GroupLog::GroupLog(std::unique_ptr<Ring> ring, Serial last, const Options& options) : appended_(last.value), durable_(last.value) {
-    TAIYEN_CHECK(ring != nullptr);
-    state_ = std::make_unique<State>(*this, std::move(ring), last, options);
+GroupLog::GroupLog(std::unique_ptr<Ring> ring, Serial last, const Options& options)
+    : state_(std::make_shared<State>(*this, std::move(ring), last, options)), appended_(last.value), durable_(last.value) {
     if (options.flusher) state_->flusher = std::thread([this] { state_->flush_in_time(); });
 }
 
-GroupLog::~GroupLog() { stop(); }
+GroupLog::~GroupLog() {
+    stop();
+    const Lock lock(state_->mutex);
+    for (Hold* hold : state_->holds) hold->lost_ = true;
+    state_->ring.reset();
+}
 
 // ---- writing
 
@@ -298,12 +311,14 @@ void GroupLog::State::write_open(Lock& lock) {
     log.durable_.store(last, std::memory_order_release);
     const bool followers = group.finished.anybody();
     const bool successor = open->records != 0 && open->finished.anybody();
+    const bool watched = progress.anybody();
     Group& following = *open;
-    if (!followers && !successor) return;
+    if (!followers && !successor && !watched) return;
     // Notified without the mutex, or they would wake only to wait for it.
     lock.unlock();
     if (successor) following.finished.notify_one();
     if (followers) group.finished.notify_all();
+    if (watched) progress.notify_all();
     lock.lock();
 }
 
@@ -446,6 +461,16 @@ GroupLog::Point GroupLog::durable_point() const {
     return state_->durable;
 }
 
+void GroupLog::wait_beyond(Serial serial, const std::stop_token& stop) const {
+    State& state = *state_;
+    const std::stop_callback wake(stop, [&] {
+        const Lock lock(state.mutex);
+        state.progress.notify_all();
+    });
+    Lock lock(state.mutex);
+    while (state.durable.serial <= serial && !stop.stop_requested()) state.progress.wait(lock);
+}
+
 ByteCount GroupLog::used() const {
     const Lock lock(state_->mutex);
     return state_->used();
@@ -465,30 +490,33 @@ void GroupLog::release(std::uint64_t position) {
     if (anybody) state.room.notify_all();
 }
 
-GroupLog::Hold::Hold(GroupLog& log) : log_(log) {
-    const Lock lock(log.state_->mutex);
-    begin_ = log.state_->durable;
-    position_ = begin_.next.position;
-    log.state_->holds.push_back(this);
-    log.state_->easy_bytes = 0;
+GroupLog::Hold::Hold(GroupLog& log) : state_(log.state_) {
+    const Lock lock(state_->mutex);
+    state_->hold(*this, state_->durable);
+}
+
+GroupLog::Hold::Hold(GroupLog& log, const Uuid& ring, const Point& from) : state_(log.state_) {
+    const Lock lock(state_->mutex);
+    state_->hold(*this, from);
+    lost_ = identity_.ring != ring || from.next.position < state_->needed;
 }
 
 GroupLog::Hold::~Hold() {
-    const Lock lock(log_.state_->mutex);
-    std::erase(log_.state_->holds, this);
-    log_.state_->easy_bytes = 0;
+    const Lock lock(state_->mutex);
+    std::erase(state_->holds, this);
+    state_->easy_bytes = 0;
 }
 
 void GroupLog::Hold::move_on(std::uint64_t position) {
-    const Lock lock(log_.state_->mutex);
+    const Lock lock(state_->mutex);
     if (lost_) return;  // maybe by another ring, with positions of its own
-    TAIYEN_CHECK(position <= log_.state_->durable.next.position);
+    TAIYEN_CHECK(position <= state_->durable.next.position);
     position_ = std::max(position_, position);
-    log_.state_->easy_bytes = 0;
+    state_->easy_bytes = 0;
 }
 
 bool GroupLog::Hold::is_lost() const {
-    const Lock lock(log_.state_->mutex);
+    const Lock lock(state_->mutex);
     return lost_;
 }
 
@@ -498,6 +526,7 @@ void GroupLog::skip_to(Serial serial) {
     appended_.store(serial.value, std::memory_order_release);
     state_->durable.serial = serial;
     durable_.store(serial.value, std::memory_order_release);
+    if (state_->progress.anybody()) state_->progress.notify_all();
 }
 
 void GroupLog::move_to(std::unique_ptr<Ring> ring) noexcept {

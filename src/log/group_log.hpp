@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 
 #include <taiyen/base/units.hpp>
 
@@ -29,6 +30,8 @@
 namespace taiyen::log {
 
 class GroupLog {
+    struct State;
+
 public:
     struct Options {
         ByteCount group_bytes_max = 1_MiB;         ///< a larger record gets a group of its own
@@ -72,6 +75,8 @@ public:
         RingStart next;  ///< where the group of the next serial begins
     };
     Point durable_point() const;
+    /// Returns when something newer than `serial` is durable, or `stop` is asked for. For who follows the log on a thread of its own.
+    void wait_beyond(Serial serial, const std::stop_token& stop) const;
 
     /// Bytes of the ring that hold, or will hold, records that the files still need: those behind the newest `release`.
     ByteCount used() const;
@@ -84,21 +89,27 @@ public:
     public:
         /// Of everything from `durable_point()` on. Throws: std::bad_alloc.
         explicit Hold(GroupLog& log);
+        /// Of everything from there on; lost at once if the log goes on in another ring, or has given that room back. Throws: std::bad_alloc.
+        Hold(GroupLog& log, const Uuid& ring, const Point& from);
         Hold(const Hold&) = delete;
         Hold& operator=(const Hold&) = delete;
-        /// Requires: the log is still there.
         ~Hold();
 
         /// Where reading begins.
         const Point& begin() const { return begin_; }
+        /// The ring that is held. Null: the log is closed, or goes on in another one.
+        std::shared_ptr<const io::File> file() const { return file_.lock(); }
+        const RingIdentity& identity() const { return identity_; }
         /// What comes before `position`, at most `durable_point().next.position`, was read.
         void move_on(std::uint64_t position);
-        /// Whether a record has taken the place of something that was held. Asked after reading: if not, what was read is what was written there.
+        /// Whether a record has taken the place of something that was held, or the log is gone. Asked after reading: if not, what was read is what was written there.
         bool is_lost() const;
 
     private:
         friend class GroupLog;
-        GroupLog& log_;
+        const std::shared_ptr<State> state_;
+        std::weak_ptr<io::File> file_;
+        RingIdentity identity_;
         Point begin_;
         std::uint64_t position_;
         bool lost_ = false;
@@ -122,8 +133,7 @@ private:
     static constexpr ByteCount fits_always = 2048;
     bool fits_exactly(ByteCount record_bytes) const;
 
-    struct State;
-    std::unique_ptr<State> state_;
+    const std::shared_ptr<State> state_;
     std::atomic<std::uint64_t> appended_;
     std::atomic<std::uint64_t> durable_;
     std::atomic<bool> poisoned_{false};

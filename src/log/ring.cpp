@@ -247,6 +247,7 @@ void Ring::release(std::uint64_t position) {
 
 std::uint64_t Ring::tail() const { return state_->tail; }
 io::File& Ring::file() const { return *state_->file; }
+std::shared_ptr<io::File> Ring::shared_file() const { return state_->file; }
 const RingIdentity& Ring::identity() const { return state_->identity; }
 
 }  // namespace taiyen::log

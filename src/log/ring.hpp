@@ -146,6 +146,7 @@ public:
     void release(std::uint64_t position);
     std::uint64_t tail() const;
     io::File& file() const;
+    std::shared_ptr<io::File> shared_file() const;
     const RingIdentity& identity() const;
 
 private:

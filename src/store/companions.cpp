@@ -28,6 +28,7 @@ void Companions::begin_writing() {
             log::Ring::write_identity(*files_.ring_file(), files_.ring_identity());
         if (files_.uses_log()) files_.trim_log();
         files_.ring_file()->prepare_durable();
+        note_reopened();
     });
 }
 
@@ -288,39 +289,76 @@ void Companions::copy_saved(PageFile& to, std::optional<Generation> since, const
     std::uint64_t done = 0;
     const AlignedBuffer buffer(entries_per_table_page * page_bytes);
     for_each_table_page(extents, [&](std::uint64_t index) {
-        if (saves != nullptr && done != 0) {
+        done += cover_of(index).count * page_bytes;
+        if (saves != nullptr && index != 0) {
             saves->unlock();
             std::this_thread::sleep_for(std::chrono::microseconds(50));  // else who waits for it would hardly get it
             saves->lock();
             condition_.check_usable(false);
         }
+        const std::uint64_t count = read_saved(index, since, extents, buffer.span());
+        if (count == 0) return;
         const TablePage& table = files_.table().page(index);
-        const TableCover cover = cover_of(index);
-        done += cover.count * page_bytes;
-        const bool is_there = since.has_value();
-        if (is_there ? table.generation <= since->value : table.checksum == 0) return;  // as it is there; all of them are zero: a hole
-        std::uint64_t count = cover.count;
-        while (count != 0 && !extents.hold({cover.first.value + count - 1})) --count;
-        files_.backing().try_read_pages(cover.first, buffer.first(count * page_bytes), Via::cache);
-        for (std::uint64_t i = 0; i < count; ++i) {
-            const PageNumber page{cover.first.value + i};
-            const auto bytes = buffer.span().subspan(i * page_bytes, page_bytes);
-            if (page_checksum(bytes, page, files_.table().heap()) != table.entries[i]) files_.read_whole(page, bytes);
-        }
-        for (std::uint64_t i = 0, run = 0; i < count; i += run) {
-            const bool is_zero = table.entries[i] == 0;
-            for (run = 1; i + run < count && (table.entries[i + run] == 0) == is_zero; ++run) {}
-            const PageNumber first{cover.first.value + i};
+        for_each_alike(table, count, [&](std::uint64_t i, std::uint64_t run, bool is_zero) {
+            const PageNumber first{cover_of(index).first.value + i};
             if (!is_zero) {
                 to.write_pages(first, buffer.span().subspan(i * page_bytes, run * page_bytes));
                 to.start_writing(first, run);
-            } else if (is_there) {
+            } else if (since) {
                 to.punch_pages(first, run);
             }
-        }
+        });
         to.write_table_page(table);
         if (tell) tell(std::min(done, total), total);
     });
+}
+
+std::uint64_t Companions::read_saved(std::uint64_t index, std::optional<Generation> since, const Extents& extents, std::span<std::byte> pages) const {
+    const TablePage& table = files_.table().page(index);
+    if (since ? table.generation <= since->value : table.checksum == 0) return 0;
+    const TableCover cover = cover_of(index);
+    std::uint64_t count = cover.count;
+    while (count != 0 && !extents.hold({cover.first.value + count - 1})) --count;
+    files_.backing().try_read_pages(cover.first, pages.first(count * page_bytes), Via::cache);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const PageNumber page{cover.first.value + i};
+        const auto bytes = pages.subspan(i * page_bytes, page_bytes);
+        if (page_checksum(bytes, page, files_.table().heap()) != table.entries[i]) files_.read_whole(page, bytes);
+    }
+    return count;
+}
+
+Header Companions::header_of_copy() {
+    PageFile copy(files_.backing().handle(), files_.backing().header);
+    files_.fill_header(copy, true);
+    copy.header.file = random_uuid();
+    copy.header.data = {};
+    copy.header.log = {};
+    copy.header.log_capacity = 0;
+    copy.header.sequence = 0;
+    copy.header.opening = {};
+    copy.header.replica = {};
+    return copy.header;
+}
+
+void Companions::mark_replica(const ReplicaMark& mark) {
+    const auto lock = files_.hold_saves();
+    condition_.check_usable(false);
+    TAIYEN_CHECK(files_.uses_log());
+    condition_.durable_step("noting where the heap is replicated", [&] {
+        files_.for_each([&](PageFile& file) { file.header.replica = mark; });
+        files_.write_headers();
+    });
+}
+
+/// What a target holds beyond this moment is no part of the heap's history any more.
+void Companions::note_reopened() {
+    ReplicaMark mark = files_.backing().header.replica;
+    if (std::ranges::all_of(mark.attached, [](std::uint8_t byte) { return byte == 0; }) || mark.reopened_at != 0) return;
+    if (planted(Bug::reopening_unmarked)) return;
+    mark.reopened_at = files_.point().serial.value + 1;
+    files_.for_each([&](PageFile& file) { file.header.replica = mark; });
+    files_.write_headers();
 }
 
 void Companions::write_copy(const std::filesystem::path& to, const TellBytes& tell) {
@@ -329,14 +367,7 @@ void Companions::write_copy(const std::filesystem::path& to, const TellBytes& te
     condition_.check_usable(false);
     saves_.checkpoint();
     if (files_.storage().find(to)) throw Error(errc::already_exists, to, "there is a file already, and a copy overwrites nothing; name another one");
-    PageFile copy(files_.storage().create_unnamed(io::directory_of(to)), files_.backing().header);
-    files_.fill_header(copy, true);
-    copy.header.file = random_uuid();
-    copy.header.data = {};
-    copy.header.log = {};
-    copy.header.log_capacity = 0;
-    copy.header.sequence = 0;
-    copy.header.opening = {};
+    PageFile copy(files_.storage().create_unnamed(io::directory_of(to)), header_of_copy());
     write_first_headers(copy.file(), copy.header);
     copy_saved(copy, std::nullopt, tell, nullptr);
     if (!planted(Bug::copy_named_before_sync)) copy.sync();

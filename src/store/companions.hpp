@@ -46,6 +46,13 @@ public:
     /// Durability: on return the copy is durable, with its name; a crash before leaves all of it or nothing. Throws: Error{already_exists | not_found (directory) | no_space | corrupt | …}: there is
     /// no copy, and this heap is as before.
     void write_copy(const std::filesystem::path& to, const TellBytes& tell = {});
+    /// Reads the pages within `extents` that one page of the checksum table covers, proven, as the newest save left them; returns how many. 0: since that generation none of them was saved, or, without one, all are zero.
+    /// `pages`: room for all of a table page. Requires: saves are held. Throws: Error{corrupt | io_error}.
+    std::uint64_t read_saved(std::uint64_t index, std::optional<Generation> since, const Extents& extents, std::span<std::byte> pages) const;
+    /// Of a file that holds the newest save, and is a heap of its own. Requires: saves are held.
+    Header header_of_copy();
+    /// Durability: on return, in every file. Requires: the heap has a log.
+    void mark_replica(const ReplicaMark& mark);
     /// Runs the step while nobody changes the heap and the files hold all that was committed. Throws: Error{scope_open}; what `step` throws.
     void stand_still(const std::function<void()>& step);
 
@@ -61,6 +68,7 @@ private:
     void attach_data();
     void attach_journal();
     void attach_log();
+    void note_reopened();
     /// Copies the pages of the newest save and the table into `to`, proven; `since`: of table pages that were changed by later saves than that one, over what is there. `saves`: held, and let go for a moment
     /// again and again. Requires: nothing waits for a checkpoint. Throws: Error{corrupt | no_space | io_error}.
     void copy_saved(PageFile& to, std::optional<Generation> since, const TellBytes& tell, std::unique_lock<std::mutex>* saves);

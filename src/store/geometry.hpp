@@ -131,6 +131,13 @@ constexpr void for_each_table_page(const Extents& extents, F&& visit) {
     }
 }
 
+/// Whether a page within the extents is covered by that table page.
+constexpr bool holds_table(const Extents& extents, std::uint64_t index) {
+    const Sequence sequence = sequence_of_table(index);
+    const ByteCount extent = extents.of(sequence);
+    return extent != 0 && index <= place_of(page_of({start_of(sequence).value + extent - page_bytes})).table_page;
+}
+
 /// Calls `piece(HeapOffset, ByteCount)` for the parts of [offset, offset + length) that lie contiguously in every file.
 template <class F>
 void for_each_piece(HeapOffset offset, ByteCount length, F&& piece) {

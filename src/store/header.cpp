@@ -115,6 +115,7 @@ Header decode(const HeaderBlock& block) {
                      block.stage_capacity};
     header.written_at = block.written_at;
     header.opening = block.opening;
+    header.replica = block.replica;
     return header;
 }
 
@@ -146,6 +147,7 @@ void Header::take_content(const Header& from) {
     ring_start = from.ring_start;
     log = from.log;
     log_capacity = from.log_capacity;
+    replica = from.replica;
     staged = {};
     clean = from.clean;
 }
@@ -211,8 +213,14 @@ HeaderBlock encode(const Header& header) {
     }
     block.written_at = header.written_at;
     block.opening = header.opening;
+    block.replica = header.replica;
     block.checksum = checksum_of(block, header.sequence % 2);
     return block;
+}
+
+Header decode(const HeaderBlock& block, const std::filesystem::path& path) {
+    if (const auto problem = problem_of(block, block.sequence % 2)) throw Error(problem->code, path, problem->what);
+    return decode(block);
 }
 
 const Header* Slots::newest() const {

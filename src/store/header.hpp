@@ -62,6 +62,7 @@ struct Header {
     StagedSave staged;             ///< if the state says so
     std::uint64_t written_at = 0;  ///< set by whoever writes it to the file
     OpeningRecord opening{};
+    ReplicaMark replica{};
 
     log::RingIdentity log_identity() const { return {log, heap, log_capacity, false}; }
     log::RingIdentity ring_identity() const { return {ring, heap, ring_capacity, false}; }
@@ -95,6 +96,8 @@ struct Slots {
 bool is_base(std::uintptr_t base, ByteCount capacity);
 
 HeaderBlock encode(const Header& header);
+/// Throws: Error{corrupt | unsupported_version | …} about `path`: it is no header.
+Header decode(const HeaderBlock& block, const std::filesystem::path& path);
 /// Reads both slots directly; one that the device refuses has the problem io_error. Throws: Error{too_many_files | …}.
 Slots read_slots(const io::File& file);
 /// Writes `header` durably to both slots, its sequence counted up with each; the first write is the commit point.

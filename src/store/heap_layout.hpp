@@ -105,6 +105,14 @@ inline constexpr std::uint32_t opening_backing_rebuilt = 4;
 inline constexpr std::uint32_t opening_data_rebuilt = 8;
 inline constexpr std::uint32_t opening_data_detached = 16;
 
+/// How a replicated heap tells whether what a target holds is part of its own history; all zero: it was never attached to one.
+struct ReplicaMark {
+    std::uint8_t attached[16];         ///< random, of the newest attachment; the target's epoch frame has it, too
+    std::uint8_t attached_before[16];  ///< of the one before, until the target has taken the newest one
+    std::uint64_t reopened_at;         ///< the newest transaction when the heap was opened for writing first after that, plus 1; 0: it wasn't
+};
+static_assert(std::is_trivially_copyable_v<ReplicaMark> && sizeof(ReplicaMark) == 40);
+
 /// One header slot. The checksum covers everything before it and is bound to the slot.
 struct HeaderBlock {
     std::uint64_t magic;
@@ -151,7 +159,8 @@ struct HeaderBlock {
     std::uint64_t written_at;  ///< when this header was written, in microseconds since 1970 (UTC), by the system's clock; 0: unknown
     OpeningRecord opening;
     std::uint64_t stage_capacity;  ///< as of the staged save; 0: it stays, and no feature is needed to know it
-    std::uint8_t padding[4096 - 544 - 8];
+    ReplicaMark replica;
+    std::uint8_t padding[4096 - 584 - 8];
     std::uint64_t checksum;
 };
 static_assert(std::is_trivially_copyable_v<HeaderBlock>);
@@ -167,6 +176,7 @@ static_assert(offsetof(HeaderBlock, stage_base) == 440);
 static_assert(offsetof(HeaderBlock, written_at) == 448);
 static_assert(offsetof(HeaderBlock, opening) == 456);
 static_assert(offsetof(HeaderBlock, stage_capacity) == 536);
+static_assert(offsetof(HeaderBlock, replica) == 544);
 static_assert(offsetof(HeaderBlock, checksum) == 4088);
 static_assert(sizeof(HeaderBlock) == header_slot_bytes);
 

@@ -24,6 +24,16 @@ std::uint64_t table_page_checksum(const TablePage& page, const Uuid& heap) noexc
 /// A table page is sound if it is all zero, or its checksum and index are right.
 bool is_sound(const TablePage& page, std::uint64_t index, const Uuid& heap) noexcept;
 
+/// Calls `visit(entry, run, is_zero)` for the runs of pages, among the first `count` of those that the table page covers, that are zero, or aren't.
+template <class F>
+void for_each_alike(const TablePage& table, std::uint64_t count, F&& visit) {
+    for (std::uint64_t i = 0, run = 0; i < count; i += run) {
+        const bool is_zero = table.entries[i] == 0;
+        for (run = 1; i + run < count && (table.entries[i + run] == 0) == is_zero; ++run) {}
+        visit(i, run, is_zero);
+    }
+}
+
 class PageTable {
 public:
     /// Gives the sound table page `index` as the files hold it, or throws.

@@ -39,8 +39,11 @@ public:
         changed_.wait_for(lock, stop, time, [&] { return ended_; });
         return !ended_;
     }
+    /// Asked for when visits end: for who waits for something else during a visit.
+    std::stop_token ending() const noexcept { return ending_.get_token(); }
     /// Returns when nobody visits any more. Requires: the caller is on no visit.
     void end() noexcept {
+        ending_.request_stop();
         std::unique_lock lock(mutex_);
         ended_ = true;
         changed_.notify_all();
@@ -50,6 +53,7 @@ public:
 private:
     std::mutex mutex_;
     std::condition_variable_any changed_;
+    std::stop_source ending_;
     unsigned count_ = 0;
     bool ended_ = false;
 };

@@ -89,6 +89,8 @@ public:
 
     // Durability.
     const log::GroupLog& log() const noexcept { return *log_; }
+    /// For who follows it, and may outlive the heap.
+    const std::shared_ptr<log::GroupLog>& shared_log() const noexcept { return log_; }
     Serial last_durable() const;
     TransactionStats stats() const;
     void wait_durable(Serial serial);

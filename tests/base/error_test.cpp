@@ -69,6 +69,8 @@ BOOST_AUTO_TEST_CASE(codes_keep_their_numbers) {
     BOOST_TEST(static_cast<int>(taiyen::errc::busy) == 12);
     BOOST_TEST(static_cast<int>(taiyen::errc::invalid_argument) == 39);
     BOOST_TEST(static_cast<int>(taiyen::errc::too_many_threads) == 42);
+    BOOST_TEST(static_cast<int>(taiyen::errc::fenced) == 43);
+    BOOST_TEST(static_cast<int>(taiyen::errc::diverged) == 44);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -60,6 +60,8 @@ enum class errc {
     out_of_address_space,
     raw_pointer,       ///< of a type, where a heap may be mapped anywhere
     too_many_threads,  ///< the system makes no more
+    fenced,            ///< another file replicates there now
+    diverged,          ///< what was replicated is no part of this file's history
 };
 
 /// The category of `errc` codes; its name is "taiyen". Complexity: constant.

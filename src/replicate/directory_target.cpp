@@ -1,0 +1,157 @@
+#include <taiyen/replicate/directory_target.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include <taiyen/base/error.hpp>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+#include "replicate/directory_files.hpp"
+
+namespace taiyen {
+namespace {
+
+/// What says which frame is the first that is needed: two words.
+struct FirstFrame {
+    std::uint64_t number;
+    std::uint64_t checksum;
+};
+
+std::uint64_t checksum_of(const FirstFrame& first) { return checksum(std::as_bytes(std::span(&first.number, 1)), 1); }
+
+}  // namespace
+
+std::filesystem::path DirectoryTarget::Files::path_of(std::uint64_t number) const {
+    std::array<char, 32> name{};
+    std::snprintf(name.data(), name.size(), "%016llx.frame", static_cast<unsigned long long>(number));
+    return directory / name.data();
+}
+
+bool DirectoryTarget::Files::is_there(std::uint64_t number) { return storage.find(path_of(number)).has_value(); }
+
+std::uint64_t DirectoryTarget::Files::first() {
+    const std::filesystem::path path = directory / first_name;
+    if (!storage.find(path)) return 1;
+    FirstFrame found{};
+    const ByteCount got = storage.open(path, io::Access::read_only)->read(std::as_writable_bytes(std::span(&found, 1)), 0);
+    if (got != sizeof found || found.number == 0 || found.checksum != checksum_of(found))
+        throw Error(errc::corrupt, path, "what says which frame is the first is damaged; write the frames into a new directory, with a new base");
+    return found.number;
+}
+
+/// The frames that are there follow each other without a gap: first doubled steps, then halves.
+std::uint64_t DirectoryTarget::Files::find_last(std::uint64_t from) {
+    if (!is_there(from)) return from - 1;
+    std::uint64_t step = 1;
+    while (is_there(from + step)) {
+        from += step;
+        step *= 2;
+    }
+    // `from` is there, `from + step` is not.
+    for (step /= 2; step != 0; step /= 2)
+        if (is_there(from + step)) from += step;
+    return from;
+}
+
+DirectoryTarget::DirectoryTarget(std::unique_ptr<Files> files) : files_(std::move(files)) {
+    const auto found = files_->storage.find(files_->directory);
+    if (!found || found->kind != io::FileKind::directory)
+        throw Error(errc::not_found, files_->directory, "there is no such directory; make it, for this program's user alone");
+}
+
+DirectoryTarget::DirectoryTarget(const std::filesystem::path& directory)
+    : DirectoryTarget(std::make_unique<Files>(io::posix_storage(), std::filesystem::weakly_canonical(directory))) {}
+
+DirectoryTarget::~DirectoryTarget() = default;
+
+std::string DirectoryTarget::name() const { return files_->directory.string(); }
+
+DirectoryTarget::Range DirectoryTarget::range() {
+    const std::lock_guard lock(files_->mutex);
+    const std::uint64_t first = files_->first();
+    files_->last = files_->find_last(std::max(first, files_->last));
+    return {first, files_->last};
+}
+
+bool DirectoryTarget::append(std::uint64_t number, std::span<const std::byte> frame) {
+    const std::lock_guard lock(files_->mutex);
+    const std::filesystem::path path = files_->path_of(number);
+    const auto is_ours = [&] {
+        if (!files_->is_there(number)) return false;
+        const std::vector<std::byte> there = files_->read(number);
+        return std::ranges::equal(there, frame);
+    };
+    const auto make_name_durable = [&] { files_->storage.sync_directory(files_->directory); };
+    if (files_->is_there(number)) {
+        if (!is_ours()) return false;
+        make_name_durable();
+        return true;
+    }
+    if (number > files_->first() && !files_->is_there(number - 1)) return false;
+    const std::unique_ptr<io::File> file = files_->storage.create_unnamed(files_->directory);
+    file->write(frame, 0);
+    const auto name = [&] {
+        try {
+            files_->storage.publish(*file, path);
+            return true;
+        } catch (const Error& error) {
+            if (error.code() != errc::already_exists) throw;
+            return is_ours();
+        }
+    };
+    if (planted(Bug::frame_named_before_sync)) {
+        const bool named = name();
+        file->sync();
+        if (named) make_name_durable();
+        return named;
+    }
+    file->sync();
+    if (!name()) return false;
+    if (!planted(Bug::frame_name_unsynced)) make_name_durable();
+    return true;
+}
+
+std::vector<std::byte> DirectoryTarget::Files::read(std::uint64_t number) {
+    const std::unique_ptr<io::File> file = storage.open(path_of(number), io::Access::read_only);
+    std::vector<std::byte> bytes(file->info().size_bytes);
+    bytes.resize(file->read(bytes, 0));
+    return bytes;
+}
+
+std::vector<std::byte> DirectoryTarget::read(std::uint64_t number) {
+    const std::lock_guard lock(files_->mutex);
+    try {
+        return files_->read(number);
+    } catch (const Error& error) {
+        if (error.code() != errc::not_found) throw;
+        throw Error(errc::not_found, files_->directory, "frame " + std::to_string(number) + " is not there: it was trimmed, or lost");
+    }
+}
+
+void DirectoryTarget::trim(std::uint64_t first) {
+    const std::lock_guard lock(files_->mutex);
+    if (first <= files_->first()) return;
+    // Who reads the directory believes what this file says, so it is durable before a frame goes.
+    FirstFrame now{first, 0};
+    now.checksum = checksum_of(now);
+    const std::unique_ptr<io::File> file = files_->storage.create_unnamed(files_->directory);
+    file->write(std::as_bytes(std::span(&now, 1)), 0);
+    file->sync();
+    const std::filesystem::path made = files_->directory / (std::string(Files::first_name) + ".new");
+    files_->storage.remove(made);
+    files_->storage.publish(*file, made);
+    files_->storage.rename(made, files_->directory / Files::first_name);
+    if (!planted(Bug::trimmed_before_said)) files_->storage.sync_directory(files_->directory);
+    // Also what an interrupted call has left: it removes the oldest first, so that all that is left follows each other.
+    std::uint64_t oldest = first;
+    while (oldest > 1 && files_->is_there(oldest - 1)) --oldest;
+    for (std::uint64_t number = oldest; number < first; ++number) files_->storage.remove(files_->path_of(number));
+    files_->storage.sync_directory(files_->directory);
+}
+
+}  // namespace taiyen

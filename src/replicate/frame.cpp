@@ -1,0 +1,66 @@
+#include "replicate/frame.hpp"
+
+#include <algorithm>
+
+#include <taiyen/base/error.hpp>
+
+#include "base/checksum.hpp"
+#include "base/planted.hpp"
+
+namespace taiyen::replicate {
+namespace {
+
+std::uint64_t checksum_of_head(const FrameHead& head) {
+    return checksum(std::as_bytes(std::span(&head, 1)).first(offsetof(FrameHead, checksum)), head.version);
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(FrameHead& head, std::span<const std::span<const std::byte>> body) {
+    head.magic = layout::frame_magic;
+    head.version = layout::frame_version;
+    head.body_bytes = 0;
+    for (const auto& piece : body) head.body_bytes += piece.size();
+    std::vector<std::byte> bytes(sizeof head);
+    bytes.reserve(sizeof head + head.body_bytes);
+    for (const auto& piece : body) bytes.insert(bytes.end(), piece.begin(), piece.end());
+    head.body_checksum = checksum(std::span(bytes).subspan(sizeof head), head.number);
+    head.checksum = checksum_of_head(head);
+    std::memcpy(bytes.data(), &head, sizeof head);
+    return bytes;
+}
+
+Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.name()), number_(number), bytes_(target.read(number)) {
+    if (bytes_.size() < sizeof head_) throw_corrupt("it ends early");
+    std::memcpy(&head_, bytes_.data(), sizeof head_);
+    if (head_.magic != layout::frame_magic) throw_corrupt("it is none");
+    if (head_.checksum != checksum_of_head(head_)) throw_corrupt("its head has another checksum");
+    if (head_.version != layout::frame_version) {
+        throw Error(errc::unsupported_version, target_,
+                    "frame " + std::to_string(number) + " is of version " + std::to_string(head_.version) + "; use a newer library");
+    }
+    if (head_.number != number) throw_corrupt("it says that it is frame " + std::to_string(head_.number));
+    if (head_.body_bytes != body().size()) throw_corrupt("its body has another size");
+    if (head_.body_checksum != checksum(body(), number)) throw_corrupt("its body has another checksum");
+    if (head_.kind < FrameKind::epoch || head_.kind > FrameKind::base_done) throw_corrupt("its kind is unknown");
+}
+
+Uuid Frame::heap() const {
+    Uuid uuid;
+    std::ranges::copy(head_.heap, uuid.bytes.begin());
+    return uuid;
+}
+
+void Frame::require_follows(const FrameHead& before) const {
+    if (planted(Bug::frame_chain_unchecked)) return;
+    const bool follows = head_.number == before.number + 1 && head_.previous == before.checksum && std::ranges::equal(head_.heap, before.heap) &&
+                         head_.last_serial >= before.last_serial && head_.epoch == before.epoch + (head_.kind == FrameKind::epoch ? 1 : 0);
+    if (!follows) throw_corrupt("it doesn't continue the frame before it");
+}
+
+void Frame::throw_corrupt(const std::string& why) const {
+    throw Error(errc::corrupt, target_,
+                "frame " + std::to_string(number_) + " is damaged: " + why + "; make a new base, or restore what comes before it");
+}
+
+}  // namespace taiyen::replicate

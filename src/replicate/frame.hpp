@@ -1,0 +1,52 @@
+#pragma once
+/// Frames: made, and read with every byte checked.
+/// Thread rule: values.
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <taiyen/base/units.hpp>
+#include <taiyen/replicate/replication_target.hpp>
+
+#include "base/uuid.hpp"
+#include "replicate/frame_layout.hpp"
+
+namespace taiyen::replicate {
+
+using layout::FrameHead;
+using layout::FrameKind;
+
+/// The bytes of a frame: sets magic, version, sizes and checksums of `head`.
+std::vector<std::byte> encode(FrameHead& head, std::span<const std::span<const std::byte>> body);
+
+class Frame {
+public:
+    /// Frame `number` of the target. Throws: Error{not_found | corrupt | unsupported_version}, what the target throws.
+    Frame(ReplicationTarget& target, std::uint64_t number);
+
+    const FrameHead& head() const { return head_; }
+    FrameKind kind() const { return head_.kind; }
+    Uuid heap() const;
+    std::span<const std::byte> body() const { return std::span(bytes_).subspan(sizeof(FrameHead)); }
+    /// What stands in front of the body. Throws: Error{corrupt}: it is shorter.
+    template <class T>
+    T begin_of_body() const {
+        T found;
+        if (body().size() < sizeof found) throw_corrupt("it ends early");
+        std::memcpy(&found, body().data(), sizeof found);
+        return found;
+    }
+    /// Throws: Error{corrupt}: it doesn't continue the one before.
+    void require_follows(const FrameHead& before) const;
+    [[noreturn]] void throw_corrupt(const std::string& why) const;
+
+private:
+    std::string target_;
+    std::uint64_t number_;
+    std::vector<std::byte> bytes_;
+    FrameHead head_{};
+};
+
+}  // namespace taiyen::replicate

@@ -1,0 +1,70 @@
+#pragma once
+/// The bytes of a frame; FORMAT.md says why. Little endian, fixed width.
+///
+///   FrameHead | body
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "store/heap_layout.hpp"
+
+namespace taiyen::replicate::layout {
+
+inline constexpr std::uint64_t frame_magic = 0x0a46'4e45'4959'4154ULL;  // "TAYIENF\n"
+inline constexpr std::uint32_t frame_version = 1;
+
+enum class FrameKind : std::uint32_t {
+    epoch = 1,       ///< EpochBody: who appends from here on
+    records = 2,     ///< transactions, as a group of the log has them (log/FORMAT.md): GroupHead, records
+    base_begin = 3,  ///< BaseBegin: the pages of a base follow, among frames of records
+    pages = 4,       ///< a page of the checksum table, and the images of the pages that it covers and that aren't zero, in order
+    base_done = 5    ///< BaseDone, HeaderBlock: the base is complete
+};
+
+struct FrameHead {
+    std::uint64_t magic;
+    std::uint32_t version;
+    FrameKind kind;
+    std::uint8_t heap[16];             ///< uuid: what all frames of a target have in common
+    std::uint64_t number;              ///< of the frame; the first one is 1, each is the successor of the one before
+    std::uint64_t previous;            ///< `checksum` of the frame before; 0: this is the first one
+    std::uint64_t epoch;               ///< counts the epoch frames, this one included
+    std::uint64_t epoch_frame;         ///< number of the newest epoch frame, this one included
+    std::uint64_t first_serial;        ///< records: of the first transaction in the frame; else 0
+    std::uint64_t last_serial;         ///< newest transaction that the frames up to this one hold
+    std::uint64_t written_at;          ///< microseconds since 1970 (UTC): none of these transactions was committed later
+    std::uint64_t newest_base;         ///< number of the newest base_done frame, this one included; 0: there is none
+    std::uint64_t covered_generation;  ///< of the heap's saves: the frames up to this one hold all that the files had then …
+    std::uint64_t covered_serial;      ///< … and which transactions those were
+    std::uint64_t begin;               ///< pages, base_done: number of the base's base_begin frame; else 0
+    std::uint64_t body_bytes;
+    std::uint64_t reserved[3];    ///< 0
+    std::uint64_t body_checksum;  ///< of the body, seeded with `number`
+    std::uint64_t checksum;       ///< of all before it, seeded with the version
+};
+static_assert(std::is_trivially_copyable_v<FrameHead> && sizeof(FrameHead) == 168 && offsetof(FrameHead, checksum) == 160);
+
+struct EpochBody {
+    std::uint8_t file[16];      ///< uuid of the file that appends
+    std::uint8_t attached[16];  ///< random: the header of that file has it (ReplicaMark)
+    std::uint64_t serial;       ///< of that file, when it was attached
+    char host[64];              ///< for messages
+};
+static_assert(std::is_trivially_copyable_v<EpochBody> && sizeof(EpochBody) == 104);
+
+struct BaseBegin {
+    std::uint64_t since;     ///< generation: pages of newer saves only, on top of `previous`; 0: all pages
+    std::uint64_t previous;  ///< number of the base_done frame under this one; 0: all pages
+};
+static_assert(std::is_trivially_copyable_v<BaseBegin> && sizeof(BaseBegin) == 16);
+
+struct BaseDone {
+    BaseBegin begun;
+    std::uint64_t page_frames;  ///< how many there are
+    std::uint64_t reserved;     ///< 0
+    store::HeaderBlock header;  ///< of a closed heap without companions, with these pages; its file uuid is nobody's
+};
+static_assert(std::is_trivially_copyable_v<BaseDone> && sizeof(BaseDone) == 4128);
+
+}  // namespace taiyen::replicate::layout

@@ -1,0 +1,306 @@
+#include <taiyen/replicate/replication.hpp>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include <taiyen/base/report.hpp>
+#include <taiyen/txn/transactional_heap.hpp>
+
+#include "replicate/shipper.hpp"
+#include "store/heap_access.hpp"
+#include "store/opening_record.hpp"
+
+namespace taiyen {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::shared_ptr<txn::TransactionService> service_of(const store::HeapFile& heap) {
+    heap.check_usable(false);
+    txn::TransactionService* const service = txn::TransactionService::of(heap);
+    if (service == nullptr) throw Error(errc::read_only, heap.path(), "the heap is open for reading only; open it for writing to replicate it");
+    return std::static_pointer_cast<txn::TransactionService>(service->shared_from_this());
+}
+
+}  // namespace
+
+ReplicationTarget::~ReplicationTarget() = default;
+
+const char* name_of(ReplicationState state) noexcept {
+    switch (state) {
+        case ReplicationState::streaming: return "streaming";
+        case ReplicationState::away: return "away";
+        case ReplicationState::fenced: return "fenced";
+        case ReplicationState::stopped: return "stopped";
+        case ReplicationState::failed: break;
+    }
+    return "failed";
+}
+
+/// The thread, and what it needs.
+class Replication::Thread {
+public:
+    Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
+        : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(options),
+          shipper_(*heap_, *service_, *target_, std::max<std::size_t>(options.frame_bytes, 1)) {
+        {
+            const store::Visits::Visit visit(heap_->visits());
+            shipper_.attach();
+        }
+        publish();
+        try {
+            thread_ = std::thread([this] { run(); });
+        } catch (const std::system_error& error) {
+            throw Error(errc::too_many_threads, heap_->path(),
+                        std::string("no thread can be made to replicate the heap: ") + error.what() + "; raise the limit of threads (ulimit -u)");
+        }
+    }
+    Thread(const Thread&) = delete;
+    Thread& operator=(const Thread&) = delete;
+    ~Thread() { stop(); }
+
+    void stop() noexcept {
+        if (!thread_.joinable()) return;
+        if (heap_->in_forked_child()) {
+            thread_.detach();  // it is the parent's
+            return;
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            stopping_ = true;
+            stop_until_ = Clock::now() + options_.close_timeout;
+        }
+        wake();
+        thread_.join();
+    }
+
+    Serial replicated() const {
+        const std::lock_guard lock(mutex_);
+        return status_.replicated;
+    }
+
+    ReplicationStatus status() const {
+        const std::lock_guard lock(mutex_);
+        ReplicationStatus status = status_;
+        try {
+            const store::Visits::Visit visit(heap_->visits());
+            status.durable = service_->log().durable();
+        } catch (const Error&) {
+            // The heap is closed: what was durable when the thread looked last.
+        }
+        status.behind = status.durable.value - std::min(status.durable, status.replicated).value;
+        return status;
+    }
+
+    bool wait_replicated(Serial serial, std::chrono::milliseconds patience) const {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, patience, [&] { return status_.replicated >= serial || is_over(); });
+        if (status_.replicated >= serial) return true;
+        if (is_over()) throw_over();
+        return false;
+    }
+
+    void make_base() {
+        std::uint64_t wanted = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            wanted = ++bases_asked_;
+        }
+        wake();
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return bases_answered_ >= wanted || is_over(); });
+        if (bases_answered_ < wanted) throw_over();
+        if (base_failure_) std::rethrow_exception(base_failure_);
+    }
+
+private:
+    // Under the mutex.
+    bool is_over() const { return status_.state >= ReplicationState::fenced; }
+    [[noreturn]] void throw_over() const {
+        if (status_.state == ReplicationState::fenced) throw Error(errc::fenced, status_.target, status_.last_error);
+        throw Error(status_.state == ReplicationState::stopped ? errc::closed : errc::io_error, status_.target,
+                    status_.last_error.empty() ? "replication has ended; attach the heap again" : status_.last_error);
+    }
+
+    void publish() {
+        {
+            const std::lock_guard lock(mutex_);
+            status_.target = target_->name();
+            status_.replicated = shipper_.shipped();
+            status_.durable = std::max(status_.durable, status_.replicated);
+            status_.frames = shipper_.newest().number;
+            status_.bases = bases_;
+            status_.state = ReplicationState::streaming;
+        }
+        changed_.notify_all();
+    }
+
+    void end(ReplicationState state, const std::string& why) {
+        {
+            const std::lock_guard lock(mutex_);
+            status_.state = state;
+            if (!why.empty()) status_.last_error = why;
+        }
+        changed_.notify_all();
+    }
+
+    bool is_base_due() const {
+        const std::uint64_t age = store::microseconds_of(store::time_now()) - shipper_.base_written_at();
+        const auto allowed = static_cast<std::uint64_t>(std::chrono::microseconds(options_.base_every).count());
+        if (allowed != 0 && age > allowed) return true;
+        const ByteCount bytes =
+            options_.base_after_bytes != 0 ? options_.base_after_bytes : std::max<ByteCount>(1_GiB, 2 * heap_->files().extents().span);
+        return shipper_.record_bytes_since_base() > bytes;
+    }
+
+    /// One piece of work. False: there was nothing to do.
+    bool work() {
+        const store::Visits::Visit visit(heap_->visits());
+        const std::uint64_t base_before = shipper_.newest().newest_base;
+        const bool shipped = shipper_.ship();
+        std::uint64_t asked = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            asked = bases_asked_ != bases_answered_ ? bases_asked_ : 0;
+        }
+        if (asked != 0 || is_base_due()) {
+            shipper_.make_base();
+            if (options_.keep.count() != 0) {
+                const auto kept = static_cast<std::uint64_t>(std::chrono::microseconds(options_.keep).count());
+                shipper_.trim(store::microseconds_of(store::time_now()) - kept);
+            }
+        }
+        if (shipper_.newest().newest_base != base_before) ++bases_;
+        if (asked != 0) answer(asked, nullptr);
+        return shipped;
+    }
+
+    void answer(std::uint64_t asked, std::exception_ptr failure) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (bases_answered_ < asked) {
+                bases_answered_ = asked;
+                base_failure_ = std::move(failure);
+            }
+        }
+        changed_.notify_all();
+    }
+
+    /// Whether to end now: everything was sent, or there is no more time for it.
+    bool must_end(bool did_something) const {
+        const std::lock_guard lock(mutex_);
+        return stopping_ && (!did_something || Clock::now() >= stop_until_);
+    }
+
+    void run() noexcept {
+        for (;;) {
+            bool did = false;
+            try {
+                did = work();
+                publish();
+            } catch (const Error& error) {
+                if (error.code() == errc::closed) return end(ReplicationState::stopped, {});
+                if (error.code() == errc::fenced) return over(ReplicationState::fenced, errc::fenced, error.what());
+                if (heap_->condition().is_poisoned()) return over(ReplicationState::failed, errc::poisoned, error.what());
+                go_away(error);
+            } catch (const std::exception& error) {
+                return over(ReplicationState::failed, errc::io_error, error.what());
+            }
+            if (must_end(did)) return end(ReplicationState::stopped, {});
+            if (!did) wait();
+        }
+    }
+
+    void over(ReplicationState state, errc code, const char* why) {
+        report({code, nullptr, std::string("the heap is no longer replicated: ") + why});
+        end(state, why);
+    }
+
+    /// The target can't be reached, or refuses: told once, tried again.
+    void go_away(const Error& error) {
+        bool is_news = false;
+        std::uint64_t asked = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            is_news = status_.state != ReplicationState::away;
+            status_.state = ReplicationState::away;
+            status_.last_error = error.what();
+            asked = bases_asked_;
+        }
+        changed_.notify_all();
+        answer(asked, std::make_exception_ptr(error));
+        if (is_news)
+            report({static_cast<errc>(error.code().value()), nullptr, std::string("the heap is not replicated at the moment: ") + error.what()});
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, options_.retry, [&] { return stopping_; });
+    }
+
+    /// Until there is something to do, plus the time that a transaction may wait for others.
+    void wait() {
+        std::stop_token woken;
+        {
+            const std::lock_guard lock(mutex_);
+            if (stopping_ || bases_asked_ != bases_answered_) return;
+            waking_ = std::stop_source();
+            woken = waking_.get_token();
+        }
+        try {
+            const store::Visits::Visit visit(heap_->visits());
+            const std::stop_callback closing(heap_->visits().ending(), [this] { wake(); });
+            service_->log().wait_beyond(shipper_.shipped(), woken);
+        } catch (const Error&) {
+            return;  // the heap is being closed
+        }
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, options_.linger, [&] { return stopping_; });
+    }
+    void wake() {
+        std::stop_source waking;
+        {
+            const std::lock_guard lock(mutex_);
+            waking = waking_;
+        }
+        waking.request_stop();
+        changed_.notify_all();
+    }
+
+    const std::shared_ptr<store::HeapFile> heap_;
+    const std::shared_ptr<txn::TransactionService> service_;
+    const std::shared_ptr<ReplicationTarget> target_;
+    const ReplicationOptions options_;
+    replicate::Shipper shipper_;  ///< of the thread
+    std::uint64_t bases_ = 0;     ///< of the thread
+
+    mutable std::mutex mutex_;
+    mutable std::condition_variable changed_;
+    ReplicationStatus status_;
+    std::stop_source waking_;  ///< what the thread waits for has come
+    bool stopping_ = false;
+    Clock::time_point stop_until_;
+    std::uint64_t bases_asked_ = 0;
+    std::uint64_t bases_answered_ = 0;
+    std::exception_ptr base_failure_;
+    std::thread thread_;
+};
+
+Replication::Replication(TransactionalHeap& heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options) {
+    if (target == nullptr) throw Error(errc::invalid_argument, heap.path(), "replication needs a target; name one");
+    thread_ = std::make_unique<Thread>(HeapAccess::shared(heap), std::move(target), options);
+}
+Replication::Replication(Replication&&) noexcept = default;
+Replication& Replication::operator=(Replication&&) noexcept = default;
+Replication::~Replication() = default;
+
+Serial Replication::replicated() const { return thread_->replicated(); }
+bool Replication::wait_replicated(Serial serial, std::chrono::milliseconds patience) const { return thread_->wait_replicated(serial, patience); }
+void Replication::make_base() { thread_->make_base(); }
+ReplicationStatus Replication::status() const { return thread_->status(); }
+void Replication::stop() noexcept {
+    if (thread_) thread_->stop();
+}
+
+}  // namespace taiyen

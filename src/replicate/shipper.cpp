@@ -1,0 +1,391 @@
+#include "replicate/shipper.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <taiyen/base/check.hpp>
+#include <taiyen/base/error.hpp>
+
+#include "base/planted.hpp"
+#include "log/group.hpp"
+#include "store/opening_record.hpp"
+
+namespace taiyen::replicate {
+namespace {
+
+using layout::BaseBegin;
+using layout::BaseDone;
+using layout::EpochBody;
+using log::GroupLog;
+
+/// What is sent of a base while saves are held stays below this, unless the heap is saved faster than it is sent.
+constexpr std::uint64_t last_tables_max = 32;
+constexpr unsigned passes_max = 8;
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+    return std::as_bytes(std::span(&value, 1));
+}
+
+std::uint64_t now() { return store::microseconds_of(store::time_now()); }
+
+}  // namespace
+
+Shipper::Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes)
+    : heap_(heap), service_(service), target_(target), frame_bytes_(frame_bytes) {}
+
+// ---- frames
+
+FrameHead Shipper::next_head() const {
+    FrameHead head{};
+    std::ranges::copy(heap_.files().table().heap().bytes, head.heap);
+    head.number = last_.number + 1;
+    head.previous = last_.checksum;
+    head.epoch = last_.epoch;
+    head.epoch_frame = last_.epoch_frame;
+    head.last_serial = last_.last_serial;
+    head.written_at = now();
+    head.newest_base = last_.newest_base;
+    head.covered_generation = last_.covered_generation;
+    head.covered_serial = last_.covered_serial;
+    return head;
+}
+
+/// A save whose transactions the frames have, this one included, needs no pages.
+void Shipper::note_covered(FrameHead& head) const {
+    const store::SavedPoint point = heap_.files().point();
+    const bool is_whole = point.serial == point.durable_serial;
+    if (!is_whole || (point.serial.value > head.last_serial && !planted(Bug::delta_from_newer))) return;
+    head.covered_generation = point.generation.value;
+    head.covered_serial = point.serial.value;
+}
+
+void Shipper::append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like) {
+    append_pending();
+    FrameHead head = like;
+    head.kind = kind;
+    std::vector<std::byte> bytes = encode(head, body);
+    pending_.emplace(Pending{head, std::move(bytes)});
+    append_pending();
+}
+
+void Shipper::append_pending() {
+    if (!pending_) return;
+    while (!target_.append(pending_->head.number, pending_->bytes)) {
+        if (planted(Bug::refused_appended_anyway)) {
+            pending_->head.number = target_.range().last + 1;
+            pending_->head.previous = Frame(target_, pending_->head.number - 1).head().checksum;
+            const std::vector<std::byte> body(pending_->bytes.begin() + sizeof(FrameHead), pending_->bytes.end());
+            const std::array pieces{std::span<const std::byte>(body)};
+            pending_->bytes = encode(pending_->head, pieces);
+            continue;
+        }
+        hold_.reset();
+        throw Error(errc::fenced, target_.name(),
+                    "somebody else appends frames there: this file's transactions are no longer replicated; replicate to another place, or attach "
+                    "again and take over");
+    }
+    last_ = pending_->head;
+    if (last_.kind == FrameKind::records) {
+        shipped_ = {last_.last_serial};
+        record_bytes_since_base_ += pending_->bytes.size();
+    }
+    if (last_.kind == FrameKind::base_done) {
+        base_written_at_ = last_.written_at;
+        record_bytes_since_base_ = 0;
+    }
+    pending_.reset();
+}
+
+// ---- attaching
+
+void Shipper::read_end() {
+    const ReplicationTarget::Range range = target_.range();
+    last_ = {};
+    if (range.empty()) {
+        if (range.last != 0) throw Error(errc::corrupt, target_.name(), "all frames were trimmed; replicate to another place");
+        return;
+    }
+    const Frame newest(target_, range.last);
+    if (newest.heap() != heap_.files().table().heap()) {
+        throw Error(errc::mismatch, target_.name(),
+                    "it holds the heap " + newest.heap().text() + ", not " + heap_.files().table().heap().text() + "; replicate to another place");
+    }
+    last_ = newest.head();
+    shipped_ = {last_.last_serial};
+    if (last_.newest_base >= range.first) base_written_at_ = Frame(target_, last_.newest_base).head().written_at;
+}
+
+void Shipper::require_ours(const EpochBody& owner) const {
+    const store::Header& header = heap_.files().backing().header;
+    if (!std::ranges::equal(owner.file, header.file.bytes)) {
+        throw Error(errc::fenced, target_.name(),
+                    "another file of this heap replicates there, from the machine " +
+                        std::string(owner.host, ::strnlen(owner.host, sizeof owner.host)) + "; replicate to another place");
+    }
+    const auto is = [&](const std::uint8_t(&attached)[16]) { return std::ranges::equal(owner.attached, attached); };
+    const bool is_known = is(header.replica.attached) || is(header.replica.attached_before);
+    const bool was_here = header.replica.reopened_at == 0 || header.replica.reopened_at - 1 >= last_.last_serial;
+    if (!is_known || !was_here || log().durable().value < last_.last_serial) {
+        throw Error(errc::diverged, target_.name(),
+                    "it holds transactions up to " + std::to_string(last_.last_serial) +
+                        " that are no part of this file's history: the file was brought back from an older copy, or was replicated to another place "
+                        "since; restore "
+                        "the heap from there, or replicate to another place");
+    }
+}
+
+void Shipper::attach() {
+    pending_.reset();
+    hold_.reset();
+    read_end();
+    store::ReplicaMark mark = heap_.files().backing().header.replica;
+    if (last_.number != 0) {
+        const auto owner = Frame(target_, last_.epoch_frame).begin_of_body<EpochBody>();
+        require_ours(owner);
+        std::ranges::copy(owner.attached, mark.attached_before);
+    }
+    EpochBody body{};
+    std::ranges::copy(heap_.files().backing().header.file.bytes, body.file);
+    std::ranges::copy(random_uuid().bytes, body.attached);
+    std::ranges::copy(body.attached, mark.attached);
+    body.serial = log().durable().value;
+    ::gethostname(body.host, sizeof body.host - 1);
+    const auto append_epoch = [&] {
+        FrameHead head = next_head();
+        ++head.epoch;
+        head.epoch_frame = head.number;
+        const std::array pieces{bytes_of(body)};
+        append(FrameKind::epoch, pieces, head);
+    };
+    if (planted(Bug::attached_before_marked)) append_epoch();
+    if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
+    if (!planted(Bug::attached_before_marked)) append_epoch();
+    mark.reopened_at = 0;
+    std::ranges::fill(mark.attached_before, std::uint8_t{0});
+    if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
+    catch_up();
+}
+
+/// The target gets what it lacks so that the log's records continue it.
+void Shipper::catch_up() {
+    if (last_.newest_base == 0) return send_base(std::nullopt);
+    {
+        const auto saves = heap_.files().hold_saves();
+        const store::SavedPoint point = heap_.files().point();
+        if (point.generation.value == last_.covered_generation && point.serial.value <= last_.last_serial) {
+            hold_ = std::make_unique<GroupLog::Hold>(log(), heap_.files().ring_identity().ring, GroupLog::Point{point.serial, point.log_start});
+            at_ = point.log_start;
+            if (!hold_->is_lost()) return;
+        }
+    }
+    send_base(Generation{last_.covered_generation});
+}
+
+// ---- records
+
+bool Shipper::ship() {
+    append_pending();
+    const Serial before = shipped_;
+    const std::uint64_t frames = last_.number;
+    if (!ship_records()) {
+        hold_.reset();
+        catch_up();
+    }
+    return shipped_ != before || last_.number != frames;
+}
+
+/// False: the log hasn't got what comes next.
+bool Shipper::ship_records() {
+    if (!hold_ || hold_->is_lost()) return false;
+    const GroupLog::Point end = log().durable_point();
+    if (end.serial > shipped_) {
+        if (!scan_to(end)) return false;
+        at_ = end.next;
+        hold_->move_on(at_.position);
+    }
+    return true;
+}
+
+/// False: the log hasn't got all of it.
+bool Shipper::scan_to(const GroupLog::Point& end) {
+    Batch batch;
+    std::uint64_t expected = shipped_.value + 1;
+    bool is_whole = true;
+    const auto file = hold_->file();
+    if (!file) return false;
+    try {
+        log::Ring::scan(*file, hold_->identity(), at_, [&](const log::Record& group) {
+            const std::int64_t count = log::count_in_group(group);
+            if (count < 0 || group.number > expected) {
+                is_whole = planted(Bug::gap_shipped_over) && count >= 0;
+                if (!is_whole) return false;
+            }
+            const std::uint64_t last = group.number + static_cast<std::uint64_t>(count) - 1;
+            if (last >= expected) {
+                if (batch.records == 0) {
+                    batch.first = group.number;
+                    batch.body.resize(sizeof(log::layout::GroupHead));
+                }
+                batch.body.insert(batch.body.end(), group.payload.begin() + sizeof(log::layout::GroupHead), group.payload.end());
+                batch.records += static_cast<std::uint32_t>(count);
+                batch.last = last;
+                expected = last + 1;
+                if (batch.body.size() >= frame_bytes_) append_batch(batch);
+            }
+            return last < end.serial.value;
+        });
+    } catch (const Error&) {
+        if (!hold_ || !hold_->is_lost()) throw;
+        return false;  // what was read is what came to stand there
+    }
+    if (hold_->is_lost()) return false;
+    append_batch(batch);
+    return is_whole && (shipped_ >= end.serial || planted(Bug::gap_shipped_over));
+}
+
+void Shipper::append_batch(Batch& batch) {
+    if (batch.records == 0 || hold_->is_lost()) return;
+    const log::layout::GroupHead group{batch.records, 0};
+    std::memcpy(batch.body.data(), &group, sizeof group);
+    FrameHead head = next_head();
+    head.first_serial = batch.first;
+    head.last_serial = batch.last;
+    note_covered(head);
+    const std::array pieces{std::span<const std::byte>(batch.body)};
+    append(FrameKind::records, pieces, head);
+    batch = {};
+}
+
+// ---- bases
+
+void Shipper::send_pages(std::uint64_t begin, const store::TablePage& table, std::span<const std::byte> pages, std::uint64_t count) {
+    std::vector<std::span<const std::byte>> pieces{bytes_of(table)};
+    store::for_each_alike(table, count, [&](std::uint64_t i, std::uint64_t run, bool is_zero) {
+        if (!is_zero) pieces.push_back(pages.subspan(i * page_bytes, run * page_bytes));
+    });
+    FrameHead head = next_head();
+    head.begin = begin;
+    append(FrameKind::pages, pieces, head);
+}
+
+void Shipper::send_base(std::optional<Generation> since) {
+    store::HeapFiles& files = heap_.files();
+    store::Companions& companions = heap_.companions();
+    // Everything that was shipped is in the files: the frames behind the base's beginning hold all that comes after it.
+    if (files.durable_serial() < service_.last_committed() || service_.is_ahead_of_log()) service_.save_itself();
+    const BaseBegin begun{since ? since->value : 0, since ? last_.newest_base : 0};
+    const std::array head_piece{bytes_of(begun)};
+    append(FrameKind::base_begin, head_piece, next_head());
+    const std::uint64_t begin = last_.number;
+    std::uint64_t page_frames = 0;
+    const AlignedBuffer buffer(store::entries_per_table_page * page_bytes);
+    std::optional<Generation> sent = since;
+
+    // First beside the program's saves, piece by piece; again and again, until little is left.
+    for (unsigned pass = 0; pass < passes_max; ++pass) {
+        Generation now_saved;
+        store::Extents extents;
+        std::uint64_t left = 0;
+        {
+            const auto saves = files.hold_saves();
+            now_saved = files.point().generation;
+            extents = files.extents();
+            store::for_each_table_page(extents, [&](std::uint64_t index) {
+                const store::TablePage& table = files.table().page(index);
+                left += sent ? (table.generation > sent->value ? 1 : 0) : (table.checksum != 0 ? 1 : 0);
+            });
+        }
+        if (left <= last_tables_max) break;
+        store::for_each_table_page(extents, [&](std::uint64_t index) {
+            store::TablePage table;
+            std::uint64_t count = 0;
+            {
+                const auto saves = files.hold_saves();
+                heap_.condition().check_usable(false);
+                count = companions.read_saved(index, sent, extents, buffer.span());
+                if (count != 0) table = files.table().page(index);
+            }
+            if (count == 0) return;
+            send_pages(begin, table, buffer.span(), count);
+            ++page_frames;
+        });
+        sent = now_saved;
+    }
+
+    // Then what is left, and the heap's shape, as of one save.
+    struct Tables {
+        store::TablePage table;
+        std::vector<std::byte> pages;
+        std::uint64_t count;
+    };
+    std::vector<Tables> left;
+    BaseDone done{begun, 0, 0, {}};
+    store::SavedPoint point;
+    std::unique_ptr<GroupLog::Hold> hold;
+    {
+        auto saves = files.hold_saves();
+        heap_.condition().check_usable(false);
+        const store::Extents extents = files.extents();
+        store::for_each_table_page(extents, [&](std::uint64_t index) {
+            if (const std::uint64_t count = companions.read_saved(index, sent, extents, buffer.span()); count != 0) {
+                const auto pages = buffer.span().first(count * page_bytes);
+                left.push_back({files.table().page(index), {pages.begin(), pages.end()}, count});
+            }
+        });
+        if (planted(Bug::base_without_hold)) {
+            saves.unlock();
+            planted_step();
+            saves.lock();
+        }
+        point = files.point();
+        store::Header header = companions.header_of_copy();
+        done.header = store::encode(header);
+        hold = std::make_unique<GroupLog::Hold>(log(), files.ring_identity().ring, GroupLog::Point{point.serial, point.log_start});
+    }
+    for (const Tables& tables : left) {
+        send_pages(begin, tables.table, tables.pages, tables.count);
+        ++page_frames;
+    }
+    done.page_frames = page_frames;
+    ship_records();  // up to that save, if the log has it: then the heap can be restored as of each of them
+    if (shipped_ < point.serial || !hold_ || hold_->is_lost()) {
+        shipped_ = std::max(shipped_, point.serial);
+        hold_ = std::move(hold);
+        at_ = point.log_start;
+    }
+    FrameHead head = next_head();
+    head.begin = begin;
+    head.newest_base = head.number;
+    head.last_serial = shipped_.value;
+    head.covered_generation = point.generation.value;
+    head.covered_serial = point.serial.value;
+    const std::array pieces{bytes_of(done)};
+    append(FrameKind::base_done, pieces, head);
+}
+
+// ---- what is kept
+
+void Shipper::trim(std::uint64_t time) {
+    // The newest base that is older than that is the first that is needed, and so is all that it stands on.
+    std::uint64_t done = last_.newest_base;
+    while (done != 0) {
+        const Frame frame(target_, done);
+        const auto base = frame.begin_of_body<BaseDone>();
+        if (base.begun.previous == 0) {
+            if (frame.head().written_at <= time) return target_.trim(frame.head().begin);
+            const Frame begin(target_, frame.head().begin);
+            done = begin.head().newest_base;
+        } else {
+            done = base.begun.previous;
+        }
+        if (done < target_.range().first) return;
+    }
+}
+
+}  // namespace taiyen::replicate

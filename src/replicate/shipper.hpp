@@ -1,0 +1,89 @@
+#pragma once
+/// Shipper: brings what a transactional heap has committed to a target, frame by frame. It runs when it is called, on one thread: Replication's, or a test's.
+///
+/// (R1) Only durable transactions leave.
+/// (R2) A frame is appended only as the successor of the last frame that this shipper knows. If another one is there, somebody else owns the target: nothing more is appended.
+/// (R3) The frames hold every transaction, or a base that holds it. What the log hasn't (larger than it, loaded relaxed, overwritten before it was shipped) is followed by the pages that were saved since.
+/// (R4) A base is exact as of one save: its last pages are read while saves are held, and what was saved since it began is among them.
+/// (R5) The heap's header says durably that it is attached before the target does.
+/// Nobody waits for it: a commit never does, a save for what is read of the files at once.
+/// Thread rule: one thread; the heap is used by others meanwhile, and open while a call runs.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <taiyen/replicate/replication.hpp>
+
+#include "log/group_log.hpp"
+#include "replicate/frame.hpp"
+#include "store/heap_file.hpp"
+#include "txn/transaction_service.hpp"
+
+namespace taiyen::replicate {
+
+class Shipper {
+public:
+    /// All must outlive it, but for the heap, which must be open while a call runs.
+    Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes);
+
+    /// Becomes the one that appends, and sends what the target lacks to go on: all pages, or those saved since.
+    /// Throws: Error{fenced}: another file replicates there; Error{diverged}: the target holds what isn't this file's history; Error{mismatch}: it holds another heap; nothing was appended. What the target throws.
+    void attach();
+    /// Sends what is durable and wasn't sent. False: there was nothing. Requires: attached. Throws: Error{fenced}, what the target throws: the next call goes on.
+    bool ship();
+    /// Sends all pages as of the newest transaction. Requires and throws: as ship.
+    void make_base() { send_base(std::nullopt); }
+    /// Frames that nobody needs to restore what was written since `time` (microseconds since 1970) go; so do earlier bases. Throws: what the target throws.
+    void trim(std::uint64_t time);
+
+    /// Newest transaction that the target has.
+    Serial shipped() const { return shipped_; }
+    const FrameHead& newest() const { return last_; }
+    /// When the newest base was complete; 0: there is none.
+    std::uint64_t base_written_at() const { return base_written_at_; }
+    ByteCount record_bytes_since_base() const { return record_bytes_since_base_; }
+
+private:
+    /// Records on their way into a frame.
+    struct Batch {
+        std::uint64_t first = 0;
+        std::uint64_t last = 0;
+        std::uint32_t records = 0;
+        std::vector<std::byte> body;
+    };
+    log::GroupLog& log() const { return *service_.shared_log(); }
+    void read_end();
+    void require_ours(const layout::EpochBody& owner) const;
+    /// Also what an earlier call has left.
+    void append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like);
+    void append_pending();
+    FrameHead next_head() const;
+    void note_covered(FrameHead& head) const;
+    void append_batch(Batch& batch);
+    bool ship_records();
+    bool scan_to(const log::GroupLog::Point& end);
+    /// Pages saved since that generation, on top of what is there; all of them without one.
+    void send_base(std::optional<Generation> since);
+    void send_pages(std::uint64_t begin, const store::TablePage& table, std::span<const std::byte> pages, std::uint64_t count);
+    void catch_up();
+
+    store::HeapFile& heap_;
+    txn::TransactionService& service_;
+    ReplicationTarget& target_;
+    const ByteCount frame_bytes_;
+
+    FrameHead last_{};  ///< of the newest frame; number 0: there is none
+    Serial shipped_;
+    std::uint64_t base_written_at_ = 0;
+    ByteCount record_bytes_since_base_ = 0;
+    struct Pending {
+        FrameHead head;
+        std::vector<std::byte> bytes;
+    };
+    std::optional<Pending> pending_;             ///< appended, but whether it is there is not known
+    std::unique_ptr<log::GroupLog::Hold> hold_;  ///< null: what comes next isn't in the log, or nobody knows where
+    log::RingStart at_;                          ///< a group of the log; all before it was shipped
+};
+
+}  // namespace taiyen::replicate
