@@ -500,6 +500,15 @@ std::optional<FileInfo> PosixStorage::find(const fs::path& path) {
     throw_errno(errno, path, "looking it up");
 }
 
+std::vector<std::string> PosixStorage::list(const fs::path& directory) {
+    std::vector<std::string> names;
+    std::error_code failure;
+    for (fs::directory_iterator at(directory, failure), end; !failure && at != end; at.increment(failure))
+        names.push_back(at->path().filename().string());
+    if (failure) throw_errno(failure.value(), directory, "listing it");
+    return names;
+}
+
 std::unique_ptr<File> PosixStorage::open(const fs::path& path, Access access) {
     // Asked first because opening some devices has effects of its own; asked again of the descriptor, because names can change meanwhile.
     if (const auto found = find(path); found && found->kind != FileKind::regular) throw_not_regular(path);

@@ -26,6 +26,7 @@ class PosixStorage final : public Storage {
 public:
     explicit PosixStorage(PosixFeatures features = {}) : features_(features) {}
 
+    std::vector<std::string> list(const std::filesystem::path& directory) override;
     std::optional<FileInfo> find(const std::filesystem::path& path) override;
     std::unique_ptr<File> open(const std::filesystem::path& path, Access access) override;
     std::unique_ptr<File> create(const std::filesystem::path& path) override;

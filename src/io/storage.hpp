@@ -23,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <taiyen/base/units.hpp>
@@ -123,6 +124,8 @@ public:
 
     /// What lies at `path`, itself and not what it links to; nothing there: nullopt. Throws: Error{permission | io_error}.
     virtual std::optional<FileInfo> find(const std::filesystem::path& path) = 0;
+    /// Names of what lies in the directory, in no order. Throws: Error{not_found | permission | io_error}.
+    virtual std::vector<std::string> list(const std::filesystem::path& directory) = 0;
     /// Opens an existing regular file. Never blocks and follows no symbolic link in the last component.
     /// Throws: Error{not_found | not_a_regular_file | permission | read_only (file system) | too_many_files | io_error}.
     virtual std::unique_ptr<File> open(const std::filesystem::path& path, Access access) = 0;

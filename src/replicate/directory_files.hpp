@@ -20,14 +20,16 @@ public:
     bool is_there(std::uint64_t number);
     /// Throws: Error{corrupt}.
     std::uint64_t first();
-    /// Of the frames from `from` on; `from` - 1: it isn't there.
-    std::uint64_t find_last(std::uint64_t from);
+    /// Of all frames that are there, in no order.
+    std::vector<std::uint64_t> numbers();
+    /// One before the first: none is there.
+    std::uint64_t find_last();
     std::vector<std::byte> read(std::uint64_t number);
 
     io::Storage& storage;
     const std::filesystem::path directory;
     std::mutex mutex;
-    std::uint64_t last = 0;  ///< a frame that is there; 0: none is known
+    std::uint64_t last = 0;  ///< of the newest frame that is known; 0: none is
 };
 
 /// Targets over other storages, for tests.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
-#include <optional>
 
 #include <taiyen/base/error.hpp>
 
@@ -44,18 +44,23 @@ std::uint64_t DirectoryTarget::Files::first() {
     return found.number;
 }
 
-/// The frames that are there follow each other without a gap: first doubled steps, then halves.
-std::uint64_t DirectoryTarget::Files::find_last(std::uint64_t from) {
-    if (!is_there(from)) return from - 1;
-    std::uint64_t step = 1;
-    while (is_there(from + step)) {
-        from += step;
-        step *= 2;
+std::vector<std::uint64_t> DirectoryTarget::Files::numbers() {
+    std::vector<std::uint64_t> found;
+    for (const std::string& name : storage.list(directory)) {
+        std::uint64_t number = 0;
+        const auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), number, 16);
+        if (wrong == std::errc() && number != 0 && directory / name == path_of(number)) found.push_back(number);
     }
-    // `from` is there, `from + step` is not.
-    for (step /= 2; step != 0; step /= 2)
-        if (is_there(from + step)) from += step;
-    return from;
+    return found;
+}
+
+std::uint64_t DirectoryTarget::Files::find_last() {
+    if (last == 0) {
+        last = first() - 1;
+        for (const std::uint64_t number : numbers()) last = std::max(last, number);
+    }
+    while (is_there(last + 1)) ++last;
+    return last;
 }
 
 DirectoryTarget::DirectoryTarget(std::unique_ptr<Files> files) : files_(std::move(files)) {
@@ -73,9 +78,7 @@ std::string DirectoryTarget::name() const { return files_->directory.string(); }
 
 DirectoryTarget::Range DirectoryTarget::range() {
     const std::lock_guard lock(files_->mutex);
-    const std::uint64_t first = files_->first();
-    files_->last = files_->find_last(std::max(first, files_->last));
-    return {first, files_->last};
+    return {files_->first(), files_->find_last()};
 }
 
 bool DirectoryTarget::append(std::uint64_t number, std::span<const std::byte> frame) {
@@ -92,7 +95,7 @@ bool DirectoryTarget::append(std::uint64_t number, std::span<const std::byte> fr
         make_name_durable();
         return true;
     }
-    if (number > files_->first() && !files_->is_there(number - 1)) return false;
+    if (number != files_->find_last() + 1) return false;
     const std::unique_ptr<io::File> file = files_->storage.create_unnamed(files_->directory);
     file->write(frame, 0);
     const auto name = [&] {
@@ -147,10 +150,8 @@ void DirectoryTarget::trim(std::uint64_t first) {
     files_->storage.publish(*file, made);
     files_->storage.rename(made, files_->directory / Files::first_name);
     if (!planted(Bug::trimmed_before_said)) files_->storage.sync_directory(files_->directory);
-    // Also what an interrupted call has left: it removes the oldest first, so that all that is left follows each other.
-    std::uint64_t oldest = first;
-    while (oldest > 1 && files_->is_there(oldest - 1)) --oldest;
-    for (std::uint64_t number = oldest; number < first; ++number) files_->storage.remove(files_->path_of(number));
+    for (const std::uint64_t number : files_->numbers())  // also what an interrupted call has left
+        if (number < first) files_->storage.remove(files_->path_of(number));
     files_->storage.sync_directory(files_->directory);
 }
 

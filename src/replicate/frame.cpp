@@ -30,7 +30,13 @@ std::vector<std::byte> encode(FrameHead& head, std::span<const std::span<const s
     return bytes;
 }
 
-Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.name()), number_(number), bytes_(target.read(number)) {
+Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.name()), number_(number) {
+    try {
+        bytes_ = target.read(number);
+    } catch (const Error& error) {
+        if (error.code() != errc::not_found) throw;
+        throw_corrupt("it is missing");
+    }
     if (bytes_.size() < sizeof head_) throw_corrupt("it ends early");
     std::memcpy(&head_, bytes_.data(), sizeof head_);
     if (head_.magic != layout::frame_magic) throw_corrupt("it is none");
@@ -54,7 +60,8 @@ Uuid Frame::heap() const {
 void Frame::require_follows(const FrameHead& before) const {
     if (planted(Bug::frame_chain_unchecked)) return;
     const bool follows = head_.number == before.number + 1 && head_.previous == before.checksum && std::ranges::equal(head_.heap, before.heap) &&
-                         head_.last_serial >= before.last_serial && head_.epoch == before.epoch + (head_.kind == FrameKind::epoch ? 1 : 0);
+                         head_.last_serial >= before.last_serial && head_.epoch == before.epoch + (head_.kind == FrameKind::epoch ? 1 : 0) &&
+                         (head_.kind == FrameKind::epoch || std::ranges::equal(head_.attached, before.attached));
     if (!follows) throw_corrupt("it doesn't continue the frame before it");
 }
 

@@ -23,7 +23,7 @@ std::vector<std::byte> encode(FrameHead& head, std::span<const std::span<const s
 
 class Frame {
 public:
-    /// Frame `number` of the target. Throws: Error{not_found | corrupt | unsupported_version}, what the target throws.
+    /// Frame `number` of the target. Throws: Error{corrupt (or missing) | unsupported_version}, what the target throws.
     Frame(ReplicationTarget& target, std::uint64_t number);
 
     const FrameHead& head() const { return head_; }

@@ -31,6 +31,8 @@ struct FrameHead {
     std::uint64_t previous;            ///< `checksum` of the frame before; 0: this is the first one
     std::uint64_t epoch;               ///< counts the epoch frames, this one included
     std::uint64_t epoch_frame;         ///< number of the newest epoch frame, this one included
+    std::uint8_t file[16];             ///< uuid of the file that appends it
+    std::uint8_t attached[16];         ///< random: of its newest attachment; the header of that file has it (ReplicaMark)
     std::uint64_t first_serial;        ///< records: of the first transaction in the frame; else 0
     std::uint64_t last_serial;         ///< newest transaction that the frames up to this one hold
     std::uint64_t written_at;          ///< microseconds since 1970 (UTC): none of these transactions was committed later
@@ -43,15 +45,13 @@ struct FrameHead {
     std::uint64_t body_checksum;  ///< of the body, seeded with `number`
     std::uint64_t checksum;       ///< of all before it, seeded with the version
 };
-static_assert(std::is_trivially_copyable_v<FrameHead> && sizeof(FrameHead) == 168 && offsetof(FrameHead, checksum) == 160);
+static_assert(std::is_trivially_copyable_v<FrameHead> && sizeof(FrameHead) == 200 && offsetof(FrameHead, checksum) == 192);
 
 struct EpochBody {
-    std::uint8_t file[16];      ///< uuid of the file that appends
-    std::uint8_t attached[16];  ///< random: the header of that file has it (ReplicaMark)
-    std::uint64_t serial;       ///< of that file, when it was attached
-    char host[64];              ///< for messages
+    std::uint64_t serial;  ///< of the file, when it was attached
+    char host[64];         ///< for messages
 };
-static_assert(std::is_trivially_copyable_v<EpochBody> && sizeof(EpochBody) == 104);
+static_assert(std::is_trivially_copyable_v<EpochBody> && sizeof(EpochBody) == 72);
 
 struct BaseBegin {
     std::uint64_t since;     ///< generation: pages of newer saves only, on top of `previous`; 0: all pages

@@ -257,6 +257,7 @@ void Restorer::recover() {
                     "what it holds is no sound heap: " + std::string(damages.front().what) + "; restore an earlier state");
     heap->companions().remove_log();
     heap->close();
+    storage_.sync_directory(io::directory_of(working_));  // what went with it is gone before the heap has its name
 }
 
 }  // namespace taiyen::replicate

@@ -48,6 +48,8 @@ FrameHead Shipper::next_head() const {
     head.previous = last_.checksum;
     head.epoch = last_.epoch;
     head.epoch_frame = last_.epoch_frame;
+    std::ranges::copy(last_.file, head.file);
+    std::ranges::copy(last_.attached, head.attached);
     head.last_serial = last_.last_serial;
     head.written_at = now();
     head.newest_base = last_.newest_base;
@@ -121,22 +123,25 @@ void Shipper::read_end() {
     if (last_.newest_base >= range.first) base_written_at_ = Frame(target_, last_.newest_base).head().written_at;
 }
 
-void Shipper::require_ours(const EpochBody& owner) const {
+/// Of whoever attached last, for messages.
+std::string Shipper::last_host() const {
+    if (last_.epoch_frame < target_.range().first) return "a machine that the frames don't name any more";
+    const auto body = Frame(target_, last_.epoch_frame).begin_of_body<EpochBody>();
+    return "the machine " + std::string(body.host, ::strnlen(body.host, sizeof body.host));
+}
+
+void Shipper::require_ours() const {
     const store::Header& header = heap_.files().backing().header;
-    if (!std::ranges::equal(owner.file, header.file.bytes)) {
-        throw Error(errc::fenced, target_.name(),
-                    "another file of this heap replicates there, from the machine " +
-                        std::string(owner.host, ::strnlen(owner.host, sizeof owner.host)) + "; replicate to another place");
-    }
-    const auto is = [&](const std::uint8_t(&attached)[16]) { return std::ranges::equal(owner.attached, attached); };
+    if (!std::ranges::equal(last_.file, header.file.bytes))
+        throw Error(errc::fenced, target_.name(), "another file of this heap replicates there, from " + last_host() + "; replicate to another place");
+    const auto is = [&](const std::uint8_t(&attached)[16]) { return std::ranges::equal(last_.attached, attached); };
     const bool is_known = is(header.replica.attached) || is(header.replica.attached_before);
     const bool was_here = header.replica.reopened_at == 0 || header.replica.reopened_at - 1 >= last_.last_serial;
     if (!is_known || !was_here || log().durable().value < last_.last_serial) {
         throw Error(errc::diverged, target_.name(),
                     "it holds transactions up to " + std::to_string(last_.last_serial) +
                         " that are no part of this file's history: the file was brought back from an older copy, or was replicated to another place "
-                        "since; restore "
-                        "the heap from there, or replicate to another place");
+                        "since; restore the heap from there, or replicate to another place");
     }
 }
 
@@ -146,20 +151,19 @@ void Shipper::attach() {
     read_end();
     store::ReplicaMark mark = heap_.files().backing().header.replica;
     if (last_.number != 0) {
-        const auto owner = Frame(target_, last_.epoch_frame).begin_of_body<EpochBody>();
-        require_ours(owner);
-        std::ranges::copy(owner.attached, mark.attached_before);
+        require_ours();
+        std::ranges::copy(last_.attached, mark.attached_before);
     }
+    std::ranges::copy(random_uuid().bytes, mark.attached);
     EpochBody body{};
-    std::ranges::copy(heap_.files().backing().header.file.bytes, body.file);
-    std::ranges::copy(random_uuid().bytes, body.attached);
-    std::ranges::copy(body.attached, mark.attached);
     body.serial = log().durable().value;
     ::gethostname(body.host, sizeof body.host - 1);
     const auto append_epoch = [&] {
         FrameHead head = next_head();
         ++head.epoch;
         head.epoch_frame = head.number;
+        std::ranges::copy(heap_.files().backing().header.file.bytes, head.file);
+        std::ranges::copy(mark.attached, head.attached);
         const std::array pieces{bytes_of(body)};
         append(FrameKind::epoch, pieces, head);
     };

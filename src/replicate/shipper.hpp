@@ -54,7 +54,8 @@ private:
     };
     log::GroupLog& log() const { return *service_.shared_log(); }
     void read_end();
-    void require_ours(const layout::EpochBody& owner) const;
+    void require_ours() const;
+    std::string last_host() const;
     /// Also what an earlier call has left.
     void append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like);
     void append_pending();

@@ -19,7 +19,7 @@ namespace {
 
 const std::filesystem::path replicated_path = "/disk/heap.tyn";
 const std::filesystem::path restored_path = "/disk/restored.tyn";
-const std::filesystem::path frames_path = "/target";
+const std::filesystem::path frames_path = data_directory;
 
 using Words = taiyen::vector<std::uint64_t>;
 constexpr std::uint64_t cells = 40;
@@ -204,7 +204,10 @@ public:
         life_.open(store::OpenMode::open_only);
         newest_ = life_.compare();
     }
-    void note_newest() { newest_ = life_.compare(); }
+    void note_newest() {
+        newest_ = life_.compare();
+        if (recorder_ != nullptr) recorder_->issue(newest_);
+    }
 
 private:
     ReplicatedLife& life_;
@@ -219,15 +222,10 @@ struct ReplicatePiece {
     void (*life)(Steps&);
 };
 
-void add_replication_directories(io::SimulatedStorage& disk) {
-    disk.add_directory("/disk");
-    disk.add_directory(frames_path, 2);
-}
-
 Recording record_replication(const ReplicatePiece& piece, Bug bug) {
     Recording recording;
     io::SimulatedStorage disk;
-    add_replication_directories(disk);
+    add_directories(disk);
     {
         const auto target = ReplicationAccess::directory(disk, frames_path);
         ReplicatedLife life(disk, replicated_path);
@@ -278,7 +276,7 @@ private:
 Recording record_restoring(Bug bug) {
     Recording recording;
     io::SimulatedStorage disk;
-    add_replication_directories(disk);
+    add_directories(disk);
     std::uint64_t newest = 0;
     {
         const auto target = ReplicationAccess::directory(disk, frames_path);

@@ -20,6 +20,7 @@ public:
 
     Action before_change;  ///< empty: nothing; set while nothing is open
 
+    std::vector<std::string> list(const std::filesystem::path& directory) override { return inner_.list(directory); }
     std::optional<io::FileInfo> find(const std::filesystem::path& path) override { return inner_.find(path); }
     std::unique_ptr<io::File> open(const std::filesystem::path& path, io::Access access) override {
         return std::make_unique<SteppedFile>(*this, inner_.open(path, access));

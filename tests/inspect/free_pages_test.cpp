@@ -102,6 +102,7 @@ class TwoDisks final : public io::Storage {
 public:
     TwoDisks(io::Storage& first, io::Storage& second) : first_(first), second_(second) {}
 
+    std::vector<std::string> list(const std::filesystem::path& directory) override { return of(directory).list(directory); }
     std::optional<io::FileInfo> find(const std::filesystem::path& path) override { return of(path).find(path); }
     std::unique_ptr<io::File> open(const std::filesystem::path& path, io::Access access) override { return of(path).open(path, access); }
     std::unique_ptr<io::File> create(const std::filesystem::path& path) override { return of(path).create(path); }

@@ -69,6 +69,19 @@ BOOST_AUTO_TEST_CASE(frames_that_are_trimmed_are_gone_and_numbers_go_on) {
     BOOST_TEST(!std::filesystem::exists(scratch / "0000000000000007.frame"));
 }
 
+BOOST_AUTO_TEST_CASE(a_lost_frame_hides_none_behind_it) {
+    for (std::uint64_t lost = 1; lost < 20; ++lost) {
+        const ScratchDirectory scratch;
+        DirectoryTarget target(scratch.path());
+        for (std::uint64_t number = 1; number <= 20; ++number) BOOST_TEST(target.append(number, bytes_of_text(std::to_string(number))));
+        std::filesystem::remove(scratch / ("00000000000000" + std::string(lost < 16 ? "0" : "1") + "0123456789abcdef"[lost % 16] + ".frame"));
+        DirectoryTarget other(scratch.path());
+        BOOST_TEST(other.range().last == 20U);
+        BOOST_TEST(throws(errc::not_found, [&] { (void)other.read(lost); }));
+        BOOST_TEST(!other.append(lost, bytes_of_text("in its place")));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(what_says_which_frame_is_first_is_checked) {
     const ScratchDirectory scratch;
     DirectoryTarget target(scratch.path());

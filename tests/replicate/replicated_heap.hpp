@@ -74,6 +74,18 @@ struct ReplicatedFixture {
         states[serial.value] = std::move(model);
         return serial;
     }
+    /// Many keys in one transaction.
+    void fill(std::uint64_t keys) {
+        Transaction transaction(*heap);
+        auto& map = heap->find_or_construct<Map>("map");
+        Model model;
+        for (std::uint64_t key = 0; key < keys; ++key) {
+            const std::string value(100, static_cast<char>('a' + key % 26));
+            map.insert_or_assign(key, taiyen::string(value.c_str()));
+            model.insert_or_assign(key, value);
+        }
+        states[transaction.commit().value] = std::move(model);
+    }
     void reopen() {
         heap.reset();
         heap.emplace(open_only, path, options);

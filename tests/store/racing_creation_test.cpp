@@ -26,6 +26,7 @@ public:
     MeddledStorage(unsigned call, std::function<void()> action) : call_(call), action_(std::move(action)) {}
     bool has_acted() const { return calls_ > call_; }
 
+    std::vector<std::string> list(const std::filesystem::path& directory) override { return inner_.list(directory); }
     std::optional<io::FileInfo> find(const std::filesystem::path& path) override {
         step();
         return inner_.find(path);

@@ -30,6 +30,7 @@ public:
     /// How many pages still can't be read.
     std::size_t refused() const { return refused_->size(); }
 
+    std::vector<std::string> list(const std::filesystem::path& directory) override { return inner_.list(directory); }
     std::optional<io::FileInfo> find(const std::filesystem::path& path) override { return inner_.find(path); }
     std::unique_ptr<io::File> open(const std::filesystem::path& path, io::Access access) override {
         return std::make_unique<RefusingFile>(inner_.open(path, access), refused_);

@@ -28,6 +28,7 @@ public:
         return notes_->pages[file];
     }
 
+    std::vector<std::string> list(const std::filesystem::path& directory) override { return inner_.list(directory); }
     std::optional<io::FileInfo> find(const std::filesystem::path& path) override { return inner_.find(path); }
     std::unique_ptr<io::File> open(const std::filesystem::path& path, io::Access access) override {
         return std::make_unique<WatchedFile>(inner_.open(path, access), notes_);

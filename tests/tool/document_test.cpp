@@ -13,6 +13,7 @@ using namespace tool_test;
 std::string levelled(std::string text) {
     text = std::regex_replace(text, std::regex("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UUID");
     text = std::regex_replace(text, std::regex("[0-9]{4}(-[0-9]{2}){2} [0-9:]{8} UTC(, in [0-9,]+ ms)?"), "TIME");
+    text = std::regex_replace(text, std::regex("last from [^ \n]+"), "last from HOST");
     text = std::regex_replace(text, std::regex("epoch 0x[0-9a-f_]+"), "epoch");
     text = std::regex_replace(text, std::regex("address +0x[0-9a-f_]+"), "address");
     text = std::regex_replace(text, std::regex("tyz: [0-9,]+ B, [0-9.]+ %"), "tyz: fewer");  // pointers compress better or worse

@@ -20,7 +20,7 @@ public:
     ~DirectoryTarget() override;
 
     std::string name() const override;
-    /// Complexity: looks at a number of names that grows with the logarithm of the number of frames, the first time; then at one.
+    /// Complexity: lists the directory the first time; then it looks at the names of the frames that are new.
     Range range() override;
     /// Throws: Error{no_space | io_error | permission | …}.
     bool append(std::uint64_t number, std::span<const std::byte> frame) override;

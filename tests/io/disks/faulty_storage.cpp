@@ -145,6 +145,10 @@ void FaultyStorage::may_strike(Call call, const fs::path& path, std::uint64_t of
     if (strikes(call)) throw_errno(fault_.error, path, offset, injected);
 }
 
+std::vector<std::string> FaultyStorage::list(const fs::path& directory) {
+    may_strike(Call::find, directory, Error::no_offset);
+    return inner_.list(directory);
+}
 std::optional<FileInfo> FaultyStorage::find(const fs::path& path) {
     may_strike(Call::find, path, Error::no_offset);
     return inner_.find(path);

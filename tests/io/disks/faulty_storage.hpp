@@ -63,6 +63,7 @@ public:
     /// Bytes that `start_writing` was asked for since `arm`: a hint, which never fails.
     ByteCount begun_bytes() const { return begun_bytes_; }
 
+    std::vector<std::string> list(const std::filesystem::path& directory) override;
     std::optional<FileInfo> find(const std::filesystem::path& path) override;
     std::unique_ptr<File> open(const std::filesystem::path& path, Access access) override;
     std::unique_ptr<File> create(const std::filesystem::path& path) override;

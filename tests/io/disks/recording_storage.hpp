@@ -57,6 +57,7 @@ public:
     void issue(std::uint64_t number);
     void acknowledge(std::uint64_t number);
 
+    std::vector<std::string> list(const std::filesystem::path& directory) override { return inner_.list(directory); }
     std::optional<FileInfo> find(const std::filesystem::path& path) override { return inner_.find(path); }
     std::unique_ptr<File> open(const std::filesystem::path& path, Access access) override;
     std::unique_ptr<File> create(const std::filesystem::path& path) override;

@@ -44,6 +44,16 @@ void SimulatedStorage::names_changed() {
     if (marked_ && !marked_names_) marked_names_ = names_;
 }
 
+std::vector<std::string> SimulatedStorage::list(const fs::path& given) {
+    const std::scoped_lock lock(mutex_);
+    const fs::path directory = given.lexically_normal();
+    if (!directories_.contains(directory)) throw Error(errc::not_found, directory, "there is no such directory");
+    std::vector<std::string> names;
+    for (const auto& [path, node] : names_)
+        if (path.parent_path() == directory) names.push_back(path.filename().string());
+    return names;
+}
+
 std::optional<FileInfo> SimulatedStorage::find(const fs::path& given) {
     const std::scoped_lock lock(mutex_);
     const fs::path path = given.lexically_normal();

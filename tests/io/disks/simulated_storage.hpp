@@ -58,6 +58,7 @@ public:
     void put(const std::filesystem::path& path, std::shared_ptr<Node> node);
     void take_away(const std::filesystem::path& path);
 
+    std::vector<std::string> list(const std::filesystem::path& directory) override;
     std::optional<FileInfo> find(const std::filesystem::path& path) override;
     std::unique_ptr<File> open(const std::filesystem::path& path, Access access) override;
     std::unique_ptr<File> create(const std::filesystem::path& path) override;

@@ -1,0 +1,183 @@
+// `taiyen replicate`, `taiyen restore` and `taiyen replicas`: a heap and the directory that it is replicated into.
+
+#include <time.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <taiyen/replicate/directory_target.hpp>
+#include <taiyen/replicate/replication.hpp>
+#include <taiyen/replicate/restore.hpp>
+#include <taiyen/txn/transactional_heap.hpp>
+
+#include "tool/command.hpp"
+#include "tool/console.hpp"
+#include "tool/report_text.hpp"
+
+namespace taiyen::tool {
+namespace {
+
+Exit run_replicate(const Given& given) {
+    const auto target = std::make_shared<DirectoryTarget>(given.files[1]);
+    TransactionalHeap heap(open_only, given.files[0], given.heap_options());
+    ReplicationStatus status;
+    {
+        const ProgressLine line("replicating");
+        Replication replication(heap, target);
+        if (given.has("base")) replication.make_base();
+        replication.stop();
+        status = replication.status();
+    }
+    heap.close();
+    if (given.has("json")) {
+        JsonWriter json;
+        json.begin_object()
+            .member("file", given.files[0])
+            .member("target", status.target)
+            .member("transaction", status.replicated.value)
+            .member("frames", status.frames)
+            .end_object();
+        print(json);
+        return Exit::ok;
+    }
+    print(styled(Style::good, "replicated") + ": " + visible(given.files[1]) + " has everything up to transaction " +
+          count_text(status.replicated.value) + ", in " + counted(status.frames, "frame") + "\n");
+    return Exit::ok;
+}
+
+/// "2026-03-01 12:00:00 UTC", as the tool prints times, with or without UTC, T between date and time, or Z. Throws: Error{invalid_argument}.
+std::chrono::system_clock::time_point time_given(const std::string& text) {
+    tm parts{};
+    for (const char* const format : {"%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S"}) {
+        parts = {};
+        const char* const end = ::strptime(text.c_str(), format, &parts);
+        if (end != nullptr && *end == 0) return std::chrono::system_clock::from_time_t(::timegm(&parts));
+    }
+    throw Error(errc::invalid_argument, "--at takes a time such as '2026-03-01 12:00:00 UTC', not '" + text + "'");
+}
+
+Exit run_restore(const Given& given) {
+    DirectoryTarget target(given.files[0]);
+    RestoreOptions options;
+    if (given.has("serial")) options.serial = Serial{given.number("serial", 0)};
+    if (const auto at = given.value("at")) options.at = time_given(*at);
+    Restored restored;
+    {
+        ProgressLine line("restoring");
+        options.progress = line.progress();
+        restored = restore(target, given.files[1], options);
+    }
+    if (given.has("json")) {
+        JsonWriter json;
+        json.begin_object()
+            .member("file", given.files[1])
+            .member("transaction", restored.serial.value)
+            .member("replayed", restored.transactions)
+            .member("written_at", time_text(restored.written_at))
+            .member("frames_read", restored.frames)
+            .end_object();
+        print(json);
+        return Exit::ok;
+    }
+    print(styled(Style::good, "restored") + ": " + visible(given.files[1]) + ", as of transaction " + count_text(restored.serial.value) + ", " +
+          time_text(restored.written_at) + "\n");
+    return Exit::ok;
+}
+
+Exit run_replicas(const Given& given) {
+    DirectoryTarget target(given.files[0]);
+    std::optional<ReplicaInfo> found;
+    std::string damage;
+    const bool verifies = given.has("verify");
+    found = replica_info(target);
+    if (!found) throw Error(errc::not_found, given.files[0], "nothing was replicated there");
+    if (verifies) {
+        ProgressLine line("verifying");
+        try {
+            (void)replica_info(target, true, line.progress());
+        } catch (const Error& error) {
+            if (error.code() != errc::corrupt && error.code() != errc::not_found) throw;
+            damage = error.what();
+        }
+    }
+    if (given.has("json")) {
+        JsonWriter json;
+        json.begin_object()
+            .member("target", given.files[0])
+            .member("heap", found->heap)
+            .member("host", found->host)
+            .member("epoch", found->epoch)
+            .member("first_frame", found->first_frame)
+            .member("last_frame", found->last_frame)
+            .member("transaction", found->newest.value)
+            .member("written_at", time_text(found->written_at));
+        if (verifies) json.member("damage", damage);
+        json.key("bases").begin_array();
+        for (const ReplicaBase& base : found->bases) {
+            json.begin_object()
+                .member("frame", base.frame)
+                .member("transaction", base.serial.value)
+                .member("full", base.is_full)
+                .member("written_at", time_text(base.written_at))
+                .end_object();
+        }
+        json.end_array().end_object();
+        print(json);
+    } else {
+        print_fields({{"heap", found->heap},
+                      {"attached", counted(found->epoch, "time") + ", last from " + visible(found->host)},
+                      {"frames", count_text(found->first_frame) + " to " + count_text(found->last_frame)},
+                      {"newest", "transaction " + count_text(found->newest.value) + ", " + time_text(found->written_at)}});
+        print("\n");
+        print_table(found->bases, {{"BASE", Align::right, [](const ReplicaBase& base) { return count_text(base.frame); }},
+                                   {"TRANSACTION", Align::right, [](const ReplicaBase& base) { return count_text(base.serial.value); }},
+                                   {"PAGES", Align::left, [](const ReplicaBase& base) { return std::string(base.is_full ? "all" : "changed ones"); }},
+                                   {"WRITTEN", Align::left, [](const ReplicaBase& base) { return time_text(base.written_at); }}});
+        if (verifies)
+            print(damage.empty() ? styled(Style::good, "sound") + ": every frame continues the one before\n"
+                                 : styled(Style::bad, "damaged") + ": " + visible(damage) + "\n");
+    }
+    return damage.empty() ? Exit::ok : Exit::found;
+}
+
+}  // namespace
+
+Command replicate_command() {
+    return {"replicate",
+            "Brings a directory of frames up to date with a heap that nobody has open",
+            "Opens the heap for writing, with transactions, as its program would, and sends what DIR lacks: the first time all pages, later those "
+            "that were saved since. DIR is there already, and no other heap's. A program that has the heap open replicates it itself "
+            "(taiyen::Replication).",
+            {"FILE", "DIR"},
+            {{"base", "", "send all pages, so that restoring needs nothing older"}},
+            "",
+            run_replicate};
+}
+
+Command restore_command() {
+    return {
+        "restore",
+        "Makes a heap out of what was replicated into a directory",
+        "The heap is as of the newest transaction there, or as of an earlier one; it has the uuid and the address that it had. DIR is only read, "
+        "every byte is checked, and OUT gets its name when it is complete; nothing is ever replaced.",
+        {"DIR", "OUT"},
+        {{"serial", "N", "exactly as of that transaction"}, {"at", "TIME", "nothing that was committed later, such as '2026-03-01 12:00:00 UTC'"}},
+        "",
+        run_restore,
+        "the directory of frames"};
+}
+
+Command replicas_command() {
+    return {"replicas",
+            "What was replicated into a directory",
+            "Names the heap, the newest transaction, and the bases from which it can be restored: as of each transaction from a base's on.",
+            {"DIR"},
+            {{"verify", "", "read every frame, and compare it with the one before"}},
+            "a frame is damaged or missing",
+            run_replicas,
+            "the directory of frames"};
+}
+
+}  // namespace taiyen::tool

@@ -1,0 +1,87 @@
+// replicate, restore, replicas: a heap goes into a directory and comes out of it.
+
+#include <boost/test/unit_test.hpp>
+
+#include "tool/tool_fixture.hpp"
+
+namespace {
+using namespace tool_test;
+using taiyen::TransactionalHeap;
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(replicate)
+
+BOOST_AUTO_TEST_CASE(a_heap_goes_into_a_directory_and_comes_out_of_it) {
+    const ScratchDirectory dir;
+    make_crashed_bank(dir, "bank.tyn");
+    std::filesystem::create_directory(dir / "frames");
+    const Ran first = run_tool(dir, "replicate bank.tyn frames");
+    BOOST_TEST_REQUIRE(first.exit == 0, first.err);
+    BOOST_TEST(first.out.find("has everything up to transaction 7, in ") != std::string::npos, first.out);
+    {
+        TransactionalHeap heap(taiyen::open_only, dir / "bank.tyn");
+        taiyen::Transaction transaction(heap);
+        heap.find<Accounts>("accounts")->clear();
+        transaction.commit();
+        heap.close();
+    }
+    const auto second = run_tool(dir, "replicate --json bank.tyn frames").json();
+    BOOST_TEST(second.get<std::uint64_t>("transaction") == 8U);
+    const Ran restored = run_tool(dir, "restore frames out.tyn");
+    BOOST_TEST_REQUIRE(restored.exit == 0, restored.err);
+    BOOST_TEST(restored.out.find("out.tyn, as of transaction 8, ") != std::string::npos, restored.out);
+    BOOST_TEST(run_tool(dir, "verify out.tyn").exit == 0);
+    const auto earlier = run_tool(dir, "restore --json --serial 7 frames earlier.tyn").json();
+    BOOST_TEST(earlier.get<std::uint64_t>("transaction") == 7U);
+    {
+        TransactionalHeap heap(taiyen::open_only, dir / "earlier.tyn");
+        BOOST_TEST(heap.find<Accounts>("accounts")->size() == 7U);
+    }
+    const Ran there = run_tool(dir, "restore frames out.tyn");
+    BOOST_TEST(there.exit == 2);
+    BOOST_TEST(there.err.find("restoring overwrites nothing") != std::string::npos, there.err);
+    const Ran never = run_tool(dir, "restore --serial 99 frames never.tyn");
+    BOOST_TEST(never.exit == 2);
+    BOOST_TEST(never.err.find("as of transaction 99, but as of 8") != std::string::npos, never.err);
+    const Ran too_early = run_tool(dir, "restore --at '2001-01-01 00:00:00 UTC' frames never.tyn");
+    BOOST_TEST(too_early.exit == 2);
+    BOOST_TEST(too_early.err.find("no base that is old enough") != std::string::npos, too_early.err);
+    BOOST_TEST(run_tool(dir, "restore --at 2999-01-01T00:00:00Z frames late.tyn").exit == 0);
+    const Ran no_time = run_tool(dir, "restore --at yesterday frames never.tyn");
+    BOOST_TEST(no_time.exit == 2);
+    BOOST_TEST(no_time.err.find("--at takes a time such as") != std::string::npos, no_time.err);
+    BOOST_TEST(!std::filesystem::exists(dir / "never.tyn"));
+}
+
+BOOST_AUTO_TEST_CASE(replicas_tells_what_is_there_and_what_is_damaged) {
+    const ScratchDirectory dir;
+    make_crashed_bank(dir, "bank.tyn");
+    std::filesystem::create_directory(dir / "frames");
+    BOOST_TEST(run_tool(dir, "replicas frames").exit == 2);
+    BOOST_TEST(run_tool(dir, "replicate bank.tyn frames").exit == 0);
+    BOOST_TEST(run_tool(dir, "replicate --base bank.tyn frames").exit == 0);
+    const auto json = run_tool(dir, "replicas --json --verify frames").json();
+    BOOST_TEST(json.get<std::uint64_t>("transaction") == 7U);
+    BOOST_TEST(json.get<std::uint64_t>("epoch") == 2U);
+    BOOST_TEST(json.get<std::string>("damage") == "");
+    BOOST_TEST(json.get<std::string>("heap") == run_tool(dir, "info --json bank.tyn").json().get<std::string>("uuid"));
+    const auto bases = json.get_child("bases");
+    BOOST_REQUIRE(bases.size() == 3U);
+    BOOST_TEST(bases.front().second.get<bool>("full"));
+    const Ran text = run_tool(dir, "replicas --verify frames");
+    BOOST_TEST(text.exit == 0, text.err);
+    BOOST_TEST(text.out.find("attached  2 times, last from ") != std::string::npos, text.out);
+    BOOST_TEST(text.out.find("sound: every frame continues the one before") != std::string::npos, text.out);
+    flip(dir / "frames" / "0000000000000003.frame", 300);
+    const Ran damaged = run_tool(dir, "replicas --verify frames");
+    BOOST_TEST(damaged.exit == 1);
+    BOOST_TEST(damaged.out.find("damaged: ") != std::string::npos, damaged.out);
+    BOOST_TEST(damaged.out.find("frame 3 is damaged") != std::string::npos, damaged.out);
+    std::filesystem::remove(dir / "frames" / "0000000000000003.frame");
+    const Ran missing = run_tool(dir, "replicas --verify frames");
+    BOOST_TEST(missing.exit == 1);
+    BOOST_TEST(missing.out.find("frame 3 is damaged: it is missing") != std::string::npos, missing.out);
+    BOOST_TEST(run_tool(dir, "replicate bank.tyn missing").exit == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
