@@ -152,6 +152,10 @@ public:
     std::uint64_t check(io::SimulatedStorage& disk, std::uint64_t state) override {
         const std::uint64_t here = state_of(disk, replicated_path);
         const std::uint64_t there = restored_state(disk);
+        {
+            const auto target = ReplicationAccess::directory(disk, frames_path);
+            if (const auto range = target->range(); !range.empty()) (void)replicate::Frame(*target, range.first);  // it says what is there
+        }
         if (there > here)
             throw std::runtime_error("the target has transaction " + std::to_string(there) + ", the heap " + std::to_string(here) + " only");
         if (mix(state, 0x61'7474) % 3 == 0) {  // both go on
@@ -353,7 +357,7 @@ std::vector<CrashScenario> replicate_crash_scenarios() {
     std::vector<CrashScenario> all;
     const auto add = [&](const char* name, std::function<Recording(Bug)> record) {
         all.push_back(
-            {.name = name, .about = "replicated heaps", .states_per_cut = 60, .nested_one_in = 0, .record = [record](std::uint64_t, Bug bug) {
+            {.name = name, .about = "replicated heaps", .states_per_cut = 200, .nested_one_in = 0, .record = [record](std::uint64_t, Bug bug) {
                  return record(bug);
              }});
     };

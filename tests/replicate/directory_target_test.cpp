@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(frames_that_are_trimmed_are_gone_and_numbers_go_on) {
 }
 
 BOOST_AUTO_TEST_CASE(a_lost_frame_hides_none_behind_it) {
-    for (std::uint64_t lost = 1; lost < 20; ++lost) {
+    for (const std::uint64_t lost : {1U, 2U, 8U, 19U}) {
         const ScratchDirectory scratch;
         DirectoryTarget target(scratch.path());
         for (std::uint64_t number = 1; number <= 20; ++number) BOOST_TEST(target.append(number, bytes_of_text(std::to_string(number))));
