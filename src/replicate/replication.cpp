@@ -46,10 +46,10 @@ class Replication::Thread {
 public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
         : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(options),
-          shipper_(*heap_, *service_, *target_, std::max<std::size_t>(options.frame_bytes, 1)) {
+          shipper_(std::make_unique<replicate::Shipper>(*heap_, *service_, *target_, std::max<std::size_t>(options.frame_bytes, 1))) {
         {
             const store::Visits::Visit visit(heap_->visits());
-            shipper_.attach();
+            shipper_->attach();
         }
         publish();
         try {
@@ -66,7 +66,8 @@ public:
     void stop() noexcept {
         if (!thread_.joinable()) return;
         if (heap_->in_forked_child()) {
-            thread_.detach();  // it is the parent's
+            thread_.detach();  // it is the parent's, and so is what it may have locked
+            (void)shipper_.release();
             return;
         }
         {
@@ -79,11 +80,13 @@ public:
     }
 
     Serial replicated() const {
+        require_parent();
         const std::lock_guard lock(mutex_);
         return status_.replicated;
     }
 
     ReplicationStatus status() const {
+        require_parent();
         const std::lock_guard lock(mutex_);
         ReplicationStatus status = status_;
         try {
@@ -97,6 +100,7 @@ public:
     }
 
     bool wait_replicated(Serial serial, std::chrono::milliseconds patience) const {
+        require_parent();
         std::unique_lock lock(mutex_);
         changed_.wait_for(lock, patience, [&] { return status_.replicated >= serial || is_over(); });
         if (status_.replicated >= serial) return true;
@@ -105,6 +109,7 @@ public:
     }
 
     void make_base() {
+        require_parent();
         std::uint64_t wanted = 0;
         {
             const std::lock_guard lock(mutex_);
@@ -118,6 +123,10 @@ public:
     }
 
 private:
+    void require_parent() const {
+        if (heap_->in_forked_child()) throw Error(errc::forked, heap_->path(), "a forked child doesn't replicate the heap; its parent does");
+    }
+
     // Under the mutex.
     bool is_over() const { return status_.state >= ReplicationState::fenced; }
     [[noreturn]] void throw_over() const {
@@ -130,9 +139,9 @@ private:
         {
             const std::lock_guard lock(mutex_);
             status_.target = target_->name();
-            status_.replicated = shipper_.shipped();
+            status_.replicated = shipper_->shipped();
             status_.durable = std::max(status_.durable, status_.replicated);
-            status_.frames = shipper_.newest().number;
+            status_.frames = shipper_->newest().number;
             status_.bases = bases_;
             status_.state = ReplicationState::streaming;
         }
@@ -149,32 +158,33 @@ private:
     }
 
     bool is_base_due() const {
-        const std::uint64_t age = store::microseconds_of(store::time_now()) - shipper_.base_written_at();
+        const std::uint64_t now = store::microseconds_of(store::time_now());
+        const std::uint64_t age = now - std::min(now, shipper_->base_written_at());  // clocks are set back, too
         const auto allowed = static_cast<std::uint64_t>(std::chrono::microseconds(options_.base_every).count());
         if (allowed != 0 && age > allowed) return true;
         const ByteCount bytes =
             options_.base_after_bytes != 0 ? options_.base_after_bytes : std::max<ByteCount>(1_GiB, 2 * heap_->files().extents().span);
-        return shipper_.record_bytes_since_base() > bytes;
+        return shipper_->record_bytes_since_base() > bytes;
     }
 
     /// One piece of work. False: there was nothing to do.
     bool work() {
         const store::Visits::Visit visit(heap_->visits());
-        const std::uint64_t base_before = shipper_.newest().newest_base;
-        const bool shipped = shipper_.ship();
+        const std::uint64_t base_before = shipper_->newest().newest_base;
+        const bool shipped = shipper_->ship();
         std::uint64_t asked = 0;
         {
             const std::lock_guard lock(mutex_);
             asked = bases_asked_ != bases_answered_ ? bases_asked_ : 0;
         }
         if (asked != 0 || is_base_due()) {
-            shipper_.make_base();
+            shipper_->make_base();
             if (options_.keep.count() != 0) {
                 const auto kept = static_cast<std::uint64_t>(std::chrono::microseconds(options_.keep).count());
-                shipper_.trim(store::microseconds_of(store::time_now()) - kept);
+                shipper_->trim(store::microseconds_of(store::time_now()) - kept);
             }
         }
-        if (shipper_.newest().newest_base != base_before) ++bases_;
+        if (shipper_->newest().newest_base != base_before) ++bases_;
         if (asked != 0) answer(asked, nullptr);
         return shipped;
     }
@@ -251,7 +261,7 @@ private:
         try {
             const store::Visits::Visit visit(heap_->visits());
             const std::stop_callback closing(heap_->visits().ending(), [this] { wake(); });
-            service_->log().wait_beyond(shipper_.shipped(), woken);
+            service_->log().wait_beyond(shipper_->shipped(), woken);
         } catch (const Error&) {
             return;  // the heap is being closed
         }
@@ -272,8 +282,8 @@ private:
     const std::shared_ptr<txn::TransactionService> service_;
     const std::shared_ptr<ReplicationTarget> target_;
     const ReplicationOptions options_;
-    replicate::Shipper shipper_;  ///< of the thread
-    std::uint64_t bases_ = 0;     ///< of the thread
+    std::unique_ptr<replicate::Shipper> shipper_;  ///< of the thread
+    std::uint64_t bases_ = 0;                      ///< of the thread
 
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;

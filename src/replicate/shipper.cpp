@@ -88,6 +88,11 @@ void Shipper::append_pending() {
             continue;
         }
         hold_.reset();
+        if (target_.range().last + 1 < pending_->head.number) {
+            pending_.reset();
+            must_attach_ = true;
+            throw Error(errc::io_error, target_.name(), "frames that were there are gone; what they held is sent again");
+        }
         throw Error(errc::fenced, target_.name(),
                     "somebody else appends frames there: this file's transactions are no longer replicated; replicate to another place, or attach "
                     "again and take over");
@@ -109,6 +114,7 @@ void Shipper::append_pending() {
 void Shipper::read_end() {
     const ReplicationTarget::Range range = target_.range();
     last_ = {};
+    shipped_ = {};
     if (range.empty()) {
         if (range.last != 0) throw Error(errc::corrupt, target_.name(), "all frames were trimmed; replicate to another place");
         return;
@@ -173,6 +179,7 @@ void Shipper::attach() {
     mark.reopened_at = 0;
     std::ranges::fill(mark.attached_before, std::uint8_t{0});
     if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
+    must_attach_ = false;
     catch_up();
 }
 
@@ -194,6 +201,7 @@ void Shipper::catch_up() {
 // ---- records
 
 bool Shipper::ship() {
+    if (must_attach_) attach();
     append_pending();
     const Serial before = shipped_;
     const std::uint64_t frames = last_.number;

@@ -5,7 +5,8 @@
 /// (R2) A frame is appended only as the successor of the last frame that this shipper knows. If another one is there, somebody else owns the target: nothing more is appended.
 /// (R3) The frames hold every transaction, or a base that holds it. What the log hasn't (larger than it, loaded relaxed, overwritten before it was shipped) is followed by the pages that were saved since.
 /// (R4) A base is exact as of one save: its last pages are read while saves are held, and what was saved since it began is among them.
-/// (R5) The heap's header says durably that it is attached before the target does.
+/// (R5) A target that has lost its newest frames gets what they held again.
+/// (R6) The heap's header says durably that it is attached before the target does.
 /// Nobody waits for it: a commit never does, a save for what is read of the files at once.
 /// Thread rule: one thread; the heap is used by others meanwhile, and open while a call runs.
 
@@ -76,6 +77,7 @@ private:
 
     FrameHead last_{};  ///< of the newest frame; number 0: there is none
     Serial shipped_;
+    bool must_attach_ = false;  ///< the target has lost its end
     std::uint64_t base_written_at_ = 0;
     ByteCount record_bytes_since_base_ = 0;
     struct Pending {

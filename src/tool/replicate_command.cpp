@@ -53,12 +53,24 @@ std::chrono::system_clock::time_point time_given(const std::string& text) {
     for (const char* const format : {"%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S"}) {
         parts = {};
         const char* const end = ::strptime(text.c_str(), format, &parts);
-        if (end != nullptr && *end == 0) return std::chrono::system_clock::from_time_t(::timegm(&parts));
+        if (end == nullptr || *end != 0) continue;
+        using Time = std::chrono::system_clock::time_point;
+        const auto seconds_of = [](Time time) { return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()); };
+        const std::chrono::seconds wanted(::timegm(&parts));  // a clock of nanoseconds ends in the year 2262
+        return wanted >= seconds_of(Time::max()) ? Time::max() : wanted <= seconds_of(Time::min()) ? Time::min() : Time(wanted);
     }
     throw Error(errc::invalid_argument, "--at takes a time such as '2026-03-01 12:00:00 UTC', not '" + text + "'");
 }
 
+/// Throws: Error{invalid_argument}.
+void refuse_companions(const Given& given) {
+    if (given.has("data-file") || given.has("log-file"))
+        throw Error(errc::invalid_argument,
+                    "--data-file and --log-file say where a heap's files are; this command has to do with frames, and makes one file");
+}
+
 Exit run_restore(const Given& given) {
+    refuse_companions(given);
     DirectoryTarget target(given.files[0]);
     RestoreOptions options;
     if (given.has("serial")) options.serial = Serial{given.number("serial", 0)};
@@ -87,6 +99,7 @@ Exit run_restore(const Given& given) {
 }
 
 Exit run_replicas(const Given& given) {
+    refuse_companions(given);
     DirectoryTarget target(given.files[0]);
     std::optional<ReplicaInfo> found;
     std::string damage;

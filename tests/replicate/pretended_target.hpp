@@ -61,6 +61,11 @@ public:
         frames_[number] = std::move(frame);
         last_ = std::max(last_, number);
     }
+    void lose_from(std::uint64_t number) {
+        const std::lock_guard lock(mutex_);
+        frames_.erase(frames_.lower_bound(number), frames_.end());
+        last_ = number - 1;
+    }
     void lose(std::uint64_t number) {
         const std::lock_guard lock(mutex_);
         frames_.erase(number);

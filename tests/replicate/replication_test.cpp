@@ -2,6 +2,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <thread>
 
@@ -374,6 +377,115 @@ BOOST_AUTO_TEST_CASE(an_undo_history_is_replicated_and_works_in_the_restored_hea
     BOOST_TEST(again.undo());
     BOOST_TEST(model_of(again).at(1) == "one");
     BOOST_TEST(!again.undo());
+}
+
+BOOST_AUTO_TEST_CASE(a_history_that_begins_and_one_that_ends_while_the_heap_is_replicated_are_restored_so) {
+    put(1, "one");
+    Replication replication(*heap, target, quick());
+    heap->attach_undo();
+    put(1, "two");
+    BOOST_REQUIRE(replication.wait_replicated(heap->last_durable(), std::chrono::seconds(60)));
+    const Serial with = heap->last_durable();
+    heap->end_undo();
+    put(1, "three");
+    BOOST_REQUIRE(replication.wait_replicated(heap->last_durable(), std::chrono::seconds(60)));
+    replication.stop();
+    heap.reset();
+    {
+        (void)taiyen::restore(*target, directory / "with.tyn", {.serial = with});
+        TransactionalHeap again(open_only, directory / "with.tyn", options);
+        again.attach_undo();
+        BOOST_TEST(again.undo());
+        BOOST_TEST(model_of(again).at(1) == "one");
+    }
+    (void)taiyen::restore(*target, directory / "without.tyn");
+    TransactionalHeap again(open_only, directory / "without.tyn", options);
+    again.attach_undo();
+    BOOST_TEST(!again.undo());
+    BOOST_TEST(model_of(again).at(1) == "three");
+}
+
+BOOST_AUTO_TEST_CASE(what_another_kind_of_heap_saved_meanwhile_is_replicated) {
+    fill(500);
+    {
+        Replication replication(*heap, target, quick());
+        end(replication);
+    }
+    heap.reset();
+    Model model = states.rbegin()->second;
+    {
+        ArchiveHeap archive(open_only, path);
+        (*archive.find<Map>("map"))[7] = "by hand";
+        model[7] = "by hand";
+        archive.snapshot();
+    }
+    set_capacity(path, std::size_t{128} << 20U);
+    heap.emplace(open_only, path, options);
+    {
+        Replication replication(*heap, target, quick());
+        replication.stop();
+    }
+    BOOST_TEST((restore_it() == model));
+    heap.reset();
+    BOOST_TEST(read_parameters(directory / "restored 1.tyn").capacity_bytes == std::size_t{128} << 20U);
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_with_a_second_copy_that_may_lie_anywhere_is_replicated) {
+    heap.reset();
+    options.position_independent = true;
+    options.data_file = directory / "second.data";
+    heap.emplace(create_only, directory / "anywhere.tyn", options);
+    {
+        Transaction transaction(*heap);
+        heap->construct<int>("number") = 7;
+        transaction.commit();
+    }
+    Replication replication(*heap, target, quick());
+    {
+        Transaction transaction(*heap);
+        *heap->find<int>("number") = 8;
+        transaction.commit();
+    }
+    BOOST_REQUIRE(replication.wait_replicated(heap->last_durable(), std::chrono::seconds(60)));
+    (void)taiyen::restore(*target, directory / "restored.tyn");  // beside the open one
+    const ArchiveHeap restored(open_read_only, directory / "restored.tyn");
+    BOOST_TEST(*restored.find<int>("number") == 8);
+    BOOST_TEST(!restored.has_data_file());
+}
+
+BOOST_AUTO_TEST_CASE(a_target_that_loses_its_newest_frames_or_all_gets_them_again) {
+    const Quiet quiet_reports;
+    Replication replication(*heap, target, quick());
+    for (std::uint64_t key = 0; key < 4; ++key) {
+        put(key, "kept");
+        BOOST_REQUIRE(replication.wait_replicated(newest(), std::chrono::seconds(60)));
+    }
+    target->lose_from(target->range().last - 1);
+    put(5, "after the loss");
+    while (replica_info(*target)->newest < newest()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    target->lose_from(1);
+    put(6, "after losing all");
+    while (target->range().empty() || replica_info(*target)->newest < newest()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    end(replication);
+    BOOST_TEST((restore_it() == states[newest().value]));
+    BOOST_TEST(replica_info(*target, true)->bases.size() >= 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_forked_child_does_not_replicate) {
+    Replication replication(*heap, target, quick());
+    put(1, "one");
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool refused = throws(errc::forked, [&] { (void)replication.status(); }) && throws(errc::forked, [&] { replication.make_base(); });
+        replication.stop();
+        ::_exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(status == 0);
+    put(2, "two");
+    end(replication);
+    BOOST_TEST((restore_it() == states[newest().value]));
 }
 
 BOOST_AUTO_TEST_CASE(closing_the_heap_ends_replication) {

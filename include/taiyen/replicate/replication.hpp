@@ -55,12 +55,12 @@ struct ReplicationStatus {
     std::string last_error;  ///< the newest; empty: none yet
 };
 
-/// Thread rule: safe; moving and destroying excepted. It ends before the heap does, or with it.
+/// Thread rule: safe; moving and destroying excepted. It ends before the heap does, or with it. In a forked child every call throws Error{forked}.
 class TAIYEN_EXPORT Replication {
 public:
     /// Attaches: returns when the target has the whole heap, or what it lacked of it, and transactions follow. Complexity: that of sending all pages the first time, of those saved meanwhile later.
     /// Throws: Error{fenced}: another file of this heap replicates there; Error{diverged}: the target holds transactions that are no part of this file's history; Error{mismatch}: it holds another heap;
-    /// Error{read_only | closed | invalid_argument | too_many_threads}; what the target throws. The heap is as before then.
+    /// Error{read_only | closed | scope_open (this thread has a transaction) | invalid_argument | too_many_threads}; what the target throws. The heap is as before then.
     Replication(TransactionalHeap& heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options = {});
     Replication(Replication&&) noexcept;
     Replication& operator=(Replication&&) noexcept;
