@@ -199,6 +199,58 @@ BOOST_AUTO_TEST_CASE(a_hold_that_moves_on_is_never_lost) {
     BOOST_TEST(idle.is_lost());
 }
 
+BOOST_AUTO_TEST_CASE(a_hold_from_an_earlier_point_is_lost_if_that_room_was_given_back_or_the_ring_is_another_one) {
+    GroupLogFixture fixture(64_KiB);
+    const Uuid ring = fixture.log->identity().ring;
+    fixture.commit(100);
+    const GroupLog::Point point = fixture.log->durable_point();
+    fixture.commit(100);
+    {
+        const GroupLog::Hold hold(*fixture.log, ring, point);
+        BOOST_TEST(!hold.is_lost());
+        BOOST_TEST((hold.begin().serial == point.serial));
+        BOOST_TEST(hold.begin().next.position == point.next.position);
+        BOOST_TEST((hold.file().get() == &fixture.log->file()));
+        fixture.groups(point.next, point.serial.value + 1);
+        const GroupLog::Hold another(*fixture.log, random_uuid(), point);
+        BOOST_TEST(another.is_lost());
+    }
+    fixture.log->release(fixture.log->durable_point().next.position);
+    const GroupLog::Hold late(*fixture.log, ring, point);
+    BOOST_TEST(late.is_lost());
+}
+
+BOOST_AUTO_TEST_CASE(a_hold_outlives_the_log_and_keeps_no_file_open) {
+    GroupLogFixture fixture(64_KiB);
+    fixture.commit(100);
+    GroupLog::Hold hold(*fixture.log);
+    fixture.log.reset();
+    BOOST_TEST(hold.is_lost());
+    BOOST_TEST(fixture.file.use_count() == 1);
+    hold.move_on(0);
+}
+
+BOOST_AUTO_TEST_CASE(who_follows_the_log_wakes_when_something_is_durable_or_he_shall_stop, *label("threads")) {
+    GroupLogFixture fixture(64_KiB);
+    std::stop_source stop;
+    std::atomic<std::uint64_t> seen{0};
+    std::thread follower([&] {
+        while (!stop.stop_requested()) {
+            fixture.log->wait_beyond({seen}, stop.get_token());
+            seen = fixture.log->durable().value;
+        }
+    });
+    for (std::uint64_t serial = 1; serial <= 20; ++serial) {
+        fixture.commit(100);
+        while (seen < serial) std::this_thread::yield();
+    }
+    fixture.log->skip_to({25});
+    while (seen < 25) std::this_thread::yield();
+    stop.request_stop();
+    follower.join();
+    fixture.log->wait_beyond({100}, stop.get_token());  // at once
+}
+
 BOOST_AUTO_TEST_CASE(after_the_end_nothing_can_be_appended_but_waited_for) {
     GroupLogFixture fixture;
     fixture.append(100);

@@ -578,7 +578,11 @@ BOOST_AUTO_TEST_CASE(random_lives_are_restored_as_of_random_transactions) {
                 if (roll == 1) heap->snapshot();
             }
             trouble = 0;
-            if (random() % 2 == 0) replication->make_base();
+            try {
+                if (random() % 2 == 0) replication->make_base();
+            } catch (const Error& error) {
+                BOOST_REQUIRE((error.code() == errc::io_error));  // what was tried when it was asked for has failed
+            }
             end(*replication);
             replication.reset();
             BOOST_REQUIRE((restore_it() == states[newest().value]));
