@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(a_hold_outlives_the_log_and_keeps_no_file_open) {
 }
 
 BOOST_AUTO_TEST_CASE(who_follows_the_log_wakes_when_something_is_durable_or_he_shall_stop, *label("threads")) {
-    GroupLogFixture fixture(64_KiB);
+    GroupLogFixture fixture(1_MiB);
     std::stop_source stop;
     std::atomic<std::uint64_t> seen{0};
     std::thread follower([&] {
