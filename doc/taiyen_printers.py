@@ -315,7 +315,8 @@ class BTreePrinter:
         container = self.tree.type.strip_typedefs()
         self.key, mapped = (container.template_argument(i).strip_typedefs() for i in (0, 1))
         self.mapped = None if mapped.name == "taiyen::ordered::Nothing" else mapped
-        self.leaf = gdb.lookup_type(f"{container.fields()[0].type.name}::Leaf")  # of the base class, BTreeNodes
+        nodes = container.fields()[0].type.fields()[0].type  # the bases: BTreeSearch, and of that BTreeNodes
+        self.leaf = gdb.lookup_type(f"{nodes.name}::Leaf")
         self.apart = None
         head_bytes = 8
         if (self.key.name or "").startswith("taiyen::ordered::Apart<"):

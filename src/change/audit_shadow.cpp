@@ -58,10 +58,6 @@ void AuditShadow::extended(ByteCount to) {
     mapped_ = std::max(mapped_, to);
 }
 
-void AuditShadow::accept(HeapOffset where, ByteCount length) noexcept {
-    std::memcpy(copy_.data() + where.value, reinterpret_cast<const std::byte*>(core_.ranges().durable) + where.value, length);
-}
-
 std::optional<HeapOffset> AuditShadow::first_difference() const {
     const auto* const span = reinterpret_cast<const std::byte*>(core_.ranges().durable);
     std::vector<vm::PageRun> written;

@@ -26,8 +26,6 @@ public:
     void follow(const ChangeSetView& changes, Direction direction) noexcept;
     /// The span grew, by zeros. Throws: HeapFull{address_space}.
     void extended(ByteCount to);
-    /// The span's bytes of the range are right whatever the shadow says: somebody healed them.
-    void accept(HeapOffset where, ByteCount length) noexcept;
     /// First byte that differs.
     std::optional<HeapOffset> first_difference() const;
     /// Throws: Error{uncaptured_store} naming offset and block.

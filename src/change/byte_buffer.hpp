@@ -63,10 +63,6 @@ public:
     void append(std::span<const std::byte> bytes) {
         if (!bytes.empty()) std::memcpy(extend(bytes.size()), bytes.data(), bytes.size());
     }
-    /// Throws: std::bad_alloc.
-    void reserve(ByteCount capacity) {
-        if (capacity > capacity_) reallocate(capacity);
-    }
     /// Requires: `size` is at most `size()`.
     void truncate(ByteCount size) noexcept { size_ = size; }
 

@@ -128,7 +128,6 @@ public:
     void clear() noexcept { bytes_.truncate(0); }
     /// Drops what was added since `size()` was `size`.
     void truncate(ByteCount size) noexcept { bytes_.truncate(size); }
-    void reserve(ByteCount bytes) { bytes_.reserve(bytes); }
     bool empty() const { return bytes_.empty(); }
     /// Bytes of the serialised form.
     ByteCount size() const { return bytes_.size(); }

@@ -50,9 +50,6 @@ public:
     /// Nothing: the bytes are no redo of a heap of that capacity. Complexity: linear in entries.
     static std::optional<RedoView> checked(std::span<const std::byte> bytes, ByteCount capacity);
 
-    bool empty() const { return bytes_.empty(); }
-    std::span<const std::byte> bytes() const { return bytes_; }
-
     /// Calls `visit(const Entry&)` for each entry, in the order in which it is to be applied. `before` is always empty. Allocates nothing.
     template <class F>
     void for_each(F&& visit) const {

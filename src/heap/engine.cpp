@@ -439,8 +439,6 @@ bool Engine::is_metadata(HeapOffset offset) const noexcept {
     return offset.value < state_->capacity && page < state_->geometry.page_end() && page < state_->pages.hot(page).first_user;
 }
 
-bool Engine::contains(const void* address) const noexcept { return state_->span.offset_of(address) < state_->capacity; }
-
 std::optional<Block> Engine::find_block(const void* address) const noexcept {
     const auto found = state_->owner(state_->span.offset_of(address));
     return found && !found->internal ? std::optional<Block>(found->block) : std::nullopt;

@@ -150,8 +150,6 @@ public:
     std::optional<bool> seems_block(const void* address, ByteCount extent, const CopyShared& copy) const;
     /// Whether the page that holds the offset is the engine's own, and never a block's.
     bool is_metadata(HeapOffset offset) const noexcept;
-    /// Whether the address lies in the span.
-    bool contains(const void* address) const noexcept;
     /// The live block that contains the address (its start or its interior).
     std::optional<Block> find_block(const void* address) const noexcept;
     /// Each live block, ascending by offset; `visit` returns false to stop. Engine-internal blocks (root directory) are left out.

@@ -49,8 +49,6 @@ public:
     void from_hinted(Listener& listener);
     /// Everything visited by walks that are finished.
     const BlockSet& visited() const { return visited_; }
-    /// Blocks that a word hints at without being their address: it leads into their middle, is their end, or may as well be the end of the block before them.
-    const BlockSet& hinted() const { return hinted_; }
 
 private:
     static constexpr std::size_t stack_max = std::size_t{1} << 18U;
@@ -81,8 +79,8 @@ private:
     const ByteCount capacity_;
     const heap::Survey survey_;
     BlockSet visited_;
-    BlockSet here_;  ///< visited by the walk that runs
-    BlockSet hinted_;
+    BlockSet here_;    ///< visited by the walk that runs
+    BlockSet hinted_;  ///< a word leads into their middle, is their end, or may as well be the end of the block before them
     std::vector<heap::Block> stack_;
     BlockSet waiting_;
 };

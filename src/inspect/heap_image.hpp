@@ -36,7 +36,6 @@ public:
     }
 
     const std::byte* data() const { return memory_.data(); }
-    ByteCount bytes() const { return memory_.size(); }
 
 private:
     vm::Reservation memory_;

@@ -50,7 +50,6 @@ public:
     void copy_leaf(std::string_view key, bool before, bool from_end, StoreNode& image) const;
 
     StoreMemory& memory() noexcept { return memory_; }
-    const StoreMemory& memory() const noexcept { return memory_; }
     std::uint32_t height() const noexcept { return root_->state().level() + 1; }
     bool is_sound() const;
 

@@ -166,7 +166,6 @@ public:
     Restoration restoration() const;
     /// What opening found; it grows until the heap is open.
     Restoration& found() noexcept { return restoration_; }
-    const Restoration& found() const noexcept { return restoration_; }
     /// Pages were restored from the other copy.
     void note_healed(std::uint64_t pages = 1) const noexcept;
     /// What the newest save is, with that kind.

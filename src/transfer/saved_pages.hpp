@@ -26,7 +26,6 @@ public:
     const heap::Survey& survey() const override { return *survey_; }
     const store::Header& header() const { return heap_.files().view().header; }
     Serial serial() const { return serial_; }
-    ByteCount extent() const { return extent_; }
     /// Named objects.
     std::uint64_t names() const { return names_; }
     /// The page's checksum; 0: it is zero. Cheap in ascending order.

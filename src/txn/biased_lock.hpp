@@ -72,8 +72,6 @@ public:
             lock_.unlock_shared();
     }
 
-    bool writer_is_there() const noexcept { return lock_.writer_is_there(); }
-    std::uint32_t writers() const noexcept { return lock_.writers(); }
     /// For tests.
     bool is_biased() const noexcept { return bias_.load(std::memory_order_acquire) != 0; }
     std::uint64_t fences() const noexcept { return fences_; }

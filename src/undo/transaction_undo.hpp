@@ -65,7 +65,6 @@ private:
     TransactionUndo(store::HeapFile& file, std::shared_ptr<change::Edits> edits) : file_(&file), edits_(std::move(edits)) {}
 
     store::HeapFile& open_file() const;
-    LoggedMemory& memory() { return static_cast<LoggedMemory&>(history_->memory()); }
     /// Runs `action` in a transaction that makes no step.
     template <class F>
     auto manage(const char* what, F&& action);

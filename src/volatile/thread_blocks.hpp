@@ -124,11 +124,6 @@ public:
     /// Out of the own segments, one without any block, of which more than `kept` are there; null: none. It belongs to nobody then.
     SegmentHead* surrender_empty(unsigned kept) noexcept;
 
-    template <class Visit>
-    void for_each_segment(const Visit& visit) const {
-        for (SegmentHead* segment = segments_; segment != nullptr; segment = segment->next) visit(*segment);
-    }
-
 private:
     /// The magazine for blocks of that many granules (0 counts as 1).
     Magazine& magazine_for(std::size_t granules) {

@@ -241,6 +241,15 @@ struct BTreeNodes {
         if constexpr (digests != Digests::keys) fence.separator = inner.separator[i];
         return fence;
     }
+    /// How many bytes the keys begin with alike, up to `limit`.
+    static std::uint32_t in_common(const K& a, const K& b, std::size_t limit) noexcept {
+        const auto x = Digester::text_of(a);
+        const auto y = Digester::text_of(b);
+        limit = std::min({limit, x.size(), y.size()});
+        std::uint32_t same = 0;
+        while (same != limit && x[same] == y[same]) ++same;
+        return same;
+    }
     static const K& first_key_below(Pointer node, std::uint32_t level) noexcept {
         for (; level != 0; --level) node = Pointer(inner_at(node)->children[0]);
         return leaf_at(node)->key(0);
