@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -105,6 +106,25 @@ void fails_at_every_point(Tree& tree, Ledger& ledger, bool is_strong, const F& c
     }
 }
 
+/// A key that lies apart, and may be gone.
+struct Named {
+    int number;
+    bool is_alive = true;
+};
+struct ByNumber {
+    bool operator()(const Named* a, const Named* b) const {
+        BOOST_TEST_REQUIRE((a->is_alive && b->is_alive));
+        return a->number < b->number;
+    }
+};
+
+}  // namespace
+
+template <>
+inline constexpr std::size_t taiyen::ordered::leaf_bytes_of<ByNumber> = 256;
+
+namespace {
+
 BOOST_AUTO_TEST_SUITE(btree)
 
 BOOST_AUTO_TEST_CASE(an_insertion_that_throws_changes_nothing_and_loses_nothing) {
@@ -128,6 +148,34 @@ BOOST_AUTO_TEST_CASE(an_insertion_that_throws_changes_nothing_and_loses_nothing)
     }
     BOOST_TEST(Chance::alive == before);
     BOOST_TEST(ledger.blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_insertion_that_throws_leaves_no_separator_that_is_its_key) {
+    using Pointers = btree_multimap<const Named*, Risky, ByNumber, std::allocator<std::pair<const Named* const, Risky>>>;
+    std::deque<Named> names;
+    Pointers whole;
+    for (int i = 0; i < 100; ++i) whole.emplace(&names.emplace_back(Named{i}), i);
+    const Risky value(1);
+    unsigned thrown = 0;
+    for (const Named& there : names) {
+        for (std::uint64_t point = 0;; ++point) {
+            Pointers map(whole);
+            Named key{there.number};
+            Chance::until = point;
+            try {
+                map.emplace_hint(map.find(&there), &key, value);
+                Chance::until = ~std::uint64_t{0};
+                BOOST_TEST_REQUIRE(map.is_sound());
+                break;
+            } catch (const std::runtime_error&) {
+                Chance::until = ~std::uint64_t{0};
+            }
+            ++thrown;
+            key.is_alive = false;
+            BOOST_TEST_REQUIRE((map.is_sound() && map.size() == whole.size() && map.contains(&there)));
+        }
+    }
+    BOOST_TEST(thrown > 200U);
 }
 
 BOOST_AUTO_TEST_CASE(an_erasure_that_throws_changes_nothing_and_what_takes_many_steps_leaves_a_sound_tree) {
