@@ -45,6 +45,34 @@ static_assert(std::is_nothrow_move_constructible_v<Plain> && std::is_nothrow_mov
 static_assert(std::is_same_v<decltype(std::declval<const Plain&>().begin()->second), const std::string&>);
 static_assert(std::is_same_v<decltype(std::declval<Plain&>().begin()->second), std::string&>);
 
+// What they are made of says their types.
+template <template <class...> class Container, class Greater = std::greater<>, class Allocator = std::allocator<std::pair<const int, std::string>>>
+constexpr bool maps_are_deduced = [] {
+    using It = std::vector<std::pair<int, std::string>>::const_iterator;
+    using Pairs = std::initializer_list<std::pair<const int, std::string>>;
+    using Ascending = Container<int, std::string, std::less<>, Allocator>;
+    using Descending = Container<int, std::string, Greater, Allocator>;
+    return std::is_same_v<decltype(Container(It(), It(), Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container(It(), It(), Greater(), Allocator())), Descending> &&
+           std::is_same_v<decltype(Container(Pairs(), Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container(Pairs(), Greater(), Allocator())), Descending> &&
+           std::is_same_v<decltype(Container(std::declval<Ascending&>().begin(), std::declval<Ascending&>().end(), Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container(std::declval<const Descending&>())), Descending>;
+}();
+template <template <class...> class Container, class Greater = std::greater<>, class Allocator = std::allocator<int>>
+constexpr bool sets_are_deduced = [] {
+    using It = std::vector<int>::const_iterator;
+    using Ascending = Container<int, std::less<>, Allocator>;
+    using Descending = Container<int, Greater, Allocator>;
+    return std::is_same_v<decltype(Container(It(), It(), Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container(It(), It(), Greater(), Allocator())), Descending> &&
+           std::is_same_v<decltype(Container({1, 2}, Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container({1, 2}, Greater(), Allocator())), Descending> &&
+           std::is_same_v<decltype(Container(std::declval<const Descending&>())), Descending>;
+}();
+static_assert(maps_are_deduced<btree_map> && maps_are_deduced<btree_multimap> && maps_are_deduced<ordered_map> && maps_are_deduced<ordered_multimap>);
+static_assert(sets_are_deduced<btree_set> && sets_are_deduced<btree_multiset> && sets_are_deduced<ordered_set> && sets_are_deduced<ordered_multiset>);
+
 /// Copies, and comparisons, that fail when their time has come; counts who lives.
 struct Chance {
     static inline std::uint64_t until = ~std::uint64_t{0};
