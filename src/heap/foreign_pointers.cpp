@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include <taiyen/base/report.hpp>
 
@@ -10,6 +9,7 @@
 #include "vm/address_space.hpp"
 
 #include "heap/scratch.hpp"
+#include "heap/word_walk.hpp"
 
 namespace taiyen::heap {
 namespace {
@@ -18,12 +18,6 @@ std::string in_hexadecimal(std::uint64_t value) {
     char text[24];
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
     return text;
-}
-
-std::uint64_t word_at(const std::byte* from) {
-    std::uint64_t word;
-    std::memcpy(&word, from, sizeof word);
-    return word;
 }
 
 /// The sentence's middle: the block that the word lies in, and the named object if the block is one.
@@ -69,28 +63,14 @@ ForeignPointerScan::ForeignPointerScan(const HeapCore& core, ProgramPointers pro
 }
 
 std::optional<ForeignPointer> ForeignPointerScan::find(HeapOffset offset, ByteCount length) const {
-    // Groups of eight words without a branch between them; a group with a candidate is looked at word by word.
-    constexpr ByteCount group = 8 * sizeof(std::uint64_t);
-    const std::byte* const begin = reinterpret_cast<const std::byte*>(core_.ranges().durable) + offset.value;
-    const auto exact = [&](ByteCount from, ByteCount to) -> std::optional<ForeignPointer> {
-        for (ByteCount at = from; at < to; at += sizeof(std::uint64_t)) {
-            const std::uint64_t value = word_at(begin + at);
-            const HeapOffset where{offset.value + at};
-            if ((below_.holds(value) || above_.holds(value)) && is_foreign(where, value)) return ForeignPointer{where, value};
-        }
-        return std::nullopt;
-    };
-    const auto sweep = [&](auto suspicious) -> std::optional<ForeignPointer> {
-        ByteCount at = 0;
-        for (; at + group <= length; at += group) {
-            unsigned hits = 0;
-            for (ByteCount word = 0; word < group; word += sizeof(std::uint64_t))
-                hits |= static_cast<unsigned>(suspicious(word_at(begin + at + word)));
-            if (hits != 0) [[unlikely]] {
-                if (auto found = exact(at, at + group)) return found;
-            }
-        }
-        return exact(at, length);
+    const WordsFrom words{reinterpret_cast<const std::byte*>(core_.ranges().durable)};
+    const auto sweep = [&](auto suspicious) {
+        std::optional<ForeignPointer> found;
+        find_word(words, offset.value, offset.value + length, suspicious, [&](std::uint64_t place, std::uint64_t value) {
+            if (is_foreign({place}, value)) found = {{place}, value};
+            return found.has_value();
+        });
+        return found;
     };
     const Range below = below_;
     const Range above = above_;
@@ -184,30 +164,26 @@ void ForeignPointerScan::finish() {
 
 void check_made(const HeapCore& core, ObjectBytes object, std::string_view name, std::span<const ObjectBytes> sources) {
     if (core.is_volatile()) return;  // it ends with the process, as what it points to
-    const auto* const begin = static_cast<const std::byte*>(object.begin);
+    const auto words_of = [](const ObjectBytes& bytes) { return WordsFrom{static_cast<const std::byte*>(bytes.begin)}; };
     const auto was_copied = [&](std::uint64_t value) {
         return std::any_of(sources.begin(), sources.end(), [&](const ObjectBytes& source) {
-            const auto* const bytes = static_cast<const std::byte*>(source.begin);
-            for (std::size_t at = 0; at + sizeof value <= source.count; at += sizeof value)
-                if (word_at(bytes + at) == value) return true;
-            return false;
+            return find_word(words_of(source), 0, source.count, [&](std::uint64_t word) { return word == value; }, [](auto, auto) { return true; });
         });
     };
     std::optional<ProgramMemory> memory;
-    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= object.count; at += sizeof(std::uint64_t)) {
-        const std::uint64_t value = word_at(begin + at);
+    find_word(words_of(object), 0, object.count, ProgramMemory::may_hold, [&](std::uint64_t at, std::uint64_t value) {
         std::byte there;  // nearly always nothing: the list of mappings is long
-        if (!ProgramMemory::may_hold(value) || was_copied(value) || !vm::try_copy(reinterpret_cast<const void*>(value), &there, 1)) continue;
+        if (was_copied(value) || !vm::try_copy(reinterpret_cast<const void*>(value), &there, 1)) return false;
         if (!memory) memory.emplace();
-        if (!memory->holds(value)) continue;
+        if (!memory->holds(value)) return false;
         const std::string what = name.empty() ? "an object of " + std::to_string(object.count) + " bytes" : "the object '" + std::string(name) + "'";
         const Error refusal(errc::foreign_pointer, core.path(),
                             what + " would hold a pointer to the program's own memory at its byte " + std::to_string(at) + " (" +
                                 in_hexadecimal(value) + ", " + memory->describe(value) + ")" + program_remedy);
         if (core.foreign_pointers() == ForeignPointers::refuse) throw Error(refusal);
-        report({errc::foreign_pointer, begin + at, text_of(refusal)});
-        return;
-    }
+        report({errc::foreign_pointer, static_cast<const std::byte*>(object.begin) + at, text_of(refusal)});
+        return true;
+    });
 }
 
 }  // namespace taiyen::heap

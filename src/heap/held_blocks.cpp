@@ -1,25 +1,13 @@
 #include "heap/held_blocks.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 
+#include "heap/word_walk.hpp"
+
 namespace taiyen::heap {
-namespace {
-
-std::uintptr_t word_at(std::uintptr_t address) noexcept {
-    std::uintptr_t word;
-    std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof word);
-    return word;
-}
-
-}  // namespace
 
 // What is lent
-
-std::uintptr_t HeldBlocks::target_at(std::uintptr_t word) const noexcept {
-    return core_.links() == Links::distances ? distance_target(word, word_at(word)) : word_at(word);
-}
 
 /// Boost.Container has behind an allocator, sizes being no pointers, though some would lead to a block:
 ///
@@ -148,13 +136,14 @@ void HeldBlocks::settle() noexcept {
 /// The first node of a deque is where its begin is, until that moves on; then it is where its node begins.
 void HeldBlocks::look_at(std::span<const std::uintptr_t> homes) noexcept {
     if (suspects_.empty()) return;
-    const std::uintptr_t behind = base() + round_down(core_.durable_extent(), sizeof behind);
+    const ByteCount extent = core_.durable_extent();
+    const WordsFrom words{reinterpret_cast<const std::byte*>(base())};
     for (const std::uintptr_t home : homes) {
-        const std::uintptr_t to = std::min(behind, home + bytes_behind);
-        for (std::uintptr_t word = std::max(base(), home - bytes_before); word < to; word += sizeof word) {
-            const std::uintptr_t target = target_at(word);
-            if (target != word && target - base() < behind - base()) suspects_.erase(target);
-        }
+        const std::uint64_t from = std::max(base(), home - bytes_before) - base();
+        for_each_word(words, from, std::min<std::uint64_t>(extent, home - base() + bytes_behind), [&](std::uint64_t place, std::uint64_t word) {
+            const std::uint64_t target = target_of(core_.links(), base(), place, word);
+            if (target != place && target < extent) suspects_.erase(base() + target);
+        });
     }
     count();
 }
@@ -206,14 +195,13 @@ namespace {
 /// What the suspects lead to, and whether the begin of a block there is a word of anything else.
 class Reached {
 public:
-    Reached(const Engine& engine, const std::byte* span, Links links)
-        : engine_(engine), links_(links), base_(reinterpret_cast<std::uintptr_t>(span)), extent_(engine.extent()) {}
+    Reached(const Engine& engine, const std::byte* span, Links links) : engine_(engine), links_(links), span_(span), extent_(engine.extent()) {}
 
     void follow(std::span<const HeapOffset> suspects) {
         std::vector<std::uint64_t> to_read;
         std::unordered_set<std::uint64_t> seen;
         const auto add = [&](std::uint64_t offset) {
-            const auto block = engine_.find_block(reinterpret_cast<const void*>(base_ + offset));
+            const auto block = engine_.find_block(span_ + offset);
             if (!block || block->offset.value != offset) return;
             if (!seen.insert(offset).second) return;
             if (block->content == Content::any) to_read.push_back(offset);
@@ -223,11 +211,9 @@ public:
         while (!to_read.empty()) {
             const std::uint64_t from = to_read.back();
             to_read.pop_back();
-            const ByteCount bytes = engine_.usable_size(reinterpret_cast<const void*>(base_ + from));
-            for (std::uint64_t at = from; at + sizeof at <= from + bytes; at += sizeof at) {
-                const std::uint64_t offset = target_at(at);
-                if (offset < extent_ && offset % 8 == 0) add(offset);
-            }
+            for_each_target(from, engine_.usable_size(span_ + from), [&](std::uint64_t offset) {
+                if (offset % 8 == 0) add(offset);
+            });
         }
         std::ranges::sort(blocks_, {}, &Found::begin);
     }
@@ -243,13 +229,9 @@ public:
     }
 
     void keep_what_words_refer_to(std::uint64_t from, ByteCount bytes) {
-        for (std::uint64_t at = from; at + sizeof at <= from + bytes; at += sizeof at)
-            if (word_at(base_ + at) != 0) keep_begin(target_at(at));
-    }
-
-    void keep_begin(std::uint64_t offset) {
-        if (offset >= extent_) return;
-        if (const std::size_t index = find(offset); index != blocks_.size() && blocks_[index].begin == offset) keep_at(index);
+        for_each_target(from, bytes, [&](std::uint64_t offset) {
+            if (const std::size_t index = find(offset); index != blocks_.size() && blocks_[index].begin == offset) keep_at(index);
+        });
     }
 
     void keep_what_everything_else_refers_to() {
@@ -292,14 +274,18 @@ private:
         return static_cast<std::size_t>(behind - blocks_.begin()) - 1;
     }
 
-    std::uint64_t target_at(std::uint64_t place) const noexcept {
-        const std::uint64_t word = word_at(base_ + place);
-        return links_ == Links::distances ? distance_target(place, word) : word - base_;
+    /// Calls `visit(offset)` for each word that leads into the heap.
+    template <class Visit>
+    void for_each_target(std::uint64_t from, ByteCount bytes, const Visit& visit) const {
+        for_each_word(WordsFrom{span_}, from, from + bytes, [&](std::uint64_t place, std::uint64_t word) {
+            const std::uint64_t target = target_of(links_, reinterpret_cast<std::uintptr_t>(span_), place, word);
+            if (target < extent_) visit(target);
+        });
     }
 
     const Engine& engine_;
     const Links links_;
-    const std::uintptr_t base_;
+    const std::byte* const span_;
     const ByteCount extent_;
     std::vector<Found> blocks_;      ///< ascending, once all are followed
     std::vector<std::size_t> kept_;  ///< whose words are yet to be read

@@ -76,8 +76,6 @@ private:
 
     void note(std::uintptr_t home) noexcept;
     void lend_by_distances(std::uintptr_t home) noexcept;
-    /// Where the word at that address of the heap points to, if it is a pointer.
-    std::uintptr_t target_at(std::uintptr_t word) const noexcept;
     bool is_end_of_vector(std::uintptr_t home, std::uintptr_t end) const noexcept;
     bool is_string_within(std::uintptr_t home) const noexcept;
     bool is_tree_at(std::uintptr_t home) const noexcept;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "heap/word_walk.hpp"
+
 namespace taiyen::heap {
 
 // Bytes that the memory checkers keep others from may lie in a root region, and other threads' variables.
@@ -27,14 +29,12 @@ LeakSearch::Block* LeakSearch::find(std::uintptr_t address) {
 
 template <class Visit>
 void LeakSearch::for_each_reference(std::uintptr_t begin, ByteCount bytes, const Visit& visit) {
-    constexpr std::uintptr_t word = sizeof(std::uintptr_t);
-    const std::uintptr_t end = begin + bytes;
-    for (std::uintptr_t at = (begin + word - 1) / word * word; at + word <= end; at += word) {
-        const std::uintptr_t value = word_at(at);
+    const auto words = [this](std::uintptr_t at) { return word_at(at); };
+    for_each_word(words, round_up(begin, word_bytes), begin + bytes, [&](std::uintptr_t at, std::uintptr_t value) {
         if (Block* const block = find(value)) visit(*block);
-        if (links_ != Links::distances) continue;
+        if (links_ != Links::distances) return;
         if (Block* const block = find(distance_target(at, value))) visit(*block);
-    }
+    });
 }
 
 void LeakSearch::mark(Block& first) {

@@ -17,4 +17,11 @@ constexpr std::uint64_t distance_target(std::uint64_t place, std::uint64_t word)
     return (word & 1U) != 0 ? place : place + (word & ~marks);
 }
 
+/// Where a word leads that is stored at the offset `place`, as an offset; nowhere: behind every extent.
+constexpr std::uint64_t target_of(Links links, std::uintptr_t base, std::uint64_t place, std::uint64_t word) noexcept {
+    if (links == Links::addresses) return word - base;
+    const std::uint64_t target = distance_target(place, word);
+    return target == place ? ~std::uint64_t{0} : target;
+}
+
 }  // namespace taiyen::heap

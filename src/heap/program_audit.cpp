@@ -1,32 +1,18 @@
 #include "heap/program_audit.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
+
+#include "heap/word_walk.hpp"
 
 namespace taiyen::heap {
 
 void ProgramAudit::look_at(HeapOffset offset, ByteCount length) {
-    constexpr ByteCount group = 8 * sizeof(std::uint64_t);
-    const std::byte* const begin = reinterpret_cast<const std::byte*>(core_.ranges().durable) + offset.value;
-    const auto word_at = [&](ByteCount at) {
-        std::uint64_t word;
-        std::memcpy(&word, begin + at, sizeof word);
-        return word;
-    };
-    const auto each_word = [&](ByteCount from, ByteCount to) {
-        for (ByteCount at = from; at < to; at += sizeof(std::uint64_t))
-            if (const std::uint64_t word = word_at(at); ProgramMemory::may_hold(word)) count({offset.value + at}, word);
-    };
-    ByteCount at = 0;
-    for (; at + group <= length; at += group) {
-        unsigned hits = 0;
-        for (ByteCount word = 0; word < group; word += sizeof(std::uint64_t))
-            hits |= static_cast<unsigned>(ProgramMemory::may_hold(word_at(at + word)));
-        if (hits != 0) [[unlikely]]
-            each_word(at, at + group);
-    }
-    each_word(at, length);
+    const WordsFrom words{reinterpret_cast<const std::byte*>(core_.ranges().durable)};
+    find_word(words, offset.value, offset.value + length, ProgramMemory::may_hold, [&](std::uint64_t place, std::uint64_t word) {
+        count({place}, word);
+        return false;
+    });
 }
 
 void ProgramAudit::count(HeapOffset where, std::uintptr_t value) {

@@ -56,19 +56,21 @@ bool BlockWalk::pop(heap::Block& block) {
 
 void BlockWalk::look_at(const heap::Block& block, Listener& listener) {
     if (block.content == heap::Content::pointer_free) return;
-    const std::uint64_t end = block.offset.value + block.usable_bytes / 8 * 8;
-    for (std::uint64_t place = block.offset.value; place < end; place += 8) {
-        if (const std::uint64_t value = word(place); heap::ProgramMemory::may_hold(value) && value - base_ >= capacity_)
-            listener.leads_out(block, {place}, value);
-        const std::uint64_t target = target_at(place);
-        if (target >= extent_) continue;
+    const std::uint64_t begin = block.offset.value;
+    const std::uintptr_t base = base_;  // in registers, whatever a listener does
+    const ByteCount extent = extent_;
+    heap::for_each_word(heap::WordsFrom{at(0)}, begin, begin + block.usable_bytes, [&](std::uint64_t place, std::uint64_t word) {
+        const std::uint64_t address = word - base;
+        if (heap::ProgramMemory::may_hold(word) && address >= capacity_) listener.leads_out(block, {place}, word);
+        if (links_ == heap::Links::addresses) {
+            if (address < extent) follow(block, place, address, listener);
+            return;
+        }
         // Most small numbers are distances to somewhere in their own block.
-        if (links_ == heap::Links::distances && target - block.offset.value < block.usable_bytes) continue;
-        follow(block, place, target, listener);
-    }
-    if (links_ == heap::Links::addresses) return;
-    for (std::uint64_t place = block.offset.value; place < end; place += 8)
-        if (const std::uint64_t target = word(place) - base_; target < extent_ && engine_.find_block(at(target))) listener.dangles({place}, {target});
+        const std::uint64_t target = heap::distance_target(place, word);
+        if (target < extent && target - begin >= block.usable_bytes) follow(block, place, target, listener);
+        if (address < extent && engine_.find_block(at(address))) listener.dangles({place}, {address});
+    });
 }
 
 void BlockWalk::follow(const heap::Block& from, std::uint64_t place, std::uint64_t target, Listener& listener) {
@@ -94,7 +96,7 @@ bool BlockWalk::may_be_end(const heap::Block& from, std::uint64_t place, std::ui
     const std::uint64_t end = from.offset.value + from.usable_bytes / 8 * 8;
     const auto beside = [&](std::int64_t words) -> std::uint64_t {
         const std::uint64_t there = place + static_cast<std::uint64_t>(words * 8);
-        return there >= from.offset.value && there + 8 <= end ? target_at(there) : extent_;
+        return there >= from.offset.value && there + 8 <= end ? heap::word_at(at(there)) - base_ : extent_;
     };
     const std::uint64_t before = beside(-1);
     if (before > target) return false;

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "heap/core.hpp"
 #include "heap/program_memory.hpp"
 #include "heap/survey.hpp"
+#include "heap/word_walk.hpp"
 
 namespace taiyen::inspect {
 
@@ -54,17 +54,6 @@ private:
     static constexpr std::size_t stack_max = std::size_t{1} << 18U;
 
     const std::byte* at(std::uint64_t offset) const { return reinterpret_cast<const std::byte*>(base_) + offset; }
-    std::uint64_t word(std::uint64_t offset) const {
-        std::uint64_t value = 0;
-        std::memcpy(&value, at(offset), sizeof value);
-        return value;
-    }
-    /// Where the word there leads as an offset; at or behind the extent: nowhere.
-    std::uint64_t target_at(std::uint64_t place) const {
-        if (links_ == heap::Links::addresses) return word(place) - base_;
-        const std::uint64_t target = heap::distance_target(place, word(place));
-        return target == place ? extent_ : target;
-    }
     void push(const heap::Block& block, Listener& listener);
     bool pop(heap::Block& block);
     void look_at(const heap::Block& block, Listener& listener);

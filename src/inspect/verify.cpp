@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <iterator>
 #include <optional>
 #include <tuple>
 
 #include "base/uuid.hpp"
 #include "heap/survey.hpp"
+#include "heap/word_walk.hpp"
 #include "inspect/file_check.hpp"
 #include "inspect/program_words.hpp"
 #include "inspect/type_text.hpp"
@@ -117,15 +117,13 @@ private:
     /// In the order of the blocks, so that a heap beyond memory is read once: which object holds a block, find_leaks() knows.
     void note_program_pointers() {
         const heap::Engine& engine = heap_.engine();
-        const auto* const begin = reinterpret_cast<const std::byte*>(heap_.ranges().durable);
+        const heap::WordsFrom span{reinterpret_cast<const std::byte*>(heap_.ranges().durable)};
         inspect::ProgramWords words(options_.program_pointers);
         engine.for_each_block([&](const heap::Block& block) {
             if (block.content == heap::Content::pointer_free) return true;
-            for (ByteCount at = 0; at + sizeof(std::uint64_t) <= block.usable_bytes; at += sizeof(std::uint64_t)) {
-                std::uint64_t word;
-                std::memcpy(&word, begin + block.offset.value + at, sizeof word);
-                if (inspect::ProgramWords::may_be(heap_, word)) words.add(block, {block.offset.value + at}, word, 0);
-            }
+            heap::for_each_word(span, block.offset.value, block.offset.value + block.usable_bytes, [&](std::uint64_t place, std::uint64_t word) {
+                if (inspect::ProgramWords::may_be(heap_, word)) words.add(block, {place}, word, 0);
+            });
             return true;
         });
         const inspect::ProgramWords::Verdict verdict = words.judge();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <vector>
 
 namespace taiyen::transfer {
@@ -22,11 +21,7 @@ ContainerPlaces::ContainerPlaces(const HeapView& heap, const PointerPlaces& poin
     });
 }
 
-std::uint64_t ContainerPlaces::word(std::uint64_t place) const {
-    std::uint64_t value = 0;
-    std::memcpy(&value, heap_.bytes + place, sizeof value);
-    return value;
-}
+std::uint64_t ContainerPlaces::word(std::uint64_t place) const { return heap::word_at(heap_.bytes + place); }
 
 std::optional<ContainerPlaces::Range> ContainerPlaces::block_at(std::uint64_t offset) const {
     if (offset >= heap_.engine.extent()) return std::nullopt;

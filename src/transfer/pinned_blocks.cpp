@@ -1,7 +1,6 @@
 #include "transfer/pinned_blocks.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace taiyen::transfer {
 namespace {
@@ -71,13 +70,8 @@ void PinnedBlocks::pin_suspected() {
         pin_at(place - 1, report_.suspected_blocks);  // whose end it may be
     };
     for (const std::uint64_t place : known_.fixed) suspect(place);
-    for (const Part& part : unknown_) {
-        for (std::uint64_t at = part.begin; at + sizeof(std::uint64_t) <= part.end; ++at) {
-            std::uint64_t value = 0;
-            std::memcpy(&value, heap_.bytes + at, sizeof value);
-            suspect(value - heap_.base);
-        }
-    }
+    for (const Part& part : unknown_)
+        for (std::uint64_t at = part.begin; at + sizeof(std::uint64_t) <= part.end; ++at) suspect(heap::word_at(heap_.bytes + at) - heap_.base);
 }
 
 }  // namespace taiyen::transfer

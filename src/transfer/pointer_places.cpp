@@ -5,23 +5,13 @@
 
 namespace taiyen {
 namespace transfer {
-namespace {
-
-std::uint64_t word_at(const void* place) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, place, sizeof value);
-    return value;
-}
-
-}  // namespace
-
 std::uint16_t PointerPlaces::patch(PageNumber page, std::span<std::byte> image, const Relocation& relocation) const {
     std::uint16_t count = 0;
     const std::uint64_t first = page.value * page_bytes;
     for (std::uint64_t index = 0; index < PlaceBits::page_words; ++index) {
         for (std::uint64_t left = pointers_.word(page.value * PlaceBits::page_words + index); left != 0; left &= left - 1) {
             const std::uint64_t at = index * PlaceBits::word_span + static_cast<unsigned>(std::countr_zero(left)) * PlaceBits::place_bytes;
-            const std::uint64_t before = word_at(image.data() + at);
+            const std::uint64_t before = heap::word_at(image.data() + at);
             const std::uint64_t value = moved(relocation, before, ends_.test(first + at));
             std::memcpy(image.data() + at, &value, sizeof value);
             if (value != before) ++count;
@@ -107,7 +97,7 @@ void PointerWalk::State::finish(PointerWalk& walk) {
 bool PointerWalk::lies_in_heap(const void* place) const noexcept { return state_.offset_of(place) < state_.heap.engine.extent(); }
 
 bool PointerWalk::pointer(const void* word) {
-    const std::uint64_t value = transfer::word_at(word);
+    const std::uint64_t value = heap::word_at(word);
     const auto place = state_.place_of_pointer(word, value);
     if (place) state_.places.add(*place, false);
     if (place && state_.within_key) state_.coverage->keys.push_back(value - state_.heap.base);
@@ -115,7 +105,7 @@ bool PointerWalk::pointer(const void* word) {
 }
 
 void PointerWalk::end(const void* word, const void* first) {
-    const std::uint64_t value = transfer::word_at(word);
+    const std::uint64_t value = heap::word_at(word);
     if (const auto place = state_.place_of_pointer(word, value)) state_.places.add(*place, value != reinterpret_cast<std::uintptr_t>(first));
 }
 

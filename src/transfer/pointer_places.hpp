@@ -7,9 +7,9 @@
 /// Thread rule: one thread.
 
 #include <bit>
-#include <cstring>
 #include <map>
 
+#include "heap/word_walk.hpp"
 #include "transfer/place_bits.hpp"
 #include "transfer/relocation_words.hpp"
 
@@ -55,9 +55,7 @@ void PointerPlaces::visit(std::uint64_t from, std::uint64_t to, Visit&& visit) c
             const std::uint64_t place = index * PlaceBits::word_span + static_cast<unsigned>(std::countr_zero(left)) * PlaceBits::place_bytes;
             if (place < from) continue;
             if (place >= to) return;
-            std::uint64_t value = 0;
-            std::memcpy(&value, bytes_ + place, sizeof value);
-            visit(place, value, ends_.test(place));
+            visit(place, heap::word_at(bytes_ + place), ends_.test(place));
         }
     }
 }

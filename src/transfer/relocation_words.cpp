@@ -1,13 +1,10 @@
 #include "transfer/relocation_words.hpp"
 
-#include <cstring>
-
 #include "transfer/pointer_places.hpp"
 
 namespace taiyen::transfer {
 namespace {
 
-constexpr ByteCount word_bytes = 8;
 constexpr std::uint64_t told_step = std::uint64_t{1} << 22U;
 
 }  // namespace
@@ -15,12 +12,6 @@ constexpr std::uint64_t told_step = std::uint64_t{1} << 22U;
 RelocationWords::RelocationWords(const HeapView& heap)
     : heap_(heap), bytes_(heap.bytes), base_(heap.base), range_bytes_(heap.range_bytes()), extent_(heap.engine.extent()),
       survey_(heap.metadata, heap.capacity) {}
-
-std::uint64_t RelocationWords::word(std::uint64_t offset) const {
-    std::uint64_t value = 0;
-    std::memcpy(&value, bytes_ + offset, sizeof value);
-    return value;
-}
 
 bool RelocationWords::lies_in_block(std::uint64_t offset, Lately& lately) const {
     if (!lately || offset - lately->offset.value >= lately->usable_bytes) {
@@ -47,17 +38,17 @@ std::optional<AmbiguousTarget> RelocationWords::ambiguity(std::uint64_t value) {
 }
 
 void RelocationWords::look_at(const heap::Block& block, PointerPlaces& places, const PlaceBits* known, RebaseReport& report, std::size_t listed_max) {
-    const std::uint64_t end = block.offset.value + block.usable_bytes / word_bytes * word_bytes;
     const auto doubt = [&](std::uint64_t place, std::uint64_t value, AmbiguousTarget target) {
         ++report.ambiguous_words;
         if (report.ambiguous.size() < listed_max) report.ambiguous.push_back({place, value, target});
     };
+    const std::uint64_t end = block.offset.value + block.usable_bytes;
+    const auto is_own = [base = base_, bytes = range_bytes_](std::uint64_t value) { return value - base < bytes; };
     std::uint64_t before = 0;
     bool before_settled = true;  // it is a pointer, or known to be none; nothing straddles the block's beginning
-    for (std::uint64_t place = block.offset.value; place < end; place += word_bytes) {
-        const std::uint64_t value = word(place);
+    heap::for_each_word(heap::WordsFrom{bytes_}, block.offset.value, end, [&](std::uint64_t place, std::uint64_t value) {
         bool settled = known != nullptr && known->test(place);
-        if (!settled && value - base_ < range_bytes_) {
+        if (!settled && is_own(value)) {
             settled = is_pointer(value);
             if (settled)
                 places.add(place, false);
@@ -66,15 +57,14 @@ void RelocationWords::look_at(const heap::Block& block, PointerPlaces& places, c
         }
         if (!before_settled && !settled) {
             // What begins in the word before and ends in this one.
-            for (unsigned byte = 1; byte < word_bytes; ++byte) {
-                const std::uint64_t straddling = before >> (8 * byte) | value << (64 - 8 * byte);
-                if (straddling - base_ < range_bytes_ && is_pointer(straddling))
-                    doubt(place - word_bytes + byte, straddling, AmbiguousTarget::unaligned);
+            for (unsigned bits = 8; bits < 64; bits += 8) {
+                const std::uint64_t straddling = before >> bits | value << (64 - bits);
+                if (is_own(straddling) && is_pointer(straddling)) doubt(place - heap::word_bytes + bits / 8, straddling, AmbiguousTarget::unaligned);
             }
         }
         before = value;
         before_settled = settled;
-    }
+    });
 }
 
 void RelocationWords::find(PointerPlaces& places, const PlaceBits* known, RebaseReport& report, std::size_t listed_max,

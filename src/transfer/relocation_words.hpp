@@ -38,7 +38,6 @@ private:
     using Lately = std::optional<heap::Block>;
 
     bool lies_in_block(std::uint64_t offset, Lately& lately) const;
-    std::uint64_t word(std::uint64_t offset) const;
     void look_at(const heap::Block& block, PointerPlaces& places, const PlaceBits* known, RebaseReport& report, std::size_t listed_max);
 
     const HeapView heap_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -43,6 +44,34 @@ static_assert(Plain::layout_version == 1 && Set<std::string>::layout_version == 
 static_assert(std::is_nothrow_move_constructible_v<Plain> && std::is_nothrow_move_assignable_v<Plain> && std::is_nothrow_swappable_v<Plain>);
 static_assert(std::is_same_v<decltype(std::declval<const Plain&>().begin()->second), const std::string&>);
 static_assert(std::is_same_v<decltype(std::declval<Plain&>().begin()->second), std::string&>);
+
+// What they are made of says their types.
+template <template <class...> class Container, class Greater = std::greater<>, class Allocator = std::allocator<std::pair<const int, std::string>>>
+constexpr bool maps_are_deduced = [] {
+    using It = std::vector<std::pair<int, std::string>>::const_iterator;
+    using Pairs = std::initializer_list<std::pair<const int, std::string>>;
+    using Ascending = Container<int, std::string, std::less<>, Allocator>;
+    using Descending = Container<int, std::string, Greater, Allocator>;
+    return std::is_same_v<decltype(Container(It(), It(), Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container(It(), It(), Greater(), Allocator())), Descending> &&
+           std::is_same_v<decltype(Container(Pairs(), Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container(Pairs(), Greater(), Allocator())), Descending> &&
+           std::is_same_v<decltype(Container(std::declval<Ascending&>().begin(), std::declval<Ascending&>().end(), Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container(std::declval<const Descending&>())), Descending>;
+}();
+template <template <class...> class Container, class Greater = std::greater<>, class Allocator = std::allocator<int>>
+constexpr bool sets_are_deduced = [] {
+    using It = std::vector<int>::const_iterator;
+    using Ascending = Container<int, std::less<>, Allocator>;
+    using Descending = Container<int, Greater, Allocator>;
+    return std::is_same_v<decltype(Container(It(), It(), Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container(It(), It(), Greater(), Allocator())), Descending> &&
+           std::is_same_v<decltype(Container({1, 2}, Allocator())), Ascending> &&
+           std::is_same_v<decltype(Container({1, 2}, Greater(), Allocator())), Descending> &&
+           std::is_same_v<decltype(Container(std::declval<const Descending&>())), Descending>;
+}();
+static_assert(maps_are_deduced<btree_map> && maps_are_deduced<btree_multimap> && maps_are_deduced<ordered_map> && maps_are_deduced<ordered_multimap>);
+static_assert(sets_are_deduced<btree_set> && sets_are_deduced<btree_multiset> && sets_are_deduced<ordered_set> && sets_are_deduced<ordered_multiset>);
 
 /// Copies, and comparisons, that fail when their time has come; counts who lives.
 struct Chance {
@@ -105,6 +134,25 @@ void fails_at_every_point(Tree& tree, Ledger& ledger, bool is_strong, const F& c
     }
 }
 
+/// A key that lies apart, and may be gone.
+struct Named {
+    int number;
+    bool is_alive = true;
+};
+struct ByNumber {
+    bool operator()(const Named* a, const Named* b) const {
+        BOOST_TEST_REQUIRE((a->is_alive && b->is_alive));
+        return a->number < b->number;
+    }
+};
+
+}  // namespace
+
+template <>
+inline constexpr std::size_t taiyen::ordered::leaf_bytes_of<ByNumber> = 256;
+
+namespace {
+
 BOOST_AUTO_TEST_SUITE(btree)
 
 BOOST_AUTO_TEST_CASE(an_insertion_that_throws_changes_nothing_and_loses_nothing) {
@@ -128,6 +176,34 @@ BOOST_AUTO_TEST_CASE(an_insertion_that_throws_changes_nothing_and_loses_nothing)
     }
     BOOST_TEST(Chance::alive == before);
     BOOST_TEST(ledger.blocks == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(an_insertion_that_throws_leaves_no_separator_that_is_its_key) {
+    using Pointers = btree_multimap<const Named*, Risky, ByNumber, std::allocator<std::pair<const Named* const, Risky>>>;
+    std::deque<Named> names;
+    Pointers whole;
+    for (int i = 0; i < 100; ++i) whole.emplace(&names.emplace_back(Named{i}), i);
+    const Risky value(1);
+    unsigned thrown = 0;
+    for (const Named& there : names) {
+        for (std::uint64_t point = 0;; ++point) {
+            Pointers map(whole);
+            Named key{there.number};
+            Chance::until = point;
+            try {
+                map.emplace_hint(map.find(&there), &key, value);
+                Chance::until = ~std::uint64_t{0};
+                BOOST_TEST_REQUIRE(map.is_sound());
+                break;
+            } catch (const std::runtime_error&) {
+                Chance::until = ~std::uint64_t{0};
+            }
+            ++thrown;
+            key.is_alive = false;
+            BOOST_TEST_REQUIRE((map.is_sound() && map.size() == whole.size() && map.contains(&there)));
+        }
+    }
+    BOOST_TEST(thrown > 200U);
 }
 
 BOOST_AUTO_TEST_CASE(an_erasure_that_throws_changes_nothing_and_what_takes_many_steps_leaves_a_sound_tree) {

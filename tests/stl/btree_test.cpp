@@ -21,6 +21,12 @@ using OrderedMap = Associative<W, Part<W>, typename W::template ordered_map<type
 template <class W>
 using OrderedMultiset = Associative<W, void, typename W::template ordered_multiset<typename W::string>>;
 
+// Types that nobody names: the allocator is the heaps'.
+static_assert(std::is_same_v<decltype(taiyen::ordered_map{std::pair(1, 2.5)}), taiyen::ordered_map<int, double>>);
+static_assert(std::is_same_v<decltype(taiyen::btree_multiset{1, 2}), taiyen::btree_multiset<int>>);
+static_assert(std::is_same_v<decltype(taiyen::ordered_set(std::declval<int*>(), std::declval<int*>(), std::greater<>())),
+                             taiyen::ordered_set<int, std::greater<>>>);
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_btree_map_to_strings_keeps_every_block_at_home) { Matrix<MapToStrings>::run(); }

@@ -17,15 +17,36 @@
 /// Complexity: look-up, insertion and erasure logarithmic, with 60 to 120 elements a node where they are small. Copies, ranges in order, iteration: linear.
 /// Thread rule: as the standard containers: concurrent reads are fine.
 
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include <taiyen/base/detail/instrumented.hpp>
 #include <taiyen/ordered/detail/btree_container.hpp>
 
 namespace taiyen {
+
+namespace ordered {
+
+// For what a container is made of.
+template <class A>
+concept Allocates = requires(A& allocator) {
+    typename A::value_type;
+    allocator.allocate(std::size_t{1});
+};
+template <class C>
+concept Comparison = !Allocates<C>;
+template <class It>
+using KeyOf = std::remove_const_t<typename std::iter_value_t<It>::first_type>;
+template <class It>
+using MappedOf = typename std::iter_value_t<It>::second_type;
+template <class It>
+using HeapMapAllocator = persistent_allocator<std::pair<const KeyOf<It>, MappedOf<It>>>;
+
+}  // namespace ordered
 
 // The constructors of an ordered container, for one whose base has them by parts.
 #define TAIYEN_BTREE_CONSTRUCTORS(Name)                                                                                                           \
@@ -136,5 +157,40 @@ public:
 };
 
 #undef TAIYEN_BTREE_CONSTRUCTORS
+
+// What a container is made of says its types, as for std::map and std::set.
+#define TAIYEN_BTREE_MAP_GUIDES(Name)                                                                                                          \
+    template <std::input_iterator It, ordered::Comparison Compare = std::less<>, ordered::Allocates Allocator = ordered::HeapMapAllocator<It>> \
+    Name(It, It, Compare = Compare(), Allocator = Allocator()) -> Name<ordered::KeyOf<It>, ordered::MappedOf<It>, Compare, Allocator>;         \
+    template <std::input_iterator It, ordered::Allocates Allocator>                                                                            \
+    Name(It, It, Allocator) -> Name<ordered::KeyOf<It>, ordered::MappedOf<It>, std::less<>, Allocator>;                                        \
+    template <class K, class V, ordered::Comparison Compare = std::less<>,                                                                     \
+              ordered::Allocates Allocator = persistent_allocator<std::pair<const std::remove_const_t<K>, V>>>                                 \
+    Name(std::initializer_list<std::pair<K, V>>, Compare = Compare(), Allocator = Allocator())                                                 \
+        -> Name<std::remove_const_t<K>, V, Compare, Allocator>;                                                                                \
+    template <class K, class V, ordered::Allocates Allocator>                                                                                  \
+    Name(std::initializer_list<std::pair<K, V>>, Allocator) -> Name<std::remove_const_t<K>, V, std::less<>, Allocator>;
+#define TAIYEN_BTREE_SET_GUIDES(Name)                                                                                     \
+    template <std::input_iterator It, ordered::Comparison Compare = std::less<>,                                          \
+              ordered::Allocates Allocator = persistent_allocator<std::iter_value_t<It>>>                                 \
+    Name(It, It, Compare = Compare(), Allocator = Allocator()) -> Name<std::iter_value_t<It>, Compare, Allocator>;        \
+    template <std::input_iterator It, ordered::Allocates Allocator>                                                       \
+    Name(It, It, Allocator) -> Name<std::iter_value_t<It>, std::less<>, Allocator>;                                       \
+    template <class K, ordered::Comparison Compare = std::less<>, ordered::Allocates Allocator = persistent_allocator<K>> \
+    Name(std::initializer_list<K>, Compare = Compare(), Allocator = Allocator()) -> Name<K, Compare, Allocator>;          \
+    template <class K, ordered::Allocates Allocator>                                                                      \
+    Name(std::initializer_list<K>, Allocator) -> Name<K, std::less<>, Allocator>;
+
+TAIYEN_BTREE_MAP_GUIDES(btree_map)
+TAIYEN_BTREE_MAP_GUIDES(btree_multimap)
+TAIYEN_BTREE_MAP_GUIDES(ordered_map)
+TAIYEN_BTREE_MAP_GUIDES(ordered_multimap)
+TAIYEN_BTREE_SET_GUIDES(btree_set)
+TAIYEN_BTREE_SET_GUIDES(btree_multiset)
+TAIYEN_BTREE_SET_GUIDES(ordered_set)
+TAIYEN_BTREE_SET_GUIDES(ordered_multiset)
+
+#undef TAIYEN_BTREE_MAP_GUIDES
+#undef TAIYEN_BTREE_SET_GUIDES
 
 }  // namespace taiyen

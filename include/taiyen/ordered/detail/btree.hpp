@@ -717,7 +717,6 @@ private:
             leaf_at(left.next)->previous = right_pointer;
         left.next = right_pointer;
         spare.has_fence = false;
-        if (index == 0) renew_fence(path, right.keys()[slot]);
         if (goes_right) {
             put(right, index - stay, slot);
             choose_skip(left);
@@ -730,6 +729,7 @@ private:
         carry(right, slot, left, left.order()[left.count]);
         enter_right.is_needed = false;
         put(left, index);
+        if (index == 0) renew_fence(path, left.key(0));
         choose_skip(left);
         choose_skip(right);
         add_child(path, spare.fence, right_pointer, spare, 1);
