@@ -71,13 +71,23 @@ Restorer::Base Restorer::choose_base() {
     throw Error(errc::not_found, target_.name(), "it has no base that is old enough; ask for a later transaction, or a later time");
 }
 
+store::Header Restorer::shape_of(const Base& base) {
+    const store::Header shape = store::decode(base.body.header, target_.name());
+    const bool is_plain = shape.clean && !shape.is_new && shape.role == store::FileRole::backing && shape.state == store::FileState::whole &&
+                          shape.ring_kind == store::RingKind::none && shape.data.is_nil() && shape.log.is_nil();
+    if (!is_plain || !std::ranges::equal(shape.heap.bytes, base.head.heap))
+        throw Error(errc::corrupt, target_.name(),
+                    "the base that ends with frame " + std::to_string(base.head.number) + " is of no closed heap; restore an earlier state");
+    return shape;
+}
+
 Restored Restorer::run() {
     if (storage_.find(to_)) throw Error(errc::already_exists, to_, "there is a file already, and restoring overwrites nothing; name another one");
     range_ = target_.range();
     if (range_.empty()) throw Error(errc::not_found, target_.name(), "nothing was replicated there");
     remove_unfinished();
     const Base base = choose_base();
-    const store::Header shape = store::decode(base.body.header, target_.name());
+    const store::Header shape = shape_of(base);
     PageFile file(storage_.create_unnamed(io::directory_of(to_)), shape);
     store::lock_new(file.file());
     file.header.file = random_uuid();

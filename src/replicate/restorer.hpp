@@ -34,6 +34,8 @@ private:
     bool is_wanted(const FrameHead& head) const;
     Base read_base(std::uint64_t number);
     Base choose_base();
+    /// The header of its file. Throws: Error{corrupt}.
+    store::Header shape_of(const Base& base);
     void remove_unfinished();
     void write_pages(const Base& base, store::PageFile& file);
     void write_page_frame(const Frame& frame, store::PageFile& file);

@@ -18,6 +18,7 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/taiyen.hpp>
 
+#include "base/checksum.hpp"
 #include "fuzz/input.hpp"
 #include "io/disks/simulated_storage.hpp"
 #include "replicate/pretended_target.hpp"
@@ -87,7 +88,21 @@ void make_right(std::map<std::uint64_t, Bytes>& frames) {
         FrameHead head;
         std::memcpy(&head, bytes.data(), sizeof head);
         head.previous = previous;
-        const Bytes body(bytes.begin() + sizeof head, bytes.end());
+        Bytes body(bytes.begin() + sizeof head, bytes.end());
+        if (head.kind == FrameKind::base_done && body.size() >= sizeof(layout::BaseDone)) {
+            layout::BaseDone done;
+            std::memcpy(&done, body.data(), sizeof done);
+            done.header.checksum = checksum(std::as_bytes(std::span(&done.header, 1)).first(offsetof(store::HeaderBlock, checksum)),
+                                            mix(store::header_magic, done.header.sequence % 2));
+            std::memcpy(body.data(), &done, sizeof done);
+        } else if (head.kind == FrameKind::pages && body.size() >= sizeof(store::TablePage)) {
+            store::TablePage table;
+            std::memcpy(&table, body.data(), sizeof table);
+            Uuid heap;
+            std::ranges::copy(head.heap, heap.bytes.begin());
+            table.checksum = store::table_page_checksum(table, heap);
+            std::memcpy(body.data(), &table, sizeof table);
+        }
         const std::array pieces{std::span<const std::byte>(body)};
         bytes = encode(head, pieces);
         previous = head.checksum;

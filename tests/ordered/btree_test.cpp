@@ -135,12 +135,12 @@ void fails_at_every_point(Tree& tree, Ledger& ledger, bool is_strong, const F& c
 }
 
 /// A key that lies apart, and may be gone.
-struct Named {
+struct Mortal {
     int number;
     bool is_alive = true;
 };
 struct ByNumber {
-    bool operator()(const Named* a, const Named* b) const {
+    bool operator()(const Mortal* a, const Mortal* b) const {
         BOOST_TEST_REQUIRE((a->is_alive && b->is_alive));
         return a->number < b->number;
     }
@@ -179,16 +179,16 @@ BOOST_AUTO_TEST_CASE(an_insertion_that_throws_changes_nothing_and_loses_nothing)
 }
 
 BOOST_AUTO_TEST_CASE(an_insertion_that_throws_leaves_no_separator_that_is_its_key) {
-    using Pointers = btree_multimap<const Named*, Risky, ByNumber, std::allocator<std::pair<const Named* const, Risky>>>;
-    std::deque<Named> names;
+    using Pointers = btree_multimap<const Mortal*, Risky, ByNumber, std::allocator<std::pair<const Mortal* const, Risky>>>;
+    std::deque<Mortal> names;
     Pointers whole;
-    for (int i = 0; i < 100; ++i) whole.emplace(&names.emplace_back(Named{i}), i);
+    for (int i = 0; i < 100; ++i) whole.emplace(&names.emplace_back(Mortal{i}), i);
     const Risky value(1);
     unsigned thrown = 0;
-    for (const Named& there : names) {
+    for (const Mortal& there : names) {
         for (std::uint64_t point = 0;; ++point) {
             Pointers map(whole);
-            Named key{there.number};
+            Mortal key{there.number};
             Chance::until = point;
             try {
                 map.emplace_hint(map.find(&there), &key, value);
