@@ -135,7 +135,7 @@ enum class Bug {
     refused_appended_anyway,     ///< replication: whose frame is refused appends it at the new end
     gap_shipped_over,            ///< replication: transactions that the log lacks are passed over
     base_without_hold,           ///< replication: the last pages of a base are read while saves go on
-    delta_from_newer,            ///< replication: pages are sent from a later save on than the frames hold
+    delta_from_newer,            ///< replication: a partial base has the pages that are newer than the covered save, not than the base under it
     attached_unmarked,           ///< replication: the heap's header doesn't say that it was attached
     attached_before_marked,      ///< replication: the epoch is appended before the heap's header says that it is attached
     reopening_unmarked,          ///< replication: opening an attached heap leaves no trace

@@ -55,8 +55,9 @@ std::vector<std::uint64_t> DirectoryTarget::Files::numbers() {
 }
 
 std::uint64_t DirectoryTarget::Files::find_last() {
-    if (last == 0) {
-        last = first() - 1;
+    const std::uint64_t begin = first();
+    if (last == 0 || (last >= begin && !is_there(last))) {  // nothing is known, or frames have gone
+        last = begin - 1;
         for (const std::uint64_t number : numbers()) last = std::max(last, number);
     }
     while (is_there(last + 1)) ++last;

@@ -159,7 +159,7 @@ private:
 
     bool is_base_due() const {
         const std::uint64_t now = store::microseconds_of(store::time_now());
-        const std::uint64_t age = now - std::min(now, shipper_->base_written_at());  // clocks are set back, too
+        const std::uint64_t age = now - std::min(now, shipper_->full_base_written_at());  // clocks are set back, too
         const auto allowed = static_cast<std::uint64_t>(std::chrono::microseconds(options_.base_every).count());
         if (allowed != 0 && age > allowed) return true;
         const ByteCount bytes =

@@ -62,7 +62,7 @@ FrameHead Shipper::next_head() const {
 void Shipper::note_covered(FrameHead& head) const {
     const store::SavedPoint point = heap_.files().point();
     const bool is_whole = point.serial == point.durable_serial;
-    if (!is_whole || (point.serial.value > head.last_serial && !planted(Bug::delta_from_newer))) return;
+    if (!is_whole || point.serial.value > head.last_serial) return;
     head.covered_generation = point.generation.value;
     head.covered_serial = point.serial.value;
 }
@@ -103,8 +103,11 @@ void Shipper::append_pending() {
         record_bytes_since_base_ += pending_->bytes.size();
     }
     if (last_.kind == FrameKind::base_done) {
-        base_written_at_ = last_.written_at;
-        record_bytes_since_base_ = 0;
+        base_generation_ = {last_.covered_generation};
+        if (is_base_full_) {
+            full_base_written_at_ = last_.written_at;
+            record_bytes_since_base_ = 0;
+        }
     }
     pending_.reset();
 }
@@ -126,7 +129,16 @@ void Shipper::read_end() {
     }
     last_ = newest.head();
     shipped_ = {last_.last_serial};
-    if (last_.newest_base >= range.first) base_written_at_ = Frame(target_, last_.newest_base).head().written_at;
+    base_generation_ = {};
+    full_base_written_at_ = 0;
+    for (std::uint64_t number = last_.newest_base; number >= range.first;) {
+        const Frame base(target_, number);
+        if (number == last_.newest_base) base_generation_ = {base.head().covered_generation};
+        const std::uint64_t before = base.begin_of_body<BaseDone>().begun.previous;
+        if (before >= number) base.throw_corrupt("it lies on a later base");
+        number = before;
+        if (number == 0) full_base_written_at_ = base.head().written_at;
+    }
 }
 
 /// Of whoever attached last, for messages.
@@ -195,7 +207,8 @@ void Shipper::catch_up() {
             if (!hold_->is_lost()) return;
         }
     }
-    send_base(Generation{last_.covered_generation});
+    // On top of the newest base: what came between it and the covered save stands in records, which are not read any more behind a later base.
+    send_base(planted(Bug::delta_from_newer) ? Generation{last_.covered_generation} : base_generation_);
 }
 
 // ---- records
@@ -291,6 +304,7 @@ void Shipper::send_base(std::optional<Generation> since) {
     store::Companions& companions = heap_.companions();
     // Everything that was shipped is in the files: the frames behind the base's beginning hold all that comes after it.
     if (files.durable_serial() < service_.last_committed() || service_.is_ahead_of_log()) service_.save_itself();
+    is_base_full_ = !since;
     const BaseBegin begun{since ? since->value : 0, since ? last_.newest_base : 0};
     const std::array head_piece{bytes_of(begun)};
     append(FrameKind::base_begin, head_piece, next_head());
@@ -320,7 +334,7 @@ void Shipper::send_base(std::optional<Generation> since) {
             {
                 const auto saves = files.hold_saves();
                 heap_.condition().check_usable(false);
-                count = companions.read_saved(index, sent, extents, buffer.span());
+                count = companions.read_saved(index, sent, files.extents(), buffer.span());  // the heap may have grown
                 if (count != 0) table = files.table().page(index);
             }
             if (count == 0) return;

@@ -41,8 +41,9 @@ public:
     /// Newest transaction that the target has.
     Serial shipped() const { return shipped_; }
     const FrameHead& newest() const { return last_; }
-    /// When the newest base was complete; 0: there is none.
-    std::uint64_t base_written_at() const { return base_written_at_; }
+    /// When the newest base of all pages was complete; 0: there is none.
+    std::uint64_t full_base_written_at() const { return full_base_written_at_; }
+    /// Of frames since then, as far as this object has sent them.
     ByteCount record_bytes_since_base() const { return record_bytes_since_base_; }
 
 private:
@@ -77,8 +78,10 @@ private:
 
     FrameHead last_{};  ///< of the newest frame; number 0: there is none
     Serial shipped_;
-    bool must_attach_ = false;  ///< the target has lost its end
-    std::uint64_t base_written_at_ = 0;
+    bool must_attach_ = false;    ///< the target has lost its end
+    Generation base_generation_;  ///< of the newest base, full or not
+    bool is_base_full_ = false;   ///< the one that is sent
+    std::uint64_t full_base_written_at_ = 0;
     ByteCount record_bytes_since_base_ = 0;
     struct Pending {
         FrameHead head;

@@ -158,7 +158,6 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::frame_name_unsynced, "frame_name_unsynced", {"replicate-ship"}, "a frame is there, or it is not"},
         {Bug::trimmed_before_said, "trimmed_before_said", {"replicate-base"}, "a frame is there, or it is not"},
         {Bug::gap_shipped_over, "gap_shipped_over", {"replicate-base"}, "frames hold every transaction, or the pages that it left"},
-        {Bug::delta_from_newer, "delta_from_newer", {"replicate-ship"}, "frames hold every transaction, or the pages that it left"},
         {Bug::attached_unmarked, "attached_unmarked", {"replicate-attach"}, "who replicates goes on after a crash"},
         {Bug::attached_before_marked, "attached_before_marked", {"replicate-attach"}, "who replicates goes on after a crash"},
         {Bug::restored_named_early, "restored_named_early", {"replicate-restore"}, "files are made unpublished, the heap's own name last"},

@@ -82,6 +82,20 @@ BOOST_AUTO_TEST_CASE(a_lost_frame_hides_none_behind_it) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(newest_frames_that_are_lost_while_it_is_used_are_missed) {
+    const ScratchDirectory scratch;
+    DirectoryTarget target(scratch.path());
+    for (std::uint64_t number = 1; number <= 4; ++number) BOOST_TEST(target.append(number, bytes_of_text(std::to_string(number))));
+    std::filesystem::remove(scratch / "0000000000000003.frame");
+    std::filesystem::remove(scratch / "0000000000000004.frame");
+    BOOST_TEST(!target.append(5, bytes_of_text("5")));
+    BOOST_TEST(target.range().last == 2U);
+    BOOST_TEST(target.append(3, bytes_of_text("another 3")));
+    for (std::uint64_t number = 1; number <= 3; ++number) std::filesystem::remove(scratch / ("000000000000000" + std::to_string(number) + ".frame"));
+    BOOST_TEST(target.range().empty());
+    BOOST_TEST(target.append(1, bytes_of_text("1")));
+}
+
 BOOST_AUTO_TEST_CASE(what_says_which_frame_is_first_is_checked) {
     const ScratchDirectory scratch;
     DirectoryTarget target(scratch.path());

@@ -266,6 +266,52 @@ BOOST_AUTO_TEST_CASE(an_older_image_would_go_on_unseen_if_opening_it_left_no_mar
     BOOST_TEST(attaches_after_going_its_own_way());
 }
 
+BOOST_AUTO_TEST_CASE(pages_of_a_partial_base_lie_on_the_base_before_it_and_on_nothing_newer) {
+    const auto is_restored = [&] {
+        target = std::make_shared<PretendedTarget>();
+        const std::filesystem::path to = directory / ("restored far " + std::to_string(++restored) + ".tyn");
+        const auto commit = [&](auto&& change) {
+            Transaction transaction(*heap);
+            change();
+            return transaction.commit();
+        };
+        using Far = taiyen::vector<char>;
+        commit([&] { heap->find_or_construct<Far>("far").resize(std::size_t{6} << 20U, 'x'); });  // several pages of the checksum table
+        {
+            Replication replication(*heap, target, quick());
+            const Serial far = commit([&] {
+                Far& there = *heap->find<Far>("far");
+                there[there.size() - 100] = static_cast<char>('a' + restored);  // of a table page that nothing else changes
+            });
+            BOOST_REQUIRE(replication.wait_replicated(far, std::chrono::seconds(60)));
+            heap->snapshot();
+            put(1, "its frame says that this save is covered");
+            end(replication);
+        }
+        reopen();
+        put(2, "saved while nobody replicates");
+        reopen();
+        {
+            Replication replication(*heap, target, quick());
+            put(3, "last");
+            end(replication);
+        }
+        heap.reset();
+        const bool restores = !throws(errc::corrupt, [&] { (void)taiyen::restore(*target, to); });
+        if (restores) {
+            const ArchiveHeap there(open_read_only, to);
+            const Far& far = *there.find<Far>("far");
+            BOOST_TEST(far[far.size() - 100] == static_cast<char>('a' + restored));
+            BOOST_TEST((model_of(there) == states[newest().value]));
+        }
+        heap.emplace(open_only, path, options);
+        return restores;
+    };
+    BOOST_TEST(is_restored());
+    const Planted planted(Bug::delta_from_newer);
+    BOOST_TEST(!is_restored());
+}
+
 BOOST_AUTO_TEST_CASE(a_reader_that_did_not_compare_frames_would_restore_what_never_was) {
     Replication replication(*heap, target, quick());
     put(1, "one");
@@ -469,6 +515,38 @@ BOOST_AUTO_TEST_CASE(a_target_that_loses_its_newest_frames_or_all_gets_them_agai
     end(replication);
     BOOST_TEST((restore_it() == states[newest().value]));
     BOOST_TEST(replica_info(*target, true)->bases.size() >= 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_that_grows_and_is_saved_while_a_base_is_sent_is_whole_in_it) {
+    heap.reset();
+    options.capacity = std::size_t{1} << 30U;
+    options.log_capacity = std::size_t{4} << 20U;
+    heap.emplace(create_only, directory / "growing.tyn", options);
+    const auto more = [&](const char* name, std::size_t mebibytes) {
+        Transaction transaction(*heap);
+        heap->construct<taiyen::vector<char>>(name).resize(mebibytes << 20U, 'x');
+        transaction.commit();
+        heap->snapshot();
+    };
+    more("first", 81);  // more than is sent at once
+    bool has_grown = false;
+    target->fate = [&](std::uint64_t number) {
+        if (number > 4 && !has_grown) {
+            has_grown = true;
+            more("second", 5);
+        }
+        return Fate::works;
+    };
+    {
+        Replication replication(*heap, target, quick());
+        replication.stop();
+    }
+    BOOST_TEST(has_grown);
+    heap.reset();
+    (void)taiyen::restore(*target, directory / "restored.tyn");
+    const ArchiveHeap there(open_read_only, directory / "restored.tyn");
+    BOOST_TEST(there.find<taiyen::vector<char>>("second")->size() == std::size_t{5} << 20U);
+    BOOST_TEST(there.find<taiyen::vector<char>>("first")->back() == 'x');
 }
 
 BOOST_AUTO_TEST_CASE(a_forked_child_does_not_replicate) {
