@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(pages_of_a_partial_base_lie_on_the_base_before_it_and_on_no
             Replication replication(*heap, target, quick());
             const Serial far = commit([&] {
                 Far& there = *heap->find<Far>("far");
-                there[there.size() - 100] = static_cast<char>('a' + restored);  // of a table page that nothing else changes
+                there[there.size() / 2] = static_cast<char>('a' + restored);  // of a table page that nothing else changes
             });
             BOOST_REQUIRE(replication.wait_replicated(far, std::chrono::seconds(60)));
             heap->snapshot();
@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(pages_of_a_partial_base_lie_on_the_base_before_it_and_on_no
         if (restores) {
             const ArchiveHeap there(open_read_only, to);
             const Far& far = *there.find<Far>("far");
-            BOOST_TEST(far[far.size() - 100] == static_cast<char>('a' + restored));
+            BOOST_TEST(far[far.size() / 2] == static_cast<char>('a' + restored));
             BOOST_TEST((model_of(there) == states[newest().value]));
         }
         heap.emplace(open_only, path, options);
