@@ -285,15 +285,15 @@ BOOST_AUTO_TEST_CASE(pages_of_a_partial_base_lie_on_the_base_before_it_and_on_no
             });
             BOOST_REQUIRE(replication.wait_replicated(far, std::chrono::seconds(60)));
             heap->snapshot();
-            put(1, "its frame says that this save is covered");
+            put(1, "its frame says that this save is covered " + std::to_string(restored));
             end(replication);
         }
         reopen();
-        put(2, "saved while nobody replicates");
+        put(2, "saved while nobody replicates " + std::to_string(restored));
         reopen();
         {
             Replication replication(*heap, target, quick());
-            put(3, "last");
+            put(3, "last " + std::to_string(restored));
             end(replication);
         }
         heap.reset();
