@@ -13,11 +13,29 @@
 #include "replicate/shipper.hpp"
 #include "store/heap_access.hpp"
 #include "store/opening_record.hpp"
+#include "txn/readers_here.hpp"
 
 namespace taiyen {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// For ever: points of time that far ahead can still be told.
+constexpr std::chrono::hours longest{24 * 365};
+
+template <class Duration>
+Duration within(Duration time) {
+    return std::min(time, std::chrono::duration_cast<Duration>(longest));
+}
+
+ReplicationOptions with_bounds(ReplicationOptions options) {
+    options.linger = within(options.linger);
+    options.retry = within(options.retry);
+    options.close_timeout = within(options.close_timeout);
+    options.base_every = std::min(options.base_every, 1000 * longest);
+    options.keep = std::min(options.keep, 1000 * longest);
+    return options;
+}
 
 std::shared_ptr<txn::TransactionService> service_of(const store::HeapFile& heap) {
     heap.check_usable(false);
@@ -45,11 +63,11 @@ const char* name_of(ReplicationState state) noexcept {
 class Replication::Thread {
 public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
-        : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(options),
-          shipper_(std::make_unique<replicate::Shipper>(*heap_, *service_, *target_, std::max<std::size_t>(options.frame_bytes, 1))) {
+        : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(with_bounds(options)),
+          shipper_(*heap_, *service_, *target_, std::max<std::size_t>(options.frame_bytes, 1)) {
         {
             const store::Visits::Visit visit(heap_->visits());
-            shipper_->attach();
+            shipper_.attach();
         }
         publish();
         try {
@@ -63,13 +81,12 @@ public:
     Thread& operator=(const Thread&) = delete;
     ~Thread() { stop(); }
 
+    bool is_of_parent() const noexcept { return heap_->in_forked_child(); }
+
     void stop() noexcept {
+        if (is_of_parent()) return;
+        const std::lock_guard one(ending_);
         if (!thread_.joinable()) return;
-        if (heap_->in_forked_child()) {
-            thread_.detach();  // it is the parent's, and so is what it may have locked
-            (void)shipper_.release();
-            return;
-        }
         {
             const std::lock_guard lock(mutex_);
             stopping_ = true;
@@ -102,7 +119,7 @@ public:
     bool wait_replicated(Serial serial, std::chrono::milliseconds patience) const {
         require_parent();
         std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, patience, [&] { return status_.replicated >= serial || is_over(); });
+        changed_.wait_for(lock, within(patience), [&] { return status_.replicated >= serial || is_over(); });
         if (status_.replicated >= serial) return true;
         if (is_over()) throw_over();
         return false;
@@ -110,6 +127,8 @@ public:
 
     void make_base() {
         require_parent();
+        if (service_->depth() != 0 || txn::ReadersHere::holds(*service_))
+            throw Error(errc::scope_open, heap_->path(), "this thread has a transaction or a ReadLock on the heap; end it before you make a base");
         std::uint64_t wanted = 0;
         {
             const std::lock_guard lock(mutex_);
@@ -139,9 +158,9 @@ private:
         {
             const std::lock_guard lock(mutex_);
             status_.target = target_->name();
-            status_.replicated = shipper_->shipped();
+            status_.replicated = shipper_.shipped();
             status_.durable = std::max(status_.durable, status_.replicated);
-            status_.frames = shipper_->newest().number;
+            status_.frames = shipper_.newest().number;
             status_.bases = bases_;
             status_.state = ReplicationState::streaming;
         }
@@ -159,32 +178,33 @@ private:
 
     bool is_base_due() const {
         const std::uint64_t now = store::microseconds_of(store::time_now());
-        const std::uint64_t age = now - std::min(now, shipper_->full_base_written_at());  // clocks are set back, too
+        const std::uint64_t age = now - std::min(now, shipper_.full_base_written_at());  // clocks are set back, too
         const auto allowed = static_cast<std::uint64_t>(std::chrono::microseconds(options_.base_every).count());
         if (allowed != 0 && age > allowed) return true;
         const ByteCount bytes =
             options_.base_after_bytes != 0 ? options_.base_after_bytes : std::max<ByteCount>(1_GiB, 2 * heap_->files().extents().span);
-        return shipper_->record_bytes_since_base() > bytes;
+        return shipper_.record_bytes_since_base() > bytes;
     }
 
     /// One piece of work. False: there was nothing to do.
     bool work() {
         const store::Visits::Visit visit(heap_->visits());
-        const std::uint64_t base_before = shipper_->newest().newest_base;
-        const bool shipped = shipper_->ship();
+        const std::uint64_t base_before = shipper_.newest().newest_base;
+        const bool shipped = shipper_.ship();
         std::uint64_t asked = 0;
         {
             const std::lock_guard lock(mutex_);
             asked = bases_asked_ != bases_answered_ ? bases_asked_ : 0;
         }
         if (asked != 0 || is_base_due()) {
-            shipper_->make_base();
+            shipper_.make_base();
             if (options_.keep.count() != 0) {
                 const auto kept = static_cast<std::uint64_t>(std::chrono::microseconds(options_.keep).count());
-                shipper_->trim(store::microseconds_of(store::time_now()) - kept);
+                const std::uint64_t now = store::microseconds_of(store::time_now());
+                shipper_.trim(now - std::min(now, kept));
             }
         }
-        if (shipper_->newest().newest_base != base_before) ++bases_;
+        if (shipper_.newest().newest_base != base_before) ++bases_;
         if (asked != 0) answer(asked, nullptr);
         return shipped;
     }
@@ -261,7 +281,7 @@ private:
         try {
             const store::Visits::Visit visit(heap_->visits());
             const std::stop_callback closing(heap_->visits().ending(), [this] { wake(); });
-            service_->log().wait_beyond(shipper_->shipped(), woken);
+            service_->log().wait_beyond(shipper_.shipped(), woken);
         } catch (const Error&) {
             return;  // the heap is being closed
         }
@@ -282,12 +302,13 @@ private:
     const std::shared_ptr<txn::TransactionService> service_;
     const std::shared_ptr<ReplicationTarget> target_;
     const ReplicationOptions options_;
-    std::unique_ptr<replicate::Shipper> shipper_;  ///< of the thread
-    std::uint64_t bases_ = 0;                      ///< of the thread
+    replicate::Shipper shipper_;  ///< of the thread
+    std::uint64_t bases_ = 0;     ///< of the thread
 
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
     ReplicationStatus status_;
+    std::mutex ending_;        ///< of who ends the thread
     std::stop_source waking_;  ///< what the thread waits for has come
     bool stopping_ = false;
     Clock::time_point stop_until_;
@@ -299,8 +320,13 @@ private:
 
 Replication::Replication(TransactionalHeap& heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options) {
     if (target == nullptr) throw Error(errc::invalid_argument, heap.path(), "replication needs a target; name one");
-    thread_ = std::make_unique<Thread>(HeapAccess::shared(heap), std::move(target), options);
+    thread_.reset(new Thread(HeapAccess::shared(heap), std::move(target), options));
 }
+/// In a forked child it is the parent's, and so are the locks that its thread may hold.
+void Replication::End::operator()(Thread* thread) const noexcept {
+    if (!thread->is_of_parent()) delete thread;
+}
+
 Replication::Replication(Replication&&) noexcept = default;
 Replication& Replication::operator=(Replication&&) noexcept = default;
 Replication::~Replication() = default;

@@ -109,6 +109,7 @@ Restored Restorer::run() {
                     "it can't be restored as of transaction " + std::to_string(options_.serial->value) + ", but as of " +
                         std::to_string(restored_.serial.value) + ": what followed came as pages, not as transactions, or didn't come");
     }
+    if (storage_.find(to_)) throw Error(errc::already_exists, to_, "a file came to stand there meanwhile; move it away, and restore again");
     storage_.rename(working_, to_);
     storage_.sync_directory(io::directory_of(to_));
     return restored_;

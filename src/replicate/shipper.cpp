@@ -168,10 +168,9 @@ void Shipper::attach() {
     hold_.reset();
     read_end();
     store::ReplicaMark mark = heap_.files().backing().header.replica;
-    if (last_.number != 0) {
-        require_ours();
-        std::ranges::copy(last_.attached, mark.attached_before);
-    }
+    if (last_.number != 0) require_ours();
+    // Whatever becomes of this attachment, or of its frames: who goes back to the one before is known.
+    std::ranges::copy(last_.number != 0 ? last_.attached : mark.attached, mark.attached_before);
     std::ranges::copy(random_uuid().bytes, mark.attached);
     EpochBody body{};
     body.serial = log().durable().value;
@@ -189,7 +188,6 @@ void Shipper::attach() {
     if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
     if (!planted(Bug::attached_before_marked)) append_epoch();
     mark.reopened_at = 0;
-    std::ranges::fill(mark.attached_before, std::uint8_t{0});
     if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
     must_attach_ = false;
     catch_up();

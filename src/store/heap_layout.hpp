@@ -108,7 +108,7 @@ inline constexpr std::uint32_t opening_data_detached = 16;
 /// How a replicated heap tells whether what a target holds is part of its own history; all zero: it was never attached to one.
 struct ReplicaMark {
     std::uint8_t attached[16];         ///< random, of the newest attachment; the target's epoch frame has it, too
-    std::uint8_t attached_before[16];  ///< of the one before, until the target has taken the newest one
+    std::uint8_t attached_before[16];  ///< of the one before
     std::uint64_t reopened_at;         ///< the newest transaction when the heap was opened for writing first after that, plus 1; 0: it wasn't
 };
 static_assert(std::is_trivially_copyable_v<ReplicaMark> && sizeof(ReplicaMark) == 40);

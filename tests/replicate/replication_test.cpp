@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "base/planted.hpp"
@@ -549,6 +550,84 @@ BOOST_AUTO_TEST_CASE(a_heap_that_grows_and_is_saved_while_a_base_is_sent_is_whol
     BOOST_TEST(there.find<taiyen::vector<char>>("first")->back() == 'x');
 }
 
+BOOST_AUTO_TEST_CASE(a_target_that_loses_this_attachment_gets_another_one) {
+    const Quiet quiet_reports;
+    put(1, "one");
+    {
+        Replication replication(*heap, target, quick());
+        end(replication);
+    }
+    const std::uint64_t before = target->range().last;
+    Replication replication(*heap, target, quick());
+    put(2, "two");
+    BOOST_REQUIRE(replication.wait_replicated(newest(), std::chrono::seconds(60)));
+    target->lose_from(before + 1);
+    put(3, "three");
+    end(replication);
+    BOOST_TEST((restore_it() == states[newest().value]));
+}
+
+BOOST_AUTO_TEST_CASE(an_attachment_elsewhere_that_fails_leaves_the_one_that_was) {
+    put(1, "one");
+    {
+        Replication replication(*heap, target, quick());
+        end(replication);
+    }
+    const auto elsewhere = std::make_shared<PretendedTarget>();
+    elsewhere->fate = [](std::uint64_t) { return Fate::away; };
+    BOOST_TEST(throws(errc::io_error, [&] { Replication(*heap, elsewhere); }));
+    Replication replication(*heap, target, quick());
+    put(2, "two");
+    end(replication);
+    BOOST_TEST((restore_it() == states[newest().value]));
+}
+
+BOOST_AUTO_TEST_CASE(for_ever_is_a_time_like_others) {
+    ReplicationOptions how = quick();
+    how.keep = how.base_every = std::chrono::hours::max();
+    how.linger = std::chrono::milliseconds(0);
+    how.close_timeout = std::chrono::milliseconds::max();
+    Replication replication(*heap, target, how);
+    put(1, "one");
+    replication.make_base();
+    replication.make_base();
+    BOOST_TEST(target->range().first == 1U);
+    put(2, "two");
+    BOOST_TEST(replication.wait_replicated(newest(), std::chrono::milliseconds::max()));
+    std::thread other([&] { replication.stop(); });
+    replication.stop();
+    other.join();
+    BOOST_TEST((replication.status().state == ReplicationState::stopped));
+}
+
+BOOST_AUTO_TEST_CASE(a_base_is_not_made_within_a_transaction) {
+    Replication replication(*heap, target, quick());
+    put(1, "one");
+    {
+        const Transaction transaction(*heap);
+        BOOST_TEST(throws(errc::scope_open, [&] { replication.make_base(); }));
+    }
+    {
+        const ReadLock lock(*heap);
+        BOOST_TEST(throws(errc::scope_open, [&] { replication.make_base(); }));
+    }
+    replication.make_base();
+}
+
+BOOST_AUTO_TEST_CASE(what_comes_to_stand_there_while_the_heap_is_restored_stays) {
+    put(1, "one");
+    {
+        Replication replication(*heap, target, quick());
+        end(replication);
+    }
+    heap.reset();
+    const auto to = directory / "restored.tyn";
+    RestoreOptions how;
+    how.progress = [&](std::uint64_t, std::uint64_t) { std::ofstream(to) << "somebody's only copy"; };
+    BOOST_TEST(throws(errc::already_exists, [&] { (void)taiyen::restore(*target, to, how); }));
+    BOOST_TEST(std::filesystem::file_size(to) == 20U);
+}
+
 BOOST_AUTO_TEST_CASE(a_forked_child_does_not_replicate) {
     Replication replication(*heap, target, quick());
     put(1, "one");
@@ -556,6 +635,7 @@ BOOST_AUTO_TEST_CASE(a_forked_child_does_not_replicate) {
     if (child == 0) {
         const bool refused = throws(errc::forked, [&] { (void)replication.status(); }) && throws(errc::forked, [&] { replication.make_base(); });
         replication.stop();
+        { const Replication gone(std::move(replication)); }
         ::_exit(refused ? 0 : 1);
     }
     int status = -1;

@@ -73,15 +73,19 @@ public:
     Serial replicated() const;
     /// Returns when the target has it, true, or after that time. Throws: Error{fenced | closed | …}: it will not get it.
     bool wait_replicated(Serial serial, std::chrono::milliseconds patience) const;
-    /// Sends a base of all pages; transactions go on meanwhile, and follow behind it. Returns when the target has it. Throws: what ended replication, what the target throws.
+    /// Sends a base of all pages; transactions go on meanwhile, and follow behind it. Returns when the target has it. Throws: Error{scope_open}: this thread has a transaction or a ReadLock; what ended replication, what
+    /// the target throws.
     void make_base();
     ReplicationStatus status() const;
-    /// Sends what is durable by now, for at most `close_timeout`, and ends the thread. What wasn't sent follows when the heap is attached again.
+    /// Sends what is durable by now, for at most `close_timeout`, and ends the thread. What wasn't sent follows when the heap is attached again. Requires: this thread has no transaction.
     void stop() noexcept;
 
 private:
     class Thread;
-    std::unique_ptr<Thread> thread_;
+    struct End {
+        void operator()(Thread* thread) const noexcept;
+    };
+    std::unique_ptr<Thread, End> thread_;
 };
 
 }  // namespace taiyen
