@@ -12,6 +12,7 @@
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
 #include "replicate/directory_files.hpp"
+#include "replicate/frame_layout.hpp"
 
 namespace taiyen {
 namespace {
@@ -49,7 +50,8 @@ std::vector<std::uint64_t> DirectoryTarget::Files::numbers() {
     for (const std::string& name : storage.list(directory)) {
         std::uint64_t number = 0;
         const auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), number, 16);
-        if (wrong == std::errc() && number != 0 && directory / name == path_of(number)) found.push_back(number);
+        if (wrong == std::errc() && number != 0 && number < replicate::layout::frame_numbers_end && directory / name == path_of(number))
+            found.push_back(number);
     }
     return found;
 }
@@ -122,7 +124,10 @@ bool DirectoryTarget::append(std::uint64_t number, std::span<const std::byte> fr
 
 std::vector<std::byte> DirectoryTarget::Files::read(std::uint64_t number) {
     const std::unique_ptr<io::File> file = storage.open(path_of(number), io::Access::read_only);
-    std::vector<std::byte> bytes(file->info().size_bytes);
+    const ByteCount size = file->info().size_bytes;
+    if (size > replicate::layout::frame_bytes_max)
+        throw Error(errc::corrupt, file->path(), "a frame of " + std::to_string(size) + " bytes is none; restore what comes before it");
+    std::vector<std::byte> bytes(size);
     bytes.resize(file->read(bytes, 0));
     return bytes;
 }

@@ -14,6 +14,11 @@ namespace taiyen::replicate::layout {
 inline constexpr std::uint64_t frame_magic = 0x0a46'4e45'4959'4154ULL;  // "TAYIENF\n"
 inline constexpr std::uint32_t frame_version = 1;
 
+/// A transaction that would take more comes as pages.
+inline constexpr ByteCount frame_bytes_max = ByteCount{1} << 30U;
+/// Frames have smaller numbers.
+inline constexpr std::uint64_t frame_numbers_end = std::uint64_t{1} << 62U;
+
 enum class FrameKind : std::uint32_t {
     epoch = 1,       ///< EpochBody: who appends from here on
     records = 2,     ///< transactions, as a group of the log has them (log/FORMAT.md): GroupHead, records
@@ -41,9 +46,10 @@ struct FrameHead {
     std::uint64_t covered_serial;      ///< … and which transactions those were
     std::uint64_t begin;               ///< pages, base_done: number of the base's base_begin frame; else 0
     std::uint64_t body_bytes;
-    std::uint64_t reserved[3];    ///< 0
-    std::uint64_t body_checksum;  ///< of the body, seeded with `number`
-    std::uint64_t checksum;       ///< of all before it, seeded with the version
+    std::uint64_t bytes_since_base;  ///< of all frames behind the newest base of all pages, this one included
+    std::uint64_t reserved[2];       ///< 0
+    std::uint64_t body_checksum;     ///< of the body, seeded with `number`
+    std::uint64_t checksum;          ///< of all before it, seeded with the version
 };
 static_assert(std::is_trivially_copyable_v<FrameHead> && sizeof(FrameHead) == 200 && offsetof(FrameHead, checksum) == 192);
 

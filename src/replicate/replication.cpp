@@ -65,6 +65,8 @@ public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
         : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(with_bounds(options)),
           shipper_(*heap_, *service_, *target_, std::max<std::size_t>(options.frame_bytes, 1)) {
+        require_no_transaction("attach it to a target");
+        shipper_.before_frame = [this] { require_time(); };
         {
             const store::Visits::Visit visit(heap_->visits());
             shipper_.attach();
@@ -127,8 +129,7 @@ public:
 
     void make_base() {
         require_parent();
-        if (service_->depth() != 0 || txn::ReadersHere::holds(*service_))
-            throw Error(errc::scope_open, heap_->path(), "this thread has a transaction or a ReadLock on the heap; end it before you make a base");
+        require_no_transaction("make a base");
         std::uint64_t wanted = 0;
         {
             const std::lock_guard lock(mutex_);
@@ -144,6 +145,17 @@ public:
 private:
     void require_parent() const {
         if (heap_->in_forked_child()) throw Error(errc::forked, heap_->path(), "a forked child doesn't replicate the heap; its parent does");
+    }
+
+    void require_no_transaction(const std::string& what) const {
+        if (service_->depth() != 0 || txn::ReadersHere::holds(*service_))
+            throw Error(errc::scope_open, heap_->path(), "this thread has a transaction or a ReadLock on the heap; end it before you " + what);
+    }
+    /// A base may take long: whoever closes the heap, or ends replication, doesn't wait for all of it.
+    void require_time() const {
+        const std::lock_guard lock(mutex_);
+        if (heap_->visits().ending().stop_requested() || (stopping_ && Clock::now() >= stop_until_))
+            throw Error(errc::closed, target_->name(), "replication ends before everything is sent; attach the heap again");
     }
 
     // Under the mutex.
@@ -183,7 +195,7 @@ private:
         if (allowed != 0 && age > allowed) return true;
         const ByteCount bytes =
             options_.base_after_bytes != 0 ? options_.base_after_bytes : std::max<ByteCount>(1_GiB, 2 * heap_->files().extents().span);
-        return shipper_.record_bytes_since_base() > bytes;
+        return shipper_.newest().bytes_since_base > bytes;
     }
 
     /// One piece of work. False: there was nothing to do.

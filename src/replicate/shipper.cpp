@@ -69,8 +69,12 @@ void Shipper::note_covered(FrameHead& head) const {
 
 void Shipper::append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like) {
     append_pending();
+    if (before_frame) before_frame();
     FrameHead head = like;
     head.kind = kind;
+    head.bytes_since_base = last_.bytes_since_base + sizeof head;
+    for (const auto& piece : body) head.bytes_since_base += piece.size();
+    if (kind == FrameKind::base_done && is_base_full_) head.bytes_since_base = 0;
     std::vector<std::byte> bytes = encode(head, body);
     pending_.emplace(Pending{head, std::move(bytes)});
     append_pending();
@@ -98,16 +102,10 @@ void Shipper::append_pending() {
                     "again and take over");
     }
     last_ = pending_->head;
-    if (last_.kind == FrameKind::records) {
-        shipped_ = {last_.last_serial};
-        record_bytes_since_base_ += pending_->bytes.size();
-    }
+    if (last_.kind == FrameKind::records) shipped_ = {last_.last_serial};
     if (last_.kind == FrameKind::base_done) {
         base_generation_ = {last_.covered_generation};
-        if (is_base_full_) {
-            full_base_written_at_ = last_.written_at;
-            record_bytes_since_base_ = 0;
-        }
+        if (is_base_full_) full_base_written_at_ = last_.written_at;
     }
     pending_.reset();
 }
@@ -245,7 +243,7 @@ bool Shipper::scan_to(const GroupLog::Point& end) {
     try {
         log::Ring::scan(*file, hold_->identity(), at_, [&](const log::Record& group) {
             const std::int64_t count = log::count_in_group(group);
-            if (count < 0 || group.number > expected) {
+            if (count < 0 || group.number > expected || group.payload.size() > layout::frame_bytes_max / 2) {
                 is_whole = planted(Bug::gap_shipped_over) && count >= 0;
                 if (!is_whole) return false;
             }

@@ -10,6 +10,7 @@
 /// Nobody waits for it: a commit never does, a save for what is read of the files at once.
 /// Thread rule: one thread; the heap is used by others meanwhile, and open while a call runs.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -43,8 +44,8 @@ public:
     const FrameHead& newest() const { return last_; }
     /// When the newest base of all pages was complete; 0: there is none.
     std::uint64_t full_base_written_at() const { return full_base_written_at_; }
-    /// Of frames since then, as far as this object has sent them.
-    ByteCount record_bytes_since_base() const { return record_bytes_since_base_; }
+    /// Called before each frame; what it throws ends the call, and the next one goes on. Empty: nothing.
+    std::function<void()> before_frame;
 
 private:
     /// Records on their way into a frame.
@@ -82,7 +83,6 @@ private:
     Generation base_generation_;  ///< of the newest base, full or not
     bool is_base_full_ = false;   ///< the one that is sent
     std::uint64_t full_base_written_at_ = 0;
-    ByteCount record_bytes_since_base_ = 0;
     struct Pending {
         FrameHead head;
         std::vector<std::byte> bytes;

@@ -96,6 +96,20 @@ BOOST_AUTO_TEST_CASE(newest_frames_that_are_lost_while_it_is_used_are_missed) {
     BOOST_TEST(target.append(1, bytes_of_text("1")));
 }
 
+BOOST_AUTO_TEST_CASE(files_that_are_no_frames_are_told_or_passed_over) {
+    const ScratchDirectory scratch;
+    DirectoryTarget target(scratch.path());
+    BOOST_TEST(target.append(1, bytes_of_text("1")));
+    for (const char* const name : {"ffffffffffffffff.frame", "0000000000000000.frame", "2.frame", "000000000000000g.frame", "notes.txt"})
+        std::ofstream(scratch / name) << "x";
+    DirectoryTarget other(scratch.path());
+    BOOST_TEST(other.range().last == 1U);
+    BOOST_TEST(other.append(2, bytes_of_text("2")));
+    { std::ofstream(scratch / "0000000000000003.frame") << "x"; }
+    std::filesystem::resize_file(scratch / "0000000000000003.frame", std::uintmax_t{1} << 40U);
+    BOOST_TEST(throws(errc::corrupt, [&] { (void)other.read(3); }));
+}
+
 BOOST_AUTO_TEST_CASE(what_says_which_frame_is_first_is_checked) {
     const ScratchDirectory scratch;
     DirectoryTarget target(scratch.path());

@@ -628,6 +628,65 @@ BOOST_AUTO_TEST_CASE(what_comes_to_stand_there_while_the_heap_is_restored_stays)
     BOOST_TEST(std::filesystem::file_size(to) == 20U);
 }
 
+BOOST_AUTO_TEST_CASE(who_stops_or_closes_does_not_wait_for_a_base) {
+    heap.reset();
+    options.capacity = std::size_t{1} << 30U;
+    options.log_capacity = std::size_t{4} << 20U;
+    heap.emplace(create_only, directory / "large.tyn", options);
+    {
+        Transaction transaction(*heap);
+        heap->construct<taiyen::vector<char>>("block").resize(std::size_t{60} << 20U, 'x');
+        transaction.commit();
+    }
+    for (const bool closes : {false, true}) {
+        target->fate = nullptr;
+        ReplicationOptions how = quick();
+        how.close_timeout = std::chrono::milliseconds(1);
+        Replication replication(*heap, target, how);
+        std::atomic<unsigned> frames{0};
+        std::atomic<bool> goes_on{false};
+        target->fate = [&](std::uint64_t) {
+            ++frames;
+            while (frames == 3 && !goes_on) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            return Fate::works;
+        };
+        std::thread asks([&] { BOOST_CHECK(throws(errc::closed, [&] { replication.make_base(); })); });
+        while (frames < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        std::thread lets_go([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            goes_on = true;
+        });
+        closes ? heap->close() : replication.stop();
+        lets_go.join();
+        asks.join();
+        BOOST_TEST(frames < 10U);  // a base has more than thirty
+    }
+}
+
+BOOST_AUTO_TEST_CASE(short_lives_are_counted_together_until_a_base_is_due) {
+    ReplicationOptions how = quick();
+    how.base_after_bytes = 60'000;
+    for (int life = 0; life < 12; ++life) {
+        Replication replication(*heap, target, how);
+        for (std::uint64_t key = 0; key < 3; ++key) {
+            put(key, std::string(4000, static_cast<char>('a' + life)));
+            BOOST_REQUIRE(replication.wait_replicated(newest(), std::chrono::seconds(60)));
+        }
+        end(replication);
+    }
+    std::size_t full = 0;
+    const auto info = replica_info(*target, true);
+    for (const ReplicaBase& base : info->bases) full += base.is_full ? 1 : 0;
+    BOOST_TEST(full >= 2U);
+    BOOST_TEST((restore_it() == states[newest().value]));
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_attached_within_a_transaction) {
+    const Transaction transaction(*heap);
+    BOOST_TEST(throws(errc::scope_open, [&] { Replication(*heap, target); }));
+    BOOST_TEST(target->range().empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_forked_child_does_not_replicate) {
     Replication replication(*heap, target, quick());
     put(1, "one");
