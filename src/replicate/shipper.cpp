@@ -98,8 +98,7 @@ void Shipper::append_pending() {
             throw Error(errc::io_error, target_.name(), "frames that were there are gone; what they held is sent again");
         }
         throw Error(errc::fenced, target_.name(),
-                    "somebody else appends frames there: this file's transactions are no longer replicated; replicate to another place, or attach "
-                    "again and take over");
+                    "somebody else appends frames there: this file's transactions are no longer replicated; replicate to another place");
     }
     last_ = pending_->head;
     if (last_.kind == FrameKind::records) shipped_ = {last_.last_serial};
@@ -129,13 +128,18 @@ void Shipper::read_end() {
     shipped_ = {last_.last_serial};
     base_generation_ = {};
     full_base_written_at_ = 0;
-    for (std::uint64_t number = last_.newest_base; number >= range.first;) {
-        const Frame base(target_, number);
-        if (number == last_.newest_base) base_generation_ = {base.head().covered_generation};
-        const std::uint64_t before = base.begin_of_body<BaseDone>().begun.previous;
-        if (before >= number) base.throw_corrupt("it lies on a later base");
-        number = before;
-        if (number == 0) full_base_written_at_ = base.head().written_at;
+    try {
+        for (std::uint64_t number = last_.newest_base; number >= range.first;) {
+            const Frame base(target_, number);
+            if (number == last_.newest_base) base_generation_ = {base.head().covered_generation};
+            const std::uint64_t before = base.begin_of_body<BaseDone>().begun.previous;
+            if (before >= number) base.throw_corrupt("it lies on a later base");
+            number = before;
+            if (number == 0) full_base_written_at_ = base.head().written_at;
+        }
+    } catch (const Error& error) {
+        if (error.code() != errc::corrupt) throw;
+        last_.newest_base = 0;  // nothing can be built on it any more: all pages are sent
     }
 }
 
@@ -262,7 +266,7 @@ bool Shipper::scan_to(const GroupLog::Point& end) {
             return last < end.serial.value;
         });
     } catch (const Error&) {
-        if (!hold_ || !hold_->is_lost()) throw;
+        if (pending_ || !hold_ || !hold_->is_lost()) throw;
         return false;  // what was read is what came to stand there
     }
     if (hold_->is_lost()) return false;

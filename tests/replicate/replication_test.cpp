@@ -687,6 +687,25 @@ BOOST_AUTO_TEST_CASE(nothing_is_attached_within_a_transaction) {
     BOOST_TEST(target->range().empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_base_that_is_damaged_is_followed_by_another_one) {
+    fill(300);
+    {
+        Replication replication(*heap, target, quick());
+        end(replication);
+    }
+    const std::uint64_t base = replica_info(*target)->bases.front().frame;
+    std::vector<std::byte> bytes = target->read(base);
+    bytes.back() ^= std::byte{1};
+    target->put(base, bytes);
+    BOOST_TEST(throws(errc::corrupt, [&] { (void)restore_it(); }));
+    {
+        Replication replication(*heap, target, quick());
+        put(1, "behind it");
+        end(replication);
+    }
+    BOOST_TEST((restore_it() == states[newest().value]));
+}
+
 BOOST_AUTO_TEST_CASE(a_forked_child_does_not_replicate) {
     Replication replication(*heap, target, quick());
     put(1, "one");
