@@ -29,6 +29,7 @@ Duration within(Duration time) {
 }
 
 ReplicationOptions with_bounds(ReplicationOptions options) {
+    options.frame_bytes = std::clamp(options.frame_bytes, std::size_t{1}, std::size_t{64_MiB});
     options.linger = within(options.linger);
     options.retry = within(options.retry);
     options.close_timeout = within(options.close_timeout);
@@ -64,7 +65,7 @@ class Replication::Thread {
 public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
         : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(with_bounds(options)),
-          shipper_(*heap_, *service_, *target_, std::max<std::size_t>(options.frame_bytes, 1)) {
+          shipper_(*heap_, *service_, *target_, options_.frame_bytes) {
         require_no_transaction("attach it to a target");
         shipper_.before_frame = [this] { require_time(); };
         {
@@ -247,6 +248,8 @@ private:
             } catch (const Error& error) {
                 if (error.code() == errc::closed) return end(ReplicationState::stopped, {});
                 if (error.code() == errc::fenced) return over(ReplicationState::fenced, errc::fenced, error.what());
+                if (error.code() == errc::diverged || error.code() == errc::mismatch)
+                    return over(ReplicationState::failed, static_cast<errc>(error.code().value()), error.what());
                 if (heap_->condition().is_poisoned()) return over(ReplicationState::failed, errc::poisoned, error.what());
                 go_away(error);
             } catch (const std::exception& error) {

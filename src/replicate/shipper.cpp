@@ -104,6 +104,7 @@ void Shipper::append_pending() {
     if (last_.kind == FrameKind::records) shipped_ = {last_.last_serial};
     if (last_.kind == FrameKind::base_done) {
         base_generation_ = {last_.covered_generation};
+        is_base_lost_ = false;
         if (is_base_full_) full_base_written_at_ = last_.written_at;
     }
     pending_.reset();
@@ -128,6 +129,7 @@ void Shipper::read_end() {
     shipped_ = {last_.last_serial};
     base_generation_ = {};
     full_base_written_at_ = 0;
+    is_base_lost_ = false;
     try {
         for (std::uint64_t number = last_.newest_base; number >= range.first;) {
             const Frame base(target_, number);
@@ -139,7 +141,7 @@ void Shipper::read_end() {
         }
     } catch (const Error& error) {
         if (error.code() != errc::corrupt) throw;
-        last_.newest_base = 0;  // nothing can be built on it any more: all pages are sent
+        is_base_lost_ = true;  // nothing can be built on it any more: all pages are sent
     }
 }
 
@@ -170,9 +172,10 @@ void Shipper::attach() {
     hold_.reset();
     read_end();
     store::ReplicaMark mark = heap_.files().backing().header.replica;
-    if (last_.number != 0) require_ours();
+    const bool is_new_target = last_.number == 0;
+    if (!is_new_target) require_ours();
     // Whatever becomes of this attachment, or of its frames: who goes back to the one before is known.
-    std::ranges::copy(last_.number != 0 ? last_.attached : mark.attached, mark.attached_before);
+    std::ranges::copy(is_new_target ? mark.attached : last_.attached, mark.attached_before);
     std::ranges::copy(random_uuid().bytes, mark.attached);
     EpochBody body{};
     body.serial = log().durable().value;
@@ -190,6 +193,8 @@ void Shipper::attach() {
     if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
     if (!planted(Bug::attached_before_marked)) append_epoch();
     mark.reopened_at = 0;
+    // Of another target it can't be told any more what this file was when that one had its last frame.
+    if (is_new_target) std::ranges::fill(mark.attached_before, std::uint8_t{0});
     if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
     must_attach_ = false;
     catch_up();
@@ -197,7 +202,7 @@ void Shipper::attach() {
 
 /// The target gets what it lacks so that the log's records continue it.
 void Shipper::catch_up() {
-    if (last_.newest_base == 0) return send_base(std::nullopt);
+    if (last_.newest_base == 0 || is_base_lost_) return send_base(std::nullopt);
     {
         const auto saves = heap_.files().hold_saves();
         const store::SavedPoint point = heap_.files().point();

@@ -81,6 +81,7 @@ private:
     Serial shipped_;
     bool must_attach_ = false;    ///< the target has lost its end
     Generation base_generation_;  ///< of the newest base, full or not
+    bool is_base_lost_ = false;   ///< it is damaged
     bool is_base_full_ = false;   ///< the one that is sent
     std::uint64_t full_base_written_at_ = 0;
     struct Pending {

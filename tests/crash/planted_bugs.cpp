@@ -158,7 +158,7 @@ const std::vector<PlantedBug>& planted_bugs() {
         {Bug::frame_name_unsynced, "frame_name_unsynced", {"replicate-ship"}, "a frame is there, or it is not"},
         {Bug::trimmed_before_said, "trimmed_before_said", {"replicate-base"}, "a frame is there, or it is not"},
         {Bug::gap_shipped_over, "gap_shipped_over", {"replicate-base"}, "frames hold every transaction, or the pages that it left"},
-        {Bug::attached_unmarked, "attached_unmarked", {"replicate-attach"}, "who replicates goes on after a crash"},
+        {Bug::attached_unmarked, "attached_unmarked", {"replicate-attach"}, "who replicates goes on after a crash", nullptr, true},
         {Bug::attached_before_marked, "attached_before_marked", {"replicate-attach"}, "who replicates goes on after a crash"},
         {Bug::restored_named_early, "restored_named_early", {"replicate-restore"}, "files are made unpublished, the heap's own name last"},
         {Bug::wake_before_poison, "wake_before_poison", {"txn-commit"}, "a failed write poisons before anybody wakes", "short-write"},

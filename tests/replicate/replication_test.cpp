@@ -687,10 +687,36 @@ BOOST_AUTO_TEST_CASE(nothing_is_attached_within_a_transaction) {
     BOOST_TEST(target->range().empty());
 }
 
+BOOST_AUTO_TEST_CASE(an_image_that_was_refused_is_not_accepted_by_way_of_another_target) {
+    put(1, "both have it");
+    const auto image = directory / "image.tyn";
+    {
+        Replication replication(*heap, target);
+        BOOST_REQUIRE(replication.wait_replicated(newest(), std::chrono::seconds(60)));
+        heap->snapshot();
+        {
+            const auto saves = HeapAccess::file(*heap).files().hold_saves();
+            for (const char* suffix : {"", ".log"}) std::filesystem::copy_file(path.string() + suffix, image.string() + suffix);
+        }
+        put(2, "only the target has it");
+        end(replication);
+    }
+    heap.reset();
+    for (const char* suffix : {"", ".log"})
+        std::filesystem::copy_file(image.string() + suffix, path.string() + suffix, std::filesystem::copy_options::overwrite_existing);
+    heap.emplace(open_only, path, options);
+    BOOST_TEST(throws(errc::diverged, [&] { Replication(*heap, target); }));
+    { Replication elsewhere(*heap, std::make_shared<PretendedTarget>()); }
+    put(3, "another history");
+    put(4, "that is longer");
+    BOOST_TEST(throws(errc::diverged, [&] { Replication(*heap, target); }));
+}
+
 BOOST_AUTO_TEST_CASE(a_base_that_is_damaged_is_followed_by_another_one) {
     fill(300);
     {
         Replication replication(*heap, target, quick());
+        put(1, "on top of it");
         end(replication);
     }
     const std::uint64_t base = replica_info(*target)->bases.front().frame;
