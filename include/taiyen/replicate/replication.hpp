@@ -23,7 +23,7 @@
 namespace taiyen {
 
 class TransactionalHeap;
-
+/// How a heap is replicated.
 struct ReplicationOptions {
     std::size_t frame_bytes = 256U << 10U;           ///< of transactions; a frame closes when it has so many, or nothing more is durable
     std::chrono::milliseconds linger{1};             ///< so long the first transaction waits for others to share its frame
@@ -43,7 +43,7 @@ enum class ReplicationState {
 };
 /// "streaming", ….
 TAIYEN_EXPORT const char* name_of(ReplicationState state) noexcept;
-
+/// How far replication is.
 struct ReplicationStatus {
     ReplicationState state = ReplicationState::streaming;
     Serial durable;            ///< newest transaction that is durable here

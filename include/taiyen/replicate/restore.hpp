@@ -20,13 +20,13 @@
 #include <taiyen/replicate/replication_target.hpp>
 
 namespace taiyen {
-
+/// As of when a heap is restored; of both the earlier one counts.
 struct RestoreOptions {
     std::optional<Serial> serial{};                             ///< exactly as of that transaction; nothing: the newest one
     std::optional<std::chrono::system_clock::time_point> at{};  ///< nothing that was committed later, to within a frame (milliseconds)
     Progress progress{};                                        ///< frames; on the calling thread
 };
-
+/// What was restored.
 struct Restored {
     Serial serial;                                     ///< newest transaction in the heap
     std::uint64_t transactions = 0;                    ///< that came on top of the base
