@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # From a fresh clone to a running demo, the tests or the benchmarks, on Debian 12. See ./bootstrap.sh --help.
 set -euo pipefail
+# Handlers of page faults need more than the small stack that Boost.Test would give signals.
+export BOOST_TEST_USE_ALT_STACK=no
 cd "$(dirname "${BASH_SOURCE[0]}")"
 root=$PWD
 
