@@ -45,6 +45,7 @@
 #include <taiyen/ordered/ordered_store.hpp>
 #include <taiyen/ordered/ordered_store_view.hpp>
 #include <taiyen/replicate/directory_target.hpp>
+#include <taiyen/replicate/follower.hpp>
 #include <taiyen/replicate/replication.hpp>
 #include <taiyen/replicate/replication_target.hpp>
 #include <taiyen/replicate/restore.hpp>

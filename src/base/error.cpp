@@ -51,6 +51,8 @@ const char* text_of(errc code) {
         case errc::too_many_threads: return "too many threads";
         case errc::fenced: return "replicated by another file";
         case errc::diverged: return "another history was replicated";
+        case errc::follower: return "a follower";
+        case errc::stale: return "too old";
     }
     return "unknown taiyen error";
 }

@@ -140,6 +140,14 @@ enum class Bug {
     attached_before_marked,      ///< replication: the epoch is appended before the heap's header says that it is attached
     reopening_unmarked,          ///< replication: opening an attached heap leaves no trace
     restored_named_early,        ///< restoring: the heap gets its name before its transactions are in it
+    calls_replicated,            ///< replication: the log of a replicated heap has calls of procedures, not what they changed
+    deposed_goes_on,             ///< replication: a heap whose place another file has taken commits on
+    follower_unmarked,           ///< following: the file doesn't say that it is a follower's
+    follower_gives_back,         ///< following: closing gives free pages back, as in a heap that is changed
+    follower_passes_bases,       ///< following: pages that changed without a transaction aren't looked at
+    followed_before_durable,     ///< following: what is shown isn't durable yet
+    promoted_before_end,         ///< promoting: the place is taken before everything that is there was followed
+    promoted_unfenced,           ///< promoting: the file may be changed before the place is taken
 };
 
 #ifdef TAIYEN_PLANTED_BUGS

@@ -575,8 +575,16 @@ void PosixStorage::publish(File& file, const fs::path& path) {
     posix->set_published(std::move(name));
 }
 
-void PosixStorage::rename(const fs::path& from, const fs::path& to) {
-    if (::rename(from.c_str(), to.c_str()) != 0) throw_errno(errno, from, "renaming it to " + to.string());
+void PosixStorage::rename(const fs::path& from, const fs::path& to, Existing existing) {
+    if (existing == Existing::replaced) {
+        if (::rename(from.c_str(), to.c_str()) != 0) throw_errno(errno, from, "renaming it to " + to.string());
+        return;
+    }
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
+    // A file system that can't refuse: a second name refuses.
+    if ((errno != EINVAL && errno != ENOSYS) || ::link(from.c_str(), to.c_str()) != 0)
+        throw_errno(errno, errno == EEXIST ? to : from, "renaming it to " + to.string());
+    ::unlink(from.c_str());
 }
 
 bool PosixStorage::remove(const fs::path& path) {

@@ -39,6 +39,8 @@ inline constexpr ByteCount direct_alignment = 4096;
 enum class Access { read_only, read_write };
 enum class Protection { none, read, read_write };
 enum class Lock { shared, exclusive };
+/// What becomes of a file that has the name already.
+enum class Existing { replaced, refused };
 enum class FileKind { regular, directory, symbolic_link, other };
 
 struct FileInfo {
@@ -136,7 +138,8 @@ public:
     virtual std::unique_ptr<File> create_unnamed(const std::filesystem::path& directory) = 0;
     /// Gives a file made by `create_unnamed` its name, atomically. Throws: Error{already_exists} and leaves what is there alone.
     virtual void publish(File& file, const std::filesystem::path& path) = 0;
-    virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
+    /// Atomically. Throws: Error{not_found | …}; Error{already_exists}: both are as before.
+    virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to, Existing existing = Existing::replaced) = 0;
     /// Removes a file; nothing there is fine. Returns whether there was one.
     virtual bool remove(const std::filesystem::path& path) = 0;
     /// fsync(2) of a directory: its entries become durable.

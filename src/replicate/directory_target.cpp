@@ -79,6 +79,8 @@ DirectoryTarget::~DirectoryTarget() = default;
 
 std::string DirectoryTarget::name() const { return files_->directory.string(); }
 
+std::chrono::milliseconds DirectoryTarget::linger() const { return std::chrono::seconds(1); }
+
 DirectoryTarget::Range DirectoryTarget::range() {
     const std::lock_guard lock(files_->mutex);
     return {files_->first(), files_->find_last()};

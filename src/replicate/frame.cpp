@@ -1,11 +1,15 @@
 #include "replicate/frame.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 
 #include <taiyen/base/error.hpp>
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "store/opening_record.hpp"
 
 namespace taiyen::replicate {
 namespace {
@@ -28,6 +32,40 @@ std::vector<std::byte> encode(FrameHead& head, std::span<const std::span<const s
     head.checksum = checksum_of_head(head);
     std::memcpy(bytes.data(), &head, sizeof head);
     return bytes;
+}
+
+FrameHead successor(const FrameHead& before, const Uuid& heap) {
+    FrameHead head{};
+    std::ranges::copy(heap.bytes, head.heap);
+    head.number = before.number + 1;
+    head.previous = before.checksum;
+    head.epoch = before.epoch;
+    head.epoch_frame = before.epoch_frame;
+    std::ranges::copy(before.file, head.file);
+    std::ranges::copy(before.attached, head.attached);
+    head.last_serial = before.last_serial;
+    head.written_at = store::microseconds_of(store::time_now());
+    head.newest_base = before.newest_base;
+    head.covered_generation = before.covered_generation;
+    head.covered_serial = before.covered_serial;
+    head.bytes_since_base = before.bytes_since_base + sizeof head;  // and the body's, which isn't known yet
+    return head;
+}
+
+EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial) {
+    EpochFrame epoch{successor(before, heap), {}};
+    epoch.head.kind = FrameKind::epoch;
+    ++epoch.head.epoch;
+    epoch.head.epoch_frame = epoch.head.number;
+    std::ranges::copy(file.bytes, epoch.head.file);
+    std::ranges::copy(attached, epoch.head.attached);
+    layout::EpochBody body{};
+    body.serial = serial.value;
+    ::gethostname(body.host, sizeof body.host - 1);
+    epoch.head.bytes_since_base += sizeof body;
+    const std::array pieces{std::as_bytes(std::span(&body, 1))};
+    epoch.bytes = encode(epoch.head, pieces);
+    return epoch;
 }
 
 Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.name()), number_(number) {
@@ -54,6 +92,12 @@ Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.n
 Uuid Frame::heap() const {
     Uuid uuid;
     std::ranges::copy(head_.heap, uuid.bytes.begin());
+    return uuid;
+}
+
+Uuid Frame::file() const {
+    Uuid uuid;
+    std::ranges::copy(head_.file, uuid.bytes.begin());
     return uuid;
 }
 

@@ -21,6 +21,15 @@ using layout::FrameKind;
 /// The bytes of a frame: sets magic, version, sizes and checksums of `head`.
 std::vector<std::byte> encode(FrameHead& head, std::span<const std::span<const std::byte>> body);
 
+/// The head of the frame behind `before` (number 0: there is none yet), by the same file.
+FrameHead successor(const FrameHead& before, const Uuid& heap);
+/// A frame by which `file` becomes the one that appends, as that attachment; what it holds is as of `serial`.
+struct EpochFrame {
+    FrameHead head;
+    std::vector<std::byte> bytes;
+};
+EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial);
+
 class Frame {
 public:
     /// Frame `number` of the target. Throws: Error{corrupt (or missing) | unsupported_version}, what the target throws.
@@ -29,6 +38,8 @@ public:
     const FrameHead& head() const { return head_; }
     FrameKind kind() const { return head_.kind; }
     Uuid heap() const;
+    /// Of the file that appended it.
+    Uuid file() const;
     std::span<const std::byte> body() const { return std::span(bytes_).subspan(sizeof(FrameHead)); }
     /// What stands in front of the body. Throws: Error{corrupt}: it is shorter.
     template <class T>

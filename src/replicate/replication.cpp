@@ -30,7 +30,7 @@ Duration within(Duration time) {
 
 ReplicationOptions with_bounds(ReplicationOptions options) {
     options.frame_bytes = std::clamp(options.frame_bytes, std::size_t{1}, std::size_t{64_MiB});
-    options.linger = within(options.linger);
+    if (options.linger) options.linger = within(*options.linger);
     options.retry = within(options.retry);
     options.close_timeout = within(options.close_timeout);
     options.base_every = std::min(options.base_every, 1000 * longest);
@@ -65,6 +65,7 @@ class Replication::Thread {
 public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
         : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(with_bounds(options)),
+          linger_(options_.linger.value_or(target_->linger())),
           shipper_(*heap_, *service_, *target_, options_.frame_bytes) {
         require_no_transaction("attach it to a target");
         shipper_.before_frame = [this] { require_time(); };
@@ -88,13 +89,15 @@ public:
 
     void stop() noexcept {
         if (is_of_parent()) return;
-        const std::lock_guard one(ending_);
-        if (!thread_.joinable()) return;
-        {
+        const auto ask = [this] {
             const std::lock_guard lock(mutex_);
             stopping_ = true;
             stop_until_ = Clock::now() + options_.close_timeout;
-        }
+        };
+        if (thread_.get_id() == std::this_thread::get_id()) return ask();  // called by what the thread calls: it ends when that is done
+        const std::lock_guard one(ending_);
+        if (!thread_.joinable()) return;
+        ask();
         wake();
         thread_.join();
     }
@@ -122,6 +125,10 @@ public:
     bool wait_replicated(Serial serial, std::chrono::milliseconds patience) const {
         require_parent();
         std::unique_lock lock(mutex_);
+        if (waited_for_ < serial) {
+            waited_for_ = serial;
+            changed_.notify_all();  // the thread lingers no more
+        }
         changed_.wait_for(lock, within(patience), [&] { return status_.replicated >= serial || is_over(); });
         if (status_.replicated >= serial) return true;
         if (is_over()) throw_over();
@@ -301,7 +308,7 @@ private:
             return;  // the heap is being closed
         }
         std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, options_.linger, [&] { return stopping_; });
+        changed_.wait_for(lock, linger_, [&] { return stopping_ || bases_asked_ != bases_answered_ || status_.replicated < waited_for_; });
     }
     void wake() {
         std::stop_source waking;
@@ -317,6 +324,7 @@ private:
     const std::shared_ptr<txn::TransactionService> service_;
     const std::shared_ptr<ReplicationTarget> target_;
     const ReplicationOptions options_;
+    const std::chrono::milliseconds linger_;
     replicate::Shipper shipper_;  ///< of the thread
     std::uint64_t bases_ = 0;     ///< of the thread
 
@@ -325,6 +333,7 @@ private:
     ReplicationStatus status_;
     std::mutex ending_;        ///< of who ends the thread
     std::stop_source waking_;  ///< what the thread waits for has come
+    mutable Serial waited_for_;  ///< newest that somebody has waited for
     bool stopping_ = false;
     Clock::time_point stop_until_;
     std::uint64_t bases_asked_ = 0;

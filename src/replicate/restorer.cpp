@@ -50,35 +50,17 @@ void Restorer::for_each_frame(std::uint64_t first, std::uint64_t last, F&& visit
 
 bool Restorer::is_wanted(const FrameHead& head) const { return !options_.at || time_of(head) <= *options_.at; }
 
-Restorer::Base Restorer::read_base(std::uint64_t number) {
-    const Frame frame(target_, number);
-    Base base{frame.head(), frame.begin_of_body<BaseDone>()};
-    if (frame.kind() != FrameKind::base_done || base.head.begin == 0 || base.head.begin >= number || base.body.begun.previous >= base.head.begin)
-        frame.throw_corrupt("it is no base's end");
-    return base;
+Base Restorer::choose_base() {
+    const auto found = find_base(target_, range_, [&](const Base& base) {
+        return is_wanted(base.head) && (!options_.serial || base.head.covered_serial <= options_.serial->value);
+    });
+    if (!found) throw Error(errc::not_found, target_.name(), "it has no base that is old enough; ask for a later transaction, or a later time");
+    return *found;
 }
 
-Restorer::Base Restorer::choose_base() {
-    std::uint64_t number = Frame(target_, range_.last).head().newest_base;
-    while (number != 0 && number >= range_.first) {
-        const Base base = read_base(number);
-        if (base.head.begin >= range_.first && is_wanted(base.head) && (!options_.serial || base.head.covered_serial <= options_.serial->value))
-            return base;
-        const std::uint64_t before = Frame(target_, std::max(base.head.begin, range_.first)).head().newest_base;
-        if (before >= number) break;
-        number = before;
-    }
-    throw Error(errc::not_found, target_.name(), "it has no base that is old enough; ask for a later transaction, or a later time");
-}
-
-store::Header Restorer::shape_of(const Base& base) {
-    const store::Header shape = store::decode(base.body.header, target_.name());
-    const bool is_plain = shape.clean && !shape.is_new && shape.role == store::FileRole::backing && shape.state == store::FileState::whole &&
-                          shape.ring_kind == store::RingKind::none && shape.data.is_nil() && shape.log.is_nil();
-    if (!is_plain || !std::ranges::equal(shape.heap.bytes, base.head.heap))
-        throw Error(errc::corrupt, target_.name(),
-                    "the base that ends with frame " + std::to_string(base.head.number) + " is of no closed heap; restore an earlier state");
-    return shape;
+Restored Restorer::run_for_follower() {
+    is_follower_ = true;
+    return run();
 }
 
 Restored Restorer::run() {
@@ -87,7 +69,7 @@ Restored Restorer::run() {
     if (range_.empty()) throw Error(errc::not_found, target_.name(), "nothing was replicated there");
     remove_unfinished();
     const Base base = choose_base();
-    const store::Header shape = shape_of(base);
+    const store::Header shape = base.shape(target_.name());
     PageFile file(storage_.create_unnamed(io::directory_of(to_)), shape);
     store::lock_new(file.file());
     file.header.file = random_uuid();
@@ -96,6 +78,11 @@ Restored Restorer::run() {
     restored_.serial = {base.head.covered_serial};
     restored_.written_at = time_of(base.head);
     lay_log(base, file);
+    if (is_follower_) {
+        file.header.replica.role = planted(Bug::follower_unmarked) ? store::ReplicaRole::owner : store::ReplicaRole::follower;
+        file.header.replica.frame = newest_used_.number;
+        file.header.replica.frame_checksum = newest_used_.checksum;
+    }
     store::write_first_headers(file.file(), file.header);
     file.sync();
     storage_.publish(file.file(), planted(Bug::restored_named_early) ? to_ : working_);
@@ -109,8 +96,7 @@ Restored Restorer::run() {
                     "it can't be restored as of transaction " + std::to_string(options_.serial->value) + ", but as of " +
                         std::to_string(restored_.serial.value) + ": what followed came as pages, not as transactions, or didn't come");
     }
-    if (storage_.find(to_)) throw Error(errc::already_exists, to_, "a file came to stand there meanwhile; move it away, and restore again");
-    storage_.rename(working_, to_);
+    storage_.rename(working_, to_, io::Existing::refused);
     storage_.sync_directory(io::directory_of(to_));
     return restored_;
 }
@@ -135,22 +121,20 @@ void Restorer::remove_unfinished() {
 
 void Restorer::write_pages(const Base& base, PageFile& file) {
     // The bases that it stands on, the oldest first: each has pages over those of the one before.
-    std::vector<Base> bases{base};
-    while (bases.back().body.begun.previous != 0) bases.push_back(read_base(bases.back().body.begun.previous));
     file.layout = store::FileLayout(file.header.annex.places);
     file.make_long_enough(file.header.extents());
-    for (auto one = bases.rbegin(); one != bases.rend(); ++one) {
+    for (const Base& one : with_those_below(target_, base)) {
         std::uint64_t frames = 0;
-        for_each_frame(one->head.begin, one->head.number, [&](const Frame& frame) {
-            if (frame.kind() == FrameKind::pages && frame.head().begin == one->head.begin) {
+        for_each_frame(one.head.begin, one.head.number, [&](const Frame& frame) {
+            if (frame.kind() == FrameKind::pages && frame.head().begin == one.head.begin) {
                 write_page_frame(frame, file);
                 ++frames;
             }
             return true;
         });
-        if (frames != one->body.page_frames)
+        if (frames != one.body.page_frames)
             throw Error(errc::corrupt, target_.name(),
-                        "frames of the base that ends with frame " + std::to_string(one->head.number) + " are missing; restore an earlier state");
+                        "frames of the base that ends with frame " + std::to_string(one.head.number) + " are missing; restore an earlier state");
     }
     std::uint64_t root = 0;
     for (const auto& [index, checksum] : tables_) root += mix(index, checksum);
@@ -161,29 +145,14 @@ void Restorer::write_pages(const Base& base, PageFile& file) {
 }
 
 void Restorer::write_page_frame(const Frame& frame, PageFile& file) {
-    const auto table = frame.begin_of_body<TablePage>();
-    const Uuid& heap = file.header.heap;
-    std::span<const std::byte> images = frame.body().subspan(sizeof table);
-    const store::Extents extents = file.header.extents();
-    if (!store::is_sound(table, table.index, heap)) frame.throw_corrupt("its page of the checksum table is none");
-    if (!store::holds_table(extents, table.index)) return;  // a later base has an annex no more
-    const store::TableCover cover = store::cover_of(table.index);
-    std::uint64_t count = cover.count;
-    while (count != 0 && !extents.hold({cover.first.value + count - 1})) --count;
-    for (std::uint64_t i = count; i < cover.count; ++i)
-        if (table.entries[i] != 0) frame.throw_corrupt("it has pages behind the heap's end");
-    store::for_each_alike(table, count, [&](std::uint64_t i, std::uint64_t run, bool is_zero) {
-        const PageNumber first{cover.first.value + i};
-        if (is_zero) return file.punch_pages(first, run);
-        if (images.size() < run * page_bytes) frame.throw_corrupt("it ends early");
-        for (std::uint64_t k = 0; k < run; ++k)
-            if (store::page_checksum(images.subspan(k * page_bytes, page_bytes), {first.value + k}, heap) != table.entries[i + k])
-                frame.throw_corrupt(store::text_of({first.value + k}) + " has another checksum");
-        file.write_pages(first, images.first(run * page_bytes));
-        file.start_writing(first, run);
-        images = images.subspan(run * page_bytes);
+    const PagesFrame pages(frame, file.header.extents());
+    if (!pages.is_held()) return;
+    pages.for_each_run([&](PageNumber first, std::uint64_t count, std::span<const std::byte> images) {
+        if (images.empty()) return file.punch_pages(first, count);
+        file.write_pages(first, images);
+        file.start_writing(first, count);
     });
-    if (!images.empty()) frame.throw_corrupt("it has more pages than it says");
+    const TablePage& table = pages.table();
     file.write_table_page(table);
     if (table.checksum != 0)
         tables_[table.index] = table.checksum;
@@ -193,46 +162,25 @@ void Restorer::write_page_frame(const Frame& frame, PageFile& file) {
 
 // ---- transactions
 
-std::vector<std::byte> Restorer::wanted_records(const Frame& frame, Serial& last) const {
-    log::Record group;
-    group.kind = log::record_transactions;
-    group.number = frame.head().first_serial;
-    group.payload.assign(frame.body().begin(), frame.body().end());
-    std::vector<std::byte> body(sizeof(log::layout::GroupHead));
-    log::layout::GroupHead head{};
-    const bool is_group = log::for_each_in_group(group, [&](Serial serial, std::span<const std::byte> record) {
-        if (serial.value != last.value + 1 || (options_.serial && serial > *options_.serial)) return;
-        const log::layout::GroupRecordHead record_head{static_cast<std::uint32_t>(record.size()), 0};
-        const auto head_bytes = std::as_bytes(std::span(&record_head, 1));
-        body.insert(body.end(), head_bytes.begin(), head_bytes.end());
-        body.insert(body.end(), record.begin(), record.end());
-        body.resize(round_up(body.size(), 8));
-        ++head.records;
-        last = serial;
-    });
-    if (!is_group) frame.throw_corrupt("it holds no transactions");
-    if (head.records == 0) return {};
-    std::memcpy(body.data(), &head, sizeof head);
-    return body;
-}
-
 template <class F>
 void Restorer::for_each_group(const Base& base, F&& visit) {
-    Serial last{base.head.covered_serial};
+    Serial last = base.serial();
+    newest_used_ = {};
+    if (options_.serial && last >= *options_.serial) return;
     for_each_frame(base.head.begin, range_.last, [&](const Frame& frame) {
-        if (frame.kind() != FrameKind::records) return true;
-        if (!is_wanted(frame.head()) || frame.head().first_serial > last.value + 1) return false;
-        const Serial before = last;
-        const std::vector<std::byte> body = wanted_records(frame, last);
-        if (body.empty()) return !options_.serial || last < *options_.serial;
-        visit(frame, Serial{before.value + 1}, last, body);
-        return true;
+        if (!is_wanted(frame.head())) return false;
+        const bool has_records = frame.kind() == FrameKind::records;
+        if (has_records && frame.head().first_serial > last.value + 1) return false;
+        newest_used_ = frame.head();
+        if (!has_records) return true;
+        if (const auto group = transactions_behind(frame, last, options_.serial)) visit(frame, *group, last);
+        return !options_.serial || last < *options_.serial;  // behind it nothing needs to be whole
     });
 }
 
 void Restorer::lay_log(const Base& base, PageFile& file) {
     ByteCount bytes = 0;
-    for_each_group(base, [&](const Frame&, Serial, Serial, const std::vector<std::byte>& body) { bytes += log::Ring::record_bytes(body.size()); });
+    for_each_group(base, [&](const Frame&, const log::Record& group, Serial) { bytes += log::Ring::record_bytes(group.payload.size()); });
     if (bytes == 0) return;
     log::RingIdentity identity{random_uuid(), file.header.heap, round_up(std::max<ByteCount>(bytes, 64_KiB), page_bytes), false};
     const std::filesystem::path path = with(working_, ".log");
@@ -242,12 +190,12 @@ void Restorer::lay_log(const Base& base, PageFile& file) {
     log->prepare_durable();
     const log::RingStart start = store::fresh_start();
     log::Ring ring(log, identity, start, start.position);
-    for_each_group(base, [&](const Frame& frame, Serial first, Serial last, const std::vector<std::byte>& body) {
-        const std::array pieces{std::span<const std::byte>(body)};
-        ring.append(log::record_transactions, first.value, pieces);
+    for_each_group(base, [&](const Frame& frame, const log::Record& group, Serial last) {
+        const std::array pieces{std::span<const std::byte>(group.payload)};
+        ring.append(group.kind, group.number, pieces);
         restored_.serial = last;
         restored_.written_at = time_of(frame.head());
-        restored_.transactions += last.value - first.value + 1;
+        restored_.transactions += last.value - group.number + 1;
     });
     store::publish_part(storage_, *log, path);
     storage_.sync_directory(io::directory_of(path));
@@ -262,7 +210,9 @@ void Restorer::lay_log(const Base& base, PageFile& file) {
 void Restorer::recover() {
     PersistentOptions options;
     options.verify = Verify::at_opening;
-    const auto heap = store::HeapFile::open(storage_, working_, store::OpenMode::open_only, HeapKind::archive, options);
+    store::Tuning tuning;
+    tuning.follows = is_follower_ && !planted(Bug::follower_unmarked);
+    const auto heap = store::HeapFile::open(storage_, working_, store::OpenMode::open_only, HeapKind::archive, options, tuning);
     if (const auto damages = heap->engine().check(1); !damages.empty())
         throw Error(errc::corrupt, target_.name(),
                     "what it holds is no sound heap: " + std::string(damages.front().what) + "; restore an earlier state");

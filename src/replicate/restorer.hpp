@@ -13,7 +13,7 @@
 #include <taiyen/replicate/restore.hpp>
 
 #include "io/storage.hpp"
-#include "replicate/frame.hpp"
+#include "replicate/bases.hpp"
 #include "store/page_file.hpp"
 
 namespace taiyen::replicate {
@@ -22,25 +22,18 @@ class Restorer {
 public:
     Restorer(io::Storage& storage, ReplicationTarget& target, std::filesystem::path to, const RestoreOptions& options);
     Restored run();
+    /// The same, for a file that goes on following: it is opened as a follower only, and knows up to which frame it has everything.
+    Restored run_for_follower();
 
 private:
-    struct Base {
-        FrameHead head;
-        layout::BaseDone body;
-    };
     /// Frames from `first` to `last`, each compared with the one before: `visit(const Frame&)`; false ends it.
     template <class F>
     void for_each_frame(std::uint64_t first, std::uint64_t last, F&& visit);
     bool is_wanted(const FrameHead& head) const;
-    Base read_base(std::uint64_t number);
     Base choose_base();
-    /// The header of its file. Throws: Error{corrupt}.
-    store::Header shape_of(const Base& base);
     void remove_unfinished();
     void write_pages(const Base& base, store::PageFile& file);
     void write_page_frame(const Frame& frame, store::PageFile& file);
-    /// The body of a group with those transactions that are wanted; empty: none.
-    std::vector<std::byte> wanted_records(const Frame& frame, Serial& last) const;
     template <class F>
     void for_each_group(const Base& base, F&& visit);
     void lay_log(const Base& base, store::PageFile& file);
@@ -52,6 +45,8 @@ private:
     const std::filesystem::path working_;
     const RestoreOptions& options_;
     ReplicationTarget::Range range_;
+    bool is_follower_ = false;
+    FrameHead newest_used_{};  ///< up to which everything is in the file
     std::map<std::uint64_t, std::uint64_t> tables_;  ///< checksums of the table pages in the file
     Restored restored_;
 };

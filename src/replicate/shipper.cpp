@@ -1,10 +1,7 @@
 #include "replicate/shipper.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -32,31 +29,12 @@ std::span<const std::byte> bytes_of(const T& value) {
     return std::as_bytes(std::span(&value, 1));
 }
 
-std::uint64_t now() { return store::microseconds_of(store::time_now()); }
-
 }  // namespace
 
 Shipper::Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes)
     : heap_(heap), service_(service), target_(target), frame_bytes_(frame_bytes) {}
 
 // ---- frames
-
-FrameHead Shipper::next_head() const {
-    FrameHead head{};
-    std::ranges::copy(heap_.files().table().heap().bytes, head.heap);
-    head.number = last_.number + 1;
-    head.previous = last_.checksum;
-    head.epoch = last_.epoch;
-    head.epoch_frame = last_.epoch_frame;
-    std::ranges::copy(last_.file, head.file);
-    std::ranges::copy(last_.attached, head.attached);
-    head.last_serial = last_.last_serial;
-    head.written_at = now();
-    head.newest_base = last_.newest_base;
-    head.covered_generation = last_.covered_generation;
-    head.covered_serial = last_.covered_serial;
-    return head;
-}
 
 /// A save whose transactions the frames have, this one included, needs no pages.
 void Shipper::note_covered(FrameHead& head) const {
@@ -72,7 +50,6 @@ void Shipper::append(FrameKind kind, std::span<const std::span<const std::byte>>
     if (before_frame) before_frame();
     FrameHead head = like;
     head.kind = kind;
-    head.bytes_since_base = last_.bytes_since_base + sizeof head;
     for (const auto& piece : body) head.bytes_since_base += piece.size();
     if (kind == FrameKind::base_done && is_base_full_) head.bytes_since_base = 0;
     std::vector<std::byte> bytes = encode(head, body);
@@ -94,20 +71,40 @@ void Shipper::append_pending() {
         hold_.reset();
         if (target_.range().last + 1 < pending_->head.number) {
             pending_.reset();
-            must_attach_ = true;
+            must_attach_ = are_frames_lost_ = true;
             throw Error(errc::io_error, target_.name(), "frames that were there are gone; what they held is sent again");
         }
-        throw Error(errc::fenced, target_.name(),
-                    "somebody else appends frames there: this file's transactions are no longer replicated; replicate to another place");
+        throw_fenced();
     }
     last_ = pending_->head;
     if (last_.kind == FrameKind::records) shipped_ = {last_.last_serial};
     if (last_.kind == FrameKind::base_done) {
         base_generation_ = {last_.covered_generation};
-        is_base_lost_ = false;
+        is_base_lost_ = are_frames_lost_ = false;
         if (is_base_full_) full_base_written_at_ = last_.written_at;
     }
     pending_.reset();
+}
+
+void Shipper::throw_fenced() {
+    const Frame newest(target_, target_.range().last);
+    const std::string where = ", from " + host_of(newest.head());
+    const Uuid& own = heap_.files().backing().header.file;
+    const bool is_deposed = newest.heap() == heap_.files().table().heap() && newest.file() != own && last_.number != 0 &&
+                            std::ranges::equal(last_.file, own.bytes) && !planted(Bug::deposed_goes_on);
+    if (!is_deposed) {
+        throw Error(errc::fenced, target_.name(),
+                    "somebody else appends frames there" + where +
+                        ": this file's transactions are no longer replicated; replicate to another place");
+    }
+    const Error error(errc::fenced, target_.name(),
+                      "another file has taken this one's place" + where + ": what was committed here behind transaction " +
+                          std::to_string(shipped_.value) + " isn't there, and nothing more can be committed here; open the other file");
+    service_.refuse(error);
+    store::ReplicaMark mark = heap_.files().backing().header.replica;
+    mark.role = store::ReplicaRole::deposed;
+    heap_.companions().mark_replica(mark);
+    throw Error(error);
 }
 
 // ---- attaching
@@ -134,10 +131,11 @@ void Shipper::read_end() {
         for (std::uint64_t number = last_.newest_base; number >= range.first;) {
             const Frame base(target_, number);
             if (number == last_.newest_base) base_generation_ = {base.head().covered_generation};
+            if (base.file() != heap_.files().backing().header.file) is_base_lost_ = true;  // generations of another file mean nothing here
             const std::uint64_t before = base.begin_of_body<BaseDone>().begun.previous;
             if (before >= number) base.throw_corrupt("it lies on a later base");
             number = before;
-            if (number == 0) full_base_written_at_ = base.head().written_at;
+            if (number == 0 && !is_base_lost_) full_base_written_at_ = base.head().written_at;
         }
     } catch (const Error& error) {
         if (error.code() != errc::corrupt) throw;
@@ -146,16 +144,16 @@ void Shipper::read_end() {
 }
 
 /// Of whoever attached last, for messages.
-std::string Shipper::last_host() const {
-    if (last_.epoch_frame < target_.range().first) return "a machine that the frames don't name any more";
-    const auto body = Frame(target_, last_.epoch_frame).begin_of_body<EpochBody>();
+std::string Shipper::host_of(const FrameHead& head) const {
+    if (head.epoch_frame < target_.range().first) return "a machine that the frames don't name any more";
+    const auto body = Frame(target_, head.epoch_frame).begin_of_body<EpochBody>();
     return "the machine " + std::string(body.host, ::strnlen(body.host, sizeof body.host));
 }
 
 void Shipper::require_ours() const {
     const store::Header& header = heap_.files().backing().header;
     if (!std::ranges::equal(last_.file, header.file.bytes))
-        throw Error(errc::fenced, target_.name(), "another file of this heap replicates there, from " + last_host() + "; replicate to another place");
+        throw Error(errc::fenced, target_.name(), "another file of this heap replicates there, from " + host_of(last_) + "; replicate to another place");
     const auto is = [&](const std::uint8_t(&attached)[16]) { return std::ranges::equal(last_.attached, attached); };
     const bool is_known = is(header.replica.attached) || is(header.replica.attached_before);
     const bool was_here = header.replica.reopened_at == 0 || header.replica.reopened_at - 1 >= last_.last_serial;
@@ -170,6 +168,7 @@ void Shipper::require_ours() const {
 void Shipper::attach() {
     pending_.reset();
     hold_.reset();
+    service_.log_bytes_of_calls();
     read_end();
     store::ReplicaMark mark = heap_.files().backing().header.replica;
     const bool is_new_target = last_.number == 0;
@@ -177,17 +176,12 @@ void Shipper::attach() {
     // Whatever becomes of this attachment, or of its frames: who goes back to the one before is known.
     std::ranges::copy(is_new_target ? mark.attached : last_.attached, mark.attached_before);
     std::ranges::copy(random_uuid().bytes, mark.attached);
-    EpochBody body{};
-    body.serial = log().durable().value;
-    ::gethostname(body.host, sizeof body.host - 1);
     const auto append_epoch = [&] {
-        FrameHead head = next_head();
-        ++head.epoch;
-        head.epoch_frame = head.number;
-        std::ranges::copy(heap_.files().backing().header.file.bytes, head.file);
-        std::ranges::copy(mark.attached, head.attached);
-        const std::array pieces{bytes_of(body)};
-        append(FrameKind::epoch, pieces, head);
+        append_pending();
+        EpochFrame epoch =
+            encode_epoch(last_, heap_.files().table().heap(), heap_.files().backing().header.file, mark.attached, log().durable());
+        pending_.emplace(Pending{epoch.head, std::move(epoch.bytes)});
+        append_pending();
     };
     if (planted(Bug::attached_before_marked)) append_epoch();
     if (!planted(Bug::attached_unmarked)) heap_.companions().mark_replica(mark);
@@ -203,7 +197,8 @@ void Shipper::attach() {
 /// The target gets what it lacks so that the log's records continue it.
 void Shipper::catch_up() {
     if (last_.newest_base == 0 || is_base_lost_) return send_base(std::nullopt);
-    {
+    // Who had read frames that are gone goes on from a base.
+    if (!are_frames_lost_) {
         const auto saves = heap_.files().hold_saves();
         const store::SavedPoint point = heap_.files().point();
         if (point.generation.value == last_.covered_generation && point.serial.value <= last_.last_serial) {

@@ -58,11 +58,13 @@ private:
     log::GroupLog& log() const { return *service_.shared_log(); }
     void read_end();
     void require_ours() const;
-    std::string last_host() const;
+    std::string host_of(const FrameHead& head) const;
     /// Also what an earlier call has left.
     void append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like);
     void append_pending();
-    FrameHead next_head() const;
+    FrameHead next_head() const { return successor(last_, heap_.files().table().heap()); }
+    /// Somebody else has appended: this file is no longer the one that may. Throws: Error{fenced}.
+    [[noreturn]] void throw_fenced();
     void note_covered(FrameHead& head) const;
     void append_batch(Batch& batch);
     bool ship_records();
@@ -80,6 +82,7 @@ private:
     FrameHead last_{};  ///< of the newest frame; number 0: there is none
     Serial shipped_;
     bool must_attach_ = false;    ///< the target has lost its end
+    bool are_frames_lost_ = false;  ///< and no base has come since
     Generation base_generation_;  ///< of the newest base, full or not
     bool is_base_lost_ = false;   ///< it is damaged
     bool is_base_full_ = false;   ///< the one that is sent

@@ -117,6 +117,27 @@ void Annex::replay(const AnnexHead& annex) {
     used_ = annex.used;
 }
 
+void Annex::follow(const AnnexHead& annex) {
+    TAIYEN_CHECK(!is_open());
+    if (!grows_from(head(), annex)) {
+        throw Error(errc::mismatch, files_.paths().backing,
+                    "the heap that this file follows has its undo history elsewhere now; remove this file, and follow again");
+    }
+    const FileLayout layout(annex.places);
+    if (layout.places() != files_.backing().layout.places()) {
+        const auto saves = files_.hold_saves();  // one that runs looks up where pages lie
+        files_.lay_out(layout);
+    }
+    if (annex.extent > mapped_) {
+        files_.grow(annex.extent - mapped_, [&] {
+            files_.clear_growth({0, mapped_}, {0, annex.extent});
+            files_.make_long_enough({0, annex.extent});
+        });
+    }
+    mapped_ = annex.extent;
+    used_ = annex.used;
+}
+
 void Annex::read_reader_base(PageNumber page, std::span<std::byte> image) const {
     const auto refusal = files_.view().try_read_pages(page, image, Via::cache);
     if (!refusal && page_checksum(image, page, files_.table().heap()) == files_.table().entry(page)) return;

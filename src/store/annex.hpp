@@ -65,6 +65,8 @@ public:
     void lay_over(PageNumber page, std::span<const std::byte> image) { overlay_[page.value].assign(image.begin(), image.end()); }
     /// While a log is replayed: from here on it is that large and lies there. Outside of a replay nothing happens: the live annex has it all. Throws: Error{corrupt}.
     void replay(const AnnexHead& annex);
+    /// Of a heap that follows another file: from here on it is that large and lies there; its pages come with saves. Requires: not open. Throws: Error{mismatch}; HeapFull{disk}.
+    void follow(const AnnexHead& annex);
     /// Gives the page as the newest save left it.
     using ReadBase = std::function<void(PageNumber page, std::span<std::byte> image)>;
     /// While a log is replayed: a page, to be changed; empty outside of a replay. `read_base`: for a writer. Throws: Error{corrupt} (its base is damaged).

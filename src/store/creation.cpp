@@ -76,6 +76,23 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteC
     throw Error(errc::out_of_address_space, "no room for " + std::to_string(bytes) + " bytes in the address zone for heaps; close other heaps");
 }
 
+/// Only who knows may write into a file that isn't its heap's owner.
+void refuse_role(const Header& header, bool follows, const std::filesystem::path& path) {
+    const ReplicaRole role = header.replica.role;
+    if (role == ReplicaRole::deposed) {
+        throw Error(errc::fenced, path,
+                    "another file has taken this one's place where it was replicated; open that one. What this one holds can be read; "
+                    "taiyen copy makes another heap of it");
+    }
+    if (role == ReplicaRole::follower && !follows) {
+        throw Error(errc::follower, path,
+                    "this file follows another one of the same heap, and is only read; promote it to change it (taiyen promote), or copy it "
+                    "(taiyen copy)");
+    }
+    if (role == ReplicaRole::owner && follows)
+        throw Error(errc::already_exists, path, "this heap follows nobody: it was changed by itself; name another file, or move it away");
+}
+
 /// Removes published files again if creation fails. The heap goes first: without its parts it could not be opened, and they alone are orphans that the next
 /// creation removes.
 class Undo {
@@ -260,6 +277,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     OpenFiles files = open_files(
         storage, paths, read_only, options.detach_data_file, tuning.log_replay,
         [&](const Header& header) {
+            if (!read_only) refuse_role(header, tuning.follows, paths.backing);
             try {
                 const ByteCount bytes = heap::CoreRanges::reserved_bytes(header.extent, header.capacity);
                 if (!heap::has_free_slots(header.base, bytes))

@@ -73,10 +73,12 @@ std::optional<SlotProblem> problem_of(const HeaderBlock& block, std::uint64_t sl
         (block.state != FileState::staged || (block.ring_kind != RingKind::none && block.stage.generation == block.generation + 1)) &&
         (block.stage_base != 0) == ((block.incompatible_features & feature_staged_move) != 0) &&
         (block.stage_capacity != 0) == ((block.incompatible_features & feature_staged_resize) != 0) && place_then_fits;
+    const bool role_fits = block.replica.role <= ReplicaRole::deposed &&
+                           (block.replica.role != ReplicaRole::owner) == ((block.incompatible_features & feature_replica_role) != 0);
     const bool log_fits = block.log_capacity % page_bytes == 0 && block.log_capacity < (std::uint64_t{1} << 40U) &&
                           (block.log_capacity == 0) == uuid_from(block.log_uuid).is_nil();
     if (!role_known || !state_known || !capacity_fits || !extent_fits || !annex_fits || !base_fits || !ring_fits || !stage_fits || !log_fits ||
-        !counts_fit || block.sequence % 2 != slot) {
+        !role_fits || !counts_fit || block.sequence % 2 != slot) {
         return SlotProblem{errc::corrupt, "the header's fields are out of bounds"};
     }
     return std::nullopt;
@@ -214,6 +216,7 @@ HeaderBlock encode(const Header& header) {
     block.written_at = header.written_at;
     block.opening = header.opening;
     block.replica = header.replica;
+    if (header.replica.role != ReplicaRole::owner) block.incompatible_features |= feature_replica_role;
     block.checksum = checksum_of(block, header.sequence % 2);
     return block;
 }

@@ -44,13 +44,15 @@ enum class FileState : std::uint32_t { whole = 1, filling = 2, staged = 3 };
 enum class RingKind : std::uint32_t { none = 0, journal = 1, log = 2 };
 
 /// Features a reader has to know to open the file at all.
-inline constexpr std::uint64_t known_incompatible_features = 7;
+inline constexpr std::uint64_t known_incompatible_features = 15;
 /// The staged save moves the heap to another address. Who didn't know would install the pages and keep the address.
 inline constexpr std::uint64_t feature_staged_move = 1;
 /// The heap holds no raw pointers and may be mapped anywhere. Who didn't know would let raw pointers in.
 inline constexpr std::uint64_t feature_position_independent = 2;
 /// The staged save gives the heap another capacity. Who didn't know would install the pages and keep the capacity.
 inline constexpr std::uint64_t feature_staged_resize = 4;
+/// The file follows another one, or another one has taken its place. Who didn't know would change it.
+inline constexpr std::uint64_t feature_replica_role = 8;
 
 inline constexpr std::uint64_t flag_clean = 1;           ///< closed by its last user: no ring, nothing to recover
 inline constexpr std::uint64_t flag_data_is_beside = 4;  ///< the data file had its default name when the header was written
@@ -105,13 +107,20 @@ inline constexpr std::uint32_t opening_backing_rebuilt = 4;
 inline constexpr std::uint32_t opening_data_rebuilt = 8;
 inline constexpr std::uint32_t opening_data_detached = 16;
 
+/// What may be done with a file of a replicated heap. follower: it only gets what another file has replicated; deposed: another file has taken its place.
+enum class ReplicaRole : std::uint32_t { owner = 0, follower = 1, deposed = 2 };
+
 /// How a replicated heap tells whether what a target holds is part of its own history; all zero: it was never attached to one.
 struct ReplicaMark {
     std::uint8_t attached[16];         ///< random, of the newest attachment; the target's epoch frame has it, too
     std::uint8_t attached_before[16];  ///< of the one before
     std::uint64_t reopened_at;         ///< the newest transaction when the heap was opened for writing first after that, plus 1; 0: it wasn't
+    ReplicaRole role;
+    std::uint32_t reserved;        ///< 0
+    std::uint64_t frame;           ///< follower: number of a frame up to which it has everything; 0: none
+    std::uint64_t frame_checksum;  ///< follower: of that frame's head
 };
-static_assert(std::is_trivially_copyable_v<ReplicaMark> && sizeof(ReplicaMark) == 40);
+static_assert(std::is_trivially_copyable_v<ReplicaMark> && sizeof(ReplicaMark) == 64);
 
 /// One header slot. The checksum covers everything before it and is bound to the slot.
 struct HeaderBlock {
@@ -160,7 +169,7 @@ struct HeaderBlock {
     OpeningRecord opening;
     std::uint64_t stage_capacity;  ///< as of the staged save; 0: it stays, and no feature is needed to know it
     ReplicaMark replica;
-    std::uint8_t padding[4096 - 584 - 8];
+    std::uint8_t padding[4096 - 608 - 8];
     std::uint64_t checksum;
 };
 static_assert(std::is_trivially_copyable_v<HeaderBlock>);

@@ -145,10 +145,14 @@ void TransactionService::read_again(store::HeapFile& file) {
     if (replay->last() != last_committed())
         throw Error(errc::corrupt, log_->file().path(), "the log lacks transactions that were acknowledged; restore the heap's files from a copy");
     file.engine().forget({0}, file.ranges().durable_bytes);
+    renew_recorder(file);
+    uncaptured_ = false;
+}
+
+void TransactionService::renew_recorder(store::HeapFile& file) {
     scopes_.set_recorder(nullptr);  // the old one has to go first
     scopes_.set_recorder(change::Recorder::make(file.capture(), file, file.image().mapped(), file.audit(), change::Outside::stray));
     scopes_.recorder().start();
-    uncaptured_ = false;
 }
 
 }  // namespace taiyen::txn

@@ -142,6 +142,7 @@ void TransactionService::begin(Purpose purpose) {
         store::HeapFile& file = open_file();
         file.require_usable(false);
         if (closing_) throw Error(errc::closed, file.path(), "the heap is being closed; open it again");
+        if (refusal_) throw Error(*refusal_);
         if (is_loading_lost()) {
             // Where no guard is left to tell it, it is told once.
             if (uncaptured_guards_.load() == 0) loading_lost_.store(false, std::memory_order_relaxed);
@@ -281,10 +282,14 @@ bool TransactionService::keep(store::HeapFile& file, Serial serial) {
         saves_in_commits_.store(saves_in_commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         return false;
     }
+    return is_snapshot_due(record_.needs_heap());
+}
+
+bool TransactionService::is_snapshot_due(bool anyway) noexcept {
     const std::uint64_t changed = changed_bytes_.load(std::memory_order_relaxed);
-    const bool wants_snapshot = record_.needs_heap() || changed - asked_at_ >= changed_bytes_max_;
-    if (wants_snapshot) asked_at_ = changed;
-    return wants_snapshot;
+    const bool is_due = anyway || changed - asked_at_ >= changed_bytes_max_;
+    if (is_due) asked_at_ = changed;
+    return is_due;
 }
 
 void TransactionService::keep_step() {
@@ -329,7 +334,7 @@ bool TransactionService::make_record(bool logged) {
     std::uint64_t pages = 0;
     bool needs_heap = false;
     for (const OpenScopes::Segment& segment : scopes_.segments()) {
-        const bool calls = !segment.call.empty();
+        const bool calls = !segment.call.empty() && !calls_as_bytes_;
         needs_heap = needs_heap || calls;
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
             needs_heap = needs_heap || txn::needs_heap(entry.kind);
@@ -339,16 +344,21 @@ bool TransactionService::make_record(bool logged) {
         if (may_fit && calls) segment.call.for_each(Direction::forward, [&](const Entry& entry) { writer.add(entry); });
     }
     record_.set_needs_heap(needs_heap);
-    changed_bytes_.store(changed_bytes_.load(std::memory_order_relaxed) + pages * page_bytes, std::memory_order_relaxed);
+    count_changed(pages);
     return may_fit;
 }
 
 bool TransactionService::keep_in_log(Serial serial, ByteCount extent) {
     if (!log_->fits(record_.bytes())) return false;
     const store::AnnexHead annex = record_.has_annex() ? file()->image().annex().head() : store::AnnexHead{};
-    if (!snapshots_->append(serial, record_.finish(serial, extent, annex))) return false;
-    logged_bytes_.store(logged_bytes_.load(std::memory_order_relaxed) + record_.bytes(), std::memory_order_relaxed);
+    // Before a save can meet it. (If it isn't appended after all, the next save is made under the writer lock for nothing.)
+    const std::uint64_t needed_heap = needs_heap_.load(std::memory_order_relaxed);
     if (record_.needs_heap()) needs_heap_.store(serial.value, std::memory_order_release);
+    if (!snapshots_->append(serial, record_.finish(serial, extent, annex))) {
+        needs_heap_.store(needed_heap, std::memory_order_release);
+        return false;
+    }
+    logged_bytes_.store(logged_bytes_.load(std::memory_order_relaxed) + record_.bytes(), std::memory_order_relaxed);
     return true;
 }
 
@@ -547,7 +557,7 @@ void TransactionService::about_to_restore(PageNumber page) { scopes_.recorder().
 /// Everything committed gets into the files. The caller holds the writer lock, and nobody has a transaction open.
 void TransactionService::save_everything(store::HeapFile& file) {
     const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
-    if (loans_.any_waits() &&
+    if (loans_.any_waits() && !refusal_ &&
         (keeper == nullptr || !keeper->live())) {  // the blocks would be lost with this process; where steps are kept, a free is one
         const bool is_lost = loading_lost_.exchange(false, std::memory_order_relaxed);
         lock_.unlock();

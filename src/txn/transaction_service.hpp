@@ -97,6 +97,18 @@ public:
     void rebuild();
     void replace_log(ByteCount capacity, const std::filesystem::path& path);
 
+    // Replication.
+    /// From now on no transaction begins: `begin` throws that error. Requires: this thread has no transaction, no ReadLock.
+    void refuse(const Error& why);
+    /// From now on the log has the bytes that a procedure's call changed, not the call: who replays it elsewhere has no procedures. Requires: as refuse.
+    void log_bytes_of_calls();
+    /// Of a heap that follows another file of it: these transactions, the next ones, become durable, then visible, all at once. Waits for readers. Complexity: one durable write.
+    /// Requires: as refuse; one thread. Throws: Error{corrupt | mismatch | no_space | poisoned | closed | …}, HeapFull: nothing happened, or the heap is poisoned.
+    void follow(const log::Record& group);
+    /// The same: `pages` (ascending) become what `fill` says, and the heap is as of `serial`, which isn't older than what it holds. Requires: as above; everything committed was saved.
+    /// Durability: on return. Throws: as above.
+    void follow_pages(Serial serial, ByteCount extent, const store::AnnexHead& annex, std::span<const PageNumber> pages, const store::FillPages& fill);
+
     // Relaxed loading.
     void relax(RelaxedRollback takes_back) noexcept;
     void end_relaxed(RelaxedRollback takes_back) noexcept;
@@ -167,6 +179,15 @@ private:
     void look_at_memory(const store::HeapFile& file) noexcept;
     void take_loading_back(store::HeapFile& file) noexcept;
     void read_again(store::HeapFile& file);
+    /// Memory is what the files hold: what capture knew of it is forgotten.
+    void renew_recorder(store::HeapFile& file);
+    /// So many pages were changed that weren't since the newest save began.
+    void count_changed(std::uint64_t pages) noexcept {
+        changed_bytes_.store(changed_bytes_.load(std::memory_order_relaxed) + pages * page_bytes, std::memory_order_relaxed);
+    }
+    /// For what was changed, or `anyway`. It counts as asked for.
+    bool is_snapshot_due(bool anyway) noexcept;
+    store::HeapFile& file_to_follow() const;
     void stop_saving() noexcept;
     /// Whether a transaction may begin; else what was changed has to be saved first, and its memory given back.
     bool may_change_more() const noexcept {
@@ -210,6 +231,8 @@ private:
     // Of the thread that holds the writer lock:
     TransactionService* next_here_ = nullptr;  ///< another one that the thread has a transaction of
     bool closing_ = false;
+    std::optional<Error> refusal_;  ///< of transactions; it stays
+    bool calls_as_bytes_ = false;
     std::uint64_t asked_at_ = 0;  ///< `changed_bytes_` when that was last a reason for a snapshot
     RecordWriter record_;         ///< of the transaction that commits
     Purpose purpose_ = Purpose::edit;

@@ -37,9 +37,9 @@ public:
         step(Change::other, path);
         inner_.publish(static_cast<SteppedFile&>(file).inner(), path);
     }
-    void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    void rename(const std::filesystem::path& from, const std::filesystem::path& to, io::Existing existing) override {
         step(Change::other, from);
-        inner_.rename(from, to);
+        inner_.rename(from, to, existing);
     }
     bool remove(const std::filesystem::path& path) override {
         step(Change::other, path);

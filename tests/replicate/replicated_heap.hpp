@@ -9,6 +9,7 @@
 
 #include <taiyen/taiyen.hpp>
 
+#include "base/planted.hpp"
 #include "replicate/pretended_target.hpp"
 #include "replicate/restorer.hpp"
 #include "scratch_directory.hpp"
@@ -49,6 +50,17 @@ struct Quiet {
     Quiet(const Quiet&) = delete;
     Quiet& operator=(const Quiet&) = delete;
     ~Quiet() { set_report_handler(before); }
+};
+
+/// That bug is in the library while it lives.
+struct Planted {
+    explicit Planted(Bug bug) { planted_bug = bug; }
+    Planted(const Planted&) = delete;
+    Planted& operator=(const Planted&) = delete;
+    ~Planted() {
+        planted_bug = Bug::none;
+        at_planted_step = nullptr;
+    }
 };
 
 struct ReplicatedFixture {

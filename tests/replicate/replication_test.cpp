@@ -19,21 +19,6 @@ using namespace taiyen::replicate::test;
 using taiyen::test::throws;
 using Fate = PretendedTarget::Fate;
 
-namespace {
-
-/// A bug, as long as it lives.
-struct Planted {
-    explicit Planted(Bug bug) { planted_bug = bug; }
-    Planted(const Planted&) = delete;
-    Planted& operator=(const Planted&) = delete;
-    ~Planted() {
-        planted_bug = Bug::none;
-        at_planted_step = nullptr;
-    }
-};
-
-}  // namespace
-
 BOOST_FIXTURE_TEST_SUITE(replication, ReplicatedFixture)
 
 BOOST_AUTO_TEST_CASE(what_was_committed_before_and_after_attaching_is_restored) {

@@ -62,6 +62,8 @@ enum class errc {
     too_many_threads,  ///< the system makes no more
     fenced,            ///< another file replicates there now
     diverged,          ///< what was replicated is no part of this file's history
+    follower,          ///< the file follows another one and is only read
+    stale,             ///< what a follower shows is older than was asked for
 };
 
 /// The category of `errc` codes; its name is "taiyen". Complexity: constant.

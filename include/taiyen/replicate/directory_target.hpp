@@ -20,6 +20,8 @@ public:
     ~DirectoryTarget() override;
 
     std::string name() const override;
+    /// A second: a frame costs a file, and three times the disk's attention.
+    std::chrono::milliseconds linger() const override;
     /// Complexity: lists the directory the first time; then it looks at the names of the frames that are new.
     Range range() override;
     /// Throws: Error{no_space | io_error | permission | …}.

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <taiyen/base/detail/export.hpp>
@@ -26,7 +27,7 @@ class TransactionalHeap;
 /// How a heap is replicated.
 struct ReplicationOptions {
     std::size_t frame_bytes = 256U << 10U;           ///< of transactions; a frame closes when it has so many, or nothing more is durable
-    std::chrono::milliseconds linger{1};             ///< so long the first transaction waits for others to share its frame
+    std::optional<std::chrono::milliseconds> linger{};  ///< so long the first transaction waits for others to share its frame, unless somebody waits for it; empty: as the target says
     std::chrono::milliseconds retry{1'000};          ///< between two tries while the target is away
     std::chrono::milliseconds close_timeout{5'000};  ///< so long `stop` goes on sending
     std::chrono::hours base_every{24};               ///< a new base of all pages, at the latest; 0: never for its age

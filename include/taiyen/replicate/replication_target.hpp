@@ -4,6 +4,7 @@
 /// That one condition gives the order of frames, each of them once, and the fence between two that both take themselves for the owner.
 /// What frames hold: src/replicate/FORMAT.md. A target knows nothing of it.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,6 +32,8 @@ public:
 
     /// What errors call it: a path, or an address.
     virtual std::string name() const = 0;
+    /// So long it pays to wait for others before a frame is appended, if nobody waits for what is in it.
+    virtual std::chrono::milliseconds linger() const { return std::chrono::milliseconds(1); }
     /// Throws: Error: it can't be asked.
     virtual Range range() = 0;
     /// Appends the frame as that number, the one behind `range().last`. True: it is there, durably; also if an earlier call that failed left it. False: another frame is there, or `number` isn't the next one.

@@ -171,9 +171,9 @@ void FaultyStorage::publish(File& file, const fs::path& path) {
     TAIYEN_CHECK(faulty != nullptr);
     inner_.publish(faulty->inner(), path);
 }
-void FaultyStorage::rename(const fs::path& from, const fs::path& to) {
+void FaultyStorage::rename(const fs::path& from, const fs::path& to, Existing existing) {
     may_strike(Call::rename, from, Error::no_offset);
-    inner_.rename(from, to);
+    inner_.rename(from, to, existing);
 }
 bool FaultyStorage::remove(const fs::path& path) {
     may_strike(Call::remove, path, Error::no_offset);

@@ -69,7 +69,7 @@ public:
     std::unique_ptr<File> create(const std::filesystem::path& path) override;
     std::unique_ptr<File> create_unnamed(const std::filesystem::path& directory) override;
     void publish(File& file, const std::filesystem::path& path) override;
-    void rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
+    void rename(const std::filesystem::path& from, const std::filesystem::path& to, Existing existing = Existing::replaced) override;
     bool remove(const std::filesystem::path& path) override;
     void sync_directory(const std::filesystem::path& directory) override;
 

@@ -116,8 +116,8 @@ void RecordingStorage::publish(File& file, const fs::path& path) {
     note({.kind = Kind::published, .file = recording->id(), .path = path});
 }
 
-void RecordingStorage::rename(const fs::path& from, const fs::path& to) {
-    inner_.rename(from, to);
+void RecordingStorage::rename(const fs::path& from, const fs::path& to, Existing existing) {
+    inner_.rename(from, to, existing);
     note({.kind = Kind::renamed, .path = from, .to = to});
 }
 

@@ -112,7 +112,7 @@ void SimulatedStorage::publish(File& file, const fs::path& given) {
     simulated->set_path(std::move(name));
 }
 
-void SimulatedStorage::rename(const fs::path& given_from, const fs::path& given_to) {
+void SimulatedStorage::rename(const fs::path& given_from, const fs::path& given_to, Existing existing) {
     const std::scoped_lock lock(mutex_);
     const fs::path from = given_from.lexically_normal();
     const fs::path to = given_to.lexically_normal();
@@ -120,6 +120,7 @@ void SimulatedStorage::rename(const fs::path& given_from, const fs::path& given_
     if (named == names_.end()) throw_errno(ENOENT, from, "renaming it to " + to.string());
     if (device_of_directory(directory_of(to)) != named->second->info().device) throw_errno(EXDEV, from, "renaming it to " + to.string());
     if (directories_.contains(to)) throw_errno(EISDIR, from, "renaming it to " + to.string());
+    if (existing == Existing::refused) check_free(to);
     if (from == to) return;
     names_changed();
     specials_.erase(to);

@@ -1,0 +1,204 @@
+#include "replicate/following.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include <taiyen/base/error.hpp>
+
+#include "base/planted.hpp"
+
+namespace taiyen::replicate {
+namespace {
+
+/// Zeros where the heap has no page of the table.
+const store::TablePage no_table{};
+
+}  // namespace
+
+Following::Following(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target)
+    : heap_(heap), service_(service), target_(target) {
+    service.refuse(Error(errc::follower, heap.path(), "this heap follows another file, and is only read; promote it to change it"));
+}
+
+// ---- frames
+
+bool Following::find_position(const ReplicationTarget::Range& range) {
+    const store::ReplicaMark& mark = heap_.files().backing().header.replica;
+    if (mark.frame < range.first || mark.frame > range.last) return false;
+    const Frame frame(target_, mark.frame);
+    if (frame.head().checksum != mark.frame_checksum) return false;
+    last_ = frame.head();
+    return true;
+}
+
+bool Following::step() {
+    const ReplicationTarget::Range range = target_.range();
+    if (range.empty()) return false;
+    if (!is_placed_ && !find_position(range)) return jump(range);
+    is_placed_ = true;
+    if (range.last < last_.number) return jump(range);  // frames that were there are gone: what comes instead has a base
+    if (range.last == last_.number) return false;
+    if (range.first > last_.number + 1) return jump(range);
+    const Frame frame(target_, last_.number + 1);
+    require_same_heap(frame);
+    newest_ = std::max(newest_, Serial{frame.head().last_serial});
+    if (frame.head().previous != last_.checksum) return jump(range);
+    frame.require_follows(last_);
+    if (frame.kind() == FrameKind::records)
+        follow_transactions(frame);
+    else if (frame.kind() == FrameKind::base_done && frame.head().number != base_done_ && !planted(Bug::follower_passes_bases)) {
+        const Base base = read_base(target_, frame.head().number);
+        // One that is older than what is here came while transactions went on: what is here has come from those.
+        if (base.serial() >= applied()) follow_bases({base});
+    }
+    last_ = frame.head();
+    return true;
+}
+
+void Following::require_same_heap(const Frame& frame) const {
+    const Uuid& own = heap_.files().table().heap();
+    if (frame.heap() == own) return;
+    throw Error(errc::mismatch, target_.name(), "it holds the heap " + frame.heap().text() + ", not " + own.text() + "; follow it into another file");
+}
+
+bool Following::jump(const ReplicationTarget::Range& range) {
+    const Frame newest(target_, range.last);
+    require_same_heap(newest);
+    newest_ = {newest.head().last_serial};
+    const auto found = find_base(target_, range, [&](const Base& base) { return base.serial() >= applied(); });
+    if (!found) {
+        if (range.last <= last_.number && newest_ <= applied()) return false;  // whoever appends will see that frames are gone, and send a base
+        throw Error(errc::diverged, target_.name(),
+                    "the frames that this follower has read aren't there any more, and no base is new enough to go on from; make a base where the "
+                    "heap is changed, or remove this file and follow again");
+    }
+    follow_bases(with_those_below(target_, *found));
+    last_ = Frame(target_, found->head.begin).head();  // transactions may stand among the base's frames
+    is_placed_ = true;
+    note_position();
+    return true;
+}
+
+void Following::note_position() {
+    if (!is_placed_) return;
+    store::ReplicaMark mark = heap_.files().backing().header.replica;
+    if (mark.frame == last_.number && mark.frame_checksum == last_.checksum) return;
+    mark.frame = last_.number;
+    mark.frame_checksum = last_.checksum;
+    heap_.companions().mark_replica(mark);
+}
+
+// ---- transactions
+
+void Following::follow_transactions(const Frame& frame) {
+    Serial last = applied();
+    if (frame.head().last_serial <= last.value) return;
+    if (frame.head().first_serial > last.value + 1) frame.throw_corrupt("transactions before it are missing");
+    if (const auto group = transactions_behind(frame, last)) service_.follow(*group);
+}
+
+// ---- bases
+
+Following::Tables Following::read_tables(const std::vector<Base>& bases, const store::Extents& extents) const {
+    Tables tables;
+    if (bases.front().is_full())
+        store::for_each_table_page(heap_.files().extents(), [&](std::uint64_t index) { tables[index] = {0, no_table}; });
+    for (const Base& base : bases) {
+        std::uint64_t frames = 0;
+        std::optional<FrameHead> before;
+        for (std::uint64_t number = base.head.begin; number <= base.head.number; ++number) {
+            const Frame frame(target_, number);
+            if (before) frame.require_follows(*before);
+            before = frame.head();
+            if (frame.kind() != FrameKind::pages || frame.head().begin != base.head.begin) continue;
+            ++frames;
+            const PagesFrame pages(frame, extents);
+            if (pages.is_held()) tables[pages.table().index] = {number, pages.table()};
+        }
+        if (frames != base.body.page_frames)
+            throw Error(errc::corrupt, target_.name(),
+                        "frames of the base that ends with frame " + std::to_string(base.head.number) + " are missing; make a new base");
+    }
+    return tables;
+}
+
+std::vector<PageNumber> Following::differing(const Tables& tables) const {
+    std::vector<PageNumber> pages;
+    const auto saves = heap_.files().hold_saves();
+    const store::Extents here = heap_.files().extents();
+    for (const auto& [index, newest] : tables) {
+        const store::TablePage& own = store::holds_table(here, index) ? heap_.files().table().page(index) : no_table;
+        const store::TableCover cover = store::cover_of(index);
+        for (std::uint64_t i = 0; i < cover.count; ++i)
+            if (newest.table.entries[i] != own.entries[i]) pages.push_back({cover.first.value + i});
+    }
+    std::ranges::sort(pages, {}, &PageNumber::value);
+    return pages;
+}
+
+void Following::follow_bases(const std::vector<Base>& bases) {
+    const Base& newest = bases.back();
+    const store::Header shape = newest.shape(target_.name());
+    const store::Header& own = heap_.files().backing().header;
+    const bool lies_there = shape.position_independent ? own.position_independent : shape.base == own.base && !own.position_independent;
+    if (shape.capacity != own.capacity || !lies_there) {
+        throw Error(errc::mismatch, heap_.path(),
+                    "the heap that this file follows was moved, or has another capacity now; remove this file, and follow again");
+    }
+    service_.save_itself();  // what is compared is what the files have
+    const Tables tables = read_tables(bases, shape.extents());
+    const std::vector<PageNumber> pages = differing(tables);
+    // Ascending pages go through the frames one after the other.
+    std::optional<Frame> frame;
+    std::uint64_t number = 0;
+    const store::FillPages fill = [&](std::span<const PageNumber> wanted, std::span<std::byte> images) {
+        for (std::size_t k = 0; k < wanted.size(); ++k) {
+            const auto image = images.subspan(k * page_bytes, page_bytes);
+            std::ranges::fill(image, std::byte{0});
+            const auto& [at, table] = tables.at(store::place_of(wanted[k]).table_page);
+            const std::size_t i = store::place_of(wanted[k]).entry;
+            if (at == 0 || table.entries[i] == 0) continue;
+            if (number != at) frame.emplace(target_, number = at);
+            const auto before = static_cast<std::uint64_t>(std::count_if(table.entries, table.entries + i, [](auto entry) { return entry != 0; }));
+            const auto from = frame->body().subspan(sizeof table).subspan(before * page_bytes, page_bytes);
+            if (store::page_checksum(from, wanted[k], heap_.files().table().heap()) != table.entries[i]) frame->throw_corrupt("it has changed");
+            std::ranges::copy(from, image.begin());
+        }
+    };
+    if (!pages.empty() || newest.serial() != applied())
+        service_.follow_pages(newest.serial(), shape.extent, shape.annex, pages, fill);
+    base_done_ = newest.head.number;
+}
+
+// ---- taking over
+
+void Following::take_over() {
+    const store::HeapFiles& files = heap_.files();
+    for (;;) {
+        while (!planted(Bug::promoted_before_end) && step()) {}
+        if (planted(Bug::promoted_before_end)) last_ = Frame(target_, target_.range().last).head();
+        if (last_.number == 0) throw Error(errc::not_found, target_.name(), "nothing was replicated there");
+        store::ReplicaMark mark = files.backing().header.replica;
+        std::ranges::copy(mark.attached, mark.attached_before);
+        std::ranges::copy(random_uuid().bytes, mark.attached);
+        mark.reopened_at = 0;
+        const auto allow_changes = [&] {
+            store::ReplicaMark owner = mark;
+            owner.role = store::ReplicaRole::owner;
+            owner.frame = owner.frame_checksum = 0;
+            heap_.companions().mark_replica(owner);
+        };
+        if (planted(Bug::promoted_unfenced))
+            allow_changes();
+        else
+            heap_.companions().mark_replica(mark);  // who crashes now still follows, and takes the place again
+        const EpochFrame epoch = encode_epoch(last_, files.table().heap(), files.backing().header.file, mark.attached, applied());
+        if (!target_.append(epoch.head.number, epoch.bytes)) continue;  // frames have come
+        last_ = epoch.head;
+        if (!planted(Bug::promoted_unfenced)) allow_changes();
+        return;
+    }
+}
+
+}  // namespace taiyen::replicate

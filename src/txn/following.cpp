@@ -1,0 +1,123 @@
+// What a follower's one writer does: transactions, and pages, that another file of the heap has. Their bytes count, not how they came about: nothing is captured.
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <taiyen/base/error.hpp>
+
+#include "base/planted.hpp"
+#include "change/audit_shadow.hpp"
+#include "txn/record.hpp"
+#include "txn/snapshots.hpp"
+#include "txn/transaction_service.hpp"
+
+namespace taiyen::txn {
+
+void TransactionService::refuse(const Error& why) {
+    const std::lock_guard writer(lock_);
+    refusal_ = why;
+}
+
+void TransactionService::log_bytes_of_calls() {
+    const std::lock_guard writer(lock_);
+    calls_as_bytes_ = !planted(Bug::calls_replicated);
+}
+
+store::HeapFile& TransactionService::file_to_follow() const {
+    store::HeapFile& file = open_file();
+    file.require_usable(false);
+    if (closing_) throw Error(errc::closed, file.path(), "the heap is being closed; open it again");
+    return file;
+}
+
+void TransactionService::follow(const log::Record& group) {
+    ByteCount largest = 0;
+    log::for_each_in_group(group, [&](Serial, std::span<const std::byte> record) { largest = std::max<ByteCount>(largest, record.size()); });
+    if (!log_->fits(largest)) replace_log(4 * largest, {});
+    if (!may_change_more()) snapshots_->wait_for_memory();
+
+    const std::lock_guard writer(lock_);
+    store::HeapFile& file = file_to_follow();
+    const ByteCount capacity = file.ranges().durable_bytes;
+    // Everything that can go wrong, before anything is in the log.
+    ByteCount extent = 0;
+    std::optional<store::AnnexHead> annex;
+    LogWalk check(file.path(), capacity, last_committed());
+    check.walk(
+        group,
+        [&](const LoggedTransaction& transaction) {
+            if (transaction.needs_heap) {
+                throw Error(errc::mismatch, file.path(),
+                            "transaction " + std::to_string(transaction.serial.value) +
+                                " calls a procedure, which a follower hasn't got; make a new base where the heap is changed");
+            }
+            extent = std::max(extent, transaction.extent);
+            if (transaction.annex) annex = transaction.annex;
+        },
+        [](const change::Entry&) {});
+    if (extent > file.image().mapped()) file.extend(extent);
+    if (annex) file.image().annex().follow(*annex);
+    const auto for_each_of_span = [&](auto&& visit) {
+        LogWalk walk(file.path(), capacity, last_committed());
+        walk.walk(
+            group, [](const LoggedTransaction&) {},
+            [&](const change::Entry& entry) {
+                if (entry.where < store::annex_start) visit(entry);
+            });
+    };
+    for_each_of_span([&](const change::Entry& entry) { file.prove(entry.where, entry.length); });
+
+    const auto make_visible = [&] {
+        auto* const span = reinterpret_cast<std::byte*>(file.ranges().durable);
+        std::uint64_t pages = 0;
+        std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+        std::uint64_t last = 0;
+        for_each_of_span([&](const change::Entry& entry) {
+            change::write_entry(span, entry, change::Direction::forward);
+            pages += changed_pages_.add(entry.where, entry.length);
+            first = std::min(first, entry.where.value);
+            last = std::max(last, entry.where.value + entry.length);
+        });
+        if (first < last) file.engine().forget({first}, last - first);
+        count_changed(pages);
+        last_.store(check.last().value, std::memory_order_release);
+    };
+    // Until readers may go on, a save can bring pages into the file under the mapping that memory doesn't have yet: they are the same bytes.
+    if (planted(Bug::followed_before_durable)) make_visible();
+    log::for_each_in_group(group, [&](Serial serial, std::span<const std::byte> record) {
+        const std::array pieces{record};
+        if (!snapshots_->append(serial, pieces)) throw Error(errc::busy, file.path(), "the log has no room");
+    });
+    if (!planted(Bug::followed_before_durable)) {
+        log_->wait_durable(check.last());
+        make_visible();
+    }
+    if (is_snapshot_due(false)) snapshots_->ask(SaveReason::changed_bytes);
+}
+
+void TransactionService::follow_pages(Serial serial, ByteCount extent, const store::AnnexHead& annex, std::span<const PageNumber> pages,
+                                      const store::FillPages& fill) {
+    const std::lock_guard writer(lock_);
+    store::HeapFile& file = file_to_follow();
+    snapshots_->save_all();
+    const auto no_save = snapshots_->exclude();
+    if (extent > file.image().mapped()) file.extend(extent);
+    if (annex.extent != 0) file.image().annex().follow(annex);
+    const log::GroupLog::Point point = log_->durable_point();
+    file.saves().save_images({.serial = serial, .log_start = point.next, .extent = file.image().mapped(), .annex = file.image().annex().head()}, pages,
+                             fill);
+    try {
+        scopes_.recorder().stop();
+        file.drop_private();
+        renew_recorder(file);
+    } catch (const std::exception& error) {
+        file.condition().poison("showing what was saved", error.what());
+        throw;
+    }
+    log_->skip_to(serial);
+    log_->release(point.next.position);
+    last_.store(serial.value, std::memory_order_release);
+}
+
+}  // namespace taiyen::txn

@@ -1,0 +1,705 @@
+// Followers: what a replicated heap commits is shown elsewhere, byte for byte, and one of them takes its place.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include <boost/test/unit_test.hpp>
+
+#include <taiyen/change/procedure.hpp>
+#include <taiyen/stl/offset_ptr.hpp>
+#include <taiyen/taiyen.hpp>
+
+#include "base/planted.hpp"
+#include "replicate/replicated_heap.hpp"
+#include "seed.hpp"
+
+using namespace taiyen;
+using namespace taiyen::replicate::test;
+
+namespace {
+
+using AnywhereMap = offset::map<std::uint64_t, offset::string>;
+
+/// All of the span. The heap must not change meanwhile.
+std::vector<std::byte> bytes_of_span(const TransactionalHeap& heap) {
+    store::HeapFile& file = HeapAccess::file(heap);
+    file.prove({0}, file.image().mapped());
+    const auto* const begin = reinterpret_cast<const std::byte*>(file.ranges().durable);
+    return {begin, begin + file.image().mapped()};
+}
+
+/// The first byte that differs; what one of them hasn't got is zero. -1: none.
+std::int64_t first_difference(std::vector<std::byte> one, std::vector<std::byte> other) {
+    const std::size_t bytes = std::max(one.size(), other.size());
+    one.resize(bytes);
+    other.resize(bytes);
+    for (std::size_t i = 0; i < bytes; ++i)
+        if (one[i] != other[i]) return static_cast<std::int64_t>(i);
+    return -1;
+}
+
+/// A heap that may lie anywhere, so that it and its follower are open in one process.
+struct FollowedFixture {
+    ScratchDirectory directory;
+    std::filesystem::path path = directory / "heap.tyn";
+    std::filesystem::path follower_path = directory / "follower.tyn";
+    PersistentOptions options = [] {
+        PersistentOptions options;
+        options.capacity = std::size_t{64} << 20U;
+        options.log_capacity = std::size_t{256} << 10U;
+        options.position_independent = true;
+        return options;
+    }();
+    std::shared_ptr<PretendedTarget> target = std::make_shared<PretendedTarget>();
+    std::optional<TransactionalHeap> heap{std::in_place, create_only, path, options};
+    std::optional<Replication> replication{std::in_place, *heap, target, quick()};
+    std::optional<Follower> follower;
+
+    Serial put(std::uint64_t key, const std::string& value) { return put(*heap, key, value); }
+    static Serial put(TransactionalHeap& into, std::uint64_t key, const std::string& value) {
+        Transaction transaction(into);
+        auto& map = into.find_or_construct<AnywhereMap>("map");
+        map.insert_or_assign(key, offset::string(value.c_str(), map.get_allocator()));
+        return transaction.commit();
+    }
+    Serial erase(std::uint64_t key) {
+        Transaction transaction(*heap);
+        heap->find_or_construct<AnywhereMap>("map").erase(key);
+        return transaction.commit();
+    }
+    static std::string get(const TransactionalHeap& from, std::uint64_t key) {
+        const ReadLock lock(from);
+        const auto* const map = from.find<AnywhereMap>("map");
+        if (map == nullptr) return {};
+        const auto found = map->find(key);
+        return found == map->end() ? std::string() : std::string(found->second.begin(), found->second.end());
+    }
+    FollowerOptions how() const {
+        FollowerOptions how;
+        how.poll = std::chrono::milliseconds(1);
+        how.retry = std::chrono::milliseconds(2);
+        how.heap = options;
+        return how;
+    }
+    Follower& follow() {
+        replicate_all();
+        return follower.emplace(target, follower_path, how());
+    }
+    void replicate_all() const {
+        if (!replication->wait_replicated(heap->last_durable(), std::chrono::seconds(60))) throw std::runtime_error("the target doesn't get it");
+    }
+    void reopen() {
+        replication.reset();
+        heap.reset();
+        heap.emplace(open_only, path, options);
+        replication.emplace(*heap, target, quick());
+    }
+    /// Once it has everything: whether it is the heap, byte for byte. Where it isn't.
+    std::int64_t difference() {
+        const Serial newest = heap->last_durable();
+        replicate_all();
+        const std::uint64_t frames = target->range().last;
+        if (!follower->wait_for(newest, std::chrono::seconds(60))) throw std::runtime_error("the follower doesn't get it");
+        while (follower->status().frames < frames) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const ReadLock here(*heap);
+        const ReadLock there(follower->heap());
+        BOOST_TEST(here.serial().value == there.serial().value);
+        return first_difference(bytes_of_span(*heap), bytes_of_span(follower->heap()));
+    }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(replicate_follower, FollowedFixture)
+
+BOOST_AUTO_TEST_CASE(what_is_committed_is_shown) {
+    put(1, "before");
+    follow();
+    BOOST_TEST(get(follower->heap(), 1) == "before");
+    const Serial serial = put(2, "behind");
+    BOOST_TEST(follower->wait_for(serial, std::chrono::seconds(60)));
+    BOOST_TEST(get(follower->heap(), 2) == "behind");
+    BOOST_TEST(difference() == -1);
+    BOOST_TEST(follower->heap().verify().findings.empty());
+    const FollowerStatus status = follower->status();
+    BOOST_TEST((status.state == FollowerState::following));
+    BOOST_TEST(status.applied.value == serial.value);
+    BOOST_TEST(status.newest.value == serial.value);
+    BOOST_TEST(status.target == "pretended");
+    BOOST_TEST(status.last_error == "");
+    follower->require_fresh(std::chrono::seconds(60));
+    BOOST_TEST(!follower->wait_for({serial.value + 1}, std::chrono::milliseconds(5)));
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_with_raw_pointers_is_shown_at_its_address) {
+    ScratchDirectory elsewhere;
+    PersistentOptions raw = options;
+    raw.position_independent = false;
+    const auto backup = std::make_shared<PretendedTarget>();
+    {
+        TransactionalHeap primary(create_only, elsewhere / "heap.tyn", raw);
+        Replication replicated(primary, backup, quick());
+        Transaction transaction(primary);
+        primary.construct<Map>("map").emplace(7, "seven");
+        const Serial serial = transaction.commit();
+        BOOST_REQUIRE(replicated.wait_replicated(serial, std::chrono::seconds(60)));
+        BOOST_TEST(throws(errc::address_in_use, [&] { Follower(backup, elsewhere / "follower.tyn", how()); }));
+        primary.close();
+    }
+    const Follower shown(backup, elsewhere / "follower.tyn", how());
+    const ReadLock lock(shown.heap());
+    BOOST_TEST(std::string(shown.heap().find<Map>("map")->at(7)) == "seven");
+}
+
+BOOST_AUTO_TEST_CASE(a_follower_goes_on_where_it_was) {
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    const std::uint64_t read = follower->status().frames;
+    follower.reset();
+    put(2, "two");
+    erase(1);
+    follow();
+    BOOST_TEST(difference() == -1);
+    BOOST_TEST(follower->status().frames > read);
+    BOOST_TEST(get(follower->heap(), 2) == "two");
+}
+
+BOOST_AUTO_TEST_CASE(what_free_pages_hold_counts) {
+    // Closing the heap gives free pages back: zeros, and no transaction says so. What is stored there later is logged against them.
+    for (const auto& [bug, is_right] : {std::pair{Bug::none, true}, {Bug::follower_passes_bases, false}, {Bug::follower_gives_back, false}}) {
+        const Planted planted_now(bug);
+        BOOST_TEST_CONTEXT(static_cast<int>(bug)) {
+            follower.reset();
+            std::filesystem::remove(follower_path);
+            std::filesystem::remove(follower_path.string() + ".log");
+            const std::string large(900'000, 'x');
+            put(1, large);
+            follow();
+            BOOST_TEST(difference() == -1);
+            erase(1);
+            bool is_same = difference() == -1;
+            if (bug == Bug::follower_gives_back) {
+                follower.reset();
+                follow();
+            } else {
+                reopen();
+            }
+            is_same = is_same && difference() == -1;
+            put(2, large);
+            is_same = is_same && difference() == -1;
+            BOOST_TEST(is_same == is_right);
+            erase(2);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_transaction_larger_than_the_log_is_shown) {
+    follow();
+    {
+        Transaction transaction(*heap);
+        heap->construct<offset::vector<std::uint64_t>>("numbers").resize(200'000, 17);
+        transaction.commit();
+    }
+    put(1, "behind it");
+    BOOST_TEST(difference() == -1);
+    BOOST_TEST(follower->heap().find<offset::vector<std::uint64_t>>("numbers")->at(199'999) == 17U);
+}
+
+BOOST_AUTO_TEST_CASE(a_follower_whose_log_is_smaller_makes_it_larger) {
+    heap->replace_log(std::size_t{4} << 20U);
+    replicate_all();
+    FollowerOptions small = how();
+    small.heap.log_capacity = std::size_t{64} << 10U;
+    follower.emplace(target, follower_path, small);
+    put(1, std::string(600'000, 'y'));
+    put(2, "behind it");
+    BOOST_TEST(difference() == -1);
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_sees_one_state_as_long_as_it_likes) {
+    put(1, "one");
+    follow();
+    {
+        const ReadLock lock(follower->heap());
+        const Serial serial = put(1, "two");
+        BOOST_TEST(!follower->wait_for(serial, std::chrono::milliseconds(30)));
+        const AnywhereMap& map = *follower->heap().find<AnywhereMap>("map");
+        const offset::string& value = map.at(1);
+        BOOST_TEST(std::string(value.begin(), value.end()) == "one");
+    }
+    BOOST_TEST(difference() == -1);
+    BOOST_TEST(get(follower->heap(), 1) == "two");
+}
+
+BOOST_AUTO_TEST_CASE(a_follower_is_only_read) {
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    auto& shown = const_cast<TransactionalHeap&>(follower->heap());
+    BOOST_TEST(throws(errc::follower, [&] { const Transaction transaction(shown); }));
+    follower.reset();
+    BOOST_TEST(throws(errc::follower, [&] { TransactionalHeap(open_only, follower_path, options); }));
+    BOOST_TEST(throws(errc::follower, [&] { ArchiveHeap(open_only, follower_path); }));
+    BOOST_TEST(throws(errc::follower, [&] { set_capacity(follower_path, std::size_t{128} << 20U); }));
+    const TransactionalHeap reader(open_read_only, follower_path, options);
+    BOOST_TEST(get(reader, 1) == "one");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_did_not_say_so_would_be_changed) {
+    const Planted planted_now(Bug::follower_unmarked);
+    put(1, "one");
+    replicate_all();
+    BOOST_TEST(throws(errc::already_exists, [&] { follow(); }));  // it is a heap like others
+    { TransactionalHeap changed(open_only, follower_path, options); }
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_that_follows_nobody_is_left_alone) {
+    follower_path = directory / "other.tyn";
+    { const TransactionalHeap other(create_only, follower_path, options); }
+    BOOST_TEST(throws(errc::already_exists, [&] { follow(); }));
+    BOOST_TEST(throws(errc::not_found, [&] { Follower(std::make_shared<PretendedTarget>(), directory / "nothing.tyn"); }));
+    BOOST_TEST(throws(errc::invalid_argument, [&] { Follower(nullptr, directory / "nothing.tyn"); }));
+    BOOST_TEST(!std::filesystem::exists(directory / "nothing.tyn"));
+}
+
+BOOST_AUTO_TEST_CASE(another_heap_is_not_followed) {
+    const Quiet quiet_reports;
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    follower.reset();
+    const auto elsewhere = std::make_shared<PretendedTarget>();
+    TransactionalHeap other(create_only, directory / "other.tyn", options);
+    Replication replicated(other, elsewhere, quick());
+    put(other, 1, "another one");
+    BOOST_REQUIRE(replicated.wait_replicated(other.last_durable(), std::chrono::seconds(60)));
+    Follower wrong(elsewhere, follower_path, how());
+    BOOST_TEST(throws(errc::mismatch, [&] { (void)wrong.wait_for(Serial{1000}, std::chrono::seconds(60)); }));
+    BOOST_TEST((wrong.status().state == FollowerState::failed));
+    BOOST_TEST(get(wrong.heap(), 1) == "one");
+}
+
+BOOST_AUTO_TEST_CASE(a_base_that_is_older_than_what_is_here_takes_nothing_back) {
+    put(1, "before");
+    follow();
+    BOOST_TEST(difference() == -1);
+    // A transaction comes while the base's pages go: it stands before the base's end.
+    std::atomic<bool> once{false};
+    const std::uint64_t pages = target->range().last + 2;
+    Serial serial;
+    target->fate = [&](std::uint64_t number) {
+        if (number == pages && !once.exchange(true)) serial = put(1, "meanwhile");
+        return PretendedTarget::Fate::works;
+    };
+    replication->make_base();
+    target->fate = nullptr;
+    const Serial covered = replica_info(*target)->bases.front().serial;
+    BOOST_TEST(covered.value < serial.value);
+    BOOST_TEST(difference() == -1);
+    BOOST_TEST(get(follower->heap(), 1) == "meanwhile");
+}
+
+BOOST_AUTO_TEST_CASE(a_target_that_loses_its_newest_frames_is_followed_from_its_next_base) {
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    const std::uint64_t before = target->range().last;
+    put(2, "two");
+    BOOST_TEST(difference() == -1);
+    target->lose_from(before + 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    put(3, "three");
+    BOOST_TEST(difference() == -1);
+    BOOST_TEST(get(follower->heap(), 3) == "three");
+}
+
+BOOST_AUTO_TEST_CASE(a_follower_that_was_away_while_frames_were_trimmed_goes_on_from_a_base) {
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    follower.reset();
+    for (std::uint64_t key = 2; key < 10; ++key) {
+        put(key, "meanwhile");
+        replication->make_base();
+    }
+    target->trim(replica_info(*target)->bases.front().frame - 3);
+    put(10, "behind");
+    follow();
+    BOOST_TEST(difference() == -1);
+}
+
+BOOST_AUTO_TEST_CASE(where_nothing_goes_on_from_is_told) {
+    const Quiet quiet_reports;
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    put(2, "two");
+    BOOST_TEST(difference() == -1);
+    follower.reset();
+    target->trim(target->range().last + 1);
+    target->lose_from(target->range().last);  // all that is left is a frame that continues nothing
+    put(3, "three");
+    replication.reset();
+    Follower lost(target, follower_path, how());
+    BOOST_TEST(!lost.wait_for(Serial{1000}, std::chrono::milliseconds(20)));
+    BOOST_TEST(get(lost.heap(), 2) == "two");
+}
+
+BOOST_AUTO_TEST_CASE(a_target_that_is_away_makes_what_is_shown_old) {
+    const Quiet quiet_reports;
+    class Away final : public ReplicationTarget {
+    public:
+        explicit Away(ReplicationTarget& inner) : inner_(inner) {}
+        std::atomic<bool> away{false};
+        std::string name() const override { return "away"; }
+        Range range() override {
+            if (away) throw Error(errc::io_error, "away", "it can't be reached");
+            return inner_.range();
+        }
+        bool append(std::uint64_t, std::span<const std::byte>) override { return false; }
+        std::vector<std::byte> read(std::uint64_t number) override { return inner_.read(number); }
+        void trim(std::uint64_t) override {}
+
+    private:
+        ReplicationTarget& inner_;
+    };
+    put(1, "one");
+    replicate_all();
+    const auto away = std::make_shared<Away>(*target);
+    follower.emplace(away, follower_path, how());
+    follower->require_fresh(std::chrono::seconds(60));
+    away->away = true;
+    put(1, "two");
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    BOOST_TEST(throws(errc::stale, [&] { follower->require_fresh(std::chrono::milliseconds(10)); }));
+    BOOST_TEST((follower->status().state == FollowerState::away));
+    BOOST_TEST(follower->status().last_error != "");
+    BOOST_TEST(get(follower->heap(), 1) == "one");
+    away->away = false;
+    BOOST_TEST(difference() == -1);
+    follower->require_fresh(std::chrono::seconds(60));
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_frame_is_not_followed) {
+    const Quiet quiet_reports;
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    follower.reset();
+    put(2, "two");
+    replicate_all();
+    const std::uint64_t last = target->range().last;
+    const std::vector<std::byte> sound = target->read(last);
+    std::vector<std::byte> damaged = sound;
+    damaged[damaged.size() - 3] ^= std::byte{1};
+    target->put(last, damaged);
+    follower.emplace(target, follower_path, how());
+    BOOST_TEST(!follower->wait_for(heap->last_durable(), std::chrono::milliseconds(20)));
+    BOOST_TEST((follower->status().state == FollowerState::away));
+    BOOST_TEST(get(follower->heap(), 2) == "");
+    target->put(last, sound);
+    BOOST_TEST(difference() == -1);
+}
+
+BOOST_AUTO_TEST_CASE(calls_of_procedures_are_followed_as_what_they_changed) {
+    for (const auto& [bug, is_right] : {std::pair{Bug::none, true}, {Bug::calls_replicated, false}}) {
+        const Planted planted_now(bug);
+        const Quiet quiet_reports;
+        using Numbers = offset::vector<std::int32_t>;
+        static const auto add = [](ProcedureHeap& of, std::int32_t summand) { 
+            for (std::int32_t& value : *of.find<Numbers>("numbers")) value += summand;
+        };
+        if (!is_right) {
+            follower.reset();
+            std::filesystem::remove(follower_path);
+            std::filesystem::remove(follower_path.string() + ".log");
+            replication.reset();
+            heap.reset();
+            path = directory / "other.tyn";
+            target = std::make_shared<PretendedTarget>();
+            heap.emplace(create_only, path, options);
+            replication.emplace(*heap, target, quick());
+        } else {
+            register_procedure("follower add", add, [](ProcedureHeap& of, std::int32_t summand) { add(of, -summand); });
+        }
+        {
+            Transaction transaction(*heap);
+            heap->construct<Numbers>("numbers").assign(5000, 1);
+            transaction.commit();
+        }
+        follow();
+        BOOST_TEST(difference() == -1);
+        {
+            Transaction transaction(*heap);
+            transaction.call("follower add", std::int32_t{41});
+            transaction.commit();
+        }
+        BOOST_TEST(heap->find<Numbers>("numbers")->back() == 42);
+        replicate_all();
+        const auto shown = [&] { return follower->wait_for(heap->last_durable(), std::chrono::seconds(60)); };
+        if (is_right)
+            BOOST_TEST(shown());
+        else
+            BOOST_TEST(throws(errc::mismatch, shown));
+        BOOST_TEST(follower->heap().find<Numbers>("numbers")->back() == (is_right ? 42 : 1));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_undo_history_goes_on_in_the_promoted_heap) {
+    put(1, "one");
+    follow();
+    heap->attach_undo();
+    put(1, "two");
+    put(2, std::string(100'000, 'h'));  // the history grows
+    put(1, "three");
+    BOOST_TEST(difference() == -1);
+    follower.reset();
+    follow();
+    heap->undo();
+    BOOST_TEST(difference() == -1);
+    replication->stop();
+    heap.reset();
+    TransactionalHeap promoted = std::move(*follower).promote(options);
+    promoted.attach_undo();
+    BOOST_TEST(get(promoted, 1) == "two");
+    BOOST_TEST(promoted.redo());
+    BOOST_TEST(get(promoted, 1) == "three");
+    BOOST_TEST(promoted.undo());
+    BOOST_TEST(promoted.undo());
+    BOOST_TEST(promoted.undo());
+    BOOST_TEST(get(promoted, 1) == "one");
+}
+
+// ---- promotion
+
+BOOST_AUTO_TEST_CASE(a_promoted_follower_takes_the_place_and_the_former_owner_commits_nothing_more) {
+    const Quiet quiet_reports;
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    put(2, "confirmed");
+    replicate_all();
+    TransactionalHeap promoted = std::move(*follower).promote(options);
+    BOOST_TEST(get(promoted, 2) == "confirmed");
+    put(promoted, 3, "goes on");
+    Replication goes_on(promoted, target, quick());
+    put(promoted, 4, "and is replicated");
+    BOOST_REQUIRE(goes_on.wait_replicated(promoted.last_durable(), std::chrono::seconds(60)));
+    // The former owner learns of it with the next frame.
+    const Serial lost = put(5, "lost");
+    BOOST_TEST(throws(errc::fenced, [&] { (void)replication->wait_replicated(lost, std::chrono::seconds(60)); }));
+    BOOST_TEST((replication->status().state == ReplicationState::fenced));
+    BOOST_TEST(throws(errc::fenced, [&] { put(6, "refused"); }));
+    BOOST_TEST(get(*heap, 5) == "lost");
+    replication.reset();
+    heap->close();
+    heap.reset();
+    BOOST_TEST(throws(errc::fenced, [&] { TransactionalHeap(open_only, path, options); }));
+    BOOST_TEST(throws(errc::fenced, [&] { ArchiveHeap(open_only, path); }));
+    {
+        const TransactionalHeap reader(open_read_only, path, options);
+        BOOST_TEST(get(reader, 5) == "lost");
+    }
+    // Who follows goes on with the new owner; so does who restores.
+    Follower next(target, directory / "next.tyn", how());
+    BOOST_TEST(next.wait_for(promoted.last_durable(), std::chrono::seconds(60)));
+    BOOST_TEST(get(next.heap(), 4) == "and is replicated");
+    BOOST_TEST(get(next.heap(), 5) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_former_owner_that_heard_nothing_would_make_a_second_history) {
+    const Planted planted_now(Bug::deposed_goes_on);
+    const Quiet quiet_reports;
+    put(1, "one");
+    follow();
+    TransactionalHeap promoted = std::move(*follower).promote(options);
+    const Serial lost = put(2, "lost");
+    BOOST_TEST(throws(errc::fenced, [&] { (void)replication->wait_replicated(lost, std::chrono::seconds(60)); }));
+    put(3, "nobody knows");
+}
+
+BOOST_AUTO_TEST_CASE(other_followers_go_on_with_the_new_owner) {
+    put(1, "one");
+    follow();
+    Follower second(target, directory / "second.tyn", how());
+    put(2, "two");
+    replicate_all();
+    replication->stop();
+    TransactionalHeap promoted = std::move(*follower).promote(options);
+    follower.reset();
+    heap.reset();
+    put(promoted, 3, "three");
+    Replication goes_on(promoted, target, quick());
+    put(promoted, 4, "four");
+    BOOST_REQUIRE(goes_on.wait_replicated(promoted.last_durable(), std::chrono::seconds(60)));
+    BOOST_REQUIRE(second.wait_for(promoted.last_durable(), std::chrono::seconds(60)));
+    const ReadLock here(promoted);
+    const ReadLock there(second.heap());
+    BOOST_TEST(first_difference(bytes_of_span(promoted), bytes_of_span(second.heap())) == -1);
+}
+
+BOOST_AUTO_TEST_CASE(a_place_that_frames_have_come_to_meanwhile_is_taken_behind_them) {
+    for (const auto& [bug, is_right] : {std::pair{Bug::none, true}, {Bug::promoted_before_end, false}}) {
+        const Planted planted_now(bug);
+        const Quiet quiet_reports;
+        put(1, "one");
+        follow();
+        BOOST_TEST(difference() == -1);
+        follower->stop();
+        put(2, "while it did not look");
+        replicate_all();
+        std::atomic<bool> once{false};
+        const auto promotes = std::this_thread::get_id();
+        target->fate = [&](std::uint64_t) {
+            if (std::this_thread::get_id() == promotes && !once.exchange(true)) {
+                put(3, "in the last moment");
+                replicate_all();
+            }
+            return PretendedTarget::Fate::works;
+        };
+        TransactionalHeap promoted = std::move(*follower).promote(options);
+        target->fate = nullptr;
+        BOOST_TEST((get(promoted, 2) == "while it did not look") == is_right);
+        BOOST_TEST((get(promoted, 3) == "in the last moment") == is_right);
+        promoted.close();
+        follower.reset();
+        // Another life, with another target.
+        replication.reset();
+        heap.reset();
+        path = directory / (std::to_string(is_right) + " heap.tyn");
+        follower_path = directory / (std::to_string(is_right) + " follower.tyn");
+        target = std::make_shared<PretendedTarget>();
+        heap.emplace(create_only, path, options);
+        replication.emplace(*heap, target, quick());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_promotion_that_is_not_answered_is_made_again) {
+    const Quiet quiet_reports;
+    put(1, "one");
+    follow();
+    BOOST_TEST(difference() == -1);
+    replication->stop();
+    for (const auto fate : {PretendedTarget::Fate::away, PretendedTarget::Fate::loses_answer}) {
+        target->fate = [fate](std::uint64_t) { return fate; };
+        BOOST_TEST(throws(errc::io_error, [&] { (void)std::move(*follower).promote(options); }));
+        BOOST_TEST((follower->status().state == FollowerState::stopped));
+        follower.reset();
+        target->fate = nullptr;
+        BOOST_TEST(throws(errc::follower, [&] { TransactionalHeap(open_only, follower_path, options); }));
+        follower.emplace(target, follower_path, how());
+    }
+    TransactionalHeap promoted = std::move(*follower).promote(options);
+    put(promoted, 2, "two");
+    Replication goes_on(promoted, target, quick());
+    BOOST_TEST(goes_on.wait_replicated(promoted.last_durable(), std::chrono::seconds(60)));
+}
+
+BOOST_AUTO_TEST_CASE(a_forked_child_does_not_follow) {
+    put(1, "one");
+    follow();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool refused = throws(errc::forked, [&] { (void)follower->status(); }) && throws(errc::forked, [&] { (void)follower->heap(); }) &&
+                             throws(errc::forked, [&] { (void)std::move(*follower).promote(); });
+        follower->stop();
+        { const Follower gone(std::move(*follower)); }
+        ::_exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(status == 0);
+    put(2, "two");
+    BOOST_TEST(difference() == -1);
+}
+
+BOOST_AUTO_TEST_CASE(random_lives_are_followed_byte_for_byte) {
+    const std::uint64_t seed = taiyen::test::seed_of_run();
+    BOOST_TEST_CONTEXT("seed " << seed) {
+        const Quiet quiet_reports;
+        std::mt19937_64 random(seed);
+        follow();
+        for (int life = 0; life < 4; ++life) {
+            for (unsigned step = 0; step < 40; ++step) {
+                const std::uint64_t roll = random() % 60;
+                const std::size_t size = roll == 0 ? 300'000 : random() % 4000;
+                if (random() % 4 == 0)
+                    erase(random() % 40);
+                else
+                    put(random() % 40, std::string(size, static_cast<char>('a' + random() % 26)));
+                if (roll == 1) heap->snapshot();
+                if (roll == 2) replication->make_base();
+                if (roll == 3) {
+                    follower.reset();
+                    follower.emplace(target, follower_path, how());
+                }
+                if (roll == 4) BOOST_REQUIRE(difference() == -1);
+                if (roll == 5) HeapAccess::file(follower->heap()).save();
+                if (roll == 6) target->lose_from(target->range().last);
+            }
+            if (life == 2) {
+                heap->attach_undo();
+            }
+            BOOST_REQUIRE(difference() == -1);
+            if (random() % 2 == 0) {
+                reopen();
+            } else if (random() % 2 == 0) {
+                // The follower goes on as the heap.
+                replicate_all();
+                replication.reset();
+                heap->close();
+                heap.reset();
+                heap.emplace(std::move(*follower).promote(options));
+                follower.reset();
+                std::swap(path, follower_path);
+                for (const char* suffix : {"", ".log"}) std::filesystem::remove(follower_path.string() + suffix);
+                replication.emplace(*heap, target, quick());
+                follow();
+            }
+        }
+        BOOST_REQUIRE(difference() == -1);
+        BOOST_TEST(follower->heap().verify().findings.empty());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(threads_read_while_it_follows, *boost::unit_test::label("threads")) {
+    using Pair = std::pair<std::uint64_t, std::uint64_t>;
+    {
+        Transaction transaction(*heap);
+        heap->construct<Pair>("pair");
+        transaction.commit();
+    }
+    follow();
+    std::atomic<bool> done{false};
+    std::atomic<unsigned> torn{0};
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 2; ++i) {
+        readers.emplace_back([&] {
+            Serial before;
+            while (!done) {
+                const ReadLock lock(follower->heap());
+                const Pair& pair = *follower->heap().find<Pair>("pair");
+                if (pair.first != pair.second || lock.serial() < before) ++torn;
+                before = lock.serial();
+            }
+        });
+    }
+    for (std::uint64_t i = 1; i <= 300; ++i) {
+        Transaction transaction(*heap);
+        Pair& pair = *heap->find<Pair>("pair");
+        pair.first = pair.second = i;
+        transaction.commit();
+        if (i % 100 == 0) replication->make_base();
+    }
+    BOOST_TEST(difference() == -1);
+    done = true;
+    for (std::thread& reader : readers) reader.join();
+    BOOST_TEST(torn == 0U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
