@@ -102,8 +102,7 @@ void Following::follow_transactions(const Frame& frame) {
 
 Following::Tables Following::read_tables(const std::vector<Base>& bases, const store::Extents& extents) const {
     Tables tables;
-    if (bases.front().is_full())
-        store::for_each_table_page(heap_.files().extents(), [&](std::uint64_t index) { tables[index] = {0, no_table}; });
+    if (bases.front().is_full()) store::for_each_table_page(heap_.files().extents(), [&](std::uint64_t index) { tables[index] = {0, no_table}; });
     for (const Base& base : bases) {
         std::uint64_t frames = 0;
         std::optional<FrameHead> before;
@@ -166,8 +165,7 @@ void Following::follow_bases(const std::vector<Base>& bases) {
             std::ranges::copy(from, image.begin());
         }
     };
-    if (!pages.empty() || newest.serial() != applied())
-        service_.follow_pages(newest.serial(), shape.extent, shape.annex, pages, fill);
+    if (!pages.empty() || newest.serial() != applied()) service_.follow_pages(newest.serial(), shape.extent, shape.annex, pages, fill);
     base_done_ = newest.head.number;
 }
 

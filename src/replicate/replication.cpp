@@ -65,8 +65,7 @@ class Replication::Thread {
 public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
         : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(with_bounds(options)),
-          linger_(options_.linger.value_or(target_->linger())),
-          shipper_(*heap_, *service_, *target_, options_.frame_bytes) {
+          linger_(options_.linger.value_or(target_->linger())), shipper_(*heap_, *service_, *target_, options_.frame_bytes) {
         require_no_transaction("attach it to a target");
         shipper_.before_frame = [this] { require_time(); };
         {
@@ -331,8 +330,8 @@ private:
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
     ReplicationStatus status_;
-    std::mutex ending_;        ///< of who ends the thread
-    std::stop_source waking_;  ///< what the thread waits for has come
+    std::mutex ending_;          ///< of who ends the thread
+    std::stop_source waking_;    ///< what the thread waits for has come
     mutable Serial waited_for_;  ///< newest that somebody has waited for
     bool stopping_ = false;
     Clock::time_point stop_until_;

@@ -51,6 +51,11 @@ void Restorer::for_each_frame(std::uint64_t first, std::uint64_t last, F&& visit
 bool Restorer::is_wanted(const FrameHead& head) const { return !options_.at || time_of(head) <= *options_.at; }
 
 Base Restorer::choose_base() {
+    if (!options_.serial && !options_.at) {  // the newest state, or none
+        const std::uint64_t newest = Frame(target_, range_.last).head().newest_base;
+        if (newest == 0 || newest < range_.first) throw Error(errc::not_found, target_.name(), "it has no complete base yet");
+        return read_base(target_, newest);
+    }
     const auto found = find_base(target_, range_, [&](const Base& base) {
         return is_wanted(base.head) && (!options_.serial || base.head.covered_serial <= options_.serial->value);
     });
@@ -67,9 +72,9 @@ Restored Restorer::run() {
     if (storage_.find(to_)) throw Error(errc::already_exists, to_, "there is a file already, and restoring overwrites nothing; name another one");
     range_ = target_.range();
     if (range_.empty()) throw Error(errc::not_found, target_.name(), "nothing was replicated there");
-    remove_unfinished();
     const Base base = choose_base();
     const store::Header shape = base.shape(target_.name());
+    remove_unfinished(shape.heap);
     PageFile file(storage_.create_unnamed(io::directory_of(to_)), shape);
     store::lock_new(file.file());
     file.header.file = random_uuid();
@@ -102,8 +107,7 @@ Restored Restorer::run() {
 }
 
 /// What an interrupted call has left.
-void Restorer::remove_unfinished() {
-    const Uuid heap = Frame(target_, range_.last).heap();
+void Restorer::remove_unfinished(const Uuid& heap) {
     if (storage_.find(working_)) {
         const auto file = store::open_locked(storage_, working_, false);
         const store::Slots slots = store::read_slots(*file);
@@ -170,7 +174,10 @@ void Restorer::for_each_group(const Base& base, F&& visit) {
     for_each_frame(base.head.begin, range_.last, [&](const Frame& frame) {
         if (!is_wanted(frame.head())) return false;
         const bool has_records = frame.kind() == FrameKind::records;
-        if (has_records && frame.head().first_serial > last.value + 1) return false;
+        if (has_records && frame.head().first_serial > last.value + 1) {
+            if (options_.serial) return false;  // it came as pages
+            frame.throw_corrupt("transactions before it are missing");
+        }
         newest_used_ = frame.head();
         if (!has_records) return true;
         if (const auto group = transactions_behind(frame, last, options_.serial)) visit(frame, *group, last);

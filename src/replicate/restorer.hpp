@@ -31,7 +31,7 @@ private:
     void for_each_frame(std::uint64_t first, std::uint64_t last, F&& visit);
     bool is_wanted(const FrameHead& head) const;
     Base choose_base();
-    void remove_unfinished();
+    void remove_unfinished(const Uuid& heap);
     void write_pages(const Base& base, store::PageFile& file);
     void write_page_frame(const Frame& frame, store::PageFile& file);
     template <class F>
@@ -46,7 +46,7 @@ private:
     const RestoreOptions& options_;
     ReplicationTarget::Range range_;
     bool is_follower_ = false;
-    FrameHead newest_used_{};  ///< up to which everything is in the file
+    FrameHead newest_used_{};                        ///< up to which everything is in the file
     std::map<std::uint64_t, std::uint64_t> tables_;  ///< checksums of the table pages in the file
     Restored restored_;
 };

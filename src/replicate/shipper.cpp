@@ -7,6 +7,7 @@
 
 #include <taiyen/base/check.hpp>
 #include <taiyen/base/error.hpp>
+#include <taiyen/base/report.hpp>
 
 #include "base/planted.hpp"
 #include "log/group.hpp"
@@ -87,23 +88,43 @@ void Shipper::append_pending() {
 }
 
 void Shipper::throw_fenced() {
-    const Frame newest(target_, target_.range().last);
-    const std::string where = ", from " + host_of(newest.head());
-    const Uuid& own = heap_.files().backing().header.file;
-    const bool is_deposed = newest.heap() == heap_.files().table().heap() && newest.file() != own && last_.number != 0 &&
-                            std::ranges::equal(last_.file, own.bytes) && !planted(Bug::deposed_goes_on);
-    if (!is_deposed) {
-        throw Error(errc::fenced, target_.name(),
-                    "somebody else appends frames there" + where +
-                        ": this file's transactions are no longer replicated; replicate to another place");
+    std::string where;
+    try {
+        const Frame newest(target_, target_.range().last);
+        where = ", from " + host_of(newest.head());
+        if (newest.heap() == heap_.files().table().heap() && newest.file() != heap_.files().backing().header.file && was_owner(newest.head()))
+            depose(newest.head());
+    } catch (const Error& error) {
+        if (error.code() != errc::corrupt) throw;  // whatever it is, it isn't ours
     }
+    throw Error(errc::fenced, target_.name(),
+                "somebody else appends frames there" + where + ": this file's transactions are no longer replicated; replicate to another place");
+}
+
+/// Whether this file appended frames there before the one that does now.
+bool Shipper::was_owner(const FrameHead& newest) const {
+    const Uuid& own = heap_.files().backing().header.file;
+    const std::uint64_t first = target_.range().first;
+    for (std::uint64_t epoch = newest.epoch_frame; epoch > first;) {
+        const Frame before(target_, epoch - 1);
+        if (before.file() == own) return true;
+        if (before.head().epoch_frame >= epoch) return false;
+        epoch = before.head().epoch_frame;
+    }
+    return false;
+}
+
+void Shipper::depose(const FrameHead& newest) {
     const Error error(errc::fenced, target_.name(),
-                      "another file has taken this one's place" + where + ": what was committed here behind transaction " +
-                          std::to_string(shipped_.value) + " isn't there, and nothing more can be committed here; open the other file");
-    service_.refuse(error);
-    store::ReplicaMark mark = heap_.files().backing().header.replica;
-    mark.role = store::ReplicaRole::deposed;
-    heap_.companions().mark_replica(mark);
+                      "another file, on " + host_of(newest) +
+                          ", was promoted in this one's place: what this one has committed since isn't there, and nothing more can be committed "
+                          "here; open the other file");
+    if (!planted(Bug::deposed_goes_on)) {
+        service_.refuse(error);
+        store::ReplicaMark mark = heap_.files().backing().header.replica;
+        mark.role = store::ReplicaRole::deposed;
+        heap_.companions().mark_replica(mark);
+    }
     throw Error(error);
 }
 
@@ -150,10 +171,13 @@ std::string Shipper::host_of(const FrameHead& head) const {
     return "the machine " + std::string(body.host, ::strnlen(body.host, sizeof body.host));
 }
 
-void Shipper::require_ours() const {
+void Shipper::require_ours() {
     const store::Header& header = heap_.files().backing().header;
-    if (!std::ranges::equal(last_.file, header.file.bytes))
-        throw Error(errc::fenced, target_.name(), "another file of this heap replicates there, from " + host_of(last_) + "; replicate to another place");
+    if (!std::ranges::equal(last_.file, header.file.bytes)) {
+        if (was_owner(last_)) depose(last_);
+        throw Error(errc::fenced, target_.name(),
+                    "another file of this heap replicates there, from " + host_of(last_) + "; replicate to another place");
+    }
     const auto is = [&](const std::uint8_t(&attached)[16]) { return std::ranges::equal(last_.attached, attached); };
     const bool is_known = is(header.replica.attached) || is(header.replica.attached_before);
     const bool was_here = header.replica.reopened_at == 0 || header.replica.reopened_at - 1 >= last_.last_serial;
@@ -178,8 +202,7 @@ void Shipper::attach() {
     std::ranges::copy(random_uuid().bytes, mark.attached);
     const auto append_epoch = [&] {
         append_pending();
-        EpochFrame epoch =
-            encode_epoch(last_, heap_.files().table().heap(), heap_.files().backing().header.file, mark.attached, log().durable());
+        EpochFrame epoch = encode_epoch(last_, heap_.files().table().heap(), heap_.files().backing().header.file, mark.attached, log().durable());
         pending_.emplace(Pending{epoch.head, std::move(epoch.bytes)});
         append_pending();
     };
@@ -213,15 +236,29 @@ void Shipper::catch_up() {
 
 // ---- records
 
+/// `step` again if it finds frames gone that were there: behind another attachment, which sends what they held.
+template <class F>
+void Shipper::with_lost_frames(F&& step) {
+    for (unsigned losses = 0;; ++losses) {
+        try {
+            if (must_attach_) attach();
+            return step();
+        } catch (const Error& error) {
+            if (!must_attach_ || losses == 3) throw;  // who loses everything all the time is away
+            report({static_cast<errc>(error.code().value()), nullptr, error.what()});
+        }
+    }
+}
+
 bool Shipper::ship() {
-    if (must_attach_) attach();
-    append_pending();
     const Serial before = shipped_;
     const std::uint64_t frames = last_.number;
-    if (!ship_records()) {
+    with_lost_frames([&] {
+        append_pending();
+        if (ship_records()) return;
         hold_.reset();
         catch_up();
-    }
+    });
     return shipped_ != before || last_.number != frames;
 }
 
@@ -393,6 +430,10 @@ void Shipper::send_base(std::optional<Generation> since) {
     head.covered_serial = point.serial.value;
     const std::array pieces{bytes_of(done)};
     append(FrameKind::base_done, pieces, head);
+}
+
+void Shipper::make_base() {
+    with_lost_frames([&] { send_base(std::nullopt); });
 }
 
 // ---- what is kept

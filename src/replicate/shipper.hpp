@@ -35,7 +35,7 @@ public:
     /// Sends what is durable and wasn't sent. False: there was nothing. Requires: attached. Throws: Error{fenced}, what the target throws: the next call goes on.
     bool ship();
     /// Sends all pages as of the newest transaction. Requires and throws: as ship.
-    void make_base() { send_base(std::nullopt); }
+    void make_base();
     /// Frames that nobody needs to restore what was written since `time` (microseconds since 1970) go; so do earlier bases. Throws: what the target throws.
     void trim(std::uint64_t time);
 
@@ -57,14 +57,19 @@ private:
     };
     log::GroupLog& log() const { return *service_.shared_log(); }
     void read_end();
-    void require_ours() const;
+    void require_ours();
     std::string host_of(const FrameHead& head) const;
     /// Also what an earlier call has left.
     void append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like);
     void append_pending();
+    template <class F>
+    void with_lost_frames(F&& step);
     FrameHead next_head() const { return successor(last_, heap_.files().table().heap()); }
     /// Somebody else has appended: this file is no longer the one that may. Throws: Error{fenced}.
     [[noreturn]] void throw_fenced();
+    bool was_owner(const FrameHead& newest) const;
+    /// The heap refuses transactions from now on, and the file to be opened for writing. Throws: Error{fenced}.
+    [[noreturn]] void depose(const FrameHead& newest);
     void note_covered(FrameHead& head) const;
     void append_batch(Batch& batch);
     bool ship_records();
@@ -81,11 +86,11 @@ private:
 
     FrameHead last_{};  ///< of the newest frame; number 0: there is none
     Serial shipped_;
-    bool must_attach_ = false;    ///< the target has lost its end
+    bool must_attach_ = false;      ///< the target has lost its end
     bool are_frames_lost_ = false;  ///< and no base has come since
-    Generation base_generation_;  ///< of the newest base, full or not
-    bool is_base_lost_ = false;   ///< it is damaged
-    bool is_base_full_ = false;   ///< the one that is sent
+    Generation base_generation_;    ///< of the newest base, full or not
+    bool is_base_lost_ = false;     ///< it is damaged
+    bool is_base_full_ = false;     ///< the one that is sent
     std::uint64_t full_base_written_at_ = 0;
     struct Pending {
         FrameHead head;

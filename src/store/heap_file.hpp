@@ -47,7 +47,7 @@ struct Tuning {
     ByteCount batch_bytes = ByteCount{64} << 20U;   ///< of page images that a background save holds in memory; a multiple of 4 KiB
     LogReplayMaker log_replay = make_log_replay;
     RingUse ring_use = RingUse::all;
-    bool follows = false;  ///< opens a follower's file for writing, and no other one
+    bool follows = false;                                   ///< opens a follower's file for writing, and no other one
     std::function<ByteCount()> memory = vm::usable_memory;  ///< that the process may have
     std::function<void(HeapFile&)> join = nullptr;  ///< of who takes part in the heap's life; if it throws, nothing was created. Empty: nobody, yet
 };

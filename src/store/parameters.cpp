@@ -26,6 +26,9 @@ HeapParameters read_parameters(const std::filesystem::path& path) {
     parameters.extent_bytes = header->extent;
     parameters.generation = header->generation.value;
     parameters.serial = header->serial.value;
+    parameters.role = header->replica.role == store::ReplicaRole::follower  ? ReplicaRole::follower
+                      : header->replica.role == store::ReplicaRole::deposed ? ReplicaRole::deposed
+                                                                            : ReplicaRole::owner;
     parameters.clean = header->clean;
     parameters.written_at = store::time_of(header->written_at);
     parameters.last_restoration = store::restoration_of(header->opening);

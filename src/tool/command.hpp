@@ -87,6 +87,8 @@ Command sparsify_command();
 Command replicate_command();
 Command restore_command();
 Command replicas_command();
+Command follow_command();
+Command promote_command();
 Command bench_command();
 Command man_command();
 Command completion_command();

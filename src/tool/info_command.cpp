@@ -8,6 +8,8 @@
 namespace taiyen::tool {
 namespace {
 
+const char* role_text(ReplicaRole role) { return role == ReplicaRole::follower ? "follower" : role == ReplicaRole::deposed ? "deposed" : "owner"; }
+
 Exit run_info(const Given& given) {
     const HeapParameters heap = read_parameters(given.files[0]);
     if (given.has("json")) {
@@ -25,6 +27,7 @@ Exit run_info(const Given& given) {
             .member("allocated_bytes", heap.allocated_bytes)
             .member("generation", heap.generation)
             .member("serial", heap.serial)
+            .member("role", role_text(heap.role))
             .member("clean", heap.clean)
             .member("data_file", heap.data_file.native())
             .member("journal_file", heap.journal_file.native())
@@ -47,6 +50,9 @@ Exit run_info(const Given& given) {
         {"closed", heap.clean ? styled(Style::good, "cleanly") + (heap.written_at ? ", " + time_text(*heap.written_at) : std::string())
                               : styled(Style::warning, "no: it is in use, or its user crashed; opening it recovers")},
     };
+    if (heap.role == ReplicaRole::follower) fields.emplace_back("replica", "a follower: it is only read, until it is promoted (taiyen promote)");
+    if (heap.role == ReplicaRole::deposed)
+        fields.emplace_back("replica", styled(Style::warning, "deposed: another file was promoted in its place; this one can be read, and copied"));
     if (!heap.clean && heap.written_at) fields.emplace_back("header", "written " + time_text(*heap.written_at));
     if (heap.last_restoration) fields.emplace_back("recovered", restoration_text(*heap.last_restoration));
     if (!heap.data_file.empty()) fields.emplace_back("second copy", visible(given.value("data-file").value_or(heap.data_file.string())));

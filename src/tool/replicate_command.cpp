@@ -104,7 +104,19 @@ Exit run_replicas(const Given& given) {
     std::optional<ReplicaInfo> found;
     std::string damage;
     const bool verifies = given.has("verify");
-    found = replica_info(target);
+    try {
+        found = replica_info(target);
+    } catch (const Error& error) {
+        if (!verifies || error.code() != errc::corrupt) throw;
+        if (given.has("json")) {
+            JsonWriter json;
+            json.begin_object().member("target", given.files[0]).member("damage", error.what()).end_object();
+            print(json);
+        } else {
+            print(styled(Style::bad, "damaged") + ": " + visible(error.what()) + "\n");
+        }
+        return Exit::found;
+    }
     if (!found) throw Error(errc::not_found, given.files[0], "nothing was replicated there");
     if (verifies) {
         ProgressLine line("verifying");

@@ -105,8 +105,8 @@ void TransactionService::follow_pages(Serial serial, ByteCount extent, const sto
     if (extent > file.image().mapped()) file.extend(extent);
     if (annex.extent != 0) file.image().annex().follow(annex);
     const log::GroupLog::Point point = log_->durable_point();
-    file.saves().save_images({.serial = serial, .log_start = point.next, .extent = file.image().mapped(), .annex = file.image().annex().head()}, pages,
-                             fill);
+    file.saves().save_images({.serial = serial, .log_start = point.next, .extent = file.image().mapped(), .annex = file.image().annex().head()},
+                             pages, fill);
     try {
         scopes_.recorder().stop();
         file.drop_private();

@@ -107,7 +107,8 @@ public:
     void follow(const log::Record& group);
     /// The same: `pages` (ascending) become what `fill` says, and the heap is as of `serial`, which isn't older than what it holds. Requires: as above; everything committed was saved.
     /// Durability: on return. Throws: as above.
-    void follow_pages(Serial serial, ByteCount extent, const store::AnnexHead& annex, std::span<const PageNumber> pages, const store::FillPages& fill);
+    void follow_pages(Serial serial, ByteCount extent, const store::AnnexHead& annex, std::span<const PageNumber> pages,
+                      const store::FillPages& fill);
 
     // Relaxed loading.
     void relax(RelaxedRollback takes_back) noexcept;

@@ -71,6 +71,7 @@ BOOST_AUTO_TEST_CASE(codes_keep_their_numbers) {
     BOOST_TEST(static_cast<int>(taiyen::errc::too_many_threads) == 42);
     BOOST_TEST(static_cast<int>(taiyen::errc::fenced) == 43);
     BOOST_TEST(static_cast<int>(taiyen::errc::diverged) == 44);
+    BOOST_TEST(static_cast<int>(taiyen::errc::stale) == 46);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -108,7 +108,9 @@ public:
     std::unique_ptr<io::File> create(const std::filesystem::path& path) override { return of(path).create(path); }
     std::unique_ptr<io::File> create_unnamed(const std::filesystem::path& directory) override { return first_.create_unnamed(directory); }
     void publish(io::File& file, const std::filesystem::path& path) override { of(path).publish(file, path); }
-    void rename(const std::filesystem::path& from, const std::filesystem::path& to) override { of(from).rename(from, to); }
+    void rename(const std::filesystem::path& from, const std::filesystem::path& to, io::Existing existing) override {
+        of(from).rename(from, to, existing);
+    }
     bool remove(const std::filesystem::path& path) override { return of(path).remove(path); }
     void sync_directory(const std::filesystem::path& directory) override { first_.sync_directory(directory); }
 

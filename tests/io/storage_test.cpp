@@ -254,6 +254,19 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(renaming_replaces_and_removing_is_told, Disk, Disk
     BOOST_TEST(!storage.remove(disk.path("nowhere/b")));
 }
 
+BOOST_AUTO_TEST_CASE_TEMPLATE(renaming_can_leave_alone_what_has_the_name, Disk, Disks) {
+    Disk disk;
+    Storage& storage = disk.storage();
+    storage.create(disk.path("a"))->write(repeated(10, 1), 0);
+    storage.create(disk.path("b"))->write(repeated(20, 2), 0);
+    BOOST_CHECK_EXCEPTION(storage.rename(disk.path("a"), disk.path("b"), Existing::refused), Error, has_code(errc::already_exists));
+    BOOST_TEST((content(*storage.open(disk.path("a"), Access::read_only)) == repeated(10, 1)));
+    BOOST_TEST((content(*storage.open(disk.path("b"), Access::read_only)) == repeated(20, 2)));
+    storage.rename(disk.path("a"), disk.path("c"), Existing::refused);
+    BOOST_TEST(!storage.find(disk.path("a")).has_value());
+    BOOST_TEST((content(*storage.open(disk.path("c"), Access::read_only)) == repeated(10, 1)));
+}
+
 BOOST_AUTO_TEST_CASE_TEMPLATE(an_exclusive_lock_excludes_and_shared_ones_do_not, Disk, Disks) {
     Disk disk;
     Storage& storage = disk.storage();

@@ -717,6 +717,28 @@ BOOST_AUTO_TEST_CASE(a_base_that_is_damaged_is_followed_by_another_one) {
     BOOST_TEST((restore_it() == states[newest().value]));
 }
 
+BOOST_AUTO_TEST_CASE(damage_at_the_end_does_not_hide_what_came_before) {
+    put(1, "one");
+    {
+        ReplicationOptions how = quick();
+        how.frame_bytes = 1;
+        Replication replication(*heap, target, how);
+        for (std::uint64_t key = 2; key < 6; ++key) {
+            put(key, "shipped");
+            BOOST_REQUIRE(replication.wait_replicated(newest(), std::chrono::seconds(60)));
+        }
+        replication.make_base();
+        end(replication);
+    }
+    // The newest frame is the end of the newest base.
+    const std::uint64_t last = target->range().last;
+    std::vector<std::byte> bytes = target->read(last);
+    bytes[bytes.size() / 2] ^= std::byte{1};
+    target->put(last, bytes);
+    BOOST_TEST(throws(errc::corrupt, [&] { (void)restore_it(); }));
+    for (std::uint64_t serial = 1; serial <= newest().value; ++serial) BOOST_TEST((restore_it({.serial = Serial{serial}}) == states[serial]));
+}
+
 BOOST_AUTO_TEST_CASE(a_forked_child_does_not_replicate) {
     Replication replication(*heap, target, quick());
     put(1, "one");

@@ -44,7 +44,9 @@ public:
         step();
         inner_.publish(file, path);
     }
-    void rename(const std::filesystem::path& from, const std::filesystem::path& to) override { inner_.rename(from, to); }
+    void rename(const std::filesystem::path& from, const std::filesystem::path& to, io::Existing existing) override {
+        inner_.rename(from, to, existing);
+    }
     bool remove(const std::filesystem::path& path) override {
         step();
         return inner_.remove(path);

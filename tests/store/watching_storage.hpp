@@ -36,7 +36,9 @@ public:
     std::unique_ptr<io::File> create(const std::filesystem::path& path) override { return inner_.create(path); }
     std::unique_ptr<io::File> create_unnamed(const std::filesystem::path& directory) override { return inner_.create_unnamed(directory); }
     void publish(io::File& file, const std::filesystem::path& path) override { inner_.publish(file, path); }
-    void rename(const std::filesystem::path& from, const std::filesystem::path& to) override { inner_.rename(from, to); }
+    void rename(const std::filesystem::path& from, const std::filesystem::path& to, io::Existing existing) override {
+        inner_.rename(from, to, existing);
+    }
     bool remove(const std::filesystem::path& path) override { return inner_.remove(path); }
     void sync_directory(const std::filesystem::path& directory) override { inner_.sync_directory(directory); }
 

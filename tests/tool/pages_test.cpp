@@ -6,8 +6,9 @@
 
 namespace {
 using namespace tool_test;
-constexpr const char* commands[] = {"info", "ls",    "stats",  "verify", "leaks",  "map",      "log",   "history", "diff",      "recover",
-                                    "copy", "scrub", "repair", "rebase", "resize", "sparsify", "replicate", "restore", "replicas", "bench", "man", "completion"};
+constexpr const char* commands[] = {"info",      "ls",      "stats",    "verify", "leaks",   "map",    "log",    "history",
+                                    "diff",      "recover", "copy",     "scrub",  "repair",  "rebase", "resize", "sparsify",
+                                    "replicate", "restore", "replicas", "follow", "promote", "bench",  "man",    "completion"};
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(pages)

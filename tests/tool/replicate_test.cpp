@@ -1,12 +1,12 @@
-// replicate, restore, replicas: a heap goes into a directory and comes out of it.
+// replicate, restore, replicas, follow, promote: a heap goes into a directory, and comes out of it.
 
 #include <boost/test/unit_test.hpp>
 
 #include "tool/tool_fixture.hpp"
 
 namespace {
+using namespace taiyen;
 using namespace tool_test;
-using taiyen::TransactionalHeap;
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(replicate)
@@ -83,6 +83,71 @@ BOOST_AUTO_TEST_CASE(replicas_tells_what_is_there_and_what_is_damaged) {
     BOOST_TEST(missing.exit == 1);
     BOOST_TEST(missing.out.find("frame 3 is damaged: it is missing") != std::string::npos, missing.out);
     BOOST_TEST(run_tool(dir, "replicate bank.tyn missing").exit == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_newest_frame_that_is_damaged_is_found) {
+    const ScratchDirectory dir;
+    make_crashed_bank(dir, "bank.tyn");
+    std::filesystem::create_directory(dir / "frames");
+    BOOST_TEST(run_tool(dir, "replicate bank.tyn frames").exit == 0);
+    const auto last = run_tool(dir, "replicas --json frames").json().get<std::uint64_t>("last_frame");
+    flip(dir / "frames" / ("000000000000000" + std::to_string(last) + ".frame"), 300);
+    const Ran damaged = run_tool(dir, "replicas --verify frames");
+    BOOST_TEST(damaged.exit == 1, damaged.err);
+    BOOST_TEST(damaged.out.find("frame " + std::to_string(last) + " is damaged") != std::string::npos, damaged.out);
+    BOOST_TEST(run_tool(dir, "replicas --verify --json frames").json().get<std::string>("damage") != "");
+    BOOST_TEST(run_tool(dir, "replicas frames").exit == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_follower_is_brought_up_to_date_and_promoted) {
+    const ScratchDirectory dir;
+    make_crashed_bank(dir, "bank.tyn");
+    std::filesystem::create_directory(dir / "frames");
+    BOOST_TEST(run_tool(dir, "follow --once frames standby.tyn").exit == 2);  // nothing is there
+    BOOST_TEST(run_tool(dir, "replicate bank.tyn frames").exit == 0);
+    const Ran first = run_tool(dir, "follow --once frames standby.tyn");
+    BOOST_TEST(first.exit == 0, first.err);
+    BOOST_TEST(first.out.find("following: standby.tyn shows transaction 7, in ") != std::string::npos, first.out);
+    BOOST_TEST(run_tool(dir, "info --json standby.tyn").json().get<std::string>("role") == "follower");
+    BOOST_TEST(run_tool(dir, "info standby.tyn").out.find("a follower") != std::string::npos);
+    BOOST_TEST(run_tool(dir, "verify standby.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "replicate standby.tyn frames").exit == 2);
+    {
+        TransactionalHeap bank(open_only, dir / "bank.tyn");
+        Transaction transaction(bank);
+        bank.construct<int>("later") = 8;
+        transaction.commit();
+    }
+    BOOST_TEST(run_tool(dir, "replicate bank.tyn frames").exit == 0);
+    const auto json = run_tool(dir, "follow --once --json frames standby.tyn").json();
+    BOOST_TEST(json.get<std::uint64_t>("transaction") == 8U);
+    BOOST_TEST(json.get<std::string>("state") == "following");
+    BOOST_TEST(run_tool(dir, "follow --once frames bank.tyn").exit == 2);
+    BOOST_TEST(run_tool(dir, "promote missing.tyn frames").exit == 2);
+    BOOST_TEST(!std::filesystem::exists(dir / "missing.tyn"));
+    const Ran promoted = run_tool(dir, "promote standby.tyn frames");
+    BOOST_TEST(promoted.exit == 0, promoted.err);
+    BOOST_TEST(promoted.out.find("promoted: standby.tyn goes on behind transaction 8") != std::string::npos, promoted.out);
+    BOOST_TEST(run_tool(dir, "info --json standby.tyn").json().get<std::string>("role") == "owner");
+    const Ran former = run_tool(dir, "replicate bank.tyn frames");
+    BOOST_TEST(former.exit == 2);
+    BOOST_TEST(former.err.find("was promoted in this one's place") != std::string::npos, former.err);
+    BOOST_TEST(run_tool(dir, "replicate standby.tyn frames").exit == 0);
+    const TransactionalHeap standby(open_only, dir / "standby.tyn");
+    BOOST_TEST(*standby.find<int>("later") == 8);
+}
+
+BOOST_AUTO_TEST_CASE(following_ends_when_it_is_interrupted) {
+    const ScratchDirectory dir;
+    make_crashed_bank(dir, "bank.tyn");
+    std::filesystem::create_directory(dir / "frames");
+    BOOST_TEST(run_tool(dir, "replicate bank.tyn frames").exit == 0);
+    const std::string line =
+        "cd '" + dir.path().string() + "' && timeout --preserve-status -s INT 1 '" TAIYEN_TOOL "' follow frames standby.tyn >out 2>err";
+    BOOST_TEST(std::system(line.c_str()) == 0);
+    BOOST_TEST(file_bytes(dir / "out").find("following: standby.tyn shows transaction 7") != std::string::npos);
+    BOOST_TEST(file_bytes(dir / "err") == "");
+    BOOST_TEST(run_tool(dir, "info --json standby.tyn").json().get<bool>("clean"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

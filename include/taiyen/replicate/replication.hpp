@@ -26,8 +26,9 @@ namespace taiyen {
 class TransactionalHeap;
 /// How a heap is replicated.
 struct ReplicationOptions {
-    std::size_t frame_bytes = 256U << 10U;           ///< of transactions; a frame closes when it has so many, or nothing more is durable
-    std::optional<std::chrono::milliseconds> linger{};  ///< so long the first transaction waits for others to share its frame, unless somebody waits for it; empty: as the target says
+    std::size_t frame_bytes = 256U << 10U;  ///< of transactions; a frame closes when it has so many, or nothing more is durable
+    std::optional<std::chrono::milliseconds>
+        linger{};  ///< so long the first transaction waits for others to share its frame, unless somebody waits for it; empty: as the target says
     std::chrono::milliseconds retry{1'000};          ///< between two tries while the target is away
     std::chrono::milliseconds close_timeout{5'000};  ///< so long `stop` goes on sending
     std::chrono::hours base_every{24};               ///< a new base of all pages, at the latest; 0: never for its age
@@ -60,7 +61,7 @@ struct ReplicationStatus {
 class TAIYEN_EXPORT Replication {
 public:
     /// Attaches: returns when the target has the whole heap, or what it lacked of it, and transactions follow. Complexity: that of sending all pages the first time, of those saved meanwhile later.
-    /// Throws: Error{fenced}: another file of this heap replicates there; Error{diverged}: the target holds transactions that are no part of this file's history; Error{mismatch}: it holds another heap;
+    /// Throws: Error{fenced}: another file of this heap replicates there; if it was promoted in this one's place, this heap refuses transactions from then on. Error{diverged}: the target holds transactions that are no part of this file's history; Error{mismatch}: it holds another heap;
     /// Error{read_only | closed | scope_open (this thread has a transaction) | invalid_argument | too_many_threads}; what the target throws. The heap is as before then.
     Replication(TransactionalHeap& heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options = {});
     Replication(Replication&&) noexcept;

@@ -13,6 +13,12 @@
 
 namespace taiyen {
 
+/// What a file is to a heap that is replicated (Replication, Follower).
+enum class ReplicaRole {
+    owner,     ///< programs may change it: every heap but these
+    follower,  ///< it shows what another file has replicated, until it is promoted
+    deposed    ///< another file was promoted in its place; it can be read, and copied
+};
 /// What the headers of a heap's files say.
 struct HeapParameters {
     std::uint32_t version = 0;
@@ -24,6 +30,7 @@ struct HeapParameters {
     std::size_t extent_bytes = 0;  ///< of the heap in use, as of the last checkpoint
     std::uint64_t generation = 0;  ///< of the last checkpoint
     std::uint64_t serial = 0;
+    ReplicaRole role = ReplicaRole::owner;
     bool clean = false;               ///< closed by its last user
     std::filesystem::path data_file;  ///< where it is expected; empty if none is attached
     std::filesystem::path journal_file;
