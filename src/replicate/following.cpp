@@ -47,7 +47,7 @@ bool Following::step() {
     frame.require_follows(last_);
     if (frame.kind() == FrameKind::records)
         follow_transactions(frame);
-    else if (frame.kind() == FrameKind::base_done && frame.head().number != base_done_ && !planted(Bug::follower_passes_bases)) {
+    else if (frame.kind() == FrameKind::base_done && frame.head().checksum != base_checksum_ && !planted(Bug::follower_passes_bases)) {
         const Base base = read_base(target_, frame.head().number);
         // One that is older than what is here came while transactions went on: what is here has come from those.
         if (base.serial() >= applied()) follow_bases({base});
@@ -66,8 +66,9 @@ bool Following::jump(const ReplicationTarget::Range& range) {
     const Frame newest(target_, range.last);
     require_same_heap(newest);
     newest_ = {newest.head().last_serial};
+    // One that was followed already doesn't lead past what doesn't continue it.
     const auto found = find_base(target_, range, [&](const Base& base) { return base.serial() >= applied(); });
-    if (!found) {
+    if (!found || found->head.checksum == base_checksum_) {
         if (range.last <= last_.number && newest_ <= applied()) return false;  // whoever appends will see that frames are gone, and send a base
         throw Error(errc::diverged, target_.name(),
                     "the frames that this follower has read aren't there any more, and no base is new enough to go on from; make a base where the "
@@ -166,7 +167,7 @@ void Following::follow_bases(const std::vector<Base>& bases) {
         }
     };
     if (!pages.empty() || newest.serial() != applied()) service_.follow_pages(newest.serial(), shape.extent, shape.annex, pages, fill);
-    base_done_ = newest.head.number;
+    base_checksum_ = newest.head.checksum;
 }
 
 // ---- taking over

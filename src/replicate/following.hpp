@@ -63,7 +63,7 @@ private:
     bool is_placed_ = false;  ///< `last_` is what the header says, or newer
     FrameHead last_{};
     Serial newest_;
-    std::uint64_t base_done_ = 0;  ///< number of the newest base that was followed
+    std::uint64_t base_checksum_ = 0;  ///< of the end of the newest base that was followed
 };
 
 }  // namespace taiyen::replicate

@@ -1,7 +1,7 @@
-// Frames as no heap sends them: restoring must end with a heap or a typed error. An error leaves nothing under the heap's name; what becomes a heap passes the engine's check, opens, and is worked with; and frames that
+// Frames as no heap sends them: restoring, or following, must end with a heap or a typed error. An error leaves nothing under the heap's name; what becomes a heap passes the engine's check, opens, and is worked with; and frames that
 // nobody changed give the heap that was replicated.
 //
-// An input is a recipe: up to which transaction, edits of heads and bodies, and whether the checksums and what a frame says of the one before are made right again afterwards.
+// An input is a recipe: up to which transaction, edits of heads and bodies, whether the checksums and what a frame says of the one before are made right again afterwards, and who reads them.
 
 #include <algorithm>
 #include <array>
@@ -21,6 +21,7 @@
 #include "base/checksum.hpp"
 #include "fuzz/input.hpp"
 #include "io/disks/simulated_storage.hpp"
+#include "replicate/following.hpp"
 #include "replicate/pretended_target.hpp"
 #include "replicate/restorer.hpp"
 #include "replicate/shipper.hpp"
@@ -44,12 +45,14 @@ struct Opened {
     TransactionalHeap heap;
 };
 
-Opened open(io::Storage& disk, const std::filesystem::path& path, store::OpenMode mode) {
+Opened open(io::Storage& disk, const std::filesystem::path& path, store::OpenMode mode, bool follows = false) {
     PersistentOptions options;
     options.capacity = 1_MiB;
     options.log_capacity = 64_KiB;
     options.address = 0x2b80'0000'0000;
+    if (follows) options.capture = Capture::declared;
     store::Tuning tuning;
+    tuning.follows = follows;
     tuning.join = [&](store::HeapFile& file) { txn::TransactionService::join(file, options); };
     auto file = store::HeapFile::open(disk, path, mode, HeapKind::transactional, options, tuning);
     return {file, HeapAccess::make<TransactionalHeap>(file)};
@@ -124,6 +127,39 @@ std::uint64_t use(io::SimulatedStorage& disk) {
     return size;
 }
 
+/// A follower that has read the first sound frames reads the rest.
+void follow(const std::map<std::uint64_t, Bytes>& sound, PretendedTarget& target, std::uint64_t first, bool is_changed) {
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    PretendedTarget before;
+    for (const auto& [number, bytes] : sound)
+        if (number <= first) before.put(number, bytes);
+    try {
+        (void)Restorer(disk, before, restored_path, {}).run_for_follower();
+    } catch (const Error&) {
+        return;  // so early there is no base yet
+    }
+    Opened opened = open(disk, restored_path, store::OpenMode::open_only, true);
+    Following following(*opened.file, *txn::TransactionService::of(*opened.file), target);
+    bool is_refused = false;
+    try {
+        while (following.step()) {}
+    } catch (const Error&) {
+        is_refused = true;
+    } catch (const std::bad_alloc&) {  // HeapFull
+        is_refused = true;
+    }
+    if (!is_changed) {
+        TAIYEN_CHECK(!is_refused && following.applied().value == transactions);
+        TAIYEN_CHECK(opened.file->engine().check(1).empty() && opened.heap.find<Words>("words")->size() == transactions * 40);
+    }
+    try {
+        opened.heap.close();
+    } catch (const Error&) {
+        TAIYEN_CHECK(is_changed);
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -155,6 +191,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (what / 64 % 4 != 0) make_right(frames);
     PretendedTarget target;
     for (auto& [number, bytes] : frames) target.put(number, bytes);
+    if (const std::uint64_t first = input.number(1); first != 0) {
+        follow(sound, target, first % sound.size() + 1, is_changed);
+        return 0;
+    }
 
     io::SimulatedStorage disk;
     disk.add_directory("/disk");

@@ -124,6 +124,30 @@ BOOST_AUTO_TEST_CASE(its_time_and_the_last_recovery_lie_where_the_format_says_an
     BOOST_TEST(read_slots(*f.file).newest()->opening.headers_repaired == ~std::uint64_t{0});
 }
 
+BOOST_AUTO_TEST_CASE(a_file_that_does_not_own_its_heap_says_so_under_a_feature_bit) {
+    HeaderFile f;
+    const auto word_at = [&](std::uint64_t place) {
+        std::uint64_t word = 0;
+        f.file->read(std::as_writable_bytes(std::span(&word, 1)), f.header.sequence % 2 * header_slot_bytes + place);
+        return word;
+    };
+    write_header(*f.file, f.header);
+    BOOST_TEST(word_at(32) == 0U);
+    for (const ReplicaRole role : {ReplicaRole::follower, ReplicaRole::deposed}) {
+        f.header.replica.role = role;
+        f.header.replica.frame = 17;
+        write_header(*f.file, f.header);
+        BOOST_TEST(word_at(32) == 8U);
+        BOOST_TEST(word_at(584) == static_cast<std::uint64_t>(role));
+        BOOST_TEST(word_at(592) == 17U);
+        BOOST_TEST((read_slots(*f.file).newest()->replica.role == role));
+        Header other = f.header;
+        other.replica = {};
+        other.take_content(f.header);
+        BOOST_TEST((other.replica.role == role));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_staged_save_that_moves_the_heap_says_so_under_a_feature_bit_until_it_is_in_the_file) {
     HeaderFile f;
     const auto word_at = [&](std::uint64_t place) {
