@@ -106,9 +106,10 @@ public:
     static bool is_left_of(const io::File& file, const Uuid& heap);
 
     /// Records from `start` are read in order and given to `sink` (return false to stop early). Reads are direct, and ahead of the sink in a long log. Bounded memory: one record and 4 MiB.
+    /// `end`: the position where one of the records is known to end; nothing behind it is read.
     /// Throws: Error{io_error | truncated}, Error{corrupt} if `identity` or `start` can't be.
-    static ScanResult scan(const io::File& file, const RingIdentity& identity, const RingStart& start,
-                           const std::function<bool(const Record&)>& sink);
+    static ScanResult scan(const io::File& file, const RingIdentity& identity, const RingStart& start, const std::function<bool(const Record&)>& sink,
+                           std::uint64_t end = ~std::uint64_t{0});
 
     /// What a scan that ended at `from` did not reach: the highest number of a record of the same life that begins behind, whole or not; 0: none is seen.
     /// Throws: Error{io_error | truncated}. Complexity: reads the record area once.

@@ -100,9 +100,9 @@ constexpr ByteCount look_ahead_bytes = 1_MiB;
 
 class Scanner {
 public:
-    Scanner(const io::File& file, const RingIdentity& identity, const RingStart& start)
-        : identity_(identity), stamper_(identity, start.epoch), limit_(start.position + identity.capacity_bytes), reader_(file, identity, limit_),
-          next_(start) {}
+    Scanner(const io::File& file, const RingIdentity& identity, const RingStart& start, std::uint64_t end)
+        : identity_(identity), stamper_(identity, start.epoch), limit_(std::min(start.position + identity.capacity_bytes, end)),
+          reader_(file, identity, limit_), next_(start) {}
 
     /// Reads the record at `next()` into `record`; nothing: that was the end, and `how` says which.
     bool read(Record& record, ScanEnd& how) {
@@ -238,13 +238,14 @@ private:
 
 }  // namespace
 
-ScanResult Ring::scan(const io::File& file, const RingIdentity& identity, const RingStart& start, const std::function<bool(const Record&)>& sink) {
+ScanResult Ring::scan(const io::File& file, const RingIdentity& identity, const RingStart& start, const std::function<bool(const Record&)>& sink,
+                      std::uint64_t end) {
     if (!capacity_is_possible(identity.capacity_bytes) || start.position % block_bytes != 0 ||
         start.position > std::numeric_limits<std::uint64_t>::max() / 2) {
         throw Error(errc::corrupt, file.path(),
                     "a ring of " + std::to_string(identity.capacity_bytes) + " bytes can't begin at position " + std::to_string(start.position));
     }
-    Scanner scanner(file, identity, start);
+    Scanner scanner(file, identity, start, end);
     ScanResult result{ScanEnd::end, start};
     for (Record record; scanner.read(record, result.how);) {
         ++result.records;
@@ -256,7 +257,7 @@ ScanResult Ring::scan(const io::File& file, const RingIdentity& identity, const 
 }
 
 std::uint64_t Ring::newest_behind(const io::File& file, const RingIdentity& identity, const RingStart& from) {
-    return Scanner(file, identity, from).newest_behind();
+    return Scanner(file, identity, from, ~std::uint64_t{0}).newest_behind();
 }
 
 }  // namespace taiyen::log

@@ -79,8 +79,8 @@ std::optional<Base> find_base(ReplicationTarget& target, const ReplicationTarget
             if (!may_be_damaged(error) || last <= range.first) throw;
         }
     }
-    while (number != 0 && number >= range.first) {
-        std::uint64_t behind = number;  // of what is looked at next
+    while (number != 0 && number >= range.first) {  // each turn looks at an earlier one: a frame names none behind it
+        std::uint64_t behind = number;              // of what is looked at next
         try {
             const Base base = read_base(target, number);
             if (base.head.begin >= range.first && is_wanted(base)) return base;

@@ -12,6 +12,7 @@
 #include "replicate/following.hpp"
 #include "replicate/restorer.hpp"
 #include "store/heap_access.hpp"
+#include "txn/readers_here.hpp"
 
 namespace taiyen {
 namespace {
@@ -20,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 /// The place in the target is noted so often at least: behind a crash, frames from there on are looked at again.
 constexpr std::chrono::seconds note_every{30};
+/// Whether a target that has nothing new still has what was read last is asked so often.
+constexpr std::chrono::seconds look_back_every{1};
 
 /// Only replicated bytes get into it.
 PersistentOptions of_follower(PersistentOptions options) {
@@ -103,7 +106,8 @@ public:
         const auto now = age_now();
         if (now <= age) return;
         throw Error(errc::stale, path_,
-                    "it has not been up to date with " + status_.target + " for " + std::to_string(now.count()) + " ms" +
+                    "it has not been up to date with " + status_.target +
+                        (up_to_date_at_ ? " for " + std::to_string(now.count()) + " ms" : " since it was opened") +
                         (status_.last_error.empty() ? "" : " (" + status_.last_error + ")") + "; read it where it is changed, or wait");
     }
 
@@ -129,15 +133,22 @@ public:
             stopping_ = true;
         }
         changed_.notify_all();
-        thread_.join();
+        service_->without_read_lock([this] { thread_.join(); });  // it may wait for this thread's
     }
 
     TransactionalHeap promote(const PersistentOptions& options) {
         require_parent();
+        if (txn::ReadersHere::holds(*service_))
+            throw Error(errc::scope_open, path_, "this thread has a ReadLock on the heap; end it before you promote the follower");
         stop();
         following_.take_over();
-        heap_.close();
-        return {open_only, path_, options};
+        try {
+            heap_.close();
+            return {open_only, path_, options};
+        } catch (const Error& error) {
+            throw Error(static_cast<errc>(error.code().value()), path_,
+                        std::string(error.what()) + "; the file has the place already: open it as any heap when that is mended");
+        }
     }
 
 private:
@@ -151,7 +162,10 @@ private:
         throw Error(status_.state == FollowerState::stopped ? errc::closed : failure_, path_,
                     status_.last_error.empty() ? "following has ended; make a Follower again" : status_.last_error);
     }
-    std::chrono::milliseconds age_now() const { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - up_to_date_at_); }
+    std::chrono::milliseconds age_now() const {
+        return up_to_date_at_ ? std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - *up_to_date_at_)
+                              : std::chrono::milliseconds::max();
+    }
 
     void publish(bool is_up_to_date) {
         {
@@ -200,10 +214,13 @@ private:
 
     void run() noexcept {
         Clock::time_point noted = Clock::now();
+        Clock::time_point looked_back = noted;
         for (;;) {
             std::chrono::milliseconds pause{0};
             try {
-                const bool did = following_.step();
+                const bool looks_back = Clock::now() - looked_back > look_back_every;
+                if (looks_back) looked_back = Clock::now();
+                const bool did = following_.step(looks_back);
                 publish(!did);
                 if (!did) pause = options_.poll;
                 if (Clock::now() - noted > note_every) {
@@ -243,7 +260,7 @@ private:
     mutable std::condition_variable changed_;
     FollowerStatus status_;
     errc failure_ = errc::io_error;
-    Clock::time_point up_to_date_at_ = Clock::now();
+    std::optional<Clock::time_point> up_to_date_at_;
     std::mutex ending_;  ///< of who ends the thread
     bool stopping_ = false;
     std::thread thread_;

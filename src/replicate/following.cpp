@@ -1,11 +1,11 @@
 #include "replicate/following.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include <taiyen/base/error.hpp>
 
+#include "base/checksum.hpp"
 #include "base/planted.hpp"
 
 namespace taiyen::replicate {
@@ -32,25 +32,45 @@ bool Following::find_position(const ReplicationTarget::Range& range) {
     return true;
 }
 
-bool Following::step() {
+bool Following::is_still_there() const {
+    try {
+        return Frame(target_, last_.number).head().checksum == last_.checksum;
+    } catch (const Error& error) {
+        if (error.code() != errc::corrupt) throw;
+        return false;
+    }
+}
+
+bool Following::step(bool looks_back) {
     const ReplicationTarget::Range range = target_.range();
     if (range.empty()) return false;
     if (!is_placed_ && !find_position(range)) return jump(range);
     is_placed_ = true;
     if (range.last < last_.number) return jump(range);  // frames that were there are gone: what comes instead has a base
-    if (range.last == last_.number) return false;
+    if (range.last == last_.number) return looks_back && !is_still_there() && jump(range);
     if (range.first > last_.number + 1) return jump(range);
+    try {
+        return follow_next() || jump(range);
+    } catch (const Error& error) {
+        const bool is_passable = error.code() == errc::corrupt || error.code() == errc::missing_procedure;
+        if (is_passable && jump_beyond(last_.number + 1, range)) return true;
+        throw;
+    }
+}
+
+/// False: it doesn't continue the last one.
+bool Following::follow_next() {
     const Frame frame(target_, last_.number + 1);
     require_same_heap(frame);
     newest_ = std::max(newest_, Serial{frame.head().last_serial});
-    if (frame.head().previous != last_.checksum) return jump(range);
+    if (frame.head().previous != last_.checksum) return false;
     frame.require_follows(last_);
     if (frame.kind() == FrameKind::records)
         follow_transactions(frame);
     else if (frame.kind() == FrameKind::base_done && frame.head().checksum != base_checksum_ && !planted(Bug::follower_passes_bases)) {
         const Base base = read_base(target_, frame.head().number);
         // One that is older than what is here came while transactions went on: what is here has come from those.
-        if (base.serial() >= applied()) follow_bases({base});
+        if (base.serial() >= applied()) follow_bases({base}, base.head);
     }
     last_ = frame.head();
     return true;
@@ -74,11 +94,23 @@ bool Following::jump(const ReplicationTarget::Range& range) {
                     "the frames that this follower has read aren't there any more, and no base is new enough to go on from; make a base where the "
                     "heap is changed, or remove this file and follow again");
     }
-    follow_bases(with_those_below(target_, *found));
-    last_ = Frame(target_, found->head.begin).head();  // transactions may stand among the base's frames
+    follow_found(*found);
+    return true;
+}
+
+bool Following::jump_beyond(std::uint64_t number, const ReplicationTarget::Range& range) {
+    const auto found = find_base(target_, range, [&](const Base& base) { return base.serial() >= applied() && base.head.begin > number; });
+    if (!found) return false;
+    follow_found(*found);
+    return true;
+}
+
+void Following::follow_found(const Base& base) {
+    const FrameHead begin = Frame(target_, base.head.begin).head();  // transactions may stand among the base's frames
+    follow_bases(with_those_below(target_, base), begin);
+    last_ = begin;
     is_placed_ = true;
     note_position();
-    return true;
 }
 
 void Following::note_position() {
@@ -103,7 +135,7 @@ void Following::follow_transactions(const Frame& frame) {
 
 Following::Tables Following::read_tables(const std::vector<Base>& bases, const store::Extents& extents) const {
     Tables tables;
-    if (bases.front().is_full()) store::for_each_table_page(heap_.files().extents(), [&](std::uint64_t index) { tables[index] = {0, no_table}; });
+    if (bases.front().is_full()) store::for_each_table_page(heap_.files().extents(), [&](std::uint64_t index) { tables[index] = {0, 0, no_table}; });
     for (const Base& base : bases) {
         std::uint64_t frames = 0;
         std::optional<FrameHead> before;
@@ -114,11 +146,20 @@ Following::Tables Following::read_tables(const std::vector<Base>& bases, const s
             if (frame.kind() != FrameKind::pages || frame.head().begin != base.head.begin) continue;
             ++frames;
             const PagesFrame pages(frame, extents);
-            if (pages.is_held()) tables[pages.table().index] = {number, pages.table()};
+            if (pages.is_held()) tables[pages.table().index] = {number, frame.head().checksum, pages.table()};
         }
         if (frames != base.body.page_frames)
             throw Error(errc::corrupt, target_.name(),
                         "frames of the base that ends with frame " + std::to_string(base.head.number) + " are missing; make a new base");
+    }
+    if (bases.front().is_full()) {
+        std::uint64_t root = 0;
+        for (const auto& [index, newest] : tables)
+            if (newest.table.checksum != 0) root += mix(index, newest.table.checksum);
+        if (root != bases.back().shape(target_.name()).table_root)
+            throw Error(
+                errc::corrupt, target_.name(),
+                "the pages of the base that ends with frame " + std::to_string(bases.back().head.number) + " don't belong together; make a new base");
     }
     return tables;
 }
@@ -137,7 +178,35 @@ std::vector<PageNumber> Following::differing(const Tables& tables) const {
     return pages;
 }
 
-void Following::follow_bases(const std::vector<Base>& bases) {
+std::unique_ptr<io::File> Following::spool(const Tables& tables, const std::vector<PageNumber>& pages, const store::Extents& extents) const {
+    std::unique_ptr<io::File> file = heap_.files().storage().create_unnamed(io::directory_of(heap_.path()));
+    std::uint64_t at = 0;  // of the next image in the file
+    for (std::size_t k = 0; k < pages.size();) {
+        const std::uint64_t index = store::place_of(pages[k]).table_page;
+        std::size_t end = k;
+        while (end < pages.size() && store::place_of(pages[end]).table_page == index) ++end;
+        std::vector<std::byte> images((end - k) * page_bytes);
+        if (const Newest& newest = tables.at(index); newest.frame != 0) {
+            const Frame frame(target_, newest.frame);
+            if (frame.head().checksum != newest.checksum) frame.throw_corrupt("it has changed");
+            const PagesFrame there(frame, extents);
+            std::size_t next = k;
+            there.for_each_run([&](PageNumber first, std::uint64_t count, std::span<const std::byte> run) {
+                for (; next < end && pages[next].value < first.value + count; ++next) {
+                    if (run.empty()) continue;
+                    const auto from = run.subspan((pages[next].value - first.value) * page_bytes, page_bytes);
+                    std::ranges::copy(from, images.begin() + static_cast<std::ptrdiff_t>((next - k) * page_bytes));
+                }
+            });
+        }
+        file->write(images, at);
+        at += images.size();
+        k = end;
+    }
+    return file;
+}
+
+void Following::follow_bases(const std::vector<Base>& bases, const FrameHead& has_all_up_to) {
     const Base& newest = bases.back();
     const store::Header shape = newest.shape(target_.name());
     const store::Header& own = heap_.files().backing().header;
@@ -149,24 +218,23 @@ void Following::follow_bases(const std::vector<Base>& bases) {
     service_.save_itself();  // what is compared is what the files have
     const Tables tables = read_tables(bases, shape.extents());
     const std::vector<PageNumber> pages = differing(tables);
-    // Ascending pages go through the frames one after the other.
-    std::optional<Frame> frame;
-    std::uint64_t number = 0;
-    const store::FillPages fill = [&](std::span<const PageNumber> wanted, std::span<std::byte> images) {
-        for (std::size_t k = 0; k < wanted.size(); ++k) {
-            const auto image = images.subspan(k * page_bytes, page_bytes);
-            std::ranges::fill(image, std::byte{0});
-            const auto& [at, table] = tables.at(store::place_of(wanted[k]).table_page);
-            const std::size_t i = store::place_of(wanted[k]).entry;
-            if (at == 0 || table.entries[i] == 0) continue;
-            if (number != at) frame.emplace(target_, number = at);
-            const auto before = static_cast<std::uint64_t>(std::count_if(table.entries, table.entries + i, [](auto entry) { return entry != 0; }));
-            const auto from = frame->body().subspan(sizeof table).subspan(before * page_bytes, page_bytes);
-            if (store::page_checksum(from, wanted[k], heap_.files().table().heap()) != table.entries[i]) frame->throw_corrupt("it has changed");
-            std::ranges::copy(from, image.begin());
-        }
-    };
-    if (!pages.empty() || newest.serial() != applied()) service_.follow_pages(newest.serial(), shape.extent, shape.annex, pages, fill);
+    if (!pages.empty() || newest.serial() != applied()) {
+        const std::unique_ptr<io::File> images = spool(tables, pages, shape.extents());
+        store::ReplicaMark mark = own.replica;
+        mark.frame = has_all_up_to.number;
+        mark.frame_checksum = has_all_up_to.checksum;
+        service_.follow_pages(
+            newest.serial(), shape.extent, shape.annex, pages,
+            [&](std::span<const PageNumber> wanted, std::span<std::byte> to) {
+                for (std::size_t k = 0; k < wanted.size(); ++k) {
+                    const auto at =
+                        static_cast<std::uint64_t>(std::ranges::lower_bound(pages, wanted[k].value, {}, &PageNumber::value) - pages.begin());
+                    if (images->read(to.subspan(k * page_bytes, page_bytes), at * page_bytes) != page_bytes)
+                        throw Error(errc::truncated, heap_.path(), "the file that pages wait in has become shorter");
+                }
+            },
+            mark);
+    }
     base_checksum_ = newest.head.checksum;
 }
 
@@ -174,19 +242,29 @@ void Following::follow_bases(const std::vector<Base>& bases) {
 
 void Following::take_over() {
     const store::HeapFiles& files = heap_.files();
-    for (;;) {
-        while (!planted(Bug::promoted_before_end) && step()) {}
+    Uuid owner;  // when this began
+    for (bool is_first = true;; is_first = false) {
+        bool has_followed = false;
+        while (!planted(Bug::promoted_before_end) && step(true)) has_followed = true;
         if (planted(Bug::promoted_before_end)) last_ = Frame(target_, target_.range().last).head();
-        if (last_.number == 0) throw Error(errc::not_found, target_.name(), "nothing was replicated there");
+        if (last_.number == 0 || (target_.range().last < last_.number) || (!is_first && !has_followed && !planted(Bug::promoted_before_end))) {
+            throw Error(errc::diverged, target_.name(),
+                        "the newest frames that this follower has read aren't there any more, so nothing can go on behind them; copy the file, and "
+                        "replicate the copy to another place");
+        }
+        const Frame newest(target_, last_.number);
+        if (is_first) owner = newest.file();
+        if (newest.file() != owner && newest.file() != files.backing().header.file)
+            throw Error(errc::fenced, target_.name(), "another follower was promoted meanwhile; follow that one");
         store::ReplicaMark mark = files.backing().header.replica;
         std::ranges::copy(mark.attached, mark.attached_before);
         std::ranges::copy(random_uuid().bytes, mark.attached);
         mark.reopened_at = 0;
         const auto allow_changes = [&] {
-            store::ReplicaMark owner = mark;
-            owner.role = store::ReplicaRole::owner;
-            owner.frame = owner.frame_checksum = 0;
-            heap_.companions().mark_replica(owner);
+            store::ReplicaMark allowed = mark;
+            allowed.role = store::ReplicaRole::owner;
+            allowed.frame = allowed.frame_checksum = 0;
+            heap_.companions().mark_replica(allowed);
         };
         if (planted(Bug::promoted_unfenced))
             allow_changes();

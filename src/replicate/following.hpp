@@ -8,9 +8,11 @@
 /// Thread rule: one thread; readers use the heap meanwhile.
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "io/storage.hpp"
 #include "replicate/bases.hpp"
 #include "store/heap_file.hpp"
 #include "txn/transaction_service.hpp"
@@ -22,13 +24,13 @@ public:
     /// All must outlive it. Transactions of `service` are refused from now on.
     Following(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target);
 
-    /// Does what the next frame says. False: there is none. Throws: Error{mismatch}: the target holds another heap; Error{diverged}: what this file has isn't there any more, nor is a base to go on from;
+    /// Does what the next frame says. False: there is none. `looks_back`: whether the frame before is still there is asked even then. Throws: Error{mismatch}: the target holds another heap; Error{diverged}: what this file has isn't there any more, nor is a base to go on from;
     /// Error{corrupt}; what the target throws, what the heap throws.
-    bool step();
+    bool step(bool looks_back = false);
     /// Notes durably how far it is: the next opening goes on from there. Throws: Error{io_error | poisoned | …}.
     void note_position();
-    /// Becomes the one that appends, with everything that is there. From then on the file may be opened for writing. Throws: as step; what the target throws: then it still follows, or owns the place already
-    /// and takes it again when it is called again.
+    /// Becomes the one that appends, with everything that is there. From then on the file may be opened for writing. Throws: as step; Error{fenced}: another follower was promoted meanwhile; what the target
+    /// throws: then it still follows, or owns the place already and takes it again when it is called again.
     void take_over();
 
     Serial applied() const { return service_.last_committed(); }
@@ -39,7 +41,8 @@ public:
 
 private:
     struct Newest {
-        std::uint64_t frame;  ///< of pages; 0: the base has none there, so they are zero
+        std::uint64_t frame;     ///< of pages; 0: the base has none there, so they are zero
+        std::uint64_t checksum;  ///< of that frame's head
         store::TablePage table;
     };
     /// Of table pages, by index.
@@ -48,11 +51,19 @@ private:
     void require_same_heap(const Frame& frame) const;
     /// The frame that this file's header names. False: it isn't there any more.
     bool find_position(const ReplicationTarget::Range& range);
-    /// Where frames are gone: the newest base that isn't older than what is here. False: there is none yet.
+    /// Whether the newest frame that was read is still the one that it was.
+    bool is_still_there() const;
+    bool follow_next();
+    /// Where frames are gone: the newest base that isn't older than what is here, and isn't known. False: there is none yet.
     bool jump(const ReplicationTarget::Range& range);
+    /// The same, past a frame that can't be followed. False: there is none.
+    bool jump_beyond(std::uint64_t number, const ReplicationTarget::Range& range);
+    void follow_found(const Base& base);
     void follow_transactions(const Frame& frame);
-    /// `bases`: each on top of the one before.
-    void follow_bases(const std::vector<Base>& bases);
+    /// `bases`: each on top of the one before. `has_all_up_to`: a frame up to which everything is here then.
+    void follow_bases(const std::vector<Base>& bases, const FrameHead& has_all_up_to);
+    /// The images of these pages, one behind the other, in a file without a name: what reads it needs no target.
+    std::unique_ptr<io::File> spool(const Tables& tables, const std::vector<PageNumber>& pages, const store::Extents& extents) const;
     Tables read_tables(const std::vector<Base>& bases, const store::Extents& extents) const;
     /// Those that aren't here as they are there, ascending.
     std::vector<PageNumber> differing(const Tables& tables) const;

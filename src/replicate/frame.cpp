@@ -43,6 +43,7 @@ FrameHead successor(const FrameHead& before, const Uuid& heap) {
     head.epoch_frame = before.epoch_frame;
     std::ranges::copy(before.file, head.file);
     std::ranges::copy(before.attached, head.attached);
+    std::ranges::copy(before.file_before, head.file_before);
     head.last_serial = before.last_serial;
     head.written_at = store::microseconds_of(store::time_now());
     head.newest_base = before.newest_base;
@@ -57,6 +58,7 @@ EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& f
     epoch.head.kind = FrameKind::epoch;
     ++epoch.head.epoch;
     epoch.head.epoch_frame = epoch.head.number;
+    if (before.number != 0 && !std::ranges::equal(before.file, file.bytes)) std::ranges::copy(before.file, epoch.head.file_before);
     std::ranges::copy(file.bytes, epoch.head.file);
     std::ranges::copy(attached, epoch.head.attached);
     layout::EpochBody body{};
@@ -87,6 +89,7 @@ Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.n
     if (head_.body_bytes != body().size()) throw_corrupt("its body has another size");
     if (head_.body_checksum != checksum(body(), number)) throw_corrupt("its body has another checksum");
     if (head_.kind < FrameKind::epoch || head_.kind > FrameKind::base_done) throw_corrupt("its kind is unknown");
+    if (std::max({head_.newest_base, head_.epoch_frame, head_.begin}) > number) throw_corrupt("it speaks of frames behind it");
 }
 
 Uuid Frame::heap() const {

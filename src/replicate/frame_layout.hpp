@@ -47,7 +47,7 @@ struct FrameHead {
     std::uint64_t begin;               ///< pages, base_done: number of the base's base_begin frame; else 0
     std::uint64_t body_bytes;
     std::uint64_t bytes_since_base;  ///< of all frames behind the newest base of all pages, this one included
-    std::uint64_t reserved[2];       ///< 0
+    std::uint8_t file_before[16];    ///< uuid of the file in whose place `file` was promoted last; 0: none
     std::uint64_t body_checksum;     ///< of the body, seeded with `number`
     std::uint64_t checksum;          ///< of all before it, seeded with the version
 };

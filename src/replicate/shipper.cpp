@@ -89,13 +89,15 @@ void Shipper::append_pending() {
 
 void Shipper::throw_fenced() {
     std::string where;
+    bool is_deposed = false;
     try {
         const Frame newest(target_, target_.range().last);
         where = ", from " + host_of(newest.head());
-        if (newest.heap() == heap_.files().table().heap() && newest.file() != heap_.files().backing().header.file && was_owner(newest.head()))
-            depose(newest.head());
+        const Uuid& own = heap_.files().backing().header.file;
+        is_deposed = newest.heap() == heap_.files().table().heap() && newest.file() != own && std::ranges::equal(last_.file, own.bytes);
+        if (is_deposed) depose(newest.head());
     } catch (const Error& error) {
-        if (error.code() != errc::corrupt) throw;  // whatever it is, it isn't ours
+        if (error.code() != errc::corrupt || is_deposed) throw;  // whatever it is, it isn't ours
     }
     throw Error(errc::fenced, target_.name(),
                 "somebody else appends frames there" + where + ": this file's transactions are no longer replicated; replicate to another place");
@@ -104,12 +106,17 @@ void Shipper::throw_fenced() {
 /// Whether this file appended frames there before the one that does now.
 bool Shipper::was_owner(const FrameHead& newest) const {
     const Uuid& own = heap_.files().backing().header.file;
+    if (std::ranges::equal(newest.file_before, own.bytes)) return true;
+    // Another one may have been promoted since.
     const std::uint64_t first = target_.range().first;
-    for (std::uint64_t epoch = newest.epoch_frame; epoch > first;) {
-        const Frame before(target_, epoch - 1);
-        if (before.file() == own) return true;
-        if (before.head().epoch_frame >= epoch) return false;
-        epoch = before.head().epoch_frame;
+    try {
+        for (std::uint64_t epoch = newest.epoch_frame; epoch > first;) {
+            const Frame before(target_, epoch - 1);
+            if (before.file() == own) return true;
+            epoch = before.head().epoch_frame;
+        }
+    } catch (const Error& error) {
+        if (error.code() != errc::corrupt) throw;
     }
     return false;
 }
@@ -224,7 +231,8 @@ void Shipper::catch_up() {
     if (!are_frames_lost_) {
         const auto saves = heap_.files().hold_saves();
         const store::SavedPoint point = heap_.files().point();
-        if (point.generation.value == last_.covered_generation && point.serial.value <= last_.last_serial) {
+        if (!service_.has_calls_behind(point.serial) && point.generation.value == last_.covered_generation &&
+            point.serial.value <= last_.last_serial) {
             hold_ = std::make_unique<GroupLog::Hold>(log(), heap_.files().ring_identity().ring, GroupLog::Point{point.serial, point.log_start});
             at_ = point.log_start;
             if (!hold_->is_lost()) return;
@@ -265,6 +273,8 @@ bool Shipper::ship() {
 /// False: the log hasn't got what comes next.
 bool Shipper::ship_records() {
     if (!hold_ || hold_->is_lost()) return false;
+    // A call from before it was known that the heap is replicated: what it changed comes as pages.
+    if (service_.has_calls_behind(shipped_) && !planted(Bug::calls_replicated)) return false;
     const GroupLog::Point end = log().durable_point();
     if (end.serial > shipped_) {
         if (!scan_to(end)) return false;
@@ -282,26 +292,29 @@ bool Shipper::scan_to(const GroupLog::Point& end) {
     const auto file = hold_->file();
     if (!file) return false;
     try {
-        log::Ring::scan(*file, hold_->identity(), at_, [&](const log::Record& group) {
-            const std::int64_t count = log::count_in_group(group);
-            if (count < 0 || group.number > expected || group.payload.size() > layout::frame_bytes_max / 2) {
-                is_whole = planted(Bug::gap_shipped_over) && count >= 0;
-                if (!is_whole) return false;
-            }
-            const std::uint64_t last = group.number + static_cast<std::uint64_t>(count) - 1;
-            if (last >= expected) {
-                if (batch.records == 0) {
-                    batch.first = group.number;
-                    batch.body.resize(sizeof(log::layout::GroupHead));
+        log::Ring::scan(
+            *file, hold_->identity(), at_,
+            [&](const log::Record& group) {
+                const std::int64_t count = log::count_in_group(group);
+                if (count < 0 || group.number > expected || group.payload.size() > layout::frame_bytes_max / 2) {
+                    is_whole = planted(Bug::gap_shipped_over) && count >= 0;
+                    if (!is_whole) return false;
                 }
-                batch.body.insert(batch.body.end(), group.payload.begin() + sizeof(log::layout::GroupHead), group.payload.end());
-                batch.records += static_cast<std::uint32_t>(count);
-                batch.last = last;
-                expected = last + 1;
-                if (batch.body.size() >= frame_bytes_) append_batch(batch);
-            }
-            return last < end.serial.value;
-        });
+                const std::uint64_t last = group.number + static_cast<std::uint64_t>(count) - 1;
+                if (last >= expected) {
+                    if (batch.records == 0) {
+                        batch.first = group.number;
+                        batch.body.resize(sizeof(log::layout::GroupHead));
+                    }
+                    batch.body.insert(batch.body.end(), group.payload.begin() + sizeof(log::layout::GroupHead), group.payload.end());
+                    batch.records += static_cast<std::uint32_t>(count);
+                    batch.last = last;
+                    expected = last + 1;
+                    if (batch.body.size() >= frame_bytes_) append_batch(batch);
+                }
+                return last < end.serial.value;
+            },
+            end.next.position);
     } catch (const Error&) {
         if (pending_ || !hold_ || !hold_->is_lost()) throw;
         return false;  // what was read is what came to stand there

@@ -90,7 +90,8 @@ void refuse_role(const Header& header, bool follows, const std::filesystem::path
                     "(taiyen copy)");
     }
     if (role == ReplicaRole::owner && follows)
-        throw Error(errc::already_exists, path, "this heap follows nobody: it was changed by itself; name another file, or move it away");
+        throw Error(errc::already_exists, path,
+                    "this heap follows nobody: it may be opened and changed, or was promoted; name another file to follow into");
 }
 
 /// Removes published files again if creation fails. The heap goes first: without its parts it could not be opened, and they alone are orphans that the next

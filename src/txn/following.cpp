@@ -15,14 +15,12 @@
 namespace taiyen::txn {
 
 void TransactionService::refuse(const Error& why) {
-    const std::lock_guard writer(lock_);
-    refusal_ = why;
+    const std::lock_guard lock(refusals_mutex_);
+    refusals_.push_back(std::make_unique<const Error>(why));
+    refusal_.store(refusals_.back().get(), std::memory_order_release);
 }
 
-void TransactionService::log_bytes_of_calls() {
-    const std::lock_guard writer(lock_);
-    calls_as_bytes_ = !planted(Bug::calls_replicated);
-}
+void TransactionService::log_bytes_of_calls() noexcept { calls_as_bytes_.store(!planted(Bug::calls_replicated), std::memory_order_relaxed); }
 
 store::HeapFile& TransactionService::file_to_follow() const {
     store::HeapFile& file = open_file();
@@ -48,7 +46,7 @@ void TransactionService::follow(const log::Record& group) {
         group,
         [&](const LoggedTransaction& transaction) {
             if (transaction.needs_heap) {
-                throw Error(errc::mismatch, file.path(),
+                throw Error(errc::missing_procedure, file.path(),
                             "transaction " + std::to_string(transaction.serial.value) +
                                 " calls a procedure, which a follower hasn't got; make a new base where the heap is changed");
             }
@@ -58,22 +56,24 @@ void TransactionService::follow(const log::Record& group) {
         [](const change::Entry&) {});
     if (extent > file.image().mapped()) file.extend(extent);
     if (annex) file.image().annex().follow(*annex);
-    const auto for_each_of_span = [&](auto&& visit) {
+    // Up to that transaction.
+    const auto for_each_of_span = [&](Serial until, auto&& visit) {
         LogWalk walk(file.path(), capacity, last_committed());
+        bool is_wanted = true;
         walk.walk(
-            group, [](const LoggedTransaction&) {},
+            group, [&](const LoggedTransaction& transaction) { is_wanted = transaction.serial <= until; },
             [&](const change::Entry& entry) {
-                if (entry.where < store::annex_start) visit(entry);
+                if (is_wanted && entry.where < store::annex_start) visit(entry);
             });
     };
-    for_each_of_span([&](const change::Entry& entry) { file.prove(entry.where, entry.length); });
+    for_each_of_span(check.last(), [&](const change::Entry& entry) { file.prove(entry.where, entry.length); });
 
-    const auto make_visible = [&] {
+    const auto make_visible = [&](Serial until) {
         auto* const span = reinterpret_cast<std::byte*>(file.ranges().durable);
         std::uint64_t pages = 0;
         std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
         std::uint64_t last = 0;
-        for_each_of_span([&](const change::Entry& entry) {
+        for_each_of_span(until, [&](const change::Entry& entry) {
             change::write_entry(span, entry, change::Direction::forward);
             pages += changed_pages_.add(entry.where, entry.length);
             first = std::min(first, entry.where.value);
@@ -81,23 +81,35 @@ void TransactionService::follow(const log::Record& group) {
         });
         if (first < last) file.engine().forget({first}, last - first);
         count_changed(pages);
-        last_.store(check.last().value, std::memory_order_release);
+        last_.store(until.value, std::memory_order_release);
     };
-    // Until readers may go on, a save can bring pages into the file under the mapping that memory doesn't have yet: they are the same bytes.
-    if (planted(Bug::followed_before_durable)) make_visible();
-    log::for_each_in_group(group, [&](Serial serial, std::span<const std::byte> record) {
-        const std::array pieces{record};
-        if (!snapshots_->append(serial, pieces)) throw Error(errc::busy, file.path(), "the log has no room");
-    });
-    if (!planted(Bug::followed_before_durable)) {
-        log_->wait_durable(check.last());
-        make_visible();
+    if (planted(Bug::followed_before_durable)) make_visible(check.last());
+    std::exception_ptr failure;
+    try {
+        log::for_each_in_group(group, [&](Serial serial, std::span<const std::byte> record) {
+            const std::array pieces{record};
+            if (!snapshots_->append(serial, pieces)) throw Error(errc::busy, file.path(), "the log has no room");
+        });
+    } catch (...) {
+        failure = std::current_exception();
     }
+    // Whatever the log has is shown before readers go on: a save may have brought it into the file under the mapping meanwhile.
+    try {
+        const Serial appended = log_->appended();
+        if (!planted(Bug::followed_before_durable) && appended > last_committed()) {
+            log_->wait_durable(appended);
+            make_visible(appended);
+        }
+    } catch (const std::exception& error) {
+        file.condition().poison("showing what was replicated", error.what());
+        throw;
+    }
+    if (failure) std::rethrow_exception(failure);
     if (is_snapshot_due(false)) snapshots_->ask(SaveReason::changed_bytes);
 }
 
 void TransactionService::follow_pages(Serial serial, ByteCount extent, const store::AnnexHead& annex, std::span<const PageNumber> pages,
-                                      const store::FillPages& fill) {
+                                      const store::FillPages& fill, const store::ReplicaMark& mark) {
     const std::lock_guard writer(lock_);
     store::HeapFile& file = file_to_follow();
     snapshots_->save_all();
@@ -105,8 +117,19 @@ void TransactionService::follow_pages(Serial serial, ByteCount extent, const sto
     if (extent > file.image().mapped()) file.extend(extent);
     if (annex.extent != 0) file.image().annex().follow(annex);
     const log::GroupLog::Point point = log_->durable_point();
-    file.saves().save_images({.serial = serial, .log_start = point.next, .extent = file.image().mapped(), .annex = file.image().annex().head()},
-                             pages, fill);
+    const store::ReplicaMark before = file.files().backing().header.replica;
+    const auto set_mark = [&](const store::ReplicaMark& one) {
+        const auto saves = file.files().hold_saves();
+        file.files().for_each([&](store::PageFile& copy) { copy.header.replica = one; });
+    };
+    set_mark(mark);
+    try {
+        file.saves().save_images({.serial = serial, .log_start = point.next, .extent = file.image().mapped(), .annex = file.image().annex().head()},
+                                 pages, fill);
+    } catch (...) {
+        set_mark(before);
+        throw;
+    }
     try {
         scopes_.recorder().stop();
         file.drop_private();

@@ -142,7 +142,7 @@ void TransactionService::begin(Purpose purpose) {
         store::HeapFile& file = open_file();
         file.require_usable(false);
         if (closing_) throw Error(errc::closed, file.path(), "the heap is being closed; open it again");
-        if (refusal_) throw Error(*refusal_);
+        if (const Error* const why = refusal_.load(std::memory_order_acquire)) throw Error(*why);
         if (is_loading_lost()) {
             // Where no guard is left to tell it, it is told once.
             if (uncaptured_guards_.load() == 0) loading_lost_.store(false, std::memory_order_relaxed);
@@ -333,8 +333,9 @@ bool TransactionService::make_record(bool logged) {
     change::RedoWriter writer(record_.redo());
     std::uint64_t pages = 0;
     bool needs_heap = false;
+    const bool bytes_only = calls_as_bytes_.load(std::memory_order_relaxed);
     for (const OpenScopes::Segment& segment : scopes_.segments()) {
-        const bool calls = !segment.call.empty() && !calls_as_bytes_;
+        const bool calls = !segment.call.empty() && !bytes_only;
         needs_heap = needs_heap || calls;
         segment.changes.for_each(Direction::forward, [&](const Entry& entry) {
             needs_heap = needs_heap || txn::needs_heap(entry.kind);
@@ -557,7 +558,7 @@ void TransactionService::about_to_restore(PageNumber page) { scopes_.recorder().
 /// Everything committed gets into the files. The caller holds the writer lock, and nobody has a transaction open.
 void TransactionService::save_everything(store::HeapFile& file) {
     const change::StepKeeper* const keeper = keeper_now_.load(std::memory_order_acquire);
-    if (loans_.any_waits() && !refusal_ &&
+    if (loans_.any_waits() && refusal_.load(std::memory_order_acquire) == nullptr &&
         (keeper == nullptr || !keeper->live())) {  // the blocks would be lost with this process; where steps are kept, a free is one
         const bool is_lost = loading_lost_.exchange(false, std::memory_order_relaxed);
         lock_.unlock();
@@ -604,10 +605,7 @@ void TransactionService::before_abandon() noexcept {
 /// Before the file is closed: the thread that saves would look at it meanwhile.
 void TransactionService::stop_saving() noexcept {
     // That thread may want the writer lock, and would wait for this one's ReadLock, as this one for its end.
-    ReadersHere::Reader* const reader = ReadersHere::find(*this);
-    if (reader != nullptr) lock_.unlock_shared(reader->slot);
-    snapshots_->stop();
-    if (reader != nullptr) reader->slot = lock_.lock_shared();
+    without_read_lock([this] { snapshots_->stop(); });
 }
 
 void TransactionService::tell_keeper_left() noexcept {

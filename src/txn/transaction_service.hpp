@@ -36,6 +36,7 @@
 #include "txn/biased_lock.hpp"
 #include "txn/changed_pages.hpp"
 #include "txn/heap_loans.hpp"
+#include "txn/readers_here.hpp"
 #include "txn/record_writer.hpp"
 
 namespace taiyen::txn {
@@ -98,17 +99,23 @@ public:
     void replace_log(ByteCount capacity, const std::filesystem::path& path);
 
     // Replication.
-    /// From now on no transaction begins: `begin` throws that error. Requires: this thread has no transaction, no ReadLock.
+    /// From now on no transaction begins: `begin` throws that error. Waits for nobody.
     void refuse(const Error& why);
-    /// From now on the log has the bytes that a procedure's call changed, not the call: who replays it elsewhere has no procedures. Requires: as refuse.
-    void log_bytes_of_calls();
+    /// From now on transactions that begin log the bytes that a procedure's call changed, not the call: who replays it elsewhere has no procedures. Waits for nobody.
+    void log_bytes_of_calls() noexcept;
+    /// Whether a transaction behind that one may have logged a call.
+    bool has_calls_behind(Serial serial) const noexcept { return needs_heap_.load(std::memory_order_acquire) > serial.value; }
+    /// `step` while a ReadLock of this thread, if it has one, is let go: for who waits for somebody who wants to write.
+    template <class F>
+    void without_read_lock(F&& step) noexcept;
     /// Of a heap that follows another file of it: these transactions, the next ones, become durable, then visible, all at once. Waits for readers. Complexity: one durable write.
-    /// Requires: as refuse; one thread. Throws: Error{corrupt | mismatch | no_space | poisoned | closed | …}, HeapFull: nothing happened, or the heap is poisoned.
+    /// Requires: one thread, which has no ReadLock. Throws: Error{corrupt | missing_procedure | no_space | poisoned | closed | …}, HeapFull: those up to `last_committed()` happened.
     void follow(const log::Record& group);
     /// The same: `pages` (ascending) become what `fill` says, and the heap is as of `serial`, which isn't older than what it holds. Requires: as above; everything committed was saved.
     /// Durability: on return. Throws: as above.
-    void follow_pages(Serial serial, ByteCount extent, const store::AnnexHead& annex, std::span<const PageNumber> pages,
-                      const store::FillPages& fill);
+    /// With the same save the header gets `mark`. `fill` must not fail: the heap would be poisoned.
+    void follow_pages(Serial serial, ByteCount extent, const store::AnnexHead& annex, std::span<const PageNumber> pages, const store::FillPages& fill,
+                      const store::ReplicaMark& mark);
 
     // Relaxed loading.
     void relax(RelaxedRollback takes_back) noexcept;
@@ -232,8 +239,10 @@ private:
     // Of the thread that holds the writer lock:
     TransactionService* next_here_ = nullptr;  ///< another one that the thread has a transaction of
     bool closing_ = false;
-    std::optional<Error> refusal_;  ///< of transactions; it stays
-    bool calls_as_bytes_ = false;
+    std::atomic<const Error*> refusal_{nullptr};  ///< of transactions; it stays, and so does what it points to
+    std::vector<std::unique_ptr<const Error>> refusals_;
+    std::mutex refusals_mutex_;
+    std::atomic<bool> calls_as_bytes_{false};
     std::uint64_t asked_at_ = 0;  ///< `changed_bytes_` when that was last a reason for a snapshot
     RecordWriter record_;         ///< of the transaction that commits
     Purpose purpose_ = Purpose::edit;
@@ -254,6 +263,14 @@ private:
 
     std::unique_ptr<Snapshots> snapshots_;
 };
+
+template <class F>
+void TransactionService::without_read_lock(F&& step) noexcept {
+    ReadersHere::Reader* const reader = ReadersHere::find(*this);
+    if (reader != nullptr) lock_.unlock_shared(reader->slot);
+    step();
+    if (reader != nullptr) reader->slot = lock_.lock_shared();
+}
 
 /// For the rooms above: while it lives nobody changes the heap, of whatever kind it is. Throws: as TransactionService::lock_shared.
 class Reading {

@@ -13,123 +13,11 @@
 #include <taiyen/taiyen.hpp>
 
 #include "base/planted.hpp"
-#include "replicate/replicated_heap.hpp"
+#include "replicate/followed_heap.hpp"
 #include "seed.hpp"
 
 using namespace taiyen;
 using namespace taiyen::replicate::test;
-
-namespace followed {
-
-/// Texts by number, in blocks of the heap. It may lie anywhere: what it has is told by how far it lies from here.
-struct Texts {
-    static constexpr std::size_t count = 64;
-    std::int64_t where[count];  ///< 0: none
-    std::uint64_t bytes[count];
-
-    char* at(std::size_t key) { return reinterpret_cast<char*>(this) + where[key]; }
-    std::string text(std::size_t key) const {
-        return where[key] == 0 ? std::string() : std::string(reinterpret_cast<const char*>(this) + where[key], bytes[key]);
-    }
-    void set(TransactionalHeap& heap, std::size_t key, const std::string& text) {
-        if (where[key] != 0) heap.deallocate(at(key));
-        where[key] = 0;
-        bytes[key] = text.size();
-        if (text.empty()) return;
-        auto* const block = static_cast<char*>(heap.allocate(text.size()));
-        where[key] = block - reinterpret_cast<char*>(this);
-        std::memcpy(block, text.data(), text.size());
-    }
-};
-
-}  // namespace followed
-
-namespace {
-
-using followed::Texts;
-
-/// All of the span. The heap must not change meanwhile.
-std::vector<std::byte> bytes_of_span(const TransactionalHeap& heap) {
-    store::HeapFile& file = HeapAccess::file(heap);
-    file.prove({0}, file.image().mapped());
-    const auto* const begin = reinterpret_cast<const std::byte*>(file.ranges().durable);
-    return {begin, begin + file.image().mapped()};
-}
-
-/// The first byte that differs; what one of them hasn't got is zero. -1: none.
-std::int64_t first_difference(std::vector<std::byte> one, std::vector<std::byte> other) {
-    const std::size_t bytes = std::max(one.size(), other.size());
-    one.resize(bytes);
-    other.resize(bytes);
-    for (std::size_t i = 0; i < bytes; ++i)
-        if (one[i] != other[i]) return static_cast<std::int64_t>(i);
-    return -1;
-}
-
-/// A heap that may lie anywhere, so that it and its follower are open in one process.
-struct FollowedFixture {
-    ScratchDirectory directory;
-    std::filesystem::path path = directory / "heap.tyn";
-    std::filesystem::path follower_path = directory / "follower.tyn";
-    PersistentOptions options = [] {
-        PersistentOptions options;
-        options.capacity = std::size_t{64} << 20U;
-        options.log_capacity = std::size_t{256} << 10U;
-        options.position_independent = true;
-        return options;
-    }();
-    std::shared_ptr<PretendedTarget> target = std::make_shared<PretendedTarget>();
-    std::optional<TransactionalHeap> heap{std::in_place, create_only, path, options};
-    std::optional<Replication> replication{std::in_place, *heap, target, quick()};
-    std::optional<Follower> follower;
-
-    Serial put(std::uint64_t key, const std::string& value) { return put(*heap, key, value); }
-    static Serial put(TransactionalHeap& into, std::uint64_t key, const std::string& value) {
-        Transaction transaction(into);
-        into.find_or_construct<Texts>("texts").set(into, key, value);
-        return transaction.commit();
-    }
-    Serial erase(std::uint64_t key) { return put(key, ""); }
-    static std::string get(const TransactionalHeap& from, std::uint64_t key) {
-        const ReadLock lock(from);
-        const auto* const texts = from.find<Texts>("texts");
-        return texts == nullptr ? std::string() : texts->text(key);
-    }
-    FollowerOptions how() const {
-        FollowerOptions how;
-        how.poll = std::chrono::milliseconds(1);
-        how.retry = std::chrono::milliseconds(2);
-        how.heap = options;
-        return how;
-    }
-    Follower& follow() {
-        replicate_all();
-        return follower.emplace(target, follower_path, how());
-    }
-    void replicate_all() const {
-        if (!replication->wait_replicated(heap->last_durable(), std::chrono::seconds(60))) throw std::runtime_error("the target doesn't get it");
-    }
-    void reopen() {
-        replication.reset();
-        heap.reset();
-        heap.emplace(open_only, path, options);
-        replication.emplace(*heap, target, quick());
-    }
-    /// Once it has everything: whether it is the heap, byte for byte. Where it isn't.
-    std::int64_t difference() {
-        const Serial newest = heap->last_durable();
-        replicate_all();
-        const std::uint64_t frames = target->range().last;
-        if (!follower->wait_for(newest, std::chrono::seconds(60))) throw std::runtime_error("the follower doesn't get it");
-        while (follower->status().frames < frames) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        const ReadLock here(*heap);
-        const ReadLock there(follower->heap());
-        BOOST_TEST(here.serial().value == there.serial().value);
-        return first_difference(bytes_of_span(*heap), bytes_of_span(follower->heap()));
-    }
-};
-
-}  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(replicate_follower, FollowedFixture)
 
@@ -148,7 +36,6 @@ BOOST_AUTO_TEST_CASE(what_is_committed_is_shown) {
     BOOST_TEST(status.newest.value == serial.value);
     BOOST_TEST(status.target == "pretended");
     BOOST_TEST(status.last_error == "");
-    follower->require_fresh(std::chrono::seconds(60));
     BOOST_TEST(!follower->wait_for({serial.value + 1}, std::chrono::milliseconds(5)));
 }
 
@@ -363,37 +250,20 @@ BOOST_AUTO_TEST_CASE(where_nothing_goes_on_from_is_told) {
 
 BOOST_AUTO_TEST_CASE(a_target_that_is_away_makes_what_is_shown_old) {
     const Quiet quiet_reports;
-    class Away final : public ReplicationTarget {
-    public:
-        explicit Away(ReplicationTarget& inner) : inner_(inner) {}
-        std::atomic<bool> away{false};
-        std::string name() const override { return "away"; }
-        Range range() override {
-            if (away) throw Error(errc::io_error, "away", "it can't be reached");
-            return inner_.range();
-        }
-        bool append(std::uint64_t, std::span<const std::byte>) override { return false; }
-        std::vector<std::byte> read(std::uint64_t number) override { return inner_.read(number); }
-        void trim(std::uint64_t) override {}
-
-    private:
-        ReplicationTarget& inner_;
-    };
     put(1, "one");
     replicate_all();
-    const auto away = std::make_shared<Away>(*target);
-    follower.emplace(away, follower_path, how());
+    follower.emplace(hooked, follower_path, how());
+    while (follower->status().age > std::chrono::hours(1)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     follower->require_fresh(std::chrono::seconds(60));
-    away->away = true;
+    hooked->away = true;
     put(1, "two");
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     BOOST_TEST(throws(errc::stale, [&] { follower->require_fresh(std::chrono::milliseconds(10)); }));
     BOOST_TEST((follower->status().state == FollowerState::away));
     BOOST_TEST(follower->status().last_error != "");
     BOOST_TEST(get(follower->heap(), 1) == "one");
-    away->away = false;
+    hooked->away = false;
     BOOST_TEST(difference() == -1);
-    follower->require_fresh(std::chrono::seconds(60));
 }
 
 BOOST_AUTO_TEST_CASE(a_damaged_frame_is_not_followed) {
@@ -456,8 +326,13 @@ BOOST_AUTO_TEST_CASE(calls_of_procedures_are_followed_as_what_they_changed) {
         if (is_right)
             BOOST_TEST(shown());
         else
-            BOOST_TEST(throws(errc::mismatch, shown));
+            BOOST_TEST(!follower->wait_for(heap->last_durable(), std::chrono::milliseconds(30)));
         BOOST_TEST(follower->heap().find<Numbers>("numbers")->back() == (is_right ? 42 : 1));
+        if (!is_right) {  // as frames of an earlier version: a base leads past them
+            replication->make_base();
+            BOOST_TEST(shown());
+            BOOST_TEST(follower->heap().find<Numbers>("numbers")->back() == 42);
+        }
     }
 }
 

@@ -29,14 +29,15 @@ FrameHead head_of_test(std::uint64_t number) {
     head.first_serial = 4;
     head.last_serial = 5;
     head.written_at = 6;
-    head.newest_base = 7;
+    head.newest_base = 1;
     head.covered_generation = 8;
     head.covered_serial = 9;
     return head;
 }
 
-std::vector<std::byte> frame_of_test(std::uint64_t number) {
+std::vector<std::byte> frame_of_test(std::uint64_t number, std::uint64_t newest_base = 1) {
     FrameHead head = head_of_test(number);
+    head.newest_base = newest_base;
     const std::string text = "what it holds";
     const std::array pieces{std::as_bytes(std::span(text)).first(4), std::as_bytes(std::span(text)).subspan(4)};
     return encode(head, pieces);
@@ -47,7 +48,7 @@ std::vector<std::byte> frame_of_test(std::uint64_t number) {
 BOOST_AUTO_TEST_SUITE(frames)
 
 BOOST_AUTO_TEST_CASE(a_frame_has_these_bytes_for_ever) {
-    const std::vector<std::byte> bytes = frame_of_test(2);
+    const std::vector<std::byte> bytes = frame_of_test(2, 7);
     BOOST_REQUIRE_EQUAL(bytes.size(), sizeof(FrameHead) + 13);
     BOOST_TEST(std::string(reinterpret_cast<const char*>(bytes.data()), 8) == "TAYIENF\n");
     BOOST_TEST(std::to_integer<int>(bytes[8]) == 1);

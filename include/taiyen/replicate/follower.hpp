@@ -50,7 +50,7 @@ struct FollowerStatus {
     Serial applied;                   ///< newest transaction that is shown
     Serial newest;                    ///< newest one that the target is known to have
     std::uint64_t frames = 0;         ///< of the target, up to the newest one that was read
-    std::chrono::milliseconds age{};  ///< so long ago it last had everything that the target had
+    std::chrono::milliseconds age{};  ///< so long ago it last had everything that the target had; max(): not yet since it was opened
     std::string target;
     std::string last_error;  ///< the newest; empty: none yet
 };
@@ -77,13 +77,14 @@ public:
     /// Throws: Error{stale}: it is longer ago than that since everything was shown that the target had; what ended following.
     void require_fresh(std::chrono::milliseconds age) const;
     FollowerStatus status() const;
-    /// Ends the thread; the heap stays open, as it is.
+    /// Ends the thread; the heap stays open, as it is. What this thread holds a ReadLock on may move on while it waits.
     void stop() noexcept;
 
     /// Takes the place of the one that replicates: follows to the target's end, appends there that this file goes on, and opens it as a heap like any other. From that frame on the former owner can append nothing,
     /// and its heap refuses transactions (Error{fenced}) as soon as it tries. What it had committed and not sent is lost.
-    /// This object is spent then; end every ReadLock before. Interrupted by a crash, or by an exception, the file still follows: make a Follower again, and promote it again.
-    /// Throws: what the target throws; Error{diverged | corrupt | …}; what opening throws.
+    /// This object is spent then; end every ReadLock before. Interrupted by a crash, or by an exception of the target, the file still follows: make a Follower again, and promote it again. An exception of opening
+    /// says that it has the place: open it when that is mended.
+    /// Throws: Error{scope_open}: this thread has a ReadLock; Error{fenced}: another follower was promoted meanwhile; Error{diverged}: the target has lost frames; what the target throws; what opening throws.
     TransactionalHeap promote(const PersistentOptions& options = {}) &&;
 
 private:
