@@ -13,6 +13,7 @@
 
 using namespace taiyen;
 using namespace taiyen::replicate::test;
+using taiyen::test::throws;
 using namespace std::chrono_literals;
 using replicate::FrameHead;
 using replicate::FrameKind;

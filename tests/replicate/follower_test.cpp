@@ -18,6 +18,7 @@
 
 using namespace taiyen;
 using namespace taiyen::replicate::test;
+using taiyen::test::throws;
 
 BOOST_FIXTURE_TEST_SUITE(replicate_follower, FollowedFixture)
 
