@@ -9,7 +9,9 @@ namespace taiyen {
 UpToDateReport bring_up_to_date(const std::filesystem::path& path, const PersistentOptions& options, const std::filesystem::path& copy,
                                 const Progress& progress) {
     UpToDateReport report;
-    ArchiveHeap heap(open_only, path, options);
+    store::Tuning tuning;
+    tuning.role = store::RoleWanted::any;  // what a follower has, or one that was deposed, stays as it is
+    auto heap = HeapAccess::make<ArchiveHeap>(HeapAccess::open(path, store::OpenMode::open_only, HeapKind::archive, options, tuning));
     report.restoration = heap.restoration();
     if (!copy.empty()) write_copy(heap, copy, progress);
     const store::HeapFile& file = HeapAccess::file(heap);

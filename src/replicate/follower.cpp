@@ -40,7 +40,7 @@ std::shared_ptr<store::HeapFile> open_follower(ReplicationTarget& target, const 
     }
     const PersistentOptions own = of_follower(options.heap);
     store::Tuning tuning;
-    tuning.follows = true;
+    tuning.role = store::RoleWanted::follower;
     tuning.join = [&](store::HeapFile& file) { txn::TransactionService::join(file, own); };
     return HeapAccess::open(path, store::OpenMode::open_only, HeapKind::transactional, own, tuning);
 }

@@ -218,7 +218,7 @@ void Restorer::recover() {
     PersistentOptions options;
     options.verify = Verify::at_opening;
     store::Tuning tuning;
-    tuning.follows = is_follower_ && !planted(Bug::follower_unmarked);
+    if (is_follower_ && !planted(Bug::follower_unmarked)) tuning.role = store::RoleWanted::follower;
     const auto heap = store::HeapFile::open(storage_, working_, store::OpenMode::open_only, HeapKind::archive, options, tuning);
     if (const auto damages = heap->engine().check(1); !damages.empty())
         throw Error(errc::corrupt, target_.name(),

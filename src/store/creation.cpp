@@ -77,7 +77,9 @@ vm::Reservation reserve_somewhere(std::uintptr_t wanted, ByteCount extent, ByteC
 }
 
 /// Only who knows may write into a file that isn't its heap's owner.
-void refuse_role(const Header& header, bool follows, const std::filesystem::path& path) {
+void refuse_role(const Header& header, RoleWanted wanted, const std::filesystem::path& path) {
+    if (wanted == RoleWanted::any) return;
+    const bool follows = wanted == RoleWanted::follower;
     const ReplicaRole role = header.replica.role;
     if (role == ReplicaRole::deposed) {
         throw Error(errc::fenced, path,
@@ -278,7 +280,7 @@ std::shared_ptr<HeapFile> HeapFile::open_existing(io::Storage& storage, const He
     OpenFiles files = open_files(
         storage, paths, read_only, options.detach_data_file, tuning.log_replay,
         [&](const Header& header) {
-            if (!read_only) refuse_role(header, tuning.follows, paths.backing);
+            if (!read_only) refuse_role(header, tuning.role, paths.backing);
             try {
                 const ByteCount bytes = heap::CoreRanges::reserved_bytes(header.extent, header.capacity);
                 if (!heap::has_free_slots(header.base, bytes))

@@ -41,13 +41,16 @@ enum class OpenMode { create_only, open_only, open_or_create, read_only };
 
 class HeapFile;
 
+/// Whose file may be opened for writing. follower: of a file that follows, and no other one. any: by who leaves its bytes as they are.
+enum class RoleWanted { owner, follower, any };
+
 /// What tests set beside the public options.
 struct Tuning {
     ByteCount journal_bytes = ByteCount{1} << 20U;  ///< of the ring, a multiple of 4 KiB, at least 32 KiB
     ByteCount batch_bytes = ByteCount{64} << 20U;   ///< of page images that a background save holds in memory; a multiple of 4 KiB
     LogReplayMaker log_replay = make_log_replay;
     RingUse ring_use = RingUse::all;
-    bool follows = false;                                   ///< opens a follower's file for writing, and no other one
+    RoleWanted role = RoleWanted::owner;
     std::function<ByteCount()> memory = vm::usable_memory;  ///< that the process may have
     std::function<void(HeapFile&)> join = nullptr;  ///< of who takes part in the heap's life; if it throws, nothing was created. Empty: nobody, yet
 };

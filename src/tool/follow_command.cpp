@@ -128,7 +128,7 @@ Command follow_command() {
             {{"once", "", "end when FILE has everything that is there"}},
             "",
             run_follow,
-            "the directory of frames"};
+            "the follower"};
 }
 
 Command promote_command() {

@@ -33,7 +33,7 @@ Opened open(io::Storage& disk, const std::filesystem::path& path, store::OpenMod
     options.snapshot_interval = {};
     options.address = 0x2a80'0000'0000;
     store::Tuning tuning;
-    tuning.follows = follows;
+    if (follows) tuning.role = store::RoleWanted::follower;
     tuning.join = [&](store::HeapFile& file) { txn::TransactionService::join(file, options); };
     auto file = store::HeapFile::open(disk, path, mode, HeapKind::transactional, options, tuning);
     return {file, HeapAccess::make<TransactionalHeap>(file)};

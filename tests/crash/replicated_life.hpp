@@ -42,7 +42,7 @@ public:
         options.snapshot_log_fill = 1;  // only when it is asked
         options.snapshot_interval = {};
         store::Tuning tuning;
-        tuning.follows = follows;
+        if (follows) tuning.role = store::RoleWanted::follower;
         if (follows) options.capture = Capture::declared;
         tuning.join = [&](store::HeapFile& file) { txn::TransactionService::join(file, options); };
         file_ = store::HeapFile::open(disk_, path_, mode, HeapKind::transactional, options, tuning);

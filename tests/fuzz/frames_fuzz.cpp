@@ -52,7 +52,7 @@ Opened open(io::Storage& disk, const std::filesystem::path& path, store::OpenMod
     options.address = 0x2b80'0000'0000;
     if (follows) options.capture = Capture::declared;
     store::Tuning tuning;
-    tuning.follows = follows;
+    if (follows) tuning.role = store::RoleWanted::follower;
     tuning.join = [&](store::HeapFile& file) { txn::TransactionService::join(file, options); };
     auto file = store::HeapFile::open(disk, path, mode, HeapKind::transactional, options, tuning);
     return {file, HeapAccess::make<TransactionalHeap>(file)};

@@ -111,6 +111,10 @@ BOOST_AUTO_TEST_CASE(a_follower_is_brought_up_to_date_and_promoted) {
     BOOST_TEST(run_tool(dir, "info --json standby.tyn").json().get<std::string>("role") == "follower");
     BOOST_TEST(run_tool(dir, "info standby.tyn").out.find("a follower") != std::string::npos);
     BOOST_TEST(run_tool(dir, "verify standby.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "recover standby.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "copy standby.tyn own.tyn").exit == 0);  // a heap like others
+    BOOST_TEST(run_tool(dir, "info --json own.tyn").json().get<std::string>("role") == "owner");
+    BOOST_TEST(run_tool(dir, "repair standby.tyn").exit == 2);
     BOOST_TEST(run_tool(dir, "replicate standby.tyn frames").exit == 2);
     {
         TransactionalHeap bank(open_only, dir / "bank.tyn");
@@ -133,6 +137,9 @@ BOOST_AUTO_TEST_CASE(a_follower_is_brought_up_to_date_and_promoted) {
     BOOST_TEST(former.exit == 2);
     BOOST_TEST(former.err.find("was promoted in this one's place") != std::string::npos, former.err);
     BOOST_TEST(run_tool(dir, "replicate standby.tyn frames").exit == 0);
+    BOOST_TEST(run_tool(dir, "info --json bank.tyn").json().get<std::string>("role") == "deposed");
+    BOOST_TEST(run_tool(dir, "copy bank.tyn former.tyn").exit == 0);
+    BOOST_TEST(run_tool(dir, "info --json former.tyn").json().get<std::string>("role") == "owner");
     const TransactionalHeap standby(open_only, dir / "standby.tyn");
     BOOST_TEST(*standby.find<int>("later") == 8);
 }
