@@ -114,7 +114,6 @@ BOOST_AUTO_TEST_CASE(a_follower_is_brought_up_to_date_and_promoted) {
     BOOST_TEST(run_tool(dir, "recover standby.tyn").exit == 0);
     BOOST_TEST(run_tool(dir, "copy standby.tyn own.tyn").exit == 0);  // a heap like others
     BOOST_TEST(run_tool(dir, "info --json own.tyn").json().get<std::string>("role") == "owner");
-    BOOST_TEST(run_tool(dir, "repair standby.tyn").exit == 2);
     BOOST_TEST(run_tool(dir, "replicate standby.tyn frames").exit == 2);
     {
         TransactionalHeap bank(open_only, dir / "bank.tyn");
