@@ -142,6 +142,13 @@ struct FollowedFixture {
         const std::uint64_t frames = target->range().last;
         while (follower->status().frames < frames) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    void wait_until_away() const {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while (follower->status().state != FollowerState::away) {
+            if (std::chrono::steady_clock::now() > end) throw std::runtime_error("the follower is never away");
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    }
     void replicate_all() const {
         if (!replication->wait_replicated(heap->last_durable(), std::chrono::seconds(60))) throw std::runtime_error("the target doesn't get it");
     }

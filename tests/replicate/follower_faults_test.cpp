@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_frame_that_speaks_of_frames_behind_it_leads_nowhere) {
     target->trim(target->range().last);
     follower.emplace(target, follower_path, how());
     BOOST_TEST(!follower->wait_for(Serial{1000}, 20ms));
-    BOOST_TEST((follower->status().state == FollowerState::away));
+    wait_until_away();
     follower->stop();
     BOOST_TEST(throws(errc::corrupt, [&] { (void)taiyen::restore(*target, directory / "restored.tyn", {.serial = Serial{1}}); }));
 }
@@ -324,7 +324,7 @@ BOOST_AUTO_TEST_CASE(a_frame_that_continues_nothing_is_not_read_again_and_again)
     patient.retry = 10s;
     follower.emplace(hooked, follower_path, patient);
     std::this_thread::sleep_for(100ms);
-    BOOST_TEST((follower->status().state == FollowerState::away));
+    wait_until_away();
     follower.reset();
     BOOST_TEST(reads < 100U);
     hooked->on_read = nullptr;

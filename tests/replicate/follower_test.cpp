@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(a_target_that_is_away_makes_what_is_shown_old) {
     put(1, "two");
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     BOOST_TEST(throws(errc::stale, [&] { follower->require_fresh(std::chrono::milliseconds(10)); }));
-    BOOST_TEST((follower->status().state == FollowerState::away));
+    wait_until_away();
     BOOST_TEST(follower->status().last_error != "");
     BOOST_TEST(get(follower->heap(), 1) == "one");
     hooked->away = false;
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_frame_is_not_followed) {
     target->put(last, damaged);
     follower.emplace(target, follower_path, how());
     BOOST_TEST(!follower->wait_for(heap->last_durable(), std::chrono::milliseconds(20)));
-    BOOST_TEST((follower->status().state == FollowerState::away));
+    wait_until_away();
     BOOST_TEST(get(follower->heap(), 2) == "");
     target->put(last, sound);
     BOOST_TEST(difference() == -1);

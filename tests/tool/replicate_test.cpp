@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(following_ends_when_it_is_interrupted) {
     std::filesystem::create_directory(dir / "frames");
     BOOST_TEST(run_tool(dir, "replicate bank.tyn frames").exit == 0);
     const std::string line =
-        "cd '" + dir.path().string() + "' && timeout --preserve-status -s INT 1 '" TAIYEN_TOOL "' follow frames standby.tyn >out 2>err";
+        "cd '" + dir.path().string() + "' && timeout --preserve-status -s INT 3 '" TAIYEN_TOOL "' follow frames standby.tyn >out 2>err";
     BOOST_TEST(std::system(line.c_str()) == 0);
     BOOST_TEST(file_bytes(dir / "out").find("following: standby.tyn shows transaction 7") != std::string::npos);
     BOOST_TEST(file_bytes(dir / "err") == "");
