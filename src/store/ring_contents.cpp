@@ -85,6 +85,10 @@ void read_saves(const io::File& ring, const Header& newest, const HeapPaths& pat
             throw Error(errc::corrupt, paths.journal, record.file_offset,
                         "the save speaks of another annex than the heap has; restore the files from a copy");
         }
+        if (!images_hold(*save, &ring, newest.heap)) {
+            throw Error(errc::corrupt, paths.journal, record.file_offset,
+                        "a page in the record differs from its checksum; restore the files from a copy");
+        }
         annex = save->annex;
         ++expected;
         saves.push_back(std::move(*save));

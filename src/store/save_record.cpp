@@ -77,9 +77,12 @@ bool load_stage(const io::File& ring_file, SaveRecord& save, ByteCount capacity,
     if (ring_file.read_direct(buffer.span(), head.stage_offset) != buffer.size()) return false;
     save.pages.resize(head.page_count);
     std::memcpy(save.pages.data(), buffer.data(), head.page_count * sizeof(SavedPage));
-    if (stage_digest(save.pages, heap) != head.stage_digest || !entries_hold(save)) return false;
+    return stage_digest(save.pages, heap) == head.stage_digest && entries_hold(save) && images_hold(save, &ring_file, heap);
+}
+
+bool images_hold(const SaveRecord& save, const io::File* ring_file, const Uuid& heap) {
     bool sound = true;
-    for_each_saved_page(save, &ring_file, [&](PageNumber page, std::uint64_t sum, std::span<const std::byte> image) {
+    for_each_saved_page(save, ring_file, [&](PageNumber page, std::uint64_t sum, std::span<const std::byte> image) {
         sound = sound && (sum == 0 || page_checksum(image, page, heap) == sum);
     });
     return sound;

@@ -44,6 +44,9 @@ std::optional<SaveRecord> decode_staged(const StagedSave& staged, ByteCount capa
 /// Reads a staged save's entries and proves digest and every image; false: they are not what the header says.
 bool load_stage(const io::File& ring_file, SaveRecord& save, ByteCount capacity, const Uuid& heap);
 
+/// Whether every image is the one that its entry's checksum stands for. `ring_file`: where a staged save's images lie.
+bool images_hold(const SaveRecord& save, const io::File* ring_file, const Uuid& heap);
+
 std::uint64_t stage_digest(std::span<const SavedPage> pages, const Uuid& heap);
 
 /// Calls `visit(PageNumber, checksum, image)` for each page; `image` is empty for a zero page. Staged images are read from the device.

@@ -328,6 +328,48 @@ BOOST_AUTO_TEST_CASE(every_page_of_a_staged_save_is_proven_before_anything_is_wr
     BOOST_TEST(heap.heal() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(every_page_of_a_save_in_the_journal_is_proven_before_anything_is_written) {
+    io::SimulatedStorage disk;
+    disk.add_directory("/disk");
+    {
+        io::FaultyStorage crashing(disk);
+        auto heap = HeapFile::open(crashing, "/disk/a.tyn", OpenMode::create_only, HeapKind::archive, small_heap());
+        std::strcpy(static_cast<char*>(heap->engine().allocate(20)), "saved");
+        heap->save();
+        crashing.arm({.sticky = true});
+        const ReportHandler handler = set_report_handler([](const Incident&) noexcept {});  // of the close that fails
+        heap.reset();
+        set_report_handler(handler);
+    }
+    // The record again, right by the ring, with another byte in its last page.
+    const store::Header header = *store::read_slots(*disk.open("/disk/a.tyn", io::Access::read_only)).newest();
+    const std::shared_ptr<io::File> journal = disk.open("/disk/a.tyn.journal", io::Access::read_write);
+    std::vector<log::Record> records;
+    log::Ring::scan(*journal, header.ring_identity(), header.ring_start, [&](const log::Record& record) {
+        records.push_back(record);
+        return true;
+    });
+    BOOST_TEST_REQUIRE(records.size() == 1U);
+    log::Record& record = records.front();
+    const auto append_forged = [&](std::byte mask) {
+        record.payload.back() ^= mask;
+        log::Ring ring(journal, header.ring_identity(), header.ring_start, header.ring_start.position);
+        const std::span<const std::byte> payload(record.payload);
+        ring.append(record.kind, record.number, {&payload, 1});
+    };
+    const auto bytes = [&] {
+        const auto node = disk.node("/disk/a.tyn");
+        return std::vector<std::byte>(node->data(), node->data() + node->size_bytes());
+    };
+    const auto open = [&](OpenMode mode) { HeapFile::open(disk, "/disk/a.tyn", mode, HeapKind::archive, {}); };
+    const auto before = bytes();
+    append_forged(std::byte{1});
+    for (const OpenMode mode : {OpenMode::read_only, OpenMode::open_only}) BOOST_TEST((code_of([&] { open(mode); }) == errc::corrupt));
+    BOOST_TEST((bytes() == before));
+    append_forged(std::byte{1});
+    for (const OpenMode mode : {OpenMode::read_only, OpenMode::open_only}) open(mode);
+}
+
 BOOST_AUTO_TEST_CASE(a_newer_data_file_that_ends_early_does_not_bring_the_older_save_back) {
     const InterruptedLargeSave heap;
     std::filesystem::resize_file(heap.data, std::filesystem::file_size(heap.data) - page_bytes);
