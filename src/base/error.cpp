@@ -53,6 +53,8 @@ const char* text_of(errc code) {
         case errc::diverged: return "another history was replicated";
         case errc::follower: return "a follower";
         case errc::stale: return "too old";
+        case errc::unreachable: return "no server answers";
+        case errc::unconfirmed: return "not confirmed elsewhere";
     }
     return "unknown taiyen error";
 }

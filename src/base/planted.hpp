@@ -147,6 +147,8 @@ enum class Bug {
     follower_passes_bases,       ///< following: pages that changed without a transaction aren't looked at
     followed_before_durable,     ///< following: what is shown isn't durable yet
     promoted_before_end,         ///< promoting: the place is taken before everything that is there was followed
+    commit_unconfirmed,          ///< replication that commits wait for: one returns before the target has it
+    begun_while_behind,          ///< replication that the log waits for: transactions go on when the log gives up what wasn't sent
     promoted_unfenced,           ///< promoting: the file may be changed before the place is taken
 };
 

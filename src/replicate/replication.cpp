@@ -1,6 +1,7 @@
 #include <taiyen/replicate/replication.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <stop_token>
@@ -10,9 +11,11 @@
 #include <taiyen/base/report.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
+#include "base/planted.hpp"
 #include "replicate/shipper.hpp"
 #include "store/heap_access.hpp"
 #include "store/opening_record.hpp"
+#include "txn/commit_gate.hpp"
 #include "txn/readers_here.hpp"
 
 namespace taiyen {
@@ -33,6 +36,7 @@ ReplicationOptions with_bounds(ReplicationOptions options) {
     if (options.linger) options.linger = within(*options.linger);
     options.retry = within(options.retry);
     options.close_timeout = within(options.close_timeout);
+    options.confirm_timeout = within(options.confirm_timeout);
     options.base_every = std::min(options.base_every, 1000 * longest);
     options.keep = std::min(options.keep, 1000 * longest);
     return options;
@@ -61,12 +65,17 @@ const char* name_of(ReplicationState state) noexcept {
 }
 
 /// The thread, and what it needs.
-class Replication::Thread {
+class Replication::Thread final : public txn::CommitGate, public std::enable_shared_from_this<Thread> {
 public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
         : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(with_bounds(options)),
           linger_(options_.linger.value_or(target_->linger())), shipper_(*heap_, *service_, *target_, options_.frame_bytes) {
         require_no_transaction("attach it to a target");
+        if (options_.acknowledge == Acknowledge::replicated && service_->durability() == Durability::async) {
+            throw Error(errc::invalid_argument, heap_->path(),
+                        "commits that don't wait for this machine's disk can't wait for another's; open the heap with Durability::sync, or take "
+                        "Acknowledge::local");
+        }
         shipper_.before_frame = [this] { require_time(); };
         {
             const store::Visits::Visit visit(heap_->visits());
@@ -82,7 +91,50 @@ public:
     }
     Thread(const Thread&) = delete;
     Thread& operator=(const Thread&) = delete;
-    ~Thread() { stop(); }
+    ~Thread() override { stop(); }
+
+    /// Commits wait for it from now on, if they are to.
+    void stand_at_gate() {
+        if (options_.acknowledge == Acknowledge::replicated || options_.when_behind != WhenBehind::resync) service_->set_gate(shared_from_this());
+    }
+
+    void admit() override {
+        if (options_.when_behind == WhenBehind::resync || planted(Bug::begun_while_behind)) return;
+        if (!is_far_behind()) return;
+        if (options_.when_behind == WhenBehind::fail) {
+            throw Error(errc::unreachable, target_->name(),
+                        "the log is full of transactions that the target hasn't got (" + status().last_error + "); try again when it answers");
+        }
+        const std::stop_callback closing(heap_->visits().ending(), [this] { changed_.notify_all(); });
+        std::unique_lock lock(mutex_);
+        while (!is_over() && !heap_->visits().ending().stop_requested()) {
+            lock.unlock();
+            const bool must_wait = is_far_behind();
+            lock.lock();
+            if (!must_wait) break;
+            changed_.wait_for(lock, std::chrono::milliseconds(100));
+        }
+        if (is_over() && status_.state != ReplicationState::stopped) throw_over();
+    }
+
+    void confirm(Serial serial) override {
+        if (options_.acknowledge != Acknowledge::replicated) return;
+        std::string why = "the target has not got it in time";
+        try {
+            if (wait_replicated(serial, options_.confirm_timeout)) return;
+            const std::lock_guard lock(mutex_);
+            if (!status_.last_error.empty()) why = status_.last_error;
+        } catch (const Error& error) {
+            why = error.what();
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            ++status_.unconfirmed;
+        }
+        throw Error(errc::unconfirmed, target_->name(),
+                    "transaction " + std::to_string(serial.value) + " is committed and durable here, and may not be there: " + why +
+                        "; it follows when it can: wait_replicated() tells when it is there");
+    }
 
     bool is_of_parent() const noexcept { return heap_->in_forked_child(); }
 
@@ -165,6 +217,18 @@ private:
             throw Error(errc::closed, target_->name(), "replication ends before everything is sent; attach the heap again");
     }
 
+    /// Whether the log is about to give up what the target hasn't got.
+    bool is_far_behind() const {
+        try {
+            const store::Visits::Visit visit(heap_->visits());
+            const std::uint64_t end = service_->log().durable_point().next.position;
+            const std::uint64_t shipped = shipped_to_.load(std::memory_order_relaxed);
+            return shipped != unknown && end > shipped && end - shipped > service_->log().capacity() / 8 * 7;
+        } catch (const Error&) {
+            return false;  // the heap is being closed
+        }
+    }
+
     // Under the mutex.
     bool is_over() const { return status_.state >= ReplicationState::fenced; }
     [[noreturn]] void throw_over() const {
@@ -174,6 +238,7 @@ private:
     }
 
     void publish() {
+        shipped_to_.store(shipper_.position().value_or(unknown), std::memory_order_relaxed);
         {
             const std::lock_guard lock(mutex_);
             status_.target = target_->name();
@@ -187,6 +252,7 @@ private:
     }
 
     void end(ReplicationState state, const std::string& why) {
+        if (state == ReplicationState::stopped) service_->set_gate(nullptr);
         {
             const std::lock_guard lock(mutex_);
             status_.state = state;
@@ -327,6 +393,10 @@ private:
     replicate::Shipper shipper_;  ///< of the thread
     std::uint64_t bases_ = 0;     ///< of the thread
 
+    /// Where in the log the first transaction stands that the target hasn't got.
+    static constexpr std::uint64_t unknown = ~std::uint64_t{0};
+    std::atomic<std::uint64_t> shipped_to_{unknown};
+
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
     ReplicationStatus status_;
@@ -343,16 +413,26 @@ private:
 
 Replication::Replication(TransactionalHeap& heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options) {
     if (target == nullptr) throw Error(errc::invalid_argument, heap.path(), "replication needs a target; name one");
-    thread_.reset(new Thread(HeapAccess::shared(heap), std::move(target), options));
+    thread_ = std::make_shared<Thread>(HeapAccess::shared(heap), std::move(target), options);
+    thread_->stand_at_gate();
 }
-/// In a forked child it is the parent's, and so are the locks that its thread may hold.
-void Replication::End::operator()(Thread* thread) const noexcept {
-    if (!thread->is_of_parent()) delete thread;
+void Replication::end() noexcept {
+    if (!thread_) return;
+    thread_->stop();
+    // In a forked child it is the parent's, and so are the locks that its thread may hold: there it stays.
+    if (thread_->is_of_parent()) new std::shared_ptr<Thread>(thread_);
+    thread_.reset();
 }
 
 Replication::Replication(Replication&&) noexcept = default;
-Replication& Replication::operator=(Replication&&) noexcept = default;
-Replication::~Replication() = default;
+Replication& Replication::operator=(Replication&& other) noexcept {
+    if (this != &other) {
+        end();
+        thread_ = std::move(other.thread_);
+    }
+    return *this;
+}
+Replication::~Replication() { end(); }
 
 Serial Replication::replicated() const { return thread_->replicated(); }
 bool Replication::wait_replicated(Serial serial, std::chrono::milliseconds patience) const { return thread_->wait_replicated(serial, patience); }

@@ -41,6 +41,8 @@ public:
 
     /// Newest transaction that the target has.
     Serial shipped() const { return shipped_; }
+    /// In the log, of the first group that it may not have; nothing: the log hasn't got what comes next.
+    std::optional<std::uint64_t> position() const { return hold_ && !hold_->is_lost() ? std::optional(at_.position) : std::nullopt; }
     const FrameHead& newest() const { return last_; }
     /// When the newest base of all pages was complete; 0: there is none.
     std::uint64_t full_base_written_at() const { return full_base_written_at_; }

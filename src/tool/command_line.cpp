@@ -121,11 +121,12 @@ Exit run_command_line(int count, char** words) {
                 const std::string_view name = optional ? file.substr(1, file.size() - 2) : file;
                 parsed.app
                     ->add_option(std::string(name), parsed.files.emplace_back(),
-                                 name == "FILE"  ? command.takes
-                                 : name == "A"   ? "the older heap"
-                                 : name == "B"   ? "the newer heap"
-                                 : name == "OUT" ? "what is made"
-                                                 : "")
+                                 name == "FILE"     ? command.takes
+                                 : name == "A"      ? "the older heap"
+                                 : name == "B"      ? "the newer heap"
+                                 : name == "OUT"    ? "what is made"
+                                 : name == "TARGET" ? "the frames: a directory, or nats://HOST:PORT/NAME"
+                                                    : "")
                     ->required(!optional)
                     ->type_name("PATH");
             }

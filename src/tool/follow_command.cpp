@@ -1,4 +1,4 @@
-// `taiyen follow` and `taiyen promote`: a file that shows what is replicated into a directory, and takes the place of the heap that was.
+// `taiyen follow` and `taiyen promote`: a file that shows what is replicated into a directory or stream, and takes the place of the heap that was.
 
 #include <signal.h>
 
@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include <taiyen/replicate/directory_target.hpp>
 #include <taiyen/replicate/follower.hpp>
 
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/target.hpp"
 
 namespace taiyen::tool {
 namespace {
@@ -70,7 +70,7 @@ void print_status(const Given& given, const FollowerStatus& status) {
 
 Exit run_follow(const Given& given) {
     const Signals signals;
-    const auto target = std::make_shared<DirectoryTarget>(given.files[0]);
+    const auto target = open_target(given, given.files[0]);
     std::optional<Follower> follower;
     {
         ProgressLine line("making the follower");
@@ -98,7 +98,7 @@ Exit run_follow(const Given& given) {
 }
 
 Exit run_promote(const Given& given) {
-    const auto target = std::make_shared<DirectoryTarget>(given.files[1]);
+    const auto target = open_target(given, given.files[1]);
     if (!std::filesystem::exists(given.files[0])) throw Error(errc::not_found, given.files[0], "there is no such follower; make it: taiyen follow");
     ProgressLine line("promoting");
     Follower follower(target, given.files[0], options_of(given, line));
@@ -112,33 +112,35 @@ Exit run_promote(const Given& given) {
         return Exit::ok;
     }
     print(styled(Style::good, "promoted") + ": " + visible(given.files[0]) + " goes on behind transaction " + count_text(serial.value) +
-          "; open it where the heap was, and replicate it into the same directory\n");
+          "; open it where the heap was, and replicate it to the same place\n");
     return Exit::ok;
 }
 
 }  // namespace
 
 Command follow_command() {
-    return {"follow",
-            "Keeps a file up to date with what is replicated into a directory",
-            "Makes FILE out of the directory, or goes on where it was, and follows until it is interrupted: what is committed where the heap is "
-            "changed is durable here moments later. FILE is a follower's: programs read it, none changes it, until it is promoted. A line tells each "
-            "second or so what has come.",
-            {"DIR", "FILE"},
-            {{"once", "", "end when FILE has everything that is there"}},
-            "",
-            run_follow,
-            "the follower"};
+    return {
+        "follow",
+        "Keeps a file up to date with what is replicated into a directory or stream",
+        "Makes FILE out of the frames in TARGET, a directory or nats://HOST:PORT/NAME, or goes on where it was, and follows until it is interrupted: "
+        "what is committed where the heap is changed is durable here moments later. FILE is a follower's: programs read it, none changes it, until "
+        "it is promoted. A line tells each "
+        "second or so what has come.",
+        {"TARGET", "FILE"},
+        with_target_options({{"once", "", "end when FILE has everything that is there"}}),
+        "",
+        run_follow,
+        "the follower"};
 }
 
 Command promote_command() {
     return {
         "promote",
         "Makes a follower the heap that goes on, when the one it follows is lost",
-        "Brings FILE up to date with DIR, and appends there that it goes on: from then on the former heap can replicate nothing more, and refuses "
+        "Brings FILE up to date with TARGET, and appends there that it goes on: from then on the former heap can replicate nothing more, and refuses "
         "transactions as soon as it tries. What it had committed and not sent is lost. FILE is a heap like any other then.",
-        {"FILE", "DIR"},
-        {},
+        {"FILE", "TARGET"},
+        with_target_options({}),
         "",
         run_promote,
         "the follower"};

@@ -1,4 +1,4 @@
-// `taiyen replicate`, `taiyen restore` and `taiyen replicas`: a heap and the directory that it is replicated into.
+// `taiyen replicate`, `taiyen restore` and `taiyen replicas`: a heap and the directory or stream that it is replicated into.
 
 #include <time.h>
 
@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include <taiyen/replicate/directory_target.hpp>
 #include <taiyen/replicate/replication.hpp>
 #include <taiyen/replicate/restore.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
@@ -15,12 +14,13 @@
 #include "tool/command.hpp"
 #include "tool/console.hpp"
 #include "tool/report_text.hpp"
+#include "tool/target.hpp"
 
 namespace taiyen::tool {
 namespace {
 
 Exit run_replicate(const Given& given) {
-    const auto target = std::make_shared<DirectoryTarget>(given.files[1]);
+    const auto target = open_target(given, given.files[1]);
     TransactionalHeap heap(open_only, given.files[0], given.heap_options());
     ReplicationStatus status;
     {
@@ -71,7 +71,8 @@ void refuse_companions(const Given& given) {
 
 Exit run_restore(const Given& given) {
     refuse_companions(given);
-    DirectoryTarget target(given.files[0]);
+    const auto opened = open_target(given, given.files[0]);
+    ReplicationTarget& target = *opened;
     RestoreOptions options;
     if (given.has("serial")) options.serial = Serial{given.number("serial", 0)};
     if (const auto at = given.value("at")) options.at = time_given(*at);
@@ -100,7 +101,8 @@ Exit run_restore(const Given& given) {
 
 Exit run_replicas(const Given& given) {
     refuse_companions(given);
-    DirectoryTarget target(given.files[0]);
+    const auto opened = open_target(given, given.files[0]);
+    ReplicationTarget& target = *opened;
     std::optional<ReplicaInfo> found;
     std::string damage;
     const bool verifies = given.has("verify");
@@ -170,39 +172,43 @@ Exit run_replicas(const Given& given) {
 }  // namespace
 
 Command replicate_command() {
-    return {"replicate",
-            "Brings a directory of frames up to date with a heap that nobody has open",
-            "Opens the heap for writing, with transactions, as its program would, and sends what DIR lacks: the first time all pages, later those "
-            "that were saved since. DIR is there already, and no other heap's. A program that has the heap open replicates it itself "
-            "(taiyen::Replication).",
-            {"FILE", "DIR"},
-            {{"base", "", "send all pages, so that restoring needs nothing older"}},
-            "",
-            run_replicate};
+    return {
+        "replicate",
+        "Brings a directory or stream of frames up to date with a heap that nobody has open",
+        "Opens the heap for writing, with transactions, as its program would, and sends what TARGET lacks: the first time all pages, later those "
+        "that were saved since. TARGET is a directory that is there already, or the stream of a NATS server, nats://HOST:PORT/NAME; it is no other "
+        "heap's. A program that has the heap open replicates it itself (taiyen::Replication).",
+        {"FILE", "TARGET"},
+        with_target_options({{"base", "", "send all pages, so that restoring needs nothing older"}}),
+        "",
+        run_replicate};
 }
 
 Command restore_command() {
-    return {
-        "restore",
-        "Makes a heap out of what was replicated into a directory",
-        "The heap is as of the newest transaction there, or as of an earlier one; it has the uuid and the address that it had. DIR is only read, "
-        "every byte is checked, and OUT gets its name when it is complete; nothing is ever replaced.",
-        {"DIR", "OUT"},
-        {{"serial", "N", "exactly as of that transaction"}, {"at", "TIME", "nothing that was committed later, such as '2026-03-01 12:00:00 UTC'"}},
-        "",
-        run_restore,
-        "the directory of frames"};
+    return {"restore",
+            "Makes a heap out of what was replicated into a directory or stream",
+            "The heap is as of the newest transaction there, or as of an earlier one; it has the uuid and the address that it had. TARGET (a "
+            "directory, or "
+            "nats://HOST:PORT/NAME) is only read, every byte is checked, and OUT gets its name when it is complete; nothing is ever replaced.",
+            {"TARGET", "OUT"},
+            with_target_options({{"serial", "N", "exactly as of that transaction"},
+                                 {"at", "TIME", "nothing that was committed later, such as '2026-03-01 12:00:00 UTC'"}}),
+            "",
+            run_restore,
+            "the frames"};
 }
 
 Command replicas_command() {
-    return {"replicas",
-            "What was replicated into a directory",
-            "Names the heap, the newest transaction, and the bases from which it can be restored: as of each transaction from a base's on.",
-            {"DIR"},
-            {{"verify", "", "read every frame, and compare it with the one before"}},
-            "a frame is damaged or missing",
-            run_replicas,
-            "the directory of frames"};
+    return {
+        "replicas",
+        "What was replicated into a directory or stream",
+        "Names the heap, the newest transaction, and the bases from which it can be restored: as of each transaction from a base's on. TARGET is a "
+        "directory, or nats://HOST:PORT/NAME.",
+        {"TARGET"},
+        with_target_options({{"verify", "", "read every frame, and compare it with the one before"}}),
+        "a frame is damaged or missing",
+        run_replicas,
+        "the frames"};
 }
 
 }  // namespace taiyen::tool

@@ -20,6 +20,12 @@ void TransactionService::refuse(const Error& why) {
     refusal_.store(refusals_.back().get(), std::memory_order_release);
 }
 
+void TransactionService::set_gate(std::shared_ptr<CommitGate> gate) {
+    const std::lock_guard lock(gate_mutex_);
+    gate_ = std::move(gate);
+    has_gate_.store(gate_ != nullptr, std::memory_order_relaxed);
+}
+
 void TransactionService::log_bytes_of_calls() noexcept { calls_as_bytes_.store(!planted(Bug::calls_replicated), std::memory_order_relaxed); }
 
 store::HeapFile& TransactionService::file_to_follow() const {

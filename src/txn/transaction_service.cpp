@@ -136,6 +136,17 @@ void TransactionService::begin(Purpose purpose) {
                         "this thread has a ReadLock on the heap, and its transaction would wait for that lock for ever; end the lock first");
         }
     }
+    if (const std::shared_ptr<CommitGate> gate = this->gate()) gate->admit();
+    begin_admitted(purpose);
+}
+
+std::shared_ptr<CommitGate> TransactionService::gate() const {
+    if (!has_gate_.load(std::memory_order_relaxed)) return nullptr;
+    const std::lock_guard lock(gate_mutex_);
+    return gate_;
+}
+
+void TransactionService::begin_admitted(Purpose purpose) {
     if (!may_change_more()) snapshots_->wait_for_memory();
     lock_.lock();
     try {
@@ -206,6 +217,14 @@ void TransactionService::roll_back_inner(store::HeapFile& file) noexcept {
 // Commit
 
 Serial TransactionService::commit(Wait wait) {
+    const bool waits = wait == Wait::durable && depth() == 1;
+    const std::shared_ptr<CommitGate> gate = waits ? this->gate() : nullptr;
+    const Serial serial = commit_here(wait);
+    if (gate && !planted(Bug::commit_unconfirmed)) gate->confirm(serial);
+    return serial;
+}
+
+Serial TransactionService::commit_here(Wait wait) {
     store::HeapFile& file = open_file();
     if (file.in_forked_child()) file.check_usable(true);
     if (was_taken_back()) throw Error(errc::transaction_doomed, file.path(), "the transaction was rolled back when its thread ended; end it before");
@@ -563,8 +582,8 @@ void TransactionService::save_everything(store::HeapFile& file) {
         const bool is_lost = loading_lost_.exchange(false, std::memory_order_relaxed);
         lock_.unlock();
         try {
-            begin();
-            commit();
+            begin_admitted(Purpose::edit);
+            commit_here(Wait::durable);
         } catch (...) {
             lock_.lock();
             throw;

@@ -35,6 +35,7 @@
 #include "store/heap_file.hpp"
 #include "txn/biased_lock.hpp"
 #include "txn/changed_pages.hpp"
+#include "txn/commit_gate.hpp"
 #include "txn/heap_loans.hpp"
 #include "txn/readers_here.hpp"
 #include "txn/record_writer.hpp"
@@ -59,7 +60,7 @@ public:
 
     // Transactions; change::Edits.
     void begin(Purpose purpose = Purpose::edit) override;
-    /// Ends the innermost transaction. Throws: it was rolled back (an outermost one), or all of them are doomed; Error{poisoned} after the log failed.
+    /// Ends the innermost transaction. Throws: it was rolled back (an outermost one), or all of them are doomed; Error{poisoned} after the log failed; Error{unconfirmed}: it was committed, as CommitGate says.
     Serial commit(Wait wait = Wait::durable) override;
     void rollback() noexcept override;
     /// Of this thread; 0: it has none.
@@ -103,6 +104,9 @@ public:
     void refuse(const Error& why);
     /// From now on transactions that begin log the bytes that a procedure's call changed, not the call: who replays it elsewhere has no procedures. Waits for nobody.
     void log_bytes_of_calls() noexcept;
+    /// Who has a word in each transaction that begins or ends from now on; null: nobody.
+    void set_gate(std::shared_ptr<CommitGate> gate);
+    Durability durability() const noexcept { return durability_; }
     /// Whether a transaction behind that one may have logged a call.
     bool has_calls_behind(Serial serial) const noexcept { return needs_heap_.load(std::memory_order_acquire) > serial.value; }
     /// `step` while a ReadLock of this thread, if it has one, is let go: for who waits for somebody who wants to write.
@@ -165,6 +169,9 @@ private:
     /// Whether the transaction of an object that outlives its thread's end was taken back then.
     bool was_taken_back() const noexcept;
     store::HeapFile& open_file() const;
+    std::shared_ptr<CommitGate> gate() const;
+    void begin_admitted(Purpose purpose);
+    Serial commit_here(Wait wait);
     void start_transaction(store::HeapFile& file, Purpose purpose);
     void begin_inner();
     const char* why_doomed() const noexcept;
@@ -243,6 +250,9 @@ private:
     std::vector<std::unique_ptr<const Error>> refusals_;
     std::mutex refusals_mutex_;
     std::atomic<bool> calls_as_bytes_{false};
+    std::atomic<bool> has_gate_{false};
+    mutable std::mutex gate_mutex_;
+    std::shared_ptr<CommitGate> gate_;
     std::uint64_t asked_at_ = 0;  ///< `changed_bytes_` when that was last a reason for a snapshot
     RecordWriter record_;         ///< of the transaction that commits
     Purpose purpose_ = Purpose::edit;

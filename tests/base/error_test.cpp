@@ -72,6 +72,8 @@ BOOST_AUTO_TEST_CASE(codes_keep_their_numbers) {
     BOOST_TEST(static_cast<int>(taiyen::errc::fenced) == 43);
     BOOST_TEST(static_cast<int>(taiyen::errc::diverged) == 44);
     BOOST_TEST(static_cast<int>(taiyen::errc::stale) == 46);
+    BOOST_TEST(static_cast<int>(taiyen::errc::unreachable) == 47);
+    BOOST_TEST(static_cast<int>(taiyen::errc::unconfirmed) == 48);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -64,6 +64,8 @@ enum class errc {
     diverged,          ///< what was replicated is no part of this file's history
     follower,          ///< the file follows another one and is only read
     stale,             ///< what a follower shows is older than was asked for
+    unreachable,       ///< no server answers
+    unconfirmed,       ///< committed and durable here; whether it is elsewhere, too, is not known yet
 };
 
 /// The category of `errc` codes; its name is "taiyen". Complexity: constant.

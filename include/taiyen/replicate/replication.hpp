@@ -5,8 +5,8 @@
 ///   taiyen::Replication replication(heap, std::make_shared<taiyen::DirectoryTarget>("/backup/bank"));
 ///   … transactions as ever; should the machine be lost: taiyen::restore(target, "bank.tyn")
 ///
-/// It is asynchronous: a commit waits for nothing. What the target hasn't got when the machine is lost, is lost: milliseconds of work, or as much as `status().behind` says.
-/// A target that is away stops nobody. When it is back, the transactions follow from the log, or, if the log has given their room back, the pages that were saved since.
+/// A commit waits for nothing, unless `acknowledge` says so. What the target hasn't got when the machine is lost, is lost: milliseconds of work, or as much as `status().behind` says.
+/// A target that is away stops nobody, unless `when_behind` says so. When it is back, the transactions follow from the log, or, if the log has given their room back, the pages that were saved since.
 /// One target at a time: a heap that is attached elsewhere can't go on at the former one.
 /// Format: src/replicate/FORMAT.md; guide: doc/replication.md.
 
@@ -24,9 +24,25 @@
 namespace taiyen {
 
 class TransactionalHeap;
+/// When a commit returns.
+enum class Acknowledge {
+    local,      ///< when it is durable here
+    replicated  ///< when the target has it, too. Transactions of threads that commit at once travel together. Only with Durability::sync
+};
+/// What happens when the target lacks so much that the log is about to give it up.
+enum class WhenBehind {
+    resync,  ///< transactions go on, and pages follow instead of what was given up: the heap can't be restored as of each of these transactions
+    block,   ///< transactions wait in their constructor
+    fail     ///< a transaction's constructor throws Error{unreachable}
+};
+
 /// How a heap is replicated.
 struct ReplicationOptions {
-    std::size_t frame_bytes = 256U << 10U;  ///< of transactions; a frame closes when it has so many, or nothing more is durable
+    Acknowledge acknowledge = Acknowledge::local;
+    std::chrono::milliseconds confirm_timeout{
+        30'000};  ///< so long a commit waits for the target (`Acknowledge::replicated`); then it throws Error{unconfirmed}: committed here, and on its way there
+    WhenBehind when_behind = WhenBehind::resync;  ///< a transaction larger than an eighth of the log goes on in any case
+    std::size_t frame_bytes = 256U << 10U;        ///< of transactions; a frame closes when it has so many, or nothing more is durable
     std::optional<std::chrono::milliseconds>
         linger{};  ///< so long the first transaction waits for others to share its frame, unless somebody waits for it; empty: as the target says
     std::chrono::milliseconds retry{1'000};          ///< between two tries while the target is away
@@ -48,11 +64,12 @@ TAIYEN_EXPORT const char* name_of(ReplicationState state) noexcept;
 /// How far replication is.
 struct ReplicationStatus {
     ReplicationState state = ReplicationState::streaming;
-    Serial durable;            ///< newest transaction that is durable here
-    Serial replicated;         ///< newest one that the target has
-    std::uint64_t behind = 0;  ///< transactions between the two
-    std::uint64_t frames = 0;  ///< that the target has ever been given
-    std::uint64_t bases = 0;   ///< made since this object began, full and partial
+    Serial durable;                 ///< newest transaction that is durable here
+    Serial replicated;              ///< newest one that the target has
+    std::uint64_t unconfirmed = 0;  ///< commits that have thrown Error{unconfirmed}
+    std::uint64_t behind = 0;       ///< transactions between the two
+    std::uint64_t frames = 0;       ///< that the target has ever been given
+    std::uint64_t bases = 0;        ///< made since this object began, full and partial
     std::string target;
     std::string last_error;  ///< the newest; empty: none yet
 };
@@ -61,8 +78,9 @@ struct ReplicationStatus {
 class TAIYEN_EXPORT Replication {
 public:
     /// Attaches: returns when the target has the whole heap, or what it lacked of it, and transactions follow. Complexity: that of sending all pages the first time, of those saved meanwhile later.
+    /// With `Acknowledge::replicated` commits wait from then on, until `stop`; a transaction within another one, and undo, as its outermost one.
     /// Throws: Error{fenced}: another file of this heap replicates there; if it was promoted in this one's place, this heap refuses transactions from then on. Error{diverged}: the target holds transactions that are no part of this file's history; Error{mismatch}: it holds another heap;
-    /// Error{read_only | closed | scope_open (this thread has a transaction) | invalid_argument | too_many_threads}; what the target throws. The heap is as before then.
+    /// Error{read_only | closed | scope_open (this thread has a transaction) | invalid_argument (a null target; Acknowledge::replicated where commits don't wait for this machine's disk) | too_many_threads}; what the target throws. The heap is as before then.
     Replication(TransactionalHeap& heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options = {});
     Replication(Replication&&) noexcept;
     Replication& operator=(Replication&&) noexcept;
@@ -79,15 +97,14 @@ public:
     /// the target throws.
     void make_base();
     ReplicationStatus status() const;
-    /// Sends what is durable by now, for at most `close_timeout`, and ends the thread. What wasn't sent follows when the heap is attached again. Requires: this thread has no transaction.
+    /// Sends what is durable by now, for at most `close_timeout`, and ends the thread; commits wait for this machine alone from then on. What wasn't sent follows when the heap is attached again.
+    /// Requires: this thread has no transaction and no ReadLock.
     void stop() noexcept;
 
 private:
     class Thread;
-    struct End {
-        void operator()(Thread* thread) const noexcept;
-    };
-    std::unique_ptr<Thread, End> thread_;
+    void end() noexcept;
+    std::shared_ptr<Thread> thread_;  ///< a commit that waits has it, too
 };
 
 }  // namespace taiyen

@@ -1,0 +1,321 @@
+#include "nats/stream.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <nats/nats.h>
+
+#include <taiyen/base/error.hpp>
+
+namespace taiyen::nats {
+namespace {
+
+template <class T, void destroy(T*)>
+struct Destroy {
+    void operator()(T* it) const noexcept { destroy(it); }
+};
+using OptionsPointer = std::unique_ptr<natsOptions, Destroy<natsOptions, natsOptions_Destroy>>;
+using MessagePointer = std::unique_ptr<natsMsg, Destroy<natsMsg, natsMsg_Destroy>>;
+using AckPointer = std::unique_ptr<jsPubAck, Destroy<jsPubAck, jsPubAck_Destroy>>;
+using InfoPointer = std::unique_ptr<jsStreamInfo, Destroy<jsStreamInfo, jsStreamInfo_Destroy>>;
+
+/// Larger messages gain nothing.
+constexpr std::size_t message_bytes = std::size_t{1} << 20U;
+/// Of what a server takes for a message, its headers' share.
+constexpr std::size_t header_bytes = 512;
+
+bool is_loopback(std::string_view url) {
+    for (const std::string_view host : {"127.", "localhost", "[::1]"}) {
+        const std::size_t at = url.find("://");
+        std::string_view rest = at == std::string_view::npos ? url : url.substr(at + 3);
+        if (const std::size_t user = rest.find('@'); user != std::string_view::npos) rest.remove_prefix(user + 1);
+        if (!rest.starts_with(host)) continue;
+        const std::string_view behind = rest.substr(host.size());
+        if (host == "127." || behind.empty() || behind.front() == ':' || behind.front() == '/') return true;
+    }
+    return false;
+}
+
+std::vector<std::string_view> pieces_of(std::string_view urls) {
+    std::vector<std::string_view> pieces;
+    while (!urls.empty()) {
+        const std::size_t comma = std::min(urls.find(','), urls.size());
+        if (comma != 0) pieces.push_back(urls.substr(0, comma));
+        urls.remove_prefix(std::min(comma + 1, urls.size()));
+    }
+    return pieces;
+}
+
+/// Without user and password.
+std::string told(std::string_view url) {
+    const std::size_t at = url.find("://");
+    const std::string scheme(at == std::string_view::npos ? "nats" : url.substr(0, at));
+    std::string_view rest = at == std::string_view::npos ? url : url.substr(at + 3);
+    if (const std::size_t user = rest.rfind('@'); user != std::string_view::npos) rest.remove_prefix(user + 1);
+    while (rest.ends_with('/')) rest.remove_suffix(1);
+    return scheme + "://" + std::string(rest);
+}
+
+bool uses_tls(const NatsOptions& options) {
+    const auto pieces = pieces_of(options.url);
+    return !options.authority.empty() || !options.certificate.empty() || !options.server_name.empty() ||
+           std::ranges::any_of(pieces, [](std::string_view url) { return url.starts_with("tls://"); });
+}
+
+NatsOptions checked(NatsOptions options) {
+    const auto refuse = [&](const std::string& why) { throw Error(errc::invalid_argument, told(options.url), why); };
+    const auto is_allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; };
+    if (options.name.empty() || options.name.size() > 64 || !std::ranges::all_of(options.name, is_allowed))
+        refuse("a stream's name has up to 64 letters, digits, '-' and '_', not '" + options.name + "'; name one: nats://HOST/NAME");
+    if (options.replicas < 1 || options.replicas > 5) refuse("a stream is kept by one to five servers, not " + std::to_string(options.replicas));
+    if (options.certificate.empty() != options.key.empty()) refuse("a certificate and its key belong together; name both, or neither");
+    options.timeout = std::clamp<std::chrono::milliseconds>(options.timeout, std::chrono::milliseconds(10), std::chrono::hours(1));
+    const auto pieces = pieces_of(options.url);
+    if (pieces.empty()) refuse("no server is named; name one: nats://HOST:4222");
+    for (const std::string_view url : pieces) {
+        const std::size_t at = url.find("://");
+        if (at != std::string_view::npos && url.substr(0, at) != "nats" && url.substr(0, at) != "tls")
+            refuse("a server's address begins with nats:// or tls://");
+        if (!uses_tls(options) && !options.allow_plaintext && !is_loopback(url))
+            refuse("without TLS whoever sees the network reads the heap, and may change it; use tls://, or allow plain text");
+    }
+    return options;
+}
+
+std::string sentence(natsStatus status, jsErrCode code = jsErrCode{}) {
+    std::string said = natsStatus_GetText(status);
+    natsStatus last = NATS_OK;
+    if (const char* const text = nats_GetLastError(&last); text != nullptr && last == status) {
+        std::string_view detail(text);
+        if (const std::size_t end = detail.find("): "); detail.starts_with('(') && end != std::string_view::npos)
+            detail.remove_prefix(end + 3);  // where in libnats
+        if (!detail.empty() && detail != said) said += ": " + std::string(detail);
+    }
+    if (code != jsErrCode{}) said += " (" + std::to_string(static_cast<int>(code)) + ")";
+    return said;
+}
+
+[[noreturn]] void throw_failed(const std::string& name, natsStatus status, jsErrCode code = jsErrCode{}) {
+    const std::string said = sentence(status, code);
+    switch (static_cast<int>(code)) {
+        case JSStorageResourcesExceededErr:
+        case JSAccountResourcesExceededErr:
+        case JSInsufficientResourcesErr:
+        case JSStreamStoreFailedErr:
+            throw Error(errc::no_space, name, "the server takes no more: " + said + "; give the stream or the server more room");
+        case JSNotEnabledErr:
+        case JSNotEnabledForAccountErr:
+            throw Error(errc::unreachable, name, "the server keeps no streams: " + said + "; start it with JetStream (nats-server -js)");
+        default: break;
+    }
+    switch (status) {
+        case NATS_CONNECTION_AUTH_FAILED:
+        case NATS_NOT_PERMITTED:
+            throw Error(errc::permission, name, "the server refuses this program: " + said + "; give it credentials that may use the stream");
+        case NATS_SSL_ERROR:
+        case NATS_SECURE_CONNECTION_WANTED:
+        case NATS_SECURE_CONNECTION_REQUIRED:
+            throw Error(errc::permission, name, "no secure connection: " + said + "; look at the certificates, and at what the server asks for");
+        case NATS_NO_RESPONDERS:
+            throw Error(
+                errc::unreachable, name,
+                "no server answers for streams: " + said + "; start one with JetStream (nats-server -js), or wait until its cluster has a leader");
+        case NATS_NO_MEMORY: throw std::bad_alloc();
+        default: throw Error(errc::unreachable, name, said + "; start the server, or look at the network between");
+    }
+}
+
+void require(natsStatus status, const std::string& name, jsErrCode code = jsErrCode{}) {
+    if (status != NATS_OK) throw_failed(name, status, code);
+}
+
+Message message_of(const natsMsg* message, std::uint64_t sequence) {
+    const auto* const data = reinterpret_cast<const std::byte*>(natsMsg_GetData(message));
+    return {sequence, {data, data + natsMsg_GetDataLength(message)}};
+}
+
+}  // namespace
+
+Stream::Stream(const NatsOptions& options)
+    : options_(checked(options)), name_(told(pieces_of(options_.url).front()) + "/" + options_.name), stream_("TAIYEN_" + options_.name),
+      subject_("taiyen." + options_.name) {
+    natsOptions* made = nullptr;
+    require(natsOptions_Create(&made), name_);
+    const OptionsPointer to(made);
+    const auto text = [](const std::filesystem::path& path) { return path.c_str(); };
+    std::vector<std::string> urls;
+    for (const std::string_view url : pieces_of(options_.url)) urls.emplace_back(url);
+    std::vector<const char*> servers;
+    for (const std::string& url : urls) servers.push_back(url.c_str());
+    require(natsOptions_SetServers(made, servers.data(), static_cast<int>(servers.size())), name_);
+    require(natsOptions_SetName(made, "taiyen"), name_);
+    require(natsOptions_SetTimeout(made, options_.timeout.count()), name_);
+    require(natsOptions_SetMaxReconnect(made, -1), name_);
+    require(natsOptions_SetReconnectWait(made, 250), name_);
+    require(natsOptions_SetFailRequestsOnDisconnect(made, true), name_);
+    require(natsOptions_SetSendAsap(made, true), name_);
+    // The library's own tells standard error.
+    require(natsOptions_SetErrorHandler(made, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr), name_);
+    if (!options_.credentials.empty()) {
+        if (!std::filesystem::exists(options_.credentials))
+            throw Error(errc::not_found, options_.credentials, "there are no such credentials; name the .creds file");
+        require(natsOptions_SetUserCredentialsFromFiles(made, text(options_.credentials), nullptr), name_);
+    }
+    if (uses_tls(options_)) {
+        require(natsOptions_SetSecure(made, true), name_);
+        if (!options_.authority.empty()) require(natsOptions_LoadCATrustedCertificates(made, text(options_.authority)), name_);
+        if (!options_.certificate.empty()) require(natsOptions_LoadCertificatesChain(made, text(options_.certificate), text(options_.key)), name_);
+        if (!options_.server_name.empty()) require(natsOptions_SetExpectedHostname(made, options_.server_name.c_str()), name_);
+    }
+    require(natsConnection_Connect(&connection_, made), name_);
+    jsOptions wait;
+    jsOptions_Init(&wait);
+    wait.Wait = options_.timeout.count();
+    if (const natsStatus status = natsConnection_JetStream(&context_, connection_, &wait); status != NATS_OK) {
+        natsConnection_Destroy(connection_);
+        throw_failed(name_, status);
+    }
+}
+
+Stream::~Stream() {
+    close_reader();
+    jsCtx_Destroy(context_);
+    natsConnection_Destroy(connection_);
+}
+
+std::size_t Stream::message_bytes_max() const {
+    const auto allowed = static_cast<std::size_t>(std::max<int64_t>(natsConnection_GetMaxPayload(connection_), 2 * header_bytes));
+    return std::min(message_bytes, allowed - header_bytes);
+}
+
+std::optional<MessageLog::State> Stream::state() {
+    jsStreamInfo* found = nullptr;
+    jsErrCode code{};
+    const natsStatus status = js_GetStreamInfo(&found, context_, stream_.c_str(), nullptr, &code);
+    if (status == NATS_NOT_FOUND || code == JSStreamNotFoundErr) {
+        is_checked_ = false;
+        return std::nullopt;
+    }
+    require(status, name_, code);
+    const InfoPointer info(found);
+    if (!is_checked_) {
+        const jsStreamConfig& is = *info->Config;
+        const auto refuse = [&](const char* why) {
+            throw Error(errc::mismatch, name_,
+                        std::string("the stream ") + stream_ + " " + why + "; make another one, or let this program make it under another name");
+        };
+        if (is.Storage != js_FileStorage) refuse("isn't kept in files");
+        const bool is_limited = is.MaxMsgs > 0 || is.MaxBytes > 0 || is.MaxMsgsPerSubject > 0;
+        if (is.MaxAge > 0 || (is_limited && is.Discard != js_DiscardNew) || is.Retention != js_LimitsPolicy)
+            refuse("drops messages by itself (its age, retention or discard policy)");
+        if (is.NoAck) refuse("acknowledges nothing");
+        is_checked_ = true;
+    }
+    return State{info->State.FirstSeq, info->State.LastSeq, info->State.Msgs};
+}
+
+void Stream::create() {
+    jsStreamConfig config;
+    jsStreamConfig_Init(&config);
+    const char* subjects[] = {subject_.c_str()};
+    config.Name = stream_.c_str();
+    config.Description = "frames of a replicated heap (taiyen)";
+    config.Subjects = subjects;
+    config.SubjectsLen = 1;
+    config.Storage = js_FileStorage;
+    config.Discard = js_DiscardNew;
+    config.Replicas = options_.replicas;
+    jsErrCode code{};
+    const natsStatus status = js_AddStream(nullptr, context_, &config, nullptr, &code);
+    if (status != NATS_OK && code != JSStreamNameExistErr) throw_failed(name_, status, code);
+    (void)state();  // somebody else may have made it otherwise
+}
+
+std::optional<std::uint64_t> Stream::append(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t after) {
+    std::vector<std::byte> bytes(head.size() + body.size());
+    std::ranges::copy(head, bytes.begin());
+    std::ranges::copy(body, bytes.begin() + static_cast<std::ptrdiff_t>(head.size()));
+    natsMsg* made = nullptr;
+    require(natsMsg_Create(&made, subject_.c_str(), nullptr, reinterpret_cast<const char*>(bytes.data()), static_cast<int>(bytes.size())), name_);
+    const MessagePointer message(made);
+    // Set by hand: libnats leaves out an expected 0.
+    require(natsMsgHeader_Set(made, "Nats-Expected-Last-Sequence", std::to_string(after).c_str()), name_);
+    require(natsMsgHeader_Set(made, "Nats-Expected-Stream", stream_.c_str()), name_);
+    jsPubAck* answer = nullptr;
+    jsErrCode code{};
+    const natsStatus status = js_PublishMsg(&answer, context_, made, nullptr, &code);
+    const AckPointer ack(answer);
+    if (code == JSStreamWrongLastSequenceErr) return std::nullopt;
+    require(status, name_, code);
+    return ack->Sequence;
+}
+
+std::optional<Message> Stream::get(std::uint64_t sequence) {
+    natsMsg* found = nullptr;
+    jsErrCode code{};
+    const natsStatus status = js_GetMsg(&found, context_, stream_.c_str(), sequence, nullptr, &code);
+    if (status == NATS_NOT_FOUND || code == JSNoMessageFoundErr || code == JSStreamNotFoundErr) return std::nullopt;
+    require(status, name_, code);
+    const MessagePointer message(found);
+    return message_of(found, sequence);
+}
+
+void Stream::close_reader() noexcept {
+    if (reader_ == nullptr) return;
+    (void)natsSubscription_Unsubscribe(reader_);
+    natsSubscription_Destroy(reader_);
+    reader_ = nullptr;
+}
+
+std::vector<Message> Stream::get_many(std::uint64_t sequence, std::size_t count) {
+    if (reader_ != nullptr && reader_next_ != sequence) close_reader();
+    jsErrCode code{};
+    if (reader_ == nullptr) {
+        jsSubOptions how;
+        jsSubOptions_Init(&how);
+        how.Stream = stream_.c_str();
+        how.Config.DeliverPolicy = js_DeliverByStartSequence;
+        how.Config.OptStartSeq = sequence;
+        how.Config.AckPolicy = js_AckNone;
+        how.Config.MemoryStorage = true;
+        how.Config.InactiveThreshold = std::chrono::nanoseconds(std::chrono::seconds(30)).count();
+        require(js_PullSubscribe(&reader_, context_, subject_.c_str(), nullptr, nullptr, &how, &code), name_, code);
+        reader_next_ = sequence;
+    }
+    natsMsgList list{};
+    const natsStatus status = natsSubscription_Fetch(&list, reader_, static_cast<int>(count), options_.timeout.count(), &code);
+    std::vector<Message> found;
+    const auto take = [&] {
+        for (int i = 0; i < list.Count; ++i) {
+            jsMsgMetaData* meta = nullptr;
+            if (natsMsg_GetMetaData(&meta, list.Msgs[i]) != NATS_OK) return;
+            const std::uint64_t at = meta->Sequence.Stream;
+            jsMsgMetaData_Destroy(meta);
+            if (at < reader_next_) continue;
+            found.push_back(message_of(list.Msgs[i], at));
+            reader_next_ = at + 1;
+        }
+    };
+    try {
+        take();
+    } catch (...) {
+        natsMsgList_Destroy(&list);
+        close_reader();
+        throw;
+    }
+    natsMsgList_Destroy(&list);
+    if (status != NATS_OK) close_reader();  // it may be gone at the server: whoever needs more asks for single messages, or for another one
+    return found;
+}
+
+void Stream::trim(std::uint64_t first) {
+    jsOptions options;
+    jsOptions_Init(&options);
+    options.Wait = options_.timeout.count();
+    options.Stream.Purge.Sequence = first;
+    jsErrCode code{};
+    require(js_PurgeStream(context_, stream_.c_str(), &options, &code), name_, code);
+}
+
+}  // namespace taiyen::nats

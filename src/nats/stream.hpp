@@ -1,0 +1,49 @@
+#pragma once
+/// Stream: the messages of one subject of NATS JetStream, by way of libnats (https://nats-io.github.io/nats.c, 3.4).
+///
+/// A message is appended with Nats-Expected-Last-Sequence, which the server compares and the stream's leader decides: that is all that orders and fences frames.
+/// Everything is asked of the leader (no direct reads from copies, which may lag behind).
+/// Thread rule: external lock.
+
+#include <memory>
+
+#include <taiyen/nats/nats_target.hpp>
+
+#include "nats/message_log.hpp"
+
+typedef struct __natsConnection natsConnection;
+typedef struct __jsCtx jsCtx;
+typedef struct __natsSubscription natsSubscription;
+
+namespace taiyen::nats {
+
+class Stream final : public MessageLog {
+public:
+    /// Connects. Throws: Error{unreachable | invalid_argument}.
+    explicit Stream(const NatsOptions& options);
+    ~Stream() override;
+
+    std::string name() const override { return name_; }
+    std::size_t message_bytes_max() const override;
+    std::optional<State> state() override;
+    void create() override;
+    std::optional<std::uint64_t> append(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t after) override;
+    std::optional<Message> get(std::uint64_t sequence) override;
+    std::vector<Message> get_many(std::uint64_t sequence, std::size_t count) override;
+    void trim(std::uint64_t first) override;
+
+private:
+    void close_reader() noexcept;
+
+    const NatsOptions options_;
+    const std::string name_;     ///< for messages
+    const std::string stream_;   ///< as NATS knows it
+    const std::string subject_;  ///< of its messages
+    natsConnection* connection_ = nullptr;
+    jsCtx* context_ = nullptr;
+    bool is_checked_ = false;             ///< that the stream keeps what it is given
+    natsSubscription* reader_ = nullptr;  ///< gives what stands from `reader_next_` on
+    std::uint64_t reader_next_ = 0;
+};
+
+}  // namespace taiyen::nats

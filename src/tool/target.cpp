@@ -1,0 +1,55 @@
+#include "tool/target.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include <taiyen/base/error.hpp>
+#include <taiyen/replicate/directory_target.hpp>
+
+#ifdef TAIYEN_TOOL_NATS
+#include <taiyen/nats/nats_target.hpp>
+#endif
+
+namespace taiyen::tool {
+namespace {
+
+bool is_address(const std::string& target) { return target.starts_with("nats://") || target.starts_with("tls://"); }
+
+}  // namespace
+
+std::shared_ptr<ReplicationTarget> open_target(const Given& given, const std::string& target) {
+    if (!is_address(target)) {
+        for (const char* const option : {"creds", "ca", "cert", "key", "replicas", "allow-plaintext"})
+            if (given.has(option))
+                throw Error(errc::invalid_argument, target,
+                            std::string("--") + option + " is for a server's stream, nats://HOST:PORT/NAME; this is a directory");
+        return std::make_shared<DirectoryTarget>(target);
+    }
+#ifdef TAIYEN_TOOL_NATS
+    NatsOptions options = nats_options(target);
+    options.credentials = given.value("creds").value_or("");
+    options.authority = given.value("ca").value_or("");
+    options.certificate = given.value("cert").value_or("");
+    options.key = given.value("key").value_or("");
+    options.replicas = static_cast<unsigned>(std::min<std::size_t>(given.number("replicas", 1), 100));
+    options.allow_plaintext = given.has("allow-plaintext");
+    return std::make_shared<NatsTarget>(options);
+#else
+    throw Error(errc::invalid_argument, target, "this taiyen command was built without libnats, so it knows directories only");
+#endif
+}
+
+std::vector<Option> with_target_options(std::vector<Option> own) {
+    for (const Option& option : std::initializer_list<Option>{
+             {"creds", "PATH", "of a NATS server: user and key (.creds)"},
+             {"ca", "PATH", "of a NATS server: the certificates to check its own with; asks for TLS"},
+             {"cert", "PATH", "of a NATS server: this program's certificate, with --key"},
+             {"key", "PATH", "of a NATS server: the key of --cert"},
+             {"replicas", "N", "of a NATS cluster: how many servers keep the stream, if it is made now (1)"},
+             {"allow-plaintext", "", "of a NATS server: go to another machine without TLS"},
+         })
+        own.push_back(option);
+    return own;
+}
+
+}  // namespace taiyen::tool

@@ -1,0 +1,400 @@
+// Frames in streams of real servers, and heaps that are replicated into them.
+
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nats/nats.h>
+
+#include <taiyen/nats/nats_target.hpp>
+#include <taiyen/taiyen.hpp>
+
+#include "nats/engine/nats_servers.hpp"
+#include "scratch_directory.hpp"
+#include "throws.hpp"
+
+using namespace taiyen;
+using namespace taiyen::nats::test;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using taiyen::test::throws;
+
+namespace {
+
+std::vector<std::byte> frame_of(std::uint64_t number, std::size_t bytes) {
+    std::vector<std::byte> frame(bytes);
+    std::mt19937_64 random(number);
+    for (std::byte& byte : frame) byte = static_cast<std::byte>(random());
+    return frame;
+}
+
+NatsOptions options_for(const NatsServers& servers, const std::string& name = "bank") {
+    NatsOptions options;
+    options.url = servers.url();
+    options.name = name;
+    options.replicas = servers.count();
+    options.timeout = milliseconds(2'000);
+    return options;
+}
+
+/// Quick to try again.
+ReplicationOptions quick() {
+    ReplicationOptions options;
+    options.retry = milliseconds(50);
+    return options;
+}
+
+template <class F>
+void wait_until(F&& is_so, const char* what) {
+    const auto end = std::chrono::steady_clock::now() + seconds(120);
+    while (!is_so()) {
+        if (std::chrono::steady_clock::now() > end) throw std::runtime_error(std::string("never: ") + what);
+        std::this_thread::sleep_for(milliseconds(10));
+    }
+}
+
+/// What a cluster that was just started takes some seconds for.
+void wait_for_leader(ReplicationTarget& target) {
+    wait_until(
+        [&] {
+            try {
+                return target.append(1, frame_of(1, 100));
+            } catch (const Error&) {
+                return false;
+            }
+        },
+        "a cluster with a leader");
+}
+
+using Numbers = taiyen::map<std::uint64_t, taiyen::string>;
+using Model = std::map<std::uint64_t, std::string>;
+
+Serial put(TransactionalHeap& heap, std::uint64_t key) {
+    Transaction transaction(heap);
+    heap.find_or_construct<Numbers>("numbers")[key] = std::to_string(key);
+    return transaction.commit();
+}
+Model model_of(const TransactionalHeap& heap) {
+    Model model;
+    const ReadLock lock(heap);
+    for (const auto& [key, value] : *heap.find<Numbers>("numbers")) model.emplace(key, std::string(value));
+    return model;
+}
+
+/// The names of what must be there to make certificates.
+bool has_openssl() { return std::system("openssl version > /dev/null 2>&1") == 0; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(nats_target)
+
+BOOST_AUTO_TEST_CASE(frames_of_any_size_come_back_from_a_server) {
+    if (server_program().empty()) return;
+    const NatsServers server;
+    NatsTarget target(options_for(server));
+    BOOST_TEST(target.name() == server.url() + "/bank");
+    BOOST_TEST(target.range().empty());
+    BOOST_TEST(throws(errc::not_found, [&] { (void)target.read(1); }));
+    BOOST_TEST(!target.append(2, frame_of(2, 10)));
+    const auto size_of = [](std::uint64_t number) { return number % 10 == 0 ? (std::size_t{2} << 20U) + 77 : number * 997 % 5000; };
+    for (std::uint64_t number = 1; number <= 60; ++number) BOOST_TEST(target.append(number, frame_of(number, size_of(number))));
+    BOOST_TEST(target.append(60, frame_of(60, size_of(60))));
+    BOOST_TEST(!target.append(59, frame_of(60, size_of(60))));
+    BOOST_TEST(!target.append(62, frame_of(62, 10)));
+    NatsTarget other(options_for(server));
+    BOOST_TEST(other.range().first == 1U);
+    BOOST_TEST(other.range().last == 60U);
+    for (std::uint64_t number = 1; number <= 60; ++number) BOOST_TEST((other.read(number) == frame_of(number, size_of(number))));
+    for (const std::uint64_t number : {60U, 7U, 30U, 31U, 1U}) BOOST_TEST((other.read(number) == frame_of(number, size_of(number))));
+    target.trim(25);
+    BOOST_TEST(other.range().first == 25U);
+    BOOST_TEST(throws(errc::not_found, [&] { (void)other.read(24); }));
+    BOOST_TEST((other.read(25) == frame_of(25, size_of(25))));
+    BOOST_TEST(other.append(61, frame_of(61, 5)));
+    BOOST_TEST((target.read(61) == frame_of(61, 5)));
+}
+
+BOOST_AUTO_TEST_CASE(of_many_that_append_at_once_exactly_one_succeeds) {
+    if (server_program().empty()) return;
+    const NatsServers server;
+    constexpr unsigned writers = 4;
+    constexpr std::uint64_t rounds = 100;
+    std::vector<std::unique_ptr<NatsTarget>> targets;
+    for (unsigned i = 0; i < writers; ++i) targets.push_back(std::make_unique<NatsTarget>(options_for(server)));
+    for (std::uint64_t number = 1; number <= rounds; ++number) {
+        std::atomic<unsigned> won{0};
+        std::atomic<unsigned> winner{0};
+        std::vector<std::jthread> threads;
+        for (unsigned i = 0; i < writers; ++i) {
+            threads.emplace_back([&, i] {
+                if (!targets[i]->append(number, frame_of(i + 1, 300))) return;
+                ++won;
+                winner = i;
+            });
+        }
+        threads.clear();
+        BOOST_TEST_REQUIRE(won == 1U);
+        BOOST_TEST_REQUIRE((targets[0]->read(number) == frame_of(winner + 1, 300)));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_heap_is_replicated_followed_restored_and_promoted) {
+    if (server_program().empty()) return;
+    const NatsServers server;
+    const ScratchDirectory directory;
+    PersistentOptions options;
+    options.position_independent = true;
+    const auto target = std::make_shared<NatsTarget>(options_for(server));
+    std::optional<TransactionalHeap> heap(std::in_place, create_only, directory / "bank.tyn", options);
+    struct Counter {
+        std::uint64_t value;
+    };
+    const auto count = [](TransactionalHeap& to, std::uint64_t value) {
+        Transaction transaction(to);
+        to.find_or_construct<Counter>("counter").value = value;
+        return transaction.commit();
+    };
+    const auto counted = [](const TransactionalHeap& in) {
+        const ReadLock lock(in);
+        return in.find<Counter>("counter")->value;
+    };
+    std::optional<Replication> replication(std::in_place, *heap, target, quick());
+    Serial newest;
+    for (std::uint64_t i = 1; i <= 200; ++i) newest = count(*heap, i);
+    BOOST_TEST(replication->wait_replicated(newest, seconds(60)));
+    std::optional<Follower> follower(std::in_place, std::make_shared<NatsTarget>(options_for(server)), directory / "follower.tyn");
+    for (std::uint64_t i = 201; i <= 300; ++i) newest = count(*heap, i);
+    BOOST_TEST(follower->wait_for(newest, seconds(60)));
+    BOOST_TEST(counted(follower->heap()) == 300U);
+    const Restored restored = restore(*target, directory / "restored.tyn", {.serial = Serial{newest.value - 50}});
+    BOOST_TEST(restored.serial.value == newest.value - 50);
+    BOOST_TEST(counted(TransactionalHeap(open_read_only, directory / "restored.tyn")) == 250U);
+    TransactionalHeap promoted = std::move(*follower).promote();
+    count(promoted, 1000);
+    const Replication goes_on(promoted, std::make_shared<NatsTarget>(options_for(server)), quick());
+    BOOST_TEST(throws(errc::fenced, [&] {
+        for (;;) replication->wait_replicated(count(*heap, 7), milliseconds(100));
+    }));
+    BOOST_TEST(counted(promoted) == 1000U);
+}
+
+BOOST_AUTO_TEST_CASE(a_server_that_is_killed_and_comes_back_loses_nothing) {
+    if (server_program().empty()) return;
+    NatsServers server;
+    const ScratchDirectory directory;
+    const auto target = std::make_shared<NatsTarget>(options_for(server));
+    TransactionalHeap heap(create_only, directory / "bank.tyn");
+    Replication replication(heap, target, quick());
+    std::uint64_t key = 0;
+    for (unsigned round = 0; round < 3; ++round) {
+        for (unsigned i = 0; i < 50; ++i) put(heap, ++key);
+        if (round == 1) BOOST_TEST(replication.wait_replicated(heap.last_durable(), seconds(60)));
+        server.kill();
+        for (unsigned i = 0; i < 50; ++i) put(heap, ++key);
+        wait_until(
+            [&] {
+                put(heap, ++key);
+                return replication.status().state == ReplicationState::away;
+            },
+            "it is noticed that the server is away");
+        server.start();
+        BOOST_TEST(replication.wait_replicated(heap.last_durable(), seconds(60)));
+        BOOST_TEST((replication.status().state == ReplicationState::streaming));
+    }
+    replication.stop();
+    heap.close();
+    restore(*target, directory / "restored.tyn");
+    BOOST_TEST(replica_info(*target, true).has_value());
+    const TransactionalHeap restored(open_read_only, directory / "restored.tyn");
+    BOOST_TEST(model_of(restored).size() == key);
+}
+
+BOOST_AUTO_TEST_CASE(a_cluster_of_three_goes_on_while_each_of_its_servers_dies_in_turn) {
+    if (server_program().empty()) return;
+    NatsServers cluster(3);
+    const ScratchDirectory directory;
+    NatsOptions how = options_for(cluster);
+    {
+        NatsTarget probe(options_for(cluster, "probe"));
+        wait_for_leader(probe);
+    }
+    const auto target = std::make_shared<NatsTarget>(how);
+    TransactionalHeap heap(create_only, directory / "bank.tyn");
+    std::optional<Replication> replication;
+    wait_until(
+        [&] {
+            try {
+                replication.emplace(heap, target, quick());
+                return true;
+            } catch (const Error& error) {
+                return error.code() != errc::unreachable;
+            }
+        },
+        "a stream that is ready");
+    BOOST_TEST_REQUIRE(replication.has_value());
+    std::atomic<bool> ends{false};
+    std::uint64_t key = 0;
+    std::jthread program([&] {
+        while (!ends) {
+            put(heap, ++key);
+            std::this_thread::sleep_for(milliseconds(1));
+        }
+    });
+    for (unsigned which = 0; which < cluster.count(); ++which) {
+        cluster.kill(which);
+        const Serial meanwhile = heap.last_durable();
+        BOOST_TEST(replication->wait_replicated(meanwhile, seconds(60)));
+        cluster.start(which);
+        std::this_thread::sleep_for(seconds(2));  // what it lacks it gets from the others; a second one gone before that is one too many
+    }
+    ends = true;
+    program.join();
+    BOOST_TEST(replication->wait_replicated(heap.last_durable(), seconds(60)));
+    BOOST_TEST(replica_info(*target, true).has_value());
+    replication->stop();
+    heap.close();
+    restore(*target, directory / "restored.tyn");
+    const TransactionalHeap restored(open_read_only, directory / "restored.tyn");
+    BOOST_TEST(model_of(restored).size() == key);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_such_stream_or_server_is_told_and_nothing_is_appended) {
+    if (server_program().empty()) return;
+    {
+        NatsOptions nobody;
+        nobody.url = "nats://127.0.0.1:1";
+        nobody.name = "bank";
+        BOOST_TEST(throws(errc::unreachable, [&] { const NatsTarget target(nobody); }));
+    }
+    {
+        const NatsServers server(1, {}, false);
+        NatsTarget target(options_for(server));
+        BOOST_TEST(throws(errc::unreachable, [&] { target.append(1, frame_of(1, 10)); }));
+    }
+    {
+        const NatsServers server(1, "authorization { user: somebody, password: secret }");
+        BOOST_TEST(throws(errc::permission, [&] { const NatsTarget target(options_for(server)); }));
+        NatsOptions known = options_for(server);
+        known.url.insert(known.url.find("://") + 3, "somebody:secret@");
+        NatsTarget target(known);
+        BOOST_TEST(target.name().find("secret") == std::string::npos);
+        BOOST_TEST(target.append(1, frame_of(1, 10)));
+    }
+    const NatsServers server;
+    natsConnection* connection = nullptr;
+    jsCtx* context = nullptr;
+    BOOST_TEST_REQUIRE(natsConnection_ConnectTo(&connection, server.url().c_str()) == NATS_OK);
+    BOOST_TEST_REQUIRE(natsConnection_JetStream(&context, connection, nullptr) == NATS_OK);
+    const auto make = [&](const std::string& name, auto&& change) {
+        jsStreamConfig config;
+        jsStreamConfig_Init(&config);
+        const std::string stream = "TAIYEN_" + name;
+        const std::string subject = "taiyen." + name;
+        const char* subjects[] = {subject.c_str()};
+        config.Name = stream.c_str();
+        config.Subjects = subjects;
+        config.SubjectsLen = 1;
+        config.Discard = js_DiscardNew;
+        change(config);
+        BOOST_TEST_REQUIRE(js_AddStream(nullptr, context, &config, nullptr, nullptr) == NATS_OK);
+    };
+    make("memory", [](jsStreamConfig& config) { config.Storage = js_MemoryStorage; });
+    make("aging", [](jsStreamConfig& config) { config.MaxAge = std::chrono::nanoseconds(std::chrono::hours(1)).count(); });
+    make("old", [](jsStreamConfig& config) {
+        config.Discard = js_DiscardOld;
+        config.MaxBytes = 1 << 20;
+    });
+    for (const char* const name : {"memory", "aging", "old"}) {
+        NatsTarget target(options_for(server, name));
+        BOOST_TEST(throws(errc::mismatch, [&] { target.append(1, frame_of(1, 10)); }), name);
+    }
+    // Full: nothing is dropped, and it goes on once there is room.
+    make("full", [](jsStreamConfig& config) { config.MaxBytes = 100'000; });
+    NatsTarget target(options_for(server, "full"));
+    std::uint64_t number = 0;
+    while (number < 100 && !throws(errc::no_space, [&] { BOOST_TEST(target.append(number + 1, frame_of(number + 1, 9'000))); })) ++number;
+    BOOST_TEST(number == 10U);
+    target.trim(4);
+    BOOST_TEST(target.append(number + 1, frame_of(number + 1, 9'000)));
+    BOOST_TEST(target.range().first == 4U);
+    jsCtx_Destroy(context);
+    natsConnection_Destroy(connection);
+}
+
+BOOST_AUTO_TEST_CASE(options_that_can_not_be_meant_are_refused) {
+    BOOST_TEST(nats_options("nats://h:4222/bank").url == "nats://h:4222");
+    BOOST_TEST(nats_options("tls://h/bank").name == "bank");
+    for (const char* const address : {"bank", "nats://h:4222", "nats://h/", "nats:///bank", ""})
+        BOOST_TEST(throws(errc::invalid_argument, [&] { (void)nats_options(address); }), address);
+    const auto is_refused = [](auto&& change) {
+        NatsOptions options;
+        options.url = "nats://127.0.0.1:1";
+        options.name = "bank";
+        change(options);
+        return throws(errc::invalid_argument, [&] { const NatsTarget target(options); });
+    };
+    BOOST_TEST(is_refused([](NatsOptions& options) { options.name = ""; }));
+    BOOST_TEST(is_refused([](NatsOptions& options) { options.name = "a.b"; }));
+    BOOST_TEST(is_refused([](NatsOptions& options) { options.name = std::string(65, 'a'); }));
+    BOOST_TEST(is_refused([](NatsOptions& options) { options.replicas = 0; }));
+    BOOST_TEST(is_refused([](NatsOptions& options) { options.certificate = "/a"; }));
+    BOOST_TEST(is_refused([](NatsOptions& options) { options.url = "http://127.0.0.1:1"; }));
+    BOOST_TEST(is_refused([](NatsOptions& options) { options.url = ","; }));
+    for (const char* const far :
+         {"nats://10.0.0.1:4222", "nats://127.0.0.1:1,nats://example.org", "nats://localhost.example.org:1", "nats://user:word@example.org"})
+        BOOST_TEST(is_refused([&](NatsOptions& options) { options.url = far; }), far);
+}
+
+BOOST_AUTO_TEST_CASE(a_server_is_known_by_its_certificate_and_so_is_the_program) {
+    if (server_program().empty()) return;
+    if (!has_openssl()) {
+        BOOST_TEST_MESSAGE("skipped: there is no openssl to make certificates with");
+        return;
+    }
+    const ScratchDirectory keys;
+    const auto run = [&](const std::string& command) {
+        BOOST_TEST_REQUIRE(std::system(("cd '" + keys.path().string() + "' && openssl " + command + " > openssl.out 2>&1").c_str()) == 0, command);
+    };
+    std::ofstream(keys / "names") << "subjectAltName=DNS:localhost,IP:127.0.0.1\n";
+    for (const char* const authority : {"ca", "other"})
+        run(std::string("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=") + authority + " -keyout " +
+            authority + ".key -out " + authority + ".pem");
+    for (const char* const who : {"server", "client"}) {
+        run(std::string("req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -keyout ") + who + ".key -out " + who +
+            ".csr");
+        run(std::string("x509 -req -days 2 -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -in ") + who + ".csr -out " + who + ".pem");
+    }
+    const auto at = [&](const char* file) { return (keys / file).string(); };
+    const NatsServers server(1, "tls { cert_file: \"" + at("server.pem") + "\", key_file: \"" + at("server.key") + "\", ca_file: \"" + at("ca.pem") +
+                                    "\", verify: true }");
+    NatsOptions options = options_for(server);
+    options.authority = at("ca.pem");
+    options.certificate = at("client.pem");
+    options.key = at("client.key");
+    {
+        NatsTarget target(options);
+        BOOST_TEST(target.append(1, frame_of(1, 300)));
+        BOOST_TEST((target.read(1) == frame_of(1, 300)));
+    }
+    const auto is_refused = [&](auto&& change) {
+        NatsOptions changed = options;
+        change(changed);
+        return throws(errc::permission, [&] { const NatsTarget target(changed); }) ||
+               throws(errc::unreachable, [&] { const NatsTarget target(changed); });
+    };
+    BOOST_TEST(is_refused([&](NatsOptions& changed) { changed.authority = at("other.pem"); }));
+    BOOST_TEST(is_refused([&](NatsOptions& changed) { changed.server_name = "elsewhere.example.org"; }));
+    BOOST_TEST(is_refused([&](NatsOptions& changed) { changed.certificate = changed.key = ""; }));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,307 @@
+// Commits that wait for the target, and transactions that wait where the log would give up what it hasn't got.
+
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "replicate/followed_heap.hpp"
+#include "replicate/replicated_heap.hpp"
+
+using namespace taiyen;
+using namespace taiyen::replicate::test;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using taiyen::test::throws;
+
+namespace {
+
+using Fate = PretendedTarget::Fate;
+
+struct AcknowledgedFixture : ReplicatedFixture {
+    std::atomic<bool> away{false};
+    ReplicationOptions how = [] {
+        ReplicationOptions how = quick();
+        how.linger = milliseconds(0);
+        return how;
+    }();
+    std::optional<Replication> replication;
+    Quiet quiet;
+
+    AcknowledgedFixture() {
+        target->fate = [this](std::uint64_t) { return away ? Fate::away : Fate::works; };
+    }
+    ~AcknowledgedFixture() { away = false; }
+    AcknowledgedFixture(const AcknowledgedFixture&) = delete;
+    AcknowledgedFixture& operator=(const AcknowledgedFixture&) = delete;
+
+    Replication& replicate() { return replication.emplace(*heap, target, how); }
+    /// Commits that the target lacks, one by one, until something else happens; how many.
+    template <class F>
+    unsigned commit_until(F&& is_enough) {
+        for (unsigned i = 0;; ++i) {
+            if (is_enough()) return i;
+            put(i % 50, std::string(2000, static_cast<char>('a' + i % 26)));
+        }
+    }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(acknowledge, AcknowledgedFixture)
+
+BOOST_AUTO_TEST_CASE(a_commit_returns_when_the_target_has_it) {
+    how.acknowledge = Acknowledge::replicated;
+    how.linger = seconds(60);  // nobody waits for that
+    replicate();
+    for (std::uint64_t i = 0; i < 50; ++i) {
+        const Serial serial = put(i, std::to_string(i));
+        BOOST_TEST(replication->replicated().value >= serial.value);
+    }
+    {
+        Transaction outer(*heap);
+        {
+            Transaction inner(*heap);
+            heap->find_or_construct<Map>("map")[1000] = "inner";
+            away = true;
+            inner.commit();  // part of the one around it
+            away = false;
+        }
+        const Serial serial = outer.commit();
+        BOOST_TEST(replication->replicated().value >= serial.value);
+    }
+    BOOST_TEST(replication->status().unconfirmed == 0U);
+}
+
+// What would be without it.
+BOOST_AUTO_TEST_CASE(a_commit_that_did_not_wait_would_be_seen) {
+    how.acknowledge = Acknowledge::replicated;
+    replicate();
+    target->fate = [this](std::uint64_t) {
+        std::this_thread::sleep_for(milliseconds(20));
+        return away ? Fate::away : Fate::works;
+    };
+    const Planted bug(Bug::commit_unconfirmed);
+    bool is_seen = false;
+    for (std::uint64_t i = 0; i < 50 && !is_seen; ++i) is_seen = replication->replicated() < put(i, std::to_string(i));
+    BOOST_TEST(is_seen);
+}
+
+BOOST_AUTO_TEST_CASE(a_commit_that_is_not_confirmed_says_so_and_has_happened) {
+    how.acknowledge = Acknowledge::replicated;
+    how.confirm_timeout = milliseconds(30);
+    replicate();
+    put(1, "there");
+    away = true;
+    for (unsigned i = 0; i < 2; ++i) BOOST_TEST(throws(errc::unconfirmed, [&] { put(2 + i, "here"); }));  // nothing degrades
+    BOOST_TEST(replication->status().unconfirmed == 2U);
+    {
+        const ReadLock lock(*heap);
+        BOOST_TEST((heap->find<Map>("map")->at(3) == "here"));
+        BOOST_TEST(lock.serial().value == heap->last_durable().value);
+    }
+    BOOST_TEST(throws(errc::unconfirmed, [&] { transact(*heap, [&] { heap->find<Map>("map")->at(3) = "again"; }); }));
+    away = false;
+    BOOST_TEST(replication->wait_replicated(heap->last_durable(), seconds(60)));
+    put(4, "both");
+    replication.reset();
+    const Model found = restore_it();
+    BOOST_TEST(found.at(2) == "here");
+    BOOST_TEST(found.at(3) == "again");
+    BOOST_TEST(found.at(4) == "both");
+}
+
+BOOST_AUTO_TEST_CASE(an_undo_step_that_is_not_confirmed_is_a_step) {
+    heap->attach_undo();
+    how.acknowledge = Acknowledge::replicated;
+    how.confirm_timeout = milliseconds(30);
+    replicate();
+    put(1, "before");
+    away = true;
+    BOOST_TEST(throws(errc::unconfirmed, [&] {
+        UndoScope scope(*heap, "change");
+        heap->find<Map>("map")->at(1) = "after";
+        scope.commit();
+    }));
+    BOOST_TEST(throws(errc::unconfirmed, [&] { heap->undo(); }));
+    away = false;
+    const ReadLock lock(*heap);
+    BOOST_TEST((heap->find<Map>("map")->at(1) == "before"));
+}
+
+BOOST_AUTO_TEST_CASE(transactions_of_many_threads_travel_together) {
+    how.acknowledge = Acknowledge::replicated;
+    replicate();
+    target->fate = [](std::uint64_t) {
+        std::this_thread::sleep_for(milliseconds(5));
+        return Fate::works;
+    };
+    const std::uint64_t before = replication->status().frames;
+    std::vector<std::jthread> threads;
+    constexpr unsigned each = 20;
+    for (unsigned i = 0; i < 8; ++i) {
+        threads.emplace_back([&, i] {
+            for (unsigned k = 0; k < each; ++k) {
+                Transaction transaction(*heap);
+                heap->find_or_construct<Map>("map")[i] = std::to_string(k);
+                const Serial serial = transaction.commit();
+                if (replication->replicated() < serial) throw std::runtime_error("a commit has returned before the target has it");
+            }
+        });
+    }
+    threads.clear();
+    BOOST_TEST(replication->status().frames - before < 8 * each / 2);
+}
+
+BOOST_AUTO_TEST_CASE(once_it_is_stopped_commits_wait_for_this_machine_alone) {
+    how.acknowledge = Acknowledge::replicated;
+    how.close_timeout = milliseconds(0);
+    replicate();
+    away = true;
+    replication->stop();
+    put(1, "here");
+    BOOST_TEST(replication->status().unconfirmed == 0U);
+    how.confirm_timeout = milliseconds(20);
+    away = false;
+    replicate();
+    away = true;
+    BOOST_TEST(throws(errc::unconfirmed, [&] { put(2, "here"); }));
+    replication.reset();
+    put(3, "here");
+}
+
+BOOST_AUTO_TEST_CASE(where_commits_wait_for_no_disk_they_can_not_wait_for_another) {
+    heap.reset();
+    options.durability = Durability::async;
+    heap.emplace(open_only, path, options);
+    how.acknowledge = Acknowledge::replicated;
+    BOOST_TEST(throws(errc::invalid_argument, [&] { replicate(); }));
+    how.acknowledge = Acknowledge::local;
+    replicate();
+}
+
+BOOST_AUTO_TEST_CASE(transactions_are_refused_before_the_log_gives_up_what_was_not_sent) {
+    how.when_behind = WhenBehind::fail;
+    replicate();
+    put(1, "one");
+    BOOST_TEST(replication->wait_replicated(newest(), seconds(60)));
+    const std::uint64_t bases = replication->status().bases;
+    away = true;
+    bool is_refused = false;
+    commit_until([&] {
+        is_refused = throws(errc::unreachable, [&] { const Transaction transaction(*heap); });
+        return is_refused || states.size() > 5000;
+    });
+    BOOST_TEST(is_refused);
+    BOOST_TEST(states.size() > 50U);  // the log had room for most of it
+    away = false;
+    BOOST_TEST(replication->wait_replicated(newest(), seconds(60)));
+    commit_until([&] { return !throws(errc::unreachable, [&] { const Transaction transaction(*heap); }); });
+    put(7, "goes on");
+    BOOST_TEST(replication->wait_replicated(newest(), seconds(60)));
+    BOOST_TEST(replication->status().bases == bases);  // each of them went, none as pages
+    replication.reset();
+    const std::uint64_t some = newest().value - 40;
+    BOOST_TEST((restore_it({.serial = Serial{some}}) == states[some]));
+}
+
+BOOST_AUTO_TEST_CASE(transactions_that_went_on_would_be_given_up) {
+    how.when_behind = WhenBehind::fail;
+    replicate();
+    put(1, "one");
+    BOOST_TEST(replication->wait_replicated(newest(), seconds(60)));
+    const std::uint64_t bases = replication->status().bases;
+    away = true;
+    const Planted bug(Bug::begun_while_behind);
+    commit_until([&] { return states.size() > 500; });
+    away = false;
+    BOOST_TEST(replication->wait_replicated(newest(), seconds(60)));
+    BOOST_TEST(replication->status().bases > bases);
+}
+
+BOOST_AUTO_TEST_CASE(transactions_wait_until_the_target_has_what_the_log_would_give_up) {
+    how.when_behind = WhenBehind::block;
+    replicate();
+    put(1, "one");
+    BOOST_TEST(replication->wait_replicated(newest(), seconds(60)));
+    const std::uint64_t bases = replication->status().bases;
+    away = true;
+    std::atomic<unsigned> committed{0};
+    std::jthread program([&] {
+        for (unsigned i = 0; i < 400; ++i) {
+            put(i % 50, std::string(2000, static_cast<char>('a' + i % 26)));
+            ++committed;
+        }
+    });
+    // It comes to a halt.
+    unsigned before = 0;
+    do {
+        before = committed;
+        std::this_thread::sleep_for(milliseconds(200));
+    } while (committed != before || before == 0);
+    BOOST_TEST(before < 400U);
+    {
+        const ReadLock lock(*heap);  // readers go on
+        BOOST_TEST((heap->find<Map>("map")->at(1).size() == 2000U));
+    }
+    away = false;
+    program.join();
+    BOOST_TEST(replication->wait_replicated(newest(), seconds(60)));
+    BOOST_TEST(replication->status().bases == bases);
+    replication.reset();
+    BOOST_TEST((restore_it() == states.rbegin()->second));
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_for_the_target_does_not_hold_up_whoever_closes_the_heap) {
+    how.when_behind = WhenBehind::block;
+    how.close_timeout = milliseconds(0);
+    replicate();
+    put(1, "one");
+    BOOST_TEST(replication->wait_replicated(newest(), seconds(60)));
+    away = true;
+    std::atomic<unsigned> committed{0};
+    std::atomic<bool> is_closed{false};
+    std::jthread program([&] {
+        is_closed = throws(errc::closed, [&] {
+            for (unsigned i = 0;; ++i) {
+                put(i % 50, std::string(2000, static_cast<char>('a' + i % 26)));
+                ++committed;
+            }
+        });
+    });
+    unsigned before = 0;
+    do {
+        before = committed;
+        std::this_thread::sleep_for(milliseconds(200));
+    } while (committed != before || before == 0);
+    heap->close();
+    program.join();
+    BOOST_TEST(is_closed);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(acknowledge_fence, FollowedFixture)
+
+BOOST_AUTO_TEST_CASE(whoever_lost_its_place_confirms_nothing) {
+    const Quiet quiet;
+    ReplicationOptions how = taiyen::replicate::test::quick();
+    how.acknowledge = Acknowledge::replicated;
+    replication.reset();
+    replication.emplace(*heap, target, how);
+    put(1, "one");
+    follow();
+    const TransactionalHeap promoted = std::move(*follower).promote();
+    BOOST_TEST(get(promoted, 1) == "one");
+    BOOST_TEST(throws(errc::unconfirmed, [&] { put(2, "two"); }));
+    BOOST_TEST(throws(errc::fenced, [&] { put(3, "three"); }));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
