@@ -106,6 +106,7 @@ struct Something {
 };
 inline constexpr Something something;
 """]
+    included = set()  # what the umbrella header hasn't got
     for document in documents:
         for block in blocks_of(document, unmarked_allowed=True):
             if block.language != "cpp":
@@ -113,10 +114,11 @@ inline constexpr Something something;
             body = ""
             for part in (block.given, block):
                 if part is not None:
+                    included.update(re.findall(r"^#include <taiyen/[a-z_/]+\.hpp>", part.body(), flags=re.M))
                     body += f'#line {part.line} "{document}"\n{without_gaps(part.body())}'
             outside = block.mark == ("outside", None)
             parts.append(body if outside else f"void snippet_{document.stem}_{block.line}() {{\n{body}}}\n")
-    write_if_new(folder / source, "".join(parts))
+    write_if_new(folder / source, "".join(f"{line}\n" for line in sorted(included)) + "".join(parts))
 
 
 def levelled(text):
