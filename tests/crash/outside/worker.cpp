@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -25,11 +26,14 @@ namespace {
 
 constexpr const char* usage =
     "usage: taiyen_outside_worker FILE [--mode archive|snapshot|undo|sync|async|steps] [--seed N] [--life N] [--steps N] [--threads N]\n"
-    "                             [--log-kib N] [--capacity-kib N] [--keys N] [--large N] [--wait] [--control early|ignore]\n\n"
+    "                             [--log-kib N] [--capacity-kib N] [--keys N] [--large N] [--wait] [--control early|ignore]\n"
+    "                             [--frames DIR] [--commits replicated|local]\n\n"
     "Works on the heap FILE until it is killed, or for N steps of each lane, and writes what is durable to standard output, in binary.\n"
     "  --seed, --keys, --large  what the steps write (as the harness that checks it)\n"
     "  --life N                 varies batches, closes and snapshots\n"
     "  --wait                   reads a byte from standard input first\n"
+    "  --frames DIR             replicates into that directory (sync, steps)\n"
+    "  --commits replicated     ... and commits wait for it\n"
     "  --control early          acknowledges before it commits: a harness must notice\n"
     "  --control ignore         acknowledges whatever came of it: a harness must notice\n";
 
@@ -45,6 +49,8 @@ struct Settings {
     unsigned threads = 1;
     bool wait = false;
     Control control = Control::none;
+    std::string frames;
+    taiyen::Acknowledge acknowledge = taiyen::Acknowledge::replicated;
     taiyen::PersistentOptions options;
 };
 
@@ -132,6 +138,12 @@ public:
     void run() {
         tell({Message::Kind::opening});
         heap_.emplace(taiyen::open_or_create, settings_.file, settings_.options);
+        if (!settings_.frames.empty()) {
+            taiyen::ReplicationOptions how;
+            how.acknowledge = settings_.acknowledge;
+            how.base_after_bytes = std::size_t{256} << 10U;  // now and then beside the commits
+            replication_.emplace(*heap_, std::make_shared<taiyen::DirectoryTarget>(settings_.frames), how);
+        }
         tell({Message::Kind::opened});
         durable(settings_, [&] { taiyen::transact(*heap_, [&] { heap_->find_or_construct<World>(world_name); }); });
         world_ = heap_->find<World>(world_name);
@@ -145,6 +157,7 @@ public:
             for (unsigned lane = 0; lane < settings_.threads; ++lane) threads.emplace_back([this, lane] { guarded(lane); });
         }
         if (failure_) std::rethrow_exception(failure_);
+        replication_.reset();
         durable(settings_, [&] { heap_->close(); });
         tell({Message::Kind::finished});
     }
@@ -222,6 +235,7 @@ private:
 
     const Settings& settings_;
     std::optional<taiyen::TransactionalHeap> heap_;
+    std::optional<taiyen::Replication> replication_;
     World* world_ = nullptr;
     std::array<Message, lanes> told_;
     std::array<taiyen::Serial, lanes> serial_;
@@ -266,6 +280,11 @@ bool parse(int count, char** words, Settings& settings) {
                     settings.control = Control::ignore;
                 else if (value != "none")
                     return false;
+            } else if (word == "--frames") {
+                settings.frames = value;
+            } else if (word == "--commits") {
+                if (value != "local" && value != "replicated") return false;
+                settings.acknowledge = value == "local" ? taiyen::Acknowledge::local : taiyen::Acknowledge::replicated;
             } else if (word == "--seed")
                 settings.shape.seed = number;
             else if (word == "--keys")
