@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -90,6 +93,7 @@ struct Group {
 
 /// A buffer that one huge record made is not kept for the small ones.
 constexpr ByteCount group_buffer_kept_bytes = 4_MiB;
+constexpr ByteCount recent_bytes_max = 1_MiB;
 
 constexpr Clock::duration gather_time_max = std::chrono::microseconds(200);
 constexpr unsigned gather_pause_max = 63;
@@ -153,6 +157,12 @@ struct GroupLog::State {
         holds.push_back(&hold);
         easy_bytes = 0;
     }
+    void forget_recent() noexcept {
+        recent.clear();
+        recent_bytes = 0;
+    }
+    /// What was written there, for who follows the log; null: nobody does, or there is no memory for it.
+    void keep_recent(std::uint64_t position, std::shared_ptr<const Record> group) noexcept;
     ByteCount not_durable_bytes() const { return open->payload_bytes() + (writing != nullptr ? writing->payload_bytes() : 0); }
     Clock::time_point oldest() const { return writing != nullptr ? writing->opened : open->records != 0 ? open->opened : Clock::time_point::max(); }
     [[noreturn]] void throw_poisoned() const {
@@ -215,6 +225,12 @@ struct GroupLog::State {
     std::uint64_t head;    ///< ring position behind what has been or is being written
     std::uint64_t needed;  ///< by the files: from here on
     std::vector<Hold*> holds;
+    struct Recent {
+        std::uint64_t position;
+        std::shared_ptr<const Record> group;
+    };
+    std::deque<Recent> recent;  ///< each behind the one before, the last one up to `durable`
+    ByteCount recent_bytes = 0;
     ByteCount easy_bytes = 0;  ///< `easy_limit()`, or 0: it has to be found out
     const std::chrono::nanoseconds coarse_lag_ = coarse_lag();
     bool stopped = false;
@@ -261,6 +277,17 @@ void GroupLog::State::gather(Lock& lock) {
     gather_pause_left = gather_pause;
 }
 
+void GroupLog::State::keep_recent(std::uint64_t position, std::shared_ptr<const Record> group) noexcept {
+    if (!group || holds.empty()) return forget_recent();
+    try {
+        recent_bytes += group->payload.size();
+        recent.push_back({position, std::move(group)});
+    } catch (const std::bad_alloc&) {
+        return forget_recent();
+    }
+    for (; recent_bytes > recent_bytes_max; recent.pop_front()) recent_bytes -= recent.front().group->payload.size();
+}
+
 void GroupLog::State::write_open(Lock& lock) {
     TAIYEN_CHECK(writing == nullptr && !gathering && open->records != 0);
     easy_bytes = 0;
@@ -270,14 +297,16 @@ void GroupLog::State::write_open(Lock& lock) {
     head += group.ring_bytes();
     ring->release(tail());
     if (planted(Bug::group_before_write)) log.durable_.store(group.last, std::memory_order_release);
+    const bool is_followed = !holds.empty();
     lock.unlock();
 
     const Clock::time_point begin = Clock::now();
     bool failed = true;
+    std::uint64_t position = 0;
     std::string why = "unknown";
     try {
         group.buffer.overwrite(0, bytes_of(GroupHead{group.records, 0}));
-        ring->append(record_transactions, group.first, group.buffer);
+        position = ring->append(record_transactions, group.first, group.buffer);
         failed = false;
     } catch (const std::exception& error) {
         why = error.what();
@@ -286,6 +315,14 @@ void GroupLog::State::write_open(Lock& lock) {
     if (failed && log.on_failure) log.on_failure();
     const RingStart next = ring->next();
     const Clock::duration took = Clock::now() - begin;
+    std::shared_ptr<Record> copy;
+    if (is_followed && !failed && group.buffer.payload_bytes() <= recent_bytes_max) {
+        try {
+            copy = std::make_shared<Record>(Record{record_transactions, group.first, 0, position, group.buffer.payload(), 0});
+        } catch (const std::bad_alloc&) {
+            copy.reset();
+        }
+    }
 
     lock.lock();
     write_time += (took - write_time) / 8;
@@ -308,6 +345,7 @@ void GroupLog::State::write_open(Lock& lock) {
         return;
     }
     durable = {{last}, next};
+    keep_recent(position, std::move(copy));
     log.durable_.store(last, std::memory_order_release);
     const bool followers = group.finished.anybody();
     const bool successor = open->records != 0 && open->finished.anybody();
@@ -504,6 +542,7 @@ GroupLog::Hold::Hold(GroupLog& log, const Uuid& ring, const Point& from) : state
 GroupLog::Hold::~Hold() {
     const Lock lock(state_->mutex);
     std::erase(state_->holds, this);
+    if (state_->holds.empty()) state_->forget_recent();
     state_->easy_bytes = 0;
 }
 
@@ -513,6 +552,15 @@ void GroupLog::Hold::move_on(std::uint64_t position) {
     TAIYEN_CHECK(position <= state_->durable.next.position);
     position_ = std::max(position_, position);
     state_->easy_bytes = 0;
+}
+
+std::vector<std::shared_ptr<const Record>> GroupLog::Hold::recent(std::uint64_t position) const {
+    const Lock lock(state_->mutex);
+    std::vector<std::shared_ptr<const Record>> found;
+    if (lost_) return found;
+    auto at = std::ranges::find(state_->recent, position, &State::Recent::position);
+    for (; at != state_->recent.end(); ++at) found.push_back(at->group);
+    return found;
 }
 
 bool GroupLog::Hold::is_lost() const {
@@ -538,6 +586,7 @@ void GroupLog::move_to(std::unique_ptr<Ring> ring) noexcept {
     state.durable.next = state.ring->next();
     state.head = state.needed = state.durable.next.position;
     for (Hold* hold : state.holds) hold->lost_ = true;
+    state.forget_recent();
     state.easy_bytes = 0;
     state.pressed = false;
 }

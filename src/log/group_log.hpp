@@ -10,7 +10,7 @@
 ///      that much can be lost, no more. A disk that is slower than the program slows the program down.
 /// (G5) Room in the ring is set aside by `append`: a record that was appended can be written without waiting for `release`.
 /// (G6) A record that a `Hold` covers isn't overwritten before the hold is moved on, let go, or lost. The log waits for none: one that stands in a record's way is lost, and says so.
-/// (G7) In the steady state nothing is allocated, and while nobody waits nobody is notified.
+/// (G7) In the steady state nothing is allocated, and while nobody waits nobody is notified. While there is a `Hold`, copies of the groups that were written last are kept, a megabyte at most: who keeps up reads no disk.
 /// Format: FORMAT.md, "Groups". Thread rule: safe, except that `append` needs the caller's lock (serials come in order) and `stop` ends it all.
 
 #include <atomic>
@@ -21,6 +21,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include <taiyen/base/units.hpp>
 
@@ -100,6 +101,8 @@ public:
         /// The ring that is held. Null: the log is closed, or goes on in another one.
         std::shared_ptr<const io::File> file() const { return file_.lock(); }
         const RingIdentity& identity() const { return identity_; }
+        /// The durable groups from that position on, where a group begins, if they are still in memory; empty: they are not, or the hold is lost.
+        std::vector<std::shared_ptr<const Record>> recent(std::uint64_t position) const;
         /// What comes before `position`, at most `durable_point().next.position`, was read.
         void move_on(std::uint64_t position);
         /// Whether a record has taken the place of something that was held, or the log is gone. Asked after reading: if not, what was read is what was written there.

@@ -115,6 +115,18 @@ void RecordBuffer::overwrite(ByteCount at, std::span<const std::byte> bytes) {
     SectorWriter(sectors_.data(), sizeof(RecordHeader) + at).put(bytes.data(), bytes.size());
 }
 
+std::vector<std::byte> RecordBuffer::payload() const {
+    std::vector<std::byte> payload(payload_bytes_);
+    for (ByteCount done = 0; done < payload_bytes_;) {
+        const ByteCount at = sizeof(RecordHeader) + done;
+        const ByteCount part = std::min(payload_bytes_ - done, sector_payload_bytes - at % sector_payload_bytes);
+        std::memcpy(payload.data() + done,
+                    sectors_.data() + at / sector_payload_bytes * sector_bytes + sizeof(SectorStamp) + at % sector_payload_bytes, part);
+        done += part;
+    }
+    return payload;
+}
+
 struct Ring::State {
     std::shared_ptr<io::File> file;
     RingIdentity identity;

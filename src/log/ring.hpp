@@ -77,6 +77,8 @@ public:
     /// Requires: these bytes were put before.
     void overwrite(ByteCount at, std::span<const std::byte> bytes);
     ByteCount payload_bytes() const { return payload_bytes_; }
+    /// The payload, as a scan gives it. Throws: std::bad_alloc.
+    std::vector<std::byte> payload() const;
     /// What was reserved, or more.
     ByteCount payload_bytes_max() const;
     /// Gives memory back if it is more than this. Requires: an empty payload.

@@ -291,30 +291,31 @@ bool Shipper::scan_to(const GroupLog::Point& end) {
     bool is_whole = true;
     const auto file = hold_->file();
     if (!file) return false;
+    const auto take = [&](const log::Record& group) {
+        const std::int64_t count = log::count_in_group(group);
+        if (count < 0 || group.number > expected || group.payload.size() > layout::frame_bytes_max / 2) {
+            is_whole = planted(Bug::gap_shipped_over) && count >= 0;
+            if (!is_whole) return false;
+        }
+        const std::uint64_t last = group.number + static_cast<std::uint64_t>(count) - 1;
+        if (last >= expected) {
+            if (batch.records == 0) {
+                batch.first = group.number;
+                batch.body.resize(sizeof(log::layout::GroupHead));
+            }
+            batch.body.insert(batch.body.end(), group.payload.begin() + sizeof(log::layout::GroupHead), group.payload.end());
+            batch.records += static_cast<std::uint32_t>(count);
+            batch.last = last;
+            expected = last + 1;
+            if (batch.body.size() >= frame_bytes_) append_batch(batch);
+        }
+        return last < end.serial.value;
+    };
     try {
-        log::Ring::scan(
-            *file, hold_->identity(), at_,
-            [&](const log::Record& group) {
-                const std::int64_t count = log::count_in_group(group);
-                if (count < 0 || group.number > expected || group.payload.size() > layout::frame_bytes_max / 2) {
-                    is_whole = planted(Bug::gap_shipped_over) && count >= 0;
-                    if (!is_whole) return false;
-                }
-                const std::uint64_t last = group.number + static_cast<std::uint64_t>(count) - 1;
-                if (last >= expected) {
-                    if (batch.records == 0) {
-                        batch.first = group.number;
-                        batch.body.resize(sizeof(log::layout::GroupHead));
-                    }
-                    batch.body.insert(batch.body.end(), group.payload.begin() + sizeof(log::layout::GroupHead), group.payload.end());
-                    batch.records += static_cast<std::uint32_t>(count);
-                    batch.last = last;
-                    expected = last + 1;
-                    if (batch.body.size() >= frame_bytes_) append_batch(batch);
-                }
-                return last < end.serial.value;
-            },
-            end.next.position);
+        const auto recent = hold_->recent(at_.position);
+        if (recent.empty()) log::Ring::scan(*file, hold_->identity(), at_, take, end.next.position);
+        for (const auto& group : recent)
+            if (!take(*group)) break;
     } catch (const Error&) {
         if (pending_ || !hold_ || !hold_->is_lost()) throw;
         return false;  // what was read is what came to stand there

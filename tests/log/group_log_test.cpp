@@ -199,6 +199,52 @@ BOOST_AUTO_TEST_CASE(a_hold_that_moves_on_is_never_lost) {
     BOOST_TEST(idle.is_lost());
 }
 
+BOOST_AUTO_TEST_CASE(who_follows_the_log_finds_what_was_written_last_in_memory_as_it_stands_in_the_ring) {
+    GroupLogFixture fixture(4_MiB);
+    fixture.commit(100);
+    GroupLog::Hold hold(*fixture.log);
+    std::mt19937_64 random(taiyen::test::seed_of_run());
+    std::vector<std::uint64_t> begins;
+    for (int i = 0; i < 100; ++i) {
+        begins.push_back(fixture.log->durable_point().next.position);
+        fixture.commit(random() % 5000);
+    }
+    const auto in_ring = [&](std::uint64_t from) {
+        std::vector<Record> found;
+        Ring::scan(fixture.log->file(), fixture.log->identity(), hold.begin().next, [&](const Record& record) {
+            if (record.position >= from) found.push_back(record);
+            return true;
+        });
+        return found;
+    };
+    for (const std::size_t from : {std::size_t{0}, std::size_t{1}, std::size_t{57}, begins.size() - 1}) {
+        const auto recent = hold.recent(begins[from]);
+        const std::vector<Record> written = in_ring(begins[from]);
+        BOOST_TEST_REQUIRE(recent.size() == written.size());
+        for (std::size_t i = 0; i < written.size(); ++i) {
+            BOOST_TEST(recent[i]->kind == written[i].kind);
+            BOOST_TEST(recent[i]->number == written[i].number);
+            BOOST_TEST(recent[i]->position == written[i].position);
+            BOOST_TEST((recent[i]->payload == written[i].payload));
+        }
+    }
+    BOOST_TEST(hold.recent(begins[1] + 1).empty());
+    BOOST_TEST(hold.recent(fixture.log->durable_point().next.position).empty());
+    // A megabyte of them, and none beside a larger one.
+    for (int i = 0; i < 300; ++i) fixture.commit(5000);
+    BOOST_TEST(hold.recent(begins.back()).empty());
+    const std::uint64_t late = fixture.log->durable_point().next.position;
+    fixture.commit(5000);
+    BOOST_TEST(hold.recent(late).size() == 1U);
+    fixture.commit(1'200'000);
+    BOOST_TEST(hold.recent(late).empty());
+    // Kept for who holds.
+    { const GroupLog::Hold gone(*fixture.log); }
+    const std::uint64_t last = fixture.log->durable_point().next.position;
+    fixture.commit(10);
+    BOOST_TEST(hold.recent(last).size() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(a_hold_from_an_earlier_point_is_lost_if_that_room_was_given_back_or_the_ring_is_another_one) {
     GroupLogFixture fixture(64_KiB);
     const Uuid ring = fixture.log->identity().ring;
