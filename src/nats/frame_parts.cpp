@@ -14,6 +14,32 @@ constexpr std::size_t frame_bytes_max = std::size_t{1} << 31U;  // twice what a 
 
 }  // namespace
 
+class FrameParts::Runs {
+public:
+    enum class State { goes_on, whole, is_void };
+    State add(std::uint64_t sequence, const PartHead& head) {
+        const bool continues = before_.parts != 0 && head.part != 0 && head.part == before_.part + 1 && head.parts == before_.parts &&
+                               head.number == before_.number && sequence == at_ + 1;
+        if (head.part != 0 && !continues) {
+            before_ = {};
+            return State::is_void;
+        }
+        before_ = head;
+        at_ = sequence;
+        if (head.part == 0) begin_ = sequence;
+        if (head.part + 1 != head.parts) return State::goes_on;
+        before_ = {};
+        return State::whole;
+    }
+    /// Of the run that the newest message belongs to.
+    std::uint64_t begin() const { return begin_; }
+
+private:
+    PartHead before_{};
+    std::uint64_t at_ = 0;
+    std::uint64_t begin_ = 0;
+};
+
 PartHead FrameParts::head_of(const Message& message) const {
     PartHead head{};
     if (message.bytes.size() >= sizeof head) std::memcpy(&head, message.bytes.data(), sizeof head);
@@ -80,14 +106,20 @@ const FrameParts::End& FrameParts::end() {
         first_sequence_ = 0;
     }
     if (!state || state->last == 0) return end_.emplace();
-    if (state->messages != 0 && state->first != first_sequence_) {
-        const auto message = next(state->first, state->last);
+    if (state->messages != 0 && (state->first != first_message_ || first_sequence_ == 0)) {
         first_number_ = 1;
-        if (message) {
+        first_sequence_ = 0;
+        Runs runs;
+        for (std::uint64_t sequence = state->first; first_sequence_ == 0; ++sequence) {
+            const auto message = next(sequence, state->last);
+            if (!message) break;
+            sequence = message->sequence;
             const PartHead head = head_of(*message);
-            first_number_ = head.number + (head.part == 0 ? 0 : 1);
+            if (runs.add(sequence, head) != Runs::State::whole) continue;
+            first_number_ = head.number;
+            first_sequence_ = runs.begin();
         }
-        first_sequence_ = state->first;
+        first_message_ = state->first;
     }
     if (!end_ || end_->sequence != state->last || end_->begin < state->first) end_ = find_end(*state);
     return *end_;
@@ -99,8 +131,6 @@ ReplicationTarget::Range FrameParts::range() {
 }
 
 bool FrameParts::append(std::uint64_t number, std::span<const std::byte> frame) {
-    const std::size_t part_bytes = log_.message_bytes_max() - sizeof(PartHead);
-    const std::uint64_t parts = std::max<std::uint64_t>(1, (frame.size() + part_bytes - 1) / part_bytes);
     for (unsigned tries = 0; tries < tries_max; ++tries) {
         if (!end_ || std::chrono::steady_clock::now() - looked_ >= look_every_) end();
         if (number <= end_->number) {
@@ -120,6 +150,8 @@ bool FrameParts::append(std::uint64_t number, std::span<const std::byte> frame) 
         End now{end_->sequence, number, 0};
         end_.reset();
         if (number == 1 && now.sequence == 0) log_.create();
+        const std::size_t part_bytes = log_.message_bytes_max() - sizeof(PartHead);
+        const std::uint64_t parts = std::max<std::uint64_t>(1, (frame.size() + part_bytes - 1) / part_bytes);
         std::uint64_t part = 0;
         for (; part < parts; ++part) {
             const PartHead head{number, static_cast<std::uint32_t>(part), static_cast<std::uint32_t>(parts)};
@@ -188,8 +220,7 @@ std::vector<std::byte> FrameParts::read_at(std::uint64_t number, std::uint64_t s
     if (sequence > last) last = end().sequence;
     after_read_ = {};
     std::vector<std::byte> frame;
-    PartHead before{};
-    std::uint64_t before_at = 0;
+    Runs runs;
     for (;; ++sequence) {
         if (is_next && waiting_.empty() && last >= sequence + 2)
             for (Message& message : log_.get_many(sequence, read_ahead)) waiting_.push_back(std::move(message));
@@ -197,21 +228,14 @@ std::vector<std::byte> FrameParts::read_at(std::uint64_t number, std::uint64_t s
         if (!message) throw_not_found(number);
         sequence = message->sequence;
         const PartHead head = head_of(*message);
-        if (head.number > number) throw_not_found(number);
-        if (head.number < number) continue;
-        const bool goes_on =
-            head.part != 0 && head.part == before.part + 1 && head.parts == before.parts && before_at != 0 && sequence == before_at + 1;
-        if (head.part != 0 && !goes_on) {
-            before_at = 0;
-            continue;
-        }
+        const Runs::State state = runs.add(sequence, head);
+        if (head.number > number && state == Runs::State::whole) throw_not_found(number);
+        if (head.number != number || state == Runs::State::is_void) continue;
         if (head.part == 0) frame.clear();
         if (frame.size() + message->bytes.size() > frame_bytes_max)
             throw Error(errc::corrupt, log_.name(), "frame " + std::to_string(number) + " is damaged: it has no end; restore what comes before it");
         frame.insert(frame.end(), message->bytes.begin() + sizeof head, message->bytes.end());
-        before = head;
-        before_at = sequence;
-        if (head.part + 1 == head.parts) {
+        if (state == Runs::State::whole) {
             after_read_ = {number + 1, sequence + 1};
             return frame;
         }

@@ -1,7 +1,8 @@
 #pragma once
 /// FrameParts: numbered frames of any size in a log of messages of bounded size.
 ///
-/// (P1) A frame is a run of messages that follow each other, part 0 to the last one. It is there once the last one is. A run that breaks off is void: whoever was to go on appends the whole frame again.
+/// (P1) A frame is a run of messages that follow each other, part 0 to the last one. It is there once the last one is. A run that breaks off is void, whatever its number: it hides nothing, and says nothing
+///      of where other frames are. Whoever was to go on appends the whole frame again.
 /// (P2) Parts of two frames never mix: each is appended only behind the one before it.
 /// (P3) What isn't known for certain, after a failure or where others append, is asked again; and now and then that the newest frame is still there.
 /// Thread rule: external lock.
@@ -52,12 +53,15 @@ private:
     std::uint64_t find(std::uint64_t number);
     std::vector<std::byte> read_at(std::uint64_t number, std::uint64_t sequence, bool is_next);
     [[noreturn]] void throw_not_found(std::uint64_t number) const;
+    /// The messages from one on, as runs: what part is next, and whether a run that has begun is whole.
+    class Runs;
 
     MessageLog& log_;
     const std::chrono::milliseconds look_every_;
     std::optional<End> end_;  ///< nothing: it is to be looked for
     std::chrono::steady_clock::time_point looked_;
-    std::uint64_t first_sequence_ = 0;
+    std::uint64_t first_message_ = 0;
+    std::uint64_t first_sequence_ = 0;  ///< where the first frame begins that is whole; 0: not known
     std::uint64_t first_number_ = 1;
     struct Place {
         std::uint64_t number = 0;

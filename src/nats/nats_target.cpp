@@ -1,5 +1,7 @@
 #include <taiyen/nats/nats_target.hpp>
 
+#include <unistd.h>
+
 #include <mutex>
 
 #include <taiyen/base/error.hpp>
@@ -14,8 +16,10 @@ public:
     explicit Parts(const NatsOptions& options) : linger(options.linger), stream_(options), parts_(stream_) {}
 
     std::string name() const { return stream_.name(); }
+    bool is_of_parent() const noexcept { return ::getpid() != process_; }
     template <class F>
     auto with(F&& call) {
+        if (is_of_parent()) throw Error(errc::forked, name(), "a forked child can't use its parent's connection; make a target of its own");
         const std::lock_guard lock(mutex_);
         return call(parts_);
     }
@@ -23,12 +27,16 @@ public:
     const std::chrono::milliseconds linger;
 
 private:
+    const pid_t process_ = ::getpid();
     std::mutex mutex_;
     nats::Stream stream_;
     nats::FrameParts parts_;
 };
 
 NatsOptions nats_options(std::string_view address) {
+    if (address.find('@') != std::string_view::npos)
+        throw Error(errc::invalid_argument, nats::told(address),
+                    "an address with a password is seen by others; name a file of credentials (--creds) instead");
     NatsOptions options;
     const std::size_t scheme = address.find("://");
     const std::size_t slash = scheme == std::string_view::npos ? scheme : address.find('/', scheme + 3);
@@ -40,7 +48,10 @@ NatsOptions nats_options(std::string_view address) {
 }
 
 NatsTarget::NatsTarget(const NatsOptions& options) : parts_(std::make_unique<Parts>(options)) {}
-NatsTarget::~NatsTarget() = default;
+/// In a forked child the connection is the parent's, and stays.
+NatsTarget::~NatsTarget() {
+    if (parts_->is_of_parent()) (void)parts_.release();
+}
 
 std::string NatsTarget::name() const { return parts_->name(); }
 std::chrono::milliseconds NatsTarget::linger() const { return parts_->linger; }

@@ -1,7 +1,10 @@
 #include "nats/stream.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
-#include <cstring>
+#include <limits>
+#include <new>
 #include <utility>
 
 #include <nats/nats.h>
@@ -24,17 +27,21 @@ using InfoPointer = std::unique_ptr<jsStreamInfo, Destroy<jsStreamInfo, jsStream
 constexpr std::size_t message_bytes = std::size_t{1} << 20U;
 /// Of what a server takes for a message, its headers' share.
 constexpr std::size_t header_bytes = 512;
+constexpr int32_t message_bytes_least = 4096;
+
+/// Behind the scheme, user and password.
+std::string_view place_in(std::string_view url) {
+    if (const std::size_t at = url.find("://"); at != std::string_view::npos) url.remove_prefix(at + 3);
+    if (const std::size_t user = url.rfind('@'); user != std::string_view::npos) url.remove_prefix(user + 1);
+    return url;
+}
 
 bool is_loopback(std::string_view url) {
-    for (const std::string_view host : {"127.", "localhost", "[::1]"}) {
-        const std::size_t at = url.find("://");
-        std::string_view rest = at == std::string_view::npos ? url : url.substr(at + 3);
-        if (const std::size_t user = rest.find('@'); user != std::string_view::npos) rest.remove_prefix(user + 1);
-        if (!rest.starts_with(host)) continue;
-        const std::string_view behind = rest.substr(host.size());
-        if (host == "127." || behind.empty() || behind.front() == ':' || behind.front() == '/') return true;
-    }
-    return false;
+    const std::string_view place = place_in(url);
+    if (place.starts_with("[::1]")) return true;
+    const std::string host(place.substr(0, place.find_first_of(":/")));
+    in_addr address{};
+    return host == "localhost" || (::inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24U == 127);
 }
 
 std::vector<std::string_view> pieces_of(std::string_view urls) {
@@ -45,16 +52,6 @@ std::vector<std::string_view> pieces_of(std::string_view urls) {
         urls.remove_prefix(std::min(comma + 1, urls.size()));
     }
     return pieces;
-}
-
-/// Without user and password.
-std::string told(std::string_view url) {
-    const std::size_t at = url.find("://");
-    const std::string scheme(at == std::string_view::npos ? "nats" : url.substr(0, at));
-    std::string_view rest = at == std::string_view::npos ? url : url.substr(at + 3);
-    if (const std::size_t user = rest.rfind('@'); user != std::string_view::npos) rest.remove_prefix(user + 1);
-    while (rest.ends_with('/')) rest.remove_suffix(1);
-    return scheme + "://" + std::string(rest);
 }
 
 bool uses_tls(const NatsOptions& options) {
@@ -137,9 +134,20 @@ Message message_of(const natsMsg* message, std::uint64_t sequence) {
 
 }  // namespace
 
+std::string told(std::string_view url) {
+    const std::size_t at = url.find("://");
+    std::string_view place = place_in(url);
+    while (place.ends_with('/')) place.remove_suffix(1);
+    return std::string(at == std::string_view::npos ? "nats" : url.substr(0, at)) + "://" + std::string(place);
+}
+
 Stream::Stream(const NatsOptions& options)
     : options_(checked(options)), name_(told(pieces_of(options_.url).front()) + "/" + options_.name), stream_("TAIYEN_" + options_.name),
       subject_("taiyen." + options_.name) {
+    connect();
+}
+
+void Stream::connect() {
     natsOptions* made = nullptr;
     require(natsOptions_Create(&made), name_);
     const OptionsPointer to(made);
@@ -148,13 +156,18 @@ Stream::Stream(const NatsOptions& options)
     for (const std::string_view url : pieces_of(options_.url)) urls.emplace_back(url);
     std::vector<const char*> servers;
     for (const std::string& url : urls) servers.push_back(url.c_str());
+    const int64_t patience = options_.timeout.count();
     require(natsOptions_SetServers(made, servers.data(), static_cast<int>(servers.size())), name_);
     require(natsOptions_SetName(made, "taiyen"), name_);
-    require(natsOptions_SetTimeout(made, options_.timeout.count()), name_);
+    require(natsOptions_SetTimeout(made, patience), name_);
     require(natsOptions_SetMaxReconnect(made, -1), name_);
     require(natsOptions_SetReconnectWait(made, 250), name_);
     require(natsOptions_SetFailRequestsOnDisconnect(made, true), name_);
     require(natsOptions_SetSendAsap(made, true), name_);
+    // A machine that is gone without a word is noticed, by what is written and by what isn't answered.
+    require(natsOptions_SetWriteDeadline(made, patience), name_);
+    require(natsOptions_SetPingInterval(made, std::max<int64_t>(patience, 1000)), name_);
+    require(natsOptions_SetMaxPingsOut(made, 2), name_);
     // The library's own tells standard error.
     require(natsOptions_SetErrorHandler(made, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr), name_);
     if (!options_.credentials.empty()) {
@@ -167,55 +180,66 @@ Stream::Stream(const NatsOptions& options)
         if (!options_.authority.empty()) require(natsOptions_LoadCATrustedCertificates(made, text(options_.authority)), name_);
         if (!options_.certificate.empty()) require(natsOptions_LoadCertificatesChain(made, text(options_.certificate), text(options_.key)), name_);
         if (!options_.server_name.empty()) require(natsOptions_SetExpectedHostname(made, options_.server_name.c_str()), name_);
+    } else if (!options_.allow_plaintext) {
+        require(natsOptions_SetIgnoreDiscoveredServers(made, true), name_);  // a cluster's other servers may be other machines
     }
-    require(natsConnection_Connect(&connection_, made), name_);
+    natsConnection* connection = nullptr;
+    require(natsConnection_Connect(&connection, made), name_);
+    connection_.reset(connection);
     jsOptions wait;
     jsOptions_Init(&wait);
-    wait.Wait = options_.timeout.count();
-    if (const natsStatus status = natsConnection_JetStream(&context_, connection_, &wait); status != NATS_OK) {
-        natsConnection_Destroy(connection_);
-        throw_failed(name_, status);
-    }
+    wait.Wait = patience;
+    jsCtx* context = nullptr;
+    require(natsConnection_JetStream(&context, connection, &wait), name_);
+    context_.reset(context);
 }
 
-Stream::~Stream() {
+/// One that is over, since the server has refused this program, begins anew.
+void Stream::require_connected() {
+    if (connection_ && context_ && !natsConnection_IsClosed(connection_.get())) return;
     close_reader();
-    jsCtx_Destroy(context_);
-    natsConnection_Destroy(connection_);
+    context_.reset();
+    connection_.reset();
+    connect();
 }
+
+void Stream::Close::operator()(natsConnection* connection) const noexcept { natsConnection_Destroy(connection); }
+void Stream::Close::operator()(jsCtx* context) const noexcept { jsCtx_Destroy(context); }
+
+Stream::~Stream() { close_reader(); }
 
 std::size_t Stream::message_bytes_max() const {
-    const auto allowed = static_cast<std::size_t>(std::max<int64_t>(natsConnection_GetMaxPayload(connection_), 2 * header_bytes));
-    return std::min(message_bytes, allowed - header_bytes);
+    const int64_t allowed = std::max<int64_t>(std::min(natsConnection_GetMaxPayload(connection_.get()), stream_message_max_), 2 * header_bytes);
+    return std::min(message_bytes, static_cast<std::size_t>(allowed) - header_bytes);
 }
 
 std::optional<MessageLog::State> Stream::state() {
+    require_connected();
     jsStreamInfo* found = nullptr;
     jsErrCode code{};
-    const natsStatus status = js_GetStreamInfo(&found, context_, stream_.c_str(), nullptr, &code);
-    if (status == NATS_NOT_FOUND || code == JSStreamNotFoundErr) {
-        is_checked_ = false;
-        return std::nullopt;
-    }
+    const natsStatus status = js_GetStreamInfo(&found, context_.get(), stream_.c_str(), nullptr, &code);
+    if (status == NATS_NOT_FOUND || code == JSStreamNotFoundErr) return std::nullopt;
     require(status, name_, code);
     const InfoPointer info(found);
-    if (!is_checked_) {
-        const jsStreamConfig& is = *info->Config;
-        const auto refuse = [&](const char* why) {
-            throw Error(errc::mismatch, name_,
-                        std::string("the stream ") + stream_ + " " + why + "; make another one, or let this program make it under another name");
-        };
-        if (is.Storage != js_FileStorage) refuse("isn't kept in files");
-        const bool is_limited = is.MaxMsgs > 0 || is.MaxBytes > 0 || is.MaxMsgsPerSubject > 0;
-        if (is.MaxAge > 0 || (is_limited && is.Discard != js_DiscardNew) || is.Retention != js_LimitsPolicy)
-            refuse("drops messages by itself (its age, retention or discard policy)");
-        if (is.NoAck) refuse("acknowledges nothing");
-        is_checked_ = true;
-    }
+    const jsStreamConfig& is = *info->Config;
+    const auto refuse = [&](const std::string& why) {
+        throw Error(errc::mismatch, name_,
+                    "the stream " + stream_ + " " + why + "; make another one, or let this program make it under another name");
+    };
+    if (is.SubjectsLen != 1 || subject_ != is.Subjects[0]) refuse("is not that of the subject " + subject_ + " alone");
+    if (is.Storage != js_FileStorage) refuse("isn't kept in files");
+    const bool is_limited = is.MaxMsgs > 0 || is.MaxBytes > 0;
+    const bool drops_old = is.MaxAge > 0 || (is_limited && is.Discard != js_DiscardNew) || is.Retention != js_LimitsPolicy;
+    if (drops_old || (is.MaxMsgsPerSubject > 0 && !is.DiscardNewPerSubject))
+        refuse("drops messages by itself (its age, retention or discard policy)");
+    if (is.NoAck) refuse("acknowledges nothing");
+    if (is.MaxMsgSize > 0 && is.MaxMsgSize < message_bytes_least) refuse("takes messages of " + std::to_string(is.MaxMsgSize) + " bytes at most");
+    stream_message_max_ = is.MaxMsgSize > 0 ? is.MaxMsgSize : std::numeric_limits<int32_t>::max();
     return State{info->State.FirstSeq, info->State.LastSeq, info->State.Msgs};
 }
 
 void Stream::create() {
+    require_connected();
     jsStreamConfig config;
     jsStreamConfig_Init(&config);
     const char* subjects[] = {subject_.c_str()};
@@ -227,12 +251,13 @@ void Stream::create() {
     config.Discard = js_DiscardNew;
     config.Replicas = options_.replicas;
     jsErrCode code{};
-    const natsStatus status = js_AddStream(nullptr, context_, &config, nullptr, &code);
+    const natsStatus status = js_AddStream(nullptr, context_.get(), &config, nullptr, &code);
     if (status != NATS_OK && code != JSStreamNameExistErr) throw_failed(name_, status, code);
     (void)state();  // somebody else may have made it otherwise
 }
 
 std::optional<std::uint64_t> Stream::append(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t after) {
+    require_connected();
     std::vector<std::byte> bytes(head.size() + body.size());
     std::ranges::copy(head, bytes.begin());
     std::ranges::copy(body, bytes.begin() + static_cast<std::ptrdiff_t>(head.size()));
@@ -244,7 +269,7 @@ std::optional<std::uint64_t> Stream::append(std::span<const std::byte> head, std
     require(natsMsgHeader_Set(made, "Nats-Expected-Stream", stream_.c_str()), name_);
     jsPubAck* answer = nullptr;
     jsErrCode code{};
-    const natsStatus status = js_PublishMsg(&answer, context_, made, nullptr, &code);
+    const natsStatus status = js_PublishMsg(&answer, context_.get(), made, nullptr, &code);
     const AckPointer ack(answer);
     if (code == JSStreamWrongLastSequenceErr) return std::nullopt;
     require(status, name_, code);
@@ -252,9 +277,10 @@ std::optional<std::uint64_t> Stream::append(std::span<const std::byte> head, std
 }
 
 std::optional<Message> Stream::get(std::uint64_t sequence) {
+    require_connected();
     natsMsg* found = nullptr;
     jsErrCode code{};
-    const natsStatus status = js_GetMsg(&found, context_, stream_.c_str(), sequence, nullptr, &code);
+    const natsStatus status = js_GetMsg(&found, context_.get(), stream_.c_str(), sequence, nullptr, &code);
     if (status == NATS_NOT_FOUND || code == JSNoMessageFoundErr || code == JSStreamNotFoundErr) return std::nullopt;
     require(status, name_, code);
     const MessagePointer message(found);
@@ -269,6 +295,7 @@ void Stream::close_reader() noexcept {
 }
 
 std::vector<Message> Stream::get_many(std::uint64_t sequence, std::size_t count) {
+    require_connected();
     if (reader_ != nullptr && reader_next_ != sequence) close_reader();
     jsErrCode code{};
     if (reader_ == nullptr) {
@@ -280,7 +307,7 @@ std::vector<Message> Stream::get_many(std::uint64_t sequence, std::size_t count)
         how.Config.AckPolicy = js_AckNone;
         how.Config.MemoryStorage = true;
         how.Config.InactiveThreshold = std::chrono::nanoseconds(std::chrono::seconds(30)).count();
-        require(js_PullSubscribe(&reader_, context_, subject_.c_str(), nullptr, nullptr, &how, &code), name_, code);
+        require(js_PullSubscribe(&reader_, context_.get(), subject_.c_str(), nullptr, nullptr, &how, &code), name_, code);
         reader_next_ = sequence;
     }
     natsMsgList list{};
@@ -310,12 +337,13 @@ std::vector<Message> Stream::get_many(std::uint64_t sequence, std::size_t count)
 }
 
 void Stream::trim(std::uint64_t first) {
+    require_connected();
     jsOptions options;
     jsOptions_Init(&options);
     options.Wait = options_.timeout.count();
     options.Stream.Purge.Sequence = first;
     jsErrCode code{};
-    require(js_PurgeStream(context_, stream_.c_str(), &options, &code), name_, code);
+    require(js_PurgeStream(context_.get(), stream_.c_str(), &options, &code), name_, code);
 }
 
 }  // namespace taiyen::nats

@@ -5,7 +5,11 @@
 /// Everything is asked of the leader (no direct reads from copies, which may lag behind).
 /// Thread rule: external lock.
 
+#include <cstdint>
+#include <limits>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <taiyen/nats/nats_target.hpp>
 
@@ -16,6 +20,9 @@ typedef struct __jsCtx jsCtx;
 typedef struct __natsSubscription natsSubscription;
 
 namespace taiyen::nats {
+
+/// An address without user and password: for messages.
+std::string told(std::string_view url);
 
 class Stream final : public MessageLog {
 public:
@@ -33,16 +40,22 @@ public:
     void trim(std::uint64_t first) override;
 
 private:
+    void connect();
+    void require_connected();
     void close_reader() noexcept;
 
+    struct Close {
+        void operator()(natsConnection* connection) const noexcept;
+        void operator()(jsCtx* context) const noexcept;
+    };
     const NatsOptions options_;
     const std::string name_;     ///< for messages
     const std::string stream_;   ///< as NATS knows it
     const std::string subject_;  ///< of its messages
-    natsConnection* connection_ = nullptr;
-    jsCtx* context_ = nullptr;
-    bool is_checked_ = false;             ///< that the stream keeps what it is given
-    natsSubscription* reader_ = nullptr;  ///< gives what stands from `reader_next_` on
+    std::unique_ptr<natsConnection, Close> connection_;
+    std::unique_ptr<jsCtx, Close> context_;                                       ///< of the connection
+    std::int64_t stream_message_max_ = std::numeric_limits<std::int32_t>::max();  ///< as its configuration said last
+    natsSubscription* reader_ = nullptr;                                          ///< gives what stands from `reader_next_` on
     std::uint64_t reader_next_ = 0;
 };
 

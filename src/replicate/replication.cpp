@@ -81,6 +81,7 @@ public:
             const store::Visits::Visit visit(heap_->visits());
             shipper_.attach();
         }
+        shipper_.after_frame = [this] { publish(); };
         publish();
         try {
             thread_ = std::thread([this] { run(); });
@@ -93,35 +94,44 @@ public:
     Thread& operator=(const Thread&) = delete;
     ~Thread() override { stop(); }
 
-    /// Commits wait for it from now on, if they are to.
+    /// Commits wait for it from now on, if they are to; for one before it no more.
     void stand_at_gate() {
-        if (options_.acknowledge == Acknowledge::replicated || options_.when_behind != WhenBehind::resync) service_->set_gate(shared_from_this());
+        const bool is_asked = options_.acknowledge == Acknowledge::replicated || options_.when_behind != WhenBehind::resync;
+        service_->set_gate(is_asked ? shared_from_this() : nullptr);
     }
 
-    void admit() override {
-        if (options_.when_behind == WhenBehind::resync || planted(Bug::begun_while_behind)) return;
-        if (!is_far_behind()) return;
-        if (options_.when_behind == WhenBehind::fail) {
-            throw Error(errc::unreachable, target_->name(),
-                        "the log is full of transactions that the target hasn't got (" + status().last_error + "); try again when it answers");
-        }
-        const std::stop_callback closing(heap_->visits().ending(), [this] { changed_.notify_all(); });
+    bool has_room(std::uint64_t log_end, ByteCount log_capacity) const noexcept override {
+        if (options_.when_behind == WhenBehind::resync || lets_through_.load(std::memory_order_relaxed)) return true;
+        if (heap_->visits().ending().stop_requested() || is_own_thread() || planted(Bug::begun_while_behind)) return true;
+        const std::uint64_t shipped = shipped_to_.load(std::memory_order_relaxed);
+        return shipped == unknown || log_end <= shipped || log_end - shipped <= log_capacity / 8 * 7;
+    }
+
+    void wait_for_room() override {
         std::unique_lock lock(mutex_);
-        while (!is_over() && !heap_->visits().ending().stop_requested()) {
-            lock.unlock();
-            const bool must_wait = is_far_behind();
-            lock.lock();
-            if (!must_wait) break;
-            changed_.wait_for(lock, std::chrono::milliseconds(100));
-        }
         if (is_over() && status_.state != ReplicationState::stopped) throw_over();
+        if (options_.when_behind == WhenBehind::fail && !lets_through_) {
+            throw Error(errc::unreachable, status_.target,
+                        "the log is full of transactions that the target hasn't got" +
+                            (status_.last_error.empty() ? std::string() : " (" + status_.last_error + ")") + "; try again when it has them");
+        }
+        lock.unlock();
+        const std::stop_callback closing(heap_->visits().ending(), [this] { changed_.notify_all(); });
+        lock.lock();
+        // What was shipped is told with each frame; a heap that is closed, or a log that is another one, at the latest then.
+        if (!lets_through_) changed_.wait_for(lock, std::chrono::milliseconds(20));
     }
 
     void confirm(Serial serial) override {
         if (options_.acknowledge != Acknowledge::replicated) return;
+        {
+            const std::lock_guard lock(mutex_);
+            if (stopping_ && is_over()) return;  // the program has said that this machine is enough
+        }
         std::string why = "the target has not got it in time";
         try {
-            if (wait_replicated(serial, options_.confirm_timeout)) return;
+            // Replication's own thread, in a report handler, would wait for itself.
+            if (wait_replicated(serial, is_own_thread() ? std::chrono::milliseconds(0) : options_.confirm_timeout)) return;
             const std::lock_guard lock(mutex_);
             if (!status_.last_error.empty()) why = status_.last_error;
         } catch (const Error& error) {
@@ -151,6 +161,7 @@ public:
         ask();
         wake();
         thread_.join();
+        open_gate();  // also where it had ended before
     }
 
     Serial replicated() const {
@@ -217,16 +228,13 @@ private:
             throw Error(errc::closed, target_->name(), "replication ends before everything is sent; attach the heap again");
     }
 
-    /// Whether the log is about to give up what the target hasn't got.
-    bool is_far_behind() const {
-        try {
-            const store::Visits::Visit visit(heap_->visits());
-            const std::uint64_t end = service_->log().durable_point().next.position;
-            const std::uint64_t shipped = shipped_to_.load(std::memory_order_relaxed);
-            return shipped != unknown && end > shipped && end - shipped > service_->log().capacity() / 8 * 7;
-        } catch (const Error&) {
-            return false;  // the heap is being closed
-        }
+    bool is_own_thread() const noexcept { return own_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
+
+    /// Commits wait for this machine alone.
+    void open_gate() noexcept {
+        lets_through_ = true;
+        service_->clear_gate(*this);
+        changed_.notify_all();
     }
 
     // Under the mutex.
@@ -252,7 +260,7 @@ private:
     }
 
     void end(ReplicationState state, const std::string& why) {
-        if (state == ReplicationState::stopped) service_->set_gate(nullptr);
+        if (state == ReplicationState::stopped) open_gate();
         {
             const std::lock_guard lock(mutex_);
             status_.state = state;
@@ -312,6 +320,7 @@ private:
     }
 
     void run() noexcept {
+        own_ = std::this_thread::get_id();
         for (;;) {
             bool did = false;
             try {
@@ -396,6 +405,8 @@ private:
     /// Where in the log the first transaction stands that the target hasn't got.
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};
     std::atomic<std::uint64_t> shipped_to_{unknown};
+    std::atomic<bool> lets_through_{false};  ///< nobody waits any more
+    std::atomic<std::thread::id> own_;       ///< of the thread, once it runs
 
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;

@@ -85,6 +85,7 @@ void Shipper::append_pending() {
         if (is_base_full_) full_base_written_at_ = last_.written_at;
     }
     pending_.reset();
+    if (after_frame) after_frame();
 }
 
 void Shipper::throw_fenced() {
@@ -391,6 +392,7 @@ void Shipper::send_base(std::optional<Generation> since) {
             if (count == 0) return;
             send_pages(begin, table, buffer.span(), count);
             ++page_frames;
+            ship_records();  // who waits for them doesn't wait for the base
         });
         sent = now_saved;
     }
@@ -428,6 +430,7 @@ void Shipper::send_base(std::optional<Generation> since) {
     for (const Tables& tables : left) {
         send_pages(begin, tables.table, tables.pages, tables.count);
         ++page_frames;
+        ship_records();
     }
     done.page_frames = page_frames;
     ship_records();  // up to that save, if the log has it: then the heap can be restored as of each of them

@@ -48,6 +48,8 @@ public:
     std::uint64_t full_base_written_at() const { return full_base_written_at_; }
     /// Called before each frame; what it throws ends the call, and the next one goes on. Empty: nothing.
     std::function<void()> before_frame;
+    /// Called when one is there. Empty: nothing.
+    std::function<void()> after_frame;
 
 private:
     /// Records on their way into a frame.

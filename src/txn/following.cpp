@@ -26,6 +26,14 @@ void TransactionService::set_gate(std::shared_ptr<CommitGate> gate) {
     has_gate_.store(gate_ != nullptr, std::memory_order_relaxed);
 }
 
+void TransactionService::clear_gate(const CommitGate& gate) noexcept {
+    std::shared_ptr<CommitGate> gone;  // released without the lock
+    const std::lock_guard lock(gate_mutex_);
+    if (gate_.get() != &gate) return;
+    gone.swap(gate_);
+    has_gate_.store(false, std::memory_order_relaxed);
+}
+
 void TransactionService::log_bytes_of_calls() noexcept { calls_as_bytes_.store(!planted(Bug::calls_replicated), std::memory_order_relaxed); }
 
 store::HeapFile& TransactionService::file_to_follow() const {

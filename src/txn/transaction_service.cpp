@@ -136,8 +136,8 @@ void TransactionService::begin(Purpose purpose) {
                         "this thread has a ReadLock on the heap, and its transaction would wait for that lock for ever; end the lock first");
         }
     }
-    if (const std::shared_ptr<CommitGate> gate = this->gate()) gate->admit();
-    begin_admitted(purpose);
+    const std::shared_ptr<CommitGate> gate = this->gate();
+    begin_outermost(purpose, gate.get());
 }
 
 std::shared_ptr<CommitGate> TransactionService::gate() const {
@@ -146,9 +146,14 @@ std::shared_ptr<CommitGate> TransactionService::gate() const {
     return gate_;
 }
 
-void TransactionService::begin_admitted(Purpose purpose) {
-    if (!may_change_more()) snapshots_->wait_for_memory();
-    lock_.lock();
+void TransactionService::begin_outermost(Purpose purpose, CommitGate* gate) {
+    for (;;) {
+        if (!may_change_more()) snapshots_->wait_for_memory();
+        lock_.lock();
+        if (gate == nullptr || file() == nullptr || gate->has_room(log_->appended_position(), log_->capacity())) break;
+        lock_.unlock();
+        gate->wait_for_room();
+    }
     try {
         store::HeapFile& file = open_file();
         file.require_usable(false);
@@ -219,8 +224,11 @@ void TransactionService::roll_back_inner(store::HeapFile& file) noexcept {
 Serial TransactionService::commit(Wait wait) {
     const bool waits = wait == Wait::durable && depth() == 1;
     const std::shared_ptr<CommitGate> gate = waits ? this->gate() : nullptr;
+    const std::shared_ptr<log::GroupLog> log = gate ? log_ : nullptr;
+    const Serial before = last_committed();
     const Serial serial = commit_here(wait);
-    if (gate && !planted(Bug::commit_unconfirmed)) gate->confirm(serial);
+    // Not where nothing was committed, or is durable: while loading is relaxed.
+    if (gate && serial > before && log->durable() >= serial && !planted(Bug::commit_unconfirmed)) gate->confirm(serial);
     return serial;
 }
 
@@ -582,7 +590,7 @@ void TransactionService::save_everything(store::HeapFile& file) {
         const bool is_lost = loading_lost_.exchange(false, std::memory_order_relaxed);
         lock_.unlock();
         try {
-            begin_admitted(Purpose::edit);
+            begin_outermost(Purpose::edit, nullptr);
             commit_here(Wait::durable);
         } catch (...) {
             lock_.lock();

@@ -106,6 +106,8 @@ public:
     void log_bytes_of_calls() noexcept;
     /// Who has a word in each transaction that begins or ends from now on; null: nobody.
     void set_gate(std::shared_ptr<CommitGate> gate);
+    /// Nobody has, if it is that one.
+    void clear_gate(const CommitGate& gate) noexcept;
     Durability durability() const noexcept { return durability_; }
     /// Whether a transaction behind that one may have logged a call.
     bool has_calls_behind(Serial serial) const noexcept { return needs_heap_.load(std::memory_order_acquire) > serial.value; }
@@ -170,7 +172,8 @@ private:
     bool was_taken_back() const noexcept;
     store::HeapFile& open_file() const;
     std::shared_ptr<CommitGate> gate() const;
-    void begin_admitted(Purpose purpose);
+    /// `gate`: null: it is not asked.
+    void begin_outermost(Purpose purpose, CommitGate* gate);
     Serial commit_here(Wait wait);
     void start_transaction(store::HeapFile& file, Purpose purpose);
     void begin_inner();

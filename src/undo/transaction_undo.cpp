@@ -351,12 +351,21 @@ UndoMark TransactionUndo::mark() {
 bool TransactionUndo::go_to(UndoMark mark) {
     const auto stands_at = [&] { return look([&] { return has_place(mark) ? std::optional(history_->cursor_id()) : std::nullopt; }); };
     if (edits_->depth() != 0) throw Error(errc::scope_open, open_file().path(), "go_to: a scope or a transaction is open on this heap; end it first");
+    std::exception_ptr unconfirmed;
+    bool is_there = false;
     for (;;) {
         const std::optional<std::uint64_t> now = stands_at();
-        if (!now) return false;
-        if (*now == mark.id) return true;
-        if (!move(*now > mark.id ? Direction::backward : Direction::forward)) return false;
+        is_there = now && *now == mark.id;
+        if (!now || is_there) break;
+        try {
+            if (!move(*now > mark.id ? Direction::backward : Direction::forward)) break;
+        } catch (const Error& error) {
+            if (code_of(error) != errc::unconfirmed) throw;
+            unconfirmed = std::current_exception();  // the step has happened
+        }
     }
+    if (unconfirmed) std::rethrow_exception(unconfirmed);
+    return is_there;
 }
 
 }  // namespace taiyen::undo

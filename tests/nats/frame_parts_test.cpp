@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <random>
@@ -159,6 +160,46 @@ BOOST_AUTO_TEST_CASE(an_end_that_an_engine_has_lost_is_noticed_and_frames_are_fo
     BOOST_TEST(!parts.append(2, frame_of(2)));
     BOOST_TEST(parts.append(1, frame_of(1, 33)));
     BOOST_TEST((reader.read(1) == frame_of(1, 33)));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_broke_off_hides_no_frame_whatever_its_number) {
+    {
+        Messages messages;
+        PretendedLog log(messages, small);
+        FrameParts parts(log, milliseconds(0));
+        for (std::uint64_t number = 1; number <= 10; ++number) BOOST_TEST(parts.append(number, frame_of(number, 8)));
+        unsigned calls = 0;
+        log.fate = [&] { return ++calls == 2 ? PretendedLog::Fate::away : PretendedLog::Fate::works; };
+        BOOST_TEST(throws(errc::unreachable, [&] { parts.append(11, frame_of(11, 25)); }));
+        messages.there.erase(10);  // an engine loses the frame in front of it
+        BOOST_TEST(parts.append(10, frame_of(10, 9)));
+        BOOST_TEST(parts.append(10, frame_of(10, 9)));
+        BOOST_TEST(parts.append(11, frame_of(11, 3)));
+        PretendedLog other_log(messages, small);
+        FrameParts other(other_log);
+        BOOST_TEST(other.range().last == 11U);
+        for (const std::uint64_t number : {11U, 10U, 9U, 1U}) BOOST_TEST((other.read(number) == parts.read(number)));
+        BOOST_TEST((other.read(10) == frame_of(10, 9)));
+    }
+    Messages messages;
+    PretendedLog log(messages, small);
+    FrameParts parts(log, milliseconds(0));
+    for (std::uint64_t number = 1; number <= 20; ++number) BOOST_TEST(parts.append(number, frame_of(number, 8)));
+    unsigned calls = 0;
+    log.fate = [&] {
+        if (++calls == 2)
+            messages.there.erase(messages.there.begin(), std::prev(messages.there.end()));  // purged, but for the part that has just come
+        return calls == 2 ? PretendedLog::Fate::away : PretendedLog::Fate::works;
+    };
+    BOOST_TEST(throws(errc::unreachable, [&] { parts.append(21, frame_of(21, 25)); }));
+    BOOST_TEST(messages.there.size() == 1U);
+    BOOST_TEST(!parts.append(21, frame_of(21, 25)));
+    for (std::uint64_t number = 1; number <= 5; ++number) BOOST_TEST(parts.append(number, frame_of(number, 12)));
+    PretendedLog other_log(messages, small);
+    FrameParts other(other_log);
+    BOOST_TEST(other.range().first == 1U);
+    BOOST_TEST(other.range().last == 5U);
+    for (std::uint64_t number = 5; number >= 1; --number) BOOST_TEST((other.read(number) == frame_of(number, 12)));
 }
 
 BOOST_AUTO_TEST_CASE(what_somebody_else_published_is_no_frame) {

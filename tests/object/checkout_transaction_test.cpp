@@ -3,9 +3,16 @@
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <random>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <taiyen/taiyen.hpp>
 
@@ -132,6 +139,48 @@ BOOST_AUTO_TEST_CASE(drafts_that_are_not_committed_leave_no_trace) {
     }
     BOOST_TEST(bank.accounts->at(1).money == 1000);
     BOOST_TEST(bank.accounts->at(1).bookings.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_was_committed_and_not_confirmed_is_no_draft_any_more) {
+    /// Takes frames until it is away.
+    class Target final : public ReplicationTarget {
+    public:
+        std::atomic<bool> away{false};
+        std::string name() const override { return "a target"; }
+        Range range() override { return {1, last_}; }
+        bool append(std::uint64_t number, std::span<const std::byte>) override {
+            if (away) throw Error(errc::unreachable, "it is away");
+            last_ = number;
+            return true;
+        }
+        std::vector<std::byte> read(std::uint64_t) override { throw Error(errc::not_found, "it keeps nothing"); }
+        void trim(std::uint64_t) override {}
+
+    private:
+        std::uint64_t last_ = 0;
+    };
+    MoneyFixture<Account> bank;
+    const auto target = std::make_shared<Target>();
+    ReplicationOptions how;
+    how.acknowledge = Acknowledge::replicated;
+    how.confirm_timeout = std::chrono::milliseconds(20);
+    how.close_timeout = std::chrono::milliseconds(0);
+    const ReportHandler before = set_report_handler([](const Incident&) noexcept {});
+    {
+        const Replication replication(bank.heap, target, how);
+        auto held = bank.manager.checkout({1, 2});
+        CheckoutTransaction<Account> change(bank.heap, held);
+        change.draft(1).book(-5);
+        target->away = true;
+        BOOST_CHECK_EXCEPTION(change.commit(), Error, [](const Error& error) { return error.code() == errc::unconfirmed; });
+        BOOST_TEST(!change.has_draft(1));
+        change.draft(2).book(5);
+        BOOST_CHECK_EXCEPTION(change.commit(), Error, [](const Error& error) { return error.code() == errc::unconfirmed; });
+        BOOST_TEST(bank.accounts->at(1).money == 995);
+        BOOST_TEST(bank.accounts->at(1).bookings.size() == 1U);
+        BOOST_TEST(bank.accounts->at(2).money == 1005);
+    }
+    set_report_handler(before);
 }
 
 BOOST_AUTO_TEST_CASE(only_what_is_checked_out_exclusively_has_drafts) {

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -284,6 +286,187 @@ BOOST_AUTO_TEST_CASE(who_waits_for_the_target_does_not_hold_up_whoever_closes_th
     heap->close();
     program.join();
     BOOST_TEST(is_closed);
+}
+
+BOOST_AUTO_TEST_CASE(one_that_takes_anothers_place_is_waited_for) {
+    how.acknowledge = Acknowledge::replicated;
+    how.confirm_timeout = milliseconds(30);
+    replicate();
+    put(1, "one");
+    target = std::make_shared<PretendedTarget>();
+    target->fate = [this](std::uint64_t) { return away ? Fate::away : Fate::works; };
+    *replication = Replication(*heap, target, how);
+    const Serial serial = put(2, "two");
+    BOOST_TEST(replication->replicated().value >= serial.value);
+    away = true;
+    BOOST_TEST(throws(errc::unconfirmed, [&] { put(3, "three"); }));
+}
+
+BOOST_AUTO_TEST_CASE(once_it_is_gone_nobody_waits_and_nothing_is_kept) {
+    for (const bool is_fenced : {false, true}) {
+        how.acknowledge = Acknowledge::replicated;
+        how.confirm_timeout = milliseconds(20);
+        how.when_behind = WhenBehind::fail;
+        target = std::make_shared<PretendedTarget>();
+        replicate();
+        put(1, "one");
+        if (is_fenced) {
+            // Another attachment of another file stands there.
+            std::vector<std::byte> epoch = target->read(1);
+            epoch.resize(sizeof(replicate::FrameHead));
+            replicate::FrameHead head;
+            std::memcpy(&head, epoch.data(), sizeof head);
+            head.number = target->range().last + 1;
+            head.heap[0] ^= 1U;
+            head.kind = replicate::FrameKind::records;
+            target->put(head.number, replicate::encode(head, {}));
+            BOOST_TEST(throws(errc::unconfirmed, [&] { put(2, "two"); }));
+            const auto end = std::chrono::steady_clock::now() + seconds(60);
+            while (replication->status().state < ReplicationState::fenced && std::chrono::steady_clock::now() < end)
+                std::this_thread::sleep_for(milliseconds(1));
+            BOOST_TEST((replication->status().state == ReplicationState::fenced));
+        }
+        replication.reset();
+        BOOST_TEST(target.use_count() == 1);
+        put(3, "three");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_do_not_go_further_than_one) {
+    for (const Durability durability : {Durability::sync, Durability::async}) {
+        heap.reset();
+        options.durability = durability;
+        heap.emplace(open_only, path, options);
+        how.when_behind = WhenBehind::block;
+        target = std::make_shared<PretendedTarget>();
+        target->fate = [this](std::uint64_t) { return away ? Fate::away : Fate::works; };
+        replicate();
+        {
+            Transaction transaction(*heap);
+            heap->find_or_construct<Map>("map");
+            transaction.commit();
+        }
+        heap->wait_durable(ReadLock(*heap).serial());
+        BOOST_TEST(replication->wait_replicated(heap->last_durable(), seconds(60)));
+        const std::uint64_t bases = replication->status().bases;
+        away = true;
+        std::atomic<unsigned> committed{0};
+        std::vector<std::jthread> threads;
+        for (unsigned i = 0; i < 12; ++i) {
+            threads.emplace_back([&, i] {
+                for (unsigned k = 0; k < 12; ++k) {
+                    Transaction transaction(*heap);
+                    (*heap->find<Map>("map"))[i] = taiyen::string(20'000, static_cast<char>('a' + k));
+                    transaction.commit();
+                    ++committed;
+                }
+            });
+        }
+        unsigned before = 0;
+        do {
+            before = committed;
+            std::this_thread::sleep_for(milliseconds(200));
+        } while (committed != before || before == 0);
+        BOOST_TEST(before < 144U);
+        away = false;
+        threads.clear();
+        heap->wait_durable(ReadLock(*heap).serial());
+        BOOST_TEST(replication->wait_replicated(heap->last_durable(), seconds(60)));
+        BOOST_TEST(replication->status().bases == bases);
+        replication.reset();
+    }
+}
+
+BOOST_AUTO_TEST_CASE(commits_are_confirmed_while_a_base_is_sent) {
+    how.acknowledge = Acknowledge::replicated;
+    how.confirm_timeout = seconds(60);
+    {
+        Transaction transaction(*heap);
+        heap->construct<taiyen::vector<std::byte>>("much", std::size_t{24} << 20U, std::byte{1});
+        transaction.commit();
+    }
+    replicate();
+    std::atomic<std::uint64_t> pages{0};
+    target->fate = [&](std::uint64_t) {
+        ++pages;
+        std::this_thread::sleep_for(milliseconds(30));
+        return Fate::works;
+    };
+    std::atomic<bool> is_sent{false};
+    std::jthread base([&] {
+        replication->make_base();
+        is_sent = true;
+    });
+    while (pages == 0) std::this_thread::sleep_for(milliseconds(1));
+    unsigned confirmed = 0;
+    for (std::uint64_t i = 0; !is_sent; ++i) {
+        put(i % 10, std::to_string(i));
+        confirmed += is_sent ? 0 : 1;
+    }
+    BOOST_TEST(confirmed >= 3U);
+    base.join();
+    put(77, "behind it");
+    replication.reset();
+    BOOST_TEST((restore_it().at(77) == "behind it"));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_not_committed_or_is_not_durable_waits_for_nobody) {
+    how.acknowledge = Acknowledge::replicated;
+    how.confirm_timeout = seconds(600);
+    replicate();
+    put(1, "one");
+    away = true;
+    {
+        Transaction looks(*heap);
+        BOOST_TEST((heap->find<Map>("map")->at(1) == "one"));
+        looks.commit();
+    }
+    {
+        const RelaxedLoading loading(*heap);
+        put(2, "two");
+        away = false;
+    }
+    put(3, "three");
+    BOOST_TEST(replication->status().unconfirmed == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_report_of_replication_may_write_to_the_heap) {
+    how.acknowledge = Acknowledge::replicated;
+    how.when_behind = WhenBehind::block;
+    how.confirm_timeout = seconds(600);
+    replicate();
+    put(1, "one");
+    static TransactionalHeap* written = nullptr;
+    static std::atomic<int> outcome{0};
+    written = &*heap;
+    outcome = 0;
+    const ReportHandler before = set_report_handler([](const Incident&) noexcept {
+        if (outcome.exchange(1) != 0) return;
+        outcome = throws(errc::unconfirmed, [] { transact(*written, [] { written->find<Map>("map")->at(1) = "told"; }); }) ? 2 : 3;
+    });
+    away = true;
+    std::jthread program([&] { put(2, "two"); });
+    const auto end = std::chrono::steady_clock::now() + seconds(60);
+    while (outcome < 2 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
+    BOOST_TEST(outcome == 2);
+    away = false;
+    program.join();
+    set_report_handler(before);
+}
+
+BOOST_AUTO_TEST_CASE(going_back_many_steps_goes_on_where_one_is_not_confirmed) {
+    heap->attach_undo();
+    how.acknowledge = Acknowledge::replicated;
+    how.confirm_timeout = milliseconds(20);
+    replicate();
+    put(1, "first");
+    const UndoMark mark = heap->undo_mark();
+    for (int i = 0; i < 4; ++i) put(1, "later " + std::to_string(i));
+    away = true;
+    BOOST_TEST(throws(errc::unconfirmed, [&] { heap->go_to(mark); }));
+    const ReadLock lock(*heap);
+    BOOST_TEST((heap->find<Map>("map")->at(1) == "first"));
+    away = false;
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,6 +6,7 @@
 ///
 /// A library of its own: link taiyen::nats (find_package(taiyen COMPONENTS nats)). It needs libnats; servers are of version 2.11 or newer.
 /// A frame is there when `append` returns: on most of the stream's servers, and on their disks as these are configured to sync (`sync_interval: always`).
+/// libnats makes the process ignore SIGPIPE, and has threads of its own. A forked child makes a target of its own.
 /// Whoever may publish there may forge a heap: give the subject to the program's user alone.
 /// Format: src/replicate/FORMAT.md, "In a stream of NATS"; guide: doc/replication.md.
 
@@ -36,7 +37,7 @@ struct NatsOptions {
     std::chrono::milliseconds linger{1};       ///< ReplicationTarget::linger
 };
 
-/// The options that "nats://HOST[:PORT]/NAME" means, or "tls://…". Throws: Error{invalid_argument}.
+/// The options that "nats://HOST[:PORT]/NAME" means, or "tls://…". Throws: Error{invalid_argument}: it means none, or holds a password.
 TAIYEN_EXPORT NatsOptions nats_options(std::string_view address);
 
 /// Frames as messages: one for each frame, or several where a server takes no message of that size. The stream is made with the first frame: kept in files, without limits.

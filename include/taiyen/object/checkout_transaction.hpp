@@ -41,7 +41,7 @@ public:
     }
     bool has_draft(std::int64_t id) const noexcept { return drafts_.contains(id); }
 
-    /// Brings all drafts into the heap, in the order of ids, as one transaction; returns its serial. The drafts are gone then. If it throws they are there still, but may have been moved from.
+    /// Brings all drafts into the heap, in the order of ids, as one transaction; returns its serial. The drafts are gone then. If it throws they are there still, but may have been moved from; unless it was committed, and throws Error{unconfirmed}.
     /// Durability and Throws: as Transaction::commit; what assigning throws.
     Serial commit() {
         return commit([](Transaction& transaction, Object& object, Object&& draft) {
@@ -54,9 +54,14 @@ public:
     Serial commit(Apply&& apply) {
         Transaction transaction(heap_);
         for (auto& [id, draft] : drafts_) apply(transaction, checkout_.edit(id), std::move(*draft));
-        const Serial serial = transaction.commit();
-        drafts_.clear();
-        return serial;
+        try {
+            const Serial serial = transaction.commit();
+            drafts_.clear();
+            return serial;
+        } catch (const Error& error) {
+            if (error.code() == errc::unconfirmed) drafts_.clear();  // it has happened
+            throw;
+        }
     }
     /// Forgets the drafts; nothing has happened.
     void rollback() noexcept { drafts_.clear(); }

@@ -123,10 +123,14 @@ void NatsServers::kill(unsigned which) {
     node.process = -1;
 }
 
-void NatsServers::start(unsigned which) {
+void NatsServers::start(unsigned which, const std::string& more) {
     Node& node = nodes_[which];
     const std::string program = server_program().string();
-    const std::string configuration = (directory_ / (std::to_string(which) + ".conf")).string();
+    std::string configuration = (directory_ / (std::to_string(which) + ".conf")).string();
+    if (!more.empty()) {
+        std::ofstream(configuration + ".more") << std::ifstream(configuration).rdbuf() << more << "\n";
+        configuration += ".more";
+    }
     const std::string log = (directory_ / (std::to_string(which) + ".log")).string();
     node.process = ::fork();
     if (node.process == 0) {

@@ -28,7 +28,8 @@ public:
     /// SIGKILL; returns when it is gone.
     void kill(unsigned which = 0);
     /// Again, with its files; returns when it takes connections.
-    void start(unsigned which = 0);
+    /// `more`: lines of the configuration, this time.
+    void start(unsigned which = 0, const std::string& more = {});
     /// Where they keep their files.
     const std::filesystem::path& directory() const { return directory_.path(); }
     unsigned count() const { return static_cast<unsigned>(nodes_.size()); }

@@ -1,5 +1,8 @@
 // Frames in streams of real servers, and heaps that are replicated into them.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
@@ -314,9 +317,22 @@ BOOST_AUTO_TEST_CASE(what_is_no_such_stream_or_server_is_told_and_nothing_is_app
         config.Discard = js_DiscardOld;
         config.MaxBytes = 1 << 20;
     });
-    for (const char* const name : {"memory", "aging", "old"}) {
+    make("each", [](jsStreamConfig& config) { config.MaxMsgsPerSubject = 3; });
+    make("tiny", [](jsStreamConfig& config) { config.MaxMsgSize = 1000; });
+    make("elsewhere", [](jsStreamConfig& config) {
+        static const char* subjects[] = {"somebody.elses"};
+        config.Subjects = subjects;
+    });
+    for (const char* const name : {"memory", "aging", "old", "each", "tiny", "elsewhere"}) {
         NatsTarget target(options_for(server, name));
         BOOST_TEST(throws(errc::mismatch, [&] { target.append(1, frame_of(1, 10)); }), name);
+    }
+    // Smaller messages than the server would take.
+    make("small", [](jsStreamConfig& config) { config.MaxMsgSize = 10'000; });
+    {
+        NatsTarget target(options_for(server, "small"));
+        BOOST_TEST(target.append(1, frame_of(1, 100'000)));
+        BOOST_TEST((target.read(1) == frame_of(1, 100'000)));
     }
     // Full: nothing is dropped, and it goes on once there is room.
     make("full", [](jsStreamConfig& config) { config.MaxBytes = 100'000; });
@@ -331,9 +347,55 @@ BOOST_AUTO_TEST_CASE(what_is_no_such_stream_or_server_is_told_and_nothing_is_app
     natsConnection_Destroy(connection);
 }
 
+BOOST_AUTO_TEST_CASE(a_server_that_has_refused_the_program_for_a_while_is_used_again) {
+    if (server_program().empty()) return;
+    NatsServers server;
+    NatsTarget target(options_for(server));
+    BOOST_TEST(target.append(1, frame_of(1, 10)));
+    server.kill();
+    server.start(0, "authorization { user: somebody, password: secret }");
+    wait_until([&] { return throws(errc::permission, [&] { (void)target.range(); }); }, "it is told that the server refuses the program");
+    server.kill();
+    server.start();
+    wait_until(
+        [&] {
+            try {
+                return target.range().last == 1;
+            } catch (const Error&) {
+                return false;
+            }
+        },
+        "the server is used again");
+    BOOST_TEST(target.append(2, frame_of(2, 10)));
+}
+
+BOOST_AUTO_TEST_CASE(a_forked_child_leaves_its_parents_connection_alone) {
+    if (server_program().empty()) return;
+    const NatsServers server;
+    auto target = std::make_unique<NatsTarget>(options_for(server));
+    BOOST_TEST(target->append(1, frame_of(1, 10)));
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool is_refused = throws(errc::forked, [&] { (void)target->range(); });
+        target.reset();
+        ::_exit(is_refused ? 0 : 1);
+    }
+    int status = 0;
+    BOOST_TEST(::waitpid(child, &status, 0) == child);
+    BOOST_TEST(status == 0);
+    BOOST_TEST(target->append(2, frame_of(2, 10)));
+}
+
 BOOST_AUTO_TEST_CASE(options_that_can_not_be_meant_are_refused) {
     BOOST_TEST(nats_options("nats://h:4222/bank").url == "nats://h:4222");
     BOOST_TEST(nats_options("tls://h/bank").name == "bank");
+    try {
+        (void)nats_options("nats://alice:s3/cret@h:4222/bank");
+        BOOST_ERROR("an address with a password is taken");
+    } catch (const Error& error) {
+        BOOST_TEST((error.code() == errc::invalid_argument));
+        BOOST_TEST(std::string(error.what()).find("cret") == std::string::npos);
+    }
     for (const char* const address : {"bank", "nats://h:4222", "nats://h/", "nats:///bank", ""})
         BOOST_TEST(throws(errc::invalid_argument, [&] { (void)nats_options(address); }), address);
     const auto is_refused = [](auto&& change) {
@@ -350,8 +412,8 @@ BOOST_AUTO_TEST_CASE(options_that_can_not_be_meant_are_refused) {
     BOOST_TEST(is_refused([](NatsOptions& options) { options.certificate = "/a"; }));
     BOOST_TEST(is_refused([](NatsOptions& options) { options.url = "http://127.0.0.1:1"; }));
     BOOST_TEST(is_refused([](NatsOptions& options) { options.url = ","; }));
-    for (const char* const far :
-         {"nats://10.0.0.1:4222", "nats://127.0.0.1:1,nats://example.org", "nats://localhost.example.org:1", "nats://user:word@example.org"})
+    for (const char* const far : {"nats://10.0.0.1:4222", "nats://127.0.0.1:1,nats://example.org", "nats://localhost.example.org:1",
+                                  "nats://user:word@example.org", "nats://127.example.org:1", "nats://a@127.0.0.1@example.org"})
         BOOST_TEST(is_refused([&](NatsOptions& options) { options.url = far; }), far);
 }
 
