@@ -105,7 +105,7 @@ const FrameParts::End& FrameParts::end() {
         after_read_ = {};
         first_sequence_ = 0;
     }
-    if (!state || state->last == 0) return end_.emplace();
+    if (!state || state->last == 0) return *(end_ = End{});
     if (state->messages != 0 && (state->first != first_message_ || first_sequence_ == 0)) {
         first_number_ = 1;
         first_sequence_ = 0;

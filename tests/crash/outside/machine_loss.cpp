@@ -108,7 +108,7 @@ private:
     const std::filesystem::path folder_;
     std::mt19937_64 random_;
     Auditor auditor_;
-    Told told_;  ///< of all machines: what is undone is withdrawn first
+    Told told_;                         ///< of all machines: what is undone is withdrawn first
     std::uint64_t told_by_others_ = 0;  ///< acknowledgements of machines that are lost
     Tally tally_;
 };
