@@ -59,7 +59,7 @@ struct AcknowledgedFixture : ReplicatedFixture {
 
 BOOST_FIXTURE_TEST_SUITE(acknowledge, AcknowledgedFixture)
 
-BOOST_AUTO_TEST_CASE(a_commit_returns_when_the_target_has_it) {
+BOOST_AUTO_TEST_CASE(a_commit_returns_when_the_target_has_it, *boost::unit_test::label("threads")) {
     how.acknowledge = Acknowledge::replicated;
     how.linger = seconds(60);  // nobody waits for that
     replicate();
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(an_undo_step_that_is_not_confirmed_is_a_step) {
     BOOST_TEST((heap->find<Map>("map")->at(1) == "before"));
 }
 
-BOOST_AUTO_TEST_CASE(transactions_of_many_threads_travel_together) {
+BOOST_AUTO_TEST_CASE(transactions_of_many_threads_travel_together, *boost::unit_test::label("threads")) {
     how.acknowledge = Acknowledge::replicated;
     replicate();
     target->fate = [](std::uint64_t) {
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(transactions_that_went_on_would_be_given_up) {
     BOOST_TEST(replication->status().bases > bases);
 }
 
-BOOST_AUTO_TEST_CASE(transactions_wait_until_the_target_has_what_the_log_would_give_up) {
+BOOST_AUTO_TEST_CASE(transactions_wait_until_the_target_has_what_the_log_would_give_up, *boost::unit_test::label("threads")) {
     how.when_behind = WhenBehind::block;
     replicate();
     put(1, "one");
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(transactions_wait_until_the_target_has_what_the_log_would_g
     BOOST_TEST((restore_it() == states.rbegin()->second));
 }
 
-BOOST_AUTO_TEST_CASE(who_waits_for_the_target_does_not_hold_up_whoever_closes_the_heap) {
+BOOST_AUTO_TEST_CASE(who_waits_for_the_target_does_not_hold_up_whoever_closes_the_heap, *boost::unit_test::label("threads")) {
     how.when_behind = WhenBehind::block;
     how.close_timeout = milliseconds(0);
     replicate();
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(who_waits_for_the_target_does_not_hold_up_whoever_closes_th
     BOOST_TEST(is_closed);
 }
 
-BOOST_AUTO_TEST_CASE(one_that_takes_anothers_place_is_waited_for) {
+BOOST_AUTO_TEST_CASE(one_that_takes_anothers_place_is_waited_for, *boost::unit_test::label("threads")) {
     how.acknowledge = Acknowledge::replicated;
     how.confirm_timeout = milliseconds(30);
     replicate();
@@ -302,7 +302,7 @@ BOOST_AUTO_TEST_CASE(one_that_takes_anothers_place_is_waited_for) {
     BOOST_TEST(throws(errc::unconfirmed, [&] { put(3, "three"); }));
 }
 
-BOOST_AUTO_TEST_CASE(once_it_is_gone_nobody_waits_and_nothing_is_kept) {
+BOOST_AUTO_TEST_CASE(once_it_is_gone_nobody_waits_and_nothing_is_kept, *boost::unit_test::label("threads")) {
     for (const bool is_fenced : {false, true}) {
         how.acknowledge = Acknowledge::replicated;
         how.confirm_timeout = milliseconds(20);
@@ -332,7 +332,7 @@ BOOST_AUTO_TEST_CASE(once_it_is_gone_nobody_waits_and_nothing_is_kept) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(many_threads_do_not_go_further_than_one) {
+BOOST_AUTO_TEST_CASE(many_threads_do_not_go_further_than_one, *boost::unit_test::label("threads")) {
     for (const Durability durability : {Durability::sync, Durability::async}) {
         heap.reset();
         options.durability = durability;
@@ -377,7 +377,7 @@ BOOST_AUTO_TEST_CASE(many_threads_do_not_go_further_than_one) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(commits_are_confirmed_while_a_base_is_sent) {
+BOOST_AUTO_TEST_CASE(commits_are_confirmed_while_a_base_is_sent, *boost::unit_test::label("threads")) {
     how.acknowledge = Acknowledge::replicated;
     how.confirm_timeout = seconds(60);
     {
@@ -430,7 +430,7 @@ BOOST_AUTO_TEST_CASE(what_was_not_committed_or_is_not_durable_waits_for_nobody) 
     BOOST_TEST(replication->status().unconfirmed == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_report_of_replication_may_write_to_the_heap) {
+BOOST_AUTO_TEST_CASE(a_report_of_replication_may_write_to_the_heap, *boost::unit_test::label("threads")) {
     how.acknowledge = Acknowledge::replicated;
     how.when_behind = WhenBehind::block;
     how.confirm_timeout = seconds(600);
