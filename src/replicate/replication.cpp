@@ -81,6 +81,7 @@ public:
             const store::Visits::Visit visit(heap_->visits());
             shipper_.attach();
         }
+        bases_at_attaching_ = shipper_.bases();
         shipper_.after_frame = [this] { publish(); };
         publish();
         try {
@@ -253,7 +254,7 @@ private:
             status_.replicated = shipper_.shipped();
             status_.durable = std::max(status_.durable, status_.replicated);
             status_.frames = shipper_.newest().number;
-            status_.bases = bases_;
+            status_.bases = shipper_.bases() - bases_at_attaching_;
             status_.state = ReplicationState::streaming;
         }
         changed_.notify_all();
@@ -282,7 +283,6 @@ private:
     /// One piece of work. False: there was nothing to do.
     bool work() {
         const store::Visits::Visit visit(heap_->visits());
-        const std::uint64_t base_before = shipper_.newest().newest_base;
         const bool shipped = shipper_.ship();
         std::uint64_t asked = 0;
         {
@@ -297,7 +297,6 @@ private:
                 shipper_.trim(now - std::min(now, kept));
             }
         }
-        if (shipper_.newest().newest_base != base_before) ++bases_;
         if (asked != 0) answer(asked, nullptr);
         return shipped;
     }
@@ -400,7 +399,7 @@ private:
     const ReplicationOptions options_;
     const std::chrono::milliseconds linger_;
     replicate::Shipper shipper_;  ///< of the thread
-    std::uint64_t bases_ = 0;     ///< of the thread
+    std::uint64_t bases_at_attaching_ = 0;
 
     /// Where in the log the first transaction stands that the target hasn't got.
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};

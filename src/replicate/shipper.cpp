@@ -80,6 +80,7 @@ void Shipper::append_pending() {
     last_ = pending_->head;
     if (last_.kind == FrameKind::records) shipped_ = {last_.last_serial};
     if (last_.kind == FrameKind::base_done) {
+        ++bases_;
         base_generation_ = {last_.covered_generation};
         is_base_lost_ = are_frames_lost_ = false;
         if (is_base_full_) full_base_written_at_ = last_.written_at;

@@ -44,6 +44,8 @@ public:
     /// In the log, of the first group that it may not have; nothing: the log hasn't got what comes next.
     std::optional<std::uint64_t> position() const { return hold_ && !hold_->is_lost() ? std::optional(at_.position) : std::nullopt; }
     const FrameHead& newest() const { return last_; }
+    /// How many it has made, full and partial.
+    std::uint64_t bases() const { return bases_; }
     /// When the newest base of all pages was complete; 0: there is none.
     std::uint64_t full_base_written_at() const { return full_base_written_at_; }
     /// Called before each frame; what it throws ends the call, and the next one goes on. Empty: nothing.
@@ -96,6 +98,7 @@ private:
     bool is_base_lost_ = false;     ///< it is damaged
     bool is_base_full_ = false;     ///< the one that is sent
     std::uint64_t full_base_written_at_ = 0;
+    std::uint64_t bases_ = 0;
     struct Pending {
         FrameHead head;
         std::vector<std::byte> bytes;

@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_hold_that_moves_on_is_never_lost) {
 }
 
 BOOST_AUTO_TEST_CASE(who_follows_the_log_finds_what_was_written_last_in_memory_as_it_stands_in_the_ring) {
-    GroupLogFixture fixture(4_MiB);
+    GroupLogFixture fixture(16_MiB);
     fixture.commit(100);
     GroupLog::Hold hold(*fixture.log);
     std::mt19937_64 random(taiyen::test::seed_of_run());

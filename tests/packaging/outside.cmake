@@ -70,7 +70,7 @@ elseif("${step}" STREQUAL "find_package")
   configure_and_build(${source}/tests/packaging/program ${build} -DWAY=find_package -DCMAKE_PREFIX_PATH=${prefix})
   run_program(${build}/program)
   run_program(${build}/instrumented)
-  run_nats(${build}/nats)
+  run_nats(${build}/replicating)
 elseif("${step}" STREQUAL "add_subdirectory")
   set(build ${beside}_${flavour}_as_subdirectory)
   configure_and_build(${source}/tests/packaging/program ${build} -DWAY=add_subdirectory -DTAIYEN_SOURCE_DIR=${source}
