@@ -18,7 +18,7 @@ class Healing::Walk {
 public:
     Walk(Healing& healing, const TellLost& lost, const TellBytes& tell) : Walk(healing, lost, tell, healing.proofs_.pages_with_live_base()) {}
     Walk(Healing& healing, const TellLost& lost, const TellBytes& tell, std::unordered_set<std::uint64_t> live)
-        : condition_(healing.condition_), files_(healing.files_), lost_(lost), tell_(tell), live_(std::move(live)) {}
+        : condition_(healing.condition_), files_(healing.files_), proofs_(healing.proofs_), lost_(lost), tell_(tell), live_(std::move(live)) {}
 
     /// Returns how many pages were restored. Throws: the first loss, if nobody is told of each.
     std::uint64_t run() {
@@ -82,6 +82,7 @@ private:
         const bool is_backing = &file == &files_.backing();
         const bool is_live = live_.contains(page.value);
         if ((is_backing && is_live) || has_whole(file, page, bytes_, expected)) return;
+        const bool was_read = could_be_read_;
         if (second == nullptr) {
             lose(file.corrupt_page(page, "its checksum differs and there is no second copy"));
             return;
@@ -91,6 +92,7 @@ private:
                 lose(file.corrupt_page(page, "its checksum differs in both copies"));
             return;
         }
+        const bool is_seen = is_backing && was_read && proofs_.keeps_rot(page, bytes_.span(), other_.span());
         condition_.durable_step("healing", [&] {
             file.write_pages(page, other_.span());
             if (!is_alone_ || !planted(Bug::scrub_without_sync)) file.sync();
@@ -98,14 +100,22 @@ private:
                 file.throw_corrupt_page(page, "it reads back damaged after it was restored: the disk is failing");
         });
         ++healed_;
+        if (!is_seen) return;
+        condition_.poison("healing",
+                          "a page was damaged on disk before it was changed, and what was stored there can't be told from what was damaged");
+        file.throw_corrupt_page(page,
+                                "it was changed on top of that, and what was stored there can't be told from what was damaged; the file has it again "
+                                "as the newest save left it: close the heap and open it again");
     }
 
     /// Whether the file has the page whole. A page that the device can't read is as bad as one that it reads wrong.
     bool has_whole(const PageFile& file, PageNumber page, const AlignedBuffer& into, std::uint64_t expected) const {
+        could_be_read_ = true;
         try {
             file.read_pages(page, into.span(), Via::device);
         } catch (const Error& error) {
             if (error.code() != errc::io_error) throw;
+            could_be_read_ = false;
             return false;
         }
         return page_checksum(into.span(), page, files_.table().heap()) == expected;
@@ -177,6 +187,7 @@ private:
 
     Condition& condition_;
     HeapFiles& files_;
+    const Proofs& proofs_;
     const TellLost& lost_;
     const TellBytes& tell_;
     const std::unordered_set<std::uint64_t> live_;
@@ -186,6 +197,7 @@ private:
     std::optional<Error> first_lost_;
     bool tables_lost_ = false;
     bool is_alone_ = false;
+    mutable bool could_be_read_ = false;  ///< what was read last
 };
 
 std::uint64_t Healing::heal(const TellLost& lost, const TellBytes& tell) {

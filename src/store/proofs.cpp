@@ -286,6 +286,19 @@ std::unordered_set<std::uint64_t> Proofs::pages_with_live_base() const {
     return live;
 }
 
+bool Proofs::keeps_rot(PageNumber page, std::span<const std::byte> rotten, std::span<const std::byte> good) const {
+    if (!image_.is_mapped(page) || image_.is_hidden(page)) return false;
+    const std::vector<vm::PageRun> runs = image_.written_runs();
+    const bool is_written =
+        std::ranges::any_of(runs, [&](const vm::PageRun& run) { return page.value >= run.first && page.value < run.first + run.count; });
+    const std::lock_guard lock(mutex_);
+    if (!is_written || saved_copies_.contains(page.value)) return false;
+    const std::span<const std::byte> live = image_.live_page(page);
+    for (std::size_t i = 0; i < page_bytes; ++i)
+        if (rotten[i] != good[i] && live[i] == rotten[i]) return true;
+    return false;
+}
+
 void Proofs::require_whole_below_changes() const {
     const AlignedBuffer image(page_bytes);
     for (const std::uint64_t number : pages_with_live_base()) {

@@ -70,6 +70,8 @@ public:
     void note_saved(std::unordered_set<std::uint64_t>& pages) { saved_copies_.merge(pages); }
     /// Pages whose base in the backing file, proven by nobody, is part of what the program sees. (A transactional heap saves what stands in its log on top of the file's own bytes.)
     std::unordered_set<std::uint64_t> pages_with_live_base() const;
+    /// Whether the program sees what the file's page had become: its private copy was made of that, behind the proof.
+    bool keeps_rot(PageNumber page, std::span<const std::byte> rotten, std::span<const std::byte> good) const;
     /// Of those: the backing file has them whole. Throws: Error{corrupt}. Requires: saves are held.
     void require_whole_below_changes() const;
     /// The file gets back what it has lost and memory has whole; returns how many pages. What it can't get stays. Takes no memory where nothing is to be done.
