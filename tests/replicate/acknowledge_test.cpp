@@ -27,6 +27,16 @@ namespace {
 
 using Fate = PretendedTarget::Fate;
 
+/// What it has come to when it counts no further.
+unsigned halted_at(const std::atomic<unsigned>& counted) {
+    unsigned before = 0;
+    do {
+        before = counted;
+        std::this_thread::sleep_for(milliseconds(200));
+    } while (counted != before || before == 0);
+    return before;
+}
+
 struct AcknowledgedFixture : ReplicatedFixture {
     std::atomic<bool> away{false};
     ReplicationOptions how = [] {
@@ -242,12 +252,7 @@ BOOST_AUTO_TEST_CASE(transactions_wait_until_the_target_has_what_the_log_would_g
             ++committed;
         }
     });
-    // It comes to a halt.
-    unsigned before = 0;
-    do {
-        before = committed;
-        std::this_thread::sleep_for(milliseconds(200));
-    } while (committed != before || before == 0);
+    const unsigned before = halted_at(committed);
     BOOST_TEST(before < 400U);
     {
         const ReadLock lock(*heap);  // readers go on
@@ -278,11 +283,7 @@ BOOST_AUTO_TEST_CASE(who_waits_for_the_target_does_not_hold_up_whoever_closes_th
             }
         });
     });
-    unsigned before = 0;
-    do {
-        before = committed;
-        std::this_thread::sleep_for(milliseconds(200));
-    } while (committed != before || before == 0);
+    halted_at(committed);
     heap->close();
     program.join();
     BOOST_TEST(is_closed);
@@ -362,11 +363,7 @@ BOOST_AUTO_TEST_CASE(many_threads_do_not_go_further_than_one, *boost::unit_test:
                 }
             });
         }
-        unsigned before = 0;
-        do {
-            before = committed;
-            std::this_thread::sleep_for(milliseconds(200));
-        } while (committed != before || before == 0);
+        const unsigned before = halted_at(committed);
         BOOST_TEST(before < 144U);
         away = false;
         threads.clear();
