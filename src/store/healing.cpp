@@ -92,7 +92,7 @@ private:
                 lose(file.corrupt_page(page, "its checksum differs in both copies"));
             return;
         }
-        const bool is_seen = is_backing && was_read && proofs_.keeps_rot(page, bytes_.span(), other_.span());
+        const bool is_seen = is_backing && was_read && !is_alone_ && !files_.uses_log() && proofs_.keeps_rot(page, bytes_.span(), other_.span());
         condition_.durable_step("healing", [&] {
             file.write_pages(page, other_.span());
             if (!is_alone_ || !planted(Bug::scrub_without_sync)) file.sync();
