@@ -1,6 +1,7 @@
 #include "nats/frame_parts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <taiyen/base/error.hpp>
@@ -9,6 +10,7 @@ namespace taiyen::nats {
 namespace {
 
 constexpr std::size_t read_ahead = 16;  // messages
+constexpr std::size_t in_flight = 16;   // messages
 constexpr unsigned tries_max = 8;
 constexpr std::size_t frame_bytes_max = std::size_t{1} << 31U;  // twice what a frame may have (src/replicate/FORMAT.md): who reads it looks closely
 
@@ -153,13 +155,21 @@ bool FrameParts::append(std::uint64_t number, std::span<const std::byte> frame) 
         const std::size_t part_bytes = log_.message_bytes_max() - sizeof(PartHead);
         const std::uint64_t parts = std::max<std::uint64_t>(1, (frame.size() + part_bytes - 1) / part_bytes);
         std::uint64_t part = 0;
-        for (; part < parts; ++part) {
-            const PartHead head{number, static_cast<std::uint32_t>(part), static_cast<std::uint32_t>(parts)};
-            const auto body = frame.subspan(part * part_bytes, std::min(part_bytes, frame.size() - part * part_bytes));
-            const auto sequence = log_.append(std::as_bytes(std::span(&head, 1)), body, now.sequence);
-            if (!sequence) break;
-            now.sequence = *sequence;
-            if (part == 0) now.begin = *sequence;
+        while (part < parts) {
+            // One alone where several were refused: their numbers may have been others than those that were expected.
+            const std::uint64_t count = tries == 0 ? std::min<std::uint64_t>(parts - part, in_flight) : 1;
+            std::array<PartHead, in_flight> heads{};
+            std::array<MessageLog::Outgoing, in_flight> messages;
+            for (std::uint64_t i = 0; i < count; ++i) {
+                const std::uint64_t begin = (part + i) * part_bytes;
+                heads[i] = {number, static_cast<std::uint32_t>(part + i), static_cast<std::uint32_t>(parts)};
+                messages[i] = {std::as_bytes(std::span(heads).subspan(i, 1)), frame.subspan(begin, std::min(part_bytes, frame.size() - begin))};
+            }
+            const auto placed = log_.append(std::span(messages).first(count), now.sequence);
+            if (!placed) break;
+            now.sequence = placed->last;
+            if (part == 0) now.begin = placed->first;
+            part += count;
         }
         if (part == parts) {
             end_ = now;

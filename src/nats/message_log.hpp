@@ -36,8 +36,19 @@ public:
     virtual std::optional<State> state() = 0;
     /// Makes it, if it isn't there.
     virtual void create() = 0;
-    /// Its number, if `after` is the newest one's; else nothing, and it isn't there. Throws: Error: whether it is there is not known.
-    virtual std::optional<std::uint64_t> append(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t after) = 0;
+    /// A message that is appended: two pieces.
+    struct Outgoing {
+        std::span<const std::byte> head;
+        std::span<const std::byte> body;
+    };
+    /// Numbers of those that were appended.
+    struct Placed {
+        std::uint64_t first = 0;
+        std::uint64_t last = 0;
+    };
+    /// Appends them, the first one if `after` is the newest one's number, each of the others if the one before it is the newest. Nothing: one wasn't, and so none behind it is there.
+    /// Throws: Error: which of them are there is not known.
+    virtual std::optional<Placed> append(std::span<const Outgoing> messages, std::uint64_t after) = 0;
     /// Nothing: it is not there.
     virtual std::optional<Message> get(std::uint64_t sequence) = 0;
     /// Up to `count` messages from that one on, in order, those that are there; empty: none is.

@@ -11,20 +11,13 @@
 
 #include <taiyen/base/error.hpp>
 
+#include "nats/client.hpp"
+
 namespace taiyen::nats {
 namespace {
 
-template <class T, void destroy(T*)>
-struct Destroy {
-    void operator()(T* it) const noexcept { destroy(it); }
-};
-using OptionsPointer = std::unique_ptr<natsOptions, Destroy<natsOptions, natsOptions_Destroy>>;
-using MessagePointer = std::unique_ptr<natsMsg, Destroy<natsMsg, natsMsg_Destroy>>;
-using AckPointer = std::unique_ptr<jsPubAck, Destroy<jsPubAck, jsPubAck_Destroy>>;
-using InfoPointer = std::unique_ptr<jsStreamInfo, Destroy<jsStreamInfo, jsStreamInfo_Destroy>>;
-
-/// Larger messages gain nothing.
-constexpr std::size_t message_bytes = std::size_t{1} << 20U;
+/// Larger ones gain nothing, and of several the server takes the next while it writes one.
+constexpr std::size_t message_bytes = std::size_t{256} << 10U;
 /// Of what a server takes for a message, its headers' share.
 constexpr std::size_t header_bytes = 512;
 constexpr int32_t message_bytes_least = 4096;
@@ -78,53 +71,6 @@ NatsOptions checked(NatsOptions options) {
             refuse("without TLS whoever sees the network reads the heap, and may change it; use tls://, or allow plain text");
     }
     return options;
-}
-
-std::string sentence(natsStatus status, jsErrCode code = jsErrCode{}) {
-    std::string said = natsStatus_GetText(status);
-    natsStatus last = NATS_OK;
-    if (const char* const text = nats_GetLastError(&last); text != nullptr && last == status) {
-        std::string_view detail(text);
-        if (const std::size_t end = detail.find("): "); detail.starts_with('(') && end != std::string_view::npos)
-            detail.remove_prefix(end + 3);  // where in libnats
-        if (!detail.empty() && detail != said) said += ": " + std::string(detail);
-    }
-    if (code != jsErrCode{}) said += " (" + std::to_string(static_cast<int>(code)) + ")";
-    return said;
-}
-
-[[noreturn]] void throw_failed(const std::string& name, natsStatus status, jsErrCode code = jsErrCode{}) {
-    const std::string said = sentence(status, code);
-    switch (static_cast<int>(code)) {
-        case JSStorageResourcesExceededErr:
-        case JSAccountResourcesExceededErr:
-        case JSInsufficientResourcesErr:
-        case JSStreamStoreFailedErr:
-            throw Error(errc::no_space, name, "the server takes no more: " + said + "; give the stream or the server more room");
-        case JSNotEnabledErr:
-        case JSNotEnabledForAccountErr:
-            throw Error(errc::unreachable, name, "the server keeps no streams: " + said + "; start it with JetStream (nats-server -js)");
-        default: break;
-    }
-    switch (status) {
-        case NATS_CONNECTION_AUTH_FAILED:
-        case NATS_NOT_PERMITTED:
-            throw Error(errc::permission, name, "the server refuses this program: " + said + "; give it credentials that may use the stream");
-        case NATS_SSL_ERROR:
-        case NATS_SECURE_CONNECTION_WANTED:
-        case NATS_SECURE_CONNECTION_REQUIRED:
-            throw Error(errc::permission, name, "no secure connection: " + said + "; look at the certificates, and at what the server asks for");
-        case NATS_NO_RESPONDERS:
-            throw Error(
-                errc::unreachable, name,
-                "no server answers for streams: " + said + "; start one with JetStream (nats-server -js), or wait until its cluster has a leader");
-        case NATS_NO_MEMORY: throw std::bad_alloc();
-        default: throw Error(errc::unreachable, name, said + "; start the server, or look at the network between");
-    }
-}
-
-void require(natsStatus status, const std::string& name, jsErrCode code = jsErrCode{}) {
-    if (status != NATS_OK) throw_failed(name, status, code);
 }
 
 Message message_of(const natsMsg* message, std::uint64_t sequence) {
@@ -192,12 +138,15 @@ void Stream::connect() {
     jsCtx* context = nullptr;
     require(natsConnection_JetStream(&context, connection, &wait), name_);
     context_.reset(context);
+    publisher_ = std::make_unique<Publisher>(connection, name_, stream_, subject_, options_.timeout);
+    is_version_known_ = false;
 }
 
 /// One that is over, since the server has refused this program, begins anew.
 void Stream::require_connected() {
     if (connection_ && context_ && !natsConnection_IsClosed(connection_.get())) return;
     close_reader();
+    publisher_.reset();
     context_.reset();
     connection_.reset();
     connect();
@@ -234,8 +183,22 @@ std::optional<MessageLog::State> Stream::state() {
         refuse("drops messages by itself (its age, retention or discard policy)");
     if (is.NoAck) refuse("acknowledges nothing");
     if (is.MaxMsgSize > 0 && is.MaxMsgSize < message_bytes_least) refuse("takes messages of " + std::to_string(is.MaxMsgSize) + " bytes at most");
+    require_version();
     stream_message_max_ = is.MaxMsgSize > 0 ? is.MaxMsgSize : std::numeric_limits<int32_t>::max();
     return State{info->State.FirstSeq, info->State.LastSeq, info->State.Msgs};
+}
+
+/// Servers tell their version with a stream's configuration, since 2.11; the library leaves it out.
+void Stream::require_version() {
+    if (is_version_known_) return;
+    natsMsg* found = nullptr;
+    require(natsConnection_RequestString(&found, connection_.get(), ("$JS.API.STREAM.INFO." + stream_).c_str(), "", options_.timeout.count()), name_);
+    const MessagePointer answer(found);
+    const std::string_view told(natsMsg_GetData(found), static_cast<std::size_t>(natsMsg_GetDataLength(found)));
+    if (told.find("\"_nats.level\"") == std::string_view::npos)
+        throw Error(errc::mismatch, name_,
+                    "the server is older than version 2.11, which syncs and orders less than is promised here; use a newer one");
+    is_version_known_ = true;
 }
 
 void Stream::create() {
@@ -256,24 +219,9 @@ void Stream::create() {
     (void)state();  // somebody else may have made it otherwise
 }
 
-std::optional<std::uint64_t> Stream::append(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t after) {
+std::optional<MessageLog::Placed> Stream::append(std::span<const Outgoing> messages, std::uint64_t after) {
     require_connected();
-    std::vector<std::byte> bytes(head.size() + body.size());
-    std::ranges::copy(head, bytes.begin());
-    std::ranges::copy(body, bytes.begin() + static_cast<std::ptrdiff_t>(head.size()));
-    natsMsg* made = nullptr;
-    require(natsMsg_Create(&made, subject_.c_str(), nullptr, reinterpret_cast<const char*>(bytes.data()), static_cast<int>(bytes.size())), name_);
-    const MessagePointer message(made);
-    // Set by hand: libnats leaves out an expected 0.
-    require(natsMsgHeader_Set(made, "Nats-Expected-Last-Sequence", std::to_string(after).c_str()), name_);
-    require(natsMsgHeader_Set(made, "Nats-Expected-Stream", stream_.c_str()), name_);
-    jsPubAck* answer = nullptr;
-    jsErrCode code{};
-    const natsStatus status = js_PublishMsg(&answer, context_.get(), made, nullptr, &code);
-    const AckPointer ack(answer);
-    if (code == JSStreamWrongLastSequenceErr) return std::nullopt;
-    require(status, name_, code);
-    return ack->Sequence;
+    return publisher_->publish(messages, after);
 }
 
 std::optional<Message> Stream::get(std::uint64_t sequence) {

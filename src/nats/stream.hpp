@@ -14,8 +14,8 @@
 #include <taiyen/nats/nats_target.hpp>
 
 #include "nats/message_log.hpp"
+#include "nats/publisher.hpp"
 
-typedef struct __natsConnection natsConnection;
 typedef struct __jsCtx jsCtx;
 typedef struct __natsSubscription natsSubscription;
 
@@ -34,13 +34,14 @@ public:
     std::size_t message_bytes_max() const override;
     std::optional<State> state() override;
     void create() override;
-    std::optional<std::uint64_t> append(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t after) override;
+    std::optional<Placed> append(std::span<const Outgoing> messages, std::uint64_t after) override;
     std::optional<Message> get(std::uint64_t sequence) override;
     std::vector<Message> get_many(std::uint64_t sequence, std::size_t count) override;
     void trim(std::uint64_t first) override;
 
 private:
     void connect();
+    void require_version();
     void require_connected();
     void close_reader() noexcept;
 
@@ -54,7 +55,9 @@ private:
     const std::string subject_;  ///< of its messages
     std::unique_ptr<natsConnection, Close> connection_;
     std::unique_ptr<jsCtx, Close> context_;                                       ///< of the connection
+    std::unique_ptr<Publisher> publisher_;                                        ///< on the connection
     std::int64_t stream_message_max_ = std::numeric_limits<std::int32_t>::max();  ///< as its configuration said last
+    bool is_version_known_ = false;                                               ///< of the server of this connection
     natsSubscription* reader_ = nullptr;                                          ///< gives what stands from `reader_next_` on
     std::uint64_t reader_next_ = 0;
 };

@@ -246,7 +246,21 @@ private:
                     status_.last_error.empty() ? "replication has ended; attach the heap again" : status_.last_error);
     }
 
+    /// Told when it is another than the last one that was.
+    void tell(ReplicationState state, const std::string& why) {
+        if (told_ == state) return;
+        told_ = state;
+        const std::string text = why.empty() ? name_of(state) : name_of(state) + (": " + why);
+        heap_->files().events()->tell({.kind = EventKind::replication, .serial = shipper_.shipped().value, .text = text});
+    }
+
     void publish() {
+        tell(ReplicationState::streaming, {});
+        if (shipper_.bases() != bases_told_) {
+            bases_told_ = shipper_.bases();
+            const replicate::Shipper::BaseSent& base = shipper_.base_sent();
+            heap_->files().events()->tell({.kind = EventKind::based, .took = base.took, .serial = shipper_.shipped().value, .bytes = base.bytes});
+        }
         shipped_to_.store(shipper_.position().value_or(unknown), std::memory_order_relaxed);
         {
             const std::lock_guard lock(mutex_);
@@ -261,6 +275,7 @@ private:
     }
 
     void end(ReplicationState state, const std::string& why) {
+        tell(state, why);
         if (state == ReplicationState::stopped) open_gate();
         {
             const std::lock_guard lock(mutex_);
@@ -357,6 +372,7 @@ private:
             asked = bases_asked_;
         }
         changed_.notify_all();
+        tell(ReplicationState::away, error.what());
         answer(asked, std::make_exception_ptr(error));
         if (is_news)
             report({static_cast<errc>(error.code().value()), nullptr, std::string("the heap is not replicated at the moment: ") + error.what()});
@@ -400,6 +416,8 @@ private:
     const std::chrono::milliseconds linger_;
     replicate::Shipper shipper_;  ///< of the thread
     std::uint64_t bases_at_attaching_ = 0;
+    std::uint64_t bases_told_ = 0;          ///< to the event handler
+    std::optional<ReplicationState> told_;  ///< to the event handler
 
     /// Where in the log the first transaction stands that the target hasn't got.
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};

@@ -78,9 +78,15 @@ void Shipper::append_pending() {
         throw_fenced();
     }
     last_ = pending_->head;
+    if (last_.kind == FrameKind::base_begin) {
+        base_begun_ = std::chrono::steady_clock::now();
+        base_bytes_ = 0;
+    }
+    if (last_.kind != FrameKind::records) base_bytes_ += pending_->bytes.size();
     if (last_.kind == FrameKind::records) shipped_ = {last_.last_serial};
     if (last_.kind == FrameKind::base_done) {
         ++bases_;
+        base_sent_ = {std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - base_begun_), base_bytes_};
         base_generation_ = {last_.covered_generation};
         is_base_lost_ = are_frames_lost_ = false;
         if (is_base_full_) full_base_written_at_ = last_.written_at;

@@ -10,6 +10,7 @@
 /// Nobody waits for it: a commit never does, a save for what is read of the files at once.
 /// Thread rule: one thread; the heap is used by others meanwhile, and open while a call runs.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -46,6 +47,12 @@ public:
     const FrameHead& newest() const { return last_; }
     /// How many it has made, full and partial.
     std::uint64_t bases() const { return bases_; }
+    struct BaseSent {
+        std::chrono::microseconds took{0};
+        std::uint64_t bytes = 0;  ///< of its frames
+    };
+    /// The newest of them.
+    const BaseSent& base_sent() const { return base_sent_; }
     /// When the newest base of all pages was complete; 0: there is none.
     std::uint64_t full_base_written_at() const { return full_base_written_at_; }
     /// Called before each frame; what it throws ends the call, and the next one goes on. Empty: nothing.
@@ -99,6 +106,9 @@ private:
     bool is_base_full_ = false;     ///< the one that is sent
     std::uint64_t full_base_written_at_ = 0;
     std::uint64_t bases_ = 0;
+    BaseSent base_sent_;
+    std::uint64_t base_bytes_ = 0;  ///< of the one that is sent
+    std::chrono::steady_clock::time_point base_begun_;
     struct Pending {
         FrameHead head;
         std::vector<std::byte> bytes;

@@ -158,9 +158,11 @@ std::string_view name_of(EventKind kind) noexcept {
         case EventKind::poisoned: return "poisoned";
         case EventKind::stalled: return "stalled";
         case EventKind::behind: return "behind";
-        case EventKind::closed: break;
+        case EventKind::closed: return "closed";
+        case EventKind::replication: return "replication";
+        case EventKind::based: break;
     }
-    return "closed";
+    return "based";
 }
 
 EventHandler set_event_handler(EventHandler handler) {

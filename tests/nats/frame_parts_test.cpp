@@ -14,6 +14,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "nats/frame_parts.hpp"
+#include "nats/publisher.hpp"
 #include "pretended_log.hpp"
 #include "seed.hpp"
 #include "throws.hpp"
@@ -81,6 +82,44 @@ BOOST_AUTO_TEST_CASE(a_frame_is_looked_up_with_few_questions) {
     messages.asked = 0;
     for (std::uint64_t number = 2000; number < 2990; ++number) BOOST_TEST((other.read(number) == frame_of(number, number % 1000 == 0 ? 95 : 8)));
     BOOST_TEST(messages.asked < 60U);  // they come many at a time
+}
+
+BOOST_AUTO_TEST_CASE(a_large_frame_is_in_flight_in_pieces_and_whole_behind_what_others_put_between) {
+    Messages messages;
+    PretendedLog log(messages, small);
+    FrameParts parts(log);
+    BOOST_TEST(parts.append(1, frame_of(1, 1000)));
+    BOOST_TEST(log.largest_flight == 16U);  // of a hundred
+    PretendedLog other_log(messages, small);
+    FrameParts other(other_log);
+    BOOST_TEST((other.read(1) == frame_of(1, 1000)));
+
+    // Another writer's part lands in the middle of a flight: a run that breaks off there, which is void, and nothing of ours behind it.
+    unsigned sent = 0;
+    log.before_next = [&] {
+        if (++sent != 5) return;
+        const PartHead head{2, 0, 3};
+        const auto bytes = std::as_bytes(std::span(&head, 1));
+        messages.there.emplace(++messages.last, std::vector<std::byte>(bytes.begin(), bytes.end()));
+    };
+    BOOST_TEST(parts.append(2, frame_of(2, 300)));
+    BOOST_TEST(parts.append(3, frame_of(3, 300)));
+    for (std::uint64_t number = 2; number <= 3; ++number) BOOST_TEST((other.read(number) == frame_of(number, 300)));
+    BOOST_TEST(other.range().last == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(answers_of_servers_are_understood) {
+    BOOST_TEST(answer_of(R"({"stream":"TAIYEN_bank","seq":4711})").sequence == 4711U);
+    BOOST_TEST(answer_of(R"({"stream": "seq", "seq": 12, "domain": "here", "duplicate": true})").sequence == 12U);
+    const Answer refused =
+        answer_of(R"({"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 5"},"stream":"TAIYEN_bank","seq":0})");
+    BOOST_TEST(refused.sequence == 0U);
+    BOOST_TEST(refused.code == 10071);
+    BOOST_TEST(refused.description == "wrong last sequence: 5");
+    for (const char* const nothing : {"", "{}", "{\"seq\":}", "{\"error\":", "+OK"}) {
+        BOOST_TEST(answer_of(nothing).sequence == 0U, nothing);
+        BOOST_TEST(answer_of(nothing).code == 0, nothing);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(what_is_trimmed_is_gone_and_numbers_go_on) {

@@ -1,6 +1,7 @@
 #pragma once
 /// A log of messages in memory that loses answers, refuses, or loses messages, as a test says; several writers may share it.
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -26,6 +27,9 @@ public:
     /// Asked at each append; empty: it works.
     std::function<Fate()> fate;
 
+    /// Behind each message; empty: nothing happens there.
+    std::function<void()> before_next;
+
     std::string name() const override { return "pretended"; }
     std::size_t message_bytes_max() const override { return message_bytes_; }
     std::optional<State> state() override {
@@ -33,17 +37,18 @@ public:
         return State{messages_.there.empty() ? messages_.last + 1 : messages_.there.begin()->first, messages_.last, messages_.there.size()};
     }
     void create() override { messages_.is_made = true; }
-    std::optional<std::uint64_t> append(std::span<const std::byte> head, std::span<const std::byte> body, std::uint64_t after) override {
-        const Fate what = fate ? fate() : Fate::works;
-        if (what == Fate::away || !messages_.is_made) throw Error(errc::unreachable, "pretended", "it is away");
-        const bool fits = after == messages_.last;
-        if (fits) {
-            std::vector<std::byte> bytes(head.begin(), head.end());
-            bytes.insert(bytes.end(), body.begin(), body.end());
-            messages_.there.emplace(++messages_.last, std::move(bytes));
+    /// One after the other, as they arrive: an answer that is lost, or one that is away, ends it for those behind, too.
+    std::optional<Placed> append(std::span<const Outgoing> outgoing, std::uint64_t after) override {
+        largest_flight = std::max(largest_flight, outgoing.size());
+        Placed placed;
+        for (const Outgoing& message : outgoing) {
+            const auto sequence = append_one(message, after);
+            if (!sequence) return std::nullopt;
+            if (placed.first == 0) placed.first = *sequence;
+            placed.last = *sequence;
+            after = *sequence;
         }
-        if (what == Fate::loses_answer) throw Error(errc::unreachable, "pretended", "the answer is lost");
-        return fits ? std::optional(messages_.last) : std::nullopt;
+        return placed;
     }
     std::optional<Message> get(std::uint64_t sequence) override {
         ++messages_.asked;
@@ -58,7 +63,24 @@ public:
     }
     void trim(std::uint64_t first) override { messages_.there.erase(messages_.there.begin(), messages_.there.lower_bound(first)); }
 
+    std::size_t largest_flight = 0;  ///< messages that were appended with one call
+
 private:
+    std::optional<std::uint64_t> append_one(const Outgoing& message, std::uint64_t after) {
+        const Fate what = fate ? fate() : Fate::works;
+        if (what == Fate::away || !messages_.is_made) throw Error(errc::unreachable, "pretended", "it is away");
+        std::optional<std::uint64_t> sequence;
+        if (after == messages_.last) {
+            std::vector<std::byte> bytes(message.head.begin(), message.head.end());
+            bytes.insert(bytes.end(), message.body.begin(), message.body.end());
+            sequence = ++messages_.last;
+            messages_.there.emplace(*sequence, std::move(bytes));
+        }
+        if (what == Fate::loses_answer) throw Error(errc::unreachable, "pretended", "the answer is lost");
+        if (before_next) before_next();
+        return sequence;
+    }
+
     Messages& messages_;
     const std::size_t message_bytes_;
 };

@@ -27,7 +27,9 @@ enum class EventKind : std::uint8_t {
     poisoned,  ///< the heap refuses everything until it is opened again: `text` says why
     stalled,   ///< a transaction waited for `took`, at least `stall_told_min`, for room in the log, or for memory
     behind,    ///< Durability::async: a commit waited for `took`, because the device is behind by `loss_window`, or by 4 MiB
-    closed     ///< the heap was closed; `text`: what failed, if something did
+    closed,    ///< the heap was closed; `text`: what failed, if something did
+    replication,  ///< what replication does is something else than before: `text` is "streaming", or "away", "fenced", "failed", "stopped", with ": " and why; `serial`
+    based  ///< the replication target has a new base: `bytes` of all its frames; `serial`
 };
 /// "recovered".
 TAIYEN_EXPORT std::string_view name_of(EventKind kind) noexcept;
@@ -40,13 +42,14 @@ struct Event {
     EventKind kind = EventKind::opened;
     std::string_view heap{};                     ///< the heap's path, as the program gave it
     std::chrono::system_clock::time_point at{};  ///< when it happened
-    std::chrono::microseconds took{0};           ///< recovered, opened, saved, checkpointed, closed, stalled, behind
+    std::chrono::microseconds took{0};           ///< recovered, opened, saved, checkpointed, closed, stalled, behind, based
     std::uint64_t generation = 0;                ///< opened, saved, checkpointed, closed: of the newest save
     std::uint64_t serial =
-        0;  ///< opened, saved, closed: newest transaction that the files hold; stalled, behind: the one that waited (0: it had none yet)
+        0;  ///< opened, saved, closed: newest transaction that the files hold; stalled, behind: the one that waited (0: it had none yet);
+            ///< replication, based: newest one that the target has
     std::uint64_t pages = 0;                   ///< saved, checkpointed: that were written; healed
-    std::uint64_t bytes = 0;                   ///< the same in bytes
-    std::string_view text{};                   ///< poisoned, closed: at most 255 bytes
+    std::uint64_t bytes = 0;                   ///< the same in bytes; based
+    std::string_view text{};                   ///< poisoned, closed, replication: at most 255 bytes
     const Restoration* restoration = nullptr;  ///< recovered, opened
     std::uint64_t missed = 0;                  ///< events before this one that were not told
 };
