@@ -5,6 +5,7 @@
 
 #include <taiyen/base/capture.hpp>
 #include <taiyen/base/check.hpp>
+#include <taiyen/base/codec.hpp>
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/page_size.hpp>
 #include <taiyen/base/placement.hpp>

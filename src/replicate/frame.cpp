@@ -9,6 +9,7 @@
 
 #include "base/checksum.hpp"
 #include "base/planted.hpp"
+#include "replicate/packed_frame.hpp"
 #include "store/opening_record.hpp"
 
 namespace taiyen::replicate {
@@ -76,6 +77,11 @@ Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.n
     } catch (const Error& error) {
         if (error.code() != errc::not_found) throw;
         throw_corrupt("it is missing");
+    }
+    if (is_packed(bytes_)) {
+        auto frame = unpack(bytes_);
+        if (!frame) throw_corrupt("what it was packed into is another thing");
+        bytes_ = std::move(*frame);
     }
     if (bytes_.size() < sizeof head_) throw_corrupt("it ends early");
     std::memcpy(&head_, bytes_.data(), sizeof head_);

@@ -53,6 +53,21 @@ struct FrameHead {
 };
 static_assert(std::is_trivially_copyable_v<FrameHead> && sizeof(FrameHead) == 200 && offsetof(FrameHead, checksum) == 192);
 
+inline constexpr std::uint64_t packed_magic = 0x0a5a'4e45'4959'4154ULL;  // "TAYIENZ\n"
+/// Frames that may be packed.
+inline constexpr ByteCount packed_frame_bytes_min = 512;
+inline constexpr ByteCount packed_frame_bytes_max = ByteCount{64} << 20U;
+
+/// In front of a frame that a codec has made smaller.
+struct PackedHead {
+    std::uint64_t magic;
+    std::uint32_t codec;        ///< 1: an LZ4 block, 2: a Zstandard frame
+    std::uint32_t reserved;     ///< 0
+    std::uint64_t frame_bytes;  ///< of the frame
+    std::uint64_t checksum;     ///< of all before it, seeded with that of what follows, which is seeded with `frame_bytes`
+};
+static_assert(std::is_trivially_copyable_v<PackedHead> && sizeof(PackedHead) == 32);
+
 struct EpochBody {
     std::uint64_t serial;  ///< of the file, when it was attached
     char host[64];         ///< for messages

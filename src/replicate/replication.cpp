@@ -69,7 +69,7 @@ class Replication::Thread final : public txn::CommitGate, public std::enable_sha
 public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
         : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(with_bounds(options)),
-          linger_(options_.linger.value_or(target_->linger())), shipper_(*heap_, *service_, *target_, options_.frame_bytes) {
+          linger_(options_.linger.value_or(target_->linger())), shipper_(*heap_, *service_, *target_, options_.frame_bytes, options_.codec) {
         require_no_transaction("attach it to a target");
         if (options_.acknowledge == Acknowledge::replicated && service_->durability() == Durability::async) {
             throw Error(errc::invalid_argument, heap_->path(),
@@ -269,6 +269,7 @@ private:
             status_.durable = std::max(status_.durable, status_.replicated);
             status_.frames = shipper_.newest().number;
             status_.bases = shipper_.bases() - bases_at_attaching_;
+            status_.bytes_sent = shipper_.bytes_sent();
             status_.state = ReplicationState::streaming;
         }
         changed_.notify_all();

@@ -32,8 +32,8 @@ std::span<const std::byte> bytes_of(const T& value) {
 
 }  // namespace
 
-Shipper::Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes)
-    : heap_(heap), service_(service), target_(target), frame_bytes_(frame_bytes) {}
+Shipper::Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes, Codec codec)
+    : heap_(heap), service_(service), target_(target), frame_bytes_(frame_bytes), packer_(codec) {}
 
 // ---- frames
 
@@ -53,13 +53,14 @@ void Shipper::append(FrameKind kind, std::span<const std::span<const std::byte>>
     head.kind = kind;
     for (const auto& piece : body) head.bytes_since_base += piece.size();
     if (kind == FrameKind::base_done && is_base_full_) head.bytes_since_base = 0;
-    std::vector<std::byte> bytes = encode(head, body);
+    std::vector<std::byte> bytes = packer_.pack(encode(head, body));
     pending_.emplace(Pending{head, std::move(bytes)});
     append_pending();
 }
 
 void Shipper::append_pending() {
     if (!pending_) return;
+    bytes_sent_ += pending_->bytes.size();
     while (!target_.append(pending_->head.number, pending_->bytes)) {
         if (planted(Bug::refused_appended_anyway)) {
             pending_->head.number = target_.range().last + 1;

@@ -20,6 +20,7 @@
 
 #include "log/group_log.hpp"
 #include "replicate/frame.hpp"
+#include "replicate/packed_frame.hpp"
 #include "store/heap_file.hpp"
 #include "txn/transaction_service.hpp"
 
@@ -28,7 +29,7 @@ namespace taiyen::replicate {
 class Shipper {
 public:
     /// All must outlive it, but for the heap, which must be open while a call runs.
-    Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes);
+    Shipper(store::HeapFile& heap, txn::TransactionService& service, ReplicationTarget& target, ByteCount frame_bytes, Codec codec = Codec::none);
 
     /// Becomes the one that appends, and sends what the target lacks to go on: all pages, or those saved since.
     /// Throws: Error{fenced}: another file replicates there; Error{diverged}: the target holds what isn't this file's history; Error{mismatch}: it holds another heap; nothing was appended. What the target throws.
@@ -53,6 +54,8 @@ public:
     };
     /// The newest of them.
     const BaseSent& base_sent() const { return base_sent_; }
+    /// Of all frames that it has given to the target.
+    std::uint64_t bytes_sent() const { return bytes_sent_; }
     /// When the newest base of all pages was complete; 0: there is none.
     std::uint64_t full_base_written_at() const { return full_base_written_at_; }
     /// Called before each frame; what it throws ends the call, and the next one goes on. Empty: nothing.
@@ -96,6 +99,7 @@ private:
     txn::TransactionService& service_;
     ReplicationTarget& target_;
     const ByteCount frame_bytes_;
+    FramePacker packer_;
 
     FrameHead last_{};  ///< of the newest frame; number 0: there is none
     Serial shipped_;
@@ -107,6 +111,7 @@ private:
     std::uint64_t full_base_written_at_ = 0;
     std::uint64_t bases_ = 0;
     BaseSent base_sent_;
+    std::uint64_t bytes_sent_ = 0;
     std::uint64_t base_bytes_ = 0;  ///< of the one that is sent
     std::chrono::steady_clock::time_point base_begun_;
     struct Pending {

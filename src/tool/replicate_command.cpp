@@ -13,6 +13,7 @@
 
 #include "tool/command.hpp"
 #include "tool/console.hpp"
+#include "tool/moving.hpp"
 #include "tool/report_text.hpp"
 #include "tool/target.hpp"
 
@@ -25,7 +26,9 @@ Exit run_replicate(const Given& given) {
     ReplicationStatus status;
     {
         const ProgressLine line("replicating");
-        Replication replication(heap, target);
+        ReplicationOptions how;
+        how.codec = chosen<Codec>(given, "codec", {{"lz4", Codec::lz4}, {"zstd", Codec::zstd}, {"none", Codec::none}}, Codec::lz4);
+        Replication replication(heap, target, how);
         if (given.has("base")) replication.make_base();
         replication.stop();
         status = replication.status();
@@ -38,6 +41,8 @@ Exit run_replicate(const Given& given) {
             .member("target", status.target)
             .member("transaction", status.replicated.value)
             .member("frames", status.frames)
+            .member("bases", status.bases)
+            .member("bytes_sent", status.bytes_sent)
             .end_object();
         print(json);
         return Exit::ok;
@@ -179,7 +184,8 @@ Command replicate_command() {
         "that were saved since. TARGET is a directory that is there already, or the stream of a NATS server, nats://HOST:PORT/NAME; it is no other "
         "heap's. A program that has the heap open replicates it itself (taiyen::Replication).",
         {"FILE", "TARGET"},
-        with_target_options({{"base", "", "send all pages, so that restoring needs nothing older"}}),
+        with_target_options({{"base", "", "send all pages, so that restoring needs nothing older"},
+                             {"codec", "CODEC", "lz4 (the default), zstd or none: makes frames smaller"}}),
         "",
         run_replicate};
 }

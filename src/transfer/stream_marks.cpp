@@ -6,7 +6,7 @@
 #include "heap/core.hpp"
 #include "heap/geometry.hpp"
 #include "store/heap_layout.hpp"
-#include "transfer/codecs.hpp"
+#include "base/codecs.hpp"
 
 namespace taiyen::transfer {
 namespace {

@@ -6,7 +6,7 @@
 #include <taiyen/base/error.hpp>
 
 #include "base/aligned_buffer.hpp"
-#include "transfer/codecs.hpp"
+#include "base/codecs.hpp"
 #include "transfer/pipeline.hpp"
 #include "transfer/stream_marks.hpp"
 
@@ -56,7 +56,7 @@ std::byte* expand_body(UnpackedSlot& slot, const fs::path& name) {
     if (body_checksum(stored, slot.number) != slot.head.body_checksum) throw_damaged(name, slot, "a part of it does not match its checksum");
     const ByteCount run_bytes = slot.head.runs * sizeof(layout::Run);
     std::byte* const content = slot.pages() + (slot.head.runs == 1 ? 0 : layout::content_bytes_max - slot.head.content_bytes);
-    if (!slot.unpacker.unpack(slot.head.codec, stored, {content - run_bytes, run_bytes + slot.head.content_bytes}))
+    if (!slot.unpacker.unpack(static_cast<Codec>(slot.head.codec), stored, {content - run_bytes, run_bytes + slot.head.content_bytes}))
         throw_damaged(name, slot, "a part of it does not expand to what its head says");
     slot.runs.resize(slot.head.runs);
     std::memcpy(slot.runs.data(), content - run_bytes, run_bytes);

@@ -23,7 +23,7 @@
 #include "io/disks/simulated_storage.hpp"
 #include "store/heap_access.hpp"
 #include "store/heap_file.hpp"
-#include "transfer/codecs.hpp"
+#include "base/codecs.hpp"
 #include "transfer/stream_marks.hpp"
 #include "transfer/transfer.hpp"
 
@@ -139,7 +139,7 @@ Parts parts_of(const Bytes& stream) {
         const auto stored = std::span(stream).subspan(at, chunk.head.stored_bytes);
         chunk.stored.assign(stored.begin(), stored.end());
         chunk.body.resize(chunk.head.runs * sizeof(layout::Run) + chunk.head.content_bytes);
-        TAIYEN_CHECK(unpacker.unpack(chunk.head.codec, stored, chunk.body));
+        TAIYEN_CHECK(unpacker.unpack(static_cast<Codec>(chunk.head.codec), stored, chunk.body));
         at += stored.size();
         parts.chunks.push_back(std::move(chunk));
     }

@@ -22,6 +22,7 @@
 #include "fuzz/input.hpp"
 #include "io/disks/simulated_storage.hpp"
 #include "replicate/following.hpp"
+#include "replicate/packed_frame.hpp"
 #include "replicate/pretended_target.hpp"
 #include "replicate/restorer.hpp"
 #include "replicate/shipper.hpp"
@@ -112,6 +113,24 @@ void make_right(std::map<std::uint64_t, Bytes>& frames) {
     }
 }
 
+/// As a target keeps them; one of them may be another thing inside, for all that its checksum says. Whether it is.
+bool pack(std::map<std::uint64_t, Bytes>& frames, Codec codec, Input& input) {
+    FramePacker packer(codec);
+    for (auto& [number, bytes] : frames) bytes = packer.pack(std::move(bytes));
+    const std::uint64_t which = input.number(1);
+    const auto frame = frames.find(which % 16 + 1);
+    if (which < 128 || frame == frames.end() || !is_packed(frame->second)) return false;
+    const Bytes before = frame->second;
+    input.change(frame->second, input.number(2), 8);
+    if (!is_packed(frame->second)) return true;
+    layout::PackedHead head;
+    std::memcpy(&head, frame->second.data(), sizeof head);
+    const auto packed = std::span<const std::byte>(frame->second).subspan(sizeof head);
+    head.checksum = checksum(std::as_bytes(std::span(&head, 1)).first(offsetof(layout::PackedHead, checksum)), checksum(packed, head.frame_bytes));
+    std::memcpy(frame->second.data(), &head, sizeof head);
+    return frame->second != before;
+}
+
 /// Throws what opening throws.
 std::uint64_t use(io::SimulatedStorage& disk) {
     Opened opened = open(disk, restored_path, store::OpenMode::open_only);
@@ -188,7 +207,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         frame->second.resize(std::min<std::size_t>(frame->second.size(), input.number(2)));
         is_changed = true;
     }
-    if (what / 64 % 4 != 0) make_right(frames);
+    const std::uint64_t made = what / 64 % 4;
+    if (made != 0) make_right(frames);
+    if (made >= 2) is_changed = pack(frames, made == 2 ? Codec::lz4 : Codec::zstd, input) || is_changed;
     PretendedTarget target;
     for (auto& [number, bytes] : frames) target.put(number, bytes);
     if (const std::uint64_t first = input.number(1); first != 0) {

@@ -2,17 +2,21 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <random>
 #include <string>
 
 #include "base/checksum.hpp"
 #include "replicate/frame.hpp"
+#include "replicate/packed_frame.hpp"
 #include "replicate/pretended_target.hpp"
 #include "throws.hpp"
 
 using namespace taiyen;
 using namespace taiyen::replicate;
+using taiyen::replicate::layout::PackedHead;
 using taiyen::replicate::test::PretendedTarget;
 using taiyen::test::throws;
 
@@ -85,6 +89,58 @@ BOOST_AUTO_TEST_CASE(no_flipped_bit_and_no_cut_is_believed) {
     }
     target.put(3, whole);  // in another one's place
     BOOST_TEST(throws(errc::corrupt, [&] { (void)Frame(target, 3); }));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_packed_is_read_and_no_flipped_bit_and_no_cut_of_it_is_believed) {
+    const std::vector<std::byte> body(3000, std::byte{7});
+    const auto make = [&] {
+        FrameHead head = head_of_test(2);
+        const std::array pieces{std::span(body)};
+        return encode(head, pieces);
+    };
+    PretendedTarget target;
+    for (const Codec codec : {Codec::lz4, Codec::zstd}) {
+        FramePacker packer(codec);
+        const std::vector<std::byte> packed = packer.pack(make());
+        BOOST_TEST(packed.size() < 500U);
+        BOOST_TEST((packer.pack(make()) == packed));
+        target.put(2, packed);
+        BOOST_TEST(std::ranges::equal(Frame(target, 2).body(), body));
+        for (std::size_t bit = 0; bit < packed.size() * 8; ++bit) {
+            std::vector<std::byte> bytes = packed;
+            bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+            target.put(2, bytes);
+            BOOST_TEST_CONTEXT("bit " << bit) {
+                BOOST_TEST(throws(errc::corrupt, [&] { (void)Frame(target, 2); }));
+            }
+        }
+        for (std::size_t size = 0; size < packed.size(); ++size) {
+            target.put(2, {packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(size)});
+            BOOST_TEST_CONTEXT("size " << size) {
+                BOOST_TEST(throws(errc::corrupt, [&] { (void)Frame(target, 2); }));
+            }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_would_hardly_become_smaller_stays_as_it_is) {
+    std::vector<std::byte> body(100'000);
+    std::mt19937 random(1);
+    for (std::byte& byte : body) byte = static_cast<std::byte>(random());
+    FrameHead head = head_of_test(2);
+    const std::array pieces{std::span<const std::byte>(body)};
+    const std::vector<std::byte> frame = encode(head, pieces);
+    for (const Codec codec : {Codec::none, Codec::lz4, Codec::zstd}) BOOST_TEST((FramePacker(codec).pack(frame) == frame));
+    BOOST_TEST((FramePacker(Codec::lz4).pack(frame_of_test(2)) == frame_of_test(2)));  // small
+}
+
+BOOST_AUTO_TEST_CASE(a_packed_frame_is_no_bomb) {
+    PackedHead head{layout::packed_magic, 1, 0, layout::packed_frame_bytes_max + 1, 0};
+    head.checksum = checksum(std::as_bytes(std::span(&head, 1)).first(offsetof(PackedHead, checksum)), checksum({}, head.frame_bytes));
+    const auto bytes = std::as_bytes(std::span(&head, 1));
+    PretendedTarget target;
+    target.put(2, {bytes.begin(), bytes.end()});
+    BOOST_TEST(throws(errc::corrupt, [&] { (void)Frame(target, 2); }));
 }
 
 BOOST_AUTO_TEST_CASE(a_frame_of_a_newer_version_says_so) {

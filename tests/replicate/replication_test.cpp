@@ -837,6 +837,7 @@ BOOST_AUTO_TEST_CASE(random_lives_are_restored_as_of_random_transactions) {
         for (int life = 0; life < 3; ++life) {
             ReplicationOptions how = quick();
             how.frame_bytes = 1U << (random() % 18);
+            how.codec = static_cast<Codec>(random() % 3);
             trouble = 0;
             std::optional<Replication> replication(std::in_place, *heap, target, how);
             trouble = static_cast<unsigned>(random() % 4);

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include <taiyen/base/codec.hpp>
 #include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/units.hpp>
 #include <taiyen/replicate/replication_target.hpp>
@@ -42,7 +43,8 @@ struct ReplicationOptions {
     std::chrono::milliseconds confirm_timeout{
         30'000};  ///< so long a commit waits for the target (`Acknowledge::replicated`); then it throws Error{unconfirmed}: committed here, and on its way there
     WhenBehind when_behind = WhenBehind::resync;  ///< a transaction larger than an eighth of the log goes on in any case
-    std::size_t frame_bytes = 256U << 10U;        ///< of transactions; a frame closes when it has so many, or nothing more is durable
+    std::size_t frame_bytes = 1U << 20U;          ///< of transactions; a frame closes when it has so many, or nothing more is durable
+    Codec codec = Codec::lz4;                     ///< makes frames smaller, where it does; who reads them sees that by itself
     std::optional<std::chrono::milliseconds>
         linger{};  ///< so long the first transaction waits for others to share its frame, unless somebody waits for it; empty: as the target says
     std::chrono::milliseconds retry{1'000};          ///< between two tries while the target is away
@@ -70,6 +72,7 @@ struct ReplicationStatus {
     std::uint64_t behind = 0;       ///< transactions between the two
     std::uint64_t frames = 0;       ///< that the target has ever been given
     std::uint64_t bases = 0;        ///< made since this object began, full and partial
+    std::uint64_t bytes_sent = 0;   ///< since this object began, as they went: packed, and again where an answer was lost
     std::string target;
     std::string last_error;  ///< the newest; empty: none yet
 };

@@ -15,6 +15,7 @@
 #include <stop_token>
 #include <vector>
 
+#include <taiyen/base/codec.hpp>
 #include <taiyen/base/detail/export.hpp>
 #include <taiyen/base/progress.hpp>
 #include <taiyen/base/units.hpp>
@@ -23,9 +24,6 @@
 namespace taiyen {
 
 class ArchiveHeap;
-
-/// What makes the bytes fewer. lz4 is as fast as memory, zstd about twice as small.
-enum class Codec { none = 0, lz4 = 1, zstd = 2 };
 
 /// Takes the stream's bytes, one piece after the other; throws if it can't. It must not use the heap.
 using ByteSink = std::function<void(std::span<const std::byte>)>;

@@ -1,16 +1,15 @@
 #pragma once
-/// Packer and Unpacker: the codecs, with the memory that they keep between chunks. LZ4 (Yann Collet, https://lz4.org), Zstandard (RFC 8878).
+/// Packer and Unpacker: the codecs, with the memory that they keep between calls.
 ///
 /// What Unpacker gets may be hostile: it writes nowhere but into `into`, and says whether the bytes were what they should. Thread rule: one thread.
 
 #include <memory>
 #include <span>
 
-#include <taiyen/transfer/compress.hpp>
+#include <taiyen/base/codec.hpp>
+#include <taiyen/base/units.hpp>
 
-#include "transfer/transfer_layout.hpp"
-
-namespace taiyen::transfer {
+namespace taiyen {
 
 /// Throws: Error{invalid_argument} for a level that the codec doesn't have.
 void check_level(Codec codec, int level);
@@ -38,11 +37,11 @@ public:
     ~Unpacker();
 
     /// Whether the bytes expand to exactly `into`. Throws: std::bad_alloc.
-    bool unpack(layout::StoredCodec codec, std::span<const std::byte> bytes, std::span<std::byte> into);
+    bool unpack(Codec codec, std::span<const std::byte> bytes, std::span<std::byte> into);
 
 private:
     struct State;
     std::unique_ptr<State> state_;
 };
 
-}  // namespace taiyen::transfer
+}  // namespace taiyen

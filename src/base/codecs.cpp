@@ -1,4 +1,4 @@
-#include "transfer/codecs.hpp"
+#include "base/codecs.hpp"
 
 #include <lz4.h>
 #include <lz4hc.h>
@@ -11,7 +11,7 @@
 
 #include <taiyen/base/error.hpp>
 
-namespace taiyen::transfer {
+namespace taiyen {
 namespace {
 
 constexpr int zstd_level_max = 19;  // above, windows and tables grow that chunks of a MiB have no use for
@@ -87,16 +87,16 @@ Unpacker::Unpacker() : state_(new State) {}
 Unpacker::Unpacker(Unpacker&&) noexcept = default;
 Unpacker::~Unpacker() = default;
 
-bool Unpacker::unpack(layout::StoredCodec codec, std::span<const std::byte> bytes, std::span<std::byte> into) {
+bool Unpacker::unpack(Codec codec, std::span<const std::byte> bytes, std::span<std::byte> into) {
     switch (codec) {
-        case layout::StoredCodec::none:
+        case Codec::none:
             if (bytes.size() != into.size()) return false;
             std::memcpy(into.data(), bytes.data(), bytes.size());
             return true;
-        case layout::StoredCodec::lz4:
+        case Codec::lz4:
             return LZ4_decompress_safe(text(bytes.data()), text(into.data()), static_cast<int>(bytes.size()), static_cast<int>(into.size())) ==
                    static_cast<int>(into.size());
-        case layout::StoredCodec::zstd:
+        case Codec::zstd:
             if (!state_->zstd) {
                 state_->zstd.reset(ZSTD_createDCtx());
                 if (!state_->zstd) throw std::bad_alloc();
@@ -106,4 +106,4 @@ bool Unpacker::unpack(layout::StoredCodec codec, std::span<const std::byte> byte
     return false;
 }
 
-}  // namespace taiyen::transfer
+}  // namespace taiyen
