@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -29,7 +30,9 @@ void require(natsStatus status, const char* what) {
     if (status != NATS_OK) throw std::runtime_error(std::string(what) + ": " + natsStatus_GetText(status));
 }
 
-/// One message after the other.
+/// What the library puts into a message.
+constexpr std::size_t message_bytes = std::size_t{256} << 10U;
+
 class RawPublisher {
 public:
     RawPublisher(const std::string& url, const std::string& name, unsigned replicas) : subject_("raw." + name), stream_("RAW_" + name) {
@@ -51,6 +54,17 @@ public:
         (void)js_DeleteStream(context_, stream_.c_str(), nullptr, nullptr);
         jsCtx_Destroy(context_);
         natsConnection_Destroy(connection_);
+    }
+    /// Of that many bytes, in messages that are in flight together; then waits for all of them.
+    void publish_flight(const std::vector<char>& bytes) {
+        for (std::size_t begin = 0; begin < bytes.size(); begin += message_bytes, ++last_) {
+            natsMsg* message = nullptr;
+            const auto size = static_cast<int>(std::min(message_bytes, bytes.size() - begin));
+            require(natsMsg_Create(&message, subject_.c_str(), nullptr, bytes.data() + begin, size), "making a message");
+            require(natsMsgHeader_Set(message, "Nats-Expected-Last-Sequence", std::to_string(last_).c_str()), "its header");
+            require(js_PublishMsgAsync(context_, &message, nullptr), "publishing");
+        }
+        require(js_PublishAsyncComplete(context_, nullptr), "waiting for answers");
     }
     void publish(const std::vector<char>& bytes) {
         natsMsg* message = nullptr;
@@ -118,49 +132,76 @@ std::string fresh_name(const char* what) {
     return std::string(what) + "_" + std::to_string(began % 1'000'000'000) + "_" + std::to_string(++made);
 }
 
+/// A heap whose transactions are held back while they are committed, and sent while nothing else happens.
+class Shipped {
+public:
+    Shipped(const bench::Options& options, const std::filesystem::path& path, taiyen::Codec codec)
+        : heap_(taiyen::create_only, path, heap_options(taiyen::Durability::async)), counters_(bench::make_counted(heap_, 16)),
+          target_(std::make_shared<CountedTarget>(target_options(options, fresh_name("shipped")))) {
+        taiyen::ReplicationOptions how;
+        how.frame_bytes = options.number("--frame-kib") << 10U;
+        how.retry = std::chrono::milliseconds(1);
+        how.codec = codec;
+        replication_.emplace(heap_, target_, how);
+    }
+    /// MB per second, as they went.
+    double send_for(std::chrono::milliseconds time) {
+        target_->away = true;
+        bench::commits(heap_, counters_, time);
+        const taiyen::Serial last = taiyen::ReadLock(heap_).serial();
+        heap_.wait_durable(last);
+        const taiyen::Serial there = replication_->replicated();
+        const std::uint64_t sent_before = target_->bytes;
+        target_->away = false;
+        const double microseconds = bench::microseconds_of([&] { (void)replication_->wait_replicated(last, std::chrono::minutes(10)); });
+        transactions.add(static_cast<double>(last.value - there.value) / microseconds * 1e6);
+        const auto sent = static_cast<double>(target_->bytes - sent_before);
+        bytes_each.add(sent / static_cast<double>(last.value - there.value));
+        return sent / microseconds;
+    }
+    void stop() { replication_->stop(); }
+
+    bench::Samples transactions;  ///< per second
+    bench::Samples bytes_each;    ///< of a transaction
+
+private:
+    taiyen::TransactionalHeap heap_;
+    bench::Counted& counters_;
+    std::shared_ptr<CountedTarget> target_;
+    std::optional<taiyen::Replication> replication_;
+};
+
 void shipping(const bench::Options& options, const std::filesystem::path& folder, std::chrono::milliseconds time) {
     RawPublisher raw(options.text("--url"), fresh_name("raw"), static_cast<unsigned>(options.number("--replicas")));
     const std::size_t frame_bytes = options.number("--frame-kib") << 10U;
-    const std::vector<char> message(frame_bytes, 'x');
-    taiyen::TransactionalHeap heap(taiyen::create_only, folder / "shipped.tyn", heap_options(taiyen::Durability::async));
-    bench::Counted& counters = bench::make_counted(heap, 16);
-    const auto target = std::make_shared<CountedTarget>(target_options(options, fresh_name("shipped")));
-    taiyen::ReplicationOptions how;
-    how.frame_bytes = frame_bytes;
-    how.retry = std::chrono::milliseconds(1);
-    taiyen::Replication replication(heap, target, how);
-    bench::Samples transactions;
+    const std::vector<char> bytes(frame_bytes, 'x');
+    taiyen::set_report_handler([](const taiyen::Incident&) noexcept {});
+    Shipped plain(options, folder / "plain.tyn", taiyen::Codec::none);
+    Shipped packed(options, folder / "packed.tyn", taiyen::Codec::lz4);
     const auto publish = [&] {
         const auto start = std::chrono::steady_clock::now();
         std::uint64_t sent = 0;
         while (std::chrono::steady_clock::now() - start < time) {
-            raw.publish(message);
-            sent += message.size();
+            raw.publish_flight(bytes);
+            sent += bytes.size();
         }
         return static_cast<double>(sent) / bench::microseconds_since(start);
     };
-    const auto ship = [&] {
-        // Nobody commits while the way there is measured.
-        target->away = true;
-        bench::commits(heap, counters, time);
-        const taiyen::Serial last = taiyen::ReadLock(heap).serial();
-        heap.wait_durable(last);
-        const taiyen::Serial there = replication.replicated();
-        const std::uint64_t sent_before = target->bytes;
-        target->away = false;
-        const double microseconds = bench::microseconds_of([&] { (void)replication.wait_replicated(last, std::chrono::minutes(10)); });
-        transactions.add(static_cast<double>(last.value - there.value) / microseconds * 1e6);
-        return static_cast<double>(target->bytes - sent_before) / microseconds;
-    };
-    taiyen::set_report_handler([](const taiyen::Incident&) noexcept {});
-    const std::vector<bench::Samples> samples = bench::interleave(options.rounds(), {{"published", publish}, {"shipped", ship}});
-    replication.stop();
-    std::printf("What has to be sent, sent: messages and frames of %zu KiB, one after the other\n", frame_bytes >> 10U);
-    bench::Table table({"", "MB per second", "of those published"});
-    table.row({"published by the smallest publisher", bench::spread(samples[0], 1), "1"});
-    table.row({"frames of a replicated heap", bench::spread(samples[1], 1), bench::spread(bench::ratio(samples[1], samples[0]), 2)});
+    const std::vector<bench::Samples> samples = bench::interleave(
+        options.rounds(),
+        {{"published", publish}, {"plain", [&] { return plain.send_for(time); }}, {"packed", [&] { return packed.send_for(time); }}});
+    plain.stop();
+    packed.stop();
+    std::printf("What has to be sent, sent: frames of %zu KiB, in messages of %zu KiB that are in flight together\n", frame_bytes >> 10U,
+                message_bytes >> 10U);
+    bench::Table table({"", "MB per second", "of those published", "transactions per second", "bytes of each"});
+    table.row({"published by the smallest publisher", bench::spread(samples[0], 1), "1", "", ""});
+    table.row({"frames as they are", bench::spread(samples[1], 1), bench::spread(bench::ratio(samples[1], samples[0]), 2),
+               bench::spread(plain.transactions, 0), bench::spread(plain.bytes_each, 0)});
+    table.row({"packed by LZ4", bench::spread(samples[2], 1), bench::spread(bench::ratio(samples[2], samples[0]), 2),
+               bench::spread(packed.transactions, 0), bench::spread(packed.bytes_each, 0)});
     table.print();
-    std::printf("transactions of four stores: %s a second\n\n", bench::spread(transactions, 0).c_str());
+    std::printf("A transaction is four stores of eight bytes.\n\n");
 }
 
 /// The middle of what each took, microseconds.
@@ -249,7 +290,7 @@ int main(int argc, char** argv) {
             bench::Priority::normal,
             {{"--url", "nats://127.0.0.1:4222", "of the servers, with commas between them; they run already"},
              {"--replicas", "1", "how many of them keep a stream"},
-             {"--frame-kib", "256", "of transactions in a frame"},
+             {"--frame-kib", "1024", "of transactions in a frame"},
              {"--milliseconds", "1000", "of each round"}},
             bench::Processors::all);
         return run(options);
