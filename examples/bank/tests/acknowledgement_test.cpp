@@ -53,6 +53,17 @@ BOOST_AUTO_TEST_CASE(as_many_untold_changes_as_threads_are_no_fault) {
     BOOST_TEST(bank.auditor.audit(bank.ledger, {}, 1).find("2 changes are there, but 0") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(what_was_told_without_a_promise_may_be_there_or_not) {
+    ToldBank bank;
+    bank.told[0].is_promised = bank.told[1].is_promised = 0;
+    Auditor as_before = bank.auditor;
+    BOOST_TEST(bank.auditor.audit(bank.ledger, bank.told, 0) == "");
+    BOOST_TEST(bank.auditor.unacknowledged() == 2U);
+    BOOST_TEST(bank.auditor.audit(bank.ledger, bank.told, 0) == "");  // nothing new is there now
+    bank.told.pop_back();
+    BOOST_TEST(as_before.audit(bank.ledger, bank.told, 0).find("2 changes are there, but 0") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(each_lost_acknowledgement_is_found) {
     const auto lies = [](std::string_view fault, const std::function<void(std::vector<Acknowledgement>&)>& change) {
         ToldBank bank;

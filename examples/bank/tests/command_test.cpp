@@ -4,6 +4,9 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+#include <optional>
 
 #include "bank_heap.hpp"
 
@@ -38,6 +41,21 @@ void prints(const std::string& arguments, std::string_view wanted, int status = 
     BOOST_TEST(answer.has(wanted), arguments << " printed " << answer.text);
 }
 
+/// What a short cluster prints; nothing, and that is told: this build has none, or there is no server for it. The one that bootstrap.sh has installed serves where no other is named.
+std::optional<Answer> cluster(const TemporaryFolder& folder, const std::string& options) {
+    const bool is_installed = std::getenv("TAIYEN_NATS_SERVER") == nullptr && fs::exists(TAIYEN_NATS_INSTALLED);
+    Answer answer = call("cluster " + (folder.path() / "bank.tyn").string() + " --accounts 200 --log 1 --seed " +
+                         std::to_string(taiyen::test::seed_of_run()) + (is_installed ? " --nats-server " TAIYEN_NATS_INSTALLED " " : " ") + options);
+    if (call("--help").has("cluster") && !answer.has("there is no nats-server")) return answer;
+    BOOST_TEST_MESSAGE("skipped: no libnats, or no nats-server of version 2.11 or newer; name one: TAIYEN_NATS_SERVER");
+    return std::nullopt;
+}
+
+void shows(const Answer& answer, int status, std::initializer_list<std::string_view> wanted) {
+    BOOST_TEST(answer.status == status, answer.text);
+    for (const std::string_view text : wanted) BOOST_TEST(answer.has(text), answer.text);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_bank_runs_and_goes_on_where_it_stopped) {
@@ -55,13 +73,38 @@ BOOST_AUTO_TEST_CASE(nothing_acknowledged_is_lost_in_a_storm) {
            "6 kills: ");
 }
 
+BOOST_AUTO_TEST_CASE(nothing_acknowledged_is_lost_when_a_follower_takes_over) {
+    const TemporaryFolder folder;
+    const auto answer = cluster(folder, "--servers 1 --seconds 1");
+    if (!answer) return;
+    shows(*answer, 0, {"go on as it is back", "acknowledged, 0 lost", "comes back, and is refused", "every invariant holds", "the heap: whole"});
+    // The bank goes on where the follower has taken over, also into other servers.
+    prints("run " + (folder.path() / "bank.tyn").string() + " --seconds 0.1", "closed properly");
+    shows(*cluster(folder, "--servers 1 --seconds 0.2"), 0, {"acknowledged, 0 lost"});
+}
+
+BOOST_AUTO_TEST_CASE(a_cluster_of_three_servers_goes_on_without_one_of_them) {
+    const TemporaryFolder folder;
+    if (const auto answer = cluster(folder, "--seconds 1")) shows(*answer, 0, {"and go on without it", "acknowledged, 0 lost"});
+}
+
+BOOST_AUTO_TEST_CASE(a_primary_that_promises_before_the_servers_have_it_is_convicted) {
+    const TemporaryFolder folder;
+    const auto honest = cluster(folder, "--servers 1 --seconds 0.2 --freeze");
+    if (!honest) return;
+    shows(*honest, 0, {"acknowledged, 0 lost"});
+    shows(*cluster(folder, "--servers 1 --seconds 0.2 --freeze --local"), 1, {" was acknowledged (serial "});
+}
+
 BOOST_AUTO_TEST_CASE(a_wrong_command_line_ends_with_2_a_missing_bank_with_1_and_help_with_0) {
     const TemporaryFolder folder;
     BOOST_TEST(call("--help").status == 0);
     BOOST_TEST(call("--help").has("storm"));
     BOOST_TEST(!call("--help").has("live"));
+    BOOST_TEST(!call("--help").has("primary"));
     BOOST_TEST(call("storm --help").has("--longest-life"));
-    for (const char* const line : {"", "frob", "run --threads 0", "run --accounts 1", "run --seconds x"}) BOOST_TEST(call(line).status == 2, line);
+    for (const char* const line : {"", "frob", "run --threads 0", "run --accounts 1", "run --seconds x", "cluster --servers 2"})
+        BOOST_TEST(call(line).status == 2, line);
     prints("check " + (folder.path() / "missing.tyn").string(), "missing.tyn", 1);
 }
 

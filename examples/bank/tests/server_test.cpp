@@ -3,8 +3,13 @@
 #include "server.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <mutex>
+#include <span>
 
+#include "acknowledgement.hpp"
 #include "bank_heap.hpp"
 
 namespace {
@@ -33,6 +38,25 @@ void sort_by_serial(std::vector<Answer>& answers) {
         return std::pair(answer.serial, made_it ? 0 : 1);
     });
 }
+
+/// A directory that can be out of reach.
+class DistantTarget final : public taiyen::ReplicationTarget {
+public:
+    explicit DistantTarget(const fs::path& directory) : directory_(directory) {}
+    std::atomic<bool> is_away{false};
+
+    std::string name() const override { return directory_.name(); }
+    Range range() override { return directory_.range(); }
+    bool append(std::uint64_t number, std::span<const std::byte> frame) override {
+        if (is_away) throw taiyen::Error(taiyen::errc::unreachable, name(), "it is away");
+        return directory_.append(number, frame);
+    }
+    std::vector<std::byte> read(std::uint64_t number) override { return directory_.read(number); }
+    void trim(std::uint64_t first) override { directory_.trim(first); }
+
+private:
+    taiyen::DirectoryTarget directory_;
+};
 
 }  // namespace
 
@@ -71,6 +95,32 @@ BOOST_AUTO_TEST_CASE(what_was_answered_is_there_when_the_bank_opens_again) {
     const taiyen::TransactionalHeap heap(taiyen::open_read_only, bank.file);
     BOOST_TEST(heap.find<Ledger>(ledger_name)->journal.size() == postings);
     BOOST_TEST(broken_invariant(*heap.find<Ledger>(ledger_name)) == "");
+}
+
+BOOST_AUTO_TEST_CASE(what_the_other_machine_does_not_confirm_is_done_and_told_as_that) {
+    BankInHeap bank(2);
+    fs::create_directory(bank.folder.path() / "backup");
+    const auto target = std::make_shared<DistantTarget>(bank.folder.path() / "backup");
+    taiyen::ReplicationOptions how;
+    how.acknowledge = taiyen::Acknowledge::replicated;
+    how.confirm_timeout = std::chrono::milliseconds(20);
+    how.retry = std::chrono::milliseconds(5);
+    const taiyen::Replication replication(bank.heap, target, how);
+    target->is_away = true;
+    std::vector<Answer> answers;
+    Server server(bank.heap, 1, [&](const Answer& answer) { answers.push_back(answer); });
+    server.submit(Deposit{1, 10});
+    server.submit(Deposit{2, 20});
+    server.finish();
+    BOOST_TEST_REQUIRE(answers.size() == 2U);
+    for (const Answer& answer : answers) {
+        BOOST_TEST((answer.outcome == Outcome::done));
+        BOOST_TEST(!answer.is_confirmed);
+        BOOST_TEST(bank.ledger.journal.at(answer.number - 1).amount == std::get<Deposit>(answer.request).amount);
+        BOOST_TEST(acknowledgement_of(answer).is_promised == 0U);
+    }
+    target->is_away = false;
+    BOOST_TEST(replication.wait_replicated(bank.heap.last_durable(), std::chrono::minutes(1)));
 }
 
 BOOST_AUTO_TEST_CASE(a_thread_that_fails_stops_the_server_and_finish_says_why) {
