@@ -7,8 +7,8 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/store/archive_heap.hpp>
 
-#include "store/heap_access.hpp"
 #include "base/codecs.hpp"
+#include "store/heap_access.hpp"
 #include "transfer/file_target.hpp"
 #include "transfer/live_chunks.hpp"
 #include "transfer/pipeline.hpp"

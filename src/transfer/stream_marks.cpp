@@ -3,10 +3,10 @@
 #include <cstring>
 
 #include "base/checksum.hpp"
+#include "base/codecs.hpp"
 #include "heap/core.hpp"
 #include "heap/geometry.hpp"
 #include "store/heap_layout.hpp"
-#include "base/codecs.hpp"
 
 namespace taiyen::transfer {
 namespace {

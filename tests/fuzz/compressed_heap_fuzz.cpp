@@ -19,11 +19,11 @@
 #include <taiyen/base/error.hpp>
 #include <taiyen/base/report.hpp>
 
+#include "base/codecs.hpp"
 #include "fuzz/input.hpp"
 #include "io/disks/simulated_storage.hpp"
 #include "store/heap_access.hpp"
 #include "store/heap_file.hpp"
-#include "base/codecs.hpp"
 #include "transfer/stream_marks.hpp"
 #include "transfer/transfer.hpp"
 
