@@ -1,7 +1,9 @@
 #include "replicate/following.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
+#include <utility>
 
 #include <taiyen/base/error.hpp>
 
@@ -13,6 +15,10 @@ namespace {
 
 /// Zeros where the heap has no page of the table.
 const store::TablePage no_table{};
+
+/// Of transactions that become durable together, and the frames that they come in.
+constexpr ByteCount joined_bytes_max = 256_KiB;
+constexpr std::uint64_t joined_frames_max = 256;
 
 }  // namespace
 
@@ -50,7 +56,7 @@ bool Following::step(bool looks_back) {
     if (range.last == last_.number) return looks_back && !is_still_there() && jump(range);
     if (range.first > last_.number + 1) return jump(range);
     try {
-        return follow_next() || jump(range);
+        return follow_next(range) || jump(range);
     } catch (const Error& error) {
         const bool is_passable = error.code() == errc::corrupt || error.code() == errc::missing_procedure;
         if (is_passable && jump_beyond(last_.number + 1, range)) return true;
@@ -59,15 +65,17 @@ bool Following::step(bool looks_back) {
 }
 
 /// False: it doesn't continue the last one.
-bool Following::follow_next() {
-    const Frame frame(target_, last_.number + 1);
+bool Following::follow_next(const ReplicationTarget::Range& range) {
+    Frame frame(target_, last_.number + 1);
     require_same_heap(frame);
     newest_ = std::max(newest_, Serial{frame.head().last_serial});
     if (frame.head().previous != last_.checksum) return false;
     frame.require_follows(last_);
-    if (frame.kind() == FrameKind::records)
-        follow_transactions(frame);
-    else if (frame.kind() == FrameKind::base_done && frame.head().checksum != base_checksum_ && !planted(Bug::follower_passes_bases)) {
+    if (frame.kind() == FrameKind::records) {
+        follow_transactions(std::move(frame), range);
+        return true;
+    }
+    if (frame.kind() == FrameKind::base_done && frame.head().checksum != base_checksum_ && !planted(Bug::follower_passes_bases)) {
         const Base base = read_base(target_, frame.head().number);
         // One that is older than what is here came while transactions went on: what is here has come from those.
         if (base.serial() >= applied()) follow_bases({base}, base.head);
@@ -124,11 +132,51 @@ void Following::note_position() {
 
 // ---- transactions
 
-void Following::follow_transactions(const Frame& frame) {
-    Serial last = applied();
+void Following::add_transactions(const Frame& frame, log::Record& all, Serial& last) const {
     if (frame.head().last_serial <= last.value) return;
     if (frame.head().first_serial > last.value + 1) frame.throw_corrupt("transactions before it are missing");
-    if (const auto group = transactions_behind(frame, last)) service_.follow(*group);
+    const auto group = transactions_behind(frame, last);
+    if (!group) return;
+    if (all.payload.empty()) {
+        all = *group;
+        return;
+    }
+    log::layout::GroupHead head{};
+    log::layout::GroupHead more{};
+    std::memcpy(&head, all.payload.data(), sizeof head);
+    std::memcpy(&more, group->payload.data(), sizeof more);
+    all.payload.insert(all.payload.end(), group->payload.begin() + sizeof more, group->payload.end());
+    head.records += more.records;
+    std::memcpy(all.payload.data(), &head, sizeof head);
+}
+
+void Following::follow_transactions(Frame frame, const ReplicationTarget::Range& range) {
+    log::Record all;
+    Serial last = applied();
+    add_transactions(frame, all, last);
+    FrameHead newest = frame.head();
+    const ByteCount bytes_max = std::min(joined_bytes_max, service_.log().capacity() / 8);
+    const std::uint64_t end = newest.number >= alone_until_ ? std::min(range.last, newest.number + joined_frames_max) : newest.number;
+    while (newest.number < end && all.payload.size() < bytes_max) {
+        try {
+            const Frame next(target_, newest.number + 1);
+            if (next.kind() != FrameKind::records) break;
+            next.require_follows(newest);
+            add_transactions(next, all, last);
+            newest = next.head();
+        } catch (const Error&) {
+            break;  // told when it is that frame's turn
+        }
+    }
+    newest_ = std::max(newest_, Serial{newest.last_serial});
+    try {
+        if (!all.payload.empty()) service_.follow(all);
+    } catch (const Error&) {
+        if (newest.number == frame.head().number || heap_.condition().is_poisoned()) throw;
+        alone_until_ = newest.number + 1;
+        return;
+    }
+    last_ = newest;
 }
 
 // ---- bases

@@ -53,13 +53,15 @@ private:
     bool find_position(const ReplicationTarget::Range& range);
     /// Whether the newest frame that was read is still the one that it was.
     bool is_still_there() const;
-    bool follow_next();
+    bool follow_next(const ReplicationTarget::Range& range);
     /// Where frames are gone: the newest base that isn't older than what is here, and isn't known. False: there is none yet.
     bool jump(const ReplicationTarget::Range& range);
     /// The same, past a frame that can't be followed. False: there is none.
     bool jump_beyond(std::uint64_t number, const ReplicationTarget::Range& range);
     void follow_found(const Base& base);
-    void follow_transactions(const Frame& frame);
+    /// Of that frame, and of those behind it that are there and hold transactions, too: together they become durable, and are shown.
+    void follow_transactions(Frame frame, const ReplicationTarget::Range& range);
+    void add_transactions(const Frame& frame, log::Record& all, Serial& last) const;
     /// `bases`: each on top of the one before. `has_all_up_to`: a frame up to which everything is here then.
     void follow_bases(const std::vector<Base>& bases, const FrameHead& has_all_up_to);
     /// The images of these pages, one behind the other, in a file without a name: what reads it needs no target.
@@ -74,6 +76,7 @@ private:
     bool is_placed_ = false;  ///< `last_` is what the header says, or newer
     FrameHead last_{};
     Serial newest_;
+    std::uint64_t alone_until_ = 0;    ///< frames up to that number are followed one by one: one of them can't be
     std::uint64_t base_checksum_ = 0;  ///< of the end of the newest base that was followed
 };
 

@@ -159,8 +159,8 @@ void follow_to_the_end(FollowerLife& follower, const std::function<void()>& told
     unsigned steps = 0;
     while (follower.following().step()) {
         told();
-        if (++steps == 3) follower.life().file().save();
-        if (steps == 5) follower.following().note_position();
+        if (++steps == 2) follower.life().file().save();
+        if (steps == 3) follower.following().note_position();
     }
 }
 
@@ -185,9 +185,11 @@ constexpr FollowPiece follow_pieces[] = {
          steps.attach();
      },
      [](ReplicationSteps& steps) {
+         // Frames of one transaction each, two and two of them next to each other.
          steps.attach(1);
          steps.transact(2);
          steps.ship();
+         steps.attach(1);
          steps.transact(2);
          steps.ship();
      },

@@ -46,11 +46,13 @@ class HookedTarget final : public ReplicationTarget {
 public:
     explicit HookedTarget(std::shared_ptr<PretendedTarget> inner) : inner_(std::move(inner)) {}
     std::atomic<bool> away{false};
+    std::atomic<unsigned> looks{0};                                                    ///< at what is there
     std::function<void(std::uint64_t number, std::vector<std::byte>& frame)> on_read;  ///< set while nobody reads
 
     std::string name() const override { return "hooked"; }
     Range range() override {
         require_there();
+        ++looks;
         return inner_->range();
     }
     bool append(std::uint64_t number, std::span<const std::byte> frame) override {

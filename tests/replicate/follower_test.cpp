@@ -74,6 +74,44 @@ BOOST_AUTO_TEST_CASE(a_follower_goes_on_where_it_was) {
     BOOST_TEST(get(follower->heap(), 2) == "two");
 }
 
+BOOST_AUTO_TEST_CASE(frames_that_wait_become_durable_together) {
+    put(1, "one");
+    follow_hooked();
+    const auto wait_for_frames = [&](unsigned count) {
+        Serial last;
+        for (unsigned i = 0; i < count; ++i) {
+            last = put(i % 20, "number " + std::to_string(i));
+            BOOST_REQUIRE(replication->wait_replicated(last, std::chrono::seconds(60)));  // each in a frame of its own
+        }
+        return last;
+    };
+    hooked->away = true;
+    const Serial last = wait_for_frames(200);
+    const std::uint64_t frames = target->range().last;
+    hooked->looks = 0;
+    hooked->away = false;
+    BOOST_REQUIRE(follower->wait_for(last, std::chrono::seconds(60)));
+    BOOST_TEST(hooked->looks < 40U);
+    BOOST_TEST(difference() == -1);
+
+    // One of them is damaged for now: those in front of it are shown, those behind it once it is whole.
+    hooked->away = true;
+    const Serial damaged = wait_for_frames(30);
+    hooked->on_read = [&, bad = frames + 15](std::uint64_t number, std::vector<std::byte>& frame) {
+        if (number == bad) frame.back() ^= std::byte{1};
+    };
+    hooked->away = false;
+    BOOST_REQUIRE(follower->wait_for({last.value + 14}, std::chrono::seconds(60)));
+    BOOST_TEST(!follower->wait_for({last.value + 15}, std::chrono::milliseconds(50)));
+    hooked->away = true;
+    while (follower->status().state != FollowerState::away) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    hooked->on_read = nullptr;
+    hooked->away = false;
+    BOOST_REQUIRE(follower->wait_for(damaged, std::chrono::seconds(60)));
+    BOOST_TEST(difference() == -1);
+}
+
 BOOST_AUTO_TEST_CASE(what_free_pages_hold_counts) {
     // Closing the heap gives free pages back: zeros, and no transaction says so. What is stored there later is logged against them.
     for (const auto& [bug, is_right] : {std::pair{Bug::none, true}, {Bug::follower_passes_bases, false}, {Bug::follower_gives_back, false}}) {

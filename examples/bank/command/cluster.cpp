@@ -56,8 +56,8 @@ void lose_a_server(NatsServers& servers, PrimaryWatch& primary, unsigned threads
     const unsigned which = leader.value_or(0);
     const std::string name = NatsServers::name_of(which);
     primary.forget_pauses();
-    servers.kill(which);
     say("server {}{} is killed", name, leader ? ", the stream's leader," : "");
+    servers.kill(which);
     if (servers.count() == 1) servers.start(which);
     // What the servers had before is acknowledged meanwhile.
     primary.wait_for(~std::uint64_t{0}, Clock::now() + std::chrono::milliseconds(200));
@@ -138,8 +138,7 @@ int cluster(const Settings& settings) {
     clear(folder);
 
     NatsServers servers(program, folder, settings.servers);
-    say("{} ({}), a primary and a follower; the servers' and the follower's files: {}", counted(servers.count(), "NATS server"), program.version,
-        folder.string());
+    say("{} ({}), a primary and a follower; what they keep beside it: {}", counted(servers.count(), "NATS server"), program.version, folder.string());
     say("{} for {} s, seed {}; a commit returns when {} it, too", counted(settings.threads, "thread"), settings.seconds, settings.seed,
         servers.count() > 1 ? "most servers have" : "the server has");
     BankProcess process({"primary", settings.file, "--threads", std::to_string(settings.threads), "--seed", std::to_string(settings.seed),
