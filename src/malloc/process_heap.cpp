@@ -71,6 +71,12 @@ heap::VolatileCore* opened() noexcept {
     return heap.load(std::memory_order_acquire);
 }
 
+/// Before this library's other constructors, one of which registers the heap's own handlers of forks: see open_heap.
+[[gnu::constructor(101)]] void open_at_load() noexcept {
+    const Inside inside;
+    (void)opened();
+}
+
 /// At the end of the process, for those who want to know whether this library was in use: TAIYEN_MALLOC_STATS=1 to stderr, else to the file of that name.
 [[gnu::destructor]] void tell_stats() noexcept {
     const char* const wish = std::getenv("TAIYEN_MALLOC_STATS");

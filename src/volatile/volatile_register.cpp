@@ -22,6 +22,13 @@ std::uint64_t VolatileRegister::next_serial() {
     return ++last_serial_;
 }
 
+/// A fork runs in the child only the handlers that were registered when it began: registered at the first use, while another thread forks, they would leave the child a lock that nobody gives back.
+[[gnu::constructor]] void VolatileRegister::prepare_at_load() noexcept {
+    try {
+        if (!of_process().is_prepared_) of_process().prepare();
+    } catch (...) {}  // the first use tries again and says so
+}
+
 /// Without a lock or a guarded static: a child that is forked meanwhile by another thread would wait for ever. Who is not the first to register has prepared once more, which does no harm.
 void VolatileRegister::prepare() {
     if (key_.load(std::memory_order_acquire) == no_key) {

@@ -20,7 +20,7 @@ public:
     /// Never destroyed: threads may end after the statics.
     static VolatileRegister& of_process() noexcept { return one; }
 
-    /// That no heap had before. The first call makes the process tell of threads that end, and of forks. Throws: std::bad_alloc.
+    /// That no heap had before. Throws: std::bad_alloc: the process could not be made to tell of threads that end, and of forks.
     std::uint64_t next_serial();
     /// The register's lock: while it is held nobody forks, so that the heap may be completed.
     [[nodiscard]] std::unique_lock<std::mutex> add(VolatileCore& core);
@@ -32,6 +32,7 @@ private:
     static constexpr std::uint64_t no_key = ~std::uint64_t{0};
     static VolatileRegister one;
 
+    static void prepare_at_load() noexcept;
     void prepare();
     static void end_thread(void*) noexcept;
     static void lock_all();
