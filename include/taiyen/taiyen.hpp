@@ -48,6 +48,7 @@
 #include <taiyen/replicate/directory_target.hpp>
 #include <taiyen/replicate/follower.hpp>
 #include <taiyen/replicate/replication.hpp>
+#include <taiyen/replicate/replication_group.hpp>
 #include <taiyen/replicate/replication_target.hpp>
 #include <taiyen/replicate/restore.hpp>
 #include <taiyen/stl/allocator.hpp>

@@ -149,6 +149,9 @@ enum class Bug {
     promoted_before_end,         ///< promoting: the place is taken before everything that is there was followed
     commit_unconfirmed,          ///< replication that commits wait for: one returns before the target has it
     begun_while_behind,          ///< replication that the log waits for: transactions go on when the log gives up what wasn't sent
+    cut_one_by_one,              ///< a group's cut: the heaps are looked at one after the other
+    cut_before_members,          ///< a group's cut: it is there before its transactions are
+    cut_within_gap,              ///< a group's cut: of a transaction that came as pages with later ones
     promoted_unfenced,           ///< promoting: the file may be changed before the place is taken
 };
 

@@ -494,6 +494,23 @@ bool GroupLog::try_append(Serial serial, std::span<const std::span<const std::by
 
 // ---- room
 
+std::vector<Serial> GroupLog::appended_together(std::span<const GroupLog* const> logs) {
+    std::vector<State*> in_order;  // the same for everybody, or two would wait for each other
+    for (const GroupLog* const log : logs) in_order.push_back(log->state_.get());
+    std::ranges::sort(in_order, std::less<State*>());
+    const auto same = std::ranges::unique(in_order);
+    in_order.erase(same.begin(), same.end());
+    std::vector<Lock> locks;
+    if (!planted(Bug::cut_one_by_one))
+        for (State* const state : in_order) locks.emplace_back(state->mutex);
+    std::vector<Serial> serials;
+    for (const GroupLog* const log : logs) {
+        serials.push_back(log->appended());
+        if (planted(Bug::cut_one_by_one)) planted_step();
+    }
+    return serials;
+}
+
 GroupLog::Point GroupLog::durable_point() const {
     const Lock lock(state_->mutex);
     return state_->durable;

@@ -66,6 +66,8 @@ public:
     void wait_durable(Serial serial);
     Serial durable() const noexcept { return {durable_.load(std::memory_order_acquire)}; }
     Serial appended() const noexcept { return {appended_.load(std::memory_order_acquire)}; }
+    /// `appended()` of several logs at one moment: whatever was appended to one of them after an `append` to another had returned comes after it here, too. Complexity: a mutex each.
+    static std::vector<Serial> appended_together(std::span<const GroupLog* const> logs);
     /// How often an `append` has waited because of (G4).
     std::uint64_t window_waits() const noexcept { return window_waits_.load(std::memory_order_relaxed); }
     bool poisoned() const noexcept { return poisoned_.load(std::memory_order_acquire); }

@@ -94,7 +94,7 @@ Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.n
     if (head_.number != number) throw_corrupt("it says that it is frame " + std::to_string(head_.number));
     if (head_.body_bytes != body().size()) throw_corrupt("its body has another size");
     if (head_.body_checksum != checksum(body(), number)) throw_corrupt("its body has another checksum");
-    if (head_.kind < FrameKind::epoch || head_.kind > FrameKind::base_done) throw_corrupt("its kind is unknown");
+    if (head_.kind < FrameKind::epoch || head_.kind > FrameKind::marks) throw_corrupt("its kind is unknown");
     if (std::max({head_.newest_base, head_.epoch_frame, head_.begin}) > number) throw_corrupt("it speaks of frames behind it");
 }
 

@@ -24,7 +24,10 @@ enum class FrameKind : std::uint32_t {
     records = 2,     ///< transactions, as a group of the log has them (log/FORMAT.md): GroupHead, records
     base_begin = 3,  ///< BaseBegin: the pages of a base follow, among frames of records
     pages = 4,       ///< a page of the checksum table, and the images of the pages that it covers and that aren't zero, in order
-    base_done = 5    ///< BaseDone, HeaderBlock: the base is complete
+    base_done = 5,   ///< BaseDone, HeaderBlock: the base is complete
+    // Of a group, whose uuid stands in the place of a heap's:
+    cut = 6,   ///< a cut: of which transaction each heap is
+    marks = 7  ///< all cuts that have names, and are kept
 };
 
 struct FrameHead {
@@ -79,6 +82,21 @@ struct BaseBegin {
     std::uint64_t previous;  ///< number of the base_done frame under this one; 0: all pages
 };
 static_assert(std::is_trivially_copyable_v<BaseBegin> && sizeof(BaseBegin) == 16);
+
+/// Of a cut, one behind the other: CutHead, its name, its members: MemberHead, the member's name. Names are padded to 8 bytes.
+struct CutHead {
+    std::uint64_t written_at;  ///< microseconds since 1970
+    std::uint32_t name_bytes;  ///< of the mark; 0: it has none
+    std::uint32_t members;
+};
+static_assert(std::is_trivially_copyable_v<CutHead> && sizeof(CutHead) == 16);
+
+struct MemberHead {
+    std::uint8_t heap[16];  ///< uuid
+    std::uint64_t serial;
+    std::uint64_t name_bytes;
+};
+static_assert(std::is_trivially_copyable_v<MemberHead> && sizeof(MemberHead) == 32);
 
 struct BaseDone {
     BaseBegin begun;

@@ -12,6 +12,7 @@
 #include <taiyen/txn/transactional_heap.hpp>
 
 #include "base/planted.hpp"
+#include "replicate/group_member.hpp"
 #include "replicate/shipper.hpp"
 #include "store/heap_access.hpp"
 #include "store/opening_record.hpp"
@@ -65,7 +66,7 @@ const char* name_of(ReplicationState state) noexcept {
 }
 
 /// The thread, and what it needs.
-class Replication::Thread final : public txn::CommitGate, public std::enable_shared_from_this<Thread> {
+class Replication::Thread final : public txn::CommitGate, public replicate::GroupMember, public std::enable_shared_from_this<Thread> {
 public:
     Thread(std::shared_ptr<store::HeapFile> heap, std::shared_ptr<ReplicationTarget> target, const ReplicationOptions& options)
         : heap_(std::move(heap)), service_(service_of(*heap_)), target_(std::move(target)), options_(with_bounds(options)),
@@ -185,7 +186,7 @@ public:
         return status;
     }
 
-    bool wait_replicated(Serial serial, std::chrono::milliseconds patience) const {
+    bool wait_replicated(Serial serial, std::chrono::milliseconds patience) const override {
         require_parent();
         std::unique_lock lock(mutex_);
         if (waited_for_ < serial) {
@@ -197,6 +198,14 @@ public:
         if (is_over()) throw_over();
         return false;
     }
+
+    store::HeapFile& heap_file() const noexcept override { return *heap_; }
+    const log::GroupLog& log() const override { return service_->log(); }
+    bool is_exact(Serial serial) const override {
+        const std::lock_guard lock(mutex_);
+        return serial >= exact_from_;
+    }
+    void keep_from(std::optional<Serial> serial) override { kept_from_.store(serial ? serial->value : unknown, std::memory_order_relaxed); }
 
     void make_base() {
         require_parent();
@@ -266,6 +275,7 @@ private:
             const std::lock_guard lock(mutex_);
             status_.target = target_->name();
             status_.replicated = shipper_.shipped();
+            exact_from_ = shipper_.exact_from();
             status_.durable = std::max(status_.durable, status_.replicated);
             status_.frames = shipper_.newest().number;
             status_.bases = shipper_.bases() - bases_at_attaching_;
@@ -310,7 +320,7 @@ private:
             if (options_.keep.count() != 0) {
                 const auto kept = static_cast<std::uint64_t>(std::chrono::microseconds(options_.keep).count());
                 const std::uint64_t now = store::microseconds_of(store::time_now());
-                shipper_.trim(now - std::min(now, kept));
+                shipper_.trim(now - std::min(now, kept), {kept_from_.load(std::memory_order_relaxed)});
             }
         }
         if (asked != 0) answer(asked, nullptr);
@@ -423,12 +433,14 @@ private:
     /// Where in the log the first transaction stands that the target hasn't got.
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};
     std::atomic<std::uint64_t> shipped_to_{unknown};
-    std::atomic<bool> lets_through_{false};  ///< nobody waits any more
-    std::atomic<std::thread::id> own_;       ///< of the thread, once it runs
+    std::atomic<std::uint64_t> kept_from_{unknown};  ///< transaction that the heap can be restored as of, whatever its age
+    std::atomic<bool> lets_through_{false};          ///< nobody waits any more
+    std::atomic<std::thread::id> own_;               ///< of the thread, once it runs
 
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
     ReplicationStatus status_;
+    Serial exact_from_;          ///< from there on the target can restore each transaction up to `status_.replicated`
     std::mutex ending_;          ///< of who ends the thread
     std::stop_source waking_;    ///< what the thread waits for has come
     mutable Serial waited_for_;  ///< newest that somebody has waited for
@@ -463,6 +475,7 @@ Replication& Replication::operator=(Replication&& other) noexcept {
 }
 Replication::~Replication() { end(); }
 
+std::shared_ptr<replicate::GroupMember> Replication::member() const { return thread_; }
 Serial Replication::replicated() const { return thread_->replicated(); }
 bool Replication::wait_replicated(Serial serial, std::chrono::milliseconds patience) const { return thread_->wait_replicated(serial, patience); }
 void Replication::make_base() { thread_->make_base(); }

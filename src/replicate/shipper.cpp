@@ -443,7 +443,7 @@ void Shipper::send_base(std::optional<Generation> since) {
     done.page_frames = page_frames;
     ship_records();  // up to that save, if the log has it: then the heap can be restored as of each of them
     if (shipped_ < point.serial || !hold_ || hold_->is_lost()) {
-        shipped_ = std::max(shipped_, point.serial);
+        if (shipped_ < point.serial) shipped_ = exact_from_ = point.serial;
         hold_ = std::move(hold);
         at_ = point.log_start;
     }
@@ -463,14 +463,14 @@ void Shipper::make_base() {
 
 // ---- what is kept
 
-void Shipper::trim(std::uint64_t time) {
+void Shipper::trim(std::uint64_t time, Serial serial) {
     // The newest base that is older than that is the first that is needed, and so is all that it stands on.
     std::uint64_t done = last_.newest_base;
     while (done != 0) {
         const Frame frame(target_, done);
         const auto base = frame.begin_of_body<BaseDone>();
         if (base.begun.previous == 0) {
-            if (frame.head().written_at <= time) return target_.trim(frame.head().begin);
+            if (frame.head().written_at <= time && frame.head().covered_serial <= serial.value) return target_.trim(frame.head().begin);
             const Frame begin(target_, frame.head().begin);
             done = begin.head().newest_base;
         } else {

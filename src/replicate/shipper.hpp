@@ -38,13 +38,15 @@ public:
     bool ship();
     /// Sends all pages as of the newest transaction. Requires and throws: as ship.
     void make_base();
-    /// Frames that nobody needs to restore what was written since `time` (microseconds since 1970) go; so do earlier bases. Throws: what the target throws.
-    void trim(std::uint64_t time);
+    /// Frames that nobody needs to restore what was written since `time` (microseconds since 1970), or as of transaction `serial`, go; so do earlier bases. Throws: what the target throws.
+    void trim(std::uint64_t time, Serial serial = {~std::uint64_t{0}});
 
     /// Newest transaction that the target has.
     Serial shipped() const { return shipped_; }
     /// In the log, of the first group that it may not have; nothing: the log hasn't got what comes next.
     std::optional<std::uint64_t> position() const { return hold_ && !hold_->is_lost() ? std::optional(at_.position) : std::nullopt; }
+    /// From there on up to `shipped` the target can restore the heap as of each transaction; earlier ones may have come as pages.
+    Serial exact_from() const { return exact_from_; }
     const FrameHead& newest() const { return last_; }
     /// How many it has made, full and partial.
     std::uint64_t bases() const { return bases_; }
@@ -103,6 +105,7 @@ private:
 
     FrameHead last_{};  ///< of the newest frame; number 0: there is none
     Serial shipped_;
+    Serial exact_from_;
     bool must_attach_ = false;      ///< the target has lost its end
     bool are_frames_lost_ = false;  ///< and no base has come since
     Generation base_generation_;    ///< of the newest base, full or not

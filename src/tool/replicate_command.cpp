@@ -8,6 +8,7 @@
 #include <string>
 
 #include <taiyen/replicate/replication.hpp>
+#include <taiyen/replicate/replication_group.hpp>
 #include <taiyen/replicate/restore.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
@@ -74,8 +75,46 @@ void refuse_companions(const Given& given) {
                     "--data-file and --log-file say where a heap's files are; this command has to do with frames, and makes one file");
 }
 
+/// Where the member of that name was replicated to: beside the group's cuts.
+std::string beside(std::string target, const std::string& name) {
+    while (target.size() > 1 && target.ends_with('/')) target.pop_back();
+    const std::size_t slash = target.rfind('/');
+    return (slash == std::string::npos ? std::string() : target.substr(0, slash + 1)) + name;
+}
+
+Exit run_restore_group(const Given& given) {
+    if (given.has("serial")) throw Error(errc::invalid_argument, "--serial is one heap's; a group has --mark and --at");
+    const auto target = open_target(given, given.files[0]);
+    GroupRestoreOptions options;
+    options.mark = given.value("mark").value_or("");
+    if (const auto at = given.value("at")) options.at = time_given(*at);
+    RestoredGroup group;
+    {
+        ProgressLine line("restoring");
+        options.progress = line.progress();
+        const auto target_of = [&](const std::string& name) { return open_target(given, beside(given.files[0], name)); };
+        group = restore_group(*target, target_of, given.files[1], options);
+    }
+    if (given.has("json")) {
+        JsonWriter json;
+        json.begin_object().member("folder", given.files[1]).member("made_at", time_text(group.cut.made_at)).member("mark", group.cut.mark);
+        json.key("heaps").begin_array();
+        for (const GroupCut::Member& member : group.cut.members)
+            json.begin_object().member("name", member.name).member("heap", member.heap).member("transaction", member.serial.value).end_object();
+        json.end_array().end_object();
+        print(json);
+        return Exit::ok;
+    }
+    print(styled(Style::good, "restored") + ": " + counted(group.heaps.size(), "heap") + " in " + visible(given.files[1]) + ", as of " +
+          time_text(group.cut.made_at) + (group.cut.mark.empty() ? "" : ", '" + visible(group.cut.mark) + "'") + "\n\n");
+    print_table(group.cut.members, {{"HEAP", Align::left, [](const GroupCut::Member& member) { return visible(member.name) + ".tyn"; }},
+                                    {"TRANSACTION", Align::right, [](const GroupCut::Member& member) { return count_text(member.serial.value); }}});
+    return Exit::ok;
+}
+
 Exit run_restore(const Given& given) {
     refuse_companions(given);
+    if (given.has("group") || given.has("mark")) return run_restore_group(given);
     const auto opened = open_target(given, given.files[0]);
     ReplicationTarget& target = *opened;
     RestoreOptions options;
@@ -197,8 +236,11 @@ Command restore_command() {
             "directory, or "
             "nats://HOST:PORT/NAME) is only read, every byte is checked, and OUT gets its name when it is complete; nothing is ever replaced.",
             {"TARGET", "OUT"},
-            with_target_options({{"serial", "N", "exactly as of that transaction"},
-                                 {"at", "TIME", "nothing that was committed later, such as '2026-03-01 12:00:00 UTC'"}}),
+            with_target_options(
+                {{"serial", "N", "exactly as of that transaction"},
+                 {"at", "TIME", "nothing that was committed later, such as '2026-03-01 12:00:00 UTC'"},
+                 {"group", "", "TARGET has a group's cuts, the targets of its heaps lie beside it under their names; OUT is a folder that is there"},
+                 {"mark", "NAME", "of a group: the cut of that name"}}),
             "",
             run_restore,
             "the frames"};

@@ -34,6 +34,7 @@ std::uint64_t device_of(const fs::path& directory) { return directory == data_di
 
 void add_directories(io::SimulatedStorage& disk) {
     for (const char* const directory : {heap_directory, data_directory, log_directory}) disk.add_directory(directory, device_of(directory));
+    for (const char* const name : {"cuts", "first", "second"}) disk.add_directory(std::string("/disk/") + name);  // of a group
 }
 
 Image image_of(const io::SimulatedStorage& disk) {

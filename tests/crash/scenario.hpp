@@ -47,5 +47,6 @@ std::vector<CrashScenario> transfer_crash_scenarios();
 std::vector<CrashScenario> compact_crash_scenarios();
 std::vector<CrashScenario> replicate_crash_scenarios();
 std::vector<CrashScenario> follow_crash_scenarios();
+std::vector<CrashScenario> group_cut_crash_scenarios();
 
 }  // namespace taiyen::crash

@@ -25,6 +25,9 @@
 namespace taiyen {
 
 class TransactionalHeap;
+namespace replicate {
+class GroupMember;
+}
 /// When a commit returns.
 enum class Acknowledge {
     local,      ///< when it is durable here
@@ -105,7 +108,9 @@ public:
     void stop() noexcept;
 
 private:
+    friend class ReplicationGroup;
     class Thread;
+    std::shared_ptr<replicate::GroupMember> member() const;
     void end() noexcept;
     std::shared_ptr<Thread> thread_;  ///< a commit that waits has it, too
 };

@@ -1,0 +1,226 @@
+#include <taiyen/replicate/replication_group.hpp>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <taiyen/base/error.hpp>
+#include <taiyen/base/report.hpp>
+#include <taiyen/txn/transactional_heap.hpp>
+
+#include "replicate/cutter.hpp"
+#include "store/heap_access.hpp"
+#include "store/opening_record.hpp"
+
+namespace taiyen {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using replicate::Cut;
+
+constexpr std::chrono::minutes trim_every{10};
+
+}  // namespace
+
+class ReplicationGroup::Thread {
+public:
+    Thread(std::shared_ptr<ReplicationTarget> target, const GroupOptions& options)
+        : target_(std::move(target)), options_(with_bounds(options)), cutter_(*target_, options_.patience) {}
+    Thread(const Thread&) = delete;
+    Thread& operator=(const Thread&) = delete;
+    ~Thread() { stop(); }
+
+    void add(std::string name, const TransactionalHeap& heap, const Replication& replication) {
+        auto member = replication.member();
+        if (&member->heap_file() != &HeapAccess::file(heap))
+            throw Error(errc::invalid_argument, target_->name(), "'" + name + "' is replicated by another Replication than that one");
+        const std::lock_guard cutting(cut_mutex_);
+        cutter_.add(std::move(name), std::move(member));
+    }
+
+    void start() {
+        const std::lock_guard cutting(cut_mutex_);
+        cutter_.require_members();
+        if (thread_.joinable()) return;
+        stopping_ = false;
+        try {
+            thread_ = std::thread([this] { run(); });
+        } catch (const std::system_error& error) {
+            throw Error(errc::too_many_threads, target_->name(),
+                        std::string("no thread can be made for the group: ") + error.what() + "; raise the limit of threads (ulimit -u)");
+        }
+    }
+
+    GroupCut cut(std::string_view mark) {
+        const std::lock_guard cutting(cut_mutex_);
+        return make_cut(mark);
+    }
+
+    void unmark(std::string_view name) {
+        const std::lock_guard cutting(cut_mutex_);
+        cutter_.unmark(name);
+    }
+
+    std::vector<GroupCut> marks() const {
+        const std::lock_guard cutting(cut_mutex_);
+        std::vector<GroupCut> all;
+        for (const Cut& mark : cutter_.marks()) all.push_back(told(mark));
+        return all;
+    }
+
+    GroupStatus status() const {
+        const std::lock_guard lock(mutex_);
+        return status_;
+    }
+
+    void stop() noexcept {
+        {
+            const std::lock_guard lock(mutex_);
+            stopping_ = true;
+        }
+        changed_.notify_all();
+        if (thread_.joinable()) thread_.join();
+    }
+
+private:
+    static GroupOptions with_bounds(GroupOptions options) {
+        constexpr std::chrono::hours longest{24 * 365};
+        options.cut_every = std::clamp<std::chrono::milliseconds>(options.cut_every, std::chrono::milliseconds(1), longest);
+        options.patience = std::clamp<std::chrono::milliseconds>(options.patience, std::chrono::milliseconds(0), longest);
+        options.keep = std::clamp(options.keep, std::chrono::hours(0), 1000 * longest);
+        return options;
+    }
+
+    // Under cut_mutex_.
+    GroupCut make_cut(std::string_view mark) {
+        const std::uint64_t before = status().newest.frame;
+        const GroupCut made = told(cutter_.cut(mark));
+        const std::lock_guard lock(mutex_);
+        if (made.frame != before) ++status_.cuts;
+        return status_.newest = made;
+    }
+
+    void trim() {
+        const auto kept = static_cast<std::uint64_t>(std::chrono::microseconds(options_.keep).count());
+        if (kept == 0 || Clock::now() - trimmed_ < trim_every) return;
+        const std::uint64_t now = store::microseconds_of(store::time_now());
+        cutter_.trim(now - std::min(now, kept));
+        trimmed_ = Clock::now();
+    }
+
+    void run() noexcept {
+        for (;;) {
+            try {
+                const std::lock_guard cutting(cut_mutex_);
+                (void)make_cut({});
+                trim();
+            } catch (const Error& error) {
+                const auto code = static_cast<errc>(error.code().value());
+                const bool is_over = code == errc::fenced || code == errc::closed || code == errc::forked;
+                fail(error.what(), is_over);
+                if (is_over) return report({code, nullptr, std::string("no more cuts are made of the group: ") + error.what()});
+            } catch (const std::exception& error) {
+                fail(error.what(), false);
+            }
+            std::unique_lock lock(mutex_);
+            if (changed_.wait_for(lock, options_.cut_every, [&] { return stopping_; })) return;
+        }
+    }
+
+    void fail(const char* why, bool is_over) {
+        const std::lock_guard lock(mutex_);
+        status_.last_error = why;
+        status_.is_over = is_over;
+    }
+
+    const std::shared_ptr<ReplicationTarget> target_;
+    const GroupOptions options_;
+    mutable std::mutex cut_mutex_;  ///< one cut after the other; before `mutex_`
+    replicate::Cutter cutter_;
+    Clock::time_point trimmed_ = Clock::now();
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    GroupStatus status_;
+    bool stopping_ = false;
+    std::thread thread_;
+};
+
+ReplicationGroup::ReplicationGroup(std::shared_ptr<ReplicationTarget> target, const GroupOptions& options) {
+    if (target == nullptr) throw Error(errc::invalid_argument, "a group needs a target; name one");
+    thread_ = std::make_unique<Thread>(std::move(target), options);
+}
+ReplicationGroup::ReplicationGroup(ReplicationGroup&&) noexcept = default;
+ReplicationGroup& ReplicationGroup::operator=(ReplicationGroup&&) noexcept = default;
+ReplicationGroup::~ReplicationGroup() = default;
+
+void ReplicationGroup::add(std::string name, TransactionalHeap& heap, const Replication& replication) {
+    thread_->add(std::move(name), heap, replication);
+}
+void ReplicationGroup::start() { thread_->start(); }
+GroupCut ReplicationGroup::cut() { return thread_->cut({}); }
+GroupCut ReplicationGroup::mark(std::string_view name) {
+    if (name.empty()) throw Error(errc::invalid_argument, "a mark has a name");
+    return thread_->cut(name);
+}
+void ReplicationGroup::unmark(std::string_view name) { thread_->unmark(name); }
+std::vector<GroupCut> ReplicationGroup::marks() const { return thread_->marks(); }
+GroupStatus ReplicationGroup::status() const { return thread_->status(); }
+void ReplicationGroup::stop() noexcept {
+    if (thread_) thread_->stop();
+}
+
+// ---- restoring
+
+namespace {
+
+Cut cut_to_restore(ReplicationTarget& target, const GroupRestoreOptions& options) {
+    if (!options.mark.empty() && options.at)
+        throw Error(errc::invalid_argument, target.name(), "a cut has a name, or is the newest one of a time: not both");
+    const auto time = options.at ? std::optional(store::microseconds_of(*options.at)) : std::nullopt;
+    const auto found = replicate::find_cut(target, time, options.mark);
+    if (found) return *found;
+    throw Error(errc::not_found, target.name(),
+                options.mark.empty() ? std::string("there is no cut that is old enough") : "there is no mark '" + options.mark + "'");
+}
+
+}  // namespace
+
+RestoredGroup restore_group(ReplicationTarget& target, const std::function<std::shared_ptr<ReplicationTarget>(const std::string& name)>& target_of,
+                            const std::filesystem::path& folder, const GroupRestoreOptions& options) {
+    const Cut cut = cut_to_restore(target, options);
+    RestoredGroup group{told(cut), {}};
+    std::vector<std::filesystem::path> made;
+    try {
+        for (const Cut::Member& member : cut.members) {
+            const std::filesystem::path path = folder / (member.name + ".tyn");
+            const auto source = target_of(member.name);
+            if (source == nullptr) throw Error(errc::invalid_argument, target.name(), "nobody says where '" + member.name + "' was replicated to");
+            const auto info = replica_info(*source);
+            if (!info || info->heap != member.heap.text())
+                throw Error(errc::mismatch, source->name(),
+                            "it doesn't hold the heap " + member.heap.text() + ", '" + member.name + "' of the group");
+            group.heaps.push_back(restore(*source, path, {.serial = member.serial, .progress = options.progress}));
+            made.push_back(path);
+        }
+    } catch (...) {
+        for (const auto& path : made) {
+            std::error_code ignored;
+            std::filesystem::remove(path, ignored);
+        }
+        throw;
+    }
+    return group;
+}
+
+GroupCut find_group_cut(ReplicationTarget& target, const GroupRestoreOptions& options) { return told(cut_to_restore(target, options)); }
+
+std::vector<GroupCut> group_marks(ReplicationTarget& target) {
+    std::vector<GroupCut> all;
+    for (const Cut& mark : replicate::marks_in(target)) all.push_back(told(mark));
+    return all;
+}
+
+}  // namespace taiyen
