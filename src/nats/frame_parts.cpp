@@ -152,8 +152,9 @@ bool FrameParts::append(std::uint64_t number, std::span<const std::byte> frame) 
         End now{end_->sequence, number, 0};
         end_.reset();
         if (number == 1 && now.sequence == 0) log_.create();
-        const std::size_t part_bytes = log_.message_bytes_max() - sizeof(PartHead);
-        const std::uint64_t parts = std::max<std::uint64_t>(1, (frame.size() + part_bytes - 1) / part_bytes);
+        const std::size_t part_bytes_max = log_.message_bytes_max() - sizeof(PartHead);
+        const std::uint64_t parts = std::max<std::uint64_t>(1, (frame.size() + part_bytes_max - 1) / part_bytes_max);
+        const std::uint64_t part_bytes = (frame.size() + parts - 1) / parts;  // a small rest costs the server as much as a large message
         std::uint64_t part = 0;
         while (part < parts) {
             // One alone where several were refused: their numbers may have been others than those that were expected.

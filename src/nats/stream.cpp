@@ -17,7 +17,7 @@ namespace taiyen::nats {
 namespace {
 
 /// Larger ones gain nothing, and of several the server takes the next while it writes one.
-constexpr std::size_t message_bytes = std::size_t{256} << 10U;
+constexpr std::size_t message_bytes = std::size_t{320} << 10U;  // a frame of a MiB, with its head, makes four
 /// Of what a server takes for a message, its headers' share.
 constexpr std::size_t header_bytes = 512;
 constexpr int32_t message_bytes_least = 4096;

@@ -56,15 +56,7 @@ private:
     std::span<const std::byte> left_;
 };
 
-bool is_group_kind(FrameKind kind) { return kind == FrameKind::epoch || kind == FrameKind::cut || kind == FrameKind::marks; }
-
-Frame group_frame(ReplicationTarget& target, std::uint64_t number) {
-    Frame frame(target, number);
-    const bool has_pages = frame.kind() == FrameKind::epoch && frame.head().newest_base != 0 && frame.head().covered_generation != 0;
-    if (!is_group_kind(frame.kind()) || has_pages)
-        throw Error(errc::mismatch, target.name(), "it holds a heap, not the cuts of a group; name the place that the group was given");
-    return frame;
-}
+Frame group_frame(ReplicationTarget& target, std::uint64_t number) { return {target, number, Lane::group}; }
 
 }  // namespace
 
@@ -124,7 +116,7 @@ void CutLane::attach() {
         group_ = newest.heap();
         marks_ = marks_in(target_);
     }
-    EpochFrame epoch = encode_epoch(last_, group_, own_, own_.bytes, {});
+    EpochFrame epoch = encode_epoch(last_, group_, own_, own_.bytes, {}, FrameKind::group_epoch);
     pending_.emplace(Pending{epoch.head, std::move(epoch.bytes)});
     append_pending();
 }
@@ -168,7 +160,7 @@ void CutLane::trim(std::uint64_t time) {
     std::uint64_t high = range.last;
     while (low < high) {
         const std::uint64_t middle = low + (high - low) / 2;
-        if (Frame(target_, middle).head().written_at < time)
+        if (group_frame(target_, middle).head().written_at < time)
             low = middle + 1;
         else
             high = middle;

@@ -54,9 +54,10 @@ FrameHead successor(const FrameHead& before, const Uuid& heap) {
     return head;
 }
 
-EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial) {
+EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial,
+                        FrameKind kind) {
     EpochFrame epoch{successor(before, heap), {}};
-    epoch.head.kind = FrameKind::epoch;
+    epoch.head.kind = kind;
     ++epoch.head.epoch;
     epoch.head.epoch_frame = epoch.head.number;
     if (before.number != 0 && !std::ranges::equal(before.file, file.bytes)) std::ranges::copy(before.file, epoch.head.file_before);
@@ -71,7 +72,7 @@ EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& f
     return epoch;
 }
 
-Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.name()), number_(number) {
+Frame::Frame(ReplicationTarget& target, std::uint64_t number, Lane lane) : target_(target.name()), number_(number) {
     try {
         bytes_ = target.read(number);
     } catch (const Error& error) {
@@ -95,6 +96,11 @@ Frame::Frame(ReplicationTarget& target, std::uint64_t number) : target_(target.n
     if (head_.body_bytes != body().size()) throw_corrupt("its body has another size");
     if (head_.body_checksum != checksum(body(), number)) throw_corrupt("its body has another checksum");
     if (head_.kind < FrameKind::epoch || head_.kind > FrameKind::marks) throw_corrupt("its kind is unknown");
+    if ((head_.kind >= FrameKind::group_epoch) != (lane == Lane::group)) {
+        throw Error(errc::mismatch, target_,
+                    lane == Lane::heap ? "it holds the cuts of a group, not a heap; name the place of one of its heaps, or restore the group"
+                                       : "it holds a heap, not the cuts of a group; name the place that the group was given");
+    }
     if (std::max({head_.newest_base, head_.epoch_frame, head_.begin}) > number) throw_corrupt("it speaks of frames behind it");
 }
 

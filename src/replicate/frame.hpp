@@ -28,12 +28,16 @@ struct EpochFrame {
     FrameHead head;
     std::vector<std::byte> bytes;
 };
-EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial);
+EpochFrame encode_epoch(const FrameHead& before, const Uuid& heap, const Uuid& file, std::span<const std::uint8_t, 16> attached, Serial serial,
+                        FrameKind kind = FrameKind::epoch);
+
+/// What a target's frames are of.
+enum class Lane { heap, group };
 
 class Frame {
 public:
-    /// Frame `number` of the target. Throws: Error{corrupt (or missing) | unsupported_version}, what the target throws.
-    Frame(ReplicationTarget& target, std::uint64_t number);
+    /// Frame `number` of the target. Throws: Error{corrupt (or missing) | mismatch | unsupported_version}, what the target throws.
+    Frame(ReplicationTarget& target, std::uint64_t number, Lane lane = Lane::heap);
 
     const FrameHead& head() const { return head_; }
     FrameKind kind() const { return head_.kind; }

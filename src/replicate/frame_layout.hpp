@@ -26,8 +26,9 @@ enum class FrameKind : std::uint32_t {
     pages = 4,       ///< a page of the checksum table, and the images of the pages that it covers and that aren't zero, in order
     base_done = 5,   ///< BaseDone, HeaderBlock: the base is complete
     // Of a group, whose uuid stands in the place of a heap's:
-    cut = 6,   ///< a cut: of which transaction each heap is
-    marks = 7  ///< all cuts that have names, and are kept
+    group_epoch = 6,  ///< EpochBody: another program makes the cuts from here on
+    cut = 7,          ///< a cut: of which transaction each heap is
+    marks = 8         ///< all cuts that have names, and are kept
 };
 
 struct FrameHead {

@@ -3,6 +3,7 @@
 /// Thread rule: safe.
 
 #include <chrono>
+#include <memory>
 #include <optional>
 
 #include <taiyen/replicate/replication.hpp>
@@ -27,6 +28,10 @@ public:
     virtual bool is_exact(Serial serial) const = 0;
     /// What restoring as of that transaction needs is kept from now on, whatever its age; nothing: no more than `keep` says.
     virtual void keep_from(std::optional<Serial> serial) = 0;
+};
+
+struct GroupMemberAccess {
+    static std::shared_ptr<GroupMember> of(const Replication& replication);
 };
 
 }  // namespace taiyen::replicate

@@ -475,7 +475,7 @@ Replication& Replication::operator=(Replication&& other) noexcept {
 }
 Replication::~Replication() { end(); }
 
-std::shared_ptr<replicate::GroupMember> Replication::member() const { return thread_; }
+std::shared_ptr<replicate::GroupMember> replicate::GroupMemberAccess::of(const Replication& replication) { return replication.thread_; }
 Serial Replication::replicated() const { return thread_->replicated(); }
 bool Replication::wait_replicated(Serial serial, std::chrono::milliseconds patience) const { return thread_->wait_replicated(serial, patience); }
 void Replication::make_base() { thread_->make_base(); }

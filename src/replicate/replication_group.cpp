@@ -33,7 +33,7 @@ public:
     ~Thread() { stop(); }
 
     void add(std::string name, const TransactionalHeap& heap, const Replication& replication) {
-        auto member = replication.member();
+        auto member = replicate::GroupMemberAccess::of(replication);
         if (&member->heap_file() != &HeapAccess::file(heap))
             throw Error(errc::invalid_argument, target_->name(), "'" + name + "' is replicated by another Replication than that one");
         const std::lock_guard cutting(cut_mutex_);

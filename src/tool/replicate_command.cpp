@@ -1,20 +1,17 @@
 // `taiyen replicate`, `taiyen restore` and `taiyen replicas`: a heap and the directory or stream that it is replicated into.
 
-#include <time.h>
-
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include <taiyen/replicate/replication.hpp>
-#include <taiyen/replicate/replication_group.hpp>
 #include <taiyen/replicate/restore.hpp>
 #include <taiyen/txn/transactional_heap.hpp>
 
 #include "tool/command.hpp"
 #include "tool/console.hpp"
 #include "tool/moving.hpp"
+#include "tool/replicated_group.hpp"
 #include "tool/report_text.hpp"
 #include "tool/target.hpp"
 
@@ -53,21 +50,6 @@ Exit run_replicate(const Given& given) {
     return Exit::ok;
 }
 
-/// "2026-03-01 12:00:00 UTC", as the tool prints times, with or without UTC, T between date and time, or Z. Throws: Error{invalid_argument}.
-std::chrono::system_clock::time_point time_given(const std::string& text) {
-    tm parts{};
-    for (const char* const format : {"%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S"}) {
-        parts = {};
-        const char* const end = ::strptime(text.c_str(), format, &parts);
-        if (end == nullptr || *end != 0) continue;
-        using Time = std::chrono::system_clock::time_point;
-        const auto seconds_of = [](Time time) { return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()); };
-        const std::chrono::seconds wanted(::timegm(&parts));  // a clock of nanoseconds ends in the year 2262
-        return wanted >= seconds_of(Time::max()) ? Time::max() : wanted <= seconds_of(Time::min()) ? Time::min() : Time(wanted);
-    }
-    throw Error(errc::invalid_argument, "--at takes a time such as '2026-03-01 12:00:00 UTC', not '" + text + "'");
-}
-
 /// Throws: Error{invalid_argument}.
 void refuse_companions(const Given& given) {
     if (given.has("data-file") || given.has("log-file"))
@@ -75,46 +57,9 @@ void refuse_companions(const Given& given) {
                     "--data-file and --log-file say where a heap's files are; this command has to do with frames, and makes one file");
 }
 
-/// Where the member of that name was replicated to: beside the group's cuts.
-std::string beside(std::string target, const std::string& name) {
-    while (target.size() > 1 && target.ends_with('/')) target.pop_back();
-    const std::size_t slash = target.rfind('/');
-    return (slash == std::string::npos ? std::string() : target.substr(0, slash + 1)) + name;
-}
-
-Exit run_restore_group(const Given& given) {
-    if (given.has("serial")) throw Error(errc::invalid_argument, "--serial is one heap's; a group has --mark and --at");
-    const auto target = open_target(given, given.files[0]);
-    GroupRestoreOptions options;
-    options.mark = given.value("mark").value_or("");
-    if (const auto at = given.value("at")) options.at = time_given(*at);
-    RestoredGroup group;
-    {
-        ProgressLine line("restoring");
-        options.progress = line.progress();
-        const auto target_of = [&](const std::string& name) { return open_target(given, beside(given.files[0], name)); };
-        group = restore_group(*target, target_of, given.files[1], options);
-    }
-    if (given.has("json")) {
-        JsonWriter json;
-        json.begin_object().member("folder", given.files[1]).member("made_at", time_text(group.cut.made_at)).member("mark", group.cut.mark);
-        json.key("heaps").begin_array();
-        for (const GroupCut::Member& member : group.cut.members)
-            json.begin_object().member("name", member.name).member("heap", member.heap).member("transaction", member.serial.value).end_object();
-        json.end_array().end_object();
-        print(json);
-        return Exit::ok;
-    }
-    print(styled(Style::good, "restored") + ": " + counted(group.heaps.size(), "heap") + " in " + visible(given.files[1]) + ", as of " +
-          time_text(group.cut.made_at) + (group.cut.mark.empty() ? "" : ", '" + visible(group.cut.mark) + "'") + "\n\n");
-    print_table(group.cut.members, {{"HEAP", Align::left, [](const GroupCut::Member& member) { return visible(member.name) + ".tyn"; }},
-                                    {"TRANSACTION", Align::right, [](const GroupCut::Member& member) { return count_text(member.serial.value); }}});
-    return Exit::ok;
-}
-
 Exit run_restore(const Given& given) {
     refuse_companions(given);
-    if (given.has("group") || given.has("mark")) return run_restore_group(given);
+    if (given.has("group") || given.has("mark")) return restore_group_of(given);
     const auto opened = open_target(given, given.files[0]);
     ReplicationTarget& target = *opened;
     RestoreOptions options;
@@ -145,6 +90,7 @@ Exit run_restore(const Given& given) {
 
 Exit run_replicas(const Given& given) {
     refuse_companions(given);
+    if (given.has("group")) return show_group(given);
     const auto opened = open_target(given, given.files[0]);
     ReplicationTarget& target = *opened;
     std::optional<ReplicaInfo> found;
@@ -253,7 +199,8 @@ Command replicas_command() {
         "Names the heap, the newest transaction, and the bases from which it can be restored: as of each transaction from a base's on. TARGET is a "
         "directory, or nats://HOST:PORT/NAME.",
         {"TARGET"},
-        with_target_options({{"verify", "", "read every frame, and compare it with the one before"}}),
+        with_target_options({{"verify", "", "read every frame, and compare it with the one before"},
+                             {"group", "", "TARGET has a group's cuts: tell the newest one, and those that have names"}}),
         "a frame is damaged or missing",
         run_replicas,
         "the frames"};

@@ -1,5 +1,7 @@
 #include "tool/target.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <initializer_list>
 
@@ -50,6 +52,20 @@ std::vector<Option> with_target_options(std::vector<Option> own) {
          })
         own.push_back(option);
     return own;
+}
+
+std::chrono::system_clock::time_point time_given(const std::string& text) {
+    tm parts{};
+    for (const char* const format : {"%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S"}) {
+        parts = {};
+        const char* const end = ::strptime(text.c_str(), format, &parts);
+        if (end == nullptr || *end != 0) continue;
+        using Time = std::chrono::system_clock::time_point;
+        const auto seconds_of = [](Time time) { return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()); };
+        const std::chrono::seconds wanted(::timegm(&parts));  // a clock of nanoseconds ends in the year 2262
+        return wanted >= seconds_of(Time::max()) ? Time::max() : wanted <= seconds_of(Time::min()) ? Time::min() : Time(wanted);
+    }
+    throw Error(errc::invalid_argument, "--at takes a time such as '2026-03-01 12:00:00 UTC', not '" + text + "'");
 }
 
 }  // namespace taiyen::tool

@@ -1,6 +1,7 @@
 #pragma once
 /// What the command line calls TARGET: a directory of frames, or a stream of NATS.
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,5 +18,8 @@ std::shared_ptr<ReplicationTarget> open_target(const Given& given, const std::st
 
 /// `own` and those that say how to get to a server.
 std::vector<Option> with_target_options(std::vector<Option> own);
+
+/// What --at says: "2026-03-01 12:00:00 UTC", as the tool prints times, with or without UTC, T between date and time, or Z. Throws: Error{invalid_argument}.
+std::chrono::system_clock::time_point time_given(const std::string& text);
 
 }  // namespace taiyen::tool

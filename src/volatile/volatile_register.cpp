@@ -23,7 +23,7 @@ std::uint64_t VolatileRegister::next_serial() {
 }
 
 /// A fork runs in the child only the handlers that were registered when it began: registered at the first use, while another thread forks, they would leave the child a lock that nobody gives back.
-[[gnu::constructor]] void VolatileRegister::prepare_at_load() noexcept {
+void VolatileRegister::prepare_at_load() noexcept {
     try {
         if (!of_process().is_prepared_) of_process().prepare();
     } catch (...) {}  // the first use tries again and says so

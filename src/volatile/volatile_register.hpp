@@ -32,7 +32,7 @@ private:
     static constexpr std::uint64_t no_key = ~std::uint64_t{0};
     static VolatileRegister one;
 
-    static void prepare_at_load() noexcept;
+    [[gnu::constructor]] static void prepare_at_load() noexcept;
     void prepare();
     static void end_thread(void*) noexcept;
     static void lock_all();

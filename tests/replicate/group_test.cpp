@@ -18,8 +18,9 @@
 
 #include <taiyen/taiyen.hpp>
 
+#include "base/checksum.hpp"
 #include "base/planted.hpp"
-#include "replicate/cuts.hpp"
+#include "replicate/cutter.hpp"
 #include "replicate/replicated_heap.hpp"
 #include "seed.hpp"
 
@@ -124,9 +125,88 @@ struct GroupFixture {
     }
 };
 
+/// Frames are two hours older to who reads them.
+class OldFrames final : public ReplicationTarget {
+public:
+    explicit OldFrames(std::shared_ptr<PretendedTarget> young) : young_(std::move(young)) {}
+    std::string name() const override { return "old"; }
+    Range range() override { return young_->range(); }
+    bool append(std::uint64_t number, std::span<const std::byte> frame) override { return young_->append(number, frame); }
+    std::vector<std::byte> read(std::uint64_t number) override {
+        const Frame frame(*young_, number);
+        FrameHead head = frame.head();
+        head.written_at -= static_cast<std::uint64_t>(std::chrono::microseconds(std::chrono::hours(2)).count());
+        const std::array pieces{frame.body()};
+        return encode(head, pieces);
+    }
+    void trim(std::uint64_t first) override { young_->trim(first); }
+
+private:
+    const std::shared_ptr<PretendedTarget> young_;
+};
+
+/// As encode_cut has it: with a name, of two heaps.
+Cut cut_of_test() {
+    Cut cut;
+    cut.written_at = 6;
+    cut.mark = "before";
+    for (const char* const name : {"accounts", "index"}) {
+        Cut::Member member{name, {}, {7}};
+        member.heap.bytes.fill(static_cast<std::uint8_t>(name[0]));
+        cut.members.push_back(member);
+    }
+    return cut;
+}
+
+Frame frame_of_cut(const std::vector<std::byte>& body) {
+    FrameHead head{};
+    head.kind = FrameKind::cut;
+    head.number = 2;
+    const std::array pieces{std::span<const std::byte>(body)};
+    PretendedTarget target;
+    target.put(2, encode(head, pieces));
+    return {target, 2, Lane::group};
+}
+
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(replicate_group, GroupFixture)
+
+BOOST_AUTO_TEST_CASE(a_cut_has_these_bytes_for_ever) {
+    const std::vector<std::byte> bytes = encode_cut(cut_of_test());
+    BOOST_TEST(bytes.size() == 16U + 8 + 2 * (32 + 8));
+    BOOST_TEST(std::string(reinterpret_cast<const char*>(bytes.data()) + 16, 8) == std::string("before\0", 8));
+    BOOST_TEST(checksum(bytes, 0) == 9014092969966843337U);
+    const std::vector<Cut> read = cuts_of(frame_of_cut(bytes));
+    BOOST_REQUIRE(read.size() == 1U);
+    BOOST_TEST(read.front().frame == 2U);
+    BOOST_TEST(read.front().written_at == 6U);
+    BOOST_TEST(read.front().mark == "before");
+    BOOST_TEST((read.front().members == cut_of_test().members));
+}
+
+BOOST_AUTO_TEST_CASE(cuts_that_can_not_be_are_corrupt) {
+    const std::vector<std::byte> whole = encode_cut(cut_of_test());
+    for (std::size_t size = 1; size < whole.size(); ++size)
+        BOOST_TEST(throws(errc::corrupt, [&] { (void)cuts_of(frame_of_cut({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)})); }),
+                   size);
+    // Whatever a byte is, it is refused, or is a cut that says something else.
+    for (std::size_t at = 0; at < whole.size(); ++at)
+        for (const unsigned value : {0x00U, 0x01U, 0x7FU, 0xFFU}) {
+            std::vector<std::byte> bytes = whole;
+            bytes[at] = std::byte{static_cast<std::uint8_t>(value)};
+            try {
+                for (const Cut& cut : cuts_of(frame_of_cut(bytes))) BOOST_TEST(!cut.members.empty());
+            } catch (const Error& error) {
+                BOOST_TEST(error.code() == errc::corrupt);
+            }
+        }
+    for (const std::size_t at : {8U, 12U, 48U}) {  // lengths of names, and how many members there are
+        std::vector<std::byte> bytes = whole;
+        std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), 4, std::byte{0xFF});
+        BOOST_TEST(throws(errc::corrupt, [&] { (void)cuts_of(frame_of_cut(bytes)); }), at);
+    }
+}
 
 BOOST_AUTO_TEST_CASE(heaps_are_restored_as_of_one_moment) {
     make();
@@ -172,7 +252,7 @@ BOOST_AUTO_TEST_CASE(every_cut_is_of_one_moment_while_threads_commit, *boost::un
         close();
         BOOST_TEST(is_of_one_moment(restore()));
         for (std::uint64_t frame = last; frame > last - 8; --frame) {
-            const auto cuts = cuts_of(Frame(*place, frame));
+            const auto cuts = cuts_of(Frame(*place, frame, Lane::group));
             BOOST_REQUIRE(cuts.size() == 1U);
             const Found found = restore({.at = told(cuts.front()).made_at});
             BOOST_TEST(is_of_one_moment(found), frame);
@@ -238,6 +318,87 @@ BOOST_AUTO_TEST_CASE(what_came_as_pages_is_in_no_cut) {
     BOOST_TEST(found.first.of[0] == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(a_cut_of_what_came_as_pages_would_not_be_restored) {
+    /// When it is first waited for, more follows than the log has room for, and the target is back.
+    class Member final : public GroupMember {
+    public:
+        Member(std::shared_ptr<GroupMember> real, std::function<void()> first) : real_(std::move(real)), first_(std::move(first)) {}
+        store::HeapFile& heap_file() const noexcept override { return real_->heap_file(); }
+        const log::GroupLog& log() const override { return real_->log(); }
+        bool wait_replicated(Serial serial, milliseconds patience) const override {
+            if (first_) std::exchange(first_, nullptr)();
+            return real_->wait_replicated(serial, patience);
+        }
+        bool is_exact(Serial serial) const override { return real_->is_exact(serial); }
+        void keep_from(std::optional<Serial> serial) override { real_->keep_from(serial); }
+
+    private:
+        const std::shared_ptr<GroupMember> real_;
+        mutable std::function<void()> first_;
+    };
+    std::atomic<bool> away{false};
+    targets["first"]->fate = [&](std::uint64_t) { return away ? PretendedTarget::Fate::away : PretendedTarget::Fate::works; };
+    for (const bool is_planted : {false, true}) {
+        BOOST_TEST(first_sent->wait_replicated(first->last_durable(), seconds(60)));
+        Cutter cutter(*place, seconds(60));
+        const auto real = GroupMemberAccess::of(*first_sent);
+        cutter.add("first", std::make_shared<Member>(real, [&] {
+                       for (int i = 0; i < 100; ++i) {
+                           Transaction transaction(*first);
+                           first->find_or_construct<taiyen::vector<char>>("large").assign(10'000, static_cast<char>(i));
+                           transaction.commit();
+                       }
+                       away = false;
+                   }));
+        away = true;
+        count(*first, 0);  // on its way as a frame
+        while (first_sent->status().state != ReplicationState::away) std::this_thread::sleep_for(milliseconds(1));
+        count(*first, 0);
+        const Serial before = first->last_durable();
+        const Planted bug(is_planted ? Bug::cut_within_gap : Bug::none);
+        const Serial serial = cutter.cut({}).members.front().serial;
+        BOOST_TEST((serial == before) == is_planted);
+        BOOST_TEST(real->is_exact(serial) == !is_planted);
+    }
+    close();
+    BOOST_TEST(throws(errc::not_found, [&] { (void)restore(); }));
+}
+
+BOOST_AUTO_TEST_CASE(what_marks_need_is_not_trimmed) {
+    group.reset();
+    first_sent.reset();
+    targets["first"] = std::make_shared<PretendedTarget>();
+    ReplicationOptions how = quick();
+    how.keep = std::chrono::hours(1);
+    first_sent.emplace(*first, std::make_shared<OldFrames>(targets["first"]), how);
+    make();
+    count_once();
+    (void)group->mark("kept");
+    const auto first_frame = [&] { return targets["first"]->range().first; };
+    for (int i = 0; i < 3; ++i) {
+        count_once();
+        first_sent->make_base();
+    }
+    BOOST_TEST(first_frame() <= 2U);
+    // Another program knows it, too.
+    group.reset();
+    make();
+    first_sent->make_base();
+    BOOST_TEST(first_frame() <= 2U);
+    {
+        const auto kept = targets["first"];
+        close();
+        BOOST_TEST(restore({.mark = "kept"}).first.of[0] == 1U);
+        open();
+    }
+    first_sent.reset();
+    first_sent.emplace(*first, std::make_shared<OldFrames>(targets["first"]), how);
+    make();
+    group->unmark("kept");
+    first_sent->make_base();
+    BOOST_TEST(first_frame() > 2U);
+}
+
 BOOST_AUTO_TEST_CASE(marks_are_kept_until_they_are_removed) {
     make();
     count_once();
@@ -292,6 +453,8 @@ BOOST_AUTO_TEST_CASE(what_is_no_group_and_no_member_is_refused) {
     BOOST_TEST(throws(errc::invalid_argument, [&] { (void)ReplicationGroup(std::make_shared<PretendedTarget>()).cut(); }));
     BOOST_TEST(throws(errc::mismatch, [&] { ReplicationGroup{targets["first"]}; }));
     BOOST_TEST(throws(errc::mismatch, [&] { Replication(*first, place, quick()); }));
+    BOOST_TEST(throws(errc::mismatch, [&] { (void)replica_info(*place); }));
+    BOOST_TEST(throws(errc::mismatch, [&] { (void)taiyen::restore(*place, directory / "no.tyn"); }));
     count_once();
     (void)made.cut();
     close();

@@ -54,6 +54,62 @@ BOOST_AUTO_TEST_CASE(a_heap_goes_into_a_directory_and_comes_out_of_it) {
     BOOST_TEST(!std::filesystem::exists(dir / "never.tyn"));
 }
 
+BOOST_AUTO_TEST_CASE(heaps_of_a_group_come_out_as_of_one_moment) {
+    const ScratchDirectory dir;
+    for (const char* const name : {"one", "two", "shop"}) std::filesystem::create_directory(dir / name);
+    const auto directory = [&](const char* name) { return std::make_shared<DirectoryTarget>(dir / name); };
+    {
+        TransactionalHeap one(create_only, dir / "one.tyn");
+        TransactionalHeap two(create_only, dir / "two.tyn");
+        Replication one_sent(one, directory("one"));
+        Replication two_sent(two, directory("two"));
+        ReplicationGroup shop(directory("shop"));
+        shop.add("one", one, one_sent);
+        shop.add("two", two, two_sent);
+        const auto put = [](TransactionalHeap& heap, int value) {
+            taiyen::Transaction transaction(heap);
+            heap.find_or_construct<int>("value") = value;
+            transaction.commit();
+        };
+        put(one, 1);
+        put(two, 1);
+        (void)shop.mark("first");
+        put(one, 2);
+        (void)shop.cut();
+    }
+    const Ran shown = run_tool(dir, "replicas --group shop/");
+    BOOST_TEST_REQUIRE(shown.exit == 0, shown.err);
+    for (const char* const part : {"newest  cut ", "HEAP", "one ", "two ", "MARK", "first"})
+        BOOST_TEST(shown.out.find(part) != std::string::npos, shown.out);
+    const auto json = run_tool(dir, "replicas --json --group shop").json();
+    BOOST_TEST(json.get_child("newest.heaps").size() == 2U);
+    BOOST_TEST(json.get_child("marks").front().second.get<std::string>("mark") == "first");
+
+    const auto value_in = [&](const char* file) {
+        const ArchiveHeap heap(open_read_only, dir / file);
+        return *heap.find<int>("value");
+    };
+    std::filesystem::create_directory(dir / "out");
+    const Ran newest = run_tool(dir, "restore --group shop/ out");
+    BOOST_TEST_REQUIRE(newest.exit == 0, newest.err);
+    BOOST_TEST(newest.out.find("2 heaps in out, as of ") != std::string::npos, newest.out);
+    BOOST_TEST(value_in("out/one.tyn") == 2);
+    BOOST_TEST(value_in("out/two.tyn") == 1);
+    BOOST_TEST(run_tool(dir, "restore --group shop out").exit == 2);  // they are there
+    std::filesystem::create_directory(dir / "then");
+    const auto marked = run_tool(dir, "restore --json --mark first shop then").json();
+    BOOST_TEST(marked.get<std::string>("mark") == "first");
+    BOOST_TEST(marked.get_child("heaps").size() == 2U);
+    BOOST_TEST(value_in("then/one.tyn") == 1);
+    for (const char* const wrong :
+         {"restore --mark second shop then", "restore --group --serial 1 shop then", "restore --group one then", "restore shop never.tyn",
+          "restore --group --at '2001-01-01' shop then", "replicas --group one", "replicas shop"}) {
+        const Ran refused = run_tool(dir, wrong);
+        BOOST_TEST(refused.exit == 2, wrong << refused.out);
+        BOOST_TEST_MESSAGE(refused.err);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(replicas_tells_what_is_there_and_what_is_damaged) {
     const ScratchDirectory dir;
     make_crashed_bank(dir, "bank.tyn");

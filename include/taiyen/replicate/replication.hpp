@@ -26,7 +26,7 @@ namespace taiyen {
 
 class TransactionalHeap;
 namespace replicate {
-class GroupMember;
+struct GroupMemberAccess;
 }
 /// When a commit returns.
 enum class Acknowledge {
@@ -108,9 +108,8 @@ public:
     void stop() noexcept;
 
 private:
-    friend class ReplicationGroup;
+    friend struct replicate::GroupMemberAccess;
     class Thread;
-    std::shared_ptr<replicate::GroupMember> member() const;
     void end() noexcept;
     std::shared_ptr<Thread> thread_;  ///< a commit that waits has it, too
 };
