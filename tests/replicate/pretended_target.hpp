@@ -61,6 +61,12 @@ public:
         frames_[number] = std::move(frame);
         last_ = std::max(last_, number);
     }
+    void replace(std::map<std::uint64_t, std::vector<std::byte>> frames) {
+        const std::lock_guard lock(mutex_);
+        frames_ = std::move(frames);
+        first_ = frames_.empty() ? 1 : frames_.begin()->first;
+        last_ = frames_.empty() ? 0 : frames_.rbegin()->first;
+    }
     void lose_from(std::uint64_t number) {
         const std::lock_guard lock(mutex_);
         frames_.erase(frames_.lower_bound(number), frames_.end());
