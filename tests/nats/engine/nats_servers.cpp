@@ -19,16 +19,10 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "nats/engine/loopback.hpp"
+
 namespace taiyen::nats::test {
 namespace {
-
-sockaddr_in loopback(unsigned port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
 
 /// One that nobody had a moment ago.
 unsigned free_port() {

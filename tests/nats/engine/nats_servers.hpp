@@ -32,6 +32,7 @@ public:
     void start(unsigned which = 0, const std::string& more = {});
     /// Where they keep their files.
     const std::filesystem::path& directory() const { return directory_.path(); }
+    unsigned port(unsigned which = 0) const { return nodes_[which].port; }
     unsigned count() const { return static_cast<unsigned>(nodes_.size()); }
 
 private:
