@@ -9,8 +9,8 @@ root=$PWD
 # The one place that names packages.
 packages_build=(g++ cmake ninja-build ccache libxxhash-dev libzstd-dev liblz4-dev libtbb-dev libcli11-dev)
 packages_doc=("${packages_build[@]}" doxygen)
-packages_test=("${packages_build[@]}" doxygen gcovr python3 pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev libabsl-dev robin-map-dev libtsl-hopscotch-map-dev libplf-colony-dev nlohmann-json3-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind gdb zsh fish libnats-dev openssl python3-venv)
-packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config wordnet-base libnats-dev python3-venv)
+packages_test=("${packages_build[@]}" doxygen gcovr python3 pkg-config binutils util-linux libboost1.81-dev libboost-test1.81-dev libfmt-dev libtbb-dev libabsl-dev robin-map-dev libtsl-hopscotch-map-dev libplf-colony-dev nlohmann-json3-dev e2fsprogs xfsprogs btrfs-progs fuse3 libfuse3-dev strace valgrind gdb zsh fish libnats-dev libsodium-dev openssl python3-venv)
+packages_demo=("${packages_build[@]}" libboost1.81-dev libfmt-dev libdxflib-dev librecad-data libcairo2-dev libedit-dev librsvg2-bin pkg-config wordnet-base libnats-dev libsodium-dev python3-venv)
 packages_fuzz=(clang-19 libclang-rt-19-dev)
 packages_bench=("${packages_build[@]}" libboost1.81-dev libfmt-dev libtbb-dev liblmdb-dev libpmemobj-dev librocksdb-dev libsqlite3-dev libroaring-dev libabsl-dev pkg-config libmimalloc2.0
     libjemalloc2 libtcmalloc-minimal4 libtbbmalloc2)

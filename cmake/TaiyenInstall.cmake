@@ -7,13 +7,15 @@ install(TARGETS taiyen taiyen_stores EXPORT taiyenTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(TARGET taiyen_nats)
-  install(TARGETS taiyen_nats EXPORT taiyenTargets
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen/nats DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taiyen FILES_MATCHING PATTERN "*.hpp")
-endif()
+foreach(component nats seal)
+  if(TARGET taiyen_${component})
+    install(TARGETS taiyen_${component} EXPORT taiyenTargets
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen/${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/taiyen FILES_MATCHING PATTERN "*.hpp")
+  endif()
+endforeach()
 if(TARGET taiyen_malloc)
   install(TARGETS taiyen_malloc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
@@ -26,7 +28,7 @@ if(TARGET taiyen_tool)
 endif()
 # For gdb: `source` them.
 install(FILES ${PROJECT_SOURCE_DIR}/doc/taiyen.gdb ${PROJECT_SOURCE_DIR}/doc/taiyen_printers.py DESTINATION ${CMAKE_INSTALL_DATADIR}/taiyen)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN nats EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/taiyen DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN nats EXCLUDE PATTERN seal EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/taiyen)
 install(EXPORT taiyenTargets NAMESPACE taiyen:: DESTINATION ${package_dir})
@@ -58,12 +60,16 @@ else()
   set(TAIYEN_PC_LIBS "-L\${libdir} -ltaiyen -lzstd -llz4 -ltbb -pthread")
 endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/taiyen.pc.in ${PROJECT_BINARY_DIR}/taiyen.pc @ONLY)
-if(TARGET taiyen_nats)
-  set(TAIYEN_PC_NATS_LIBS "-L\${libdir} -ltaiyen-nats")
-  if(NOT BUILD_SHARED_LIBS)
-    string(APPEND TAIYEN_PC_NATS_LIBS " -lnats")
+set(library_of_nats nats)
+set(library_of_seal sodium)
+foreach(component nats seal)
+  if(TARGET taiyen_${component})
+    set(TAIYEN_PC_COMPONENT_LIBS "-L\${libdir} -ltaiyen-${component}")
+    if(NOT BUILD_SHARED_LIBS)
+      string(APPEND TAIYEN_PC_COMPONENT_LIBS " -l${library_of_${component}}")
+    endif()
+    configure_file(${CMAKE_CURRENT_LIST_DIR}/taiyen-${component}.pc.in ${PROJECT_BINARY_DIR}/taiyen-${component}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/taiyen-${component}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   endif()
-  configure_file(${CMAKE_CURRENT_LIST_DIR}/taiyen-nats.pc.in ${PROJECT_BINARY_DIR}/taiyen-nats.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/taiyen-nats.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-endif()
+endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/taiyen.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

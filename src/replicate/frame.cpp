@@ -19,6 +19,13 @@ std::uint64_t checksum_of_head(const FrameHead& head) {
     return checksum(std::as_bytes(std::span(&head, 1)).first(offsetof(FrameHead, checksum)), head.version);
 }
 
+bool is_sealed(std::span<const std::byte> bytes) {
+    std::uint64_t magic = 0;
+    if (bytes.size() < sizeof magic) return false;
+    std::memcpy(&magic, bytes.data(), sizeof magic);
+    return magic == layout::sealed_magic;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(FrameHead& head, std::span<const std::span<const std::byte>> body) {
@@ -78,6 +85,10 @@ Frame::Frame(ReplicationTarget& target, std::uint64_t number, Lane lane) : targe
     } catch (const Error& error) {
         if (error.code() != errc::not_found) throw;
         throw_corrupt("it is missing");
+    }
+    if (is_sealed(bytes_)) {
+        throw Error(errc::permission, target_,
+                    "frame " + std::to_string(number) + " is sealed; name the file of its key (--key-file), in a program use taiyen::SealedTarget");
     }
     if (is_packed(bytes_)) {
         auto frame = unpack(bytes_);

@@ -36,7 +36,7 @@ enum class Lane { heap, group };
 
 class Frame {
 public:
-    /// Frame `number` of the target. Throws: Error{corrupt (or missing) | mismatch | unsupported_version}, what the target throws.
+    /// Frame `number` of the target. Throws: Error{corrupt (or missing) | mismatch | unsupported_version | permission (it is sealed)}, what the target throws.
     Frame(ReplicationTarget& target, std::uint64_t number, Lane lane = Lane::heap);
 
     const FrameHead& head() const { return head_; }

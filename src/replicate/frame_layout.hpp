@@ -72,6 +72,20 @@ struct PackedHead {
 };
 static_assert(std::is_trivially_copyable_v<PackedHead> && sizeof(PackedHead) == 32);
 
+inline constexpr std::uint64_t sealed_magic = 0x0a53'4e45'4959'4154ULL;  // "TAYIENS\n"
+inline constexpr std::uint32_t sealed_version = 1;
+inline constexpr ByteCount sealed_tag_bytes = 16;
+
+/// In front of a frame that was sealed; behind it the tag.
+struct SealedHead {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint32_t reserved;  ///< 0
+    std::uint8_t key[8];     ///< which one: a keyed hash
+    std::uint8_t nonce[24];  ///< a keyed hash of number and frame
+};
+static_assert(std::is_trivially_copyable_v<SealedHead> && sizeof(SealedHead) == 48);
+
 struct EpochBody {
     std::uint64_t serial;  ///< of the file, when it was attached
     char host[64];         ///< for messages

@@ -11,15 +11,16 @@
 #ifdef TAIYEN_TOOL_NATS
 #include <taiyen/nats/nats_target.hpp>
 #endif
+#ifdef TAIYEN_TOOL_SEAL
+#include <taiyen/seal/sealed_target.hpp>
+#endif
 
 namespace taiyen::tool {
 namespace {
 
 bool is_address(const std::string& target) { return target.starts_with("nats://") || target.starts_with("tls://"); }
 
-}  // namespace
-
-std::shared_ptr<ReplicationTarget> open_target(const Given& given, const std::string& target) {
+std::shared_ptr<ReplicationTarget> open_place(const Given& given, const std::string& target) {
     if (!is_address(target)) {
         for (const char* const option : {"creds", "ca", "cert", "key", "replicas", "allow-plaintext"})
             if (given.has(option))
@@ -41,8 +42,27 @@ std::shared_ptr<ReplicationTarget> open_target(const Given& given, const std::st
 #endif
 }
 
+}  // namespace
+
+std::shared_ptr<ReplicationTarget> open_target(const Given& given, const std::string& target) {
+    const auto key = given.value("key-file");
+    const auto old_key = given.value("old-key-file");
+    if (old_key && !key)
+        throw Error(errc::invalid_argument, target, "--old-key-file is for frames from before; --key-file names the key of those to come");
+    if (!key) return open_place(given, target);
+#ifdef TAIYEN_TOOL_SEAL
+    std::vector<SealingKey> keys{read_sealing_key(*key)};
+    if (old_key) keys.push_back(read_sealing_key(*old_key));
+    return std::make_shared<SealedTarget>(open_place(given, target), keys);
+#else
+    throw Error(errc::invalid_argument, target, "this taiyen command was built without libsodium, so it can't seal frames, nor open them");
+#endif
+}
+
 std::vector<Option> with_target_options(std::vector<Option> own) {
     for (const Option& option : std::initializer_list<Option>{
+             {"key-file", "PATH", "of sealed frames: 32 random bytes that only who owns the file may read"},
+             {"old-key-file", "PATH", "of sealed frames: the key before that one, if there are frames under it"},
              {"creds", "PATH", "of a NATS server: user and key (.creds)"},
              {"ca", "PATH", "of a NATS server: the certificates to check its own with; asks for TLS"},
              {"cert", "PATH", "of a NATS server: this program's certificate, with --key"},

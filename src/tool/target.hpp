@@ -1,5 +1,5 @@
 #pragma once
-/// What the command line calls TARGET: a directory of frames, or a stream of NATS.
+/// What the command line calls TARGET: a directory of frames, or a stream of NATS; sealed, where a key is named.
 
 #include <chrono>
 #include <memory>
@@ -16,7 +16,7 @@ namespace taiyen::tool {
 /// "nats://HOST:PORT/NAME", "tls://…", else a directory. Throws: Error.
 std::shared_ptr<ReplicationTarget> open_target(const Given& given, const std::string& target);
 
-/// `own` and those that say how to get to a server.
+/// `own` and those that say how to get to a server, and how frames are sealed.
 std::vector<Option> with_target_options(std::vector<Option> own);
 
 /// What --at says: "2026-03-01 12:00:00 UTC", as the tool prints times, with or without UTC, T between date and time, or Z. Throws: Error{invalid_argument}.
