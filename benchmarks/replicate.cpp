@@ -1,7 +1,7 @@
 // What does replication cost those who commit, how far behind is the target, how long does restoring take, and how fast does a follower follow?
 //
 // Four threads commit small transactions for a second each time: alone, while the heap is replicated to a target in memory, which answers at once, and while it is replicated into a directory of the same disk, in turns.
-// Then the heap is restored. Then a follower gets what was committed while it was away, and is promoted.
+// Then the heap is restored. Then a follower gets what was committed while it was away, and is promoted. At last frames are sealed and opened.
 
 #include <cstdio>
 #include <deque>
@@ -13,6 +13,9 @@
 #include <thread>
 #include <vector>
 
+#ifdef TAIYEN_BENCH_SEAL
+#include <taiyen/seal/sealed_target.hpp>
+#endif
 #include <taiyen/taiyen.hpp>
 
 #include "committers.hpp"
@@ -178,6 +181,38 @@ void following(const bench::Options& options, const std::filesystem::path& folde
     table.print();
 }
 
+#ifdef TAIYEN_BENCH_SEAL
+void sealing(const bench::Options& options) {
+    const auto target = std::make_shared<MemoryTarget>();
+    const std::vector<taiyen::SealingKey> keys(1);
+    taiyen::SealedTarget sealed(target, keys);
+    const std::vector<std::byte> frame(std::size_t{1} << 20U, std::byte{7});
+    bench::Samples plain;
+    bench::Samples appended;
+    bench::Samples read;
+    std::uint64_t number = 0;
+    const auto gigabytes_per_second = [&](auto&& call) {
+        constexpr int times = 100;
+        return times * static_cast<double>(frame.size()) / bench::microseconds_of([&] {
+                   for (int i = 0; i < times; ++i) call();
+               }) /
+               1e3;
+    };
+    for (int round = 0; round < options.rounds(); ++round) {
+        plain.add(gigabytes_per_second([&] { (void)target->append(++number, frame); }));
+        appended.add(gigabytes_per_second([&] { (void)sealed.append(++number, frame); }));
+        read.add(gigabytes_per_second([&] { (void)sealed.read(number); }));
+        target->trim(number);
+    }
+    std::printf("\nFrames of 1 MiB, into memory\n");
+    bench::Table table({"", "GB/s"});
+    table.row({"appended as they are", bench::spread(plain, 2)});
+    table.row({"sealed and appended", bench::spread(appended, 2)});
+    table.row({"read and opened", bench::spread(read, 2)});
+    table.print();
+}
+#endif
+
 int run(const bench::Options& options) {
     bench::print_head(options, "A heap that is replicated, beside four threads that commit");
     const bench::Folder folder(options.folder());
@@ -186,6 +221,11 @@ int run(const bench::Options& options) {
     for (const taiyen::Durability durability : {taiyen::Durability::sync, taiyen::Durability::async})
         commits_beside(options, folder / ".", durability, mebibytes, time);
     following(options, folder / ".", mebibytes, time);
+#ifdef TAIYEN_BENCH_SEAL
+    sealing(options);
+#else
+    std::printf("\nBuilt without libsodium: no frame was sealed.\n");
+#endif
     return 0;
 }
 

@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_CASE(the_manual_page_tells_of_each_command) {
     const Ran ran = run_tool(dir, "man");
     BOOST_TEST(ran.exit == 0);
     for (const std::string command : commands) BOOST_TEST(ran.out.find(".SS " + command + "\n") != std::string::npos, command);
-    for (const char* option : {"json", "svg", "list", "threads", "serial"})
+    for (const char* option : {"json", "svg", "list", "threads", "serial", "key\\-file", "old\\-key\\-file"})
         BOOST_TEST(ran.out.find("\\-\\-" + std::string(option)) != std::string::npos, option);
     if (std::system("command -v groff >/dev/null") == 0) {
         std::ofstream(dir / "taiyen.1") << ran.out;

@@ -7,7 +7,7 @@
 /// A library of its own: link taiyen::nats (find_package(taiyen COMPONENTS nats)). It needs libnats; servers are of version 2.11 or newer.
 /// A frame is there when `append` returns: on most of the stream's servers, and on their disks as these are configured to sync (`sync_interval: always`).
 /// libnats makes the process ignore SIGPIPE, and has threads of its own. A forked child makes a target of its own.
-/// Whoever may publish there may forge a heap: give the subject to the program's user alone.
+/// Whoever may publish there may forge a heap: give the subject to the program's user alone, or seal the frames (SealedTarget).
 /// Format: src/replicate/FORMAT.md, "In a stream of NATS"; guide: doc/replication.md.
 
 #include <chrono>

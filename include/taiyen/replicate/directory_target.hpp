@@ -4,7 +4,7 @@
 ///   auto target = std::make_shared<taiyen::DirectoryTarget>("/backup/bank");
 ///   taiyen::Replication replication(heap, target);
 ///
-/// A frame is durable when `append` returns. Whoever may write there may forge a heap: give the directory to the program's user alone.
+/// A frame is durable when `append` returns. Whoever may write there may forge a heap: give the directory to the program's user alone, or seal the frames (SealedTarget).
 
 #include <filesystem>
 #include <memory>
