@@ -204,7 +204,7 @@ void sealing(const bench::Options& options) {
         read.add(gigabytes_per_second([&] { (void)sealed.read(number); }));
         target->trim(number);
     }
-    std::printf("\nFrames of 1 MiB, into memory\n");
+    std::printf("Frames of 1 MiB, into memory\n");
     bench::Table table({"", "GB/s"});
     table.row({"appended as they are", bench::spread(plain, 2)});
     table.row({"sealed and appended", bench::spread(appended, 2)});
@@ -224,7 +224,7 @@ int run(const bench::Options& options) {
 #ifdef TAIYEN_BENCH_SEAL
     sealing(options);
 #else
-    std::printf("\nBuilt without libsodium: no frame was sealed.\n");
+    std::printf("Built without libsodium: no frame was sealed.\n");
 #endif
     return 0;
 }

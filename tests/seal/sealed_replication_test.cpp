@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <taiyen/seal/sealed_target.hpp>
@@ -148,6 +149,30 @@ BOOST_AUTO_TEST_CASE(keys_are_rotated) {
     latest->trim(first);
     replicate(latest, 7, 7, true);
     BOOST_TEST(restored_from(*latest) == 7U);
+}
+
+BOOST_AUTO_TEST_CASE(a_follower_waits_for_the_key_that_it_has_not_got) {
+    replicate(sealed({key_of(0)}), 1, 3);
+    const std::uint64_t last = place->range().last;
+    replicate(sealed({key_of(1), key_of(0)}), 4, 6, true);
+    const auto frames = place->frames();
+    place->lose_from(last + 1);  // they come later: the heap and the follower have one address
+    FollowerOptions quick;
+    quick.poll = quick.retry = std::chrono::milliseconds(2);
+    std::optional<Follower> follower(std::in_place, sealed({key_of(0)}), directory / "standby.tyn", quick);
+    BOOST_TEST(follower->wait_for(Serial{3}, std::chrono::seconds(60)));
+    for (auto next = frames.upper_bound(last); next != frames.end(); ++next) place->put(next->first, next->second);
+    FollowerStatus status = follower->status();
+    for (int tries = 0; tries < 6000 && status.state == FollowerState::following; ++tries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        status = follower->status();
+    }
+    BOOST_TEST((status.state == FollowerState::away));
+    BOOST_TEST(status.last_error.find("sealed with another key") != std::string::npos, status.last_error);
+    BOOST_TEST(follower->heap().find<Words>("words")->size() == 3U);
+    follower.reset();
+    follower.emplace(sealed({key_of(1), key_of(0)}), directory / "standby.tyn", quick);
+    BOOST_TEST(follower->wait_for(Serial{6}, std::chrono::seconds(60)));
 }
 
 BOOST_AUTO_TEST_CASE(a_follower_has_the_key_and_is_promoted) {
