@@ -175,6 +175,26 @@ BOOST_AUTO_TEST_CASE(a_follower_waits_for_the_key_that_it_has_not_got) {
     BOOST_TEST(follower->wait_for(Serial{6}, std::chrono::seconds(60)));
 }
 
+BOOST_AUTO_TEST_CASE(cuts_of_a_group_are_sealed_as_their_heaps_are) {
+    const auto member = sealed({key_of(0)});
+    const auto cuts = std::make_shared<PretendedTarget>();
+    const auto group_target = std::make_shared<SealedTarget>(cuts, std::vector{key_of(0)});
+    {
+        TransactionalHeap heap(open_or_create, path, options);
+        Replication replication(heap, member, how);
+        ReplicationGroup group(group_target);
+        group.add("words", heap, replication);
+        transact(heap, [&] { heap.find_or_construct<Words>("words").push_back(1); });
+        group.mark("one");
+    }
+    const auto target_of = [&](const std::string&) { return member; };
+    std::filesystem::create_directory(directory / "restored");
+    BOOST_TEST(throws(errc::permission, [&] { (void)restore_group(*cuts, target_of, directory / "restored"); }));
+    (void)restore_group(*group_target, target_of, directory / "restored", {.mark = "one"});
+    const ArchiveHeap heap(open_read_only, directory / "restored" / "words.tyn");
+    BOOST_TEST(heap.find<Words>("words")->size() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(a_follower_has_the_key_and_is_promoted) {
     const auto target = sealed({key_of(0)});
     replicate(target, 1, 3);
