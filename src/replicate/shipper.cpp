@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include <taiyen/base/check.hpp>
@@ -24,6 +25,8 @@ using log::GroupLog;
 /// What is sent of a base while saves are held stays below this, unless the heap is saved faster than it is sent.
 constexpr std::uint64_t last_tables_max = 32;
 constexpr unsigned passes_max = 8;
+/// From there on the next frame is made while one is on its way.
+constexpr ByteCount flight_bytes_min = 64_KiB;
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -48,20 +51,39 @@ void Shipper::note_covered(FrameHead& head) const {
 
 void Shipper::append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like) {
     append_pending();
+    make_pending(kind, body, like);
+    append_pending();
+}
+
+/// Behind the frame that is on its way.
+void Shipper::make_pending(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like) {
     if (before_frame) before_frame();
     FrameHead head = like;
     head.kind = kind;
     for (const auto& piece : body) head.bytes_since_base += piece.size();
     if (kind == FrameKind::base_done && is_base_full_) head.bytes_since_base = 0;
     std::vector<std::byte> bytes = packer_.pack(encode(head, body));
-    pending_.emplace(Pending{head, std::move(bytes)});
     append_pending();
+    pending_.emplace(Pending{head, std::move(bytes)});
 }
+
+/// `append_pending` says what has become of it.
+void Shipper::send_pending() {
+    if (!pending_) return;
+    if (pending_->bytes.size() < flight_bytes_min) return append_pending();
+    try {
+        flight_ = std::async(std::launch::async, [this] { return target_.append(pending_->head.number, pending_->bytes); });
+    } catch (const std::system_error&) {  // there is no thread for it
+        append_pending();
+    }
+}
+
+bool Shipper::is_pending_there() { return flight_.valid() ? flight_.get() : target_.append(pending_->head.number, pending_->bytes); }
 
 void Shipper::append_pending() {
     if (!pending_) return;
     bytes_sent_ += pending_->bytes.size();
-    while (!target_.append(pending_->head.number, pending_->bytes)) {
+    while (!is_pending_there()) {
         if (planted(Bug::refused_appended_anyway)) {
             pending_->head.number = target_.range().last + 1;
             pending_->head.previous = Frame(target_, pending_->head.number - 1).head().checksum;
@@ -206,6 +228,8 @@ void Shipper::require_ours() {
 }
 
 void Shipper::attach() {
+    if (flight_.valid()) flight_.wait();
+    flight_ = {};
     pending_.reset();
     hold_.reset();
     service_.log_bytes_of_calls();
@@ -316,7 +340,10 @@ bool Shipper::scan_to(const GroupLog::Point& end) {
             batch.records += static_cast<std::uint32_t>(count);
             batch.last = last;
             expected = last + 1;
-            if (batch.body.size() >= frame_bytes_) append_batch(batch);
+            if (batch.body.size() >= frame_bytes_) {
+                make_pending(batch);
+                send_pending();
+            }
         }
         return last < end.serial.value;
     };
@@ -326,15 +353,18 @@ bool Shipper::scan_to(const GroupLog::Point& end) {
         for (const auto& group : recent)
             if (!take(*group)) break;
     } catch (const Error&) {
+        if (flight_.valid()) append_pending();
         if (pending_ || !hold_ || !hold_->is_lost()) throw;
         return false;  // what was read is what came to stand there
     }
+    append_pending();
     if (hold_->is_lost()) return false;
-    append_batch(batch);
+    make_pending(batch);
+    append_pending();
     return is_whole && (shipped_ >= end.serial || planted(Bug::gap_shipped_over));
 }
 
-void Shipper::append_batch(Batch& batch) {
+void Shipper::make_pending(Batch& batch) {
     if (batch.records == 0 || hold_->is_lost()) return;
     const log::layout::GroupHead group{batch.records, 0};
     std::memcpy(batch.body.data(), &group, sizeof group);
@@ -343,7 +373,7 @@ void Shipper::append_batch(Batch& batch) {
     head.last_serial = batch.last;
     note_covered(head);
     const std::array pieces{std::span<const std::byte>(batch.body)};
-    append(FrameKind::records, pieces, head);
+    make_pending(FrameKind::records, pieces, head);
     batch = {};
 }
 

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -79,17 +80,20 @@ private:
     std::string host_of(const FrameHead& head) const;
     /// Also what an earlier call has left.
     void append(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like);
+    void make_pending(FrameKind kind, std::span<const std::span<const std::byte>> body, const FrameHead& like);
+    void make_pending(Batch& batch);
+    void send_pending();
+    bool is_pending_there();
     void append_pending();
     template <class F>
     void with_lost_frames(F&& step);
-    FrameHead next_head() const { return successor(last_, heap_.files().table().heap()); }
+    FrameHead next_head() const { return successor(pending_ ? pending_->head : last_, heap_.files().table().heap()); }
     /// Somebody else has appended: this file is no longer the one that may. Throws: Error{fenced}.
     [[noreturn]] void throw_fenced();
     bool was_owner(const FrameHead& newest) const;
     /// The heap refuses transactions from now on, and the file to be opened for writing. Throws: Error{fenced}.
     [[noreturn]] void depose(const FrameHead& newest);
     void note_covered(FrameHead& head) const;
-    void append_batch(Batch& batch);
     bool ship_records();
     bool scan_to(const log::GroupLog::Point& end);
     /// Pages saved since that generation, on top of what is there; all of them without one.
@@ -121,9 +125,10 @@ private:
         FrameHead head;
         std::vector<std::byte> bytes;
     };
-    std::optional<Pending> pending_;             ///< appended, but whether it is there is not known
+    std::optional<Pending> pending_;             ///< appended, or about to be, but whether it is there is not known
     std::unique_ptr<log::GroupLog::Hold> hold_;  ///< null: what comes next isn't in the log, or nobody knows where
     log::RingStart at_;                          ///< a group of the log; all before it was shipped
+    std::future<bool> flight_;                   ///< of the pending frame, while the next one is made; the last member: its end is waited for
 };
 
 }  // namespace taiyen::replicate

@@ -108,6 +108,68 @@ BOOST_AUTO_TEST_CASE(a_lost_answer_makes_no_second_frame) {
         if (serial > 1) BOOST_TEST((restore_it({.serial = Serial{serial}}) == states[serial]));
 }
 
+BOOST_AUTO_TEST_CASE(the_next_frame_is_made_while_one_is_on_its_way) {
+    options.log_capacity = std::size_t{8} << 20U;
+    heap.reset();
+    path = directory / "larger.tyn";
+    heap.emplace(create_only, path, options);
+    ReplicationOptions how = quick();
+    how.frame_bytes = std::size_t{64} << 10U;
+    how.codec = Codec::none;
+    std::mt19937 random(1);
+    for (const int refuses : {0, 1, 2, 3}) {
+        // 0: it works; 1: it is away now and then; 2: answers are lost; 3: an append is still on its way while the next one is asked for.
+        Replication replication(*heap, target, how);
+        std::atomic<bool> waits{true};
+        std::atomic<int> inside{0};
+        std::atomic<int> most_inside{0};
+        target->fate = [&](std::uint64_t number) {
+            most_inside = std::max(most_inside.load(), ++inside);
+            while (waits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            if (refuses == 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            --inside;
+            if (refuses == 1 && random() % 3 == 0) return Fate::away;
+            if (refuses == 2 && number % 3 == 0 && random() % 2 == 0) return Fate::loses_answer;
+            return Fate::works;
+        };
+        for (std::uint64_t key = 0; key < 400; ++key) put(key % 50, std::string(2000 + key % 7, static_cast<char>('a' + key % 26)));
+        waits = false;
+        end(replication);
+        target->fate = nullptr;
+        BOOST_TEST(most_inside == 1);
+        BOOST_TEST(replica_info(*target, true)->newest.value == newest().value);
+        for (const std::uint64_t serial : {newest().value, newest().value - 77})
+            BOOST_TEST((restore_it({.serial = Serial{serial}}) == states[serial]));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_frame_that_is_refused_while_the_next_one_is_made_ends_replication) {
+    options.log_capacity = std::size_t{8} << 20U;
+    heap.reset();
+    path = directory / "larger.tyn";
+    heap.emplace(create_only, path, options);
+    const Quiet quiet_now;
+    ReplicationOptions how = quick();
+    how.frame_bytes = std::size_t{64} << 10U;
+    how.codec = Codec::none;
+    Replication replication(*heap, target, how);
+    put(1, "there");
+    BOOST_REQUIRE(replication.wait_replicated(newest(), std::chrono::seconds(60)));
+    std::atomic<bool> waits{true};
+    std::atomic<int> appends{0};
+    target->fate = [&](std::uint64_t number) {
+        while (waits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (++appends == 3) target->put(number, {std::byte{1}});  // somebody else's
+        return Fate::works;
+    };
+    for (std::uint64_t key = 0; key < 400; ++key) put(key % 50, std::string(2000, 'x'));
+    waits = false;
+    while (replication.status().state == ReplicationState::streaming) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    BOOST_TEST((replication.status().state == ReplicationState::fenced));
+    BOOST_TEST(appends == 3);  // nothing behind it
+    target->fate = nullptr;
+}
+
 BOOST_AUTO_TEST_CASE(a_transaction_larger_than_the_log_comes_as_pages) {
     Replication replication(*heap, target, quick());
     put(1, "small");
