@@ -55,6 +55,18 @@ struct AcknowledgedFixture : ReplicatedFixture {
     AcknowledgedFixture& operator=(const AcknowledgedFixture&) = delete;
 
     Replication& replicate() { return replication.emplace(*heap, target, how); }
+    /// The target gets it, on a machine that is too busy for `confirm_timeout`, too.
+    Serial put_there(std::uint64_t key, const std::string& value) {
+        try {
+            return put(key, value);
+        } catch (const Error& error) {
+            if (error.code() != errc::unconfirmed) throw;
+        }
+        const Serial serial = heap->last_durable();
+        BOOST_REQUIRE(replication->wait_replicated(serial, seconds(60)));
+        note(serial, key, value);
+        return serial;
+    }
     /// Commits that the target lacks, one by one, until something else happens; how many.
     template <class F>
     unsigned commit_until(F&& is_enough) {
@@ -110,10 +122,11 @@ BOOST_AUTO_TEST_CASE(a_commit_that_is_not_confirmed_says_so_and_has_happened) {
     how.acknowledge = Acknowledge::replicated;
     how.confirm_timeout = milliseconds(30);
     replicate();
-    put(1, "there");
+    put_there(1, "there");
+    const std::uint64_t before = replication->status().unconfirmed;
     away = true;
     for (unsigned i = 0; i < 2; ++i) BOOST_TEST(throws(errc::unconfirmed, [&] { put(2 + i, "here"); }));  // nothing degrades
-    BOOST_TEST(replication->status().unconfirmed == 2U);
+    BOOST_TEST(replication->status().unconfirmed == before + 2);
     {
         const ReadLock lock(*heap);
         BOOST_TEST((heap->find<Map>("map")->at(3) == "here"));
@@ -122,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_commit_that_is_not_confirmed_says_so_and_has_happened) {
     BOOST_TEST(throws(errc::unconfirmed, [&] { transact(*heap, [&] { heap->find<Map>("map")->at(3) = "again"; }); }));
     away = false;
     BOOST_TEST(replication->wait_replicated(heap->last_durable(), seconds(60)));
-    put(4, "both");
+    put_there(4, "both");
     replication.reset();
     const Model found = restore_it();
     BOOST_TEST(found.at(2) == "here");
@@ -135,7 +148,7 @@ BOOST_AUTO_TEST_CASE(an_undo_step_that_is_not_confirmed_is_a_step) {
     how.acknowledge = Acknowledge::replicated;
     how.confirm_timeout = milliseconds(30);
     replicate();
-    put(1, "before");
+    put_there(1, "before");
     away = true;
     BOOST_TEST(throws(errc::unconfirmed, [&] {
         UndoScope scope(*heap, "change");
@@ -293,11 +306,11 @@ BOOST_AUTO_TEST_CASE(one_that_takes_anothers_place_is_waited_for, *boost::unit_t
     how.acknowledge = Acknowledge::replicated;
     how.confirm_timeout = milliseconds(30);
     replicate();
-    put(1, "one");
+    put_there(1, "one");
     target = std::make_shared<PretendedTarget>();
     target->fate = [this](std::uint64_t) { return away ? Fate::away : Fate::works; };
     *replication = Replication(*heap, target, how);
-    const Serial serial = put(2, "two");
+    const Serial serial = put_there(2, "two");
     BOOST_TEST(replication->replicated().value >= serial.value);
     away = true;
     BOOST_TEST(throws(errc::unconfirmed, [&] { put(3, "three"); }));
@@ -310,7 +323,7 @@ BOOST_AUTO_TEST_CASE(once_it_is_gone_nobody_waits_and_nothing_is_kept, *boost::u
         how.when_behind = WhenBehind::fail;
         target = std::make_shared<PretendedTarget>();
         replicate();
-        put(1, "one");
+        put_there(1, "one");
         if (is_fenced) {
             // Another attachment of another file stands there.
             std::vector<std::byte> epoch = target->read(1);
@@ -456,9 +469,9 @@ BOOST_AUTO_TEST_CASE(going_back_many_steps_goes_on_where_one_is_not_confirmed) {
     how.acknowledge = Acknowledge::replicated;
     how.confirm_timeout = milliseconds(20);
     replicate();
-    put(1, "first");
+    put_there(1, "first");
     const UndoMark mark = heap->undo_mark();
-    for (int i = 0; i < 4; ++i) put(1, "later " + std::to_string(i));
+    for (int i = 0; i < 4; ++i) put_there(1, "later " + std::to_string(i));
     away = true;
     BOOST_TEST(throws(errc::unconfirmed, [&] { heap->go_to(mark); }));
     const ReadLock lock(*heap);

@@ -81,10 +81,13 @@ struct ReplicatedFixture {
         Transaction transaction(*heap);
         heap->find_or_construct<Map>("map").insert_or_assign(key, taiyen::string(value.c_str()));
         const Serial serial = transaction.commit();
+        note(serial, key, value);
+        return serial;
+    }
+    void note(Serial serial, std::uint64_t key, const std::string& value) {
         Model model = states.empty() ? Model{} : states.rbegin()->second;
         model.insert_or_assign(key, value);
         states[serial.value] = std::move(model);
-        return serial;
     }
     /// Many keys in one transaction.
     void fill(std::uint64_t keys) {
