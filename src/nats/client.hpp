@@ -14,7 +14,6 @@ struct Destroy {
 };
 using OptionsPointer = std::unique_ptr<natsOptions, Destroy<natsOptions, natsOptions_Destroy>>;
 using MessagePointer = std::unique_ptr<natsMsg, Destroy<natsMsg, natsMsg_Destroy>>;
-using AckPointer = std::unique_ptr<jsPubAck, Destroy<jsPubAck, jsPubAck_Destroy>>;
 using InfoPointer = std::unique_ptr<jsStreamInfo, Destroy<jsStreamInfo, jsStreamInfo_Destroy>>;
 
 /// `answered`: what the server said; empty: as the library tells it.

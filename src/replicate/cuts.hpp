@@ -48,6 +48,7 @@ public:
     /// All of them, in the place of those before.
     void append_marks(std::vector<Cut> marks);
     const std::vector<Cut>& marks() const { return marks_; }
+    const Uuid& group() const { return group_; }
     /// What was cut before, and has no name, is needed no more. Throws: what the target throws.
     void trim(std::uint64_t time);
 

@@ -108,7 +108,7 @@ void Cutter::keep_marks() const {
         for (const Cut& mark : lane_.marks())
             for (const Cut::Member& kept : mark.members)
                 if (kept.name == name && (!first || kept.serial < *first)) first = kept.serial;
-        member->keep_from(first);
+        member->keep_from(lane_.group(), first);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <taiyen/replicate/replication.hpp>
 
+#include "base/uuid.hpp"
 #include "log/group_log.hpp"
 #include "store/heap_file.hpp"
 
@@ -26,8 +27,8 @@ public:
     virtual bool wait_replicated(Serial serial, std::chrono::milliseconds patience) const = 0;
     /// Whether the target, which has it, can restore the heap as of exactly that transaction. False: it came with later ones, as pages.
     virtual bool is_exact(Serial serial) const = 0;
-    /// What restoring as of that transaction needs is kept from now on, whatever its age; nothing: no more than `keep` says.
-    virtual void keep_from(std::optional<Serial> serial) = 0;
+    /// What that group needs to restore it as of that transaction is kept from now on, whatever its age; nothing: no more than `keep` says.
+    virtual void keep_from(const Uuid& group, std::optional<Serial> serial) = 0;
 };
 
 struct GroupMemberAccess {

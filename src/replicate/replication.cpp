@@ -1,8 +1,10 @@
 #include <taiyen/replicate/replication.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -205,7 +207,10 @@ public:
         const std::lock_guard lock(mutex_);
         return serial >= exact_from_;
     }
-    void keep_from(std::optional<Serial> serial) override { kept_from_.store(serial ? serial->value : unknown, std::memory_order_relaxed); }
+    void keep_from(const Uuid& group, std::optional<Serial> serial) override {
+        const std::lock_guard lock(mutex_);
+        kept_from_[group.bytes] = serial ? *serial : Serial{unknown};
+    }
 
     void make_base() {
         require_parent();
@@ -286,6 +291,7 @@ private:
     }
 
     void end(ReplicationState state, const std::string& why) {
+        shipper_.settle();
         tell(state, why);
         if (state == ReplicationState::stopped) open_gate();
         {
@@ -320,11 +326,19 @@ private:
             if (options_.keep.count() != 0) {
                 const auto kept = static_cast<std::uint64_t>(std::chrono::microseconds(options_.keep).count());
                 const std::uint64_t now = store::microseconds_of(store::time_now());
-                shipper_.trim(now - std::min(now, kept), {kept_from_.load(std::memory_order_relaxed)});
+                shipper_.trim(now - std::min(now, kept), first_kept());
             }
         }
         if (asked != 0) answer(asked, nullptr);
         return shipped;
+    }
+
+    /// Of all groups.
+    Serial first_kept() const {
+        const std::lock_guard lock(mutex_);
+        Serial first{unknown};
+        for (const auto& [group, serial] : kept_from_) first = std::min(first, serial);
+        return first;
     }
 
     void answer(std::uint64_t asked, std::exception_ptr failure) {
@@ -433,17 +447,17 @@ private:
     /// Where in the log the first transaction stands that the target hasn't got.
     static constexpr std::uint64_t unknown = ~std::uint64_t{0};
     std::atomic<std::uint64_t> shipped_to_{unknown};
-    std::atomic<std::uint64_t> kept_from_{unknown};  ///< transaction that the heap can be restored as of, whatever its age
-    std::atomic<bool> lets_through_{false};          ///< nobody waits any more
-    std::atomic<std::thread::id> own_;               ///< of the thread, once it runs
+    std::atomic<bool> lets_through_{false};  ///< nobody waits any more
+    std::atomic<std::thread::id> own_;       ///< of the thread, once it runs
 
     mutable std::mutex mutex_;
     mutable std::condition_variable changed_;
     ReplicationStatus status_;
-    Serial exact_from_;          ///< from there on the target can restore each transaction up to `status_.replicated`
-    std::mutex ending_;          ///< of who ends the thread
-    std::stop_source waking_;    ///< what the thread waits for has come
-    mutable Serial waited_for_;  ///< newest that somebody has waited for
+    std::map<std::array<std::uint8_t, 16>, Serial> kept_from_;  ///< by group: the heap can be restored as of that transaction, whatever its age
+    Serial exact_from_;                                         ///< from there on the target can restore each transaction up to `status_.replicated`
+    std::mutex ending_;                                         ///< of who ends the thread
+    std::stop_source waking_;                                   ///< what the thread waits for has come
+    mutable Serial waited_for_;                                 ///< newest that somebody has waited for
     bool stopping_ = false;
     Clock::time_point stop_until_;
     std::uint64_t bases_asked_ = 0;

@@ -227,9 +227,13 @@ void Shipper::require_ours() {
     }
 }
 
-void Shipper::attach() {
+void Shipper::settle() noexcept {
     if (flight_.valid()) flight_.wait();
     flight_ = {};
+}
+
+void Shipper::attach() {
+    settle();
     pending_.reset();
     hold_.reset();
     service_.log_bytes_of_calls();

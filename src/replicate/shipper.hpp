@@ -42,6 +42,9 @@ public:
     /// Frames that nobody needs to restore what was written since `time` (microseconds since 1970), or as of transaction `serial`, go; so do earlier bases. Throws: what the target throws.
     void trim(std::uint64_t time, Serial serial = {~std::uint64_t{0}});
 
+    /// Nothing is on its way any more when it returns: what has become of it the next call finds out.
+    void settle() noexcept;
+
     /// Newest transaction that the target has.
     Serial shipped() const { return shipped_; }
     /// In the log, of the first group that it may not have; nothing: the log hasn't got what comes next.

@@ -23,7 +23,7 @@ public:
         return life_.shipper().shipped() >= serial;
     }
     bool is_exact(Serial serial) const override { return serial >= life_.shipper().exact_from(); }
-    void keep_from(std::optional<Serial>) override {}
+    void keep_from(const Uuid&, std::optional<Serial>) override {}
 
 private:
     ReplicatedLife& life_;

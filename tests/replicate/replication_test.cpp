@@ -143,6 +143,30 @@ BOOST_AUTO_TEST_CASE(the_next_frame_is_made_while_one_is_on_its_way) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(nothing_is_on_its_way_any_more_when_it_has_stopped) {
+    options.log_capacity = std::size_t{8} << 20U;
+    heap.reset();
+    path = directory / "larger.tyn";
+    heap.emplace(create_only, path, options);
+    ReplicationOptions how = quick();
+    how.frame_bytes = std::size_t{64} << 10U;
+    how.codec = Codec::none;
+    how.close_timeout = std::chrono::milliseconds(1);
+    std::atomic<int> inside{0};
+    Replication replication(*heap, target, how);
+    target->fate = [&](std::uint64_t) {
+        ++inside;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        --inside;
+        return Fate::works;
+    };
+    for (std::uint64_t key = 0; key < 400; ++key) put(key % 50, std::string(2000, 'x'));
+    replication.stop();
+    BOOST_TEST(inside == 0);
+    BOOST_TEST(replication.replicated().value < newest().value);
+    target->fate = nullptr;
+}
+
 BOOST_AUTO_TEST_CASE(a_frame_that_is_refused_while_the_next_one_is_made_ends_replication) {
     options.log_capacity = std::size_t{8} << 20U;
     heap.reset();
