@@ -157,8 +157,8 @@ bool FrameParts::append(std::uint64_t number, std::span<const std::byte> frame) 
         const std::uint64_t part_bytes = (frame.size() + parts - 1) / parts;  // a small rest costs the server as much as a large message
         std::uint64_t part = 0;
         while (part < parts) {
-            // One alone where several were refused: their numbers may have been others than those that were expected.
-            const std::uint64_t count = tries == 0 ? std::min<std::uint64_t>(parts - part, in_flight) : 1;
+            // The first one alone: behind it no other writer's parts are taken for ours. One alone, too, where several were refused: their numbers may have been others than those that were expected.
+            const std::uint64_t count = tries == 0 && part != 0 ? std::min<std::uint64_t>(parts - part, in_flight) : 1;
             std::array<PartHead, in_flight> heads{};
             std::array<MessageLog::Outgoing, in_flight> messages;
             for (std::uint64_t i = 0; i < count; ++i) {
@@ -183,11 +183,18 @@ bool FrameParts::append(std::uint64_t number, std::span<const std::byte> frame) 
 std::uint64_t FrameParts::find(std::uint64_t number) {
     const End& now = end();
     if (number > now.number || number < first_number_) throw_not_found(number);
-    const auto is_before = [&](std::uint64_t& sequence) {  // moves it on to a message that is there
-        const auto message = next(sequence, now.sequence);
-        if (!message) return false;
-        sequence = message->sequence;
-        return head_of(*message).number < number;
+    // Whether the first frame that begins there or behind it, and is whole, has a lower number: then `sequence` is its last message. What is void says nothing.
+    const auto is_before = [&](std::uint64_t& sequence) {
+        Runs runs;
+        for (std::uint64_t at = sequence;; ++at) {
+            const auto message = next(at, now.sequence);
+            if (!message) return false;
+            at = message->sequence;
+            const PartHead head = head_of(*message);
+            if (runs.add(at, head) != Runs::State::whole) continue;
+            sequence = at;
+            return head.number < number;
+        }
     };
     // The first message of a frame of that number or a later one lies in [low, high]: each frame has a message at least, and nearly all have one, so it lies near `high`.
     std::uint64_t low = first_sequence_;

@@ -60,6 +60,12 @@ Frame group_frame(ReplicationTarget& target, std::uint64_t number) { return {tar
 
 }  // namespace
 
+/// Of a file in a folder, with what restoring adds to it.
+bool may_name_a_member(const std::string& name) {
+    return !name.empty() && name.size() <= 255 && name.find('/') == std::string::npos && name.find('\0') == std::string::npos && name != "." &&
+           name != "..";
+}
+
 GroupCut told(const Cut& cut) {
     GroupCut found{cut.frame, store::time_of(cut.written_at).value_or(std::chrono::system_clock::time_point{}), cut.mark, {}};
     for (const Cut::Member& member : cut.members) found.members.push_back({member.name, member.heap.text(), member.serial});
@@ -94,7 +100,9 @@ std::vector<Cut> cuts_of(const Frame& frame) {
             const auto member = pieces.take<MemberHead>();
             Uuid heap;
             std::ranges::copy(member.heap, heap.bytes.begin());
-            cut.members.push_back({pieces.take_name(member.name_bytes), heap, {member.serial}});
+            std::string name = pieces.take_name(member.name_bytes);
+            if (!may_name_a_member(name)) frame.throw_corrupt("it holds no cut");
+            cut.members.push_back({std::move(name), heap, {member.serial}});
         }
         cuts.push_back(std::move(cut));
     }
@@ -125,7 +133,7 @@ void CutLane::append(FrameKind kind, std::span<const std::byte> body, std::uint6
     append_pending();
     FrameHead head = successor(last_, group_);
     head.kind = kind;
-    head.written_at = written_at;
+    head.written_at = std::max(written_at, last_.written_at);  // clocks are set back: what is looked for by time ascends
     if (kind == FrameKind::marks) head.newest_base = head.number;
     const std::array pieces{body};
     std::vector<std::byte> bytes = encode(head, pieces);
@@ -135,10 +143,13 @@ void CutLane::append(FrameKind kind, std::span<const std::byte> body, std::uint6
 
 void CutLane::append_pending() {
     if (!pending_) return;
-    if (!target_.append(pending_->head.number, pending_->bytes))
-        throw Error(errc::fenced, target_.name(), "another program makes the cuts of this group now; end it, or give this group another place");
+    if (!target_.append(pending_->head.number, pending_->bytes)) throw_fenced();
     last_ = pending_->head;
     pending_.reset();
+}
+
+void CutLane::throw_fenced() const {
+    throw Error(errc::fenced, target_.name(), "another program makes the cuts of this group now; end it, or give this group another place");
 }
 
 void CutLane::append_cut(Cut& cut) {
@@ -154,20 +165,15 @@ void CutLane::append_marks(std::vector<Cut> marks) {
 }
 
 void CutLane::trim(std::uint64_t time) {
+    append_pending();
     const ReplicationTarget::Range range = target_.range();
     if (range.empty()) return;
-    std::uint64_t low = range.first;  // the first one that was written since
-    std::uint64_t high = range.last;
-    while (low < high) {
-        const std::uint64_t middle = low + (high - low) / 2;
-        if (group_frame(target_, middle).head().written_at < time)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == range.first) return;
-    if (!marks_.empty() && last_.newest_base < low) append_marks(marks_);  // they go on in a frame that stays
-    target_.trim(low);
+    if (range.last != last_.number || group_frame(target_, range.last).head().checksum != last_.checksum) throw_fenced();
+    // The newest cut by then is what is restored as of a time behind it.
+    const auto oldest = find_cut(target_, time, {});
+    if (!oldest || oldest->frame <= range.first) return;
+    if (!marks_.empty() && last_.newest_base < oldest->frame) append_marks(marks_);  // they go on in a frame that stays
+    target_.trim(oldest->frame);
 }
 
 // ---- looking

@@ -32,6 +32,7 @@ struct Cut {
     std::vector<Member> members;
 };
 GroupCut told(const Cut& cut);
+bool may_name_a_member(const std::string& name);
 
 std::vector<std::byte> encode_cut(const Cut& cut);
 /// Those that stand in a frame of cuts or marks. Throws: Error{corrupt}.
@@ -55,6 +56,7 @@ public:
 private:
     void append(FrameKind kind, std::span<const std::byte> body, std::uint64_t written_at);
     void append_pending();
+    [[noreturn]] void throw_fenced() const;
 
     ReplicationTarget& target_;
     Uuid group_;

@@ -17,18 +17,13 @@ using std::chrono::milliseconds;
 /// Where pages stand in the place of transactions, another moment may do.
 constexpr unsigned tries_max = 8;
 
-bool may_name_a_file(const std::string& name) {
-    return !name.empty() && name.size() <= 255 && name.find('/') == std::string::npos && name.find('\0') == std::string::npos && name != "." &&
-           name != "..";
-}
-
 }  // namespace
 
 Cutter::Cutter(ReplicationTarget& target, milliseconds patience) : target_(target), patience_(patience), lane_(target) { lane_.attach(); }
 
 void Cutter::add(std::string name, std::shared_ptr<GroupMember> member) {
     const auto refuse = [&](const std::string& why) { throw Error(errc::invalid_argument, target_.name(), why); };
-    if (!may_name_a_file(name)) refuse("a member's name has up to 255 bytes and no '/', not '" + name + "'");
+    if (!may_name_a_member(name)) refuse("a member's name has up to 255 bytes and no '/', not '" + name + "'");
     for (const auto& [other_name, other] : members_)
         if (other_name == name || &other->heap_file() == &member->heap_file()) refuse("'" + name + "', or its heap, is a member already");
     members_.emplace_back(std::move(name), std::move(member));
@@ -104,10 +99,12 @@ void Cutter::unmark(std::string_view name) {
 /// The members' targets keep what the marks need.
 void Cutter::keep_marks() const {
     for (const auto& [name, member] : members_) {
+        const store::Visits::Visit visit(member->heap_file().visits());
+        const Uuid& heap = member->heap_file().files().table().heap();
         std::optional<Serial> first;
         for (const Cut& mark : lane_.marks())
             for (const Cut::Member& kept : mark.members)
-                if (kept.name == name && (!first || kept.serial < *first)) first = kept.serial;
+                if (kept.heap == heap && (!first || kept.serial < *first)) first = kept.serial;
         member->keep_from(lane_.group(), first);
     }
 }

@@ -23,6 +23,7 @@
 #include "replicate/cutter.hpp"
 #include "replicate/replicated_heap.hpp"
 #include "seed.hpp"
+#include "store/opening_record.hpp"
 
 using namespace taiyen;
 using namespace taiyen::replicate;
@@ -471,6 +472,109 @@ BOOST_AUTO_TEST_CASE(what_is_no_group_and_no_member_is_refused) {
     BOOST_TEST(throws(errc::already_exists, [&] { (void)restore_group(*place, where(), folder); }));
     BOOST_TEST(!std::filesystem::exists(folder / "first.tyn"));
     BOOST_TEST(std::filesystem::file_size(folder / "second.tyn") == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(an_idle_group_keeps_its_newest_cut) {
+    Cutter cutter(*place, seconds(60));
+    cutter.add("first", GroupMemberAccess::of(*first_sent));
+    count_once();
+    (void)cutter.cut("kept");
+    count_once();
+    const Cut made = cutter.cut({});
+    const std::uint64_t later = store::microseconds_of(store::time_now()) + 1'000'000;
+    for (int i = 0; i < 3; ++i) {
+        cutter.trim(later);
+        BOOST_TEST(cutter.cut({}).frame == made.frame);  // told to be the newest one
+        BOOST_TEST(find_cut(*place, std::nullopt, {}).has_value());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_mark_then_nothing) {
+    Cutter cutter(*place, seconds(60));
+    cutter.add("first", GroupMemberAccess::of(*first_sent));
+    count_once();
+    (void)cutter.cut("kept");
+    cutter.unmark("kept");
+    cutter.trim(store::microseconds_of(store::time_now()) + 1'000'000);
+    (void)cutter.cut({});
+    BOOST_TEST(find_cut(*place, std::nullopt, {}).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_name_leads_nowhere_else) {
+    make();
+    count_once();
+    (void)group->cut();
+    group.reset();
+    Cut cut = *find_cut(*place, std::nullopt, {});
+    cut.members.resize(1);
+    cut.members.front().name = "../escaped";
+    {
+        CutLane lane(*place);
+        lane.attach();
+        lane.append_cut(cut);
+    }
+    close();
+    const std::filesystem::path folder = directory / "inside";
+    std::filesystem::create_directory(folder);
+    const auto from = targets["first"];
+    BOOST_TEST(throws(errc::corrupt, [&] { (void)restore_group(*place, [&](const std::string&) { return from; }, folder); }));
+    BOOST_TEST(!std::filesystem::exists(directory / "escaped.tyn"));
+}
+
+BOOST_AUTO_TEST_CASE(whoever_is_fenced_trims_nothing) {
+    Cutter old(*place, seconds(60));
+    old.add("first", GroupMemberAccess::of(*first_sent));
+    count_once();
+    (void)old.cut({});
+    Cutter now(*place, seconds(60));
+    now.add("first", GroupMemberAccess::of(*first_sent));
+    count_once();
+    (void)now.cut("kept");
+    count_once();
+    (void)now.cut({});
+    const std::uint64_t later = store::microseconds_of(store::time_now()) + 1'000'000;
+    BOOST_TEST(throws(errc::fenced, [&] { old.trim(later); }));
+    BOOST_TEST(find_cut(*place, std::nullopt, "kept").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_that_goes_back) {
+    const std::uint64_t now = store::microseconds_of(store::time_now());
+    constexpr std::uint64_t hour = 3'600'000'000ULL;
+    CutLane lane(*place);
+    lane.attach();
+    Cut cut = cut_of_test();
+    cut.mark.clear();
+    cut.written_at = now;
+    lane.append_cut(cut);
+    const std::uint64_t young = cut.frame;
+    for (int i = 0; i < 8; ++i) {  // the machine has started without its clock
+        cut.written_at = now - 1000 * hour;
+        lane.append_cut(cut);
+    }
+    lane.trim(now - 24 * hour);
+    BOOST_TEST(place->range().first <= young);
+}
+
+BOOST_AUTO_TEST_CASE(marks_live_through_another_name) {
+    group.reset();
+    first_sent.reset();
+    targets["first"] = std::make_shared<PretendedTarget>();
+    ReplicationOptions how = quick();
+    how.keep = std::chrono::hours(1);
+    first_sent.emplace(*first, std::make_shared<OldFrames>(targets["first"]), how);
+    make();
+    count_once();
+    (void)group->mark("kept");
+    group.reset();
+    first_sent.reset();
+    first_sent.emplace(*first, std::make_shared<OldFrames>(targets["first"]), how);
+    group.emplace(place);
+    group->add("renamed", *first, *first_sent);
+    for (int i = 0; i < 3; ++i) {
+        count_once();
+        first_sent->make_base();
+    }
+    BOOST_TEST(targets["first"]->range().first <= 2U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
