@@ -126,6 +126,7 @@ BOOST_AUTO_TEST_CASE(children_of_a_process_with_many_threads_allocate, *boost::u
     for (std::thread& thread : busy) thread.join();
 }
 
+#if !defined(__SANITIZE_THREAD__)  // its operator new hangs in a child that was forked while a thread was in it (GCC 12)
 /// Whether a child that is forked while three threads use scratch memory for the first time can use it.
 bool child_of_a_beginning_allocates() {
     std::atomic<bool> go{false};
@@ -148,6 +149,7 @@ bool child_of_a_beginning_allocates() {
 BOOST_AUTO_TEST_CASE(children_forked_while_it_is_used_for_the_first_time_allocate, *boost::unit_test::label("threads")) {
     for (int round = 0; round < 100; ++round) BOOST_TEST(child_ends_with([] { return child_of_a_beginning_allocates() ? 0 : 1; }) == 0);
 }
+#endif
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 BOOST_AUTO_TEST_CASE(a_process_that_may_have_little_address_space_gets_less_of_it) {
